@@ -18,15 +18,15 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// aclRule is a line of docs/operations.md that makes a user of Redis.
+// aclRule matches a line of docs/security.md that creates a Redis user.
 var aclRule = regexp.MustCompile(`(?m)^ACL SETUSER (weir-\w+) on >PASSWORD (.*)$`)
 
-// documentedUsers are the rules of Redis' users, by name, as docs/operations.md
-// has them: the only list there is.
+// documentedUsers returns the rules of the Redis users by name, from docs/security.md: the only
+// list there is.
 func documentedUsers(t *testing.T) map[string][]string {
 	t.Helper()
 	users := map[string][]string{}
-	for _, line := range aclRule.FindAllStringSubmatch(read(t, "../../docs/operations.md"), -1) {
+	for _, line := range aclRule.FindAllStringSubmatch(read(t, "../../docs/security.md"), -1) {
 		users[line[1]] = strings.Fields(strings.ReplaceAll(line[2], "weir:", aclNamespace+":"))
 	}
 	return users
@@ -57,14 +57,13 @@ services:
   risk: [spent, devices, ever, through]
 `
 
-// A processor and an API whose users of Redis may do no more than what
-// docs/operations.md says do everything that they do: nothing is denied, and
-// nothing that is allowed is superfluous.
+// A processor and an API work fully with Redis users limited to the rights in docs/security.md:
+// nothing is denied, and no right is superfluous.
 func TestLeastPrivileges(t *testing.T) {
 	server := redistest.New(t, redistest.Options{AOF: true})
 	users, admin := documentedUsers(t), server.Client(t)
-	if len(users) != 3 {
-		t.Fatalf("docs/operations.md has the users %v", users)
+	if len(users) != 5 {
+		t.Fatalf("docs/security.md has the users %v", users)
 	}
 	for name, rules := range users {
 		args := []any{"ACL", "SETUSER", name, "on", ">secret"}
@@ -138,22 +137,34 @@ func TestLeastPrivileges(t *testing.T) {
 			t.Errorf("%s: %s, want %s", more, body, want)
 		}
 	}
-	// Other definitions: partitions are claimed.
+	// The definitions change, so that partitions are claimed.
 	writeFile(t, dir, "features.yaml", strings.Replace(aclDefinitions, "  ever:", "  more: MAX(1d, payment, cents, user)\n  ever:", 1))
 	processor.shows(t, "definitions taken")
-	// The partitions are claimed, and appends to one user's state compact it.
+	// Partitions are claimed, and appends to one user's state compact it.
 	events := 0
 	testkit.Eventually(t, patience, "everything that is allowed is used", func() (bool, string) {
 		write("u2", events, events+5)
 		events += 5
 		unused := unused(t, admin, users)
-		return len(unused) == 0, fmt.Sprintf("docs/operations.md allows what nobody needs: %q", unused)
+		return len(unused) == 0, fmt.Sprintf("docs/security.md allows what nobody needs: %q", unused)
 	})
 	for _, command := range []string{"doctor", "run --check", "progress", "state user=u1", "deadletters list"} {
 		out, err := weir(t, append(strings.Fields(command), settings("operator")...)...)
-		if err != nil && command != "doctor" { // which finds what to say of a Redis without a replica
+		if err != nil && command != "doctor" { // doctor warns of a Redis without a replica
 			t.Errorf("weir %s: %v\n%s", command, err, out)
 		}
+	}
+	key := admin.Keys(t.Context(), "{"+aclNamespace+":*:u1").Val()
+	if len(key) != 1 || admin.Append(t.Context(), key[0], "\x01\x02\x03\x7f").Err() != nil {
+		t.Fatalf("the keys of u1 are %q", key)
+	}
+	for _, more := range []string{" --dry-run", " --refill", ""} {
+		if out, err := weir(t, append(strings.Fields("state drop user=u1"+more), settings("mender")...)...); err != nil {
+			t.Errorf("weir state drop%s: %v\n%s", more, err, out)
+		}
+	}
+	if body := ask(""); !strings.Contains(body, `"ever":{"value":300,`) || strings.Contains(body, "INCOMPLETE") {
+		t.Errorf("after the refill: %s", body)
 	}
 	for _, p := range []*process{processor, api} {
 		p.stop()
@@ -161,10 +172,21 @@ func TestLeastPrivileges(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, flags := range []string{"--to 8 --yes", "--delete-old", "--to 16"} {
+		if out, err := weir(t, append(strings.Fields("reshard "+flags), settings("resharder")...)...); err != nil {
+			t.Errorf("weir reshard %s: %v\n%s", flags, err, out)
+		}
+	}
+	if err := admin.HSet(t.Context(), aclNamespace+":layout", "resharding", 16).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := weir(t, append([]string{"reshard", "--cancel"}, settings("resharder")...)...); err != nil {
+		t.Errorf("weir reshard --cancel: %v\n%s", err, out)
+	}
 	checkNothingDenied(t, admin)
 }
 
-// checkNothingDenied fails for what Redis refused.
+// checkNothingDenied fails the test if Redis refused anything.
 func checkNothingDenied(t *testing.T, admin *redis.Client) {
 	t.Helper()
 	denied, err := admin.ACLLog(t.Context(), 100).Result()
@@ -172,15 +194,15 @@ func checkNothingDenied(t *testing.T, admin *redis.Client) {
 		t.Fatal(err)
 	}
 	for _, entry := range denied {
-		t.Errorf("%s may not %s %s (%s): add it to the users in docs/operations.md", entry.Username, entry.Reason, entry.Object, entry.Context)
+		t.Errorf("%s may not %s %s (%s): add it to the users in docs/security.md", entry.Username, entry.Reason, entry.Object, entry.Context)
 	}
 }
 
-// seldom are the commands that are needed where the test does not come: a compaction
-// deletes a key of which nothing is left.
+// seldom are commands that are needed but not reached by the test: a compaction deletes a key that
+// has become empty.
 var seldom = []string{"del"}
 
-// unused are the commands that are allowed and were not used yet, by user.
+// unused returns, by user, the allowed commands that have not been used.
 func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unused []string) {
 	t.Helper()
 	stats, err := admin.Info(t.Context(), "commandstats").Result()
@@ -190,7 +212,7 @@ func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unuse
 	for name, rules := range users {
 		for _, rule := range rules {
 			command, ok := strings.CutPrefix(rule, "+")
-			if ok && name != "weir-operator" && !slices.Contains(seldom, command) && !strings.Contains(stats, "cmdstat_"+command+":") {
+			if ok && name != "weir-operator" && name != "weir-mender" && name != "weir-resharder" && !slices.Contains(seldom, command) && !strings.Contains(stats, "cmdstat_"+command+":") {
 				unused = append(unused, name+" "+rule)
 			}
 		}

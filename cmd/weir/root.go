@@ -38,6 +38,7 @@ Try it out with nothing else installed:  weir demo`,
 		newProgressCommand(),
 		newBackfillCommand(),
 		newStateCommand(),
+		newReshardCommand(),
 		newDoctorCommand(),
 		newManCommand(),
 		newVersionCommand(),
@@ -45,8 +46,8 @@ Try it out with nothing else installed:  weir demo`,
 	return root
 }
 
-// usageTemplate is cobra's own, but for the settings of weir.yaml, which a command that takes them shows behind its own
-// flags.
+// usageTemplate is cobra's own, except that the settings of weir.yaml are listed after a command's
+// own flags.
 var usageTemplate = func() string {
 	cobra.AddTemplateFunc("ownFlags", func(flags *pflag.FlagSet) string { return usages(flags, false) })
 	cobra.AddTemplateFunc("settings", func(flags *pflag.FlagSet) string { return usages(flags, true) })
@@ -57,7 +58,7 @@ var usageTemplate = func() string {
 	return strings.Replace(template, "{{if .HasAvailableInheritedFlags}}\n\n"+inherited+"{{end}}", "", 1)
 }()
 
-// usages are those of the flags that are settings, or that are none.
+// usages are those of the flags that are settings, or of those that are not.
 func usages(flags *pflag.FlagSet, settings bool) string {
 	of := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// secret stands in every value of every event and question of the test.
+// secret is in every value of every event and question of the test.
 const secret = "jane.doe-4711"
 
-// ask sends a request with a body, for whatever answer there is.
+// ask sends a request with a body and returns the response, errors included.
 func ask(t *testing.T, method, address, body string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, address, strings.NewReader(body))
@@ -38,9 +38,9 @@ func ask(t *testing.T, method, address, body string) (int, string) {
 	return answer.StatusCode, string(text)
 }
 
-// What a process logs at info and above names nobody: neither by events that
-// cannot be used, nor by bad questions, nor by what stands wrong in Redis.
-func TestLogsNameNobody(t *testing.T) {
+// Logs at info level and above contain no entities, whether from poison events, bad questions or
+// damaged state in Redis.
+func TestLogsContainNoEntities(t *testing.T) {
 	flags, redisAddress := servers(t, allTopics)
 	client := redis.NewClient(&redis.Options{Addr: redisAddress})
 	defer client.Close()
@@ -104,7 +104,7 @@ func TestLogsNameNobody(t *testing.T) {
 		}
 	}
 
-	// State that is damaged, met by a question and by the processor.
+	// The state is damaged; a question and the processor read it.
 	good := `{"features": ["device_tx_7d"], "entities": [{"device_id": "` + secret + `"}]}`
 	testkit.Eventually(t, patience, "the event's state", func() (bool, string) {
 		_, body := ask(t, "POST", query, good)
@@ -126,7 +126,7 @@ func TestLogsNameNobody(t *testing.T) {
 		t.Errorf("damaged state is answered with %d %s", code, body)
 	}
 	write(event("another", secret))
-	p.shows(t, "Redis refused operations")
+	p.shows(t, "Redis refused mutations")
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)
@@ -142,9 +142,9 @@ func TestLogsNameNobody(t *testing.T) {
 	}
 }
 
-// With a secret, no key in Redis names an entity, and those who have it are
-// answered as ever.
-func TestKeysNameNobody(t *testing.T) {
+// With a secret, no key in Redis contains an entity, and processes that have the secret answer as
+// before.
+func TestKeysContainNoEntities(t *testing.T) {
 	flags, redisAddress := servers(t, allTopics)
 	keyFile := writeFile(t, t.TempDir(), "key", "0123456789abcdef")
 	hashed := append(flags, "--store.hash_entities.key_file", keyFile)

@@ -7,7 +7,7 @@
 -- ARGV      n, then n times: progress field, from, to
 --           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (state.MaxAhead)
 --           how many state keys are not to be handed out, and their numbers
---           how many times to live there are, and each of them, in seconds, 0 for ever
+--           how many times to live there are, and each of them, in seconds, 0 forever
 --           two bytes for each state key: which of these is its own, from 1
 --           for each state key what to append to it
 --           the numbers of the keys whose time to live is to be set. That of a key which
@@ -16,6 +16,7 @@
 -- Returns   applied: the number of keys refused, the first reason, and then for
 --           each key that is worth compacting its number and what it holds. A key
 --           that several calls of a batch append to is handed out by the first.
+--           an error RESHARDING where the shard is frozen, see find.lua
 --           not applied, since the position found is not `from` for each
 --           partition: "found", then the n positions found ("" where there is none)
 --
@@ -34,12 +35,14 @@ local most = 1000
 
 local fields, found = {}, {}
 for i = 1, n do fields[i] = ARGV[a + 3 * (i - 1)] end
-fields[n + 1], fields[n + 2] = 'now', 'lag'
-for first = 1, n + 2, most do
-  local last = math.min(first + most - 1, n + 2)
+fields[n + 1], fields[n + 2], fields[n + 3] = 'now', 'lag', 'frozen'
+for first = 1, n + 3, most do
+  local last = math.min(first + most - 1, n + 3)
   local some = call('HMGET', progress, unpack(fields, first, last))
   for i = first, last do found[i] = some[i - first + 1] end
 end
+-- The shard is being copied, see package reshard.
+if found[n + 3] then return redis.error_reply('RESHARDING weir reshard has not finished') end
 for i = 1, n do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
     local answer = {'found'}
@@ -75,7 +78,7 @@ a = a + 1 + tonumber(ARGV[a])
 local lifeOf = ARGV[a]
 a = a + 1
 
--- A time to live is not made shorter: another plan may keep the key for longer, or for ever.
+-- A time to live is not made shorter: another plan may keep the key for longer, or forever.
 local function expires(k, fresh)
   local high, low = byte(lifeOf, 2 * k - 1, 2 * k)
   local seconds = ARGV[lives + high * 256 + low]

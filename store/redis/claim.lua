@@ -19,6 +19,9 @@
 --          of the topic ("" for nothing), and the version of the plan that keeps it ("" for
 --          none; the rest is "" then)
 
+local refusal = frozen()
+if refusal then return refusal end
+
 local version, ahead = ARGV[1], tonumber(ARGV[2])
 local a = 3 -- the next argument to read
 

@@ -111,7 +111,10 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 				args, spilledTo = append(args, s.key), append(spilledTo, s.key)
 			}
 		}
-		args[2] = n + len(spilledTo)
+		if len(spilledTo) > 0 {
+			args = append(args, w.progress[rest[0].shard])
+		}
+		args[2] = len(args) - 3
 		args = append(args, n)
 		for _, f := range rest[:n] {
 			args = append(args, len(f.held), proof(f.held), f.packed, len(f.spilled))

@@ -1,11 +1,11 @@
--- Puts compacted state in the place of what it was made of. What it leaves out of children
+-- Puts compacted state in place of what it was made of. What it leaves out of children
 -- that were embedded is appended to their own keys in the same step.
 --
--- KEYS      state keys of one shard, and those of children
+-- KEYS      state keys of one shard, those of children and, where there are any, the shard's progress
 -- ARGV      the number of state keys to be replaced
 --           for each: the length of what was compacted, that itself or its SHA-1,
 --           the result, and the number of its children that are spilled, for each of
---           which follow what to append to its key and how many seconds that lives, 0 for ever
+--           which follow what to append to its key and how many seconds that lives, 0 forever
 -- Returns   the number of keys that were replaced, and then for each key of a child that is
 --           worth compacting its number among those and what it holds
 --
@@ -42,6 +42,10 @@ local function spill(child, sections, seconds)
     answer[#answer + 1] = value
   end
 end
+
+-- While a shard is copied nothing moves from one key to another. What was found to be worth
+-- compacting is found again.
+if #KEYS > n and call('HGET', KEYS[#KEYS], 'frozen') then return answer end
 
 local a, child = 2, 0 -- the next argument to read, and the child before it
 for i = 1, n do

@@ -5,6 +5,9 @@
 -- ARGV     for each partition: fill, topic, id, the first offset, since when it is covered in ms,
 --          the tag of the log
 
+local refusal = frozen()
+if refusal then return refusal end
+
 for i = 1, #ARGV, 6 do
   local fill, topic, id = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local name = 'range:' .. fill .. ':' .. topic .. '/' .. id

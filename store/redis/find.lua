@@ -10,10 +10,16 @@
 --   topic:<topic>          -> log and number of partitions of the topic when it was first met
 --   log:<log>              -> cluster ID / topic ID of a log
 --   now                    -> greatest record timestamp
+--   frozen                 -> the shard is being copied, or is not copied yet: nothing may change it, see package reshard
 --   range:<fill>:<topic>/<id> -> what of the partition a fill has to apply, see state.Filling: since;from-to,from-@ms
 --   fill:<fill>:<topic>/<id>  -> position up to which it has, moved by apply.lua
 
 local key = KEYS[1]
+
+-- frozen is the error of a shard that nothing may change, false for any other.
+local function frozen()
+  return redis.call('HGET', key, 'frozen') and redis.error_reply('RESHARDING weir reshard has not finished')
+end
 
 -- The greatest number of values that are passed to a command, or come from a table, at once.
 local most = 1000

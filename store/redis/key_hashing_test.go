@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 var (
@@ -14,8 +15,8 @@ var (
 	otherSecret = []byte("fedcba9876543210")
 )
 
-// State under hashes of entities is written, read and inspected as any other, and no key
-// names an entity.
+// State under hashed entities is written, read and inspected like any other, and no key names an
+// entity.
 func TestHashedEntities(t *testing.T) {
 	onEach(t, 3, func(t *testing.T, plain *Store) {
 		ctx := context.Background()
@@ -42,28 +43,31 @@ func TestHashedEntities(t *testing.T) {
 			if len(name) != 22 {
 				t.Errorf("the hash of %s is %q", entity, name)
 			}
-			// The shard is that of the entity, whatever it is called.
-			if want := state.Shard(state.EntityHash([]byte(entity)), 3); held.Shard != want {
+			if want := keyspace.ShardOfName([]byte(name), 3); held.Shard != want {
 				t.Errorf("%s is in shard %d, want %d", entity, held.Shard, want)
 			}
 		}
 		if held, err := New(s.redis, s.namespace, 3).Inspect(ctx, events, "jane.doe"); err != nil || held.Packed != nil {
-			t.Errorf("the state stands under the entity's own name: %q, %v", held.Key, err)
+			t.Errorf("the state is stored under the entity's own name: %q, %v", held.Key, err)
 		}
 	})
 }
 
-// The hash is what anybody with the secret computes: openssl dgst -sha256 -hmac.
+// The hash is the standard one: openssl dgst -sha256 -hmac.
 func TestHashIsHMAC(t *testing.T) {
 	s := New(nil, "ns", 1, HashEntities(secret))
 	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
 	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
 		t.Errorf("key %q, want %q", got, want)
 	}
+	got = string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe|d1")))
+	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA|YBy3ydcSWwkjtXZlG1vqvA"; got != want {
+		t.Errorf("key of a child %q, want %q", got, want)
+	}
 }
 
 // A namespace is used with the secret that it was made with, or refused.
-func TestNamespaceOfAnotherSecret(t *testing.T) {
+func TestNamespaceWithAnotherSecret(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		name := func(kind string) string { return s.namespace + "-" + kind }

@@ -17,13 +17,13 @@ import (
 // secretField is the field of the layout that holds the namespace's packed.Secret.
 const secretField = "secret"
 
-// LayoutError says that a namespace was made in another way than is asked for.
+// LayoutError says that a namespace was made with another layout than wanted.
 type LayoutError struct {
 	Namespace, What, Found, Wanted string
 }
 
 func (e *LayoutError) Error() string {
-	if e.What == secretField { // the value is for nobody's eyes
+	if e.What == secretField { // the value must not be shown
 		return fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", e.Namespace, e.Found)
 	}
 	if e.What == formatField {
@@ -35,8 +35,8 @@ func (e *LayoutError) Error() string {
 		e.Namespace, e.What, e.Found, e.Wanted, e.What)
 }
 
-// CheckLayout compares the namespace with the layout wanted, and learns its secret. It
-// is a LayoutError if they differ; a namespace that is not there yet fits.
+// CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
+// LayoutError if they differ; a namespace that does not exist yet fits.
 func (s *Store) CheckLayout(ctx context.Context) error {
 	s.secretAsked.Store(time.Now().UnixMilli())
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.LayoutKey(s.namespace))
@@ -46,9 +46,12 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 	found := command.Val()
 	for what, wanted := range s.layout() {
 		if found[what] != "" && found[what] != wanted {
-			return &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
+			other := &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
+			s.other.Store(other)
+			return other
 		}
 	}
+	s.other.Store(nil)
 	if len(found) == 0 {
 		return nil
 	}
@@ -60,12 +63,15 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 		return &LayoutError{Namespace: s.namespace, What: secretField, Found: "a damaged"}
 	}
 	s.secret.Store(&secret)
+	s.resharding.Store(found[keyspace.ReshardingField] != "")
 	return nil
 }
 
-// Create makes the namespace where it is not there yet, checks its layout and
-// loads the scripts. Where the master of the layout does not answer and others do, the
-// layout that was found before holds.
+// errResharding says why nothing may be applied.
+var errResharding = errors.New("the namespace is being spread over more shards: weir reshard has not finished")
+
+// Create makes the namespace if it does not exist, checks its layout and loads the scripts. If the
+// master of the layout does not answer and others do, the layout found earlier holds.
 func (s *Store) Create(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
 	if errors.Is(err, state.ErrUnavailable) && s.secret.Load() != nil && s.down(ctx) == nil {
@@ -74,15 +80,18 @@ func (s *Store) Create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.resharding.Load() {
+		return errResharding
+	}
 	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
-		secret = *known // the record may have been lost, and what was written with it not
+		secret = *known // the layout may have been lost, and state written with the secret not
 	}
 	layout := s.layout()
 	layout[secretField] = secret.Text()
-	// Whoever finds another field finds the secret too. Of several that draw one the
-	// first one's stays, and the others read it below.
-	for _, what := range []string{secretField, keyspace.HashingField, formatField, "shards"} {
+	// A process that finds one of the other fields finds the secret too. If several draw a secret
+	// at once, the first one's stays, and the others read it below.
+	for _, what := range []string{secretField, keyspace.HashingField, formatField, keyspace.ShardsField} {
 		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
 		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
@@ -95,17 +104,20 @@ func (s *Store) Create(ctx context.Context) error {
 }
 
 func (s *Store) layout() map[string]string {
-	return map[string]string{formatField: strconv.Itoa(format), "shards": strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
+	return map[string]string{formatField: strconv.Itoa(format), keyspace.ShardsField: strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
-// maxSecretAge is after how long it is looked whether the namespace has another secret:
-// it has where it was emptied and made anew while this process went on.
+// maxSecretAge is after how long the layout is checked again: it changes if the namespace was emptied and recreated, or
+// spread over more shards, while this process went on.
 const maxSecretAge = time.Second
 
-// keyed is the namespace's secret. Where the layout was not there yet when it was last
-// read, it is read again. A secret of zero says that there is none even now, and so
-// nothing that was written before.
+// keyed is the namespace's secret. If there was no layout at the last check, it is read again. A
+// zero secret means that there is none even now, and so no state was written before. The error is a
+// LayoutError if the namespace has another layout now.
 func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
+	if err := s.moved(); err != nil {
+		return packed.Secret{}, err
+	}
 	known := s.secret.Load()
 	if known == nil {
 		if err := s.CheckLayout(ctx); err != nil {
@@ -115,13 +127,22 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 			return packed.Secret{}, nil
 		}
 	}
+	return *known, nil
+}
+
+// moved is a LayoutError where the namespace was found to have another layout, so that nothing of it is in the keys that
+// this store knows. It waits for nothing: where the layout was read too long ago, it is read again meanwhile.
+func (s *Store) moved() error {
 	now, asked := time.Now().UnixMilli(), s.secretAsked.Load()
 	if now-asked > maxSecretAge.Milliseconds() && s.secretAsked.CompareAndSwap(asked, now) {
 		go func() {
-			_ = s.CheckLayout(context.Background()) // its deadline is that of any command; Ready tells the error
+			_ = s.CheckLayout(context.Background()) // it has the deadline of any command; Ready reports the error
 		}()
 	}
-	return *known, nil
+	if other := s.other.Load(); other != nil {
+		return other
+	}
+	return nil
 }
 
 // Secret is the secret that packed state is hashed with.

@@ -1,5 +1,5 @@
 -- Puts the progress of partitions, in one state shard, where applying has not led it: gives
--- a first position, passes over what is lost, goes back to where a log was truncated, or
+-- a first position, skips what is lost, goes back to where a log was truncated, or
 -- goes on in another log. With the position it writes which log that is and, where records
 -- are missing, marks the gap of the history.
 --
@@ -9,6 +9,9 @@
 --          records are missing in ms ("" for no gap), the log of the new position, the
 --          number of the topic's partitions
 -- Returns  how many partitions were placed; others were not as they must be found
+
+local refusal = frozen()
+if refusal then return refusal end
 
 local wanted = {}
 for i = 1, #ARGV, 8 do

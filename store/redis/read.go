@@ -33,6 +33,9 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 // answer say so, and the others are answered. It fails if no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
+	if err := s.moved(); err != nil {
+		return nil, state.Freshness{}, err
+	}
 	slices := newWindowStates(len(reads))
 	room := lookupRoom.Get().(*[]lookup)
 	lookups := s.lookups((*room)[:0], reads)
@@ -179,7 +182,7 @@ func (s *Store) AppendKey(dst []byte, series *state.Series, entity string) []byt
 // shardOf is the shard of an entity.
 func (s *Store) shardOf(entity string) int {
 	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
-	return state.Shard(state.EntityHash(text), len(s.tags))
+	return s.hashing.Shard(text, state.EntityHash(text), len(s.tags))
 }
 
 // ask appends the commands.

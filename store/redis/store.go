@@ -37,7 +37,7 @@ import (
 
 // format is the version of the layout of keys and values, formatField its field in the layout.
 const (
-	format      = 5
+	format      = 6
 	formatField = "format"
 )
 
@@ -73,6 +73,8 @@ type Store struct {
 	// in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
+	other       atomic.Pointer[LayoutError] // the namespace has another layout than this store
+	resharding  atomic.Bool
 	hashing     *keyspace.Hashing // nil if keys contain the entities themselves
 	written     sync.Once         // makes what writers share
 	expiry      []expiry          // by shard
@@ -118,7 +120,7 @@ func (s *Store) Shards() int { return len(s.tags) }
 
 // ShardOf is the shard that an update is applied to.
 func (s *Store) ShardOf(u *state.EntityUpdate) int {
-	return state.Shard(u.Hash, len(s.tags))
+	return s.hashing.Shard(u.Entity, u.Hash, len(s.tags))
 }
 
 // Ping reaches Redis.

@@ -16,6 +16,9 @@
 -- here takes less than was there.
 
 local call = redis.call
+-- The shard is being copied, see package reshard.
+if call('HGET', KEYS[1], 'frozen') then return redis.error_reply('RESHARDING weir reshard has not finished') end
+
 local function is(key, proof)
   local found = call('TYPE', key).ok
   if found == 'string' then found = redis.sha1hex(call('GET', key)) end

@@ -54,7 +54,7 @@ func New(client redis.UniversalClient, namespace string, tags []string, hashing 
 
 // Inspect reads the state of an entity in the group of a series, unchanged. It writes nothing.
 func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity string) (Held, error) {
-	h := Held{Shard: state.Shard(state.EntityHash([]byte(entity)), len(s.tags))}
+	h := Held{Shard: s.hashing.Shard([]byte(entity), state.EntityHash([]byte(entity)), len(s.tags))}
 	h.Key = string(s.hashing.AppendKey(nil, s.tags[h.Shard], series.Group, []byte(entity)))
 	keys := []string{h.Key}
 	if series.Parent != "" {

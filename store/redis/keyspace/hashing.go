@@ -20,32 +20,57 @@ const (
 	hashLength = (hashBytes*8 + 5) / 6 // in base64
 )
 
-// Hashing stands for entities in keys: HMAC-SHA256 of their text, cut to 16
-// bytes, in base64 for URLs. Without the secret nobody can tell who is meant,
-// nor try out whom. It is safe for concurrent use.
+// Hashing names entities in keys by HMAC-SHA256 of their text, cut to 16 bytes, in base64 for URLs.
+// The name of an entity of several values is that of its parent, a '|', and its own hash. Without
+// the secret, entities can neither be recognized nor guessed. It is safe for concurrent use.
 type Hashing struct {
-	hashes sync.Pool // of hash.Hash
-	mark   string
+	hashes      sync.Pool // of hash.Hash
+	fingerprint string
 }
 
 // NewHashing hashes entities with a secret.
 func NewHashing(secret []byte) *Hashing {
 	p := &Hashing{hashes: sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
-	// A secret is known again by what it makes of a text that is no entity.
+	// A secret is recognized by its hash of a text that is not an entity.
 	mark := hmac.New(sha256.New, secret)
 	mark.Write([]byte("\x00weir"))
-	p.mark = "by key " + hex.EncodeToString(mark.Sum(nil)[:4])
+	p.fingerprint = "by key " + hex.EncodeToString(mark.Sum(nil)[:4])
 	return p
 }
 
-// AppendKey appends the key of what a group keeps of an entity. Where nothing is
-// hashed, which is what nil says, the entity itself stands in it.
+// AppendKey appends the key of an entity's state in a group. A nil Hashing puts the entity itself
+// into the key.
 func (p *Hashing) AppendKey(dst []byte, tag, group string, entity []byte) []byte {
 	if p == nil {
 		return AppendKey(dst, tag, group, entity)
 	}
+	var name [2*hashLength + 1]byte
+	return AppendKey(dst, tag, group, p.appendName(name[:0], entity))
+}
+
+// Shard is the shard of an entity whose state.EntityHash is known: that of its name in keys, see
+// ShardOfName.
+func (p *Hashing) Shard(entity []byte, hash uint64, shards int) int {
+	if p == nil {
+		return state.Shard(hash, shards)
+	}
+	parent, _ := state.SplitParent(entity)
 	var name [hashLength]byte
-	return AppendKey(dst, tag, group, p.appendHash(name[:0], entity))
+	return ShardOfName(p.appendHash(name[:0], parent), shards)
+}
+
+// ShardOfName is the shard of an entity, by its name in keys. So the keys of a namespace alone
+// determine their shards, whatever the number of shards.
+func ShardOfName(name []byte, shards int) int { return state.Shard(state.EntityHash(name), shards) }
+
+// appendName appends the name of an entity in keys.
+func (p *Hashing) appendName(dst, entity []byte) []byte {
+	parent, child := state.SplitParent(entity)
+	dst = p.appendHash(dst, parent)
+	if len(child) == 0 {
+		return dst
+	}
+	return p.appendHash(append(dst, '|'), entity)
 }
 
 // appendHash appends the hash of an entity.
@@ -62,16 +87,16 @@ func (p *Hashing) sum(entity []byte) []byte {
 	return h.Sum(make([]byte, 0, sha256.Size))[:hashBytes]
 }
 
-// Layout is what a namespace's layout says of them.
+// Layout is the description of the hashing in a namespace's layout.
 func (p *Hashing) Layout() string {
 	if p == nil {
 		return notHashed
 	}
-	return p.mark
+	return p.fingerprint
 }
 
-// AppendChild appends what tells an entity of several values from the other children of
-// its parent: its further values, or where entities are hashed the bytes of its hash.
+// AppendChild appends what distinguishes an entity of several values from its parent's other
+// children: its further values, or the bytes of its hash if entities are hashed.
 func (p *Hashing) AppendChild(dst, entity []byte) []byte {
 	if p == nil {
 		_, child := state.SplitParent(entity)
@@ -80,12 +105,13 @@ func (p *Hashing) AppendChild(dst, entity []byte) []byte {
 	return append(dst, p.sum(entity)...)
 }
 
-// AppendChildKey appends the key of what a group keeps of a child, by the name of its
-// parent in keys and the child's as of AppendChild.
+// AppendChildKey appends the key of a child's state in a group, given the name of its parent in
+// keys and the child's from AppendChild.
 func (p *Hashing) AppendChildKey(dst []byte, tag, group, parent string, child []byte) []byte {
 	dst = append(append(append(dst, tag...), group...), ':')
+	dst = append(append(dst, parent...), '|')
 	if p == nil {
-		return append(append(append(dst, parent...), '|'), child...)
+		return append(dst, child...)
 	}
 	return base64.RawURLEncoding.AppendEncode(dst, child)
 }

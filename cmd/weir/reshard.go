@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/store/redis/reshard"
+)
+
+func newReshardCommand() *cobra.Command {
+	var (
+		to                     int
+		yes, cancel, deleteOld bool
+	)
+	cmd := &cobra.Command{
+		Use:   "reshard --to SHARDS|--cancel|--delete-old",
+		Short: "Spread the state over more shards",
+		Long: `Spread the state of a namespace over a multiple of its state shards, so that more
+Redis masters can share it. Stop the processors first: nothing is applied until the
+command has finished, and they wait if they still run. Questions are answered
+meanwhile. Run it again if it was killed, or --cancel it.
+
+Then set "shards" to the new number for all processors and APIs, and start them again:
+an API with the number before refuses to answer. The keys of the shards before stay
+until --delete-old deletes them, so Redis needs memory for all of the state twice.`,
+		Example: `  weir reshard --config config/weir.yaml --to 64
+  weir reshard --config config/weir.yaml --to 64 --yes
+  weir reshard --config config/weir.yaml --delete-old`,
+		Args: cobra.NoArgs,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := s.load(cmd)
+		if err != nil {
+			return err
+		}
+		client, err := cfg.RedisClient()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }()
+		tally := &tally{screen: cmd.ErrOrStderr(), clock: time.Now}
+		r := &reshard.Resharder{Redis: client, Namespace: cfg.Namespace, Report: tally.add}
+		out := cmd.OutOrStdout()
+		switch {
+		case cancel:
+			if err := r.Cancel(cmd.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(out, "cancelled: processors go on with the number of shards before")
+		case deleteOld:
+			if err := r.DeleteOld(cmd.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", say.Number(tally.of("deleted"), "key"))
+		default:
+			err = spread(cmd.Context(), out, cfg, client, r, tally, to, yes)
+		}
+		return err
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&to, "to", 0, "the number of shards, a multiple of the present one")
+	flags.BoolVar(&yes, "yes", false, "do it, rather than say what it would mean")
+	flags.BoolVar(&cancel, "cancel", false, "delete what an unfinished run has copied, and go on with the shards before")
+	flags.BoolVar(&deleteOld, "delete-old", false, "delete the keys of the shards before")
+	cmd.MarkFlagsOneRequired("to", "cancel", "delete-old")
+	cmd.MarkFlagsMutuallyExclusive("to", "cancel", "delete-old")
+	return cmd
+}
+
+// spread reshards the namespace, or says what that would mean.
+func spread(ctx context.Context, out io.Writer, cfg *config.Config, client redis.UniversalClient, r *reshard.Resharder, t *tally, to int, yes bool) error {
+	l, err := r.Layout(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.Check(to); err != nil {
+		return err
+	}
+	if !yes {
+		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Nothing is applied while its keys are copied,\n"+
+			"and Redis needs memory for all of them twice until weir reshard --delete-old.\nnothing was changed; with --yes it is\n", cfg.Namespace, l.Shards, to)
+		return err
+	}
+	if err := r.Copy(ctx, to); err != nil {
+		return err
+	}
+	if err := awaitCopies(ctx, cfg, client, to); err != nil {
+		return err
+	}
+	if err := r.Switch(ctx); err != nil {
+		return err
+	}
+	// A failover that loses the switch brings the number before back: this again does it again.
+	if err := awaitCopies(ctx, cfg, client, to); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied.\nSet \"shards: %[2]d\" for all processors and APIs and start them again. "+
+		"When all of them run, delete the keys of the shards before:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
+	return err
+}
+
+// awaitCopies is an error where a replica lacks what was copied, which would be lost if it took its master's place.
+func awaitCopies(ctx context.Context, cfg *config.Config, client redis.UniversalClient, shards int) error {
+	spread := *cfg
+	spread.Shards = shards
+	store, err := connect.NewStore(&spread, client)
+	if err != nil {
+		return err
+	}
+	found, err := store.AwaitReplicas(ctx, replicasWithin)
+	if err != nil {
+		return fmt.Errorf("ask the masters what their replicas have: %w", err)
+	}
+	for _, c := range found {
+		if c.Behind > 0 {
+			return fmt.Errorf("%d of %d replicas of the Redis master %s lack what was copied, after %v: run this again when they have caught up",
+				c.Behind, c.Replicas, c.Master, replicasWithin)
+		}
+	}
+	return nil
+}
+
+// tally adds up keys, and says from time to time how many they are.
+type tally struct {
+	screen io.Writer
+	clock  func() time.Time
+
+	mu    sync.Mutex
+	keys  map[string]int
+	shown time.Time
+}
+
+// add takes in that something was done to some keys more.
+func (t *tally) add(doing string, keys int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keys == nil {
+		t.keys, t.shown = map[string]int{}, t.clock()
+	}
+	t.keys[doing] += keys
+	if now := t.clock(); now.Sub(t.shown) >= lineEvery {
+		t.shown = now
+		_, _ = fmt.Fprintf(t.screen, "%s %s\n", doing, say.Number(t.keys[doing], "key"))
+	}
+}
+
+// of is to how many keys something was done.
+func (t *tally) of(doing string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys[doing]
+}

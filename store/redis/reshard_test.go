@@ -1,0 +1,352 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+	"github.com/weir-stream/weir/store/redis/reshard"
+)
+
+// resharded is a namespace whose shards change, with the number of events of each entity.
+type resharded struct {
+	*testing.T
+	store   *Store
+	options []Option
+	random  *rand.Rand
+	offset  int64
+	want    map[string]int64
+}
+
+// onResharded runs a test on each kind of server, with entities in keys as they are and hashed, and with children that
+// are embedded and spilled.
+func onResharded(t *testing.T, test func(r *resharded)) {
+	for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {
+		t.Run(name, func(t *testing.T) {
+			for server, connect := range servers {
+				if server == "redis" { // not the shared one: tests of sweeps walk over its keys, of which these are many
+					connect = func(t testing.TB) redis.UniversalClient { return redistest.New(t, redistest.Options{}).Client(t) }
+				}
+				t.Run(server, func(t *testing.T) {
+					s := New(connect(t), testkit.Namespace(t), 2, options...)
+					if err := s.Create(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					start(t, s, transactions)
+					r := &resharded{T: t, store: s, options: options, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+					r.write(60)
+					test(r)
+				})
+			}
+		})
+	}
+}
+
+// write applies some batches more.
+func (r *resharded) write(batches int) {
+	r.Helper()
+	w := r.store.newWriter()
+	for range batches {
+		apply(r.T, w, r.batch())
+	}
+}
+
+// batch makes the next events, a third of them of one entity with many children.
+func (r *resharded) batch() *state.Batch {
+	r.Helper()
+	b := begin(r.T, r.store, transactions)
+	for range 30 {
+		e := event{offset: r.offset, device: fmt.Sprint("d", max(0, r.random.IntN(60)-20)), user: fmt.Sprint("u", r.random.IntN(90)), time: 100*day + r.random.Int64N(5*day)}
+		fillPairs(b, e)
+		r.offset++
+		r.want[e.device]++
+		r.want[e.device+"|"+e.user]++
+	}
+	return b
+}
+
+// check compares all counts.
+func (r *resharded) check() {
+	r.Helper()
+	for entity, want := range r.want {
+		series := pairs
+		if !strings.Contains(entity, "|") {
+			series = beside
+		}
+		if got := count(r, r.store, series, entity); got != want {
+			r.Errorf("%s counts %d, want %d", entity, got, want)
+		}
+	}
+}
+
+func (r *resharded) resharder() *reshard.Resharder {
+	return &reshard.Resharder{Redis: r.store.redis, Namespace: r.store.namespace, Report: func(string, int) {}}
+}
+
+// now has the test go on with a number of shards.
+func (r *resharded) now(shards int) {
+	r.store = New(r.store.redis, r.store.namespace, shards, r.options...)
+}
+
+// to reshards the namespace.
+func (r *resharded) to(shards int) {
+	r.Helper()
+	if err := r.resharder().Copy(r.Context(), shards); err != nil {
+		r.Fatal(err)
+	}
+	if err := r.resharder().Switch(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	r.now(shards)
+}
+
+// keys are those of the shards of a number of them.
+func (r *resharded) keys(shards int) (list []string) {
+	r.Helper()
+	for shard := range shards {
+		pattern := keyspace.ShardTag(r.store.namespace, shard, shards) + "*"
+		scan := func(ctx context.Context, c redis.Cmdable) error {
+			for it := c.Scan(ctx, 0, pattern, 1000).Iterator(); it.Next(ctx); {
+				list = append(list, it.Val())
+			}
+			return nil
+		}
+		if cluster, ok := r.store.redis.(*redis.ClusterClient); ok {
+			for _, node := range masterClients(r.T, cluster) {
+				_ = scan(r.Context(), node)
+			}
+		} else {
+			_ = scan(r.Context(), r.store.redis)
+		}
+	}
+	return list
+}
+
+func masterClients(t *testing.T, cluster *redis.ClusterClient) (list []*redis.Client) {
+	t.Helper()
+	found := make(chan *redis.Client, 100)
+	err := cluster.ForEachMaster(t.Context(), func(_ context.Context, c *redis.Client) error { found <- c; return nil })
+	if close(found); err != nil {
+		t.Fatal(err)
+	}
+	for c := range found {
+		list = append(list, c)
+	}
+	return list
+}
+
+// A namespace that is spread over more shards answers the same, keeps its times to live, and goes on with each event once.
+func TestReshard(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		old := r.store
+		r.to(8)
+		r.check()
+		for shard, positions := 0, begin(r, r.store, transactions).Ranges[0].Progress; shard < 8; shard++ {
+			if positions[shard].Offset != r.offset {
+				r.Errorf("shard %d goes on at %d, want %d", shard, positions[shard].Offset, r.offset)
+			}
+		}
+		for _, key := range []string{childKey(r.store, beside, "d1"), childKey(r.store, beside, "d7")} {
+			if ttl := r.store.redis.TTL(ctx, key).Val(); ttl < 21*24*time.Hour || ttl > 25*24*time.Hour {
+				r.Errorf("%s lives %v", key, ttl)
+			}
+		}
+		if err := r.store.Create(ctx); err != nil {
+			r.Error(err)
+		}
+		before := len(r.keys(2))
+		r.write(20)
+		r.check()
+		if got := len(r.keys(2)); got != before || before < 40 {
+			r.Errorf("%d keys of the shards before, %d after events of those now", before, got)
+		}
+		if err := r.resharder().Copy(ctx, 16); err == nil || !strings.Contains(err.Error(), "--delete-old first") {
+			r.Errorf("resharded again: %v", err)
+		}
+		if err := r.resharder().DeleteOld(ctx); err != nil {
+			r.Error(err)
+		}
+		if left := r.keys(2); len(left) > 0 {
+			r.Errorf("keys of the shards before: %q", left)
+		}
+		if err := r.resharder().DeleteOld(ctx); !errors.Is(err, reshard.ErrNoOldShards) {
+			r.Errorf("deleted again: %v", err)
+		}
+		if err := r.resharder().Cancel(ctx); !errors.Is(err, reshard.ErrNotResharding) {
+			r.Errorf("cancelled: %v", err)
+		}
+		if err := old.Create(ctx); fmt.Sprint(err) != fmt.Sprintf("namespace %q was made with shards 8, not 2: use shards 8, or another namespace", old.namespace) {
+			r.Errorf("a processor with 2 shards begins: %v", err)
+		}
+		var layout *LayoutError
+		if _, err := old.Read(ctx, []state.Read{{Series: beside, Entity: "d1"}}); !errors.As(err, &layout) {
+			r.Errorf("an API with 2 shards answers: %v", err)
+		}
+		r.to(16)
+		r.write(10)
+		r.check()
+	})
+}
+
+// While a namespace is resharded nothing is applied to it, claimed, placed, dropped or spilled, and questions are answered.
+func TestFrozenShardsDoNotChange(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		var tried atomic.Bool
+		b, w := r.batch(), r.store.newWriter()
+		resharder := r.resharder()
+		resharder.Report = func(string, int) {
+			if tried.Swap(true) {
+				return
+			}
+			held, _ := r.store.Inspect(ctx, beside, "d0")
+			for what, err := range map[string]error{
+				"dropped": errorOf(r.store.Drop(ctx, held, nil, packed.Loss{}, 0)),
+				"applied": w.Apply(ctx, b), "begun": r.store.Create(ctx), "gap noted": r.store.Gap(ctx, transactions, day),
+				"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, "v9")),
+				"placed":  errorOf(r.store.Place(ctx, state.Begin(transactions, 2, 7))),
+				"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
+			} {
+				if err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
+					r.Errorf("%s: %v", what, err)
+				}
+			}
+			key, child := childKey(r.store, beside, "d0"), childKey(r.store, pairs, "d0|u100")
+			value := r.store.redis.Get(ctx, key).Val()
+			progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d0")])
+			reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, 1, len(value), proof([]byte(value)), "", 1, "spilled", 0).Int64Slice()
+			if err != nil || reply[0] != 0 || r.store.redis.Get(ctx, key).Val() != value {
+				r.Errorf("spilled: %v, %v", reply, err)
+			}
+		}
+		if err := resharder.Copy(ctx, 8); err != nil {
+			r.Fatal(err)
+		}
+		// The batch was not applied: what it counts is wanted once it is.
+		if err := r.resharder().Cancel(ctx); err != nil {
+			r.Fatal(err)
+		}
+		if left := r.keys(8); len(left) > 0 {
+			r.Errorf("cancelling leaves %q", left)
+		}
+		apply(r.T, w, b)
+		r.write(5)
+		r.check()
+		r.to(4)
+		r.check()
+	})
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// Resharding that is killed at any moment is begun again, by the same command.
+func TestReshardingIsKilled(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		for kill := 1; ; kill += 3 {
+			ctx, cancel := context.WithCancel(r.Context())
+			var steps atomic.Int64
+			resharder := r.resharder()
+			resharder.Report = func(string, int) {
+				if steps.Add(1) == int64(kill) {
+					cancel()
+				}
+			}
+			err := resharder.Copy(ctx, 6)
+			killed := ctx.Err() != nil
+			cancel()
+			if killed && err != nil {
+				if err := r.resharder().Copy(r.Context(), 8); err == nil || !strings.Contains(err.Error(), "being spread over 6") {
+					r.Fatalf("resharded to another number meanwhile: %v", err)
+				}
+				continue
+			}
+			if err != nil {
+				r.Fatal(err)
+			}
+			break
+		}
+		r.to(6)
+		r.write(5)
+		r.check()
+	})
+}
+
+// A copy that is not the same as its key is found before anything uses it.
+func TestReshardingComparesCopies(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		lost := childKey(New(r.store.redis, r.store.namespace, 8, r.options...), beside, "d3")
+		resharder := r.resharder()
+		resharder.Report = func(string, int) { r.store.redis.Del(ctx, lost) }
+		if err := resharder.Copy(ctx, 8); err == nil || !strings.Contains(err.Error(), "its copy is not the same") {
+			r.Errorf("a lost copy: %v", err)
+		}
+		if err := r.resharder().Cancel(ctx); err != nil {
+			r.Fatal(err)
+		}
+		foreign := childKey(r.store, beside, "d5")
+		r.store.redis.Del(ctx, foreign)
+		r.store.redis.RPush(ctx, foreign, "x")
+		if err := r.resharder().Copy(ctx, 8); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), foreign) {
+			r.Errorf("a key of another type: %v", err)
+		}
+	})
+}
+
+// A new shard that has lost its last copies with a master is not used before it was copied again.
+func TestHalfCopiedShardIsNotUsed(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		r.to(8)
+		shard := r.store.shardOf("d3")
+		progress := keyspace.ProgressKey(r.store.tags[shard])
+		r.store.redis.Del(ctx, progress, childKey(r.store, beside, "d3"))
+		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, 1)
+		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, ""); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
+			r.Errorf("claimed: %v", err)
+		}
+		if err := r.resharder().DeleteOld(ctx); err == nil || !strings.Contains(err.Error(), "1 of 8 shards lack keys") {
+			r.Errorf("deleted the old keys: %v", err)
+		}
+		r.to(8)
+		r.write(5)
+		r.check()
+		if err := r.resharder().DeleteOld(ctx); err != nil {
+			r.Error(err)
+		}
+	})
+}
+
+// Numbers of shards that cannot be had are refused, and say why.
+func TestReshardRefuses(t *testing.T) {
+	s := newStore(t, servers["miniredis"](t), 4)
+	r := &reshard.Resharder{Redis: s.redis, Namespace: s.namespace, Report: func(string, int) {}}
+	for _, to := range []int{0, 2, 4, 6, 32768} {
+		want := fmt.Sprintf("4 shards cannot be spread over %d: the new number is a multiple of the old one, up to 16384", to)
+		if err := r.Copy(t.Context(), to); err == nil || err.Error() != want {
+			t.Errorf("to %d: %v, want %s", to, err, want)
+		}
+	}
+	r.Namespace = "nobody's"
+	if err := r.Copy(t.Context(), 8); err == nil || err.Error() != `there is no namespace "nobody's"` {
+		t.Error(err)
+	}
+	s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), keyspace.ShardsField, "many")
+	r.Namespace = s.namespace
+	if err := r.Copy(t.Context(), 8); err == nil || !strings.Contains(err.Error(), `has shards "many"`) {
+		t.Error(err)
+	}
+}
