@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/operate/doctor"
 )
 
-// doctorTimeout bounds all looks together.
+// doctorTimeout bounds all checks together.
 const doctorTimeout = 30 * time.Second
 
 func newDoctorCommand() *cobra.Command {
@@ -24,12 +24,13 @@ func newDoctorCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look at Redis, Kafka and the definitions, and say what to do",
-		Long: `Look at the definitions, at each Redis server (version, role, persistence,
-eviction, replicas, clock), at the namespace, who applies what to it and its
-longest keys, at the replicas that questions are read from, and at each topic (settings, retention against the longest window and
-the copies of Redis that may be restored). It writes nothing, and fails if a
-finding does.`,
+		Short: "Check Redis, Kafka and the definitions, and say what to do",
+		Long: `Check the definitions, each Redis server (version, role, persistence, eviction,
+replicas, clock), the namespace, who applies what to it and its longest keys, the
+replicas that questions are read from, the latest schemas of topics whose records
+name some, and each topic (settings, retention against
+the longest window and the copies of Redis that may be restored). It writes nothing,
+and fails if a check fails.`,
 		Example: `  weir doctor --config config/weir.yaml
   weir doctor --config config/weir.yaml --copies 72h --json`,
 		Args: cobra.NoArgs,
@@ -63,7 +64,7 @@ finding does.`,
 	return cmd
 }
 
-// examine looks at all that there is.
+// examine runs all checks.
 func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doctor.Findings, error) {
 	registry, findings := doctor.Definitions(cfg.Features)
 	redis, err := cfg.RedisClient()
@@ -88,12 +89,19 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		findings = append(findings, doctor.Replicas(ctx, state)...)
 	}
 	if registry == nil {
-		return findings, nil // the topics are not known
+		return findings, nil // the topics are unknown
 	}
-	if len(servers) > 1 { // else none answers
+	if len(servers) > 1 { // otherwise none answers
 		findings = append(findings, doctor.Rivals(ctx, state, time.Now())...)
 		findings = append(findings, doctor.Greatest(ctx, state, registry)...)
 	}
+	schemas, err := cfg.SchemaRegistry()
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, doctor.Schemas(ctx, doctor.SchemaRegistry{
+		Client: schemas, URL: cfg.Registry.URL, Registry: registry, Files: cfg.Features,
+	})...)
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Both looks reach the replicas that questions are read from; a process without
+// Both the check and the doctor contact the replicas that questions read from; a process without
 // the API reads none.
 func TestLooksAtReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{AOF: true})
@@ -34,14 +34,14 @@ func TestLooksAtReplicas(t *testing.T) {
 	_, port, _ := net.SplitHostPort(replica.Addr())
 	refused := regexp.QuoteMeta("replica "+replica.Addr()) + ` +dial tcp \S*:` + port + ": connect: connection refused"
 	out := look(t, "", check...)
-	wants(out, "warn  replicas                     none answers: questions go to masters; mend them, or set redis.read_from: master")
-	wants(out, "warn  "+refused+"; see that it runs, .*")
+	wants(out, "warn  replicas                     none answers: questions go to masters; repair them, or set redis.read_from: master")
+	wants(out, "warn  "+refused+"; check that it runs, .*")
 	out = look(t, "", doctor...)
 	wants(out, "WARN  replicas +none answers: questions go to masters")
 	wants(out, "WARN  "+refused)
 }
 
-// A process that reads from replicas tells of its connections to them.
+// A process that reads from replicas exports metrics of its connections to them.
 func TestMetricsOfReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, master.Addr())

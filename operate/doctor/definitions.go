@@ -7,8 +7,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 )
 
-// Definitions loads the definitions; the registry is nil where they are not
-// valid.
+// Definitions loads the definitions; the registry is nil if they are invalid.
 func Definitions(paths []string) (*features.Registry, Findings) {
 	var f Findings
 	registry, err := definition.Load(paths...)
@@ -18,7 +17,7 @@ func Definitions(paths []string) (*features.Registry, Findings) {
 	}
 	wrong, _ := errors.AsType[definition.Findings](err) // all its errors are
 	for _, w := range wrong {
-		f.add(Fail, "definitions", w.String(), "mend it; weir validate looks at definitions alone")
+		f.add(Fail, "definitions", w.String(), "correct it; weir validate checks only the definitions")
 	}
 	return nil, f
 }

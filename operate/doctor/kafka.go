@@ -15,27 +15,27 @@ import (
 	"github.com/weir-stream/weir/operate/topics"
 )
 
-// Topics is what the topics are looked at for.
+// Topics configures the check of the topics.
 type Topics struct {
 	Registry    *features.Registry
 	DeadLetters string
 	// Copies is the age of the oldest copy of Redis that may be restored.
 	Copies time.Duration
-	// MaxRecordBytes is that of the settings.
+	// MaxRecordBytes is the configured limit.
 	MaxRecordBytes int64
 	// Create says that missing topics are created.
 	Create bool
 }
 
-// batchOverhead is what the brokers count of a batch besides its one value.
+// batchOverhead is the size that brokers count for a batch in addition to its one value.
 const batchOverhead = 61 + 9
 
-// Kafka looks at the brokers and the topics.
+// Kafka checks the brokers and the topics.
 func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	names := append(t.Registry.Topics(), t.DeadLetters)
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		f.add(Fail, "kafka", err.Error(), "see that it runs at kafka.brokers, and whom it lets in")
+		f.add(Fail, "kafka", err.Error(), "check that it runs at kafka.brokers, and who has access")
 		return f
 	}
 	f.ok("kafka", "%s", plural(len(found.Brokers), "broker"))
@@ -46,7 +46,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 		case i >= 0 && found.Topics[i].Error == nil:
 			there = append(there, found.Topics[i])
 		case i >= 0 && !errors.Is(found.Topics[i].Error, kafka.UnknownTopicOrPartition):
-			f.add(Fail, "topic "+name, found.Topics[i].Error.Error(), "see whom the brokers let in")
+			f.add(Fail, "topic "+name, found.Topics[i].Error.Error(), "check who has access to the brokers")
 		case t.Create:
 			f.add(Warn, "topic "+name, "is missing", "weir run will create it; create it before to choose its settings")
 		default:
@@ -68,7 +68,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	return f
 }
 
-// judge looks at one topic.
+// judge checks one topic.
 func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Findings) {
 	subject := "topic " + topic.Name
 	f.ok(subject, "%s", plural(len(topic.Partitions), "partition"))
@@ -100,8 +100,8 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 	return f
 }
 
-// retention holds how long a topic keeps events against what may be read again:
-// after a restore of Redis, and for a new namespace.
+// retention compares how long a topic keeps events with what may be read again, after a restore of
+// Redis and for a new namespace.
 func (t *Topics) retention(f *Findings, subject, topic string, settings map[string]string) {
 	if bytes := number(settings["retention.bytes"]); bytes > 0 {
 		f.add(Warn, subject, fmt.Sprintf("retention.bytes is %d for each partition: a burst shortens how far the topic goes back", bytes),
@@ -109,11 +109,11 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 	}
 	ms, err := strconv.ParseInt(settings["retention.ms"], 10, 64)
 	if err != nil {
-		f.add(Warn, subject, "does not tell its retention.ms", "see to it that it is no less than "+t.Copies.String())
+		f.add(Warn, subject, "does not report its retention.ms", "make sure that it is at least "+t.Copies.String())
 		return
 	}
 	if ms < 0 {
-		f.ok(subject, "keeps events for ever")
+		f.ok(subject, "keeps events forever")
 		return
 	}
 	keeps := time.Duration(ms) * time.Millisecond
@@ -130,8 +130,8 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 	}
 }
 
-// longest is the feature over a topic that looks back furthest, lifetimes apart,
-// and how far it does.
+// longest is the feature over a topic that looks back furthest, except lifetimes, and how far it
+// looks back.
 func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 	for _, f := range t.Registry.Features {
 		if _, derived := f.Basis.(*features.Derived); derived || f.Stream.Topic != topic || !f.Window.Forgets() {

@@ -66,7 +66,7 @@ func TestTopics(t *testing.T) {
 			}
 		}
 	}
-	plain := []string{"OK 2 partitions", oneCopy, "OK cleanup.policy is delete", "OK keeps events for ever", "OK message.timestamp.type is CreateTime"}
+	plain := []string{"OK 2 partitions", oneCopy, "OK cleanup.policy is delete", "OK keeps events forever", "OK message.timestamp.type is CreateTime"}
 	with := func(place int, line string) []string {
 		changed := append([]string{}, plain...)
 		changed[place] = line
@@ -77,19 +77,19 @@ func TestTopics(t *testing.T) {
 		want     []string
 	}{
 		"long":     {[]string{"retention.ms", "349200000"}, with(3, "OK keeps events for 97h0m0s")},
-		"for ever": {[]string{"retention.ms", "-1"}, with(3, "OK keeps events for ever")},
+		"for ever": {[]string{"retention.ms", "-1"}, with(3, "OK keeps events forever")},
 		"short for a window": {[]string{"retention.ms", "259200000"}, with(3, "WARN keeps events for 72h0m0s: what is longer, such as late (73h0m0s), "+
 			"cannot be computed anew from the log: set retention.ms=349200000")},
 		"short for a copy": {[]string{"retention.ms", "3600000"}, with(3, "FAIL keeps events for 1h0m0s: a copy of Redis that is 24h0m0s old cannot be brought up to date: "+
 			"set retention.ms=349200000, or restore no copies that are so old (--copies)")},
 		"by bytes": {[]string{"retention.ms", "-1", "retention.bytes", "1000"}, []string{plain[0], plain[1], plain[2],
 			"WARN retention.bytes is 1000 for each partition: a burst shortens how far the topic goes back: set retention.bytes=-1, and retention.ms by time",
-			"OK keeps events for ever", plain[4]}},
+			"OK keeps events forever", plain[4]}},
 		"compacted": {[]string{"retention.ms", "-1", "cleanup.policy", "compact"}, []string{plain[0], plain[1],
-			"FAIL cleanup.policy is compact: of the records of one key only the last one is kept: set cleanup.policy=delete", "OK keeps events for ever", plain[4]}},
-		"broker's times": {[]string{"retention.ms", "-1", "message.timestamp.type", "LogAppendTime"}, []string{plain[0], plain[1], plain[2], "OK keeps events for ever",
+			"FAIL cleanup.policy is compact: of the records of one key only the last one is kept: set cleanup.policy=delete", "OK keeps events forever", plain[4]}},
+		"broker's times": {[]string{"retention.ms", "-1", "message.timestamp.type", "LogAppendTime"}, []string{plain[0], plain[1], plain[2], "OK keeps events forever",
 			"WARN message.timestamp.type is LogAppendTime: history that is written into it counts as late: set message.timestamp.type=CreateTime, unless producers' clocks cannot be trusted"}},
-		"large": {[]string{"retention.ms", "-1", "max.message.bytes", "2000000"}, []string{plain[0], plain[1], plain[2], "OK keeps events for ever", plain[4],
+		"large": {[]string{"retention.ms", "-1", "max.message.bytes", "2000000"}, []string{plain[0], plain[1], plain[2], "OK keeps events forever", plain[4],
 			"WARN max.message.bytes is 2000000: values of more than 1048576 become dead letters: raise kafka.max_record_bytes to it"}},
 	} {
 		set(topic, c.settings...)
@@ -122,19 +122,19 @@ func TestTopics(t *testing.T) {
 	}
 	away := &kafka.Client{Addr: kafka.TCP("127.0.0.1:1"), Timeout: time.Second}
 	if got := lines(Kafka(t.Context(), away, look), ""); len(got) != 1 || !strings.HasPrefix(got[0], "FAIL ") ||
-		!strings.HasSuffix(got[0], ": see that it runs at kafka.brokers, and whom it lets in") {
+		!strings.HasSuffix(got[0], ": check that it runs at kafka.brokers, and who has access") {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestDefinitionsThatAreWrong(t *testing.T) {
+func TestWrongDefinitions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "features.yaml")
 	if err := os.WriteFile(path, []byte("features:\n  a: COUNT(1d, pay, user)\n  a: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	registry, f := Definitions([]string{path})
 	if registry != nil || f.Count(Fail) != len(f) || len(f) < 2 || !strings.HasPrefix(f[0].Found, path+":2:") ||
-		f[0].Do != "mend it; weir validate looks at definitions alone" {
+		f[0].Do != "correct it; weir validate checks only the definitions" {
 		t.Errorf("got %v", f)
 	}
 	_, f = Definitions([]string{"/none.yaml"})

@@ -15,8 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 )
 
-// Layout compares a namespace with the settings, which say how many state shards
-// it has.
+// Layout compares a namespace with the settings, including the number of its shards.
 type Layout interface {
 	CheckLayout(ctx context.Context) error
 	Shards() int
@@ -24,10 +23,10 @@ type Layout interface {
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
 }
 
-// Redis looks at the servers, and at the layout of the namespace on them.
+// Redis checks the servers, and the layout of the namespace on them.
 func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f Findings) {
 	if err := client.Ping(ctx).Err(); err != nil {
-		f.add(Fail, "redis", err.Error(), "see that it runs at redis.addresses, and whom it lets in")
+		f.add(Fail, "redis", err.Error(), "check that it runs at redis.addresses, and who has access")
 		return f
 	}
 	if cluster, ok := client.(*redis.ClusterClient); ok {
@@ -43,14 +42,13 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 	return f
 }
 
-// redisCluster looks at a cluster, over which state shards are spread, and at all
-// its masters.
+// redisCluster checks a cluster, over which shards are spread, and all its masters.
 func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layout) (f Findings) {
 	text, err := cluster.ClusterInfo(ctx).Result()
 	switch info := ParseInfo(text); {
 	case err != nil:
 		f.add(Fail, "redis", err.Error(), "see what CLUSTER INFO says")
-	case info["cluster_state"] != "ok" || info["cluster_slots_assigned"] != "16384": // it may be ok without all, by its settings
+	case info["cluster_state"] != "ok" || info["cluster_slots_assigned"] != "16384": // depending on its settings it may be ok without all
 		f.add(Fail, "redis", fmt.Sprintf("the cluster's state is %s, with %s of 16384 slots assigned", info["cluster_state"], info["cluster_slots_assigned"]),
 			"see CLUSTER NODES for masters that are lost")
 	default:
@@ -58,12 +56,12 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 		masters, _ := strconv.Atoi(info["cluster_size"])
 		f.spread(masters, layout.Shards())
 		if held, err := layout.ShardsByMaster(ctx); err != nil {
-			f.add(Fail, "shards", err.Error(), "see CLUSTER SLOTS for slots of nobody's")
+			f.add(Fail, "shards", err.Error(), "see CLUSTER SLOTS for slots without a master")
 		} else {
 			f.balance(masters, layout.Shards(), held)
 		}
 	}
-	var mu sync.Mutex // masters are visited at once
+	var mu sync.Mutex // masters are visited concurrently
 	byAddress := map[string]Findings{}
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
 		of := redisServer(ctx, "redis "+c.Options().Addr, c, true)
@@ -83,7 +81,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 	return append(f, slices.Concat(servers...)...)
 }
 
-// spread judges how many shards there are to be spread over masters.
+// spread checks the number of shards for the number of masters.
 func (f *Findings) spread(masters, shards int) {
 	if want := cost.ShardsFor(masters); shards < want {
 		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole ones are spread, and so few unevenly", shards, masters),
@@ -93,8 +91,7 @@ func (f *Findings) spread(masters, shards int) {
 	f.ok("shards", "%d over %d masters", shards, masters)
 }
 
-// balance judges how evenly the shards are spread, given how many each master
-// holds, by address.
+// balance checks how evenly the shards are spread, given the number on each master, by address.
 func (f *Findings) balance(masters, shards int, held map[string]int) {
 	fullest := slices.MaxFunc(slices.Sorted(maps.Keys(held)), func(a, b string) int { return cmp.Compare(held[a], held[b]) })
 	even := (shards + masters - 1) / masters
@@ -107,7 +104,7 @@ func (f *Findings) balance(masters, shards int, held map[string]int) {
 	f.ok("balance", "no master holds more than %d of %d shards", even, shards)
 }
 
-// redisServer asks one server.
+// redisServer checks one server.
 func redisServer(ctx context.Context, subject string, client redis.Cmdable, cluster bool) (f Findings) {
 	text, err := client.Info(ctx).Result()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ParseInfo reads the answer of Redis' INFO.
+// ParseInfo parses the reply to Redis' INFO.
 func ParseInfo(text string) map[string]string {
 	info := map[string]string{}
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
@@ -21,7 +21,7 @@ func ParseInfo(text string) map[string]string {
 func Supported(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
-		return fmt.Errorf("does not tell its version (%q)", version)
+		return fmt.Errorf("does not report its version (%q)", version)
 	}
 	if major < 6 || major == 6 && minor < 2 {
 		return fmt.Errorf("version %s is too old: 6.2 or later is needed", version)

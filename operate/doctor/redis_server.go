@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// server is what a Redis server tells of itself.
+// server is what a Redis server reports about itself.
 type server struct {
 	subject string
 	info    map[string]string
-	// config is what CONFIG GET tells; nil where it is refused, as by many who
-	// run Redis for others.
+	// config is the reply to CONFIG GET; nil if it is refused, as by many hosting providers.
 	config  map[string]string
 	cluster bool // by the settings
-	// skew is how far its clock is ahead of that of this machine.
+	// skew is how far its clock is ahead of this machine's.
 	skew time.Duration
 }
 
 const (
 	warnSkew = time.Second
 	failSkew = time.Minute
-	// fullShare is the share of maxmemory, in percent, from which on it is told.
+	// fullShare is the used share of maxmemory, in percent, above which it is reported.
 	fullShare = 85
 )
 
-// judge looks at one server.
+// judge checks one server.
 func (s *server) judge() (f Findings) {
 	s.version(&f)
 	s.role(&f)
@@ -52,7 +51,7 @@ func (s *server) version(f *Findings) {
 func (s *server) role(f *Findings) {
 	switch {
 	case s.info["role"] == "slave":
-		f.add(Fail, s.subject, "is a replica, which takes no writes", "set redis.addresses to the master, or use redis.mode sentinel or cluster")
+		f.add(Fail, s.subject, "is a replica, which accepts no writes", "set redis.addresses to the master, or use redis.mode sentinel or cluster")
 	case s.info["cluster_enabled"] == "1" && !s.cluster:
 		f.add(Fail, s.subject, "is a member of a cluster, and redis.mode is not cluster", "set redis.mode: cluster")
 	}
@@ -63,7 +62,7 @@ func (s *server) persistence(f *Findings) {
 	save, told := s.config["save"]
 	switch {
 	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
-		f.add(Fail, s.subject, "the last write to the append-only file failed", "look at its log and its disk")
+		f.add(Fail, s.subject, "the last write to the append-only file failed", "check its log and its disk")
 	case s.info["aof_enabled"] == "1" && s.unmended():
 		f.add(Warn, s.subject, "aof-load-truncated is yes, and the append-only file was not rewritten since the start: "+
 			"if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn twice after another one",
@@ -71,9 +70,9 @@ func (s *server) persistence(f *Findings) {
 	case s.info["aof_enabled"] == "1":
 		f.ok(s.subject, "keeps an append-only file")
 	case s.info["rdb_last_bgsave_status"] == "err":
-		f.add(Fail, s.subject, "appendonly is off, and the last snapshot failed", "look at its log and its disk; set appendonly yes")
+		f.add(Fail, s.subject, "appendonly is off, and the last snapshot failed", "check its log and its disk; set appendonly yes")
 	case !told:
-		f.add(Warn, s.subject, "appendonly is off, and it does not tell whether it makes snapshots: "+again, "set appendonly yes")
+		f.add(Warn, s.subject, "appendonly is off, and it does not report whether it makes snapshots: "+again, "set appendonly yes")
 	case save != "":
 		f.add(Warn, s.subject, "appendonly is off, only snapshots are made (save "+save+"): "+again, "set appendonly yes")
 	default:
@@ -82,8 +81,8 @@ func (s *server) persistence(f *Findings) {
 	}
 }
 
-// unmended says whether the append-only file may still be as the server has read it
-// when it was started, torn perhaps, and held more then than a new one does.
+// unmended says whether the append-only file may still be the one that the server read at its
+// start, perhaps torn, and was longer then than a new one.
 func (s *server) unmended() bool {
 	const newFile = 4096 // bytes
 	return s.info["aof_last_rewrite_time_sec"] == "-1" && s.info["aof_rewrite_in_progress"] == "0" &&
@@ -96,11 +95,11 @@ func (s *server) memory(f *Findings) {
 	case policy == "noeviction":
 		f.ok(s.subject, "maxmemory-policy is noeviction")
 	case policy == "":
-		f.add(Warn, s.subject, "does not tell its maxmemory-policy", "see to it that it is noeviction: eviction loses state unseen")
+		f.add(Warn, s.subject, "does not report its maxmemory-policy", "make sure that it is noeviction: eviction loses state unnoticed")
 	case most == 0:
 		f.add(Warn, s.subject, "maxmemory-policy is "+policy+", which does nothing as long as maxmemory is 0", "set maxmemory-policy noeviction")
 	default:
-		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": eviction loses state unseen", "set maxmemory-policy noeviction")
+		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": eviction loses state unnoticed", "set maxmemory-policy noeviction")
 	}
 	if used := number(s.info["used_memory"]); most > 0 && used*100 >= most*fullShare {
 		f.add(Warn, s.subject, strconv.FormatInt(used*100/most, 10)+"% of maxmemory are in use: once it is full, events wait",
@@ -114,7 +113,7 @@ func (s *server) replicas(f *Findings) {
 		return
 	}
 	if n == "0" {
-		f.add(Warn, s.subject, "has no replica: nobody takes over when it is lost", "add a replica, with Sentinel or in a cluster")
+		f.add(Warn, s.subject, "has no replica: no server takes over when it is lost", "add a replica, with Sentinel or in a cluster")
 		return
 	}
 	switch least, told := s.config["min-replicas-to-write"]; {
@@ -144,6 +143,6 @@ func (s *server) clock(f *Findings) {
 }
 
 func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64) // what is not told is 0
+	n, _ := strconv.ParseInt(text, 10, 64) // 0 if not reported
 	return n
 }

@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// lines are findings on a line each, as far as they concern a subject that
-// begins so.
+// lines are the findings, one on each line, about subjects with that prefix.
 func lines(f Findings, subject string) (all []string) {
 	for _, of := range f {
 		if strings.HasPrefix(of.Subject, subject) {
@@ -38,33 +37,33 @@ func TestServer(t *testing.T) {
 		"OK its clock is this machine's within 1s",
 	}
 	for name, c := range map[string]struct {
-		info    string // key:value of what is different, with spaces
+		info    string // key:value pairs that differ, with spaces
 		config  map[string]string
 		cluster bool
 		skew    time.Duration
-		place   int // of the line that is different
+		place   int // index of the line that differs
 		want    string
 	}{
 		"Valkey":        {info: "valkey_version:8.1.0 redis_version:7.2.4", place: 0, want: "OK Valkey 8.1.0"},
 		"old":           {info: "redis_version:6.0.16", place: 0, want: "FAIL version 6.0.16 is too old: 6.2 or later is needed: install Redis 6.2 or later, or Valkey"},
-		"replica":       {info: "role:slave", place: 1, want: "FAIL is a replica, which takes no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster"},
+		"replica":       {info: "role:slave", place: 1, want: "FAIL is a replica, which accepts no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster"},
 		"cluster":       {info: "cluster_enabled:1", place: 1, want: "FAIL is a member of a cluster, and redis.mode is not cluster: set redis.mode: cluster"},
-		"failed writes": {info: "aof_last_write_status:err", place: 1, want: "FAIL the last write to the append-only file failed: look at its log and its disk"},
+		"failed writes": {info: "aof_last_write_status:err", place: 1, want: "FAIL the last write to the append-only file failed: check its log and its disk"},
 		"perhaps torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "WARN aof-load-truncated is yes, " +
 			"and the append-only file was not rewritten since the start: if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn " +
 			"twice after another one: run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started"},
 		"never torn":     {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "no"}, place: 1, want: "OK keeps an append-only file"},
 		"new file":       {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:88", place: 1, want: "OK keeps an append-only file"},
 		"rewritten":      {info: "aof_last_rewrite_time_sec:0 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "OK keeps an append-only file"},
-		"failed copies":  {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: look at its log and its disk; set appendonly yes"},
-		"silent":         {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not tell whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
+		"failed copies":  {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
+		"silent":         {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
 		"snapshots":      {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
 		"nothing kept":   {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
-		"unknown policy": {info: "maxmemory_policy:", place: 2, want: "WARN does not tell its maxmemory-policy: see to it that it is noeviction: eviction loses state unseen"},
+		"unknown policy": {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: eviction loses state unnoticed"},
 		"may evict":      {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
-		"evicts":         {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unseen: set maxmemory-policy noeviction"},
+		"evicts":         {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction"},
 		"full":           {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
-		"alone":          {info: "connected_slaves:0", place: 3, want: "WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster"},
+		"alone":          {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
 		"lax":            {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
 		"strict":         {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
 		"ahead":          {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
@@ -121,17 +120,17 @@ func TestRealServers(t *testing.T) {
 		"primary": {primary, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
 			"OK replicas: 1; min-replicas-to-write is 1: with fewer, events wait", clock}},
 		"replica": {replica, []string{version,
-			"FAIL is a replica, which takes no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster",
+			"FAIL is a replica, which accepts no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster",
 			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
 			"OK maxmemory-policy is noeviction", clock}},
 		"evicting": {evicting, []string{version,
 			"WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes",
-			"FAIL maxmemory-policy is allkeys-lru: eviction loses state unseen: set maxmemory-policy noeviction",
-			"WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+			"FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction",
+			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
 		"forgetful": {forgetful, []string{version,
 			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
 			"OK maxmemory-policy is noeviction",
-			"WARN has no replica: nobody takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
 	} {
 		f := Redis(t.Context(), c.server.Client(t), fits)
 		if diff := cmp.Diff(c.want, lines(f, "redis")); diff != "" {
@@ -158,10 +157,10 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-func TestRedisThatIsAway(t *testing.T) {
+func TestRedisUnavailable(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer client.Close()
-	want := []string{"FAIL dial tcp 127.0.0.1:1: connect: connection refused: see that it runs at redis.addresses, and whom it lets in"}
+	want := []string{"FAIL dial tcp 127.0.0.1:1: connect: connection refused: check that it runs at redis.addresses, and who has access"}
 	f := Redis(t.Context(), client, layout(func(context.Context) error { return errors.New("not asked") }))
 	if diff := cmp.Diff(want, lines(f, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,18 +7,18 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// ReplicaReader reads from replicas where they do.
-type ReplicaReader interface {
+// ReplicaChecker checks the replicas that questions are read from.
+type ReplicaChecker interface {
 	CheckReplicas(ctx context.Context) ([]redisstore.Replica, error)
 }
 
-// Replicas looks at the replicas that questions are to be read from. None of its
-// findings fails: where no replica does, masters are read.
-func Replicas(ctx context.Context, reader ReplicaReader) (f Findings) {
+// Replicas checks the replicas that questions are read from. No finding is a FAIL: without a usable
+// replica, masters are read.
+func Replicas(ctx context.Context, checker ReplicaChecker) (f Findings) {
 	const subject, instead = "replicas", ": questions go to masters"
-	found, err := reader.CheckReplicas(ctx)
+	found, err := checker.CheckReplicas(ctx)
 	if err != nil {
-		f.add(Warn, subject, err.Error()+instead, "see that the servers at redis.addresses run, and whom they let in")
+		f.add(Warn, subject, err.Error()+instead, "check that the servers at redis.addresses run, and who has access")
 		return f
 	}
 	var bad Findings
@@ -26,7 +26,7 @@ func Replicas(ctx context.Context, reader ReplicaReader) (f Findings) {
 	for _, r := range found {
 		if r.Err != nil {
 			bad.add(Warn, "replica "+r.Address, r.Err.Error(),
-				"see that it runs, whom it lets in, and in its INFO replication whose replica it is and whether the link is up")
+				"check that it runs, who has access, and in its INFO replication whose replica it is and whether the link is up")
 		}
 		stalest = max(stalest, r.Staleness)
 	}
@@ -34,7 +34,7 @@ func Replicas(ctx context.Context, reader ReplicaReader) (f Findings) {
 	case len(found) == 0:
 		f.add(Warn, subject, "there is none"+instead, "add one that the Sentinels or the cluster know of, or set redis.read_from: master")
 	case n == 0:
-		f.add(Warn, subject, "none answers"+instead, "mend them, or set redis.read_from: master")
+		f.add(Warn, subject, "none answers"+instead, "repair them, or set redis.read_from: master")
 	default:
 		f.ok(subject, "%d of %d answer, no staler than %v", n, len(found), (stalest + time.Millisecond - 1).Truncate(time.Millisecond))
 	}

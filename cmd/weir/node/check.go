@@ -22,7 +22,7 @@ import (
 // checkTimeout bounds a whole check.
 const checkTimeout = 30 * time.Second
 
-// checkList prints how each check went.
+// checkList prints the result of each check.
 type checkList struct {
 	out    io.Writer
 	failed int
@@ -39,8 +39,22 @@ func (l *checkList) fail(what string, err error) {
 	l.line("FAIL", what, "%v", err)
 }
 
-// Check tries out what a process of these roles needs and prints a line for
-// each. The error says that not all is well.
+// take prints the findings of the doctor.
+func (l *checkList) take(findings doctor.Findings) {
+	for _, f := range findings {
+		switch f.Verdict {
+		case doctor.OK:
+			l.ok(f.Subject, "%s", f.Found)
+		case doctor.Warn:
+			l.warn(f.Subject, "%s", f.Found)
+		case doctor.Fail:
+			l.fail(f.Subject, errors.New(f.Found))
+		}
+	}
+}
+
+// Check tries what a process with these roles needs and prints a line for each part. It fails if
+// not all is well.
 func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *features.Registry, roles Roles) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -63,7 +77,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	return nil
 }
 
-// checkKafka reaches the brokers and looks for the topics.
+// checkKafka checks the brokers and the topics.
 func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry) {
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
@@ -103,7 +117,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 	}
 }
 
-// checkRedis reaches Redis and looks at what Weir relies on.
+// checkRedis checks Redis and the settings that Weir relies on.
 func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles Roles) {
 	client, err := cfg.RedisClient()
 	if err != nil {
@@ -148,8 +162,7 @@ func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles 
 	}
 }
 
-// checkReplicas looks at the replicas of the master client that questions are
-// read from.
+// checkReplicas checks the replicas that questions are read from.
 func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, client redis.UniversalClient) {
 	replicas, reading, err := connect.OpenReplicas(cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -174,7 +187,7 @@ func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, cli
 	}
 }
 
-// checkServer looks at one Redis server.
+// checkServer checks one Redis server.
 func checkServer(ctx context.Context, list *checkList, name string, client redis.Cmdable) {
 	text, err := client.Info(ctx).Result()
 	if err != nil {
@@ -188,7 +201,7 @@ func checkServer(ctx context.Context, list *checkList, name string, client redis
 		list.ok(name, "version %s", info["redis_version"])
 	}
 	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		list.warn(name, "maxmemory-policy is %s: eviction loses state unseen; set noeviction", orUnknown(policy))
+		list.warn(name, "maxmemory-policy is %s: eviction loses state unnoticed; set noeviction", orUnknown(policy))
 	}
 	if info["aof_enabled"] != "1" {
 		list.warn(name, "appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again")
