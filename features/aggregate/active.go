@@ -7,13 +7,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// active is in how many units of time there were events.
+// active counts the units of time that had events.
 type active struct{}
 
 func (active) Spec() Spec {
 	return Spec{
-		Name: "active", Title: "number of minutes, or of other units of time, in which there were events",
-		Note:  "The units are aligned to 1970 in UTC, and are the window's tiles: choose one that divides the window. From the log, as a lifetime always is, those at the window's edges count where they hold an event of the window.",
+		Name: "active", Title: "number of minutes, or other units of time, that have events",
+		Note:  "Units are aligned to UTC and are the window's tiles, so choose one that divides the window. When answered from the log, as a lifetime always is, a unit at the window's edge counts if it holds an event of the window.",
 		Exact: true, Neutral: integer(0), TilesAreUnits: true,
 		Parameters: []Parameter{{Name: "unit", Type: Span, Default: "1m"}},
 		Result:     value.Int, Example: "ACTIVE(7d, transaction, user, unit=1h)",

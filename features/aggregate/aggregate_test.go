@@ -358,7 +358,7 @@ func TestDDSketchBins(t *testing.T) {
 			return v
 		}
 		v, w := draw(), draw()
-		of := func(v value.Value) bin { return binOf(string(d.AppendKey(nil, v))) }
+		of := func(v value.Value) bin { return binOf(string(d.appendKey(nil, v))) }
 		got := d.value(c, of(v))
 		if off := math.Abs(got.Float64() - v.Float64()); off > c.Error*math.Abs(v.Float64())*(1+1e-9) {
 			t.Fatalf("%s stands for %s, which is off by more than %v", got.AppendText(nil), v.AppendText(nil), c.Error)
@@ -380,7 +380,7 @@ func TestDDSketchEqualsLibrary(t *testing.T) {
 		}
 		x := rapid.Float64Range(1e-300, 1e300).Draw(t, "value")
 		ours := newDDSketch(value.Float, relative)
-		b := binOf(string(ours.AppendKey(nil, value.Value{Type: value.Float, Flt: x})))
+		b := binOf(string(ours.appendKey(nil, value.Value{Type: value.Float, Flt: x})))
 		index := theirs.Index(x)
 		if lower := theirs.LowerBound(index); math.Abs(x-lower) <= 1e-9*x || math.Abs(theirs.LowerBound(index+1)-x) <= 1e-9*x {
 			t.Skip("on the edge of two bins")

@@ -5,10 +5,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// approxCountDistinct estimates the number of different values with
-// HyperLogLogs of 2^14 registers (Flajolet et al., "HyperLogLog", 2007; in the
-// variant of Redis), united over the window's tiles. countDistinctHLL is the
-// same by the name of count_distinct.
+// approxCountDistinct estimates the number of distinct values with HyperLogLogs of 2^14 registers
+// (Flajolet et al., "HyperLogLog", 2007; in the variant of Redis), united over the window's tiles.
+// countDistinctHLL is the same as a method of count_distinct.
 type (
 	approxCountDistinct struct{}
 	countDistinctHLL    struct{ approxCountDistinct }
@@ -16,7 +15,7 @@ type (
 
 func (approxCountDistinct) Spec() Spec {
 	return Spec{
-		Name: "approx_count_distinct", Title: "estimated number of different values of a field",
+		Name: "approx_count_distinct", Title: "estimated number of distinct values of a field",
 		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: value.Value{Type: value.Int},
 		Result: value.Int, Example: "APPROX_COUNT_DISTINCT(30d, transaction, device, user)",
 	}

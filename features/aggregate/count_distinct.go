@@ -5,18 +5,17 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// anyType are the types whose values can be told apart by their text.
+// anyType are the types whose values are compared by their text.
 var anyType = []value.Type{value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp}
 
-// countDistinct is the number of different values of a field, counted from the
-// values themselves with the tiles in which each was met: exact for every
-// moment that is kept. Of a tile with more than Max values a sample is kept, and the
-// number is estimated.
+// countDistinct counts the distinct values of a field from the values themselves, kept with the
+// tiles in which each was met: it is exact at every moment that is kept. A tile with more than Max
+// values keeps a sample, and the number is estimated.
 type countDistinct struct{}
 
 func (countDistinct) Spec() Spec {
 	return Spec{
-		Name: "count_distinct", Method: "set", Title: "number of different values of a field", Note: sampleNote + " Of a window with a tile of more the number is estimated: `exact` is false then, and the `standard_error` is stated. " + membersNote,
+		Name: "count_distinct", Method: "set", Title: "number of distinct values of a field", Note: sampleNote + " If a tile of the window had more, the number is an estimate: `exact` is false, and the answer states the `standard_error`. " + membersNote,
 		Types: anyType, FieldLast: true, Exact: true, Through: true, Neutral: value.Value{Type: value.Int}, Members: MembersMay, DefaultMax: defaultValues,
 		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
@@ -39,10 +38,10 @@ func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
 	return distinctModel(events)
 }
 
-// sampleNote is about functions that keep values.
-const sampleNote = "Of each tile `max` values are kept, 1000 by default, and no more bytes than `weir explain` says."
+// sampleNote applies to functions that keep values.
+const sampleNote = "Each tile keeps `max` values, 1000 by default, and no more bytes than `weir explain` says."
 
-// distinctModel counts the different values of the events.
+// distinctModel counts the distinct values of the events.
 func distinctModel(events []Sample) Result {
 	values := map[string]bool{}
 	for _, c := range valuesOf(events) {
@@ -53,7 +52,7 @@ func distinctModel(events []Sample) Result {
 
 func (countDistinct) Running(Call) Running { return &runningDistinct{events: map[string]int{}} }
 
-// runningDistinct counts the events in the window that have each value.
+// runningDistinct counts for each value the events in the window that have it.
 type runningDistinct struct {
 	events map[string]int // by the value's text
 	text   []byte

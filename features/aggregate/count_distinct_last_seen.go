@@ -5,18 +5,17 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// countDistinctLastSeen counts different values from the time at which each
-// was last met. The window's edge is exact, and one entry serves a value for
-// any number of events; but the newest Max values only are kept, and of a
-// moment that has passed it is no longer known whether a value met since had
-// been met before: such values are not counted and stated as Uncertain.
+// countDistinctLastSeen counts distinct values by the time at which each was last met. The window's
+// edge is exact, and a value takes one entry however many events it has. But only the newest Max
+// values are kept, and of a past moment it is unknown whether a value met since had been met before
+// it: such values are not counted, and stated as Uncertain.
 type countDistinctLastSeen struct{}
 
 func (countDistinctLastSeen) Spec() Spec {
 	return Spec{
-		Name: "count_distinct", Method: "last_seen", Title: "number of different values of a field, the newest kept",
+		Name: "count_distinct", Method: "last_seen", Title: "number of distinct values of a field, of which the newest are kept",
 		Types: anyType, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Int}, DefaultMax: 1000,
-		Note:   "The newest `max` values are kept, 1000 by default.",
+		Note:   "The `max` values that were seen last are kept, 1000 by default.",
 		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user, method=last_seen)",
 	}
 }

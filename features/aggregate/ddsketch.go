@@ -9,22 +9,21 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// ddsketch counts values by bins such that all of one bin are near each other:
-// the logarithmic mapping of DDSketch (Masson, Rim and Lee, "DDSketch: A Fast
-// and Fully-Mergeable Quantile Sketch with Relative-Error Guarantees", 2019).
-// The bin i of positive values is (gamma^(i-1), gamma^i]; negative ones have
-// bins of their own, and so has 0.
+// ddsketch counts values in bins, each narrow enough for the relative error, by the logarithmic
+// mapping of DDSketch (Masson, Rim and Lee, "DDSketch: A Fast and Fully-Mergeable Quantile Sketch
+// with Relative-Error Guarantees", 2019). Bin i of positive values is (gamma^(i-1), gamma^i];
+// negative values have bins of their own, and so has 0.
 type ddsketch struct {
 	gamma   float64
 	integer bool
 }
 
-// newDDSketch answers for values of a type with no more than a relative error.
+// newDDSketch makes a sketch that represents values of a type within a relative error.
 func newDDSketch(t value.Type, relative float64) ddsketch {
 	d := ddsketch{integer: t != value.Float}
 	if d.integer {
-		// Rounding to a whole number adds up to 1/2, which is as much again for
-		// all numbers that are not exact anyway.
+		// Rounding to a whole number adds up to 1/2, which is as much again for every number that
+		// is not exact anyway.
 		relative /= 2
 	}
 	d.gamma = (1 + relative) / (1 - relative)
@@ -37,7 +36,7 @@ type bin struct {
 	index int
 }
 
-// compare orders bins as their values are.
+// compare orders bins by their values.
 func (b bin) compare(o bin) int {
 	if b.sign != o.sign {
 		return b.sign - o.sign
@@ -45,8 +44,8 @@ func (b bin) compare(o bin) int {
 	return b.sign * (b.index - o.index)
 }
 
-// AppendKey appends the key of a value's bin.
-func (d ddsketch) AppendKey(dst []byte, v value.Value) []byte {
+// appendKey appends the key of a value's bin.
+func (d ddsketch) appendKey(dst []byte, v value.Value) []byte {
 	x := v.Flt
 	if d.integer {
 		x = float64(v.Num)
@@ -71,9 +70,9 @@ func binOf(key string) bin {
 	return bin{sign: 1 - 2*int(n&1), index: int(n >> 1)}
 }
 
-// value stands for the values of a bin.
+// value is the value that represents a bin.
 func (d ddsketch) value(c Call, b bin) value.Value {
-	// From the lower edge, which is finite where the upper one may not be, by its
+	// Computed from the lower edge, which is finite where the upper one may not be, and by its
 	// root: on some machines math.Exp is infinite from 1.27e308 on.
 	root := math.Exp(float64(b.index-1) * math.Log(d.gamma) / 2)
 	x := float64(b.sign) * root * (root * 2 * d.gamma / (1 + d.gamma))
@@ -91,7 +90,7 @@ func (d ddsketch) value(c Call, b bin) value.Value {
 	return v
 }
 
-// quantile is the bin of the least value that is not exceeded by a share of all.
+// quantile is the bin of the least value such that a share of all values is not greater.
 func (d ddsketch) quantile(share float64, groups []state.Group) bin {
 	type counted struct {
 		bin

@@ -2,14 +2,13 @@ package aggregate
 
 import "github.com/weir-stream/weir/value"
 
-// diff is by how much the latest value of a field is greater than the one
-// before it.
+// diff is the latest value of a field minus the one before it.
 type diff struct{}
 
 func (diff) Spec() Spec {
 	return Spec{
 		Name: "diff", Title: "latest value of a field minus the one before it",
-		Note:  "Of moments it is in milliseconds. Null where there is but one value, or where the difference does not fit into 64 bits.",
+		Note:  "The difference of two timestamps is in milliseconds. Null if there is only one value, or if the difference does not fit into 64 bits.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal, value.Timestamp}, Exact: true, Span: true,
 		Example: "DIFF(7d, transaction, amount, user)",
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// distance is how far the latest location lies from the one before it, and
-// speed how fast one must have been to get there.
+// distance is the distance between the latest two locations, and speed the speed that was needed to
+// get from one to the other.
 type (
 	distance struct{}
 	speed    struct{}
@@ -17,7 +17,7 @@ type (
 func (distance) Spec() Spec {
 	return Spec{
 		Name: "distance", Title: "distance between the two latest locations along the great circle, in km",
-		Note:  "Null where there is but one. The Earth is taken for a sphere, which is off by 0.5% at the most.",
+		Note:  "Null if there is only one. The Earth is taken as a sphere; the error is 0.5% at most.",
 		Types: []value.Type{value.Location}, Exact: true,
 		Result: value.Float, Example: "DISTANCE(7d, transaction, place, user)",
 	}
@@ -26,7 +26,7 @@ func (distance) Spec() Spec {
 func (speed) Spec() Spec {
 	return Spec{
 		Name: "speed", Title: "speed between the two latest locations, in km/h",
-		Note:  "Null where there is but one. Locations of the same time count as a millisecond apart, so that two far places at once are impossible travel too.",
+		Note:  "Null if there is only one. Locations with the same time count as one millisecond apart, so two distant places at once are impossible travel too.",
 		Types: []value.Type{value.Location}, Exact: true,
 		Result: value.Float, Example: "SPEED(7d, transaction, place, user)",
 	}
@@ -49,8 +49,7 @@ func (speed) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: float(greatCircle(older.Value, newer.Value) / hours), Found: true}
 }
 
-// lastTwo are the two latest events with a value; found says whether there is
-// one.
+// lastTwo are the latest two events with a value; found says whether there are any.
 func lastTwo(events []Sample) (newer, older Sample, found bool) {
 	for _, e := range events {
 		if !e.Value.IsNull() {
@@ -63,9 +62,8 @@ func lastTwo(events []Sample) (newer, older Sample, found bool) {
 // earthRadius is the mean radius of the Earth in km, R1 of the IUGG.
 const earthRadius = 6371.0088
 
-// greatCircle is the distance of two locations in km by the haversine formula,
-// which is exact for near ones too (Sinnott, "Virtues of the Haversine", Sky
-// and Telescope 68, 1984).
+// greatCircle is the distance of two locations in km by the haversine formula, which is precise for
+// near ones too (Sinnott, "Virtues of the Haversine", Sky and Telescope 68, 1984).
 func greatCircle(a, b value.Value) float64 {
 	const radian = math.Pi / 180
 	half := func(degrees float64) float64 {

@@ -7,15 +7,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// entropy is Shannon's entropy of the values of a field ("A Mathematical Theory
-// of Communication", 1948): how many bits it takes on average to say which it
-// is.
+// entropy is Shannon's entropy of the values of a field ("A Mathematical Theory of Communication",
+// 1948), in bits.
 type entropy struct{}
 
 func (entropy) Spec() Spec {
 	return Spec{
-		Name: "entropy", Title: "Shannon's entropy of a field's values, in bits",
-		Note:  "0 where all are the same; log2(n) for n values that are equally frequent. " + valuesNote,
+		Name: "entropy", Title: "Shannon entropy of the values of a field, in bits",
+		Note:  "It is 0 if all values are the same, and log2(n) for n equally frequent values. " + valuesNote,
 		Types: anyType, Exact: true, DefaultMax: defaultValues,
 		Result: value.Float, Example: "ENTROPY(30d, transaction, merchant, user)",
 	}

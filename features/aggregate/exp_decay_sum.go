@@ -6,14 +6,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// expDecaySum is the sum of a numeric field in which every value has lost half
-// of its weight for each half-life that has passed since.
+// expDecaySum is the sum of a numeric field in which the weight of every value halves with each
+// half-life since its event.
 type expDecaySum struct{}
 
 func (expDecaySum) Spec() Spec {
 	return Spec{
-		Name: "exp_decay_sum", Title: "sum of a field in which a value counts half for each `half_life` of its age",
-		Note:  "The age is that at the moment asked for, less the window's `delay`.",
+		Name: "exp_decay_sum", Title: "exponentially decayed sum of a field: a value counts half after each `half_life`",
+		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`.",
 		Types: numeric, Exact: true, Neutral: float(0),
 		Parameters: []Parameter{{Name: "half_life", Type: Span}},
 		Result:     value.Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",

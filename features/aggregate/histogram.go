@@ -13,8 +13,8 @@ type histogram struct{}
 
 func (histogram) Spec() Spec {
 	return Spec{
-		Name: "histogram", Title: "number of values of a field in each of some ranges",
-		Note:  "`bins` are the edges between the ranges: below the first, from each up to the next, and from the last on. A range has its lower edge and not its upper one.",
+		Name: "histogram", Title: "number of values of a field in each of several ranges",
+		Note:  "`bins` are the edges between the ranges: one range lies below the first edge, one between each two, and one from the last edge on. A range includes its lower edge and excludes its upper one.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal}, Exact: true,
 		Parameters: []Parameter{{Name: "bins", Type: Edges, Least: 1, Most: 100}}, Shape: Bins,
 		Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",
@@ -58,7 +58,7 @@ func (histogram) Fold(c Call, _ int64, events []Sample) Result {
 	return Result{Items: items, Found: true}
 }
 
-// ranges are those between the edges, with nothing in them.
+// ranges are the empty ranges between the edges.
 func ranges(c Call) []Item {
 	items := make([]Item, len(c.Bins)+1)
 	for i, edge := range c.Bins {
@@ -67,7 +67,7 @@ func ranges(c Call) []Item {
 	return items
 }
 
-// rangeOf is the range that a value falls into.
+// rangeOf is the index of the range that contains a value.
 func rangeOf(c Call, v value.Value) int {
 	i, onEdge := slices.BinarySearchFunc(c.Bins, v, value.Compare)
 	if onEdge {

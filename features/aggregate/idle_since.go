@@ -10,7 +10,7 @@ type idleSince struct{}
 
 func (idleSince) Spec() Spec {
 	return Spec{
-		Name: "idle_since", Title: "time of the latest event: nothing has happened since", Exact: true,
+		Name: "idle_since", Title: "time of the latest event, since when nothing has happened", Exact: true,
 		Result: value.Timestamp, Example: "IDLE_SINCE(30d, transaction, user)",
 	}
 }

@@ -1,12 +1,12 @@
 package aggregate
 
-// lag is the value of a field some values before the latest.
+// lag is the value of a field n values before the latest.
 type lag struct{}
 
 func (lag) Spec() Spec {
 	return Spec{
-		Name: "lag", Title: "value of a field that stands `n` values before its latest",
-		Note:  "Null where there are fewer values. With `n=0` it is `last`.",
+		Name: "lag", Title: "value of a field `n` values before the latest",
+		Note:  "Null if there are fewer values. `n=0` is the same as `last`.",
 		Types: everyType, Exact: true,
 		Parameters: []Parameter{{Name: "n", Type: Whole, Default: "1", Most: 1000}},
 		Example:    "LAG(7d, transaction, amount, user, n=2)",

@@ -6,12 +6,12 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// lastDistinctK lists the different values of a field that were met last.
+// lastDistinctK lists the distinct values of a field that were met last.
 type lastDistinctK struct{}
 
 func (lastDistinctK) Spec() Spec {
 	return Spec{
-		Name: "last_distinct_k", Title: "the `k` different values of a field that were met last, the latest first",
+		Name: "last_distinct_k", Title: "the `k` distinct values of a field that were seen last, the latest first",
 		Types: anyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
 		Example: "LAST_DISTINCT_K(7d, transaction, merchant, user, k=5)",
 	}

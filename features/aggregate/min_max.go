@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// least and greatest are min and max, which Go has as words of its own.
+// least and greatest are min and max, which are builtins of Go.
 type (
 	least    struct{}
 	greatest struct{}
@@ -58,7 +58,7 @@ func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result {
 func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
 func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
 
-// extreme is the value that stands furthest in the direction of sign.
+// extreme is the greatest value if sign is positive, and else the least.
 func extreme(cells []state.Bucket, sign int) Result {
 	if len(cells) == 0 {
 		return Result{}
@@ -75,18 +75,18 @@ func extreme(cells []state.Bucket, sign int) Result {
 func (least) Running(Call) Running    { return &runningExtreme{sign: -1} }
 func (greatest) Running(Call) Running { return &runningExtreme{sign: +1} }
 
-// runningExtreme holds of the values in the window those that none behind them surpasses:
-// the first is the extreme.
+// runningExtreme holds those values in the window that no later one surpasses: the first of them is
+// the extreme.
 type runningExtreme struct {
 	sign           int
 	added, removed int // values
 	held           []candidate
 }
 
-// candidate is a value, and how many were added before it.
+// candidate is a value with the number of values added before it.
 type candidate struct {
 	value.Value
-	place int
+	index int
 }
 
 func (r *runningExtreme) Add(e *Sample) {
@@ -94,7 +94,7 @@ func (r *runningExtreme) Add(e *Sample) {
 		return
 	}
 	v := e.Value
-	v.Str = slices.Clone(v.Str) // it is the log's, which changes
+	v.Str = slices.Clone(v.Str) // the log's memory is reused
 	for n := len(r.held); n > 0 && value.Compare(v, r.held[n-1].Value)*r.sign > 0; n-- {
 		r.held = r.held[:n-1]
 	}
@@ -106,7 +106,7 @@ func (r *runningExtreme) Remove(e *Sample) {
 	if e.Value.IsNull() {
 		return
 	}
-	if r.held[0].place == r.removed {
+	if r.held[0].index == r.removed {
 		r.held = r.held[1:]
 	}
 	r.removed++

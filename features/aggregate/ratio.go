@@ -5,13 +5,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// ratio is the share of the events that satisfy a condition.
+// ratio is the share of events that satisfy a condition.
 type ratio struct{}
 
 func (ratio) Spec() Spec {
 	return Spec{
 		Name: "ratio", Title: "share of the events that satisfy a condition, from 0 to 1",
-		Note:  "Events for which the condition is unknown, because of a null, do not satisfy it.",
+		Note:  "An event for which the condition is unknown, because of a null, does not satisfy it.",
 		Exact: true, Parameters: []Parameter{condition},
 		Result: value.Float, Example: "RATIO(1d, transaction, user, condition='amount > 100')",
 	}
@@ -37,7 +37,7 @@ func (ratio) Fold(_ Call, _ int64, events []Sample) Result {
 	return share(n, int64(len(events)))
 }
 
-// share is n of all.
+// share is n/all.
 func share(n, all int64) Result {
 	if all == 0 {
 		return Result{}

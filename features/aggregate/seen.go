@@ -5,21 +5,18 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// seen says of values whether an entity met them: those that the question
-// names. In tiles it is answered from Bloom filters, see BloomSize: a value
-// that was met is always found, and one that was not is taken for one that was
-// with the probability that the answer states, which is never more than fp for
-// the whole window.
+// seen says for each value that a question names whether the entity met it. Tiles answer it from
+// Bloom filters, see BloomSize: a value that was met is always found, and one that was not may be
+// reported as met, with the probability that the answer states, at most fp for the whole window.
 type seen struct{}
 
 func (seen) Spec() Spec {
 	return Spec{
-		Name: "seen", Title: "whether values of a field were met, those that the question names as its `members`",
-		Note: "In an event's own row (`weir materialize`) it is asked about the event's own value, as of just before that event: " +
-			"false is a first time. The first values of a tile are kept as hashes of 64 bits, exactly; " +
-			"what is more goes into Bloom filters, sized by `max`, the number of values that an entity is expected to meet in a tile, " +
-			"1000 by default; of more values the filters grow and `fp` still holds. False is always right; " +
-			"true is wrong with the `false_positive_rate` that the answer states, for the whole window `fp` at the most.",
+		Name: "seen", Title: "whether the entity has met the values that the question names as `members`",
+		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window.\n\n" +
+			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
+			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, and `fp` still holds.\n\n" +
+			"In an event's own row (`weir materialize`) it is asked about the event's own value, as of just before that event: false is a first time.",
 		Types: anyType, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
 		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersNeeded,
 		Result: value.Bool, Example: "SEEN(30d, transaction, user, merchant)",

@@ -7,20 +7,20 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// set lists the different values of a field in their order.
+// set lists the distinct values of a field, sorted.
 type set struct{}
 
 func (set) Spec() Spec {
 	return Spec{
-		Name: "set", Title: "the different values of a field, in their order",
-		Note:  orderNote + " " + sampleNote + " Of more than `max` values the answer has as many, chosen by their hashes, and is `capped`. " + membersNote,
+		Name: "set", Title: "the distinct values of a field, sorted",
+		Note:  orderNote + " " + sampleNote + " If there are more than `max` values, the answer has `max` of them, chosen by their hashes, and is `capped`. " + membersNote,
 		Types: anyType, FieldLast: true, Exact: true, Through: true, Shape: List, Members: MembersMay, DefaultMax: defaultValues,
 		Example: "SET(30d, transaction, device, user)",
 	}
 }
 
-// membersNote is about functions that may be asked about members.
-const membersNote = "A question that names `members` gets for each whether it is there."
+// membersNote applies to functions that questions may ask about members.
+const membersNote = "For `members` that a question names, the answer says of each whether it is there."
 
 func (set) Measures(Call) []state.Measure { return []state.Measure{state.Distinct} }
 
@@ -45,7 +45,7 @@ func (set) Fold(c Call, _ int64, events []Sample) Result {
 	return c.setOf(slices.Compact(texts))
 }
 
-// setOf lists different values, given their texts.
+// setOf lists distinct values, given their texts.
 func (c Call) setOf(texts []string) Result {
 	kept := state.LeastHashes(texts, c.Max)
 	values := make([]value.Value, len(kept))

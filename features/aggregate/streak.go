@@ -6,13 +6,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// streak is the number of latest events in a row that satisfy a condition.
+// streak is the number of consecutive latest events that satisfy a condition.
 type streak struct{}
 
 func (streak) Spec() Spec {
 	return Spec{
-		Name: "streak", Title: "number of latest events in a row that satisfy a condition",
-		Note:  "The first event that does not satisfy it sets it back to 0, and so does one for which it is unknown, because of a null.",
+		Name: "streak", Title: "number of consecutive latest events that satisfy a condition",
+		Note:  "An event that does not satisfy the condition resets it to 0. So does one for which the condition is unknown, because of a null.",
 		Exact: true, Neutral: integer(0), Parameters: []Parameter{condition},
 		Result: value.Int, Example: `STREAK(1d, transaction, user, condition='status == "declined"')`,
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// sum is the sum of a numeric field; nulls are passed over.
+// sum is the sum of a numeric field; nulls are skipped.
 type sum struct{}
 
 var numeric = []value.Type{value.Int, value.Float, value.Decimal}
@@ -15,7 +15,7 @@ var numeric = []value.Type{value.Int, value.Float, value.Decimal}
 func (sum) Spec() Spec {
 	return Spec{
 		Name: "sum", Title: "sum of a field",
-		Note:  "Of ints and decimals it is exact in 128 bits: one that leaves the 64 bits of a field is written with all its digits. Of floats in an exact window it is the float nearest to the true sum, in whatever order they come.",
+		Note:  "The sum of ints and decimals is exact in 128 bits: one that exceeds the 64 bits of a field is written with all its digits. The sum of floats in an exact window is the float nearest to the true sum, in whatever order they arrive.",
 		Types: numeric, Exact: true, Through: true, Neutral: value.Value{Type: value.Int},
 		Example: "SUM(1d, transaction, amount, user)",
 	}
@@ -33,7 +33,7 @@ func (sum) Fold(c Call, _ int64, events []Sample) Result {
 	return summed(c, valuesOf(events))
 }
 
-// summed states a sum that leaves 128 bits, or the range of floats, as capped.
+// summed marks a sum that leaves 128 bits, or the range of floats, as capped.
 func summed(c Call, cells []state.Bucket) Result {
 	return sumOf(add(c, cells), int64(len(cells)))
 }
@@ -43,8 +43,8 @@ func sumOf(sum value.Value, n int64) Result {
 	return Result{Value: sum.Finite(), Found: n > 0, Capped: sum.Saturated()}
 }
 
-// add adds up cells of the field's type. The sum of floats is rounded once, so that it
-// does not depend on their order.
+// add adds the buckets of the field's type. A sum of floats is rounded once, so it does not depend
+// on their order.
 func add(c Call, cells []state.Bucket) value.Value {
 	v := value.Value{Type: c.Type, Scale: c.Scale}
 	if c.Type == value.Float && !slices.ContainsFunc(cells, func(b state.Bucket) bool { return b.Value.Saturated() }) {
@@ -61,7 +61,7 @@ func add(c Call, cells []state.Bucket) value.Value {
 	return v
 }
 
-// valuesOf gives every value of the events that is not null a cell of its own.
+// valuesOf puts every non-null value of the events into a bucket of its own.
 func valuesOf(events []Sample) []state.Bucket {
 	cells := make([]state.Bucket, 0, len(events))
 	for _, e := range events {
@@ -77,7 +77,7 @@ func (sum) Running(c Call) Running {
 	return &r
 }
 
-// runningSum is the sum of the values in a window, and how many they are.
+// runningSum is the sum and the number of the values in a window.
 type runningSum struct {
 	typ    value.Type
 	scale  uint8

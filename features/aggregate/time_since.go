@@ -5,7 +5,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// timeSinceFirst and timeSinceLast are how long ago events were.
+// timeSinceFirst and timeSinceLast are the age of the earliest and the latest event.
 type (
 	timeSinceFirst struct{}
 	timeSinceLast  struct{}
@@ -25,7 +25,7 @@ func (timeSinceLast) Spec() Spec {
 	}
 }
 
-const sinceNote = "Up to the moment asked for, less the window's `delay`. It is 0 of an event that is later, as the tile that holds the moment may have."
+const sinceNote = "Measured up to the moment asked for, minus the window's `delay`. It is 0 for an event after that moment, which the tile that holds the moment may have."
 
 func (timeSinceFirst) Measures(Call) []state.Measure { return []state.Measure{state.Earliest} }
 func (timeSinceLast) Measures(Call) []state.Measure  { return []state.Measure{state.Latest} }
@@ -55,7 +55,7 @@ func (timeSinceLast) Fold(_ Call, at int64, events []Sample) Result {
 	return since(at, Result{Value: integer(events[len(events)-1].Time), Found: true})
 }
 
-// since is how long before a moment a time was, if there is any.
+// since is how long a time lies before a moment, if there is one.
 func since(at int64, time Result) Result {
 	if time.Found {
 		time.Value = integer(max(0, at-time.Value.Num))

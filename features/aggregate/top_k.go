@@ -2,8 +2,7 @@ package aggregate
 
 import "github.com/weir-stream/weir/state"
 
-// mode is the most frequent value of a field, and topK are the most frequent
-// ones.
+// mode is the most frequent value of a field, topK the most frequent ones.
 type (
 	mode struct{}
 	topK struct{}
@@ -26,10 +25,10 @@ func (topK) Spec() Spec {
 }
 
 const (
-	tieNote = "Of values that are equally frequent the least comes first. "
-	// valuesNote is true of the log too: it has no more values than events.
-	valuesNote = "Of more than `max` different values, 1000 by default, those are counted whose texts come first, byte by byte; the answer is `capped` then."
-	// defaultValues is how many different values are counted.
+	tieNote = "Of equally frequent values the least comes first. "
+	// valuesNote applies to the log too, which has no more values than events.
+	valuesNote = "If there are more than `max` distinct values, 1000 by default, those are counted whose texts sort first, byte by byte, and the answer is `capped`."
+	// defaultValues is how many distinct values are counted.
 	defaultValues = 1000
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// deviation is the variance of a numeric field, or its root; see Moments.
+// deviation is the variance of a numeric field, or its square root; see Moments.
 type deviation struct {
 	name   string
 	sample bool // of a sample: divided by n-1, and null for one value
@@ -22,10 +22,10 @@ func (d deviation) Spec() Spec {
 		s.Title = "standard deviation"
 	}
 	if d.sample {
-		s.Title += " of a field, its values being a sample"
-		s.Note = "Null where there is but one value. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
+		s.Title += " of a field, taken as a sample"
+		s.Note = "Null if there is only one value. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
 	} else {
-		s.Title += " of a field, its values being all there are"
+		s.Title += " of a field, taken as the whole population"
 	}
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s
