@@ -17,8 +17,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// writtenFeature is a feature as it is written, in either form. Words that are not
-// given are zero.
+// writtenFeature is a feature as written, in either form. Words that are not given are zero.
 type writtenFeature struct {
 	name                    word
 	location                location // of the whole, for what is missing
@@ -27,15 +26,15 @@ type writtenFeature struct {
 	by                      []word
 
 	method, tile, bounds, delay, exclude, where, per, max, keep, through, description, owner word
-	// parameters are those of the kinds, by name.
+	// parameters are those of all functions, by name.
 	parameters map[string]*word
 
 	flat   bool // the function was spelt FLAT_…
-	first  bool // it is what another one goes through
+	first  bool // it is the set of a multi-hop feature
 	fanOut word // the max of a feature that goes through a set
 }
 
-// options are the parts that stand under the same names in both forms.
+// options are the parts with the same names in both forms.
 func (d *writtenFeature) options() map[string]*word {
 	options := map[string]*word{
 		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "exclude": &d.exclude,
@@ -54,7 +53,7 @@ func (d *writtenFeature) options() map[string]*word {
 	return options
 }
 
-// parse takes a one-line form apart; false where there is a finding about it.
+// parse parses a one-line form; false if it reported a finding.
 func (l *loader) parse(w word) (call, bool) {
 	c, err := parseCall(w)
 	if bad, ok := errors.AsType[*syntaxError](err); ok {
@@ -80,7 +79,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 		return nil
 	}
 	if l.isLong(c) {
-		l.report(c.function.location, "macro %s has a mapping for its body and cannot stand inside a call; define a feature by it and name that in `through`",
+		l.report(c.function.location, "macro %s has a mapping as its body and is not allowed inside a call; define a feature with it and name that feature in `through`",
 			c.function.text)
 		return nil
 	}
@@ -126,7 +125,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 	return kind
 }
 
-// expectedForm is the one-line form of a kind.
+// expectedForm is the one-line form of a function.
 func expectedForm(s aggregate.Spec) string {
 	arguments := "by…"
 	switch {
@@ -144,8 +143,7 @@ func expectedForm(s aggregate.Spec) string {
 	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
 }
 
-// longFormKeys are the keys of a feature in the long form, longFormNeeds those
-// that it cannot do without.
+// longFormKeys are the keys of a feature in the long form, longFormNeeds the required ones.
 func longFormKeys() []string {
 	return append(slices.Sorted(maps.Keys(new(writtenFeature).options())), "function", "stream", "field", "by", "window")
 }
@@ -161,7 +159,7 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 		switch key {
 		case "by":
 			if d.by = l.list(n, "by"); n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
-				l.report(n.place(), "by must name a field or more, not %s", describe(n))
+				l.report(n.location(), "by must name at least one field, not %s", describe(n))
 			}
 		case "window":
 			d.window = l.windowNode(n)
@@ -186,8 +184,8 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 	return l.kind(d)
 }
 
-// canonical is the feature in the one-line form, with all that gives it its
-// meaning: not its description and its owner.
+// canonical is the feature in the one-line form, with everything that affects its meaning: neither
+// its description nor its owner.
 func canonical(f *features.Feature) string {
 	spec := f.Kind.Spec()
 	by, through := f.By, ""
@@ -249,8 +247,8 @@ func canonical(f *features.Feature) string {
 	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
 }
 
-// choosesLog says whether the feature is answered from the log because its
-// definition says so, by tile: exact, and not for its kind or its window.
+// choosesLog says whether the feature is answered from the log because its definition says tile:
+// exact, and not because of its function or its window.
 func choosesLog(f *features.Feature) bool {
 	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Type == nil) == "" {
 		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()

@@ -14,15 +14,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// maxReads bounds what a derived feature reads. Parts of parts that are the
-// same are read once, but each is folded.
+// maxReads bounds what a derived feature reads. Equal parts of parts are read once, but each is
+// folded.
 const maxReads = 256
 
 // derivedKeys are the keys of a derived feature.
 var derivedKeys = []string{"expr", "default", "description", "owner"}
 
-// featureNamed compiles a feature once; it is nil where something is wrong
-// with it.
+// featureNamed compiles a feature once; it is nil if something is wrong with it.
 func (l *loader) featureNamed(name string) *features.Feature {
 	f, ok := l.compiled[name]
 	if !ok {
@@ -34,8 +33,7 @@ func (l *loader) featureNamed(name string) *features.Feature {
 	return f
 }
 
-// derived compiles a feature over other features; it is nil where something is
-// wrong with it.
+// derived compiles a feature over other features; it is nil if something is wrong with it.
 func (l *loader) derived(n named) *features.Feature {
 	before := len(l.findings)
 	words := map[string]word{}
@@ -76,10 +74,10 @@ func (l *loader) derived(n named) *features.Feature {
 	}
 	of.Combine(f)
 	if len(f.Series) > maxReads {
-		l.report(w.location, "the feature reads %d series by way of its parts, more than %d", len(f.Series), maxReads)
+		l.report(w.location, "the feature reads %d series through its parts, more than %d", len(f.Series), maxReads)
 	}
 	if n := f.FanOut(); n > maxFanOut {
-		l.report(w.location, "the feature goes through as many as %d members of sets by way of its parts, more than %d; give the parts a smaller max", n, maxFanOut)
+		l.report(w.location, "the feature reads up to %d members of sets through its parts, more than %d; lower the max of its parts", n, maxFanOut)
 	}
 	if len(l.findings) > before {
 		return nil
@@ -88,7 +86,7 @@ func (l *loader) derived(n named) *features.Feature {
 	return f
 }
 
-// part finds a part of a derived feature: its index among the parts.
+// part finds a part of a derived feature, and returns its index among the parts.
 func (l *loader) part(of *features.Derived, name string) (int, error) {
 	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
 		return i, nil
@@ -108,21 +106,21 @@ func (l *loader) part(of *features.Derived, name string) (int, error) {
 		if shape == aggregate.Categories {
 			what = "values by category"
 		}
-		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and cannot stand in an expression")
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and is not allowed in an expression")
 	}
 	if part.Membership() == aggregate.MembersNeeded {
-		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and cannot stand in an expression")
+		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and is not allowed in an expression")
 	}
 	of.Of = append(of.Of, part)
 	return len(of.Of) - 1, nil
 }
 
-// cycleError says that definitions rest on themselves, along the path.
+// cycleError says that definitions depend on themselves, along the path.
 func cycleError(what string, path []string) error {
 	return errors.New(what + " make a cycle: " + strings.Join(path, " -> "))
 }
 
-// defaultValue reads the value that stands for a null of a type.
+// defaultValue reads the value that replaces a null of a type.
 func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	var v value.Value
 	ok := false
@@ -134,7 +132,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	case value.Float:
 		v.Flt, ok = value.ParseFloat([]byte(w.text))
 		ok = ok && isNumber
-	case value.Int, value.Decimal, value.Timestamp: // of which the last is in milliseconds
+	case value.Int, value.Decimal, value.Timestamp: // a Timestamp is in milliseconds
 		most := uint8(0)
 		if t == value.Decimal {
 			most = value.MaxScale
@@ -151,8 +149,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	return v
 }
 
-// canonicalDerived is a derived feature on one line, with all that gives it its
-// meaning.
+// canonicalDerived is a derived feature on one line, with everything that affects its meaning.
 func canonicalDerived(of *features.Derived) string {
 	text := "{expr: " + yamlQuote(of.Expr.Text)
 	if !of.Default.IsNull() {
@@ -165,7 +162,7 @@ func canonicalDerived(of *features.Derived) string {
 	return text + "}"
 }
 
-// yamlQuote writes a text as a scalar of YAML in quotes.
+// yamlQuote writes a text as a quoted YAML scalar.
 func yamlQuote(text string) string {
 	if strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(text)

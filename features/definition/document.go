@@ -16,20 +16,20 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// word is a text in the definitions and the place where it stands.
+// word is a text in the definitions and its location.
 type word struct {
 	text     string
 	location location
-	// inner says that the text stands at its place letter by letter, so that
-	// each part of it has a place of its own.
+	// inner says that the text is at its location character by character, so that each part of it
+	// has a location of its own.
 	inner bool
-	call  *call // what the text says where it is one within another; else nil
+	call  *call // the call that the text is, if it is one within another; else nil
 }
 
-// given says whether the word stands in the definitions at all.
+// given says whether the word is in the definitions at all.
 func (w word) given() bool { return w.location.line > 0 }
 
-// at is the place of a byte of the word's text.
+// at is the location of a byte of the word's text.
 func (w word) at(offset int) location {
 	p := w.location
 	if w.inner {
@@ -38,13 +38,13 @@ func (w word) at(offset int) location {
 	return p
 }
 
-// part is a word within the word.
+// part is a substring of the word, with its own location.
 func (w word) part(offset int, text string) word {
 	return word{text: text, location: w.at(offset), inner: w.inner}
 }
 
-// source is one file of definitions.
-type source struct {
+// file is one file of definitions.
+type file struct {
 	name  string
 	lines []string
 }
@@ -52,18 +52,18 @@ type source struct {
 // node is a YAML node in its file, or in the body of a macro that was expanded.
 type node struct {
 	*yaml.Node
-	file *source
-	from *expansion // nil where the node stands as it is written
+	file *file
+	from *expansion // nil if the node is as written
 }
 
-func (n node) place() location {
+func (n node) location() location {
 	if n.from != nil {
 		return n.from.word(n.Node).location
 	}
 	return location{file: n.file.name, line: n.Line, column: n.Column}
 }
 
-// child is a node in the same file; an alias stands for what it names.
+// child is a node in the same file; an alias is resolved.
 func (n node) child(c *yaml.Node) node {
 	for c.Kind == yaml.AliasNode {
 		c = c.Alias
@@ -89,7 +89,7 @@ func (n node) word() word {
 	if n.from != nil {
 		return n.from.word(n.Node)
 	}
-	w := word{text: n.Value, location: n.place()}
+	w := word{text: n.Value, location: n.location()}
 	line := []rune(n.file.lines[min(n.Line, len(n.file.lines))-1])
 	at := string(line[min(n.Column-1, len(line)):])
 	switch {
@@ -111,12 +111,12 @@ type entry struct {
 
 var (
 	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	// yamlParser are the errors of the library's parser, which counts lines from
-	// 0; its scanner counts them from 1.
+	// yamlParser matches errors of the library's parser, which counts lines from 0; its scanner
+	// counts them from 1.
 	yamlParser = regexp.MustCompile(`^did not find expected (',' or|key|'-' indicator|<|node content)`)
 )
 
-// badYAML finds the line in an error of the YAML library.
+// badYAML reports an error of the YAML library at its line.
 func (l *loader) badYAML(name string, err error) {
 	line, message := 1, err.Error()
 	if parts := yamlError.FindStringSubmatch(message); parts != nil {
@@ -129,14 +129,14 @@ func (l *loader) badYAML(name string, err error) {
 		}
 	}
 	if strings.HasPrefix(message, "mapping values are not allowed") {
-		message += "; put a text that has a colon and a space in it into quotes"
+		message += "; quote a text that contains a colon and a space"
 	}
 	l.report(location{file: name, line: line, column: 1}, "bad YAML: %s", message)
 }
 
 // documents reads the YAML documents of a file.
 func (l *loader) documents(name string, data []byte) []node {
-	f := &source{name: name, lines: strings.Split(string(data), "\n")}
+	f := &file{name: name, lines: strings.Split(string(data), "\n")}
 	var nodes []node
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
 		var document yaml.Node
@@ -154,7 +154,7 @@ func (l *loader) documents(name string, data []byte) []node {
 	}
 }
 
-// comment is the text of the comment right above a node, as one line.
+// comment is the comment right above a node, on one line.
 func comment(n node) string {
 	paragraphs := strings.Split(n.HeadComment, "\n\n")
 	var words []string
@@ -164,8 +164,8 @@ func comment(n node) string {
 	return strings.Join(words, " ")
 }
 
-// duplicate words the finding that a name is taken, and by what.
-const duplicate = "duplicate %s %q; it stands already at %s"
+// duplicate is the finding for a name that is already taken.
+const duplicate = "duplicate %s %q; it is already defined at %s"
 
 // report adds a finding.
 func (l *loader) report(p location, format string, args ...any) {
@@ -176,11 +176,10 @@ func (l *loader) report(p location, format string, args ...any) {
 	l.findings = append(l.findings, Finding{p.file, p.line, p.column, message})
 }
 
-// entries are the keys of a mapping, in the file's order; noun says what a key
-// is.
+// entries are the entries of a mapping, in the file's order; noun says what a key is.
 func (l *loader) entries(n node, what, noun string) []entry {
 	if n.Kind != yaml.MappingNode {
-		l.report(n.place(), "%s must be a mapping, not %s", what, describe(n))
+		l.report(n.location(), "%s must be a mapping, not %s", what, describe(n))
 		return nil
 	}
 	var entries []entry
@@ -188,14 +187,14 @@ func (l *loader) entries(n node, what, noun string) []entry {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.child(n.Content[i])
 		if key.Kind != yaml.ScalarNode {
-			l.report(key.place(), "a key must be a name, not %s", describe(key))
+			l.report(key.location(), "a key must be a name, not %s", describe(key))
 			continue
 		}
 		if p, ok := first[key.Value]; ok {
-			l.report(key.place(), duplicate, noun, key.Value, p)
+			l.report(key.location(), duplicate, noun, key.Value, p)
 			continue
 		}
-		first[key.Value] = key.place()
+		first[key.Value] = key.location()
 		entries = append(entries, entry{key.word(), n.child(n.Content[i+1]), comment(key)})
 	}
 	return entries
@@ -214,24 +213,23 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	return values
 }
 
-// scalar is the text of a node that must be one.
+// scalar is the text of a node that must be a scalar.
 func (l *loader) scalar(n node, what string) (word, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
-		l.report(n.place(), "%s must be a text, not %s", what, describe(n))
+		l.report(n.location(), "%s must be text, not %s", what, describe(n))
 		return word{}, false
 	}
 	return n.word(), true
 }
 
-// list are the texts of a sequence, or of a scalar that stands for a list of
-// one.
+// list are the texts of a sequence; a scalar is a list of one.
 func (l *loader) list(n node, what string) []word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, what)
 		return []word{w}
 	}
 	if n.Kind != yaml.SequenceNode {
-		l.report(n.place(), "%s must be a list, not %s", what, describe(n))
+		l.report(n.location(), "%s must be a list, not %s", what, describe(n))
 		return nil
 	}
 	var words []word

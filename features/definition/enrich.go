@@ -13,24 +13,23 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// enrichKeys are the keys of a stream's enrich, all of them needed.
+// enrichKeys are the keys of a stream's enrich, all required.
 var enrichKeys = []string{"service", "topic"}
 
-// enrichment is the enrich of a stream that is looked at once there are
-// services.
+// enrichment is the enrich of a stream, compiled once the services are.
 type enrichment struct {
 	stream *record.Stream
 	node   node
 }
 
-// enrich compiles what becomes of a stream's events besides state.
+// enrich compiles where a stream's events are written besides state.
 func (l *loader) enrich(e enrichment) {
 	words := map[string]word{}
 	keys := l.keyed(e.node, "enrich", enrichKeys...)
 	for _, key := range enrichKeys {
 		n, ok := keys[key]
 		if !ok && e.node.Kind == yaml.MappingNode {
-			l.report(e.node.place(), "enrich needs %s", key)
+			l.report(e.node.location(), "enrich needs %s", key)
 		}
 		if ok {
 			words[key], _ = l.scalar(n, key)
@@ -42,7 +41,7 @@ func (l *loader) enrich(e enrichment) {
 		l.topic(w)
 		compiled.Topic = w.text
 		if round := l.readFrom(w.text, e.stream.Topic, nil); round != nil {
-			l.report(w.location, "enrich writes to topic %q, which stream %q reads: its events would come round for ever; name another topic",
+			l.report(w.location, "enrich writes to topic %q, which stream %q reads: its events would circulate forever; name another topic",
 				w.text, round.Name)
 		}
 	}
@@ -63,8 +62,8 @@ func (l *loader) enrich(e enrichment) {
 	}
 }
 
-// readFrom finds a stream by which what is written to a topic comes back to
-// the stream's own topic, at once or by way of other streams that are enriched.
+// readFrom finds a stream through which what is written to a topic gets back to the stream's own
+// topic, directly or through other enriched streams.
 func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
 	if slices.Contains(seen, topic) {
 		return nil
@@ -83,8 +82,7 @@ func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
 	return nil
 }
 
-// enrichable finds what keeps a feature from being answered at the events of a
-// stream.
+// enrichable reports why a feature cannot be answered at the events of a stream.
 func (l *loader) enrichable(s *record.Stream, f *features.Feature, w word) {
 	for i, by := range f.By {
 		at := s.FieldIndex(by)

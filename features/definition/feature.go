@@ -22,7 +22,7 @@ const (
 	maxMax      = 1_000_000
 )
 
-// feature compiles a feature; it is nil where something is wrong with it.
+// feature compiles a feature; it is nil if something is wrong with it.
 func (l *loader) feature(n named) *features.Feature {
 	var ok bool
 	if n.node, ok = l.expanded(n.node); !ok {
@@ -31,7 +31,7 @@ func (l *loader) feature(n named) *features.Feature {
 	if n.node.has("expr") {
 		return l.derived(n)
 	}
-	d := &writtenFeature{name: n.name, location: n.node.place()}
+	d := &writtenFeature{name: n.name, location: n.node.location()}
 	f := l.define(d, func(d *writtenFeature) aggregate.Function {
 		switch n.node.Kind {
 		case yaml.ScalarNode:
@@ -41,7 +41,7 @@ func (l *loader) feature(n named) *features.Feature {
 		case yaml.MappingNode:
 			return l.longForm(d, n.node)
 		default:
-			l.report(n.node.place(), "a feature must be one line or a mapping, not %s", describe(n.node))
+			l.report(n.node.location(), "a feature must be one line or a mapping, not %s", describe(n.node))
 		}
 		return nil
 	})
@@ -51,8 +51,7 @@ func (l *loader) feature(n named) *features.Feature {
 	return f
 }
 
-// define compiles a definition that read fills in. What read returns is nil
-// where the function is not known.
+// define compiles a definition that read fills in. read returns nil if the function is unknown.
 func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.Function) *features.Feature {
 	before := len(l.findings)
 	kind := read(d)
@@ -61,7 +60,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	}
 	set := l.goThrough(d, kind)
 	f, in := l.typed(d, kind)
-	if len(l.findings) > before || !settled(f.Stream.Fields) || d.through.given() && set == nil {
+	if len(l.findings) > before || !typesKnown(f.Stream.Fields) || d.through.given() && set == nil {
 		return nil
 	}
 	f.Definition = canonical(f)
@@ -75,8 +74,8 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	return f
 }
 
-// kind finds the kind of a function and its method, nil for none. Macros are
-// what else could be called.
+// kind finds a function and its method, nil for none. Macros are the other names that can be
+// called.
 func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
 	if k, ok := aggregate.Find(name, method); ok {
@@ -101,7 +100,7 @@ func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
 	return nil
 }
 
-// typed gives the words of a definition their meaning.
+// typed compiles the words of a definition.
 func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Feature, features.Inputs) {
 	spec := kind.Spec()
 	f := &features.Feature{
@@ -124,7 +123,7 @@ func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Fe
 	l.entity(d, f)
 	in := features.Inputs{Field: l.measured(d, f, spec), Per: l.per(d, f)}
 	in.Condition = l.parameters(d, f, spec)
-	if d.where.given() && settled(stream.Fields) {
+	if d.where.given() && typesKnown(stream.Fields) {
 		if in.Where = l.where(stream, d.where); in.Where != nil {
 			f.Where = in.Where.Text
 		}
@@ -132,7 +131,7 @@ func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Fe
 	return f, in
 }
 
-// called is the name of a kind in a message.
+// called is the name of a function in messages.
 func called(s aggregate.Spec) string {
 	if s.Method == "" {
 		return s.Name
@@ -149,7 +148,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 		}
 		field := f.Stream.Fields[i]
 		if slices.Contains(f.By, field.Name) {
-			l.report(w.location, "field %q stands twice in by", field.Name)
+			l.report(w.location, "field %q appears twice in by", field.Name)
 			continue
 		}
 		f.By = append(f.By, field.Name)
@@ -173,14 +172,14 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 	f.OrderBy()
 }
 
-// measured reads the field that a kind takes, and returns its index.
+// measured reads the field that a function takes, and returns its index.
 func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate.Spec) int {
 	if spec.Types == nil || !d.field.given() {
 		switch {
 		case d.field.given():
 			l.report(d.field.location, "%s takes no field", spec.Name)
 		case spec.Types != nil:
-			l.report(d.name.location, "feature %q needs field: %s is of one", f.Name, spec.Name)
+			l.report(d.name.location, "feature %q needs field: %s is computed from one", f.Name, spec.Name)
 		}
 		return -1
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// hostFiles are the files of this machine, under their usual paths.
+// hostFiles are the files of this machine by their usual paths.
 type hostFiles struct{}
 
 func (hostFiles) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// IsTest says whether a file is one of tests by its name, *_test.yaml, which stands
-// beside definitions and holds none.
+// IsTest says whether a file holds tests by its name, *_test.yaml; such files lie beside
+// definitions and contain none.
 func IsTest(name string) bool {
 	return strings.HasSuffix(name, "_test.yaml") || strings.HasSuffix(name, "_test.yml")
 }
 
-// filesOf are the files of definitions that a path stands for: itself, or the
-// *.yaml and *.yml files of a folder that are no tests.
+// filesOf lists the definition files of a path: the file itself, or the *.yaml and *.yml files of a
+// folder that are not tests.
 func filesOf(fsys fs.FS, name string) ([]string, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -47,10 +47,10 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 	return names, nil
 }
 
-// beside reads a file that the definitions in another one name.
+// beside reads a file that the definitions in another file name.
 func (l *loader) beside(definitions, name string) ([]byte, error) {
 	if l.fsys == nil {
-		return nil, errors.New("these definitions are in no folder")
+		return nil, errors.New("these definitions are not in a folder")
 	}
 	return fs.ReadFile(l.fsys, besidePath(definitions, name))
 }
@@ -62,8 +62,8 @@ func besidePath(definitions, name string) string {
 	return path.Join(path.Dir(definitions), name)
 }
 
-// namedFile finds what may be the name of a file of an option: a word that ends as
-// those do.
+// namedFile matches what may be the name of a file in an option, by the extensions that options
+// take.
 var namedFile = func() *regexp.Regexp {
 	var ends []string
 	for _, f := range record.Formats {
@@ -76,9 +76,9 @@ var namedFile = func() *regexp.Regexp {
 	return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
 }()
 
-// Fingerprint is a hash of all that Load reads of these paths, of the files that
-// options of formats name, and of what cannot be read of them. It changes when one
-// of the files does, however it was replaced.
+// Fingerprint is a hash of everything that Load reads from these paths, of the files that options
+// of formats name, and of read errors. It changes when one of the files does, however it was
+// replaced.
 func Fingerprint(paths ...string) string {
 	hash := sha256.New()
 	for _, p := range paths {

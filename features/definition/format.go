@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// format compiles the format of a stream's records: its name, or a mapping with
-// its type and its options. It is nil where there is a finding about it.
+// format compiles the format of a stream's records: its name, or a mapping with its type and
+// options. It is nil if it reported a finding.
 func (l *loader) format(n node) record.Format {
 	if n.Kind == yaml.ScalarNode {
 		w, ok := l.scalar(n, "format")
@@ -32,7 +32,7 @@ func (l *loader) format(n node) record.Format {
 		}
 	}
 	if n.Kind == yaml.MappingNode {
-		l.report(n.place(), "format needs type: %s", spelling.Alternatives(record.FormatNames()))
+		l.report(n.location(), "format needs type: %s", spelling.Alternatives(record.FormatNames()))
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 	if err != nil {
 		at := name.location
 		if bad, ok := errors.AsType[*record.OptionError](err); ok {
-			at = given[bad.Option].place()
+			at = given[bad.Option].location()
 		}
 		l.report(at, "%s", err)
 		return nil
@@ -83,14 +83,14 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 	return f
 }
 
-// option takes one text of an option, and what is in the file that it names.
+// option reads one value of an option, and the file that it names.
 func (l *loader) option(o record.Option, w word, options record.Options) {
 	options.Texts[o.Name] = append(options.Texts[o.Name], w.text)
 	if o.File == "" {
 		return
 	}
 	if path.Ext(w.text) != o.File {
-		l.report(w.location, "bad %s %q: it names a file that ends with %s", o.Name, w.text, o.File)
+		l.report(w.location, "bad %s %q: it must name a file that ends with %s", o.Name, w.text, o.File)
 		return
 	}
 	content, err := l.beside(w.location.file, w.text)
@@ -100,16 +100,15 @@ func (l *loader) option(o record.Option, w word, options record.Options) {
 	options.Files[w.text] = content
 }
 
-// pathRead is a path that a stream reads in its records, and the type of what it
-// reads there: Null for any.
+// pathRead is a path that a stream reads in its records, and the type it reads there: Null for any.
 type pathRead struct {
 	path []string
 	kind value.Type
 	at   location
 }
 
-// checkFormat looks whether values can stand where the stream reads them, and
-// whether another stream reads the records of its topic in another format.
+// checkFormat checks that values can occur where the stream reads them, and that no other stream
+// reads the records of its topic in another format.
 func (l *loader) checkFormat(d named, s *record.Stream) {
 	if s.Format == nil {
 		return
@@ -122,15 +121,14 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 	}
 	for _, other := range l.registry.Streams {
 		if other.Topic == s.Topic && other.Format != nil && other.Format.String() != s.Format.String() {
-			l.report(d.name.location, "streams %q and %q read topic %q in different formats; all records of a topic have one, with the same options",
+			l.report(d.name.location, "streams %q and %q read topic %q in different formats; all records of a topic have the same format, with the same options",
 				other.Name, s.Name, s.Topic)
 			return
 		}
 	}
 }
 
-// withLatest is the stream's format as one that knows the latest schema of its
-// topic, where that is to be looked at.
+// withLatest is the stream's format with the latest schema of its topic, if that is to be checked.
 func (l *loader) withLatest(d named, s *record.Stream) record.Format {
 	named, ok := s.Format.(record.RegisteredFormat)
 	if l.latest == nil || !ok || !named.Registered() {
@@ -149,11 +147,10 @@ func (l *loader) withLatest(d named, s *record.Stream) record.Format {
 	return format
 }
 
-// formatSchema is that of a stream's format: a name, where it needs nothing else,
-// or a mapping.
+// formatSchema is the schema of a stream's format: a name, if that is enough, or a mapping.
 func formatSchema() schema {
 	var names []string
-	forms := []schema{nil}
+	variants := []schema{nil}
 	for _, f := range record.Formats {
 		properties, needs := schema{"type": schema{"const": f.Name}}, []string{"type"}
 		for _, o := range f.Options {
@@ -169,8 +166,8 @@ func formatSchema() schema {
 		if len(needs) == 1 {
 			names = append(names, f.Name)
 		}
-		forms = append(forms, described(object(properties, needs...), f.Describes))
+		variants = append(variants, described(object(properties, needs...), f.Describes))
 	}
-	forms[0] = schema{"enum": names}
-	return described(schema{"anyOf": forms}, "how the topic's records are written; json by default")
+	variants[0] = schema{"enum": names}
+	return described(schema{"anyOf": variants}, "format of the topic's records; json by default")
 }

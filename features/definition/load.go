@@ -1,6 +1,6 @@
-// Package definition reads definitions in YAML and compiles them to a registry:
-// streams, features in one line or in the long form, macros and services. What is
-// wrong with them it says in Findings, each with its place.
+// Package definition reads definitions in YAML and compiles them to a registry: streams, features
+// in one line or in the long form, macros and services. Mistakes are reported as Findings, each
+// with its location.
 package definition
 
 import (
@@ -20,18 +20,18 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Load reads definitions from files and from the *.yaml and *.yml files of
-// folders, and compiles them. They may stand in any order and refer to each
-// other over the bounds of files. The error is Findings: all that is wrong.
+// Load reads definitions from files and from the *.yaml and *.yml files of folders, and compiles
+// them. They may be in any order and refer to each other across files. The error is Findings: all
+// mistakes.
 func Load(paths ...string) (*features.Registry, error) { return LoadFS(hostFiles{}, paths...) }
 
-// LoadFS is Load within a file system.
+// LoadFS is Load on a file system.
 func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
 	return newLoader().load(fsys, paths)
 }
 
-// LoadLatest is Load that looks at the schemas of a registry, too: what streams read
-// in records that name schemas must be in the latest one of their topic.
+// LoadLatest is Load with a check against a schema registry: what streams read in records that name
+// schemas must be in the latest schema of their topic.
 func LoadLatest(latest func(topic string) (record.Registered, error), paths ...string) (*features.Registry, error) {
 	l := newLoader()
 	l.latest = latest
@@ -46,42 +46,41 @@ func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
 	return l.compile()
 }
 
-// Parse compiles the definitions in data; findings call it name.
+// Parse compiles the definitions in data; findings call the file name.
 func Parse(name string, data []byte) (*features.Registry, error) {
 	l := newLoader()
 	l.collect(name, data)
 	return l.compile()
 }
 
-// loader gathers definitions, and what is wrong with them.
+// loader collects definitions and findings.
 type loader struct {
-	fsys     fs.FS                                         // of the files that definitions name; nil for none
-	latest   func(topic string) (record.Registered, error) // nil where no registry is looked at
+	fsys     fs.FS                                         // for files that definitions name; nil for none
+	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
 	findings Findings
 	streams  map[string]named
 	features map[string]named
 	services map[string]named
 	macros   map[string]*macro
 	reads    []pathRead // of the stream being compiled
-	// enrichments are looked at once the services are compiled.
+	// enrichments are compiled after the services.
 	enrichments []enrichment
 
-	// compiled are the features looked at, nil where something is wrong; under
-	// way are those being looked at, each a part of the one before.
+	// compiled are the features compiled so far, nil if something is wrong with one; under way are
+	// those being compiled, each a part of the one before.
 	compiled map[string]*features.Feature
 	underWay []string
 
 	registry *features.Registry
 	compiler *features.Compiler
-	// byTypes are, by a by-field's name, the first feature that has it and the
-	// type it has there.
+	// byTypes maps a by-field's name to its type, and to the first feature that uses it.
 	byTypes map[string]byType
-	// wheres are the filters of a stream's features by their canonical form, so
-	// that each is evaluated once for an event.
+	// wheres are the filters of a stream's features by canonical form, so that each is evaluated
+	// once for an event.
 	wheres map[*record.Stream]map[string]*expr.Expr
 }
 
-// named is a definition that has a name.
+// named is a definition with a name.
 type named struct {
 	name    word
 	node    node
@@ -101,7 +100,7 @@ func newLoader() *loader {
 	}
 }
 
-// read collects the definitions of a file, or of a folder's files.
+// read collects the definitions of a file or a folder.
 func (l *loader) read(fsys fs.FS, name string) {
 	failed := func(name string, err error) {
 		l.report(location{file: name}, "cannot read definitions: %s", cause(err))
@@ -124,8 +123,7 @@ func (l *loader) read(fsys fs.FS, name string) {
 	}
 }
 
-// cause is an error of the file system without the path, which findings name
-// themselves.
+// cause is a file system error without its path, which findings name already.
 func cause(err error) string {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -137,7 +135,7 @@ func cause(err error) string {
 // sectionKeys are the keys of a definitions file.
 var sectionKeys = []string{"streams", "features", "services", "macros"}
 
-// collect gathers the definitions of one file under their names.
+// collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
 	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
@@ -168,12 +166,12 @@ func (l *loader) collect(name string, data []byte) {
 
 const nameRule = "a name has letters, digits and '_', and begins with no digit"
 
-// byName are definitions in the order of their names.
+// byName are definitions sorted by name.
 func byName(section map[string]named) []named {
 	return slices.SortedFunc(maps.Values(section), func(a, b named) int { return cmp.Compare(a.name.text, b.name.text) })
 }
 
-// compile makes the registry of what was collected.
+// compile makes the registry from what was collected.
 func (l *loader) compile() (*features.Registry, error) {
 	l.checkMacros()
 	for _, d := range byName(l.streams) {
@@ -203,7 +201,7 @@ func (l *loader) compile() (*features.Registry, error) {
 func (l *loader) service(d named) *features.Service {
 	s := &features.Service{Name: d.name.text}
 	if d.node.Kind != yaml.SequenceNode || len(d.node.Content) == 0 {
-		l.report(d.node.place(), "service %q must be a list of features, not %s", s.Name, describe(d.node))
+		l.report(d.node.location(), "service %q must be a list of features, not %s", s.Name, describe(d.node))
 		return s
 	}
 	seen := map[string]bool{}
@@ -213,7 +211,7 @@ func (l *loader) service(d named) *features.Service {
 		case !defined:
 			l.report(w.location, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))
 		case seen[w.text]:
-			l.report(w.location, "feature %q stands twice in service %q", w.text, s.Name)
+			l.report(w.location, "feature %q is listed twice in service %q", w.text, s.Name)
 		default:
 			seen[w.text] = true
 			f, _ := l.registry.Feature(w.text)

@@ -11,25 +11,23 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// macro is a feature that has parameters, in the one-line form or in another
-// (see expansion):
+// macro is a feature with parameters, in the one-line form or another (see expansion):
 //
 //	macros:
 //	  M_DEVICES(user, device): COUNT_DISTINCT(1d, transaction, user, device)
 //	features:
 //	  devices: M_DEVICES(user_id, device_id)
 //
-// Where a parameter stands as a whole word in an argument or in the value of
-// an option, the argument takes its place. In a condition it does so outside of
-// quotes, in brackets if it is more than a name or a number; a description and
-// an owner stay as they are. The use of a macro may add options. A macro may
-// use another one, and a call as an argument may be one of a macro's.
+// Where a parameter occurs as a whole word in an argument or an option's value, the call's argument
+// replaces it. In a condition this happens outside of quotes, in brackets if the argument is more
+// than a name or a number; a description and an owner stay unchanged. The use of a macro may add
+// options. A macro may use another one, and a call as an argument may call a macro.
 type macro struct {
 	name       word
 	parameters []string
 	body       call // of the one-line form
 	long       node // a body that is a mapping; without a Node for none
-	broken     bool // there is a finding that says why
+	broken     bool // a finding says why
 }
 
 // header is the macro's name with its parameters.
@@ -74,7 +72,7 @@ func (l *loader) macro(e entry) {
 		m.long = e.value
 		new(expansion).fill(m.long, use)
 	default:
-		l.report(e.value.place(), "a macro must be one line or a mapping, not %s", describe(e.value))
+		l.report(e.value.location(), "a macro must be one line or a mapping, not %s", describe(e.value))
 		return
 	}
 	m.broken = false
@@ -102,7 +100,7 @@ func (l *loader) macroHeader(key word) (*macro, bool) {
 			return wrong()
 		}
 		if slices.Contains(m.parameters, p.text) {
-			l.report(p.location, "parameter %q of macro %s stands twice", p.text, m.name.text)
+			l.report(p.location, "parameter %q of macro %s is defined twice", p.text, m.name.text)
 			return nil, false
 		}
 		m.parameters = append(m.parameters, p.text)
@@ -132,7 +130,7 @@ func functionNames() []string {
 	return names
 }
 
-// checkMacros finds macros that call what is not there, or themselves.
+// checkMacros reports macros that call something unknown, or themselves.
 func (l *loader) checkMacros() {
 	for _, name := range slices.Sorted(maps.Keys(l.macros)) {
 		var path []string
@@ -164,8 +162,8 @@ func (l *loader) checkMacros() {
 	}
 }
 
-// callable says whether a call in a macro's body is of a function, or of a macro
-// with as many arguments as it takes.
+// callable says whether a call in a macro's body is of a function, or of a macro with that many
+// arguments.
 func (l *loader) callable(c call) bool {
 	f := c.function
 	if called, ok := l.macros[f.text]; ok {
@@ -178,7 +176,7 @@ func (l *loader) callable(c call) bool {
 	return false
 }
 
-// fits says whether a call gives a macro as many arguments as it takes.
+// fits says whether a call has as many arguments as the macro.
 func (l *loader) fits(m *macro, c call) bool {
 	if len(c.arguments) == len(m.parameters) {
 		return true
@@ -188,8 +186,8 @@ func (l *loader) fits(m *macro, c call) bool {
 	return false
 }
 
-// expand puts the bodies of macros into the place of their calls, down to one
-// that is a mapping; false where there is a finding about it.
+// expand replaces calls of macros by their bodies, down to one that is a mapping; false if it
+// reported a finding.
 func (l *loader) expand(c call) (call, bool) {
 	for m, ok := l.macros[c.function.text]; ok; m, ok = l.macros[c.function.text] {
 		if m.broken || !l.fits(m, c) {
@@ -214,10 +212,10 @@ func (l *loader) expand(c call) (call, bool) {
 	return c, true
 }
 
-// maxExpansion bounds a word of what a macro expands to, in bytes.
+// maxExpansion bounds a word in a macro's expansion, in bytes.
 const maxExpansion = 4096
 
-// bounded says whether a word of an expansion is not too long.
+// bounded says whether a word of an expansion is short enough.
 func (l *loader) bounded(w word, c call) bool {
 	if len(w.text) > maxExpansion {
 		l.report(c.function.location, "the expansion is longer than %d bytes", maxExpansion)
@@ -226,8 +224,7 @@ func (l *loader) bounded(w word, c call) bool {
 	return true
 }
 
-// arguments are the place of a call of the macro, and the words that the call
-// gives for its parameters.
+// arguments returns where a macro is called, and the words that the call passes for its parameters.
 func (m *macro) arguments(c call) (within location, by func(name string) (word, bool)) {
 	within = c.function.location
 	if within.macro != "" {
@@ -247,8 +244,8 @@ func (m *macro) arguments(c call) (within location, by func(name string) (word, 
 	}
 }
 
-// apply is the body of the macro for a call. Its words stand where the call
-// does, but for those that are arguments.
+// apply is the body of the macro for a call. Its words are located at the call, except those that
+// are arguments.
 func (m *macro) apply(c call) call {
 	within, by := m.arguments(c)
 	body := m.body.replace(by)
@@ -262,8 +259,8 @@ func (m *macro) apply(c call) call {
 	return body
 }
 
-// words are the arguments of a call, and the names and the values of its
-// options, with those of the calls among them.
+// words are the arguments of a call and the names and values of its options, including those of
+// nested calls.
 func (c *call) words() []*word {
 	var words []*word
 	for i := range c.arguments {
@@ -276,7 +273,7 @@ func (c *call) words() []*word {
 	return words
 }
 
-// words are the word and, where it is a call, its function's name and its words.
+// words are the word itself and, if it is a call, its function's name and its words.
 func (w *word) words() []*word {
 	words := []*word{w}
 	if w.call != nil {
@@ -285,7 +282,7 @@ func (w *word) words() []*word {
 	return words
 }
 
-// calls are the calls among the words of a call.
+// calls are the nested calls of a call.
 func (c *call) calls() []*call {
 	var calls []*call
 	for i := range c.arguments {
@@ -301,7 +298,7 @@ func (c *call) calls() []*call {
 	return calls
 }
 
-// replace is the call with other words for names in it.
+// replace is the call with its names replaced.
 func (c *call) replace(by func(name string) (word, bool)) call {
 	r := call{function: c.function}
 	for _, a := range c.arguments {
@@ -316,10 +313,10 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 	return r
 }
 
-// isProse says whether the value of an option is for readers only.
+// isProse says whether an option's value is text for readers only.
 func isProse(option string) bool { return option == "description" || option == "owner" }
 
-// takesExpression says whether the value of an option is an expression.
+// takesExpression says whether an option's value is an expression.
 func takesExpression(option string) bool {
 	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
 		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
@@ -328,7 +325,7 @@ func takesExpression(option string) bool {
 	})
 }
 
-// replace is a word, or an expression, with others for the names in it.
+// replace is a word or an expression with its names replaced.
 func (w word) replace(by func(name string) (word, bool), expression bool) word {
 	if whole, ok := by(w.text); ok {
 		return whole
@@ -365,7 +362,7 @@ func (w word) replace(by func(name string) (word, bool), expression bool) word {
 
 func isWord(c byte) bool { return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// quoted is the length of the text in quotes with which an expression begins.
+// quoted is the length of the quoted text at the start of an expression.
 func quoted(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {

@@ -10,25 +10,23 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// expansion is a use of a macro whose body is a mapping, that of a feature in
-// the long form or of a derived one:
+// expansion is the use of a macro whose body is a mapping, of a feature in the long form or of a
+// derived one:
 //
 //	macros:
 //	  M_PAID(user, state):
 //	    {function: sum, stream: transaction, field: amount, by: [user], window: 7d, where: status == state}
 //	  M_SHARE(part, all): {expr: part / all, default: 0}
 //
-// Arguments take the places of parameters in the values, not in the keys, as
-// they do in the one-line form. Such a macro is used as any other; what it is
-// given beside its arguments are options, which must not stand in the body too.
+// Arguments replace parameters in the values, not in the keys, as in the one-line form. Such a
+// macro is used like any other; options given at the use must not be in the body too.
 type expansion struct {
 	within location // of the use
-	// words are the scalars that the use changes or adds; they have places of
-	// their own.
+	// words are the scalars that the use changes or adds; they have their own locations.
 	words map[*yaml.Node]word
 }
 
-// word is the text of a scalar of the expansion, and the place of any node.
+// word is the text of a scalar of the expansion, and the location of any node.
 func (x *expansion) word(n *yaml.Node) word {
 	if w, ok := x.words[n]; ok {
 		return w
@@ -36,10 +34,10 @@ func (x *expansion) word(n *yaml.Node) word {
 	return word{text: n.Value, location: x.within}
 }
 
-// maxBodyDepth is deeper than anything nests in a feature.
+// maxBodyDepth is deeper than any feature nests.
 const maxBodyDepth = 4
 
-// fill is a copy of a macro's body with other words for names in it.
+// fill is a copy of a macro's body with its names replaced.
 func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Node {
 	filled := *body.Node
 	filled.Content = nil
@@ -54,8 +52,7 @@ func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Nod
 	return &filled
 }
 
-// replace is a copy of a value with other words for names in its scalars, those
-// of mappings' keys aside.
+// replace is a copy of a value with the names in its scalars replaced, except in keys of mappings.
 func (x *expansion) replace(n node, by func(name string) (word, bool), expression bool, depth int) *yaml.Node {
 	if depth == 0 {
 		return n.Node
@@ -77,8 +74,7 @@ func (x *expansion) replace(n node, by func(name string) (word, bool), expressio
 	return &c
 }
 
-// longMacro looks at a body that is a mapping; false where there is a finding
-// about it.
+// longMacro checks a body that is a mapping; false if it reported a finding.
 func (l *loader) longMacro(m *macro, body node) bool {
 	before := len(l.findings)
 	keys, needs := longFormKeys(), longFormNeeds
@@ -94,8 +90,7 @@ func (l *loader) longMacro(m *macro, body node) bool {
 	return len(l.findings) == before
 }
 
-// computes says whether the body of a macro, a mapping, names a function where
-// it needs one.
+// computes says whether a body that is a mapping names a function where it needs one.
 func (l *loader) computes(m *macro) bool {
 	for i := 0; i+1 < len(m.long.Content); i += 2 {
 		if m.long.child(m.long.Content[i]).Value != "function" {
@@ -109,7 +104,7 @@ func (l *loader) computes(m *macro) bool {
 		switch {
 		case slices.Contains(m.parameters, f.text), slices.Contains(functionNames(), strings.ToLower(f.text)):
 		case isMacro:
-			l.report(f.location, "%s is a macro, whose arguments stand in one line: write %s: %s", f.text, m.header(), called.header())
+			l.report(f.location, "%s is a macro, which is called in one line: write %s: %s", f.text, m.header(), called.header())
 			return false
 		default:
 			l.report(f.location, "%s", spelling.Unknown("function", f.text, functionNames()))
@@ -119,9 +114,8 @@ func (l *loader) computes(m *macro) bool {
 	return true
 }
 
-// expanded is the mapping that a definition stands for if it uses a macro of
-// that form; any other definition stands for itself. It is false where there is
-// a finding about it.
+// expanded is the mapping of a definition that uses a macro of that form, and else the definition
+// itself. It is false if it reported a finding.
 func (l *loader) expanded(n node) (node, bool) {
 	if n.Kind != yaml.ScalarNode {
 		return n, true
@@ -159,8 +153,7 @@ func (l *loader) isLong(c call) bool {
 	return false
 }
 
-// addOptions adds the options of a use to the body of its macro; false where
-// there is a finding about them.
+// addOptions adds the options of a use to the macro's body; false if it reported a finding.
 func (l *loader) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) bool {
 	known := slices.Collect(maps.Keys(new(writtenFeature).options()))
 	if m.long.has("expr") {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// call is a feature in the one-line form, taken apart:
-// FUNCTION(argument…, name=value…). A value may be a call itself.
+// call is a feature in the one-line form, parsed: FUNCTION(argument…, name=value…). A value may be
+// a call itself.
 type call struct {
 	function  word
 	arguments []word
@@ -16,7 +16,7 @@ type call struct {
 
 type option struct{ name, value word }
 
-// syntaxError is what is wrong with a one-line form, at a byte of its text.
+// syntaxError is a mistake in a one-line form, at a byte of its text.
 type syntaxError struct {
 	offset  int
 	message string
@@ -31,7 +31,7 @@ type scanner struct {
 	depth int // of calls under way
 }
 
-// parseCall takes a one-line form apart. What the parts mean is not looked at.
+// parseCall parses a one-line form. It does not check what the parts mean.
 func parseCall(w word) (call, error) {
 	s := &scanner{word: w}
 	c, err := s.call()
@@ -45,10 +45,10 @@ func parseCall(w word) (call, error) {
 	return c, nil
 }
 
-// maxCalls is how many calls may stand within each other.
+// maxCalls is how deep calls may nest.
 const maxCalls = 2
 
-// call reads a function's name and what stands in brackets behind it.
+// call reads a function's name and the brackets after it.
 func (s *scanner) call() (c call, err error) {
 	if s.depth++; s.depth > maxCalls {
 		return c, s.errorAt(s.next, "%s", tooDeep)
@@ -80,7 +80,7 @@ func (s *scanner) call() (c call, err error) {
 			}
 			c.options = append(c.options, option{name: value, value: given})
 		case len(c.options) > 0:
-			return c, s.errorAt(start, "argument %q stands behind an option; options come last", value.text)
+			return c, s.errorAt(start, "argument %q follows an option; options come last", value.text)
 		default:
 			c.arguments = append(c.arguments, value)
 		}
@@ -108,7 +108,7 @@ func (s *scanner) accept(b byte) bool {
 	return false
 }
 
-// bare reads up to the next mark of the syntax.
+// bare reads up to the next punctuation.
 func (s *scanner) bare() word {
 	s.space()
 	start := s.next
@@ -121,9 +121,8 @@ func (s *scanner) bare() word {
 	return s.word.part(start, text)
 }
 
-// value reads a bare word, a call, a list in square brackets, a window in braces,
-// or a text in quotes: in single ones it stands as it is, in double ones backslash
-// escapes are those of Go.
+// value reads a bare word, a call, a list in square brackets, a window in braces, or a quoted text:
+// taken literally in single quotes, with Go's backslash escapes in double quotes.
 func (s *scanner) value() (word, error) {
 	start := s.next
 	if start == len(s.word.text) {
@@ -167,7 +166,7 @@ func (s *scanner) value() (word, error) {
 	return w, nil
 }
 
-// closing is where the quote with which text begins is closed, -1 for nowhere.
+// closing is where the quote at the start of text is closed, -1 if it is not.
 func closing(text string, quote byte) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -193,7 +192,7 @@ func (s *scanner) unexpected(expected string) error {
 	return s.errorAt(s.next, "expected %s, found %s", expected, found)
 }
 
-// quote writes a text such that value reads it back.
+// quote writes a text so that value reads it back.
 func quote(text string) string {
 	if strings.ContainsRune(text, '\'') || strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(text)

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// parameters reads what the kind takes beside its field. It returns the
-// condition, nil for none.
+// parameters reads the parameters of a function besides its field. It returns the condition, nil
+// for none.
 func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggregate.Spec) (condition *expr.Expr) {
 	taken := map[string]bool{}
 	for _, p := range spec.Parameters {
@@ -30,7 +30,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			}
 			w = word{text: p.Default}
 		}
-		switch bad := func() { l.report(w.location, "bad %s %q: it is %s", p.Name, w.text, wanted(p)) }; p.Type {
+		switch bad := func() { l.report(w.location, "bad %s %q: it must be %s", p.Name, w.text, wanted(p)) }; p.Type {
 		case aggregate.Whole:
 			n, err := strconv.Atoi(w.text)
 			if err != nil || n < p.Least || n > p.Most {
@@ -63,7 +63,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			f.Call.Duration = span.Milliseconds()
 		case aggregate.Edges:
 			if f.Call.Type == value.Null || !slices.Contains(spec.Types, f.Call.Type) {
-				continue // what is wrong with the field is said already
+				continue // the field has a finding already
 			}
 			bins, ok := edges(w.text, f.Call.Type, f.Call.Scale)
 			switch {
@@ -74,7 +74,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			}
 			f.Call.Bins = bins
 		case aggregate.Condition:
-			if settled(f.Stream.Fields) {
+			if typesKnown(f.Stream.Fields) {
 				if condition = l.where(f.Stream, w); condition != nil {
 					f.Condition = condition.Text
 				}
@@ -85,7 +85,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 	return condition
 }
 
-// notTaken reports the parameters that are given and not the kind's.
+// notTaken reports given parameters that the function does not take.
 func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[string]bool) {
 	takes := "no parameters"
 	if len(spec.Parameters) > 0 {
@@ -116,13 +116,13 @@ func wanted(p aggregate.Parameter) string {
 	case aggregate.Span:
 		return "a duration such as 1h"
 	case aggregate.Edges:
-		return "a list of rising values of the field's type, such as [10, 100]"
+		return "a list of ascending values of the field's type, such as [10, 100]"
 	default:
 		return "an expression over the fields of the stream"
 	}
 }
 
-// parameterText is what a parameter of the feature was given, in canonical form.
+// parameterText is the value of a feature's parameter in canonical form.
 func parameterText(f *features.Feature, p aggregate.Parameter) string {
 	switch p.Type {
 	case aggregate.Whole:
@@ -149,8 +149,7 @@ const leastRate, mostRate = 0.000001, 0.5
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// edgesWord is the text of a list in square brackets, also when written as a
-// sequence of YAML or as a text.
+// edgesWord is the text of a list in square brackets, written as a YAML sequence or as a text.
 func (l *loader) edgesWord(n node) word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, "bins")
@@ -163,10 +162,10 @@ func (l *loader) edgesWord(n node) word {
 	if texts == nil {
 		return word{}
 	}
-	return word{text: "[" + strings.Join(texts, ", ") + "]", location: n.place()}
+	return word{text: "[" + strings.Join(texts, ", ") + "]", location: n.location()}
 }
 
-// edges reads a list of one rising value or more of a numeric type.
+// edges reads a list of one or more ascending values of a numeric type.
 func edges(text string, t value.Type, scale uint8) (values []value.Value, ok bool) {
 	if !strings.HasPrefix(text, "[") || !strings.HasSuffix(text, "]") {
 		return nil, false
@@ -194,7 +193,7 @@ func edges(text string, t value.Type, scale uint8) (values []value.Value, ok boo
 	return values, true
 }
 
-// floatOf reads a number as JSON writes it.
+// floatOf reads a number in JSON's syntax.
 func floatOf(text string) (float64, bool) {
 	if _, ok := value.ParseNumber([]byte(text)); !ok {
 		return 0, false

@@ -8,17 +8,16 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// per reads the field for each of whose values there is a value, and returns its
-// index, -1 for none.
+// per reads the field by whose values the answer is split, and returns its index, -1 for none.
 func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	if !d.per.given() {
 		return -1
 	}
 	switch spec := f.Kind.Spec(); {
 	case spec.Shape != aggregate.Scalar:
-		l.report(d.per.location, "per does not apply to %s, which answers with a list; leave per out", called(spec))
+		l.report(d.per.location, "per does not apply to %s, which answers with a list; omit per", called(spec))
 	case spec.Members == aggregate.MembersNeeded:
-		l.report(d.per.location, "per does not apply to %s, which answers about members; leave per out", called(spec))
+		l.report(d.per.location, "per does not apply to %s, which answers about members; omit per", called(spec))
 	}
 	i := l.fieldNamed(f.Stream, d.per)
 	if i < 0 {
@@ -30,8 +29,8 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	return i
 }
 
-// fromLog names what is answered from the log, whatever its window: a kind, over
-// a field of a type, per category or over a lifetime; empty for what has tiles.
+// fromLog names what is answered from the log whatever its window: a function over a field of a
+// type, per category or over a lifetime; empty for what has tiles.
 func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) string {
 	spec := kind.Spec()
 	tiled, ok := kind.(aggregate.Mergeable)
@@ -45,7 +44,7 @@ func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) stri
 	case !per:
 		return ""
 	}
-	// State is kept apart by the keys of one field, and only if it has tiles.
+	// State is split by the keys of one field, and only if it has tiles.
 	_, keyed := kind.(aggregate.Keyed)
 	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout().Exact() {
 		return called(spec) + " per category"

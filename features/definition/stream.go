@@ -37,8 +37,8 @@ var (
 	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "max_bytes", "required"}
 )
 
-// stream compiles a stream. What is wrong with it is left out, so that its
-// features can be looked at all the same.
+// stream compiles a stream. It omits what is wrong, so that the stream's features can be checked
+// all the same.
 func (l *loader) stream(d named) *record.Stream {
 	s := &record.Stream{Name: d.name.text, Format: record.JSON, MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
@@ -74,10 +74,10 @@ func (l *loader) stream(d named) *record.Stream {
 		"remember_ids": func(w word) {
 			remember, ok := l.duration(w)
 			if s.RememberIDs = remember; ok && remember == 0 {
-				l.report(w.location, "remember_ids must be longer than 0; leave it out where ids are not to be remembered")
+				l.report(w.location, "remember_ids must be longer than 0; omit it if IDs need not be remembered")
 			}
 			if _, ok := keys["id"]; !ok {
-				l.report(w.location, "%s has remember_ids but no id; add id: the path of the events' own identity", what)
+				l.report(w.location, "%s has remember_ids but no id; add id, the path of the event's ID", what)
 			}
 		},
 		"max_future": func(w word) {
@@ -110,7 +110,7 @@ func (l *loader) fields(s *record.Stream, keys map[string]node) {
 		return
 	}
 	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-		l.report(n.place(), "stream %q needs a field or more", s.Name)
+		l.report(n.location(), "stream %q needs at least one field", s.Name)
 	}
 	for _, e := range l.entries(n, "fields", "field") {
 		f, at := l.field(e, s.Fields)
@@ -128,8 +128,7 @@ func (l *loader) topic(w word) {
 	}
 }
 
-// timestamp compiles the place of an event's time: a path, or a mapping with
-// its unit.
+// timestamp compiles the location of an event's time: a path, or a mapping with its unit.
 func (l *loader) timestamp(n node) record.TimestampPath {
 	t := record.TimestampPath{Unit: "ms"}
 	if n.Kind == yaml.ScalarNode {
@@ -140,7 +139,7 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 	}
 	keys := l.keyed(n, "timestamp", timestampKeys...)
 	if p, ok := keys["path"]; !ok {
-		l.report(n.place(), "timestamp needs path")
+		l.report(n.location(), "timestamp needs path")
 	} else if w, ok := l.scalar(p, "path"); ok {
 		t.Path = l.readPath(w)
 	}
@@ -153,9 +152,8 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 	return t
 }
 
-// field compiles a field: its type, or a mapping. A derived one may use the
-// fields before it. The type is Null where it is not known. It returns the place of
-// the field's path, too.
+// field compiles a field: its type, or a mapping. A derived one may use the fields before it. The
+// type is Null if it is unknown. It also returns the location of the field's path.
 func (l *loader) field(e entry, before []record.Field) (f record.Field, at location) {
 	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.location
 	if !isName(f.Name) {
@@ -195,9 +193,9 @@ func (l *loader) field(e entry, before []record.Field) (f record.Field, at locat
 	if w := words["expr"]; w.given() {
 		f.Path = nil
 		if p := words["path"]; p.given() {
-			l.report(p.location, "%s has expr and path; it can be read from one place only", what)
+			l.report(p.location, "%s has both expr and path; omit one of them", what)
 		}
-		if f.Type != value.Null && (len(before) == 0 || settled(before)) {
+		if f.Type != value.Null && (len(before) == 0 || typesKnown(before)) {
 			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
 		}
 	}
@@ -215,7 +213,7 @@ func (l *loader) decimal(f *record.Field, scale word) {
 	default:
 		n, err := strconv.Atoi(scale.text)
 		if err != nil || n < 0 || n > int(value.MaxScale) {
-			l.report(scale.location, "bad scale %q: it is a number of digits from 0 to %d", scale.text, value.MaxScale)
+			l.report(scale.location, "bad scale %q: it must be a number of digits from 0 to %d", scale.text, value.MaxScale)
 		}
 		f.Scale = uint8(n)
 	}
@@ -239,7 +237,7 @@ const mostMaxBytes = 64 << 10
 func (l *loader) maxBytes(w word) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < value.LeastMaxText || n > mostMaxBytes {
-		l.report(w.location, "bad max_bytes %q: it is a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
+		l.report(w.location, "bad max_bytes %q: it must be a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
 	}
 	return n
 }
@@ -266,29 +264,29 @@ func (l *loader) fieldType(w word) value.Type {
 	return t
 }
 
-// settled says whether there are fields and the types of all are known. Where
-// not, there is a finding that says so.
-func settled(fields []record.Field) bool {
+// typesKnown says whether there are fields and all their types are known. If not, a finding says
+// so.
+func typesKnown(fields []record.Field) bool {
 	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
 }
 
-// path takes a path of names with dots between them apart.
+// path splits a path of names separated by dots.
 func (l *loader) path(w word) []string {
 	p := strings.Split(w.text, ".")
 	if slices.Contains(p, "") {
-		l.report(w.location, "bad path %q: it is names with dots between them", w.text)
+		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
 	}
 	return p
 }
 
-// readPath is a path that the stream reads.
+// readPath records a path that the stream reads.
 func (l *loader) readPath(w word) []string {
 	p := l.path(w)
 	l.reads = append(l.reads, pathRead{p, value.Null, w.location})
 	return p
 }
 
-// oneOf finds a word that is none of those known.
+// oneOf reports a word that is not among those known.
 func (l *loader) oneOf(w word, what string, known []string) {
 	if !slices.Contains(known, w.text) {
 		l.report(w.location, "%s", spelling.Unknown(what, w.text, known))
@@ -303,7 +301,7 @@ func (l *loader) duration(w word) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// expr compiles an expression that stands in a word.
+// expr compiles the expression in a word.
 func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
 	e, err := compile()
 	if err == nil {

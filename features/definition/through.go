@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A multi-hop feature stands in one of two forms. A call takes the
-// place of the by-field, which then has the name of the field of the set:
+// A multi-hop feature is written in one of two forms. Either a call replaces the by-field, which is
+// then named after the set's field:
 //
 //	COUNT(30d, login, SET(30d, login, device, user))
 //
@@ -22,18 +22,18 @@ import (
 //	COUNT(30d, transaction, customer, through=device_users)
 
 const (
-	// defaultFanOut is how many members of a set a feature goes through,
-	// maxFanOut how many at the most, with all its parts.
+	// defaultFanOut is how many members of a set a feature reads by default, maxFanOut how many at
+	// most, over all its parts.
 	defaultFanOut = 100
 	maxFanOut     = 1000
-	// flat begins the other spelling of the functions that go through a set.
+	// flat is the prefix in the other spelling of multi-hop functions.
 	flat = "flat_"
-	// anyList is what can be gone through.
+	// anyList describes what a feature can go through.
 	anyList = "a feature that answers with a list of values, such as SET(30d, login, device_id, user_id)"
-	tooDeep = "a set that is gone through cannot go through another one: two hops are the most"
+	tooDeep = "a set that a feature goes through cannot go through another one: at most two hops are allowed"
 )
 
-// unflatten takes FLAT_ from the name of a function, and says that it was there.
+// unflatten removes FLAT_ from the name of a function and remembers that it was there.
 func (d *writtenFeature) unflatten() {
 	if name := d.function.text; len(name) > len(flat) && strings.EqualFold(name[:len(flat)], flat) {
 		rest := name[len(flat):]
@@ -43,8 +43,8 @@ func (d *writtenFeature) unflatten() {
 	}
 }
 
-// throughCall lets a call that stands for the by-fields be what the feature goes
-// through. Calls can stand nowhere else: it is false where one does.
+// throughCall makes a call in place of the by-fields the set of the feature. It reports calls
+// anywhere else, and is false then.
 func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)
 	elsewhere := []word{d.window.whole, d.stream, d.field}
@@ -55,7 +55,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	}
 	for _, w := range elsewhere {
 		if w.call != nil {
-			l.report(w.location, "%s(…) cannot stand here: a call takes the place of the by-field, as in COUNT(30d, login, SET(30d, login, device_id, user_id))",
+			l.report(w.location, "%s(…) is not allowed here: a call replaces the by-field, as in COUNT(30d, login, SET(30d, login, device_id, user_id))",
 				w.call.function.text)
 		}
 	}
@@ -63,7 +63,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	switch {
 	case i < 0:
 	case len(d.by) > 1 || d.through.given():
-		l.report(d.by[i].location, "%s(…) stands for all by-fields and for the option through: a feature goes through one set and is by nothing else",
+		l.report(d.by[i].location, "%s(…) replaces all by-fields and the option through: a feature goes through one set and has no other by-field",
 			d.by[i].call.function.text)
 	default:
 		d.through, d.by = d.by[0], nil
@@ -71,9 +71,8 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	return len(l.findings) == before
 }
 
-// goThrough compiles the feature that a definition goes through and gives the
-// definition the by-field, if it names none; nil where something is wrong with
-// it, and where there is no such feature.
+// goThrough compiles the set of a multi-hop definition, and sets the by-field if the definition
+// names none; nil if something is wrong with it, or if there is no set.
 func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features.Feature {
 	spec := kind.Spec()
 	switch {
@@ -89,10 +88,10 @@ func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features
 		l.report(d.function.location, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
 		return nil
 	case d.per.given():
-		l.report(d.per.location, "per does not go through a set: its values are of all members together; leave per or the set out")
+		l.report(d.per.location, "per does not apply to a feature through a set, which answers for all members together; omit per or the set")
 		return nil
 	case d.exclude.given():
-		l.report(d.exclude.location, "exclude would leave out an event of each member of the set; leave it away, or let the set exclude")
+		l.report(d.exclude.location, "exclude would leave out an event of each member of the set; omit it, or put it into the set")
 		return nil
 	}
 	d.fanOut, d.max = d.max, word{}
@@ -104,7 +103,7 @@ func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features
 	return l.throughField(d, set, spec)
 }
 
-// throughSet finds or compiles the set that a definition goes through.
+// throughSet finds or compiles the set of a definition.
 func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 	w := d.through
 	if strings.Contains(w.text, "(") && w.call == nil {
@@ -143,37 +142,37 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 		return nil
 	}
 	if set.Shape() != aggregate.List {
-		l.report(w.location, "%s answers with no list; go through %s", name, anyList)
+		l.report(w.location, "%s does not answer with a list; go through %s", name, anyList)
 		return nil
 	}
 	return set
 }
 
-// throughField finds the by-field that holds the members of a set, by default
-// that of the set's own name; nil where there is none of the set's type.
+// throughField finds the by-field that holds the members of a set, by default the field of the set's
+// own name; nil if no field has the set's type.
 func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec aggregate.Spec) *features.Feature {
 	stream, ok := l.registry.Stream(d.stream.text)
-	if !ok || !settled(stream.Fields) {
-		return set // what is wrong with the stream is said elsewhere
+	if !ok || !typesKnown(stream.Fields) {
+		return set // the stream has a finding elsewhere
 	}
 	byDefault := len(d.by) == 0
 	if byDefault {
 		d.by = []word{{text: set.Field, location: d.through.location}}
 	}
 	if len(d.by) > 1 {
-		l.report(d.by[1].location, "a feature that goes through a set is by one field, that of the set's members, and not by %d", len(d.by))
+		l.report(d.by[1].location, "a feature that goes through a set has one by-field, which holds the set's members, not %d", len(d.by))
 		return nil
 	}
 	w := d.by[0]
 	switch i := stream.FieldIndex(w.text); {
 	case i < 0 && byDefault:
-		l.report(w.location, "the set is of %q, and stream %q has no such field; say which of its fields holds the members: %s",
+		l.report(w.location, "the members of the set are values of %q, and stream %q has no such field; name the field that holds them: %s",
 			set.Field, stream.Name, throughForm(d, spec))
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
-		l.report(w.location, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they name no entity of that field; say which field of type %s does: %s",
+		l.report(w.location, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they match no entity of that field; name the field of type %s that holds them: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
 	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[set.Stream.FieldIndex(set.Field)].MaxBytes != value.MaxText:
-		l.report(d.through.location, "field %q of stream %q has its own max_bytes, and its long values would name no entity; leave max_bytes away, which is %d then",
+		l.report(d.through.location, "field %q of stream %q has its own max_bytes, so its long values would match no entity; omit max_bytes, which defaults to %d",
 			set.Field, set.Stream.Name, value.MaxText)
 	default:
 		return set
@@ -182,14 +181,13 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 	return nil
 }
 
-// throughForm is the definition with a by-field that is yet to be named.
+// throughForm is the definition with a placeholder for its by-field.
 func throughForm(d *writtenFeature, spec aggregate.Spec) string {
-	typ := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
-	return strings.TrimSuffix(typ.Replace(expectedForm(spec)), ")") + ", through=…)"
+	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
+	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
 
-// second makes the multi-hop feature of the one that is asked of each
-// member of a set.
+// second makes the multi-hop feature from the set and the feature asked of each member.
 func (l *loader) second(d *writtenFeature, set, each *features.Feature) *features.Feature {
 	fanOut := defaultFanOut
 	if d.fanOut.given() {
@@ -213,8 +211,8 @@ func (l *loader) second(d *writtenFeature, set, each *features.Feature) *feature
 	return &f
 }
 
-// throughEntity is what stands for the by-fields in the canonical form, and through
-// where that is an option of its own, empty for none.
+// throughEntity is the by-fields in the canonical form and, if through is an option of its own, its
+// value; else empty.
 func throughEntity(t *features.Through) (by, through string) {
 	switch {
 	case t.Name != "":
@@ -237,7 +235,7 @@ func throughNames() []string {
 	return names
 }
 
-// flatForm is the one-line form of a kind that goes through a set.
+// flatForm is the one-line form of a function with a set.
 func flatForm(s aggregate.Spec) string {
 	return strings.ToUpper(flat) + strings.Replace(expectedForm(s), "by…", "SET(window, stream, by…, field)", 1)
 }

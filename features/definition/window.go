@@ -15,8 +15,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// window reads a feature's window and what goes with it: tile, bounds, delay
-// and exclude.
+// window reads a feature's window and its options: tile, bounds, delay and exclude.
 func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Window {
 	var w window.Window
 	typ, ok := l.windowType(d.window)
@@ -24,7 +23,7 @@ func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Windo
 		w.Last = l.number(last, "last")
 	}
 	if !ok {
-		return window.Window{} // what is wrong with it is said already
+		return window.Window{} // it has a finding already
 	}
 	w.Type = typ
 	if d.exclude.given() {
@@ -49,13 +48,13 @@ func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Windo
 func (l *loader) number(w word, what string) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < 1 || n > maxMax {
-		l.report(w.location, "bad %s %q: it is a number from 1 to %d", what, w.text, maxMax)
+		l.report(w.location, "bad %s %q: it must be a number from 1 to %d", what, w.text, maxMax)
 	}
 	return n
 }
 
-// fromTheLog says whether the window is answered from the log: by the tile
-// that is written, because of the kind, or as nothing else tells the window.
+// fromTheLog says whether the window is answered from the log: because of its tile, its function,
+// or its window type.
 func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window.Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
@@ -63,7 +62,7 @@ func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window
 	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Type == nil), w.NeedsLog()
 	if what == "" && onlyLog != "" {
 		what = onlyLog
-		// Who chooses a state of its own for a function does not expect a log.
+		// A function that was chosen for its own state must not be answered from a log.
 		if stored := kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
 			l.report(d.window.whole.location, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
 				what, called(kind.Spec()))
@@ -71,13 +70,13 @@ func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window
 		}
 	}
 	if what != "" && d.tile.given() {
-		l.report(d.tile.location, "tile %s does not apply to %s, which is answered from the log; leave tile out, or write tile: exact",
+		l.report(d.tile.location, "tile %s does not apply to %s, which is answered from the log; omit tile, or write tile: exact",
 			d.tile.text, what)
 	}
 	return what != ""
 }
 
-// measuredType is the type of the definition's field, Null where there is none.
+// measuredType is the type of the definition's field, Null if there is none.
 func (l *loader) measuredType(d *writtenFeature) value.Type {
 	if stream, ok := l.registry.Stream(d.stream.text); ok {
 		if i := stream.FieldIndex(d.field.text); i >= 0 {
@@ -87,8 +86,8 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 	return value.Null
 }
 
-// tile reads the width of a window's tiles. A kind whose state has an exact
-// edge of its own has none: its tile is a millisecond.
+// tile reads the width of a window's tiles. A function whose state has an exact edge has none: its
+// tile is a millisecond.
 func (l *loader) tile(d *writtenFeature, kind aggregate.Function, typ window.Clocked) time.Duration {
 	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
 		if d.tile.given() {
@@ -117,10 +116,10 @@ func (l *loader) tile(d *writtenFeature, kind aggregate.Function, typ window.Clo
 	return tile
 }
 
-// unitTile is the width of tiles that are the units of what is counted.
+// unitTile is the tile width of a function whose tiles are the units that it counts.
 func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clocked) time.Duration {
 	if d.tile.given() {
-		l.report(d.tile.location, "tile does not apply to %s, whose tiles are its units; leave tile out, or write tile: exact", spec.Name)
+		l.report(d.tile.location, "tile does not apply to %s, whose tiles are its units; omit tile, or write tile: exact", spec.Name)
 		return 0
 	}
 	w := *d.parameters["unit"]
@@ -129,7 +128,7 @@ func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clo
 	}
 	unit, err := window.ParseDuration(w.text)
 	if err != nil || unit == 0 {
-		return 0 // which is said of the parameter
+		return 0 // the parameter has a finding
 	}
 	if err := typ.CheckTile(unit); err != nil {
 		l.report(w.location, "%s; the tiles of %s are its units: choose another unit, or write tile: exact", err, spec.Name)
@@ -146,26 +145,26 @@ func (l *loader) bounds(d *writtenFeature, w *window.Window) {
 	switch w.Type.(type) {
 	case nil, window.Rolling:
 	default:
-		l.report(d.bounds.location, "bounds are those of a rolling window: a window %s has its first moment; leave bounds out", w.Type)
+		l.report(d.bounds.location, "bounds apply to rolling windows only, and a window %s includes its first moment; omit bounds", w.Type)
 		return
 	}
 	switch {
 	case !w.Exact:
-		l.report(d.bounds.location, "bounds are those of an exact window: add tile: exact")
+		l.report(d.bounds.location, "bounds apply to exact windows only: add tile: exact")
 	case !ok:
 		l.report(d.bounds.location, "%s", spelling.Unknown("bounds", d.bounds.text, slices.Collect(maps.Keys(window.BoundsByName))))
 	}
 	w.ClosedLeft, w.OpenRight = edges.ClosedLeft, edges.OpenRight
 }
 
-// delay reads by how much a window ends before the moment asked for.
+// delay reads how long before the moment of the question a window ends.
 func (l *loader) delay(d *writtenFeature, kind aggregate.Function, w *window.Window) {
 	if !d.delay.given() {
 		return
 	}
 	switch {
 	case !w.Exact && kind.Spec().Method == "last_seen":
-		l.report(d.delay.location, "delay does not apply to method last_seen, which knows of each value only when it was last met; add tile: exact")
+		l.report(d.delay.location, "delay does not apply to method last_seen, which knows only when each value was last seen; add tile: exact")
 		return
 	case !w.Forgets() && w.Last > 0:
 		l.report(d.delay.location, "delay does not apply to the last %d of a lifetime; give the window a length, such as {rolling: 30d, last: %d}", w.Last, w.Last)
@@ -176,7 +175,7 @@ func (l *loader) delay(d *writtenFeature, kind aggregate.Function, w *window.Win
 	}
 	w.Delay, _ = l.duration(d.delay)
 	if w.Tiled() && w.Delay%w.Tile != 0 {
-		l.report(d.delay.location, "delay %s is no multiple of the tile %s; make it one, or use tile: exact",
+		l.report(d.delay.location, "delay %s is not a multiple of the tile %s; make it one, or use tile: exact",
 			window.FormatDuration(w.Delay), window.FormatDuration(w.Tile))
 	}
 }
@@ -188,7 +187,7 @@ func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.
 		return
 	}
 	if f.Call.Max == 0 {
-		l.report(d.max.location, "max does not apply to %s: it keeps all", called(spec))
+		l.report(d.max.location, "max does not apply to %s, which keeps everything", called(spec))
 	}
 	f.Call.Max = l.number(d.max, "max")
 	if least := f.Window.LeastMax(); 0 < f.Call.Max && f.Call.Max < least {
@@ -196,7 +195,7 @@ func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.
 	}
 }
 
-// defaultMax is the cap where none is chosen, 0 where the kind has none.
+// defaultMax is the cap if none is chosen, 0 if the function has none.
 func defaultMax(f *features.Feature) int {
 	if f.Window.Exact {
 		return max(features.DefaultLogMax, f.Window.LeastMax())

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// windowForm reads the form of a window; it is nil for a lifetime.
+// windowType reads the type of a window; nil means a lifetime.
 func (l *loader) windowType(words windowWords) (typ window.Type, ok bool) {
 	key := ""
 	for _, k := range typeKeys {
 		if w, ok := words.keys[k]; ok && key != "" {
-			l.report(w.location, "a window begins in one way: %s does not go with %s", k, key)
+			l.report(w.location, "a window has one type: %s cannot be combined with %s", k, key)
 			return nil, false
 		} else if ok {
 			key = k
@@ -24,7 +24,7 @@ func (l *loader) windowType(words windowWords) (typ window.Type, ok bool) {
 	for _, option := range windowKeys {
 		w, given := words.keys[option]
 		if of := windowOptions[option]; given && of != nil && !slices.Contains(of, key) {
-			l.report(w.location, "%s is of a %s window; leave it out", option, strings.Join(of, " or a "))
+			l.report(w.location, "%s applies to %s windows only; omit it", option, strings.Join(of, " or "))
 			return nil, false
 		}
 	}
@@ -72,8 +72,8 @@ func (l *loader) length(w word) (time.Duration, bool) {
 	return size, ok
 }
 
-// opening reads a window that begins with an event: its size or gap, and how
-// far back its beginning is looked for.
+// opening reads a window that begins with an event: its size or gap, and how far back its beginning
+// is looked for.
 func (l *loader) opening(words windowWords, w word, what string) (size, limit time.Duration, ok bool) {
 	if size, ok = l.length(w); !ok {
 		return 0, 0, false
@@ -88,7 +88,7 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 	return size, limit, ok
 }
 
-// calendar reads a unit, its time zone and how weeks begin.
+// calendar reads a unit, its time zone and the first day of weeks.
 func (l *loader) calendar(words windowWords) (window.Type, bool) {
 	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
 	name := strings.ToLower(unit.text)
@@ -110,7 +110,7 @@ func (l *loader) calendar(words windowWords) (window.Type, bool) {
 			return nil, false
 		}
 		if name != "week" {
-			l.report(w.location, "starts is of a week; leave it out of a %s", name)
+			l.report(w.location, "starts applies to a week only, not to a %s; omit it", name)
 			return nil, false
 		}
 	}

@@ -9,24 +9,24 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// windowWords is a window as it is written: a duration, lifetime, or words by
-// their keys. In one line these are {calendar: day, tz: Asia/Shanghai} or, as
-// YAML wants quotes around a colon and a space, calendar day tz Asia/Shanghai. A
-// duration or lifetime in front of other words needs no key: 7d last 10.
+// windowWords is a window as written: a duration, lifetime, or words by their keys. In one line
+// these are {calendar: day, tz: Asia/Shanghai} or, as YAML requires quotes around a colon and a
+// space, calendar day tz Asia/Shanghai. A duration or lifetime before other words needs no key: 7d
+// last 10.
 type windowWords struct {
 	whole word
 	keys  map[string]word
 }
 
-// formKeys are the keys that say how a window begins, windowKeys all;
-// windowOptions are those that go with some forms only.
+// typeKeys are the keys of window types, windowKeys all keys; windowOptions are keys that only some
+// types take.
 var (
 	typeKeys      = []string{"rolling", "calendar", "tumbling", "fixed", "session"}
 	windowKeys    = append(slices.Clip(typeKeys), "last", "tz", "starts", "max_length")
 	windowOptions = map[string][]string{"tz": {"calendar"}, "starts": {"calendar"}, "max_length": {"fixed", "session"}}
 )
 
-const noWindow = "window must say one, such as 7d or {rolling: 7d}"
+const noWindow = "window must not be empty; write one such as 7d or {rolling: 7d}"
 
 // windowNode reads the window of a feature in the long form.
 func (l *loader) windowNode(n node) windowWords {
@@ -38,12 +38,12 @@ func (l *loader) windowNode(n node) windowWords {
 		return l.windowText(w)
 	}
 	if len(n.Content) == 0 {
-		l.report(n.place(), noWindow)
+		l.report(n.location(), noWindow)
 	}
 	w := windowWords{keys: map[string]word{}}
 	for key, value := range l.keyed(n, "window", windowKeys...) {
 		if text, ok := l.scalar(value, key); ok {
-			w.whole.location, w.keys[key] = n.place(), text
+			w.whole.location, w.keys[key] = n.location(), text
 		}
 	}
 	return w
@@ -84,7 +84,7 @@ func (l *loader) windowText(w word) windowWords {
 	return words
 }
 
-// split are the words between marks, spaces around them left out.
+// split are the words between separators, with surrounding spaces removed.
 func split(w word, marks string) []word {
 	var words []word
 	for offset := 0; offset <= len(w.text); {
