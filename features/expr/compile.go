@@ -10,11 +10,10 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// exprCompiler turns a syntax tree into terms. It also brings the tree into
-// canonical form.
+// exprCompiler turns a syntax tree into terms, and brings it into canonical form.
 type exprCompiler struct {
 	fields  []Variable
-	feature Lookup // where set, names are of features and not of fields
+	feature Lookup // if set, names are features and not fields
 	raw     bool   // names are paths in the record
 	paths   [][]string
 	parts   int
@@ -51,7 +50,7 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 		}
 		return term{}, errorAt(n, "methods cannot be called here")
 	case *ast.ArrayNode:
-		return term{}, errorAt(n, "a list can only stand behind `in`")
+		return term{}, errorAt(n, "a list is allowed only after `in`")
 	default:
 		return term{}, errorAt(n, "this part of the Expr language is not supported")
 	}
@@ -65,7 +64,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 	if !c.raw {
 		id, ok := n.(*ast.IdentifierNode)
 		if !ok {
-			return term{}, errorAt(n, "a field has no parts: declare one with a path of its own")
+			return term{}, errorAt(n, "fields have no parts: declare the part as a field with its own path")
 		}
 		i := slices.IndexFunc(c.fields, func(f Variable) bool { return f.Name == id.Value })
 		if i < 0 {
@@ -93,7 +92,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok {
-		return term{}, errorAt(n, "a feature has no parts that can be named")
+		return term{}, errorAt(n, "features have no parts")
 	}
 	i, feature, err := c.feature(id.Value)
 	switch {
@@ -158,7 +157,7 @@ func (c *exprCompiler) compileAll(nodes ...ast.Node) ([]term, error) {
 	return terms, nil
 }
 
-// common is the type that holds what is of one of two types.
+// common is the type that holds values of both types.
 func common(a, b value.Type) (value.Type, bool) {
 	switch {
 	case a == value.Null:

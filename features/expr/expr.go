@@ -14,34 +14,31 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Expr is a compiled expression over the fields of a stream: the filter of a
-// feature (where), a derived field (expr) or what picks a stream's records
-// (match); or over other features: a derived one (expr).
+// Expr is a compiled expression over the fields of a stream: the filter of a feature (where), a
+// derived field (expr) or the filter of a stream's records (match); or over other features: a
+// derived feature (expr).
 //
-// The syntax is that of the Expr language (expr-lang.org), of which there are:
-// literals, fields, `== != < <= > >=`, `and or not`, `+ - * / %`, `in` over a
-// list or a range, `contains startsWith endsWith matches`, `??`, `c ? a : b`,
-// and the functions of the table in functions.go. There is nothing in it
-// that depends on anything but the event.
+// The syntax is a subset of the Expr language (expr-lang.org): literals, fields, `== != < <= > >=`,
+// `and or not`, `+ - * / %`, `in` over a list or a range, `contains startsWith endsWith matches`,
+// `??`, `c ? a : b`, and the functions of the table in functions.go. The result depends on nothing
+// but the event.
 //
-// Nulls are those of SQL. Whatever is computed from a null is null; a
-// comparison with it is unknown, `!=` too, and so is the negation of that; a
-// filter takes an event only where it is true. `field == nil`, `field != nil`
-// and `field ?? other` ask for nulls. A division by zero is null.
+// Nulls are those of SQL. Anything computed from a null is null; a comparison with it is unknown,
+// `!=` too, and so is its negation; a filter selects only events for which it is true. `field ==
+// nil`, `field != nil` and `field ?? other` test for nulls. A division by zero is null.
 //
-// Ints and decimals are exact, in comparisons with literals as in sums and
-// products, of 128 bits in between; where a float takes part, and in every division,
-// the result is a float. What is computed of a record must fit into 64 bits in the end,
-// as fields do; what is computed of features, into 128, as sums do.
+// Ints and decimals are exact, in comparisons with literals as in sums and products, with 128 bits
+// in between; with a float, and in every division, the result is a float. Results over a record
+// must fit into 64 bits in the end, as fields do; results over features into 128, as sums do.
 type Expr struct {
-	// Source is the expression in canonical form: two that differ in white
-	// space, brackets or the spelling of operators have the same.
+	// Text is the expression in canonical form: expressions that differ in white space, brackets or
+	// the spelling of operators have the same.
 	Text string
 
 	root  term
 	want  value.Type
 	wide  bool       // the result may be of 128 bits
-	paths [][]string // of a match: where its values stand in the record
+	paths [][]string // of a match: the paths of its values in the record
 	frame frame
 }
 
@@ -54,42 +51,39 @@ type Error struct {
 // Error is the message, one line.
 func (e *Error) Error() string { return e.Message }
 
-// An expression is bounded in its bytes, and so in how deep it nests, and in
-// its parts: `a < b < c` and `a ?: b` use a part twice, which doubles when
-// they are nested.
+// The length of an expression is bounded, and so its nesting, and so is the number of its parts: `a
+// < b < c` and `a ?: b` use a part twice, which doubles at each level of nesting.
 const (
 	maxExprLength = 4096
 	maxExprParts  = 1024
 )
 
-// Variable is a value that expressions have a name for.
+// Variable is a named value in expressions.
 type Variable struct {
 	Name  string
 	Type  value.Type
-	Scale uint8 // of a decimal: the most digits behind the point
+	Scale uint8 // of a decimal: the most fractional digits
 }
 
-// Compile compiles an expression over fields. The values that Eval takes
-// are those of the fields, in their order. The result is of the type wanted,
-// or of any type where that is Null. Its error is an *ExprError.
-func Compile(source string, fields []Variable, want value.Type) (*Expr, error) {
-	return compileExpr(source, &exprCompiler{fields: fields}, want)
+// Compile compiles an expression over fields. Eval takes the values of the fields, in their order.
+// The result has the type wanted, or any type if that is Null. Its error is an *ExprError.
+func Compile(text string, fields []Variable, want value.Type) (*Expr, error) {
+	return compileExpr(text, &exprCompiler{fields: fields}, want)
 }
 
-// Lookup finds the feature of a name, and its index among the values that Eval
-// takes.
+// Lookup finds a feature by name, and its index among the values that Eval takes.
 type Lookup func(name string) (int, Variable, error)
 
-// ErrReported is the error of a Lookup that has reported itself what is wrong.
-var ErrReported = errors.New("reported already")
+// ErrReported is the error of a Lookup that has already reported what is wrong.
+var ErrReported = errors.New("already reported")
 
-// CompileOver compiles an expression over features, which it looks up. Its error
-// is ErrReported or an *ExprError.
-func CompileOver(source string, features Lookup, want value.Type) (*Expr, error) {
-	return compileExpr(source, &exprCompiler{feature: features}, want)
+// CompileOver compiles an expression over features, which it looks up. Its error is ErrReported or
+// an *ExprError.
+func CompileOver(text string, features Lookup, want value.Type) (*Expr, error) {
+	return compileExpr(text, &exprCompiler{feature: features}, want)
 }
 
-// Paths are where the values that a match looks at stand in records.
+// Paths are the paths in the record that a match reads.
 func (e *Expr) Paths() [][]string {
 	if e == nil {
 		return nil
@@ -97,22 +91,20 @@ func (e *Expr) Paths() [][]string {
 	return e.paths
 }
 
-// CompileMatch compiles the expression that picks a stream's records. Its
-// names are paths in the record itself, which has no types yet: what is
-// compared with something of another type is unknown. Its error is an
-// *ExprError.
-func CompileMatch(source string) (*Expr, error) {
-	return compileExpr(source, &exprCompiler{raw: true}, value.Bool)
+// CompileMatch compiles the filter of a stream's records. Its names are paths in the record itself,
+// which has no types yet: a comparison of different types is unknown. Its error is an *ExprError.
+func CompileMatch(text string) (*Expr, error) {
+	return compileExpr(text, &exprCompiler{raw: true}, value.Bool)
 }
 
-func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error) {
-	if len(source) > maxExprLength {
+func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
+	if len(text) > maxExprLength {
 		return nil, tooLong()
 	}
-	if !utf8.ValidString(source) {
+	if !utf8.ValidString(text) {
 		return nil, &Error{Column: 1, Message: "the expression is not valid UTF-8"}
 	}
-	tree, err := parser.Parse(source)
+	tree, err := parser.Parse(text)
 	if err != nil {
 		return nil, syntaxErrorOf(err)
 	}
@@ -121,7 +113,7 @@ func compileExpr(source string, c *exprCompiler, want value.Type) (*Expr, error)
 		return nil, err
 	}
 	if !assignable(root.typ, want) {
-		return nil, errorAt(tree.Node, "the expression is %s, but %s is wanted", WithArticle(root.typ), WithArticle(want))
+		return nil, errorAt(tree.Node, "the expression must be %s, not %s", WithArticle(want), WithArticle(root.typ))
 	}
 	canonical := tree.Node.String()
 	if len(canonical) > maxExprLength {
@@ -134,7 +126,7 @@ func tooLong() error {
 	return &Error{Column: 1, Message: fmt.Sprintf("the expression is longer than %d bytes", maxExprLength)}
 }
 
-// onOneLine keeps what a message quotes, such as a pattern, on its line.
+// onOneLine keeps what a message quotes, such as a pattern, on one line.
 var onOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
 
 func syntaxErrorOf(err error) error {
@@ -152,8 +144,7 @@ func errorAt(n ast.Node, format string, args ...any) error {
 	return &Error{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}
 }
 
-// assignable says whether a result of one type can stand where another is
-// wanted without a loss.
+// assignable says whether a result of one type converts to another without loss.
 func assignable(from, to value.Type) bool {
 	switch {
 	case from == to || from == value.Null || to == value.Null:
@@ -166,9 +157,9 @@ func assignable(from, to value.Type) bool {
 	return false
 }
 
-// Eval computes the expression. The result may alias the values and memory of
-// the Expr: it holds until the next Eval. A Bool expression whose result is
-// unknown is false. It is not safe for concurrent use; see Clone.
+// Eval computes the expression. The result may alias the values and the memory of the Expr: it is
+// valid until the next Eval. A Bool expression whose result is unknown is false. It is not safe for
+// concurrent use; see Clone.
 func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
@@ -196,14 +187,13 @@ func (e *Expr) True(values []value.Value) (bool, error) {
 	return v.Type == value.Bool && v.Num != 0, err
 }
 
-// Type is that of the result; Null where it is known only from the values.
+// Type is the type of the result; Null if it is known only from the values.
 func (e *Expr) Type() value.Type { return e.root.typ }
 
-// Scale is the greatest number of digits behind the point that a decimal result
-// may have.
+// Scale is the greatest number of fractional digits of a decimal result.
 func (e *Expr) Scale() uint8 { return e.root.scale }
 
-// Clone is the same expression for use in another goroutine.
+// Clone is a copy of the expression for another goroutine.
 func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
@@ -213,14 +203,14 @@ func (e *Expr) Clone() *Expr {
 
 // term is a compiled part of an expression.
 type term struct {
-	typ     value.Type // Null where it is known only from the event
-	scale   uint8      // no decimal that it gives has more digits behind the point
+	typ     value.Type // Null if it is known only from the event
+	scale   uint8      // the most fractional digits of a decimal result
 	literal bool       // its value is the same for all events
 	null    bool       // the literal nil
 	eval    func(*frame) value.Value
 }
 
-// frame is what a term is computed from.
+// frame is the input of a term's evaluation.
 type frame struct {
 	values []value.Value
 	text   []byte // memory for strings
@@ -234,7 +224,7 @@ func literal(v value.Value) term {
 	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) value.Value { return v }}
 }
 
-// Truth is a Bool.
+// Truth makes a Bool.
 func Truth(b bool) value.Value {
 	v := value.Value{Type: value.Bool}
 	if b {
@@ -243,7 +233,7 @@ func Truth(b bool) value.Value {
 	return v
 }
 
-// WithArticle is a type in a sentence.
+// WithArticle is the type's name with its article.
 func WithArticle(t value.Type) string {
 	switch t {
 	case value.Null:

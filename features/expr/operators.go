@@ -14,11 +14,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// canonicalOperators are the spellings that stand for others.
+// canonicalOperators maps alternative spellings to the canonical ones.
 var canonicalOperators = map[string]string{"&&": "and", "||": "or", "!": "not"}
 
 // ErrOverflow is the error of a calculation whose result does not fit its type.
-var ErrOverflow = errors.New("the result of a calculation is too great")
+var ErrOverflow = errors.New("the result of a calculation is too large")
 
 var errLong = errors.New("the result of an expression is longer than 65536 bytes")
 
@@ -63,11 +63,11 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 	}
 }
 
-// perhapsText adds to the error of a name beside a text that a text stands in quotes.
+// perhapsText adds to the error for an unknown name beside a text that texts are written in quotes.
 func perhapsText(err error, beside term, n ast.Node) error {
 	unknown, ok := err.(*Error)
 	if name, is := n.(*ast.IdentifierNode); ok && is && beside.typ == value.String && !strings.HasSuffix(unknown.Message, "?") {
-		unknown.Message += fmt.Sprintf("; if it is a text, write %q", name.Value)
+		unknown.Message += fmt.Sprintf("; if a string is meant, write %q", name.Value)
 	}
 	return err
 }
@@ -90,7 +90,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, perhapsText(err, l, n.Right)
 	}
-	mismatch := errorAt(n, "`%s` cannot stand between %s and %s", n.Operator, WithArticle(l.typ), WithArticle(r.typ))
+	mismatch := errorAt(n, "`%s` is not allowed between %s and %s", n.Operator, WithArticle(l.typ), WithArticle(r.typ))
 	switch n.Operator {
 	case "and", "or":
 		if !assignable(l.typ, value.Bool) || !assignable(r.typ, value.Bool) {
@@ -142,8 +142,8 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	}}, nil
 }
 
-// junction is `and` or `or`, in the logic of three values: false settles an
-// `and`, true an `or`, and else what is unknown stays so.
+// junction is `and` or `or` in three-valued logic: false decides an `and`, true an `or`, and
+// otherwise unknown stays unknown.
 func junction(or bool, l, r term) term {
 	return term{typ: value.Bool, eval: func(f *frame) value.Value {
 		a := l.eval(f)
@@ -163,8 +163,8 @@ func junction(or bool, l, r term) term {
 	}}
 }
 
-// canCompare says whether values of two types can be compared. Moments are
-// compared with ints as milliseconds.
+// canCompare says whether values of two types can be compared. Timestamps are compared with ints as
+// milliseconds.
 func canCompare(operator string, a, b value.Type) bool {
 	if a == value.Null || b == value.Null {
 		return true
@@ -210,7 +210,7 @@ func comparison(operator string, l, r term) term {
 	}}
 }
 
-// nullTest is a comparison with the literal nil, which asks for nulls.
+// nullTest is a comparison with the literal nil, which tests for nulls.
 func nullTest(operator string, l, r term) term {
 	x := l
 	if l.null {
@@ -228,7 +228,7 @@ func nullTest(operator string, l, r term) term {
 	}}
 }
 
-// compare orders two values, where they can be.
+// compare orders two values if they can be compared.
 func compare(a, b *value.Value) (int, bool) {
 	switch {
 	case a.Type == value.Null || b.Type == value.Null:
@@ -342,7 +342,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 	}}, nil
 }
 
-// literals are the values that x is looked for among.
+// literals are the values that x is compared with.
 func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error) {
 	terms, err := c.compileAll(nodes...)
 	if err != nil {
@@ -354,7 +354,7 @@ func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error
 			return nil, errorAt(nodes[i], "`in` takes literals only")
 		}
 		if !canCompare("==", x.typ, t.typ) {
-			return nil, errorAt(nodes[i], "%s is never in a list with %s", WithArticle(x.typ), WithArticle(t.typ))
+			return nil, errorAt(nodes[i], "%s is never equal to %s", WithArticle(x.typ), WithArticle(t.typ))
 		}
 		values[i] = t.constant()
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// avroSpec is the row of the format of records that are one value of an Avro schema
-// each, of a record. A path names fields of records and keys of maps. Schemas are
-// those of a registry, which records name by their IDs, or one of a file.
+// avroSpec is the row of the format whose records are single values of an Avro schema of type
+// record. A path names fields of records and keys of maps. Schemas come from a registry, by the ID
+// in each record, or from a file.
 var avroSpec = FormatSpec{
 	Name: "avro", Describes: "one record in Avro's binary encoding", New: newAvro,
 	Options: []Option{
-		{Name: "framing", Describes: "confluent: behind the ID of its schema in the registry, or none: without; by default none where there is a schema"},
-		{Name: "schema", Describes: "the .avsc file of the schema that records are written with, or with framing confluent that of the reader, whose defaults stand for the fields that a record's schema lacks", File: ".avsc"},
+		{Name: "framing", Describes: "confluent: the record follows the ID of its schema in the registry; none: there is no ID; by default none if a schema is given"},
+		{Name: "schema", Describes: "the .avsc file of the schema that records are written with; with framing confluent the reader's schema, whose defaults fill in the fields that a record's schema lacks", File: ".avsc"},
 	},
 }
 
@@ -56,7 +56,7 @@ func registeredAvro(s Registered) (any, error) {
 	return parseAvro([]byte(s.Text), s.References...)
 }
 
-// parseAvro reads a schema, which must be that of a record.
+// parseAvro reads a schema, which must be of type record.
 func parseAvro(text []byte, references ...Reference) (avro.Schema, error) {
 	cache := &avro.SchemaCache{}
 	for _, r := range references {
@@ -113,7 +113,7 @@ func (f *avroFormat) SchemaOf(s Registered) (Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.schema != nil { // whose defaults stand for what the other lacks
+	if f.schema != nil { // its defaults replace what the other lacks
 		return f, nil
 	}
 	return &avroFormat{name: f.name, schema: schema.(avro.Schema), registered: f.registered}, nil
@@ -138,7 +138,7 @@ func (s *framedAvroScanner) Scan(rec *Record, values []Datum) error {
 	return s.scan(program, body, values)
 }
 
-// checkAvro says why no value of a type can stand at a path below a schema.
+// checkAvro says why no value of a type can be at a path below a schema.
 func checkAvro(s avro.Schema, path []string, t value.Type) error {
 	s = plainAvro(s)
 	switch s := s.(type) {
@@ -175,7 +175,7 @@ func checkAvro(s avro.Schema, path []string, t value.Type) error {
 		}
 	}
 	if len(path) > 0 {
-		return fmt.Errorf("%s stands below %s, which has no fields", path[0], describeAvro(s))
+		return fmt.Errorf("%s is inside %s, which has no fields", path[0], describeAvro(s))
 	}
 	if !avroHolds(s, t) {
 		return fmt.Errorf("%s cannot be read from %s", expectedType(t), describeAvro(s))
@@ -191,7 +191,7 @@ func describeAvro(s avro.Schema) string {
 	return fmt.Sprintf("Avro's %s", s.Type())
 }
 
-// avroLogical is the name of a schema's logical type, as far as it is known.
+// avroLogical is the name of a schema's logical type if it is known.
 func avroLogical(s avro.Schema) string {
 	if l, ok := s.(avro.LogicalTypeSchema); ok && l.Logical() != nil {
 		return string(l.Logical().Type())
@@ -221,11 +221,10 @@ func avroHolds(s avro.Schema, t value.Type) bool {
 	return h.values(t)
 }
 
-// avroType reads the values of a schema at one place of the tree, or passes over
-// them.
+// avroType reads or skips the values of a schema at one place of the tree.
 type avroType struct {
 	kind    avroKind
-	node    *Node // nil where nobody looks at the value
+	node    *Node // nil if the value is not used
 	empty   bool  // its values take no bytes
 	unit    TimeUnit
 	size    int // of a fixed
@@ -256,7 +255,7 @@ const (
 	avroMap
 )
 
-// avroKinds are the kinds of the types that have nothing to compile but that.
+// avroKinds are the types that need nothing compiled but their kind.
 var avroKinds = map[avro.Type]avroKind{
 	avro.Null: avroNull, avro.Boolean: avroBool, avro.Int: avroInt, avro.Long: avroLong, avro.Float: avroFloat,
 	avro.Double: avroDouble, avro.Bytes: avroBytes, avro.String: avroBytes,

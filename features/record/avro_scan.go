@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// avroScanner goes over a record once by the type that its schema was compiled to.
+// avroScanner scans a record once by the type that its schema was compiled to.
 type avroScanner struct {
 	program *avroType
 	data    []byte
@@ -35,7 +35,7 @@ func (s *avroScanner) scan(program *avroType, data []byte, values []Datum) error
 	if ok := s.read(program); ok && s.pos == len(data) {
 		return nil
 	} else if ok {
-		s.problem = "the record goes on behind its last field"
+		s.problem = "the record continues after its last field"
 	}
 	return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed Avro at byte %d of %d: %s", s.pos, len(data), s.problem)}
 }
@@ -63,10 +63,10 @@ func (s *avroScanner) long() (int64, bool) {
 	return int64(u>>1) ^ -int64(u&1), true
 }
 
-// take takes some bytes of the record.
+// take takes n bytes of the record.
 func (s *avroScanner) take(n int64) ([]byte, bool) {
 	if n < 0 || n > int64(len(s.data)-s.pos) {
-		return nil, s.fail(fmt.Sprintf("a value of %d bytes, and %d are left", n, len(s.data)-s.pos))
+		return nil, s.fail(fmt.Sprintf("a value of %d bytes, with %d left", n, len(s.data)-s.pos))
 	}
 	from := s.pos
 	s.pos += int(n)
@@ -81,7 +81,7 @@ func (s *avroScanner) bytes() ([]byte, bool) {
 	return s.take(n)
 }
 
-// put keeps a value where somebody looks at it.
+// put stores a value if it is used.
 func (s *avroScanner) put(t *avroType, kind Kind, text []byte) bool {
 	if t.node != nil {
 		s.values[t.node.slot] = Datum{Kind: kind, Unit: t.unit, Text: text}
@@ -124,7 +124,7 @@ func (s *avroScanner) read(t *avroType) bool {
 	}
 }
 
-// scalar reads a value that holds no others, of the less frequent types.
+// scalar reads a value without parts, of the less frequent types.
 func (s *avroScanner) scalar(t *avroType) bool {
 	switch t.kind {
 	case avroBool:
@@ -190,8 +190,8 @@ func (s *avroScanner) float(t *avroType) bool {
 	return s.put(t, Number, s.hold(appendFloat(s.text, f, 8*size)))
 }
 
-// appendFloat appends a float as encoding/json writes it: the shortest digits that
-// are read as the same float of so many bits.
+// appendFloat appends a float as encoding/json writes it: the shortest digits that parse to the
+// same float of that many bits.
 func appendFloat(dst []byte, f float64, bits int) []byte {
 	format := byte('f')
 	if size := math.Abs(f); size != 0 && (size < 1e-6 || size >= 1e21) {
@@ -200,7 +200,7 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// decimal puts a decimal.
+// decimal stores a decimal.
 func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 	if t.node == nil {
 		return true
@@ -208,8 +208,7 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 	return s.put(t, Number, s.hold(appendDecimal(s.text, digits, t.scale)))
 }
 
-// appendDecimal appends a decimal whose digits are a big-endian integer in two's
-// complement.
+// appendDecimal appends a decimal whose digits are a big-endian integer in two's complement.
 func appendDecimal(dst, digits []byte, scale int) []byte {
 	from := len(dst)
 	for len(digits) > 8 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
@@ -232,8 +231,7 @@ func appendDecimal(dst, digits []byte, scale int) []byte {
 	return pointed(strconv.AppendInt(dst, n, 10), from, scale)
 }
 
-// pointed sets a point before the last scale digits of the integer that begins at
-// from.
+// pointed inserts a decimal point before the last scale digits of the integer that begins at from.
 func pointed(text []byte, from, scale int) []byte {
 	if scale == 0 {
 		return text
@@ -294,13 +292,13 @@ func (s *avroScanner) blocks(t *avroType) bool {
 			return ok
 		}
 		end := -1
-		if count < 0 { // the block's length follows, for those who pass over it
+		if count < 0 { // the block's length follows, for skipping it
 			size, ok := s.long()
 			switch {
 			case !ok:
 				return false
 			case count == math.MinInt64 || size < 0 || size > int64(len(s.data)-s.pos):
-				return s.fail(fmt.Sprintf("a block of %d items in %d bytes, and %d are left", -count, size, len(s.data)-s.pos))
+				return s.fail(fmt.Sprintf("a block of %d items in %d bytes, with %d left", -count, size, len(s.data)-s.pos))
 			}
 			count, end = -count, s.pos+int(size)
 		}
@@ -308,7 +306,7 @@ func (s *avroScanner) blocks(t *avroType) bool {
 			return false
 		}
 		if end >= 0 && s.pos != end {
-			return s.fail("a block that is not as long as it says")
+			return s.fail("a block whose length is wrong")
 		}
 	}
 }
@@ -327,8 +325,7 @@ func (s *avroScanner) items(t *avroType, count int64) bool {
 	return true
 }
 
-// entry reads a key of a map and its value; of a key that stands twice the last
-// one counts.
+// entry reads a key of a map and its value; the last value of a repeated key counts.
 func (s *avroScanner) entry(t *avroType) bool {
 	key, ok := s.bytes()
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// avroSchema has all that Avro has.
+// avroSchema uses everything that Avro has.
 const avroSchema = `{"type": "record", "name": "Payment", "namespace": "shop", "fields": [
   {"name": "before", "type": {"type": "array", "items": {"type": "map", "values": ["null", "string", "Payment"]}}},
   {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},
@@ -148,7 +148,7 @@ func TestAvroValues(t *testing.T) {
 	event := payment()
 	event["dec"] = map[string]any{"bytes.decimal": wide}
 	_, err := d.Decode(avroRecord(avroBytes(t, avroSchema, event)))
-	if want := "stream s: dec: expected a decimal of 64 bits with at most 2 digits behind the point, found 1234567890123456789012345.67"; fmt.Sprint(err) != want {
+	if want := "stream s: dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1234567890123456789012345.67"; fmt.Sprint(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -171,19 +171,19 @@ streams:
 		"\x80":                                   "malformed Avro at byte 0 of 1: the record ends within a number",
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01": "malformed Avro at byte 0 of 11: a number of more than 64 bits",
 		"\x02\x06":                              "malformed Avro at byte 2 of 2: branch 3 of a union of 3",
-		"\x02\x02\x0aabc":                       "malformed Avro at byte 3 of 6: a value of 5 bytes, and 3 are left",
-		"\x02\x02\x01abc":                       "malformed Avro at byte 3 of 6: a value of -1 bytes, and 3 are left",
+		"\x02\x02\x0aabc":                       "malformed Avro at byte 3 of 6: a value of 5 bytes, with 3 left",
+		"\x02\x02\x01abc":                       "malformed Avro at byte 3 of 6: a value of -1 bytes, with 3 left",
 		"\x02\x00" + float + "\x02":             "malformed Avro at byte 11 of 11: symbol 1 of an enum of 1",
 		"\x02\x00" + float + "\x00\x02":         "malformed Avro at byte 12 of 12: a boolean that is 2",
-		"\x02\x00" + float + "\x00\x00\x00more": "malformed Avro at byte 13 of 17: the record goes on behind its last field",
+		"\x02\x00" + float + "\x00\x00\x00more": "malformed Avro at byte 13 of 17: the record continues after its last field",
 		"\x02\x00" + float + "\x00\x00\x04\xff\xff\xff\xff\x1f":                 "malformed Avro at byte 18 of 18: an int of more than 32 bits",
-		"\x02\x00" + float + "\x00\x00\x01\x63abc":                              "malformed Avro at byte 14 of 17: a block of 1 items in -50 bytes, and 3 are left",
+		"\x02\x00" + float + "\x00\x00\x01\x63abc":                              "malformed Avro at byte 14 of 17: a block of 1 items in -50 bytes, with 3 left",
 		"\x02\x04\x02" + float + "\x00\x00\x00":                                 "s: expected a string, found 1",
 		"\x02\x02\x02\xff" + float + "\x00\x00\x00":                             "s: the string is not valid UTF-8",
 		"\x02\x00\x00\x00\x00\x00\x00\x00\xf8\x7f" + "\x00\x00\x00":             "f: expected a number that a 64-bit float holds, found NaN or an infinity",
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00" + float + "\x00\x00\x00": "t: expected a timestamp in ms of the years 1 to 9999, found -9223372036854775808",
 		"\x02\x00" + float + "\x00\x00\x03\x04ab\x02\x04\x00":                   "",
-		"\x02\x00" + float + "\x00\x00\x03\x08ab\x00":                           "malformed Avro at byte 14 of 17: a block of 2 items in 4 bytes, and 3 are left",
+		"\x02\x00" + float + "\x00\x00\x03\x08ab\x00":                           "malformed Avro at byte 14 of 17: a block of 2 items in 4 bytes, with 3 left",
 	} {
 		_, err := d.Decode(avroRecord([]byte(data)))
 		var p *record.Poison
@@ -196,7 +196,7 @@ streams:
 	}
 }
 
-// A record that holds itself may be of any depth in its schema, and is not in its data.
+// A recursive record may be of any depth in its schema, but not in its data.
 func TestAvroNestedTooDeeply(t *testing.T) {
 	d := avroDecoder(t, `{"type": "record", "name": "L", "fields": [{"name": "t", "type": "long"}, {"name": "next", "type": ["null", "L"]}]}`, `
 streams:
@@ -230,8 +230,8 @@ func TestAvroWithoutAllocations(t *testing.T) {
 	}
 }
 
-// FuzzAvro compares the scanner with hamba's generic decoder: both take the same
-// records, and read the same in them.
+// FuzzAvro compares the scanner with hamba's generic decoder: both accept the same records and read
+// the same values.
 func FuzzAvro(f *testing.F) {
 	const schema = `{"type": "record", "name": "P", "fields": [
   {"name": "t", "type": "long"}, {"name": "s", "type": ["null", "string", "int"]}, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
@@ -269,7 +269,7 @@ streams:
 			return
 		}
 		if err != nil {
-			return // hamba takes what is behind the record, and booleans and texts of any bytes
+			return // hamba accepts trailing bytes, and any bytes in booleans and texts
 		}
 		want := fmt.Sprintf("string %v, ", got["e"])
 		if k, ok := got["m"].(map[string]any)["k"]; ok {

@@ -2,10 +2,9 @@ package record
 
 import "strings"
 
-// cloudEventsSpec is the row of the format of CloudEvents in JSON: structured, one
-// JSON object with the attributes and the data, or binary, with the attributes in
-// headers and the data as the value. A path leads into the data; ce_NAME is the
-// attribute NAME.
+// cloudEventsSpec is the row of the format of CloudEvents in JSON: structured, one JSON object with
+// the attributes and the data, or binary, with the attributes in headers and the data as the value.
+// A path leads into the data; ce_NAME is the attribute NAME.
 var cloudEventsSpec = FormatSpec{
 	Name: "cloudevents", Describes: "one CloudEvent with data in JSON, structured or binary",
 	New: func(Options) (Format, error) { return cloudEventsFormat{}, nil },
@@ -29,7 +28,7 @@ func (cloudEventsFormat) NewScanner(tree *Node) Scanner {
 	}
 	data := &Node{name: "data", children: inData, until: tree.until}
 	s.binary.tree = data
-	// The envelope's own values stand behind those of the tree.
+	// The envelope's own values follow those of the tree.
 	free := tree.until
 	envelope := &Node{children: []*Node{data}}
 	for _, name := range append([]string{"specversion"}, s.names()...) {
@@ -70,14 +69,14 @@ func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 		return err
 	}
 	if s.values[s.version].Kind != String {
-		return &Poison{Reason: Malformed, Message: "no CloudEvent: it has neither specversion nor a header ce_specversion"}
+		return &Poison{Reason: Malformed, Message: "not a CloudEvent: it has neither specversion nor a header ce_specversion"}
 	}
 	copy(values, s.values)
 	for i, a := range s.attributes {
 		values[a.slot] = s.values[s.version+1+i]
 	}
 	switch root := &values[0]; root.Kind {
-	case Absent, Null: // an event that says all by its attributes
+	case Absent, Null: // an event with attributes only
 		root.Kind = Object
 	case Object:
 	default:

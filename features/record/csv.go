@@ -10,15 +10,14 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// csvSpec is the row of the format of records that are one line of a CSV each
-// (RFC 4180). A path's column is its names with dots between them; those of a
-// location end with .lat and .lon. The cell of a column is an Untyped; an empty
-// one is a Null, and an empty text in quotes is an empty text.
+// csvSpec is the row of the format whose records are single lines of a CSV (RFC 4180). A path's
+// column is its names joined with dots; those of a location end with .lat and .lon. A cell is
+// Untyped; an empty one is a Null, and empty quotes are an empty text.
 var csvSpec = FormatSpec{
 	Name: "csv", Describes: "one line of comma-separated values", New: newCSV,
 	Options: []Option{
-		{Name: "columns", Describes: "the names of the columns, in their order", List: true, Required: true},
-		{Name: "separator", Describes: "the character between two cells; a comma by default"},
+		{Name: "columns", Describes: "the names of the columns, in order", List: true, Required: true},
+		{Name: "separator", Describes: "the character between cells; a comma by default"},
 	},
 }
 
@@ -31,13 +30,13 @@ func newCSV(options Options) (Format, error) {
 	f := &csvFormat{columns: options.Texts["columns"], separator: ','}
 	for i, column := range f.columns {
 		if slices.Contains(f.columns[:i], column) {
-			return nil, &OptionError{"columns", fmt.Sprintf("column %q stands twice in columns", column)}
+			return nil, &OptionError{"columns", fmt.Sprintf("column %q appears twice in columns", column)}
 		}
 	}
 	if given := options.Texts["separator"]; given != nil {
 		s := given[0]
 		if len(s) != 1 || s[0] >= 0x80 || strings.ContainsAny(s, "\"\r\n") {
-			return nil, &OptionError{"separator", fmt.Sprintf("bad separator %q: it is one ASCII character, and neither a quote nor the end of a line", s)}
+			return nil, &OptionError{"separator", fmt.Sprintf("bad separator %q: it must be one ASCII character other than a quote or a line break", s)}
 		}
 		f.separator = s[0]
 	}
@@ -65,7 +64,7 @@ func (f *csvFormat) NewScanner(tree *Node) Scanner {
 // csvScanner reads lines for one tree.
 type csvScanner struct {
 	*csvFormat
-	slots   []int   // by column; -1 for one that nobody looks at
+	slots   []int   // by column; -1 for an unused one
 	objects []*Node // those with values below them, the deepest first
 	text    []byte  // memory for cells with quotes in them
 }
@@ -87,7 +86,7 @@ func (s *csvScanner) find(n *Node, path string) {
 	}
 }
 
-// Scan finds the values of the tree in a line, which may have its end or not.
+// Scan finds the values of the tree in a line, with or without a line end.
 func (s *csvScanner) Scan(rec *Record, values []Datum) error {
 	clear(values)
 	s.text = s.text[:0]
@@ -117,8 +116,7 @@ func (s *csvScanner) Scan(rec *Record, values []Datum) error {
 	return nil
 }
 
-// objectOver is the kind of a node that has no column: of its values, if there are
-// any.
+// objectOver is the kind of a node without a column: an object if it has any values.
 func objectOver(n *Node, values []Datum) Kind {
 	for _, c := range n.children {
 		if k := values[c.slot].Kind; k != Absent && k != Null {
@@ -128,8 +126,8 @@ func objectOver(n *Node, values []Datum) Kind {
 	return Null
 }
 
-// cell reads the cell at a place of the line, and returns the place of the
-// separator behind it, or of the line's end.
+// cell reads the cell at a position of the line, and returns the position of the separator after
+// it, or of the line's end.
 func (s *csvScanner) cell(line []byte, pos int) (cell Datum, next int, err error) {
 	if pos < len(line) && line[pos] == '"' {
 		return s.quoted(line, pos)
@@ -137,9 +135,9 @@ func (s *csvScanner) cell(line []byte, pos int) (cell Datum, next int, err error
 	for next = pos; next < len(line) && line[next] != s.separator; next++ {
 		switch line[next] {
 		case '"':
-			return cell, 0, malformed("a quote at byte %d of a cell without quotes", next)
+			return cell, 0, malformed("a quote at byte %d of an unquoted cell", next)
 		case '\r', '\n':
-			return cell, 0, malformed("more than one line: it ends at byte %d of %d", next, len(line))
+			return cell, 0, malformed("more than one line: the first ends at byte %d of %d", next, len(line))
 		}
 	}
 	if next == pos {
@@ -148,7 +146,7 @@ func (s *csvScanner) cell(line []byte, pos int) (cell Datum, next int, err error
 	return Datum{Kind: Untyped, Text: line[pos:next:next]}, next, nil
 }
 
-// quoted reads a cell in quotes; two of them in it stand for one.
+// quoted reads a quoted cell; two quotes in it are one.
 func (s *csvScanner) quoted(line []byte, pos int) (cell Datum, next int, err error) {
 	from, opened := len(s.text), pos
 	for pos++; ; pos += 2 {
@@ -166,7 +164,7 @@ func (s *csvScanner) quoted(line []byte, pos int) (cell Datum, next int, err err
 			text = s.text[from:len(s.text):len(s.text)]
 		}
 		if next = pos + 1; next < len(line) && line[next] != s.separator {
-			return cell, 0, malformed("expected a separator at byte %d, behind a cell in quotes", next)
+			return cell, 0, malformed("expected a separator at byte %d, after a quoted cell", next)
 		}
 		return Datum{Kind: Untyped, Text: text}, next, nil
 	}

@@ -51,7 +51,7 @@ func TestCSVValues(t *testing.T) {
 	for cells, want := range map[string]string{
 		",,,,,,,,,":                       nothing,
 		",,,,,,,,,\n":                     nothing,
-		",,,,,,,,,seen by nobody\r\n":     nothing,
+		",,,,,,,,,unused\r\n":             nothing,
 		`"",,,,,,,,,`:                     "string  null null null null null null null",
 		`"a,""b""` + "\n" + `c",,,,,,,,,`: "string a,\"b\"\nc null null null null null null null",
 		`"a""b","1",,,,,,,,"c""d"`:        `string a"b int 1 null null null null null null`,
@@ -85,20 +85,20 @@ func TestCSVPoison(t *testing.T) {
 	}{
 		{",,,,,,,,", record.Malformed, "malformed CSV: expected 13 cells, found 12"},
 		{",,,,,,,,,,", record.Malformed, "malformed CSV: expected 13 cells, found 14"},
-		{",,,,,,,,,\n\n", record.Malformed, "malformed CSV: more than one line: it ends at byte 28 of 29"},
-		{`a"b,,,,,,,,,`, record.Malformed, "malformed CSV: a quote at byte 20 of a cell without quotes"},
+		{",,,,,,,,,\n\n", record.Malformed, "malformed CSV: more than one line: the first ends at byte 28 of 29"},
+		{`a"b,,,,,,,,,`, record.Malformed, "malformed CSV: a quote at byte 20 of an unquoted cell"},
 		{`"ab,,,,,,,,,`, record.Malformed, "malformed CSV: the quote at byte 19 is not closed"},
 		{`"""ab,,,,,,,,,`, record.Malformed, "malformed CSV: the quote at byte 19 is not closed"},
-		{`"a"b,,,,,,,,,`, record.Malformed, "malformed CSV: expected a separator at byte 22, behind a cell in quotes"},
+		{`"a"b,,,,,,,,,`, record.Malformed, "malformed CSV: expected a separator at byte 22, after a quoted cell"},
 		{"\xff,,,,,,,,,", record.InvalidUTF8, "str: the string is not valid UTF-8"},
-		{",x,,,,,,,,", record.WrongType, "int: expected an integer of 64 bits, found a text"},
-		{",1.5,,,,,,,,", record.WrongType, "int: expected an integer of 64 bits, found 1.5"},
-		{", 1,,,,,,,,", record.WrongType, "int: expected an integer of 64 bits, found a text"},
-		{",\"\",,,,,,,,", record.WrongType, "int: expected an integer of 64 bits, found a text"},
+		{",x,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
+		{",1.5,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found 1.5"},
+		{", 1,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
+		{",\"\",,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
 		{",,0x10,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found a text"},
 		{",,Inf,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found a text"},
 		{",,1e999,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found 1e999"},
-		{",,,\"1,5\",,,,,,", record.WrongType, "dec: expected a decimal of 64 bits with at most 2 digits behind the point, found a text"},
+		{",,,\"1,5\",,,,,,", record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found a text"},
 		{",,,,yes,,,,,", record.WrongType, "bool: expected a bool, found a text"},
 		{",,,,,today,,,,", record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a text"},
 		{",,,,,,5,,,", record.WrongType, "day: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found 5"},
@@ -122,8 +122,7 @@ func TestCSVPoison(t *testing.T) {
 	}
 }
 
-// A line of another kind is none of the stream's, and nothing is left in the
-// slots of a line by the one before.
+// A line of another kind belongs to no stream, and no line leaves values in the slots of the next.
 func TestCSVLineAfterLine(t *testing.T) {
 	d := defined.Registry(t, csvDefinitions).NewDecoder()
 	first := line("s,1,1,1,1,1,,1,1,")
@@ -148,8 +147,8 @@ func TestCSVLineAfterLine(t *testing.T) {
 	}
 }
 
-// An event is the same whether it is written as a line or as a JSON object, also
-// one that is given as JSON for a stream of lines.
+// An event is the same written as a line or as a JSON object, also one given as JSON for a stream
+// of CSV lines.
 func TestCSVAndJSONAgree(t *testing.T) {
 	lines := defined.Registry(t, csvDefinitions)
 	objects := defined.Registry(t, "\nstreams:\n  s:\n    topic: events\n    match: kind == \"x\""+csvFields)
@@ -208,9 +207,8 @@ func TestCSVAndJSONAgree(t *testing.T) {
 	})
 }
 
-// FuzzCSV compares the scanner with encoding/csv: what the scanner takes, that
-// reads alike, and what that takes for one line of as many cells, the scanner
-// takes.
+// FuzzCSV compares the scanner with encoding/csv: that reads everything the scanner accepts alike,
+// and the scanner accepts everything that it takes for one line with as many cells.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{
 		"a,b,c", "a,b,c\r\n", `"a""b",,""`, "\"a\nb\",\"\",c\n", `a"b,c,d`, `"a"b,c,d`, `"a`, "a,b", "a,b,c,d", "", "\n", "a,b,c\n\n", "a,b,\xff", "a\r,b,c",

@@ -2,10 +2,10 @@ package record
 
 import "fmt"
 
-// debeziumSpec is the row of the format of Debezium's change events in JSON, with
-// the schema that Kafka Connect adds or without. A path is one of the row: as it is
-// after the change, or before one that deletes it. __op, __ts_ms and __source are
-// those of the envelope. Tombstones, and changes of no row, are of no stream.
+// debeziumSpec is the row of the format of Debezium's change events in JSON, with or without the
+// schema that Kafka Connect adds. A path leads into the row: as it is after the change, or as it
+// was before a deletion. __op, __ts_ms and __source are those of the envelope. Tombstones, and
+// changes without a row, belong to no stream.
 var debeziumSpec = FormatSpec{
 	Name: "debezium", Describes: "one change event of Debezium in JSON",
 	New: func(Options) (Format, error) { return debeziumFormat{}, nil },
@@ -15,7 +15,7 @@ type debeziumFormat struct{ jsonFormat }
 
 func (debeziumFormat) String() string { return "debezium" }
 
-// debeziumNames are the envelope's members by the names of paths.
+// debeziumNames maps names in paths to members of the envelope.
 var debeziumNames = map[string]string{"__op": "op", "__ts_ms": "ts_ms", "__source": "source"}
 
 func (debeziumFormat) NewScanner(tree *Node) Scanner {
@@ -47,7 +47,7 @@ func (debeziumFormat) NewScanner(tree *Node) Scanner {
 	return s
 }
 
-// moved is a copy of a node and of those below it, with slots further on.
+// moved is a copy of a node and those below it, with shifted slots.
 func (n *Node) moved(by int) *Node {
 	m := &Node{name: n.name, slot: n.slot + by, until: n.until + by}
 	for _, c := range n.children {
@@ -89,7 +89,7 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	case "t", "m": // a table was emptied, or a message
 		return nil
 	default:
-		return &Poison{Reason: Malformed, Message: fmt.Sprintf("no change event of Debezium: its op is %s", op.describe())}
+		return &Poison{Reason: Malformed, Message: fmt.Sprintf("not a change event of Debezium: its op is %s", op.describe())}
 	}
 	if kind := row[0].Kind; kind != Object {
 		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + kind.String()}

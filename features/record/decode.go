@@ -21,8 +21,8 @@ type Record struct {
 
 // Headers are the headers of a record.
 type Headers interface {
-	// Last is the value of the last header with this key, which by Kafka's
-	// convention is the one that counts.
+	// Last is the value of the last header with this key, the one that counts by Kafka's
+	// convention.
 	Last(key string) (value []byte, ok bool)
 }
 
@@ -30,18 +30,17 @@ type Headers interface {
 type Event struct {
 	Stream *Stream
 	Time   int64 // milliseconds since 1970
-	// Now is the time of the record, by which the event may be late: that of
-	// the event itself where the record has none.
+	// Now is the record's time, against which lateness is judged, or the event's own time if the
+	// record has none.
 	Now int64
-	// ID is the text of the event's own identity: nil where its stream names
-	// none, or nothing stands there.
+	// ID is the text of the event's own identity; nil if its stream names none or the record lacks
+	// it.
 	ID     []byte
 	Values []value.Value // of the stream's fields, in their order
 }
 
-// Entity appends the text of the entity with those keys, sorted names of
-// fields, that the event belongs to. It belongs to none, and ok is false, where
-// one of them is null or no field of its stream.
+// Entity appends the text of the event's entity with those keys, sorted names of fields. ok is
+// false if one of them is null or not a field of its stream: the event has no such entity.
 func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 	for i, key := range keys {
 		field := e.Stream.FieldIndex(key)
@@ -53,12 +52,11 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 	return dst, true
 }
 
-// Decoder reads records into events. It depends on the record and its streams
-// only, never on the clock. It is not safe for concurrent use.
+// Decoder decodes records into events. The result depends on the record and the streams only, never
+// on the clock. It is not safe for concurrent use.
 //
-// A record is of the format of its topic's streams; of a field that stands in it
-// twice the last counts. Values have the types of their fields, and nothing
-// stands for something else:
+// All streams of a topic have the same format; if a field occurs twice in a record, the last
+// counts. Values have the types of their fields, without conversions:
 //
 //	string     a string of valid UTF-8
 //	int        a number without a fraction (1.0 and 1e3 have none) of 64 bits
@@ -71,12 +69,11 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 //	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
 //
-// A text that its format gives no type to is whatever the field takes: numbers are
-// written as in JSON, bools are true, false, 1 or 0. Any field may be null or
-// absent unless it is required.
+// A text without a type in its format is read as whatever the field takes: numbers in JSON's
+// syntax, bools as true, false, 1 or 0. Any field may be null or absent unless it is required.
 type Decoder struct {
 	topics map[string]*topicDecoder
-	record Record // the last one; scanners see this copy, so that the caller's own may lie on its stack
+	record Record // a copy for scanners, so that the caller's own may stay on its stack
 	events []Event
 }
 
@@ -93,7 +90,7 @@ type streamDecoder struct {
 	data       []Datum // the topic's, by slot
 	match      *expr.Expr
 	matchSlots []int
-	matched    []value.Value // values that the match looks at
+	matched    []value.Value // values that the match reads
 	time       *Node
 	id         *Node // nil for none
 	fields     []fieldDecoder
@@ -112,9 +109,8 @@ func NewDecoder(streams []*Stream) *Decoder {
 	return newDecoder(streams, func(s *Stream) Format { return s.Format })
 }
 
-// NewJSONDecoder makes a decoder of events that are given as JSON objects,
-// whatever the format of their streams' records: the fields stand at the same
-// paths.
+// NewJSONDecoder makes a decoder of events given as JSON objects, whatever the format of their
+// streams' records: the fields are at the same paths.
 func NewJSONDecoder(streams []*Stream) *Decoder {
 	return newDecoder(streams, func(*Stream) Format { return JSON })
 }
@@ -168,7 +164,7 @@ func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
 	return d
 }
 
-// findSlots notes slots, which are known once the topic's tree is whole.
+// findSlots notes slots, which are known once the topic's tree is complete.
 func (s *streamDecoder) findSlots(tree *Node) {
 	if s.match != nil {
 		for _, path := range s.match.Paths() {
@@ -182,10 +178,9 @@ func (s *streamDecoder) findSlots(tree *Node) {
 	}
 }
 
-// Decode reads a record: one event for each stream that takes it, in the order
-// of their names, and none where no stream does. The events hold until the
-// next Decode and may alias the record. Its error is a *Poison, or that of a
-// Scanner which lacks something.
+// Decode decodes a record: one event for each stream that accepts it, ordered by the streams'
+// names, none if no stream does. The events are valid until the next Decode and may alias the
+// record. Its error is a *Poison, or that of a Scanner which lacks something.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	d.events = d.events[:0]
 	t := d.topics[rec.Partition.Topic]
@@ -197,7 +192,7 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		return nil, t.named(err)
 	}
 	if t.values[0].Kind == Absent {
-		return nil, nil // a record of nothing
+		return nil, nil // a record without a value
 	}
 	for _, s := range t.streams {
 		takes, err := s.matches()
@@ -225,8 +220,7 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	return d.events, nil
 }
 
-// named adds the stream to what is wrong with a record as a whole, where there is
-// only one.
+// named adds the stream to an error of the whole record, if the topic has only one.
 func (t *topicDecoder) named(err error) error {
 	if p, ok := err.(*Poison); ok && len(t.streams) == 1 {
 		p.Stream = t.streams[0].stream.Name
@@ -290,15 +284,15 @@ func (s *streamDecoder) readFields() error {
 			return err
 		}
 		if f.Required && v.IsNull() {
-			return s.poison(MissingField, f.place(), "the field %s is required", f.Name)
+			return s.poison(MissingField, f.pathInRecord(), "the field %s is required", f.Name)
 		}
 		s.values[i] = v
 	}
 	return nil
 }
 
-// place is the field's path, for messages.
-func (f *fieldDecoder) place() []string {
+// pathInRecord is the field's path, for messages.
+func (f *fieldDecoder) pathInRecord() []string {
 	if f.node == nil {
 		return []string{f.Name}
 	}
@@ -311,16 +305,16 @@ func (f *fieldDecoder) derive(s *streamDecoder) (value.Value, error) {
 		v, err = atScale(v, f.Scale)
 	}
 	if err != nil {
-		return v, s.poison(BadExpression, f.place(), "%v", err)
+		return v, s.poison(BadExpression, f.pathInRecord(), "%v", err)
 	}
 	return v, nil
 }
 
-// atScale is a decimal at the scale of its field.
+// atScale converts a decimal to the scale of its field.
 func atScale(v value.Value, scale uint8) (value.Value, error) {
 	for ; v.Scale > scale; v.Scale-- {
 		if v.Num%10 != 0 {
-			return v, fmt.Errorf("the result has more than %d digits behind the point", scale)
+			return v, fmt.Errorf("the result has more than %d digits after the decimal point", scale)
 		}
 		v.Num /= 10
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-// headers are those of a record in a test.
+// headers are the headers of a test's record.
 type headers map[string]string
 
 func (h headers) Last(key string) ([]byte, bool) {
@@ -17,8 +17,8 @@ func (h headers) Last(key string) ([]byte, bool) {
 	return []byte(v), ok
 }
 
-// formatCase is a record and what becomes of it: its events' time, ID and values, or
-// why it is poison; empty for a record of no stream.
+// formatCase is a record and its result: its events' time, ID and values, or why it is poison;
+// empty for a record of no stream.
 type formatCase struct {
 	headers headers
 	value   string
@@ -90,8 +90,8 @@ streams:
 		{nil, `{"source": {"table": "payments"}, "op": "m", "message": {}}`, ""},
 		{nil, `{"before": {"user": "before"}, "after": null, "source": {"table": "payments"}, "op": "u"}`, "wrong_type: stream s: after: expected an object, found null"},
 		{nil, `{"source": {"table": "payments"}, "op": "d"}`, "wrong_type: stream s: before: expected an object, found nothing"},
-		{nil, row, "malformed: stream s: no change event of Debezium: its op is nothing"},
-		{nil, `{"op": "x"}`, "malformed: stream s: no change event of Debezium: its op is a string"},
+		{nil, row, "malformed: stream s: not a change event of Debezium: its op is nothing"},
+		{nil, `{"op": "x"}`, "malformed: stream s: not a change event of Debezium: its op is a string"},
 		{nil, `[]`, "wrong_type: stream s: expected an object, found an array"},
 		{nil, `{"op"`, "malformed: stream s: malformed JSON at byte 5 of 5"},
 	})
@@ -116,14 +116,14 @@ streams:
 			`{"user": "u", "address": {"city": "Riga"}, "ce_type": "not this"}`, "1000, i, string u, string Riga, string /shop"},
 		{headers{"ce_specversion": "1.0", "ce_type": "payment", "ce_time": "1970-01-01T00:00:01Z"}, ``, "1000, , null, null, null"},
 		{headers{"ce_specversion": "1.0", "ce_type": "payment"}, `<xml/>`, "malformed: stream s: malformed JSON at byte 0 of 6"},
-		{headers{"other": "1.0"}, `{"type": "payment"}`, "malformed: stream s: no CloudEvent: it has neither specversion nor a header ce_specversion"},
+		{headers{"other": "1.0"}, `{"type": "payment"}`, "malformed: stream s: not a CloudEvent: it has neither specversion nor a header ce_specversion"},
 		{nil, `{"specversion": "1.0", "type": "payment", "data": "text"}`, "wrong_type: stream s: data: expected an object, found a string"},
 		{nil, `[{"specversion": "1.0"}]`, "wrong_type: stream s: expected an object, found an array"},
 	})
 }
 
-// FuzzEnvelopes gives arbitrary bytes to the formats of JSON in an envelope: they
-// are poison, or read the same when read again after another record.
+// FuzzEnvelopes passes arbitrary bytes to the formats with JSON in an envelope: they are poison, or
+// read the same when read again after another record.
 func FuzzEnvelopes(f *testing.F) {
 	f.Add([]byte(`{"before": {"user": "b"}, "after": {"at": 1, "user": "u"}, "op": "d", "payload": {"op": "c"}}`))
 	f.Add([]byte(`{"specversion": "1.0", "time": "1970-01-01T00:00:01Z", "data": {"user": "u"}, "data": {"at": 1}}`))

@@ -30,7 +30,7 @@ func (s *streamDecoder) field(f *fieldDecoder) (value.Value, error) {
 	return v, nil
 }
 
-// typed is a value as one of the field's type, which is no string, if it is one.
+// typed converts a value to the field's type, which is not string, if possible.
 func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 	switch f.Type {
 	case value.Bool:
@@ -69,11 +69,11 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 func (f *fieldDecoder) expected() string {
 	switch f.Type {
 	case value.Int:
-		return "an integer of 64 bits"
+		return "a 64-bit integer"
 	case value.Float:
 		return "a number that a 64-bit float holds"
 	case value.Decimal:
-		return fmt.Sprintf("a decimal of 64 bits with at most %d digits behind the point", f.Scale)
+		return fmt.Sprintf("a 64-bit decimal with at most %d digits after the decimal point", f.Scale)
 	case value.Timestamp:
 		switch f.Unit {
 		case "":
@@ -88,8 +88,8 @@ func (f *fieldDecoder) expected() string {
 	return expr.WithArticle(f.Type)
 }
 
-// reachable says of an absent value whether it could be there: a path that
-// leads through something that is no object is a wrong type.
+// reachable says whether an absent value could be there: a path through something that is not an
+// object is a wrong type.
 func (s *streamDecoder) reachable(reason Reason, n *Node, path []string) error {
 	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
 		switch at := &s.data[n.slot]; at.Kind {

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Formats is the table of the formats of records. A format is one file with a
-// Format, a Scanner and its row here; definitions, their JSON Schema and the
-// messages about unknown formats are made of the table.
+// Formats is the table of record formats. A format is one file with a Format, a Scanner and its row
+// here; definitions, their JSON Schema and the messages about unknown formats use the table.
 var Formats = []FormatSpec{
 	{Name: "json", Describes: "one JSON object", New: func(Options) (Format, error) { return JSON, nil }},
 	csvSpec,
@@ -20,13 +19,13 @@ var Formats = []FormatSpec{
 	cloudEventsSpec,
 }
 
-// FormatSpec is what definitions may say of a format.
+// FormatSpec describes a format to the definitions loader.
 type FormatSpec struct {
 	Name      string
-	Describes string // what a record is, for the JSON Schema
+	Describes string // what a record is; for the JSON Schema
 	Options   []Option
-	// New makes the format of the options given, which are of Options and have
-	// all those that are required. Its error is an *OptionError.
+	// New makes the format with the given options, which are among Options and include all required
+	// ones. Its error is an *OptionError.
 	New func(Options) (Format, error)
 }
 
@@ -35,19 +34,19 @@ type Option struct {
 	Name, Describes string
 	List            bool // it is a list of texts, else one text
 	Required        bool
-	// File is how the names of files end, such as ".avsc", where the option names
-	// files: paths from the folder of the definitions that name them.
+	// File is the extension of the files that the option names, such as ".avsc"; empty if it names
+	// none. Their paths are relative to the folder of the definitions.
 	File string
 }
 
-// Options are the options given for a format, by name: a list each, of one text
-// where the option is no list. Of a file the text is its path.
+// Options are the options given for a format, by name: a list each, of one text if the option is
+// not a list. For a file the text is its path.
 type Options struct {
 	Texts map[string][]string
 	Files map[string][]byte // contents, by path
 }
 
-// one is an option that is no list; empty for none.
+// one is the value of an option that is not a list; empty for none.
 func (o Options) one(name string) string {
 	if given := o.Texts[name]; len(given) > 0 {
 		return given[0]
@@ -55,8 +54,8 @@ func (o Options) one(name string) string {
 	return ""
 }
 
-// framing says whether records stand behind the ID of their schema: unless there is
-// a file of it, or as the option says.
+// framing says whether records begin with the ID of their schema: as the option says, by default
+// unless there is a schema file.
 func (o Options) framing() (bool, error) {
 	switch given := o.one("framing"); {
 	case given == "confluent", given == "" && o.one("schema") == "":
@@ -64,15 +63,15 @@ func (o Options) framing() (bool, error) {
 	case given != "" && given != "none":
 		return false, &OptionError{"framing", spelling.Unknown("framing", given, []string{"confluent", "none"})}
 	case o.one("schema") == "":
-		return false, &OptionError{"framing", "framing none needs schema: without an ID, nothing tells what a record is written with"}
+		return false, &OptionError{"framing", "framing none needs schema: without an ID, a record does not say its schema"}
 	}
 	return false, nil
 }
 
-// OptionError is what is wrong with an option.
+// OptionError is a mistake in an option.
 type OptionError struct{ Option, Message string }
 
-// Error is the message alone; who shows it knows where the option stands.
+// Error is the message alone; the caller knows the option's location.
 func (e *OptionError) Error() string { return e.Message }
 
 // FindFormat finds a format's row by its name.
@@ -92,46 +91,42 @@ func FormatNames() (names []string) {
 	return names
 }
 
-// Format is how the records of a topic are written. All streams of a topic have
-// the same one.
+// Format is how the records of a topic are encoded. All streams of a topic have the same one.
 type Format interface {
-	// String is the format and its options in one form: it is equal for formats
-	// that read records alike. It is part of what plans are told apart by.
+	// String is the format and its options as text: equal for formats that read records alike. It is
+	// part of what distinguishes plans.
 	String() string
-	// Check says why no value of a type can stand at a path, for a finding about the
-	// stream that reads it; nil where one may, or where the format does not know. The
-	// type is Null where any is read.
+	// Check says why no value of a type can be at a path, for a finding about a stream that reads
+	// it; nil if one can, or if the format does not know. The type is Null if any is read.
 	Check(path []string, t value.Type) error
-	// NewScanner makes a scanner for the values of a tree. It serves one goroutine.
+	// NewScanner makes a scanner for the values of a tree, for use by one goroutine.
 	NewScanner(tree *Node) Scanner
 }
 
-// RegisteredFormat is a Format whose records name schemas of a registry.
+// RegisteredFormat is a Format whose records may name schemas of a registry.
 type RegisteredFormat interface {
 	Format
-	// Registered says whether they do, as the options have it.
+	// Registered says whether they do, according to the options.
 	Registered() bool
-	// SchemaOf makes a format whose Check knows a schema that records are written
-	// with, to look at definitions; the error says why it is none of the format.
+	// SchemaOf makes a format whose Check knows a schema of the records, to check definitions; it
+	// fails if the schema is not one of the format.
 	SchemaOf(Registered) (Format, error)
 }
 
-// Scanner takes the records of a topic apart.
+// Scanner finds values in the records of a topic.
 type Scanner interface {
-	// Scan puts the values that the scanner's tree looks for into their slots, and
-	// an Object, or what else is there, into those above them; the slots of what
-	// is not there it makes Absent. What was left in the slots by the record
-	// before must go. Where the record holds nothing, as a tombstone, all of them are
-	// Absent, and it is of no stream. The values may alias the record, and hold until the next
-	// Scan.
+	// Scan puts the values that the scanner's tree looks for into their slots, an Object, or what
+	// else is there, into the slots above them, and Absent into the slots of missing values.
+	// Nothing of the record before may remain in the slots. If the record is empty, as a tombstone,
+	// all slots are Absent, and it belongs to no stream. The values may alias the record, and are
+	// valid until the next Scan.
 	//
 	// A record that can never be read is a *Poison without a stream.
 	//
-	// Scan depends on the record and on what the scanner was made of, and does no
-	// I/O. A format whose records name a schema by an ID returns a *MissingSchema
-	// for one that its Format has not been given. Decode and Mapper.Map return it as
-	// it is, and nothing of the record has been used then: who maps fetches the
-	// schema, gives it to the Format, and maps the same record again. A schema never
-	// changes under its ID, so a replay decides alike.
+	// Scan depends on the record and on what the scanner was made from, and does no I/O. If a
+	// record names a schema by an ID that its Format has not been given, Scan returns a
+	// *MissingSchema. Decode and Mapper.Map return it unchanged, before they use anything of the
+	// record: the caller fetches the schema, gives it to the Format, and maps the same record
+	// again. A schema never changes under its ID, so a replay has the same result.
 	Scan(rec *Record, values []Datum) error
 }

@@ -1,10 +1,9 @@
 package record
 
-// jsonSchemaSpec is the row of the format of records that are one JSON object each
-// behind the ID of its schema. Values say themselves what they are, so nothing of
-// the schema is needed.
+// jsonSchemaSpec is the row of the format whose records are JSON objects after the ID of their
+// schema. JSON values have types of their own, so the schema is not needed.
 var jsonSchemaSpec = FormatSpec{
-	Name: "json_schema", Describes: "one JSON object behind the ID of its schema",
+	Name: "json_schema", Describes: "one JSON object after the ID of its schema",
 	New: func(Options) (Format, error) { return jsonSchemaFormat{}, nil },
 }
 
@@ -21,7 +20,7 @@ type jsonSchemaScanner struct {
 	body Record
 }
 
-// Scan finds the values of the tree in the object behind the ID.
+// Scan finds the values of the tree in the object after the ID.
 func (s *jsonSchemaScanner) Scan(rec *Record, values []Datum) (err error) {
 	if _, s.body.Value, err = framed(rec.Value); err != nil {
 		return err

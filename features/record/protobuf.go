@@ -13,15 +13,15 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// protobufSpec is the row of the format of records that are one message of Protocol
-// Buffers each. A path names fields of messages and keys of maps. Schemas are those of
-// a registry, which records name by their IDs, or one of a file.
+// protobufSpec is the row of the format whose records are single messages of Protocol Buffers. A
+// path names fields of messages and keys of maps. Schemas come from a registry, by the ID in each
+// record, or from a file.
 var protobufSpec = FormatSpec{
 	Name: "protobuf", Describes: "one message of Protocol Buffers", New: newProtobuf,
 	Options: []Option{
-		{Name: "schema", Describes: "the .proto file with the message, for records without framing; absent: records name their schemas in the registry", File: ".proto"},
-		{Name: "imports", Describes: "the .proto files that it imports, other than those that come with protoc", File: ".proto", List: true},
-		{Name: "message", Describes: "the message's name, where the file has several"},
+		{Name: "schema", Describes: "the .proto file with the message, for records without framing; without it, records name their schemas in the registry", File: ".proto"},
+		{Name: "imports", Describes: "the .proto files that it imports, except those that come with protoc", File: ".proto", List: true},
+		{Name: "message", Describes: "the name of the message, if the file has several"},
 	},
 }
 
@@ -36,18 +36,18 @@ func newProtobuf(o Options) (Format, error) {
 	if path == "" {
 		for _, option := range []string{"imports", "message"} {
 			if o.Texts[option] != nil {
-				return nil, &OptionError{option, option + " goes with schema: without a file, records name their schemas and messages"}
+				return nil, &OptionError{option, option + " needs schema: without a file, records name their schemas and messages"}
 			}
 		}
 		return &protobufFormat{name: "protobuf of a registry", registered: newRegistered(registeredProtobuf)}, nil
 	}
-	sources, hash := protoSources{path: string(o.Files[path])}, sha256.New()
+	files, hash := protoFiles{path: string(o.Files[path])}, sha256.New()
 	fmt.Fprintf(hash, "%s\x00", o.Files[path])
 	for _, imported := range o.Texts["imports"] {
-		sources[imported] = string(o.Files[imported])
+		files[imported] = string(o.Files[imported])
 		fmt.Fprintf(hash, "%s\x00", o.Files[imported])
 	}
-	file, err := sources.compile(path)
+	file, err := files.compile(path)
 	if err != nil {
 		return nil, &OptionError{"schema", err.Error()}
 	}
@@ -58,7 +58,7 @@ func newProtobuf(o Options) (Format, error) {
 	return &protobufFormat{name: fmt.Sprintf("protobuf %x %s", hash.Sum(nil), message.FullName()), message: message}, nil
 }
 
-// messageNamed is a file's message of a name, which may leave out the package; of no name it is
+// messageNamed finds a file's message by name, with or without its package; without a name it is
 // the only one.
 func messageNamed(file protoreflect.FileDescriptor, name string) (protoreflect.MessageDescriptor, error) {
 	messages := file.Messages()
@@ -76,7 +76,7 @@ func messageNamed(file protoreflect.FileDescriptor, name string) (protoreflect.M
 	case name != "":
 		return nil, &OptionError{"message", spelling.Unknown("message", name, known)}
 	case len(known) > 1:
-		return nil, &OptionError{"schema", "the schema has several messages, and message says which one records are: " + strings.Join(known, ", ")}
+		return nil, &OptionError{"schema", "the schema has several messages; set message to one of " + strings.Join(known, ", ")}
 	}
 	return messages.Get(0), nil
 }
@@ -86,11 +86,11 @@ func registeredProtobuf(s Registered) (any, error) {
 		return nil, fmt.Errorf("it is of type %s, and the stream's format is protobuf", s.Type)
 	}
 	const path = "schema.proto"
-	sources := protoSources{path: s.Text}
+	files := protoFiles{path: s.Text}
 	for _, r := range s.References {
-		sources[r.Name] = r.Text
+		files[r.Name] = r.Text
 	}
-	return sources.compile(path)
+	return files.compile(path)
 }
 
 func (f *protobufFormat) String() string { return f.name }
@@ -115,8 +115,8 @@ func (f *protobufFormat) Check(path []string, t value.Type) error {
 
 func (f *protobufFormat) Registered() bool { return f.registered != nil }
 
-// SchemaOf makes a format that knows the registry's schema of its records, which are of its
-// first message as far as it tells.
+// SchemaOf makes a format that knows the registry's schema of its records. It assumes that they are
+// its first message.
 func (f *protobufFormat) SchemaOf(s Registered) (Format, error) {
 	file, err := registeredProtobuf(s)
 	if err != nil {
@@ -152,26 +152,26 @@ func (s *framedProtoScanner) Scan(rec *Record, values []Datum) error {
 	return s.scan(program, body, values)
 }
 
-// protoPrograms are what the messages of a file were compiled to.
+// protoPrograms are the compiled messages of a file.
 type protoPrograms struct {
 	file      protoreflect.FileDescriptor
 	tree      *Node
 	byIndexes map[string]*protoMessage
 }
 
-// find reads which message a record is, and is its program. Behind the schema's ID stands
-// the number of indexes and these: that of a message in the file, that of one within it, and
-// so on, as variable-length zigzag integers; a single zero stands for the file's first message.
+// find returns the program of a record's message. After the schema's ID come the number of indexes
+// and these: that of a message in the file, that of one within it, and so on, as variable-length
+// zigzag integers; a single zero means the file's first message.
 func (p *protoPrograms) find(body []byte) (*protoMessage, []byte, error) {
 	count, n := binary.Varint(body)
 	if n <= 0 || count < 0 || count > int64(len(body)) {
-		return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message behind the ID of its schema"}
+		return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message after the ID of its schema"}
 	}
 	end := n
 	for range count {
 		_, n := binary.Varint(body[end:])
 		if n <= 0 {
-			return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message behind the ID of its schema"}
+			return nil, nil, &Poison{Reason: Malformed, Message: "expected the indexes of a message after the ID of its schema"}
 		}
 		end += n
 	}
@@ -187,7 +187,7 @@ func (p *protoPrograms) find(body []byte) (*protoMessage, []byte, error) {
 	return program, body[end:], nil
 }
 
-// message is the one that indexes lead to.
+// message is the message at a path of indexes.
 func (p *protoPrograms) message(indexes []byte) (protoreflect.MessageDescriptor, error) {
 	messages, text := p.file.Messages(), []string(nil)
 	if len(indexes) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// checkProto says why no value of a type can stand at a path below a message.
+// checkProto says why no value of a type can be at a path below a message.
 func checkProto(d protoreflect.MessageDescriptor, path []string, t value.Type) error {
 	if len(path) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func checkProto(d protoreflect.MessageDescriptor, path []string, t value.Type) e
 	return errors.New(spelling.UnknownIn(" in message "+string(d.Name()), "field", path[0], known))
 }
 
-// checkProtoField says it of a field.
+// checkProtoField does the same for a field.
 func checkProtoField(fd protoreflect.FieldDescriptor, path []string, t value.Type) error {
 	if fd.IsMap() && len(path) > 0 {
 		return checkProtoField(fd.MapValue(), path[1:], t)
@@ -42,7 +42,7 @@ func checkProtoField(fd protoreflect.FieldDescriptor, path []string, t value.Typ
 		}
 	}
 	if len(path) > 0 {
-		return fmt.Errorf("%s stands below %s, which has no fields", path[0], describeProto(fd))
+		return fmt.Errorf("%s is inside %s, which has no fields", path[0], describeProto(fd))
 	}
 	if !protoHolds(fd, t) {
 		return fmt.Errorf("%s cannot be read from %s", expectedType(t), describeProto(fd))

@@ -12,12 +12,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// protoSources are .proto files by the names that they import each other by.
-type protoSources map[string]string
+// protoFiles are .proto files by their import paths.
+type protoFiles map[string]string
 
-// wellKnownProtos are files that registries know without being given them, as far as
-// their messages are of use in events.
-var wellKnownProtos = protoSources{
+// wellKnownProtos are files that registries know without a copy, as far as their messages are
+// useful in events.
+var wellKnownProtos = protoFiles{
 	"confluent/type/decimal.proto": `syntax = "proto3"; package confluent.type;
 message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
 	"confluent/meta.proto": `syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
@@ -34,8 +34,8 @@ message Money { string currency_code = 1; int64 units = 2; int32 nanos = 3; }`,
 	"google/type/latlng.proto":  `syntax = "proto3"; package google.type; message LatLng { double latitude = 1; double longitude = 2; }`,
 }
 
-// compile compiles a file with all that it imports.
-func (s protoSources) compile(path string) (protoreflect.FileDescriptor, error) {
+// compile compiles a file with everything that it imports.
+func (s protoFiles) compile(path string) (protoreflect.FileDescriptor, error) {
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(protocompile.ResolverFunc(s.find))}
 	files, err := compiler.Compile(context.Background(), path)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s protoSources) compile(path string) (protoreflect.FileDescriptor, error) 
 	return files[0], nil
 }
 
-// protoReason leaves out how the compiler came to look for a file.
+// protoReason omits how the compiler came to look for a file.
 func protoReason(err error) string {
 	if missing := (*missingImport)(nil); errors.As(err, &missing) {
 		return missing.Error()
@@ -59,9 +59,9 @@ func (e *missingImport) Error() string {
 }
 func (e *missingImport) Unwrap() error { return fs.ErrNotExist }
 
-// find has a file by the path that imports it, or by the end of that, as definitions may keep
-// the files in another folder.
-func (s protoSources) find(path string) (protocompile.SearchResult, error) {
+// find finds a file by its import path or by a suffix of it, because definitions may keep the files
+// in another folder.
+func (s protoFiles) find(path string) (protocompile.SearchResult, error) {
 	text, ok := s[path]
 	if !ok {
 		text, ok = s.byEnd(path)
@@ -75,12 +75,12 @@ func (s protoSources) find(path string) (protocompile.SearchResult, error) {
 	return protocompile.SearchResult{Source: io.Reader(strings.NewReader(text))}, nil
 }
 
-// byEnd is the one file whose path ends with an import's, or which the import's ends with.
-func (s protoSources) byEnd(path string) (found string, ok bool) {
+// byEnd finds the only file whose path ends with an import's, or which the import's ends with.
+func (s protoFiles) byEnd(path string) (found string, ok bool) {
 	for given, text := range s {
 		if strings.HasSuffix(given, "/"+path) || strings.HasSuffix(path, "/"+strings.TrimPrefix(given, "./")) {
 			if ok {
-				return "", false // which of them is not for us to say
+				return "", false // ambiguous
 			}
 			found, ok = text, true
 		}

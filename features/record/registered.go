@@ -8,29 +8,31 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Registered is a schema as a registry holds it.
+// Registered is a schema in a registry.
 type Registered struct {
 	Type string // AVRO, PROTOBUF or JSON
 	Text string
-	// References are all schemas that it refers to, also through others: each behind
-	// those that it refers to itself.
+	// References are all schemas that it refers to, directly or not: each after those that it
+	// refers to itself.
 	References []Reference
 }
 
-// Reference is a schema under the name by which others refer to it.
+// Reference is a schema with the name by which others refer to it.
 type Reference struct{ Name, Text string }
 
-// MissingSchema is the error of a Scanner for a record that names a schema which
-// its Format has not been given yet. Nothing of the record has been used: who maps
-// fetches the schema, gives it, and maps the record again.
+// MissingSchema is the error of a Scanner for a record that names a schema which its Format has not
+// been given yet. Nothing of the record has been used: the caller fetches the schema, gives it, and
+// maps the record again.
 type MissingSchema struct {
 	ID int32
 	of *registered
 }
 
-func (e *MissingSchema) Error() string { return fmt.Sprintf("schema %d was not fetched yet", e.ID) }
+func (e *MissingSchema) Error() string {
+	return fmt.Sprintf("schema %d has not been fetched yet", e.ID)
+}
 
-// Give gives the schema to the format. It never changes under its ID.
+// Give gives the schema to the format. A schema never changes under its ID.
 func (e *MissingSchema) Give(s Registered) {
 	parsed, err := e.of.parse(s)
 	if err != nil {
@@ -40,19 +42,17 @@ func (e *MissingSchema) Give(s Registered) {
 	e.of.set(e.ID, parsed, "")
 }
 
-// Refuse has the format take records with the schema for poison, for want of it,
-// until Forget.
+// Refuse makes records with the schema poison, because it is missing, until Forget.
 func (e *MissingSchema) Refuse(why string) { e.of.set(e.ID, nil, why) }
 
-// Forget takes back what Refuse has said.
+// Forget undoes Refuse.
 func (e *MissingSchema) Forget() {
 	e.of.mu.Lock()
 	defer e.of.mu.Unlock()
 	delete(e.of.known, e.ID)
 }
 
-// registered are the schemas that a format has been given. It is safe for
-// concurrent use.
+// registered holds the schemas that a format has been given. It is safe for concurrent use.
 type registered struct {
 	parse func(Registered) (any, error)
 	mu    sync.RWMutex
@@ -60,8 +60,8 @@ type registered struct {
 }
 
 type knownSchema struct {
-	parsed  any    // nil for one that cannot be used
-	problem string // of one that cannot
+	parsed  any    // nil if the schema cannot be used
+	problem string // why it cannot be used
 }
 
 func newRegistered(parse func(Registered) (any, error)) *registered {
@@ -74,7 +74,7 @@ func (r *registered) set(id int32, parsed any, problem string) {
 	r.known[id] = knownSchema{parsed, problem}
 }
 
-// find is the schema of an ID. The error is a *Poison or a *MissingSchema.
+// find is the schema with an ID. The error is a *Poison or a *MissingSchema.
 func (r *registered) find(id int32) (any, error) {
 	r.mu.RLock()
 	s, ok := r.known[id]
@@ -88,8 +88,8 @@ func (r *registered) find(id int32) (any, error) {
 	return s.parsed, nil
 }
 
-// framed takes a record in Confluent's wire format apart: a zero, the ID of a
-// schema in four bytes, and what is written with it.
+// framed splits a record in Confluent's wire format: a zero byte, the ID of a schema in four bytes,
+// and the encoded value.
 func framed(data []byte) (id int32, body []byte, err error) {
 	const header = 5
 	if len(data) > 0 && data[0] != 0 {
@@ -101,7 +101,7 @@ func framed(data []byte) (id int32, body []byte, err error) {
 	return int32(binary.BigEndian.Uint32(data[1:])), data[header:], nil
 }
 
-// programs are what a scanner has compiled schemas to, by their IDs.
+// programs are the schemas that a scanner has compiled, by ID.
 type programs[P any] struct {
 	of      *registered
 	compile func(schema any) P
@@ -112,7 +112,7 @@ func newPrograms[P any](of *registered, compile func(schema any) P) programs[P] 
 	return programs[P]{of, compile, map[int32]P{}}
 }
 
-// find is the program of the schema with an ID; the error is that of registered.find.
+// find is the program of the schema with an ID; its error is that of registered.find.
 func (p *programs[P]) find(id int32) (P, error) {
 	program, ok := p.byID[id]
 	if ok {
@@ -127,11 +127,11 @@ func (p *programs[P]) find(id int32) (P, error) {
 	return program, nil
 }
 
-// holds is what a schema may hold at a place.
+// holds says what a schema may hold at a path.
 type holds struct{ text, number, truth bool }
 
-// values says whether that may be values of a field's type; texts may be decimals and
-// timestamps, too. A location is looked up as its two numbers.
+// values says whether that can be a value of a field's type; texts may be decimals and timestamps,
+// too. A location is looked up as its two numbers.
 func (h holds) values(t value.Type) bool {
 	switch t {
 	case value.String:
@@ -146,5 +146,5 @@ func (h holds) values(t value.Type) bool {
 	return true
 }
 
-// expectedType is a field's type in a message.
+// expectedType names a field's type in a message.
 func expectedType(t value.Type) string { return fmt.Sprintf("a field of type %s", t) }

@@ -29,10 +29,10 @@ var said = map[string]func(*query.Answer) string{
 	"capped": func(a *query.Answer) string { return strconv.FormatBool(a.Capped) },
 }
 
-// differs says in what an answer is not as expected; empty for nothing. What is expected
-// is a value, or {value, status, exact, capped} as far as they matter.
+// differs says how an answer differs from an expectation; empty if it does not. The expectation is
+// a value, or any of {value, status, exact, capped}.
 func differs(f *file, feature *features.Feature, a *query.Answer, want *yaml.Node) string {
-	if !longForm(feature, want) {
+	if !longForm(want) {
 		return f.valueDiffers(feature, a, want)
 	}
 	var all []string
@@ -50,8 +50,8 @@ func differs(f *file, feature *features.Feature, a *query.Answer, want *yaml.Nod
 	return strings.Join(all, "; ")
 }
 
-// longForm says whether an expectation names parts of the answer, and is no value itself.
-func longForm(feature *features.Feature, want *yaml.Node) bool {
+// longForm says whether an expectation names parts of the answer, and is not itself a value.
+func longForm(want *yaml.Node) bool {
 	long := want.Kind == yaml.MappingNode && len(want.Content) > 0
 	each(want, func(key, _ *yaml.Node) {
 		if said[key.Value] == nil {
@@ -76,7 +76,7 @@ func (f *file) valueDiffers(feature *features.Feature, a *query.Answer, want *ya
 	return fmt.Sprintf("expected %s, got %s%s", wanted, got, f.details(a))
 }
 
-// details say what an answer rests on.
+// details describe the basis of an answer.
 func (f *file) details(a *query.Answer) string {
 	var all []string
 	if a.Status != query.Present {
@@ -98,8 +98,8 @@ func (f *file) details(a *query.Answer) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// equal compares JSON. Numbers with digits behind the point are compared by as many
-// digits as are expected, unless only whole ones are.
+// equal compares JSON. Numbers with fractional digits are compared to as many digits as expected,
+// unless only whole ones are.
 func equal(want, got any, whole bool) bool {
 	switch want := want.(type) {
 	case json.Number:
@@ -128,13 +128,13 @@ func equalNumbers(want, got string, whole bool) bool {
 	x, _ := w.Float64()
 	y, _ := g.Float64()
 	if math.Abs(x-y) <= 1e-12*math.Abs(x) {
-		return !whole // the last digits of a float
+		return !whole // differs only in the last digits of a float
 	}
 	_, behind, fraction := strings.Cut(want, ".")
 	return !whole && fraction && !strings.ContainsAny(behind, "eE") && g.FloatString(len(behind)) == w.FloatString(len(behind))
 }
 
-// momentText is a moment for people: the time, and how long after the start.
+// momentText formats a moment for people: the time, and how long after the start.
 func (f *file) momentText(ms int64) string {
 	text := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z")
 	offset := time.Duration(ms-f.start) * time.Millisecond

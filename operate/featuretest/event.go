@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// object is a JSON object that is put together member by member, in their order.
+// object is a JSON object under construction, with ordered members.
 type object struct {
 	names  []string
 	values map[string]any // *object or JSON
@@ -25,7 +25,7 @@ type object struct {
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// set puts JSON at a path; false where something else is in its way.
+// set sets JSON at a path; false if something else is in the way.
 func (o *object) set(path []string, text string) bool {
 	for ; len(path) > 1; path = path[1:] {
 		if _, there := o.values[path[0]]; !there {
@@ -61,7 +61,7 @@ func (o *object) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// toJSON is what YAML says as JSON: numbers as they are written.
+// toJSON converts YAML to JSON: numbers keep their spelling.
 func toJSON(n *yaml.Node) string {
 	n = resolved(n)
 	switch n.Kind {
@@ -88,9 +88,8 @@ func toJSON(n *yaml.Node) string {
 	}
 }
 
-// recordOf is the record that an event of a stream has in its topic, with what the file
-// says of all events of the stream. An error is about a member that the stream does not
-// know.
+// recordOf is the record of a stream's event in its topic, including what the file defines for all
+// events of the stream. It fails for members that the stream does not know.
 func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	if e.stream == "" {
 		return []byte(toJSON(e.fields)), nil
@@ -108,7 +107,7 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 		}
 		var path []string
 		if path, err = pathOf(s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
-			err = fmt.Errorf("%s: something else stands in its way", key.Value)
+			err = fmt.Errorf("%s: its path conflicts with that of another value", key.Value)
 		}
 	}
 	if defaults := f.defaults[e.stream]; defaults != nil {
@@ -118,7 +117,7 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	return o.appendJSON(nil), err
 }
 
-// valueText is a value as JSON: one that is a moment as its field wants it.
+// valueText is a value as JSON: a timestamp in the form of its field.
 func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	if i := s.FieldIndex(name); i >= 0 && s.Fields[i].Type == value.Timestamp && v.Kind == yaml.ScalarNode {
 		if ms, err := f.parseMoment(v.Value); err == nil {
@@ -128,7 +127,7 @@ func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	return toJSON(v)
 }
 
-// timeText is a moment as a record has it in a unit.
+// timeText is a moment as records have it in a unit.
 func timeText(ms int64, unit string) string {
 	t := time.UnixMilli(ms).UTC()
 	switch unit {
@@ -147,8 +146,8 @@ func timeText(ms int64, unit string) string {
 	}
 }
 
-// pathOf is where a member of an event stands in its record: a field by its name, the id
-// and what the match looks at by their paths.
+// pathOf is the path of an event's member in its record: a field by its name, the id and what the
+// match reads by their paths.
 func pathOf(s *record.Stream, name string) ([]string, error) {
 	var known []string
 	for _, field := range s.Fields {
@@ -175,7 +174,7 @@ func pathOf(s *record.Stream, name string) ([]string, error) {
 	return nil, errors.New(spelling.UnknownIn(" of stream "+s.Name, "field", name, known))
 }
 
-// decoded is JSON as Go has it, its numbers as they are written.
+// decoded is JSON as Go values, with numbers unchanged.
 func decoded(text []byte) (v any) {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	d.UseNumber()
