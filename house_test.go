@@ -14,43 +14,49 @@ import (
 // module begins the paths of all packages.
 const module = "github.com/weir-stream/weir/"
 
-// room is a package: its folder, the packages of Weir that it imports, and its files that are no tests.
+// room is a package: its folder, the packages of Weir that it imports, its files that are not tests, and its tests.
 type room struct {
 	folder  string
 	imports []string
 	files   []string
+	tests   []string
 }
 
-// rooms are all packages but the root and those that only tests and benchmarks have a use for.
+// rooms are all packages but the root.
 func rooms(t *testing.T) (list []room) {
 	t.Helper()
-	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .GoFiles " "}}`
+	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}`
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), "|")
-		r := room{folder: strings.TrimPrefix(fields[0], module), files: strings.Fields(fields[2])}
+		folder, below := strings.CutPrefix(fields[0], module)
+		if !below {
+			continue
+		}
+		r := room{folder: folder, files: strings.Fields(fields[2]), tests: strings.Fields(fields[3])}
 		for _, path := range strings.Fields(fields[1]) {
 			if folder, ours := strings.CutPrefix(path, module); ours {
 				r.imports = append(r.imports, folder)
 			}
 		}
-		if !ofTests(r.folder) {
-			list = append(list, r)
-		}
+		list = append(list, r)
 	}
 	return list
 }
 
-func ofTests(folder string) bool {
-	for _, f := range []string{"bench", "docs", "integration_test", "internal/model", "internal/testkit", "store/storetest"} {
-		if folder == f || strings.HasPrefix(folder, f+"/") {
-			return true
+// ofProduction are the packages that not only tests and benchmarks have a use for.
+func ofProduction(t *testing.T) []room {
+	return slices.DeleteFunc(rooms(t), func(r room) bool {
+		for _, f := range []string{"bench", "docs", "integration_test", "internal/model", "internal/testkit", "store/storetest"} {
+			if r.folder == f || strings.HasPrefix(r.folder, f+"/") {
+				return true
+			}
 		}
-	}
-	return strings.HasPrefix(folder, "github.com/")
+		return false
+	})
 }
 
 // floors are the lines of the picture of docs/design.md, from the highest, each with its packages.
@@ -72,14 +78,14 @@ func floors(t *testing.T) (list [][]string) {
 }
 
 // The picture in docs/design.md is what the imports are.
-func TestImportsRunDownTheDrawnFloors(t *testing.T) {
+func TestImportsFollowTheDrawnLayers(t *testing.T) {
 	floorOf := map[string]int{}
 	for n, floor := range floors(t) {
 		for _, folder := range floor {
 			floorOf[folder] = n
 		}
 	}
-	for _, r := range rooms(t) {
+	for _, r := range ofProduction(t) {
 		floor, drawn := floorOf[r.folder]
 		if !drawn {
 			t.Errorf("docs/design.md does not draw %s", r.folder)
@@ -96,14 +102,14 @@ func TestImportsRunDownTheDrawnFloors(t *testing.T) {
 	}
 }
 
-// A package can be looked through, and so can a file. The functions have a file each.
-func TestRoomsAndFilesStaySmall(t *testing.T) {
+// A package can be looked through, and so can a file, tests included. The functions have a file each.
+func TestPackagesAndFilesStaySmall(t *testing.T) {
 	const mostFiles, mostLines = 25, 400
 	for _, r := range rooms(t) {
 		if n := len(r.files); n > mostFiles && r.folder != "features/aggregate" {
 			t.Errorf("%s has %d files, more than %d", r.folder, n, mostFiles)
 		}
-		for _, name := range r.files {
+		for _, name := range slices.Concat(r.files, r.tests) {
 			path := filepath.Join(r.folder, name)
 			if n := lines(t, path); n > mostLines {
 				t.Errorf("%s has %d lines, more than %d", path, n, mostLines)
@@ -124,23 +130,23 @@ func lines(t *testing.T, path string) (n int) {
 	return n
 }
 
-// Every package is in the house that docs/design.md describes.
-func TestEveryRoomIsDescribed(t *testing.T) {
+// Every package is in the list of docs/design.md.
+func TestEveryPackageIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("docs/design.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, house, _ := strings.Cut(string(text), "## The house\n\n```\n")
-	house, _, _ = strings.Cut(house, "```")
+	_, list, _ := strings.Cut(string(text), "## Packages\n\n```\n")
+	list, _, _ = strings.Cut(list, "```")
 	var described, above []string
-	for line := range strings.Lines(house) {
+	for line := range strings.Lines(list) {
 		name := strings.TrimLeft(line, " ")
 		depth := (len(line) - len(name)) / 2
 		folder := strings.TrimSuffix(strings.Fields(name)[0], "/")
 		above = append(above[:depth], folder)
 		described = append(described, strings.Join(above, "/"))
 	}
-	for _, r := range rooms(t) {
+	for _, r := range ofProduction(t) {
 		if !slices.Contains(described, r.folder) {
 			t.Errorf("docs/design.md does not describe %s", r.folder)
 		}

@@ -1,9 +1,7 @@
 package aggregate
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -15,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -50,7 +47,7 @@ func TestAppendDecimalIsExact(t *testing.T) {
 	})
 }
 
-// Two entities never have one text.
+// Different entities never have the same text.
 func TestEntityTextsAreDistinct(t *testing.T) {
 	values := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune(`ab|\`)), 0, 4, -1), 1, 3)
 	text := func(parts []string) string {
@@ -71,7 +68,7 @@ func TestEntityTextsAreDistinct(t *testing.T) {
 	})
 }
 
-// Equal numbers are one entity and one member, however they were written.
+// Equal numbers are the same entity and the same member, however they were written.
 func TestNumbersHaveCanonicalTexts(t *testing.T) {
 	a := value.Value{Type: value.Decimal, Num: 150, Scale: 2}.AppendText(nil)
 	b := value.Value{Type: value.Decimal, Num: 15, Scale: 1}.AppendText(nil)
@@ -100,11 +97,11 @@ func TestLate(t *testing.T) {
 		}
 	}
 	if forever := (&state.Series{Tile: 1000}); forever.Late(0, 1<<60) {
-		t.Error("what is kept for ever was late")
+		t.Error("what is kept forever was late")
 	}
 }
 
-// Bytes that a batch was given to hold do not change when it holds more.
+// Bytes copied into a batch do not change when it copies more.
 func TestBatchHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := new(state.Batch)
@@ -125,163 +122,7 @@ func TestBatchHolds(t *testing.T) {
 	})
 }
 
-// The merge side of every function, fed the cells and members of single events,
-// says what its fold says of them.
-func TestMergeEqualsFold(t *testing.T) {
-	for _, function := range All {
-		k, ok := function.(Mergeable)
-		if !ok {
-			continue
-		}
-		spec := k.Spec()
-		t.Run(spec.Name+spec.Method, func(t *testing.T) {
-			types := slices.DeleteFunc(slices.Clone(spec.Types), func(t value.Type) bool { return slices.Contains(spec.LogTypes, t) })
-			if types == nil {
-				types = []value.Type{value.Null}
-			}
-			rapid.Check(t, func(t *rapid.T) {
-				c := drawCall(t, spec)
-				c.Duration = 1
-				if c.Members == nil { // which are of the type
-					c.Type = rapid.SampledFrom(types).Draw(t, "type of tiles")
-				}
-				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
-				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
-				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
-				got, want := k.Merge(c, 990, slicesOf(k, c, events)), k.Fold(c, 990, events)
-				off := got.RelativeError * math.Abs(want.Value.Float64())
-				if got.RelativeError > 0 && math.Abs(got.Value.Float64()-want.Value.Float64()) <= off*(1+1e-9) {
-					got.Value = want.Value
-				}
-				if asked := c.Members != nil; written(got, spec, asked) != written(want, spec, asked) || got.Found != want.Found || got.Capped != want.Capped {
-					t.Fatalf("%+v, want %+v", got, want)
-				}
-			})
-		})
-	}
-}
-
-// What is merged of several entities together is the fold over the events of all.
-func TestMergeOfEntitiesEqualsFold(t *testing.T) {
-	for _, function := range All {
-		k, ok := function.(Mergeable)
-		if !ok || !function.Spec().Through {
-			continue
-		}
-		spec := k.Spec()
-		t.Run(spec.Name+spec.Method, func(t *testing.T) {
-			types := spec.Types
-			if types == nil {
-				types = []value.Type{value.Null}
-			}
-			rapid.Check(t, func(t *rapid.T) {
-				c := Call{Type: rapid.SampledFrom(types).Draw(t, "type"), Scale: 2, Max: 1 << 30}
-				var all []Sample
-				held := make([][]state.WindowState, len(k.Measures(c))) // by series
-				for range rapid.IntRange(0, 4).Draw(t, "entities") {
-					events := rapid.SliceOfN(samples(c), 0, 8).Draw(t, "events")
-					all = append(all, events...)
-					for i, slice := range slicesOf(k, c, events) {
-						held[i] = append(held[i], slice)
-					}
-				}
-				united := make([]state.WindowState, len(held))
-				for i := range held {
-					united[i] = state.Unite(held[i])
-				}
-				got, want := k.Merge(c, 0, united), k.Fold(c, 0, all)
-				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
-					t.Fatalf("%+v, want %+v", got, want)
-				}
-			})
-		})
-	}
-}
-
-func samples(c Call) *rapid.Generator[Sample] {
-	return rapid.Custom(func(t *rapid.T) Sample {
-		n := rapid.Int64Range(-50, 50).Draw(t, "n")
-		v := valueOf(c, n)
-		if rapid.IntRange(0, 4).Draw(t, "null") == 0 || c.Type == value.Null {
-			v = value.Value{}
-		}
-		return Sample{Time: rapid.Int64Range(0, 1000).Draw(t, "time"), Value: v, Holds: rapid.Bool().Draw(t, "holds")}
-	})
-}
-
-// exactFilter takes no value for another.
-type exactFilter map[string]bool
-
-func (f exactFilter) Has(text []byte) bool       { return f[string(text)] }
-func (f exactFilter) FalsePositiveRate() float64 { return 0 }
-
-// slicesOf is what the series of a function hold of events, in tiles of a
-// millisecond.
-func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
-	var out []state.WindowState
-	for _, m := range k.Measures(c) {
-		keyed, ok := k.(Keyed)
-		if !ok {
-			out = append(out, sliceOf(m, c, events))
-			continue
-		}
-		appendKey := keyed.Keys(c).Append
-		if appendKey == nil {
-			appendKey = func(dst []byte, v value.Value) []byte { return v.AppendText(dst) }
-		}
-		of := map[string][]Sample{}
-		for _, e := range events {
-			if !e.Value.IsNull() {
-				key := string(appendKey(nil, e.Value))
-				of[key] = append(of[key], e)
-			}
-		}
-		var s state.WindowState
-		for _, key := range slices.Sorted(maps.Keys(of)) {
-			s.Groups = append(s.Groups, state.Group{Key: key, WindowState: sliceOf(m, c, of[key])})
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
-// sliceOf is what one series holds. Of what states keep as estimates it is exact.
-func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
-	series := &state.Series{Measure: m, Type: c.Type, Scale: c.Scale, Tile: 1, Max: math.MaxInt32}
-	if m.OfTimes() {
-		series.Type = value.Timestamp
-	}
-	held, members := packed.New(series), map[string]bool{}
-	for _, e := range events {
-		if e.Value.IsNull() && !m.OfEvents() || m.OfCondition() && !e.Holds {
-			continue
-		}
-		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value})}
-		if m.Layout() == state.MomentTiles {
-			op.Tile = 0 // the order of adding changes the last digits
-		}
-		switch m.Member() {
-		case state.TextMember:
-			op.Member = e.Value.AppendText(nil)
-		case state.ValueMember:
-			op.Member = state.AppendValue(nil, e.Value)
-		}
-		members[string(op.Member)] = true
-		held.Apply(&op)
-	}
-	s := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
-	switch m.Layout() {
-	case state.Sketches:
-		s.Count, s.StandardError = int64(len(members)), 0
-	case state.Filters:
-		if len(members) > 0 {
-			s.Filter = exactFilter(members)
-		}
-	}
-	return s
-}
-
-// The text of a value is read back as the value.
+// A value's text parses back to the value.
 func TestParseText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := value.Value{Type: rapid.SampledFrom(anyType).Draw(t, "type")}
@@ -310,36 +151,7 @@ func TestParseText(t *testing.T) {
 	}
 }
 
-// Moments are the same however the values are put together, up to the last
-// digits, even where the spread is small beside the values.
-func TestMomentsMerge(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		far := rapid.SampledFrom([]float64{0, 1e3, -1e6, 1e9}).Draw(t, "far")
-		values := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 2, 40).Draw(t, "values")
-		parts := make([]state.Moments, 1+rapid.IntRange(0, 5).Draw(t, "parts"))
-		mean := new(big.Rat)
-		for _, n := range values {
-			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
-			parts[i] = parts[i].Add(state.MomentsOf(far + float64(n)/8))
-			mean.Add(mean, big.NewRat(int64(n), int64(8*len(values))))
-		}
-		want := new(big.Rat)
-		for _, n := range values {
-			d := new(big.Rat).Sub(big.NewRat(int64(n), 8), mean)
-			want.Add(want, d.Mul(d, d))
-		}
-		var m state.Moments
-		for _, p := range parts {
-			m = m.Add(p)
-		}
-		squares, _ := want.Float64()
-		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
-			t.Fatalf("%+v, want %d values and squares of %v", m, len(values), squares)
-		}
-	})
-}
-
-// The bin of every value stands for it within the stated error.
+// The bin of every value represents it within the stated error.
 func TestDDSketchBins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Call{Type: rapid.SampledFrom([]value.Type{value.Int, value.Decimal, value.Float}).Draw(t, "type"), Scale: 2}
@@ -349,7 +161,7 @@ func TestDDSketchBins(t *testing.T) {
 			v := value.Value{Type: c.Type, Scale: c.Scale}
 			if c.Type == value.Float {
 				v.Flt = rapid.OneOf(rapid.Float64(), rapid.Float64Range(1e306, math.MaxFloat64)).Draw(t, "float")
-				if math.Abs(v.Flt) < 1e-300 { // which have not all their digits
+				if math.Abs(v.Flt) < 1e-300 { // denormals have fewer digits
 					v.Flt = 0
 				}
 			} else {
@@ -369,8 +181,8 @@ func TestDDSketchBins(t *testing.T) {
 	})
 }
 
-// Bins are those of the authors' own library, which counts them from the lower edge
-// and gives the edge itself to the bin above, where ours gives it to the bin below.
+// Bins equal those of the authors' own library. It counts them from the lower edge, and puts the
+// edge itself into the bin above, where ours puts it into the bin below.
 func TestDDSketchEqualsLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		relative := float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
@@ -395,7 +207,7 @@ func TestDDSketchEqualsLibrary(t *testing.T) {
 	})
 }
 
-// Of more categories than may be the first ones count, each with all its events.
+// If there are more categories than the limit, the first ones count, each with all its events.
 func TestPerCategory(t *testing.T) {
 	category := func(text string) value.Value { return value.Value{Type: value.String, Str: []byte(text)} }
 	events := []Sample{
@@ -441,14 +253,14 @@ func TestPerCategory(t *testing.T) {
 	}
 }
 
-// The table names each function once, and finds them.
+// The table names each function once and finds it.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range All {
 		s := k.Spec()
 		name := s.Name + " " + s.Method
 		if seen[name] {
-			t.Errorf("%s stands twice", name)
+			t.Errorf("%s is listed twice", name)
 		}
 		seen[name] = true
 		if found, ok := Find(s.Name, s.Method); !ok || found != k {

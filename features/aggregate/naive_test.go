@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,9 +13,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// naive says of every function what it answers with, by other means than its Fold:
-// sums over pairs, rationals, vectors, and loops within loops. The answer is
-// written as text, see written; values are the events with one.
+// naive computes the answer of every function by other means than its Fold: sums over pairs,
+// rationals, vectors and nested loops. The answer is text as written makes it; values are the
+// events that have one.
 var naive = map[string]func(c Call, at int64, events, values []Sample) string{
 	"count": func(_ Call, _ int64, events, _ []Sample) string { return strconv.Itoa(len(events)) },
 	"sum": func(c Call, _ int64, _, values []Sample) string {
@@ -242,140 +241,10 @@ var naive = map[string]func(c Call, at int64, events, values []Sample) string{
 	},
 }
 
-func rational(s Sample) *big.Rat {
-	if s.Value.Type == value.Float {
-		return new(big.Rat).SetFloat64(s.Value.Flt)
-	}
-	r, _ := new(big.Rat).SetString(textOf(s.Value))
-	return r
-}
-
-func less(a, b Sample) bool {
-	if a.Value.Type.Numeric() || a.Value.Type == value.Timestamp {
-		return rational(a).Cmp(rational(b)) < 0
-	}
-	return textOf(a.Value) < textOf(b.Value)
-}
-
-func totalOf(values []Sample) *big.Rat {
-	sum := new(big.Rat)
-	for _, v := range values {
-		sum.Add(sum, rational(v))
-	}
-	return sum
-}
-
-// spread is the variance from the differences of all pairs.
-func spread(values []Sample, less int, root bool) string {
-	n := len(values)
-	if n-less < 1 {
-		return "null"
-	}
-	sum := new(big.Rat)
-	for i, a := range values {
-		for _, b := range values[i+1:] {
-			d := new(big.Rat).Sub(rational(a), rational(b))
-			sum.Add(sum, d.Mul(d, d))
-		}
-	}
-	f, _ := sum.Quo(sum, big.NewRat(int64(n*(n-less)), 1)).Float64()
-	if root {
-		f = math.Sqrt(f)
-	}
-	return fmt.Sprint(f)
-}
-
-// groups puts equal values together, in the order in which they come first.
-func groups(values []Sample) [][]Sample {
-	var out [][]Sample
-	for _, v := range values {
-		i := slices.IndexFunc(out, func(g []Sample) bool { return !less(g[0], v) && !less(v, g[0]) })
-		if i < 0 {
-			out = append(out, []Sample{v})
-		} else {
-			out[i] = append(out[i], v)
-		}
-	}
-	return out
-}
-
-// ranked takes the greatest group again and again.
-func ranked(values []Sample) [][]Sample {
-	var out [][]Sample
-	for rest := groups(values); len(rest) > 0; {
-		best := 0
-		for i, g := range rest {
-			if b := rest[best]; len(g) > len(b) || len(g) == len(b) && less(g[0], b[0]) {
-				best = i
-			}
-		}
-		out = append(out, rest[best])
-		rest = slices.Delete(rest, best, best+1)
-	}
-	return out
-}
-
-// arc is the length of a great circle's arc from the angle of two vectors.
-func arc(a, b value.Value) float64 {
-	vector := func(v value.Value) [3]float64 {
-		lat, lon := v.Flt*math.Pi/180, v.Lon*math.Pi/180
-		return [3]float64{math.Cos(lat) * math.Cos(lon), math.Cos(lat) * math.Sin(lon), math.Sin(lat)}
-	}
-	p, q := vector(a), vector(b)
-	cross := math.Hypot(math.Hypot(p[1]*q[2]-p[2]*q[1], p[2]*q[0]-p[0]*q[2]), p[0]*q[1]-p[1]*q[0])
-	return 6371.0088 * math.Atan2(cross, p[0]*q[0]+p[1]*q[1]+p[2]*q[2])
-}
-
-func all(values []Sample, is func(Sample) bool) bool {
-	return !slices.ContainsFunc(values, func(v Sample) bool { return !is(v) })
-}
-
-// where is the first value that is so.
-func where(values []Sample, is func(Sample) bool) string {
-	return at(values, slices.IndexFunc(values, is))
-}
-
-func at(values []Sample, i int) string {
-	if i < 0 || i >= len(values) {
-		return "null"
-	}
-	return textOf(values[i].Value)
-}
-
-func number(r *big.Rat) string {
-	f, _ := r.Float64()
-	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-// memberships says of each member whether it is among the values.
-func memberships(c Call, values []Sample) string {
-	var texts []string
-	for _, m := range c.Members {
-		member := Sample{Value: m}
-		absent := all(values, func(v Sample) bool { return less(v, member) || less(member, v) })
-		texts = append(texts, strconv.FormatBool(!absent))
-	}
-	return listed(texts)
-}
-
-func listed(texts []string) string {
-	if texts == nil {
-		return "null"
-	}
-	return strings.Join(texts, " ")
-}
-
-func textOf(v value.Value) string {
-	if v.IsNull() {
-		return "null"
-	}
-	return string(v.AppendText(nil))
-}
-
-// written is a result in the form of naive.
+// written formats a result as naive does.
 func written(r Result, s Spec, asked bool) string {
 	if asked {
-		s.Shape = List // of whether each member is there, found or not
+		s.Shape = List // a Bool for each member, found or not
 	} else if !r.Found {
 		return textOf(s.Neutral)
 	}
@@ -396,7 +265,7 @@ func written(r Result, s Spec, asked bool) string {
 	return listed(texts)
 }
 
-// same compares numbers up to the rounding of floats, and all else by letters.
+// same compares numbers up to the rounding of floats, and everything else exactly.
 func same(a, b string) bool {
 	if a == b {
 		return true
@@ -453,14 +322,14 @@ func valueOf(c Call, n int64) value.Value {
 	}
 }
 
-// Every function's Fold says what the naive way does.
+// Every function's Fold equals its naive computation.
 func TestFunctionsEqualNaiveOnes(t *testing.T) {
 	for _, k := range All {
 		spec := k.Spec()
 		t.Run(spec.Name+spec.Method, func(t *testing.T) {
 			way, ok := naive[spec.Name]
 			if !ok {
-				t.Fatal("there is no naive way to tell; add one to this file")
+				t.Fatal("there is no naive computation; add one to this file")
 			}
 			rapid.Check(t, func(t *rapid.T) {
 				c := drawCall(t, spec)

@@ -2,6 +2,7 @@ package definition
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,39 +16,28 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// testStreams are the streams that tests of features stand on.
-const testStreams = `
-streams:
-  tx:
-    topic: transactions
-    timestamp: ts
-    fields:
-      user: string
-      device: string
-      ip: string
-      ip_c: {type: string, expr: 'cidr(ip, 24)'}
-      ip_b: {type: string, expr: 'cidr(ip_c, 16)'}
-      amount: {type: decimal, scale: 2}
-      fee: {type: decimal, scale: 2, required: true}
-      ok: bool
-  login:
-    topic: logins
-    timestamp: ts
-    fields: {user: string, device: string}
-features:
-`
+// testStreams are the streams of tests of features. Package defined, which has them too, compiles
+// definitions by this one.
+func testStreams(t testing.TB) string {
+	t.Helper()
+	text, err := os.ReadFile("../../internal/testkit/defined/streams.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
-// load compiles features, "name: definition" each, over the test's streams.
+// load compiles features, "name: definition" each, over testStreams.
 func load(t testing.TB, definitions ...string) *features.Registry {
 	t.Helper()
-	r, err := Parse("test.yaml", []byte(testStreams+"  "+strings.Join(definitions, "\n  ")+"\n"))
+	r, err := Parse("test.yaml", []byte(testStreams(t)+"  "+strings.Join(definitions, "\n  ")+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// sameMeaning compares all but the texts about a feature.
+// sameMeaning describes a difference in anything but the texts about a feature.
 func sameMeaning(a, b *features.Feature) string {
 	type meaning struct {
 		Name, Stream, Where, Definition string
@@ -83,7 +73,7 @@ func sameMeaning(a, b *features.Feature) string {
 	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b window.Calendar) bool { return a.String() == b.String() }))
 }
 
-// checkRoundTrip finds features whose Definition does not define them.
+// checkRoundTrip reports features whose Definition does not define them again.
 func checkRoundTrip(t *testing.T, r *features.Registry) {
 	t.Helper()
 	l := newLoader()

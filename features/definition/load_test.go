@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write anew the files that tests compare with")
 
-// wants are the findings that a file of bad definitions asks for in its first
-// lines: "# want: line:column: message".
+// wants are the findings that a file of bad definitions expects, from its first lines: "# want:
+// line:column: message".
 func wants(t *testing.T, file string) []string {
 	t.Helper()
 	f, err := os.Open(file)
@@ -71,7 +71,7 @@ func TestGoodDefinitions(t *testing.T) {
 	}
 }
 
-func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
+func TestLoadNamesBothLocationsOfADuplicate(t *testing.T) {
 	fsys := fstest.MapFS{
 		"d/b.yml":        {Data: []byte("features:\n  f: COUNT(7d, tx, user)\n")},
 		"d/a.yaml":       {Data: []byte("streams:\n  tx: {topic: t, timestamp: ts, fields: {user: string}}\nfeatures:\n  f: COUNT(1d, tx, user)\n")},
@@ -81,7 +81,7 @@ func TestLoadNamesBothPlacesOfADuplicate(t *testing.T) {
 		"empty/note.txt": {},
 	}
 	_, err := LoadFS(fsys, "services.yaml", "d", "missing.yaml", "empty")
-	want := `d/b.yml:2:3: duplicate feature "f"; it stands already at d/a.yaml:4:3
+	want := `d/b.yml:2:3: duplicate feature "f"; it is already defined at d/a.yaml:4:3
 empty: no *.yaml or *.yml file in the folder
 missing.yaml: cannot read definitions: file does not exist
 services.yaml:2:10: unknown feature "g"; did you mean "f"?`
@@ -115,8 +115,8 @@ func TestLoadMissingPath(t *testing.T) {
 	}
 }
 
-// FuzzLoad: no definitions break the loader, and what it takes can be
-// explained and written down.
+// FuzzLoad: no definitions break the loader, and those that it accepts can be explained and written
+// in canonical form.
 func FuzzLoad(f *testing.F) {
 	for _, pattern := range []string{"testdata/*/*.yaml", "../../config/features/*.yaml"} {
 		files, _ := filepath.Glob(pattern)

@@ -43,8 +43,8 @@ func TestQuoteRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzOneLine: no text breaks the parser, the places that it names lie within
-// the text, and what defines a feature defines the same one in canonical form.
+// FuzzOneLine: no text breaks the parser, its locations lie within the text, and what defines a
+// feature defines the same one in canonical form.
 func FuzzOneLine(f *testing.F) {
 	for _, seed := range []string{
 		"COUNT(7d, tx, user)", `SUM(1d, tx, amount, user, where="ok == true", keep=1d)`,
@@ -53,7 +53,7 @@ func FuzzOneLine(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	streams, err := Parse("test.yaml", []byte(testStreams+"  f: COUNT(7d, tx, user)\n"))
+	streams, err := Parse("test.yaml", []byte(testStreams(f)+"  f: COUNT(7d, tx, user)\n"))
 	if err != nil {
 		f.Fatal(err)
 	}

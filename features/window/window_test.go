@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oddZones are those whose offsets or changes are unlike those of others.
+// oddZones are zones with unusual offsets or changes.
 var oddZones = []string{
 	"UTC", "Asia/Shanghai", "Asia/Kolkata", "Asia/Kathmandu", "Europe/Berlin", "Europe/Dublin", "America/Sao_Paulo",
 	"America/Havana", "America/St_Johns", "Australia/Lord_Howe", "Africa/Monrovia", "Africa/Casablanca", "Antarctica/Troll",
@@ -37,7 +37,7 @@ func TestCalendarTiles(t *testing.T) {
 		{"day", "Asia/Kathmandu", "15m", "15m", "1d"},
 		{"day", "Europe/Berlin", "1h", "1h", "25h"},
 		{"month", "Europe/Berlin", "1h", "1h", "745h"},
-		// By half an hour now, by a whole one until 1985.
+		// Daylight saving by half an hour now, by an hour until 1985.
 		{"hour", "Australia/Lord_Howe", "30m", "1m", "2h"},
 		// 44 minutes and a half behind UTC until 1972.
 		{"day", "Africa/Monrovia", "30s", "30s", "1d"},
@@ -52,8 +52,8 @@ func TestCalendarTiles(t *testing.T) {
 	}
 }
 
-// Whatever the zone, windows of a calendar follow on each other, begin with a
-// tile and are not longer than they say.
+// In every zone, windows of a calendar are contiguous, begin with a tile, and are not longer than
+// their Reach.
 func TestCalendarWindowsAreContiguous(t *testing.T) {
 	var calendars []Calendar
 	for _, name := range oddZones {
@@ -76,13 +76,13 @@ func TestCalendarWindowsAreContiguous(t *testing.T) {
 				t.Fatalf("%s at %d begins at %d, half way at %d", c, at, from, middle)
 			}
 			if tile := c.DefaultTile().Milliseconds(); from%tile != 0 {
-				t.Fatalf("%s at %d begins at %d, which is no multiple of %d", c, at, from, tile)
+				t.Fatalf("%s at %d begins at %d, which is not a multiple of %d", c, at, from, tile)
 			}
 		}
 	})
 }
 
-// A session that has begun just as long ago as it may last is whole.
+// A session that began exactly its greatest length ago is complete.
 func TestLongestSession(t *testing.T) {
 	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}
 	start, last := int64(0), s.MaxLength.Milliseconds()-1

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hamba/avro/v2/ocf"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
@@ -50,7 +47,7 @@ features: {}
 	return r.Streams[0]
 }
 
-// packed is a text as it stands in a file of that name.
+// packed returns the contents of a file of that name with a text.
 func packed(t testing.TB, name, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -120,77 +117,6 @@ func goldenParquet(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// goldenAvro is the golden table in an Avro container.
-func goldenAvro(t testing.TB) []byte {
-	t.Helper()
-	const schema = `{"type": "record", "name": "Payment", "fields": [{"name": "id", "type": "string"},
-  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
-  {"name": "who", "type": ["null", {"type": "record", "name": "Who", "fields": [{"name": "user", "type": ["null", "string"]}, {"name": "again", "type": ["null", "Who"]}]}]},
-  {"name": "amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}]},
-  {"name": "ok", "type": ["null", "boolean"]}, {"name": "tags", "type": {"type": "array", "items": "string"}},
-  {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "lat", "type": "double"}, {"name": "lon", "type": "float"}]}]}]}`
-	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out, ocf.WithCodec(ocf.Deflate), ocf.WithBlockLength(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	who := func(user string) map[string]any {
-		return map[string]any{"Who": map[string]any{"user": map[string]any{"string": user}, "again": nil}}
-	}
-	for _, row := range []map[string]any{
-		{"id": "1", "at": time.UnixMilli(1769853600500), "who": who("a"), "amount": map[string]any{"bytes.decimal": big.NewRat(150, 100)}, "ok": map[string]any{"boolean": true},
-			"tags": []any{"x"}, "place": map[string]any{"Place": map[string]any{"lat": 1.0, "lon": float32(2)}}},
-		{"id": "2", "at": time.UnixMilli(1769853601000), "who": who(`b,"x"`), "amount": map[string]any{"bytes.decimal": big.NewRat(-2, 1)}, "ok": map[string]any{"boolean": false},
-			"tags": []any{}, "place": nil},
-		{"id": "3", "at": time.UnixMilli(1769853602000), "who": nil, "amount": nil, "ok": nil, "tags": []any{}, "place": nil},
-	} {
-		if err := w.Encode(row); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// Columns are fields, also of records within; not lists, nor the fields of a record within itself.
-func TestAvroColumns(t *testing.T) {
-	f, err := Open(write(t, "in.avro", goldenAvro(t)), nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	table, err := f.Table()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := strings.Join(table.Columns(), " "), "id at who.user amount ok place.lat place.lon"; got != want {
-		t.Errorf("columns %s, want %s", got, want)
-	}
-}
-
-// A container that breaks off, or is damaged, ends with the row where it is.
-func TestBrokenAvro(t *testing.T) {
-	whole := goldenAvro(t)
-	damaged := bytes.Clone(whole)
-	damaged[len(damaged)-5] ^= 1 // of the mark behind the last block
-	stream := goldenStream(t)
-	for name, test := range map[string]struct {
-		content []byte
-		rows    int
-		want    string
-	}{
-		"breaks off": {whole[:len(whole)-20], 2, "FILE: row 3: "}, "damaged": {damaged, 2, "FILE: row 3: "},
-	} {
-		path := write(t, "in.avro", test.content)
-		got, err := eventsOf(t, path, stream)
-		if want := strings.ReplaceAll(test.want, "FILE", path); len(got) != test.rows || err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %d rows and %v, want %d and %s", name, len(got), err, test.rows, want)
-		}
-	}
-}
-
 func write(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -200,7 +126,7 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// eventsOf are what the decoder makes of a file's events, with their lines.
+// eventsOf returns the decoded events of a file, with their lines.
 func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, err error) {
 	t.Helper()
 	f, err := Open(path, nil, "")
@@ -265,8 +191,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// What other programs write into a Parquet file is read, column by column; lists are
-// passed over.
+// Parquet types of other programs are read, column by column; lists are skipped.
 func TestParquetTypes(t *testing.T) {
 	for name, want := range map[string]string{
 		"types.parquet": `text dictionary int32 int64 uint32 uint64 float32 double bool decimal small_decimal ms us ns date group.inner group.lat
@@ -375,8 +300,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// A line in an envelope is the record's value, with the topic and the time that stand
-// there.
+// A line with an envelope has the record's value, topic and time.
 func TestEnvelopes(t *testing.T) {
 	in := `{"topic":"a","key":"k","value":{"x": 1}}
 {"topic":"b","key":null,"value":{"x":2},"timestamp":1700000000000,"partition":1,"offset":7,"headers":[]}`
@@ -409,7 +333,7 @@ func TestJSONTable(t *testing.T) {
 		{`{"a":1,"a":2}`, `in:1: column "a" is there twice`},
 		{`[1]`, "in:1: expected a JSON object"},
 		{`{"a":1`, "in:1: malformed JSON"},
-		{`{"a":1} x`, "in:1: malformed JSON: something stands behind the object"},
+		{`{"a":1} x`, "in:1: malformed JSON: the line continues after the object"},
 		{"", "in:1: the file is empty; its first line must have all columns"},
 	} {
 		table, err := newJSONTable("in", strings.NewReader(c.in))

@@ -1,0 +1,200 @@
+package aggregate
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/value"
+)
+
+// Merging what single events leave in tiles gives the same result as the fold, for every function.
+func TestMergeEqualsFold(t *testing.T) {
+	for _, function := range All {
+		k, ok := function.(Mergeable)
+		if !ok {
+			continue
+		}
+		spec := k.Spec()
+		t.Run(spec.Name+spec.Method, func(t *testing.T) {
+			types := slices.DeleteFunc(slices.Clone(spec.Types), func(t value.Type) bool { return slices.Contains(spec.LogTypes, t) })
+			if types == nil {
+				types = []value.Type{value.Null}
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				c := drawCall(t, spec)
+				c.Duration = 1
+				if c.Members == nil { // which are of that type
+					c.Type = rapid.SampledFrom(types).Draw(t, "type of tiles")
+				}
+				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
+				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
+				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
+				got, want := k.Merge(c, 990, slicesOf(k, c, events)), k.Fold(c, 990, events)
+				off := got.RelativeError * math.Abs(want.Value.Float64())
+				if got.RelativeError > 0 && math.Abs(got.Value.Float64()-want.Value.Float64()) <= off*(1+1e-9) {
+					got.Value = want.Value
+				}
+				if asked := c.Members != nil; written(got, spec, asked) != written(want, spec, asked) || got.Found != want.Found || got.Capped != want.Capped {
+					t.Fatalf("%+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// Merging the state of several entities equals the fold over the events of all of them.
+func TestMergeOfEntitiesEqualsFold(t *testing.T) {
+	for _, function := range All {
+		k, ok := function.(Mergeable)
+		if !ok || !function.Spec().Through {
+			continue
+		}
+		spec := k.Spec()
+		t.Run(spec.Name+spec.Method, func(t *testing.T) {
+			types := spec.Types
+			if types == nil {
+				types = []value.Type{value.Null}
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				c := Call{Type: rapid.SampledFrom(types).Draw(t, "type"), Scale: 2, Max: 1 << 30}
+				var all []Sample
+				held := make([][]state.WindowState, len(k.Measures(c))) // by series
+				for range rapid.IntRange(0, 4).Draw(t, "entities") {
+					events := rapid.SliceOfN(samples(c), 0, 8).Draw(t, "events")
+					all = append(all, events...)
+					for i, slice := range slicesOf(k, c, events) {
+						held[i] = append(held[i], slice)
+					}
+				}
+				united := make([]state.WindowState, len(held))
+				for i := range held {
+					united[i] = state.Unite(held[i])
+				}
+				got, want := k.Merge(c, 0, united), k.Fold(c, 0, all)
+				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
+					t.Fatalf("%+v, want %+v", got, want)
+				}
+			})
+		})
+	}
+}
+
+func samples(c Call) *rapid.Generator[Sample] {
+	return rapid.Custom(func(t *rapid.T) Sample {
+		n := rapid.Int64Range(-50, 50).Draw(t, "n")
+		v := valueOf(c, n)
+		if rapid.IntRange(0, 4).Draw(t, "null") == 0 || c.Type == value.Null {
+			v = value.Value{}
+		}
+		return Sample{Time: rapid.Int64Range(0, 1000).Draw(t, "time"), Value: v, Holds: rapid.Bool().Draw(t, "holds")}
+	})
+}
+
+// exactFilter is a filter without false positives.
+type exactFilter map[string]bool
+
+func (f exactFilter) Has(text []byte) bool { return f[string(text)] }
+
+func (f exactFilter) FalsePositiveRate() float64 { return 0 }
+
+// slicesOf is what the series of a function hold of events, in tiles of one millisecond.
+func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
+	var out []state.WindowState
+	for _, m := range k.Measures(c) {
+		keyed, ok := k.(Keyed)
+		if !ok {
+			out = append(out, sliceOf(m, c, events))
+			continue
+		}
+		appendKey := keyed.Keys(c).Append
+		if appendKey == nil {
+			appendKey = func(dst []byte, v value.Value) []byte { return v.AppendText(dst) }
+		}
+		of := map[string][]Sample{}
+		for _, e := range events {
+			if !e.Value.IsNull() {
+				key := string(appendKey(nil, e.Value))
+				of[key] = append(of[key], e)
+			}
+		}
+		var s state.WindowState
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			s.Groups = append(s.Groups, state.Group{Key: key, WindowState: sliceOf(m, c, of[key])})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// sliceOf is what one series holds. It is exact where real states estimate.
+func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
+	series := &state.Series{Measure: m, Type: c.Type, Scale: c.Scale, Tile: 1, Max: math.MaxInt32}
+	if m.OfTimes() {
+		series.Type = value.Timestamp
+	}
+	held, members := packed.New(series), map[string]bool{}
+	for _, e := range events {
+		if e.Value.IsNull() && !m.OfEvents() || m.OfCondition() && !e.Holds {
+			continue
+		}
+		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value})}
+		if m.Layout() == state.MomentTiles {
+			op.Tile = 0 // the order of adding changes the last digits
+		}
+		switch m.Member() {
+		case state.TextMember:
+			op.Member = e.Value.AppendText(nil)
+		case state.ValueMember:
+			op.Member = state.AppendValue(nil, e.Value)
+		}
+		members[string(op.Member)] = true
+		held.Apply(&op)
+	}
+	s := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
+	switch m.Layout() {
+	case state.Sketches:
+		s.Count, s.StandardError = int64(len(members)), 0
+	case state.Filters:
+		if len(members) > 0 {
+			s.Filter = exactFilter(members)
+		}
+	}
+	return s
+}
+
+// Moments do not depend on how values are grouped, up to the last digits, even if the spread is
+// small beside the values.
+func TestMomentsMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		far := rapid.SampledFrom([]float64{0, 1e3, -1e6, 1e9}).Draw(t, "far")
+		values := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 2, 40).Draw(t, "values")
+		parts := make([]state.Moments, 1+rapid.IntRange(0, 5).Draw(t, "parts"))
+		mean := new(big.Rat)
+		for _, n := range values {
+			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
+			parts[i] = parts[i].Add(state.MomentsOf(far + float64(n)/8))
+			mean.Add(mean, big.NewRat(int64(n), int64(8*len(values))))
+		}
+		want := new(big.Rat)
+		for _, n := range values {
+			d := new(big.Rat).Sub(big.NewRat(int64(n), 8), mean)
+			want.Add(want, d.Mul(d, d))
+		}
+		var m state.Moments
+		for _, p := range parts {
+			m = m.Add(p)
+		}
+		squares, _ := want.Float64()
+		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
+			t.Fatalf("%+v, want %d values and squares of %v", m, len(values), squares)
+		}
+	})
+}

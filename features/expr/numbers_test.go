@@ -1,0 +1,65 @@
+package expr
+
+import (
+	"math"
+	"testing"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// The stated scale holds every decimal that may result.
+func TestExprScale(t *testing.T) {
+	for text, want := range map[string]uint8{
+		"n": 0, "amount": 2, "-amount": 2, "amount + 0.125": 3, "1 - amount": 2, "amount * amount * 0.5": 5,
+		"none ?? amount": 2, "amount ?? 0.125": 3, "ok ? amount : 0.125": 3, "ok ? n : amount": 2,
+		"amount * amount * amount * amount * amount * amount * amount * amount * amount * amount": value.MaxScale,
+	} {
+		e, err := Compile(text, exprFields, value.Null)
+		if err != nil || e.Scale() != want {
+			t.Errorf("%s: %+v, %v; want %d", text, e, err, want)
+		}
+	}
+}
+
+// Ints and decimals are exact in 128 bits in between; results over a record must fit into 64 in the
+// end.
+func TestExprIn128Bits(t *testing.T) {
+	fields := []Variable{{Name: "n", Type: value.Int}, {Name: "d", Type: value.Decimal, Scale: 18}}
+	const greatest = math.MaxInt64
+	values := []value.Value{{Type: value.Int, Num: greatest}, {Type: value.Decimal, Scale: 18, Num: greatest}}
+	for text, want := range map[string]string{
+		"n + n - n":              "9223372036854775807",
+		"n * n / n":              "9.223372036854776e+18",
+		"n * 3 - n * 2":          "9223372036854775807",
+		"0 - n - 1":              "-9223372036854775808",
+		"-(0 - n - 1) - 1":       "9223372036854775807",
+		"(n * n) % 10":           "9",
+		"n % (n * n)":            "9223372036854775807",
+		"(n * n) % 0":            "",
+		"n * n > n":              "true",
+		"n * n == n * n + 1 - 1": "true",
+		"n * 2 <= n":             "false",
+		"d + d + d - d - d":      "9.223372036854775807",
+		"d * 2 > 18":             "true",
+		"d * 2 == d + d":         "true",
+		"n > d":                  "true",
+		"n + d < n * 2":          "true",
+		"n + 1":                  "error",
+		"n + d":                  "error",
+		"d * d":                  "error", // it has 36 digits after the decimal point
+		"n * n * n * n == 1":     "error",
+	} {
+		e, err := Compile(text, fields, value.Null)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := e.Eval(values)
+		got := string(v.AppendText(nil))
+		if err != nil {
+			got = "error"
+		}
+		if got != want || err != nil && err.Error() != "the result of a calculation is too large" {
+			t.Errorf("%s is %q, %v; want %q", text, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package source
+
+import (
+	"bytes"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hamba/avro/v2/ocf"
+)
+
+// goldenAvro is the golden table in an Avro container.
+func goldenAvro(t testing.TB) []byte {
+	t.Helper()
+	const schema = `{"type": "record", "name": "Payment", "fields": [{"name": "id", "type": "string"},
+  {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+  {"name": "who", "type": ["null", {"type": "record", "name": "Who", "fields": [{"name": "user", "type": ["null", "string"]}, {"name": "again", "type": ["null", "Who"]}]}]},
+  {"name": "amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}]},
+  {"name": "ok", "type": ["null", "boolean"]}, {"name": "tags", "type": {"type": "array", "items": "string"}},
+  {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "lat", "type": "double"}, {"name": "lon", "type": "float"}]}]}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out, ocf.WithCodec(ocf.Deflate), ocf.WithBlockLength(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := func(user string) map[string]any {
+		return map[string]any{"Who": map[string]any{"user": map[string]any{"string": user}, "again": nil}}
+	}
+	for _, row := range []map[string]any{
+		{"id": "1", "at": time.UnixMilli(1769853600500), "who": who("a"), "amount": map[string]any{"bytes.decimal": big.NewRat(150, 100)}, "ok": map[string]any{"boolean": true},
+			"tags": []any{"x"}, "place": map[string]any{"Place": map[string]any{"lat": 1.0, "lon": float32(2)}}},
+		{"id": "2", "at": time.UnixMilli(1769853601000), "who": who(`b,"x"`), "amount": map[string]any{"bytes.decimal": big.NewRat(-2, 1)}, "ok": map[string]any{"boolean": false},
+			"tags": []any{}, "place": nil},
+		{"id": "3", "at": time.UnixMilli(1769853602000), "who": nil, "amount": nil, "ok": nil, "tags": []any{}, "place": nil},
+	} {
+		if err := w.Encode(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Columns are fields, also of nested records, but not lists, nor the fields of a record that
+// contains itself.
+func TestAvroColumns(t *testing.T) {
+	f, err := Open(write(t, "in.avro", goldenAvro(t)), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := f.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(table.Columns(), " "), "id at who.user amount ok place.lat place.lon"; got != want {
+		t.Errorf("columns %s, want %s", got, want)
+	}
+}
+
+// A truncated or damaged container ends with an error that names the row.
+func TestBrokenAvro(t *testing.T) {
+	whole := goldenAvro(t)
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)-5] ^= 1 // of the sync marker after the last block
+	stream := goldenStream(t)
+	for name, test := range map[string]struct {
+		content []byte
+		rows    int
+		want    string
+	}{
+		"breaks off": {whole[:len(whole)-20], 2, "FILE: row 3: "}, "damaged": {damaged, 2, "FILE: row 3: "},
+	} {
+		path := write(t, "in.avro", test.content)
+		got, err := eventsOf(t, path, stream)
+		if want := strings.ReplaceAll(test.want, "FILE", path); len(got) != test.rows || err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %d rows and %v, want %d and %s", name, len(got), err, test.rows, want)
+		}
+	}
+}
