@@ -8,16 +8,16 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// bad has a file for every finding, with what it must say after the place.
-// TestEveryRuleIsTried sees to it that no rule is forgotten.
+// bad has a file for every finding, with the expected message after the position.
+// TestEveryRuleIsTried checks that no rule is missing.
 var bad = []struct{ file, want string }{
 	{"namespace: a b", `namespace "a b" is not allowed: 1 to 64 letters, digits, dots, underscores or dashes`},
 	{"shards: 16385", `shards 16385 is not allowed: 1 to 16384`},
 	{"shards: many", `shards "many" is not a whole number`},
-	{"shards: [1, 2]", `shards ["1" "2"] is a list where one value is wanted`},
+	{"shards: [1, 2]", `shards ["1" "2"] is a list, not one value`},
 	{"shards: {a: 1}", `shards is one setting, not a section`},
 	{"features: []", `features [] is not allowed: at least one file or folder`},
-	{"features: [[a]]", `features wants plain texts in its list`},
+	{"features: [[a]]", `features must be a list of plain texts`},
 	{"kafka: {brokers: [a]}", `kafka.brokers [a] is not allowed: one or more host:port`},
 	{"kafka: {brokers: [':9092']}", `kafka.brokers [:9092] is not allowed: one or more host:port`},
 	{"kafka: {brokers: ['a:0']}", `kafka.brokers [a:0] is not allowed: one or more host:port`},
@@ -41,23 +41,23 @@ var bad = []struct{ file, want string }{
 	{"kafka: {session_timeout: 6s, heartbeat_interval: soon}", `kafka.heartbeat_interval "soon" is not a duration such as 5ms, 1s or 2m`},
 	{"kafka: {fetch: {max_bytes: 2GiB}}", `kafka.fetch.max_bytes 2GiB is not allowed: 1KiB to 1GiB`},
 	{"kafka: {fetch: {partition_max_bytes: 1KiB}}", `kafka.fetch.partition_max_bytes 1KiB is not allowed: kafka.max_record_bytes to kafka.fetch.max_bytes`},
-	{"kafka: {tls: {cert: a.pem}}", `kafka.tls.key "" is not allowed: a file exactly when kafka.tls.cert names one`},
+	{"kafka: {tls: {cert: a.pem}}", `kafka.tls.key "" is not allowed: a file if and only if kafka.tls.cert names one`},
 	{"kafka: {sasl: {mechanism: gssapi}}", `kafka.sasl.mechanism "gssapi" is not allowed: none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam`},
-	{"kafka: {sasl: {mechanism: plain}}", `kafka.sasl.username "" is not allowed: a name exactly when kafka.sasl.mechanism is plain or scram-…`},
-	{"kafka: {sasl: {mechanism: aws-msk-iam, username: u}}", `kafka.sasl.username "u" is not allowed: a name exactly when kafka.sasl.mechanism is plain or scram-…`},
-	{"kafka: {sasl: {mechanism: oauthbearer}}", `kafka.sasl.oauth.token_url "" is not allowed: a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, exactly when kafka.sasl.mechanism is oauthbearer`},
-	{"kafka: {sasl: {mechanism: oauthbearer, oauth: {token_url: https://i/t}}}", `kafka.sasl.oauth.client_id "" is not allowed: a name exactly when kafka.sasl.oauth.token_url is given`},
+	{"kafka: {sasl: {mechanism: plain}}", `kafka.sasl.username "" is not allowed: a name if and only if kafka.sasl.mechanism is plain or scram-…`},
+	{"kafka: {sasl: {mechanism: aws-msk-iam, username: u}}", `kafka.sasl.username "u" is not allowed: a name if and only if kafka.sasl.mechanism is plain or scram-…`},
+	{"kafka: {sasl: {mechanism: oauthbearer}}", `kafka.sasl.oauth.token_url "" is not allowed: a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, if and only if kafka.sasl.mechanism is oauthbearer`},
+	{"kafka: {sasl: {mechanism: oauthbearer, oauth: {token_url: https://i/t}}}", `kafka.sasl.oauth.client_id "" is not allowed: a name if and only if kafka.sasl.oauth.token_url is given`},
 	{"kafka: {sasl: {oauth: {extensions: [logicalCluster]}}}", `kafka.sasl.oauth.extensions [logicalCluster] is not allowed: pairs such as logicalCluster=lkc-1, of letters on the left`},
 	{"kafka: {sasl: {mechanism: oauthbearer, oauth: {token_url: https://i/t, client_id: c, client_secret_file: /none/such}}}", `kafka.sasl.oauth.client_secret_file cannot be read: open /none/such: no such file or directory`},
 	{"kafka: {sasl: {password_file: /none/such}}", `kafka.sasl.password_file cannot be read: open /none/such: no such file or directory`},
 	{"registry: {url: 'registry:8081'}", `registry.url "registry:8081" is not allowed: empty, or a URL such as https://registry:8081`},
-	{"registry: {username: u}", `registry.username "u" is not allowed: a name exactly when registry.password or registry.password_file is given`},
+	{"registry: {username: u}", `registry.username "u" is not allowed: a name if and only if registry.password or registry.password_file is given`},
 	{"registry: {username: u, password: p, token: t}", `registry.token [redacted] is not allowed: empty where registry.username logs in`},
 	{"registry: {timeout: 0s}", `registry.timeout 0s is not allowed: 1ms to 1m`},
-	{"registry: {tls: {cert: a.pem}}", `registry.tls.key "" is not allowed: a file exactly when registry.tls.cert names one`},
+	{"registry: {tls: {cert: a.pem}}", `registry.tls.key "" is not allowed: a file if and only if registry.tls.cert names one`},
 	{"redis: {mode: multi}", `redis.mode "multi" is not allowed: single, sentinel or cluster`},
 	{"redis: {addresses: ['a:1', 'b:1']}", `redis.addresses [a:1, b:1] is not allowed: one or more host:port, for redis.mode single only one`},
-	{"redis: {mode: sentinel}", `redis.master_name "" is not allowed: a name exactly when redis.mode is sentinel`},
+	{"redis: {mode: sentinel}", `redis.master_name "" is not allowed: a name if and only if redis.mode is sentinel`},
 	{"redis: {mode: cluster, db: 1}", `redis.db 1 is not allowed: 0 to 15, and 0 when redis.mode is cluster`},
 	{"redis: {read_from: slave}", `redis.read_from "slave" is not allowed: master or replica`},
 	{"redis: {read_from: replica}", `redis.replicas [] is not allowed: one or more host:port when redis.mode is single and redis.read_from is replica, and none in other modes`},
@@ -68,9 +68,9 @@ var bad = []struct{ file, want string }{
 	{"redis: {dial_timeout: 0s}", `redis.dial_timeout 0s is not allowed: 1ms to 1m`},
 	{"redis: {read_timeout: 0s}", `redis.read_timeout 0s is not allowed: 1ms to 1m`},
 	{"redis: {write_timeout: 0s}", `redis.write_timeout 0s is not allowed: 1ms to 1m`},
-	{"redis: {tls: {key: a.pem}}", `redis.tls.key "a.pem" is not allowed: a file exactly when redis.tls.cert names one`},
-	{"redis: {password: hunter2, password_file: weir.yaml}", `redis.password_file is given and the password as well: leave one out`},
-	{"redis: {password: [hunter2]}", `redis.password is a list where one value is wanted`},
+	{"redis: {tls: {key: a.pem}}", `redis.tls.key "a.pem" is not allowed: a file if and only if redis.tls.cert names one`},
+	{"redis: {password: hunter2, password_file: weir.yaml}", `redis.password_file is given as well as the password; omit one of them`},
+	{"redis: {password: [hunter2]}", `redis.password is a list, not one value`},
 	{"processor: {workers: -1}", `processor.workers -1 is not allowed: 0 to 1024`},
 	{"processor: {commit_interval: 1ms}", `processor.commit_interval 1ms is not allowed: 10ms to 1m`},
 	{"processor: {shutdown_timeout: 0s}", `processor.shutdown_timeout 0s is not allowed: 1ms to 10m`},
@@ -89,11 +89,11 @@ var bad = []struct{ file, want string }{
 	{"api: {shutdown_timeout: 0s}", `api.shutdown_timeout 0s is not allowed: 1ms to 10m`},
 	{"api: {max_concurrent: 0}", `api.max_concurrent 0 is not allowed: 1 to 1000000`},
 	{"api: {max_inflight_bytes: 1KiB}", `api.max_inflight_bytes 1KiB is not allowed: 1MiB to 1TiB`},
-	{"api: {tls: {cert: a.pem}}", `api.tls.key "" is not allowed: a file exactly when api.tls.cert names one`},
+	{"api: {tls: {cert: a.pem}}", `api.tls.key "" is not allowed: a file if and only if api.tls.cert names one`},
 	{"api: {tls: {client_ca: a.pem}}", `api.tls.client_ca "a.pem" is not allowed: empty, unless api.tls.cert names a file`},
 	{"api: {oidc: {issuer: login, audience: weir}}", `api.oidc.issuer "login" is not allowed: empty, or a URL such as https://login.example.com/realms/risk`},
-	{"api: {oidc: {issuer: 'https://login'}}", `api.oidc.audience "" is not allowed: a name exactly when api.oidc.issuer is given`},
-	{"api: {oidc: {audience: weir}}", `api.oidc.audience "weir" is not allowed: a name exactly when api.oidc.issuer is given`},
+	{"api: {oidc: {issuer: 'https://login'}}", `api.oidc.audience "" is not allowed: a name if and only if api.oidc.issuer is given`},
+	{"api: {oidc: {audience: weir}}", `api.oidc.audience "weir" is not allowed: a name if and only if api.oidc.issuer is given`},
 	{"api: {oidc: {scope_claim: ''}}", `api.oidc.scope_claim "" is not allowed: the name of a claim`},
 	{"log: {level: loud}", `log.level "loud" is not allowed: debug, info, warn or error`},
 	{"log: {format: xml}", `log.format "xml" is not allowed: text or json`},
@@ -106,13 +106,13 @@ var bad = []struct{ file, want string }{
 	{"tracing: {sample_ratio: NaN}", `tracing.sample_ratio NaN is not allowed: 0 to 1`},
 	{"tracing: {sample_ratio: 1%}", `tracing.sample_ratio "1%" is not a number`},
 
-	{"brokers: [a:1]", `brokers is no setting; is kafka.brokers meant?`},
-	{"kafka: {groop: a}", `kafka.groop is no setting; is kafka.group meant?`},
-	{"Kafka: {group: a}", `Kafka is no setting; is kafka meant?`},
-	{"weather: fine", `weather is no setting`},
-	{"kafka: [a]", `kafka is a section: settings are wanted below it`},
-	{"shards: 1\nshards: 2", `shards stands in line 1 already`},
-	{"- a", `is a section: settings are wanted below it`},
+	{"brokers: [a:1]", `brokers is not a setting; did you mean kafka.brokers?`},
+	{"kafka: {groop: a}", `kafka.groop is not a setting; did you mean kafka.group?`},
+	{"Kafka: {group: a}", `Kafka is not a setting; did you mean kafka?`},
+	{"weather: fine", `weather is not a setting`},
+	{"kafka: [a]", `kafka is a section and needs settings below it`},
+	{"shards: 1\nshards: 2", `shards is already set in line 1`},
+	{"- a", `is a section and needs settings below it`},
 	{"a: b: c", `is not YAML: mapping values are not allowed in this context`},
 }
 
@@ -128,7 +128,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func TestPlaceOfFinding(t *testing.T) {
+func TestLocationOfFinding(t *testing.T) {
 	_, err := config.Load(write(t, "shards: 1\n\nkafka:\n  group: ''\n"), nil)
 	if want := `weir.yaml:4: kafka.group "" is not allowed: any name`; fmt.Sprint(err) != want {
 		t.Errorf("got  %v\nwant %s", err, want)

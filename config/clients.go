@@ -17,11 +17,11 @@ import (
 	"github.com/weir-stream/weir/internal/credentials"
 )
 
-// dialTimeout bounds the making of one connection to a broker.
+// dialTimeout bounds the connection attempt to a broker.
 const dialTimeout = 10 * time.Second
 
-// KafkaTransport makes the pool of connections for requests to the brokers.
-// The error names the setting that TLS or SASL cannot work with.
+// KafkaTransport makes the connection pool for requests to the brokers. The error names the setting
+// that TLS or SASL cannot work with.
 func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 	encryption, err := c.Kafka.TLS.config("kafka.tls")
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DialTimeout: dialTimeout,
 		ClientID:    c.Kafka.ClientID,
-		// How soon a leader that has moved to a broker not known yet is found.
+		// How soon a leader that moved to an unknown broker is found.
 		MetadataTTL: 2 * time.Second,
 		TLS:         encryption,
 	}
@@ -111,9 +111,8 @@ func (c *Config) RedisClient() (redis.UniversalClient, error) {
 	}
 }
 
-// RedisReplicas makes the client that knows the replicas of each master, as one
-// of a cluster does in every mode; nil where all is read from masters. The error
-// is that of RedisClient.
+// RedisReplicas makes the client that knows the replicas of each master, as a cluster client does
+// in every mode; nil if everything is read from masters. The error is that of RedisClient.
 func (c *Config) RedisReplicas() (*redis.ClusterClient, error) {
 	if c.Redis.ReadFrom != "replica" {
 		return nil, nil
@@ -123,7 +122,7 @@ func (c *Config) RedisReplicas() (*redis.ClusterClient, error) {
 		return nil, err
 	}
 	options.ReadOnly = true
-	// A question that a replica does not answer has to ask the master yet.
+	// After a replica that does not answer, a question still has to ask the master.
 	const part = 4
 	options.DialTimeout, options.DialerRetries = options.DialTimeout/part, 1
 	options.ReadTimeout, options.WriteTimeout = options.ReadTimeout/part, options.WriteTimeout/part
@@ -145,13 +144,13 @@ func (c *Config) singleWithReplicas(options *redis.ClusterOptions) *redis.Cluste
 		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: address})
 	}
 	options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil }
-	if db := c.Redis.DB; db != 0 { // which clusters do not have
+	if db := c.Redis.DB; db != 0 { // clusters do not have databases
 		options.OnConnect = func(ctx context.Context, connection *redis.Conn) error { return connection.Select(ctx, db).Err() }
 	}
 	return options
 }
 
-// RedisOptions are what RedisClient makes its client of.
+// RedisOptions are the options of RedisClient.
 func (c *Config) RedisOptions() (*redis.UniversalOptions, error) {
 	r := &c.Redis
 	encryption, err := r.TLS.config("redis.tls")
@@ -182,7 +181,7 @@ func (c *Config) RedisOptions() (*redis.UniversalOptions, error) {
 	}, nil
 }
 
-// credentials reads the user's password from its file again, nil where no file is named.
+// credentials reads the user's password from its file again; nil if no file is configured.
 func (r *Redis) credentials() func(context.Context) (user, password string, err error) {
 	if r.PasswordFile == "" {
 		return nil
@@ -193,8 +192,7 @@ func (r *Redis) credentials() func(context.Context) (user, password string, err 
 	}
 }
 
-// EntityKey is the secret that entities' values are hashed by, nil where they
-// are not.
+// EntityKey is the secret that hashes entities' values, nil if they are not hashed.
 func (c *Config) EntityKey() ([]byte, error) {
 	path := c.Store.HashEntities.KeyFile
 	if path == "" {
@@ -206,7 +204,7 @@ func (c *Config) EntityKey() ([]byte, error) {
 	}
 	const least = 16
 	if key = bytes.TrimRight(key, "\r\n"); len(key) < least {
-		return nil, fmt.Errorf("store.hash_entities.key_file: %s holds %d bytes, which can be guessed: at least %d, such as from `openssl rand -base64 32`",
+		return nil, fmt.Errorf("store.hash_entities.key_file: %s holds %d bytes, which can be guessed: it needs at least %d, such as from `openssl rand -base64 32`",
 			path, len(key), least)
 	}
 	return key, nil

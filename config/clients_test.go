@@ -21,8 +21,8 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// authority gives a server's TLS configuration and a file with the certificate
-// that vouches for it, as "example.com".
+// authority returns a server's TLS configuration and a file with its CA certificate, for the name
+// "example.com".
 func authority(t *testing.T) (server *tls.Config, ca string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
@@ -112,8 +112,8 @@ func TestRedisModes(t *testing.T) {
 	}
 }
 
-// Replicas are asked in the database of the settings, and for a part of the time
-// only: the master may have to answer yet.
+// Replicas are read in the configured database, and for only part of the timeout, which leaves time
+// for the master.
 func TestRedisReplicas(t *testing.T) {
 	c := config.Default()
 	if none, err := c.RedisReplicas(); none != nil || err != nil {
@@ -271,7 +271,7 @@ func TestEntityKey(t *testing.T) {
 		file("good", "0123456789abcdef\n"): "[48 49 50 51 52 53 54 55 56 57 97 98 99 100 101 102], <nil>",
 		"/none.key":                        "[], store.hash_entities.key_file: open /none.key: no such file or directory",
 		short: "[], store.hash_entities.key_file: " + short +
-			" holds 6 bytes, which can be guessed: at least 16, such as from `openssl rand -base64 32`",
+			" holds 6 bytes, which can be guessed: it needs at least 16, such as from `openssl rand -base64 32`",
 	} {
 		c := config.Default()
 		c.Store.HashEntities.KeyFile = path

@@ -1,5 +1,5 @@
-// Package config holds the settings of the process: a YAML file, WEIR_…
-// environment variables and flags, the later stronger than the earlier.
+// Package config holds the settings of the process. They come from a YAML file, from WEIR_…
+// environment variables and from flags; a later source overrides an earlier one.
 //
 // Names, defaults and meanings are those of weir.yaml, which is built in.
 package config
@@ -56,7 +56,7 @@ type Kafka struct {
 	SASL              SASL          `key:"sasl"`
 }
 
-// Fetch bounds what one request to a broker brings.
+// Fetch bounds the response to one request to a broker.
 type Fetch struct {
 	MaxBytes          Bytes `key:"max_bytes"`
 	PartitionMaxBytes Bytes `key:"partition_max_bytes"`
@@ -72,7 +72,7 @@ type TLS struct {
 	InsecureSkipVerify bool   `key:"insecure_skip_verify"`
 }
 
-// SASL says how to log in at the brokers.
+// SASL says how to authenticate with the brokers.
 type SASL struct {
 	Mechanism    string `key:"mechanism"` // none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam
 	Username     string `key:"username"`
@@ -93,7 +93,7 @@ type OAuth struct {
 	Extensions       []string `key:"extensions"` // name=value
 }
 
-// Registry says where the schemas are that records name.
+// Registry says where to find the schemas that records name.
 type Registry struct {
 	URL          string        `key:"url"` // empty for none
 	Username     string        `key:"username"`
@@ -133,7 +133,7 @@ type Store struct {
 	ExpirySlack  time.Duration `key:"expiry_slack"`
 }
 
-// HashEntities says by what key the values of entities are hashed.
+// HashEntities says which key hashes the values of entities.
 type HashEntities struct {
 	KeyFile string `key:"key_file"`
 }
@@ -144,22 +144,22 @@ type Processor struct {
 	Freshness       time.Duration `key:"freshness"`
 	CommitInterval  time.Duration `key:"commit_interval"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
-	Batch           Batch         `key:"batch"`
+	Batch           BatchLimits   `key:"batch"`
 }
 
-// Batch bounds what is written to Redis together.
-type Batch struct {
+// BatchLimits bounds what is written to Redis together.
+type BatchLimits struct {
 	MaxEvents int   `key:"max_events"`
 	MaxBytes  Bytes `key:"max_bytes"`
 }
 
-// Backfill says how new features are filled with what was applied before.
+// Backfill says how new features are filled with records that were applied before.
 type Backfill struct {
 	Mode string  `key:"mode"` // auto or off
 	Rate float64 `key:"rate"` // share of a core
 }
 
-// Profiles says where the process's own profiles are to be had.
+// Profiles says where the process's profiles are served.
 type Profiles struct {
 	Listen string `key:"listen"` // host:port; empty is nowhere, an empty host this machine alone
 }
@@ -168,7 +168,7 @@ type Profiles struct {
 type API struct {
 	Listen          string        `key:"listen"` // host:port; an empty host is every interface
 	MaxBodyBytes    Bytes         `key:"max_body_bytes"`
-	MaxValues       int           `key:"max_values"` // features or members, and what they may go through, times entities of one request
+	MaxValues       int           `key:"max_values"` // features or members, with multi-hop entities, times entities of one request
 	MaxAnswerBytes  Bytes         `key:"max_answer_bytes"`
 	Timeout         time.Duration `key:"timeout"`
 	ShutdownTimeout time.Duration `key:"shutdown_timeout"`
@@ -184,14 +184,13 @@ type API struct {
 // OIDC says whose JSON web tokens the API accepts.
 type OIDC struct {
 	Issuer      string `key:"issuer"`   // URL of an OpenID Connect provider; empty for none
-	Audience    string `key:"audience"` // whom tokens are meant for
+	Audience    string `key:"audience"` // the audience that tokens must have
 	ScopeClaim  string `key:"scope_claim"`
 	ScopePrefix string `key:"scope_prefix"`
 	CA          string `key:"ca"` // PEM file
 }
 
-// ServerTLS says how the API shows who it is, and finds out who its clients
-// are. All are PEM files.
+// ServerTLS says how the API authenticates itself and its clients. All are PEM files.
 type ServerTLS struct {
 	Cert     string `key:"cert"`
 	Key      string `key:"key"`

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is a settings file: the text, or the list of texts, of each setting
-// in it by key, and the place where it stands.
+// document is a settings file: the text, or the list of texts, of each setting in it by key, with
+// its location.
 type document struct {
 	name     string
 	values   map[string]any // string or []string
@@ -22,8 +22,7 @@ type document struct {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// readDocument reads a settings file. What is wrong with its form stands in
-// the document's findings.
+// readDocument reads a settings file. Syntax errors are in the document's findings.
 func readDocument(name string, data []byte) *document {
 	d := &document{name: name, values: map[string]any{}, lines: map[string]int{}, comments: map[string]string{}}
 	var root yaml.Node
@@ -49,7 +48,7 @@ func (d *document) section(prefix string, n *yaml.Node) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.find(n.Line, prefix, "is a section: settings are wanted below it")
+		d.find(n.Line, prefix, "is a section and needs settings below it")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -62,7 +61,7 @@ func (d *document) section(prefix string, n *yaml.Node) {
 			key = prefix + "." + key
 		}
 		if line, ok := d.lines[key]; ok {
-			d.find(name.Line, key, "stands in line %d already", line)
+			d.find(name.Line, key, "is already set in line %d", line)
 			continue
 		}
 		d.lines[key] = name.Line
@@ -73,7 +72,7 @@ func (d *document) section(prefix string, n *yaml.Node) {
 		case slices.Contains(keys, key):
 			d.value(key, value)
 		default:
-			d.find(name.Line, key, "is no setting%s", nearest(key))
+			d.find(name.Line, key, "is not a setting%s", nearest(key))
 		}
 	}
 }
@@ -88,7 +87,7 @@ func (d *document) value(key string, n *yaml.Node) {
 		items := []string{}
 		for _, item := range n.Content {
 			if item.Kind != yaml.ScalarNode {
-				d.find(item.Line, key, "wants plain texts in its list")
+				d.find(item.Line, key, "must be a list of plain texts")
 				return
 			}
 			items = append(items, item.Value)
@@ -99,7 +98,7 @@ func (d *document) value(key string, n *yaml.Node) {
 	}
 }
 
-// tree gives the values the nesting that viper wants.
+// tree nests the values as viper requires.
 func (d *document) tree() map[string]any {
 	root := map[string]any{}
 	for key, value := range d.values {

@@ -29,7 +29,7 @@ func TestEveryRuleIsTried(t *testing.T) {
 	}
 	for _, r := range rules {
 		if !slices.Contains(keys, r.key) {
-			t.Errorf("there is a rule for %s, which is no setting", r.key)
+			t.Errorf("there is a rule for %s, which is not a setting", r.key)
 		}
 		if !strings.Contains(string(source), "`"+r.key+" ") || !strings.Contains(string(source), "is not allowed: "+r.allowed+"`") {
 			t.Errorf("no bad file breaks the rule of %s", r.key)

@@ -45,17 +45,16 @@ func envName(key string) string {
 	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// foreign are variables that begin with WEIR_ and are no settings: those of
-// the tests, and those that Kubernetes and Docker make for a service whose
-// name begins with "weir".
+// foreign matches variables that begin with WEIR_ and are not settings: those of the tests, and
+// those that Kubernetes and Docker make for a service whose name begins with "weir".
 var foreign = regexp.MustCompile(`^WEIR_(TEST_.*|KAFKA_HOME|(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?))$`)
 
-// nearest ends a message about an unknown key with the one that may be meant.
+// nearest ends a message about an unknown key with the most similar one.
 func nearest(key string) string {
 	base := func(k string) string { return k[strings.LastIndexByte(k, '.')+1:] }
 	for _, k := range append(keys, sections...) {
 		if base(k) == base(key) {
-			return "; is " + k + " meant?"
+			return "; did you mean " + k + "?"
 		}
 	}
 	return closest(key, append(keys, sections...))
@@ -72,5 +71,5 @@ func closest(name string, names []string) string {
 	if best == "" {
 		return ""
 	}
-	return "; is " + best + " meant?"
+	return "; did you mean " + best + "?"
 }

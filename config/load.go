@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/viper"
 )
 
-// Finding is one thing that is wrong with the settings.
+// Finding is one mistake in the settings.
 type Finding struct {
 	Where   string // file:line, environment variable or flag
-	Key     string // of the setting, empty for what concerns a whole file
+	Key     string // of the setting, empty for a whole file
 	Message string
 }
 
@@ -26,7 +26,7 @@ func (f Finding) String() string {
 	return text
 }
 
-// Findings is the error of Load: all that is wrong, one to a line.
+// Findings is the error of Load: all mistakes, one on each line.
 type Findings []Finding
 
 func (f Findings) Error() string {
@@ -48,9 +48,8 @@ func Default() *Config {
 	return c
 }
 
-// Flags adds a flag for every setting but passwords, which anybody on the
-// machine could read from the command line. A flag is named by the setting's
-// key; Load reads them.
+// Flags adds a flag for every setting except passwords, which any user of the machine could read
+// from the command line. A flag is named by the setting's key; Load reads them.
 func Flags(flags *pflag.FlagSet) {
 	d, types := readDocument("weir.yaml", Reference), new(Config)
 	for _, key := range keys {
@@ -76,10 +75,9 @@ func IsSetting(f *pflag.Flag) bool {
 	return ok
 }
 
-// Load reads the settings: the file, unless its name is empty; then the
-// environment; then the flags, which may be nil. Passwords are read from their
-// files. The error is Findings with all that is wrong, or says why the file
-// could not be read.
+// Load reads the settings: the file, unless its name is empty; then the environment; then the
+// flags, which may be nil. Passwords are read from their files. The error is Findings with all
+// mistakes, or says why the file could not be read.
 func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 	given := &document{}
 	if file != "" {
@@ -139,7 +137,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 	return c, nil
 }
 
-// origin is the place that a setting's value comes from, empty for a default.
+// origin is the source of a setting's value, empty for a default.
 func origin(key string, file *document, flags *pflag.FlagSet) string {
 	if flags != nil && flags.Changed(key) {
 		return "--" + key
@@ -153,8 +151,7 @@ func origin(key string, file *document, flags *pflag.FlagSet) string {
 	return ""
 }
 
-// unknownVariables finds variables of the environment that look like settings
-// and are none.
+// unknownVariables reports environment variables that look like settings and are not.
 func unknownVariables() (findings Findings) {
 	known := make([]string, len(keys))
 	for i, key := range keys {
@@ -166,13 +163,13 @@ func unknownVariables() (findings Findings) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			findings = append(findings, Finding{Where: name, Message: "is no setting" + closest(name, known)})
+			findings = append(findings, Finding{Where: name, Message: "is not a setting" + closest(name, known)})
 		}
 	}
 	return findings
 }
 
-// readPasswords takes the passwords from their files.
+// readPasswords reads the passwords from their files.
 func (c *Config) readPasswords() (findings Findings) {
 	for _, p := range []struct {
 		key, file string
@@ -193,7 +190,7 @@ func (c *Config) readPasswords() (findings Findings) {
 		case err != nil:
 			findings = append(findings, Finding{Key: p.key, Message: fmt.Sprintf("cannot be read: %v", err)})
 		case *p.password != "":
-			findings = append(findings, Finding{Key: p.key, Message: "is given and the password as well: leave one out"})
+			findings = append(findings, Finding{Key: p.key, Message: "is given as well as the password; omit one of them"})
 		default:
 			*p.password = Secret(strings.TrimRight(string(text), "\r\n"))
 		}

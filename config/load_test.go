@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// write puts a settings file where its findings say "weir.yaml".
+// write creates a settings file that findings name "weir.yaml".
 func write(t *testing.T, text string) string {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -71,7 +71,7 @@ func TestDefaults(t *testing.T) {
 		Store: config.Store{ExpirySlack: time.Hour},
 		Processor: config.Processor{
 			Freshness: 20 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
-			Batch: config.Batch{MaxEvents: 2000, MaxBytes: 4 << 20},
+			Batch: config.BatchLimits{MaxEvents: 2000, MaxBytes: 4 << 20},
 		},
 		Backfill: config.Backfill{Mode: "auto", Rate: 0.5},
 		API: config.API{
@@ -164,8 +164,8 @@ func TestAliases(t *testing.T) {
 
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	for _, name := range []string{
-		"WEIR_TEST_REDIS", "WEIR_KAFKA_HOME", // the tests' own
-		"WEIR_PORT", "WEIR_SERVICE_HOST", "WEIR_SERVICE_PORT_HTTP", "WEIR_PORT_8080_TCP_ADDR", // Kubernetes, for a service "weir"
+		"WEIR_TEST_REDIS", "WEIR_KAFKA_HOME", // used by the tests
+		"WEIR_PORT", "WEIR_SERVICE_HOST", "WEIR_SERVICE_PORT_HTTP", "WEIR_PORT_8080_TCP_ADDR", // set by Kubernetes for a service "weir"
 		"WEIR_API_PORT", "WEIR_API_SERVICE_PORT", "WEIR_API_PORT_8080_TCP", // and for "weir-api"
 	} {
 		t.Setenv(name, "x")
@@ -206,9 +206,9 @@ func TestEveryFindingAtOnce(t *testing.T) {
 	t.Setenv("WEIR_LOG_FORMAT", "xml")
 	_, err := config.Load(file, flags(t, "--api.timeout=5"))
 	want := strings.Join([]string{
-		`weir.yaml:3: kafka.brokerz is no setting; is kafka.brokers meant?`,
-		`weir.yaml:5: redis is a section: settings are wanted below it`,
-		`WEIR_LOG_LEVLE: is no setting; is WEIR_LOG_LEVEL meant?`,
+		`weir.yaml:3: kafka.brokerz is not a setting; did you mean kafka.brokers?`,
+		`weir.yaml:5: redis is a section and needs settings below it`,
+		`WEIR_LOG_LEVLE: is not a setting; did you mean WEIR_LOG_LEVEL?`,
 		`--api.timeout: api.timeout "5" is not a duration such as 5ms, 1s or 2m`,
 		`weir.yaml:1: shards 0 is not allowed: 1 to 16384`,
 		`weir.yaml:4: kafka.start "now" is not allowed: earliest or latest`,

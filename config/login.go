@@ -27,15 +27,15 @@ import (
 	"github.com/weir-stream/weir/internal/credentials"
 )
 
-// tokenTime bounds a request for a token, and tokenReserve is how long before it expires one is replaced: a broker may take
-// its time, and its clock may differ.
+// tokenTime bounds a request for a token, and tokenReserve is how long before its expiry a token is
+// replaced: a broker may take its time, and its clock may differ.
 const (
 	tokenTime    = 10 * time.Second
 	tokenReserve = 30 * time.Second
 )
 
-// login is how both Kafka clients log in, nil for not at all. Passwords, secrets and tokens are asked for at each login, and
-// read from their files again, so that those that change need no restart.
+// login is how both Kafka clients authenticate, nil for not at all. Passwords, secrets and tokens
+// are read from their files again at each login, so that changed ones need no restart.
 func (s SASL) login() (sasl.Mechanism, error) {
 	switch s.Mechanism {
 	case "plain":
@@ -68,7 +68,7 @@ func (s SASL) scram(context.Context) (scram.Auth, error) {
 	return scram.Auth{User: s.Username, Pass: password}, err
 }
 
-// secret is what a file holds now, or what stands in the settings where no file is named.
+// secret is the content of a file, or the configured value if no file is configured.
 func secret(key, file string, given Secret) (string, error) {
 	if file == "" {
 		return string(given), nil
@@ -80,8 +80,8 @@ func secret(key, file string, given Secret) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
 
-// tokens gives the token of each login: from the file, or from the issuer, of which each serves until it is about to expire.
-// The error names the setting that cannot be used.
+// tokens returns the source of each login's token: the file, or the issuer, whose tokens are reused
+// until shortly before they expire. The error names the setting that cannot be used.
 func (o OAuth) tokens() (func() (string, error), error) {
 	if o.TokenFile != "" {
 		return func() (string, error) { return secret("kafka.sasl.oauth.token_file", o.TokenFile, "") }, nil
@@ -120,11 +120,11 @@ func (i issuer) Token() (*oauth2.Token, error) {
 	grant := clientcredentials.Config{ClientID: i.ClientID, ClientSecret: password, TokenURL: i.TokenURL, Scopes: i.Scopes}
 	token, err := grant.Token(context.WithValue(context.Background(), oauth2.HTTPClient, i.client))
 	var refusal *oauth2.RetrieveError
-	if errors.As(err, &refusal) && refusal.ErrorCode != "" { // its own text holds the whole response
+	if errors.As(err, &refusal) && refusal.ErrorCode != "" { // its text contains the whole response
 		err = fmt.Errorf("%s: %s %s", refusal.Response.Status, refusal.ErrorCode, refusal.ErrorDescription)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("kafka.sasl.oauth.token_url: no token of %s: %w", i.TokenURL, err)
+		return nil, fmt.Errorf("kafka.sasl.oauth.token_url: no token from %s: %w", i.TokenURL, err)
 	}
 	return token, nil
 }
@@ -139,8 +139,9 @@ func (o OAuth) extensions() map[string]string {
 	return all
 }
 
-// awsCredentials gives the credentials of each login, from where AWS' own tools find them: the environment, a role of the
-// pod or of the machine, a profile. The SDK replaces those that are about to expire.
+// awsCredentials returns the source of each login's credentials, found like AWS' own tools do: the
+// environment, a role of the pod or of the machine, a profile. The SDK replaces those about to
+// expire.
 func (s SASL) awsCredentials() func(context.Context) (aws.Auth, error) {
 	load := sync.OnceValues(func() (sdk.CredentialsProvider, error) {
 		c, err := awsconfig.LoadDefaultConfig(context.Background())

@@ -23,7 +23,7 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
-// first is the first message of a login at a broker.
+// first returns the first message of a login at a broker.
 func first(t *testing.T, login sasl.Mechanism, broker string) (string, error) {
 	t.Helper()
 	_, message, err := login.Start(sasl.WithMetadata(within(t), &sasl.Metadata{Host: broker, Port: 9098}))
@@ -41,7 +41,7 @@ func kafkaLogin(t *testing.T, s config.SASL) sasl.Mechanism {
 	return transport.SASL
 }
 
-// A password that changes in its file is the one of the next login, without a restart.
+// A login uses the password that is in the file at that time, without a restart.
 func TestPasswordsThatChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	rewrite(t, file, "old\n")
@@ -91,7 +91,7 @@ func TestPasswordsThatChange(t *testing.T) {
 	}
 }
 
-// A token of an issuer serves until it is about to expire; its secret is read for each.
+// A token of an issuer is used until it is about to expire; the secret is read for each request.
 func TestTokensOfAnIssuer(t *testing.T) {
 	issuer := auth.NewIssuer(t)
 	file := filepath.Join(t.TempDir(), "secret")
@@ -101,7 +101,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool=1"},
 	}})
 	_, err := first(t, login, "b-1")
-	want := "kafka.sasl.oauth.token_url: no token of " + issuer.TokenURL + ": 401 Unauthorized: invalid_client no such client, or another secret"
+	want := "kafka.sasl.oauth.token_url: no token from " + issuer.TokenURL + ": 401 Unauthorized: invalid_client no such client, or another secret"
 	if err == nil || err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
@@ -132,7 +132,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	}
 }
 
-// A token in a file is read at each login.
+// A token file is read at each login.
 func TestTokensOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	login := kafkaLogin(t, config.SASL{Mechanism: "oauthbearer", OAuth: config.OAuth{TokenFile: file}})
@@ -144,7 +144,8 @@ func TestTokensOfAFile(t *testing.T) {
 	}
 }
 
-// The login at Amazon MSK is signed with the credentials that AWS' own tools find, for the broker's region.
+// The login at Amazon MSK is signed for the broker's region, with the credentials that AWS' own
+// tools find.
 func TestLoginAtMSK(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	for name, value := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// rule says what values a setting may have.
+// rule says which values a setting may have.
 type rule struct {
 	key     string
 	allowed string // ends the sentence "… is not allowed: "
@@ -58,20 +58,20 @@ var rules = []rule{
 	{"kafka.fetch.partition_max_bytes", "kafka.max_record_bytes to kafka.fetch.max_bytes", func(c *Config) bool {
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
-	{"kafka.tls.key", "a file exactly when kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
+	{"kafka.tls.key", "a file if and only if kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
 	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam"),
-	{"kafka.sasl.username", "a name exactly when kafka.sasl.mechanism is plain or scram-…", func(c *Config) bool {
+	{"kafka.sasl.username", "a name if and only if kafka.sasl.mechanism is plain or scram-…", func(c *Config) bool {
 		m := c.Kafka.SASL.Mechanism
 		return (c.Kafka.SASL.Username != "") == (m == "plain" || strings.HasPrefix(m, "scram-"))
 	}},
-	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, exactly when kafka.sasl.mechanism is oauthbearer", func(c *Config) bool {
+	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, if and only if kafka.sasl.mechanism is oauthbearer", func(c *Config) bool {
 		o := &c.Kafka.SASL.OAuth
 		if c.Kafka.SASL.Mechanism != "oauthbearer" {
 			return o.TokenURL == "" && o.TokenFile == ""
 		}
 		return (o.TokenURL == "") != (o.TokenFile == "") && (o.TokenURL == "" || plainURL(o.TokenURL))
 	}},
-	{"kafka.sasl.oauth.client_id", "a name exactly when kafka.sasl.oauth.token_url is given", func(c *Config) bool {
+	{"kafka.sasl.oauth.client_id", "a name if and only if kafka.sasl.oauth.token_url is given", func(c *Config) bool {
 		return (c.Kafka.SASL.OAuth.ClientID == "") == (c.Kafka.SASL.OAuth.TokenURL == "")
 	}},
 	{"kafka.sasl.oauth.extensions", "pairs such as logicalCluster=lkc-1, of letters on the left", func(c *Config) bool {
@@ -79,20 +79,20 @@ var rules = []rule{
 	}},
 
 	{"registry.url", "empty, or a URL such as https://registry:8081", func(c *Config) bool { return c.Registry.URL == "" || plainURL(c.Registry.URL) }},
-	{"registry.username", "a name exactly when registry.password or registry.password_file is given", func(c *Config) bool {
+	{"registry.username", "a name if and only if registry.password or registry.password_file is given", func(c *Config) bool {
 		return (c.Registry.Username != "") == (c.Registry.Password != "" || c.Registry.PasswordFile != "")
 	}},
 	{"registry.token", "empty where registry.username logs in", func(c *Config) bool {
 		return c.Registry.Username == "" || c.Registry.Token == "" && c.Registry.TokenFile == ""
 	}},
 	{"registry.timeout", "1ms to 1m", func(c *Config) bool { return within(c.Registry.Timeout, time.Millisecond, time.Minute) }},
-	{"registry.tls.key", "a file exactly when registry.tls.cert names one", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
+	{"registry.tls.key", "a file if and only if registry.tls.cert names one", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
 
 	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
 	{"redis.addresses", "one or more host:port, for redis.mode single only one", func(c *Config) bool {
 		return addresses(c.Redis.Addresses) && (c.Redis.Mode != "single" || len(c.Redis.Addresses) == 1)
 	}},
-	{"redis.master_name", "a name exactly when redis.mode is sentinel", func(c *Config) bool {
+	{"redis.master_name", "a name if and only if redis.mode is sentinel", func(c *Config) bool {
 		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
 	}},
 	oneOf("redis.read_from", func(c *Config) string { return c.Redis.ReadFrom }, "master", "replica"),
@@ -110,7 +110,7 @@ var rules = []rule{
 	{"redis.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.DialTimeout, time.Millisecond, time.Minute) }},
 	{"redis.read_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.ReadTimeout, time.Millisecond, time.Minute) }},
 	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
-	{"redis.tls.key", "a file exactly when redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
+	{"redis.tls.key", "a file if and only if redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
 
 	{"processor.workers", "0 to 1024", func(c *Config) bool { return within(c.Processor.Workers, 0, 1024) }},
 	{"processor.freshness", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Freshness, time.Millisecond, 10*time.Second) }},
@@ -132,9 +132,9 @@ var rules = []rule{
 	{"api.max_concurrent", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxConcurrent, 1, 1000000) }},
 	{"api.max_inflight_bytes", "1MiB to 1TiB", func(c *Config) bool { return within(c.API.MaxInFlight, 1<<20, 1<<40) }},
 	{"api.oidc.issuer", "empty, or a URL such as https://login.example.com/realms/risk", func(c *Config) bool { return c.API.OIDC.Issuer == "" || plainURL(c.API.OIDC.Issuer) }},
-	{"api.oidc.audience", "a name exactly when api.oidc.issuer is given", func(c *Config) bool { return (c.API.OIDC.Audience == "") == (c.API.OIDC.Issuer == "") }},
+	{"api.oidc.audience", "a name if and only if api.oidc.issuer is given", func(c *Config) bool { return (c.API.OIDC.Audience == "") == (c.API.OIDC.Issuer == "") }},
 	{"api.oidc.scope_claim", "the name of a claim", func(c *Config) bool { return c.API.OIDC.ScopeClaim != "" }},
-	{"api.tls.key", "a file exactly when api.tls.cert names one", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
+	{"api.tls.key", "a file if and only if api.tls.cert names one", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
 	{"api.tls.client_ca", "empty, unless api.tls.cert names a file", func(c *Config) bool { return c.API.TLS.ClientCA == "" || c.API.TLS.Cert != "" }},
 
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
@@ -147,14 +147,14 @@ var rules = []rule{
 	{"tracing.sample_ratio", "0 to 1", func(c *Config) bool { return 0 <= c.Tracing.SampleRatio && c.Tracing.SampleRatio <= 1 }},
 }
 
-// oneOf is the rule of a setting that is one of a few words.
+// oneOf is the rule of a setting with one of a few words.
 func oneOf(key string, get func(c *Config) string, words ...string) rule {
 	last := len(words) - 1
 	allowed := strings.Join(words[:last], ", ") + " or " + words[last]
 	return rule{key, allowed, func(c *Config) bool { return slices.Contains(words, get(c)) }}
 }
 
-// check finds the settings whose values are not allowed.
+// check reports the settings whose values are not allowed.
 func (c *Config) check() (findings Findings) {
 	for _, r := range rules {
 		if !r.ok(c) {
@@ -180,8 +180,8 @@ func address(text string, least int) bool {
 	return err == nil && notNumber == nil && within(n, least, 65535)
 }
 
-// plainURL says whether text is the URL of an HTTP service, without what would not be sent to it, such as a password or a
-// query.
+// plainURL says whether text is the URL of an HTTP service, without parts that would not be sent to
+// it, such as a password or a query.
 func plainURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&

@@ -84,7 +84,7 @@ func parse(field reflect.Value, raw any) error {
 		return nil
 	}
 	if isList {
-		return errors.New("is a list where one value is wanted")
+		return errors.New("is a list, not one value")
 	}
 	switch p := field.Addr().Interface().(type) {
 	case *string:
