@@ -22,8 +22,8 @@ const (
 	anotherToken = "fedcba9876543210"
 )
 
-// A running API asks for tokens and certificates, takes others when their files
-// change, and is asked with those by the commands.
+// A running API requires tokens and certificates and reloads them when their files change; the
+// commands authenticate with them.
 func TestAccessToARunningServer(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	dir, authority := t.TempDir(), auth.NewAuthority(t)
@@ -51,7 +51,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	if want := "asking for the feature user_devices_30d takes the scope query or service:login_risk; the token has service:payment_risk"; fmt.Sprint(err) != want {
 		t.Errorf("a feature that is not in scope\ngot  %v\nwant %s", err, want)
 	}
-	if got, want := ask(with(tokens)), "a client's certificate is wanted that one of the server's authorities has signed"; got != want {
+	if got, want := ask(with(tokens)), "a client certificate signed by one of the server's authorities is required"; got != want {
 		t.Errorf("without a certificate\ngot  %s\nwant %s", got, want)
 	}
 	if got, want := ask(with(other, certificate...)), "the token is not valid here: it may be mistyped, or replaced by another"; got != want {
@@ -65,7 +65,7 @@ func TestAccessToARunningServer(t *testing.T) {
 		out, err := weir(t, "health", "--address", base, "--ca", authority.CA)
 		return err == nil && out == "ready\n", fmt.Sprint(out, err)
 	})
-	// As a container checks itself: by the settings alone.
+	// A container checks itself with its settings alone.
 	t.Setenv("WEIR_API_LISTEN", strings.TrimPrefix(base, "https://"))
 	t.Setenv("WEIR_API_TLS_CERT", cert)
 	t.Setenv("WEIR_API_TLS_KEY", key)
@@ -94,7 +94,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	if log := p.err.String(); strings.Contains(log, oneToken) || strings.Contains(log, anotherToken) {
 		t.Errorf("the log has a token:\n%s", log)
 	}
-	// To speak in clear where TLS is wanted is no way in.
+	// A TLS listener refuses plain HTTP.
 	response, err := http.Get(p.address(t) + "/v1/features")
 	if err != nil {
 		t.Fatal(err)
@@ -155,8 +155,8 @@ func TestCheckOfAccess(t *testing.T) {
 	}
 }
 
-// The names of a server are the machine's, that of its address, and those of its
-// settings; another name is refused, and addresses never.
+// A server accepts the machine's name, the name in its address and the names in its settings. It
+// refuses other names, and never refuses IP addresses.
 func TestHosts(t *testing.T) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -172,7 +172,7 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Host = host // empty is that of the address
+		r.Host = host // empty stands for the address
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// asWeir is a variable that makes the test binary weir itself.
+// asWeir is the environment variable that makes the test binary run as weir.
 const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
@@ -25,10 +25,10 @@ func TestMain(m *testing.M) {
 	testkit.Main(m)
 }
 
-// patience bounds every wait of these tests on a machine with much to do.
+// patience bounds every wait of these tests on a busy machine.
 const patience = time.Minute
 
-// screen is a writer that may be read while it is written to.
+// screen is a writer that can be read while it is written to.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -46,14 +46,14 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// process is one use of the binary.
+// process is one run of the binary.
 type process struct {
 	out, err screen
 	stop     context.CancelFunc
 	done     chan error
 }
 
-// start runs a command until it ends or, at the latest, the test does.
+// start runs a command until it ends, or until the test does.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	return startWith(t, nil, args...)
@@ -74,7 +74,7 @@ func startWith(t *testing.T, stdin io.Reader, args ...string) *process {
 	return p
 }
 
-// wait is how the command ended.
+// wait waits until the command ends, and returns its error.
 func (p *process) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -86,7 +86,7 @@ func (p *process) wait(t *testing.T) error {
 	}
 }
 
-// shows waits until a text is on the standard error.
+// shows waits until a text appears on standard error.
 func (p *process) shows(t *testing.T, text string) {
 	t.Helper()
 	testkit.Eventually(t, patience, text, func() (bool, string) {
@@ -112,9 +112,9 @@ func TestBadUse(t *testing.T) {
 		{"validate", "weir: requires at least 1 arg(s), only received 0"},
 		{"validate /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
-		{"explain ../../config/features --load much", `weir: --load: "much": write events=100k/s,entities=100M, and questions=5k/s or memory=64GiB where wanted`},
+		{"explain ../../config/features --load much", `weir: --load: "much": write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB`},
 		{"run --roles judge", `weir: --roles: "judge" is no role: processor, api or both with a comma`},
-		{"run --roles=", "weir: --roles: at least one of processor and api is wanted"},
+		{"run --roles=", "weir: --roles: needs at least one of processor and api"},
 		{"run --config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
 		{"run --shards 0 --log.level loud", "--shards: shards 0 is not allowed: 1 to 16384\n" +
 			`--log.level: log.level "loud" is not allowed: debug, info, warn or error`},
@@ -130,7 +130,7 @@ func TestBadUse(t *testing.T) {
 			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
 		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters replay --until -1h", `weir: --until: "-1h" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
-		{"deadletters show payments", `weir: "payments" is no place of a record: write topic/partition/offset, such as transactions/3/1040`},
+		{"deadletters show payments", `weir: "payments" does not name a record: write topic/partition/offset, such as transactions/3/1040`},
 		{"deadletters show", "weir: accepts 1 arg(s), received 0"},
 		{"deadletters replay --batch 0", "weir: --batch 0: at least 1"},
 		{"deadletters replay --kafka.isolation read_uncommitted", "weir: kafka.isolation is read_uncommitted: " +

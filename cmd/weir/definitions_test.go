@@ -68,12 +68,12 @@ func TestExplainJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plan cost.Explanation
-	if err := json.Unmarshal([]byte(out), &plan); err != nil {
+	var explained cost.Explanation
+	if err := json.Unmarshal([]byte(out), &explained); err != nil {
 		t.Fatal(err)
 	}
-	if len(plan.Streams) != 2 || len(plan.Features) == 0 {
-		t.Errorf("the plan has %d streams and %d features", len(plan.Streams), len(plan.Features))
+	if len(explained.Streams) != 2 || len(explained.Features) == 0 {
+		t.Errorf("the explanation has %d streams and %d features", len(explained.Streams), len(explained.Features))
 	}
 }
 

@@ -28,8 +28,8 @@ func TestDemoAccountsForEveryEvent(t *testing.T) {
 	}
 }
 
-// The demo begins with a past that has frauds in it, and tells how to ask about them.
-func TestDemoTellsItsFrauds(t *testing.T) {
+// The demo begins with a past that contains frauds, and prints how to ask about them.
+func TestDemoReportsItsFrauds(t *testing.T) {
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1")
 	p.shows(t, "all there is to ask for")
 	text := p.err.String()
@@ -56,7 +56,7 @@ func TestDemoTellsItsFrauds(t *testing.T) {
 	}
 }
 
-// Without the services that show frauds it asks about entities that it has met.
+// Without the services that show frauds, the demo asks about entities from its events.
 func TestDemoAnswersWhatItAsks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	definitions := "streams: {s: {topic: transactions, timestamp: timestamp, fields: {user_id: string}}}\nfeatures: {n: 'COUNT(1d, s, user_id)'}\nservices: {all: [n]}\n"
@@ -77,7 +77,7 @@ func TestDemoAnswersWhatItAsks(t *testing.T) {
 	}
 }
 
-// The demo makes events only of the topics that the definitions read.
+// The demo generates events only for topics that the definitions read.
 func TestDemoOfOtherDefinitions(t *testing.T) {
 	for _, test := range []struct{ topic, error string }{
 		{"transactions", ""},

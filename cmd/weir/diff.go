@@ -21,7 +21,7 @@ import (
 	"github.com/weir-stream/weir/features/diff"
 )
 
-// losesState is that a change of definitions costs services state.
+// losesState says that a change of definitions loses state of services.
 type losesState struct{ features []string }
 
 func (e *losesState) Error() string {
@@ -32,14 +32,13 @@ func newDiffCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
-		Short: "Say what a change of feature definitions changes",
-		Long: `Say what new definitions change in old ones: what features mean, which go on with the
-state that is there and which begin anew, which services are touched, and what costs
-more or less. OLD and NEW are files or folders, or such at a revision of git, REVISION:PATH.
+		Short: "Report what a change of definitions changes",
+		Long: `Report what new definitions change: what features mean, which keep their state and
+which begin anew, which services are affected, and what costs more or less. OLD and
+NEW are files or folders, or either at a Git revision, REVISION:PATH.
 
-The command ends with exit code 2 where a feature that a service answers with would lose
-its state: it begins anew or is gone. Features that are asked for by their names alone
-it does not know of.`,
+The exit code is 2 if a feature of a service would lose its state: it begins anew or
+is gone. The command does not know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
   weir diff --json old/ new/`,
 		Args: cobra.ExactArgs(2),
@@ -74,8 +73,8 @@ func writeDiff(w io.Writer, d *diff.Difference, asJSON bool) error {
 	return out.Encode(d)
 }
 
-// definitionsAt loads definitions from a path or, where there is none of that name and it
-// reads so, from a path at a revision of git.
+// definitionsAt loads definitions from a path or, if there is none with that name and it has the
+// form REVISION:PATH, from a revision in git.
 func definitionsAt(ctx context.Context, name string) (*features.Registry, error) {
 	_, err := os.Stat(name)
 	revision, path, ok := strings.Cut(name, ":")

@@ -18,14 +18,14 @@ func newExplainCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "explain PATH...",
-		Short: "Say what feature definitions cost",
-		Long: `Say what every event writes, what every question reads, what an entity takes in
+		Short: "Report what definitions cost",
+		Long: `Report what every event writes, what every question reads, what an entity takes in
 Redis, and which features share their state.
 
-With --load say what a workload needs of Redis, topics and processors: events a
-second, of all streams or of one (transaction=60k/s); entities that are alive at a
-time, all of them or those of one kind (user_id=20M, device_id+user_id=50M); and
-where wanted questions=5k/s and memory=64GiB of a Redis master's machine.`,
+With --load report what a workload needs of Redis, topics and processors: events a
+second, of all streams or of one (transaction=60k/s); entities alive at a time, all
+of them or those of one kind (user_id=20M, device_id+user_id=50M); optionally
+questions=5k/s, and memory=64GiB of a Redis master's machine.`,
 		Example: `  weir explain config/features
   weir explain config/features --load events=100k/s,entities=100M,questions=5k/s`,
 		Args: cobra.MinimumNArgs(1),
@@ -34,23 +34,23 @@ where wanted questions=5k/s and memory=64GiB of a Redis master's machine.`,
 			if err != nil {
 				return err
 			}
-			var plan interface{ WriteText(io.Writer) error } = cost.Explain(registry)
+			var report interface{ WriteText(io.Writer) error } = cost.Explain(registry)
 			if cmd.Flags().Changed("load") {
 				workload, err := cost.ParseWorkload(registry, load)
 				if err != nil {
 					return fmt.Errorf("--load: %w", err)
 				}
-				plan = cost.Size(registry, workload)
+				report = cost.Size(registry, workload)
 			}
 			if !asJSON {
-				return plan.WriteText(cmd.OutOrStdout())
+				return report.WriteText(cmd.OutOrStdout())
 			}
 			out := json.NewEncoder(cmd.OutOrStdout())
 			out.SetIndent("", "  ")
-			return out.Encode(plan)
+			return out.Encode(report)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&load, "load", "", "say what this workload needs, such as events=100k/s,entities=100M")
+	cmd.Flags().StringVar(&load, "load", "", "report what this workload needs, such as events=100k/s,entities=100M")
 	return cmd
 }

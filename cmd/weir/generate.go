@@ -32,8 +32,8 @@ func newGenerateCommand() *cobra.Command {
 		Use:   "generate (--brokers HOST:PORT,... | --config FILE | --output FILE|-)",
 		Short: "Make up logins and transactions",
 		Long: `Make up logins and transactions with some fraud in them, for the shipped
-features, a few of them late, out of order or sent twice. The same seed makes
-the same events. They go to Kafka, or into a file as lines
+features. A few are late, out of order or sent twice. The same seed makes the
+same events. They are written to Kafka, or into a file as lines
 {"topic":…,"key":…,"value":…,"timestamp":…}, where value is the event and the
 timestamp that of its record.`,
 		Example: `  weir generate --brokers localhost:9092 --events 100000 --seed 7 --rate 5000
@@ -44,11 +44,11 @@ timestamp that of its record.`,
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.brokers, "brokers", nil, "write to Kafka at these addresses")
 	flags.StringVar(&o.file, "config", "", "write to Kafka as this file of settings says")
-	flags.StringVar(&o.output, "output", "", "write lines to this file, or - for the standard output")
-	flags.Int64Var(&o.events, "events", 1000, "number of events; 0 is no end")
-	flags.Uint64Var(&o.seed, "seed", 1, "what the events are made from")
-	flags.Float64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are taken")
-	flags.BoolVar(&o.live, "live", false, "the events happen as they are written, not from the start of 2026 on")
+	flags.StringVar(&o.output, "output", "", "write lines to this file, or - for standard output")
+	flags.Int64Var(&o.events, "events", 1000, "number of events; 0 for no end")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random events")
+	flags.Float64Var(&o.rate, "rate", 0, "events a second; 0 is as fast as they are accepted")
+	flags.BoolVar(&o.live, "live", false, "events happen when they are written, not from the start of 2026 on")
 	cmd.MarkFlagsOneRequired("brokers", "config", "output")
 	cmd.MarkFlagsMutuallyExclusive("brokers", "output")
 	cmd.MarkFlagsMutuallyExclusive("config", "output")

@@ -101,7 +101,7 @@ func TestGenerateToKafka(t *testing.T) {
 	}
 }
 
-func TestGenerateSaysThatATopicIsMissing(t *testing.T) {
+func TestGenerateReportsAMissingTopic(t *testing.T) {
 	broker := kafkatest.Embedded(t, nil)
 	_, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "10")
 	if err == nil || !strings.Contains(err.Error(), kafka.UnknownTopicOrPartition.Title()) {

@@ -27,9 +27,10 @@ func newHealthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a running process whether it is ready",
-		Long: `Ask GET /readyz of a running process. The exit code is 0 if it is ready, and 1 if
-not; then what it lacks is said. Containers without a shell are checked so. Without
---address the process is the one that the settings describe, on this machine.`,
+		Long: `Ask a running process whether it is ready (GET /readyz). The exit code is 0 if it is,
+and 1 if not, with the reasons. This is the health check of containers without a
+shell. Without --address the process is the one that the settings describe, on this
+machine.`,
 		Example: `  weir health
   weir health --address http://weir.example.com:8080`,
 		Args: cobra.NoArgs,
@@ -41,7 +42,8 @@ not; then what it lacks is said. Containers without a shell are checked so. With
 				}
 				address = "http://" + nearby(cfg.API.Listen)
 				if cfg.API.TLS.Cert != "" {
-					// Its certificate names the service, not this machine, and nothing is told to it.
+					// Its certificate names the service, not this machine, and nothing secret is
+					// sent to it.
 					address = "https://" + nearby(cfg.API.Listen)
 					server.anyServer = true
 				}
@@ -66,7 +68,7 @@ not; then what it lacks is said. Containers without a shell are checked so. With
 	return cmd
 }
 
-// nearby is where this machine reaches a server that listens on an address.
+// nearby is the address at which this machine reaches a server that listens on an address.
 func nearby(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -78,7 +80,7 @@ func nearby(listen string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// serverURL completes what was given as the address of a server.
+// serverURL completes the address of a server.
 func serverURL(address string) string {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -86,7 +88,7 @@ func serverURL(address string) string {
 	return strings.TrimSuffix(address, "/")
 }
 
-// askReady is nil if the process at a URL is ready, and else says what it lacks.
+// askReady is nil if the process at a URL is ready, and else says what is missing.
 func askReady(ctx context.Context, server *connection, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {

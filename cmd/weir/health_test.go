@@ -22,7 +22,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestHealthSaysWhatIsLacking(t *testing.T) {
+func TestHealthReportsWhatIsMissing(t *testing.T) {
 	answer := func(code int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" {

@@ -13,8 +13,8 @@ func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man FOLDER",
 		Short: "Write the manual pages",
-		Long: `Write a manual page for each command into a folder, which is made where it is
-missing.`,
+		Long: `Write a manual page for each command into a folder, which is created if it does
+not exist.`,
 		Example: "  weir man /usr/local/share/man/man1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,21 +43,22 @@ func newMaterializeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "materialize --features PATH --input [STREAM=]FILE... [--spine FILE | --stream NAME] --output FILE",
 		Short: "Make a training set from files of events",
-		Long: `Replay files of events, put in the order of their times, through the plan and the
-merge code that answer questions in production, and write rows with the features as of
-the moment of each.
+		Long: `Replay files of events, sorted by time, through the compiled definitions and the merge
+code that answer questions in production, and write rows with the features as of the
+moment of each.
 
-The rows are those of --spine: a file with columns named as the keys of features, a time
+The rows are those of --spine: a file with a column for each key of the features, a time
 in the column at (milliseconds, or RFC 3339), and others, such as a label, which are
-passed on. A row holds all events up to that very millisecond. Or they are the events of
-a --stream, each with its id and the features as of that event, itself included.
+copied. A row counts all events up to that millisecond. Or the rows are the events of a
+--stream, each with its ID and the features as of that event, itself included.
 
-A file is a .csv, whose column names are paths of the stream's fields, an .ndjson, a JSON
-object on each line, as the topic has them or as weir generate writes them, an .avro or a
-.parquet; the first two also .gz or .zst. - is the standard input. The output is a .csv, in which
-null is empty and values by category are an object in JSON, or a .parquet, whose columns
-have types; only that can hold features that answer with a list. It is there once it is
-whole. An event that cannot be used ends the command with its file:line: message.`,
+Events are read from .csv, whose column names are paths of the stream's fields, .ndjson,
+with one JSON object a line, as in the topic or as weir generate writes them, .avro and
+.parquet; the first two also as .gz or .zst. - is standard input. The output is a .csv, in
+which null is empty and values by category are a JSON object, or a .parquet, whose
+columns have types; only Parquet can hold features that answer with a list. The output
+appears when it is complete. An event that cannot be used ends the command with
+file:line: message.`,
 		Example: `  weir materialize --features config/features --service payment_risk \
       --input transaction=tx.parquet --input login=logins.ndjson.gz --spine labels.csv --output train.parquet
   weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
@@ -80,16 +81,16 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels")
 	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
 	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
-	flags.StringVar(&o.output, "output", "", "the training set: .csv, also .gz or .zst, .parquet, or - for the standard output")
-	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features that can be had)")
+	flags.StringVar(&o.output, "output", "", "the training set: .csv, also .gz or .zst, .parquet, or - for standard output")
+	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features that can be computed)")
 	flags.StringVar(&o.service, "service", "", "write the features of this service")
-	flags.StringVar(&o.as, "as", "events", "events: each counts from its own time on; served: from when its record came")
-	flags.StringVar(&o.recordTime, "record-time", "", "the field that says when a record came (default: the timestamp of its envelope)")
+	flags.StringVar(&o.as, "as", "events", "events: each counts from its own time on; served: from when its record arrived")
+	flags.StringVar(&o.recordTime, "record-time", "", "the field that says when a record arrived (default: the timestamp of its envelope)")
 	flags.BoolVar(&o.excludeCurrent, "exclude-current", false, "with --stream: the features as of before the event")
-	flags.BoolVar(&o.quality, "quality", false, "write beside each feature its status, whether a cap was reached, and its error")
+	flags.BoolVar(&o.quality, "quality", false, "write with each feature its status, whether a bound was reached, and its error")
 	flags.StringVar(&o.memory, "memory", config.Bytes(materialize.DefaultMemory).String(), "events and rows held in memory; more are sorted on disk")
-	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of the standard input: ndjson or csv")
-	flags.StringVar(&o.outputFormat, "output-format", source.CSV, "of the standard output: csv or parquet")
+	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of standard input: ndjson or csv")
+	flags.StringVar(&o.outputFormat, "output-format", source.CSV, "of standard output: csv or parquet")
 	for _, name := range []string{"features", "input", "output"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err)
@@ -133,7 +134,7 @@ func (o *materializeOptions) Run(ctx context.Context, screen io.Writer) (err err
 	return err
 }
 
-// replay is what the flags ask for.
+// replay makes the replay that the flags describe.
 func (o *materializeOptions) replay(registry *features.Registry) (*materialize.Replay, error) {
 	size, err := config.ParseBytes(o.memory)
 	if err != nil {
@@ -185,8 +186,7 @@ func (o *materializeOptions) why() string {
 	}
 }
 
-// onlyStream is the stream whose events are the rows where nobody says so: the only one
-// there is.
+// onlyStream is the default stream whose events are the rows: the only one.
 func onlyStream(inputs []materialize.Input) (*record.Stream, error) {
 	if first := inputs[0].Stream; first != nil && !slices.ContainsFunc(inputs, func(in materialize.Input) bool { return in.Stream != first }) {
 		return first, nil

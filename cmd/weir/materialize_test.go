@@ -31,7 +31,7 @@ features:
 
 const trainingEvents = "id,at,user,amount\na,1700000000000,u,1.1\nb,1700000001000,u,2\n"
 
-// writeFile makes a file in a folder; one ending in .gz is compressed.
+// writeFile creates a file in a folder; if its name ends in .gz, it is compressed.
 func writeFile(t *testing.T, folder, name, text string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -103,7 +103,7 @@ func TestMaterialize(t *testing.T) {
 	}
 }
 
-// A Parquet file is one to the tools that read it.
+// Other tools can read the Parquet file.
 func TestMaterializeParquet(t *testing.T) {
 	dir := t.TempDir()
 	definitions, input := writeFile(t, dir, "features.yaml", trainingDefinitions), writeFile(t, dir, "in.csv", trainingEvents)
@@ -168,7 +168,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/none/out.csv", "weir: --output: open DIR/none/out.csv: no such file or directory"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
 		{"--features DIR --stream pay --input DIR/great.csv --output DIR/out.parquet --columns amount",
-			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them behind the point; write a .csv"},
+			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write a .csv"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.csv", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
 	} {
 		t.Run(b.args, func(t *testing.T) {
@@ -200,9 +200,8 @@ features:
 services: {risk: [paid, logins]}
 `
 
-// A service over two streams is materialized from files of any format, folders and
-// patterns, for the rows of a spine or the events of a stream, from the standard input
-// and to the standard output.
+// A service over two streams is materialized from files of any format, folders and patterns, for
+// the rows of a spine or the events of a stream, from standard input and to standard output.
 func TestMaterializeTwoStreams(t *testing.T) {
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
@@ -241,7 +240,7 @@ func TestMaterializeTwoStreams(t *testing.T) {
 	}
 }
 
-// What `weir generate` writes makes a training set of the shipped service.
+// The output of `weir generate` makes a training set of the shipped service.
 func TestMaterializeGenerated(t *testing.T) {
 	dir := t.TempDir()
 	events, output := filepath.Join(dir, "events.ndjson"), filepath.Join(dir, "out.parquet")
@@ -275,8 +274,8 @@ func TestMaterializeGenerated(t *testing.T) {
 	}
 }
 
-// On a terminal a bar moves in its place; elsewhere there is a line now and then. Both
-// say how much time is left.
+// A terminal gets a bar that is updated in place, other outputs an occasional line. Both show the
+// time left.
 func TestProgress(t *testing.T) {
 	for _, bar := range []bool{true, false} {
 		var screen strings.Builder

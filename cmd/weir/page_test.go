@@ -20,7 +20,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/browser"
 )
 
-// shows waits until an element of the page has a text in it.
+// shows waits until an element of the page contains a text.
 func shows(t *testing.T, tab *browser.Tab, selector, text string) {
 	t.Helper()
 	testkit.Eventually(t, patience, fmt.Sprintf("%q in %s", text, selector), func() (bool, string) {
@@ -30,7 +30,7 @@ func shows(t *testing.T, tab *browser.Tab, selector, text string) {
 	})
 }
 
-// quiet checks that nothing was wrong so far, and that nobody else was asked.
+// quiet checks that the console has no errors, and that the page contacted no other server.
 func quiet(t *testing.T, tab *browser.Tab, base string) {
 	t.Helper()
 	if troubles := tab.Troubles(); len(troubles) > 0 {
@@ -56,27 +56,27 @@ func writePayments(t *testing.T, broker string, amounts ...string) {
 	}
 }
 
-// What a person does with the page, by the keyboard alone.
+// A user operates the page with the keyboard alone.
 func TestPage(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
 	ready(t, base)
 	tab.Run(t, chromedp.Navigate(base))
-	shows(t, tab, "#catalogue", "Payments of a user with this very device")
+	shows(t, tab, "#catalogue", "Payments of a user with this device")
 	shows(t, tab, "#streams", "transactionTopictransactions")
 	shows(t, tab, "[data-figure=partitions] .value", "4")
 
-	// The live figures move.
+	// The live figures are updated.
 	shows(t, tab, "[data-figure=events] .hint", "0 since the start")
 	writePayments(t, flags[7], "12.50", "7.25", "100", "true")
 	shows(t, tab, "[data-figure=events] .hint", "4 since the start")
 	shows(t, tab, "[data-figure=dead] .value", "1")
 	shows(t, tab, "[data-details=dead]", "wrong_type")
 	shows(t, tab, "[data-details=dead]", "transactions/")
-	shows(t, tab, "[data-figure=freshness] .value", "s") // or ms, where the machine is not busy
+	shows(t, tab, "[data-figure=freshness] .value", "s") // or ms if the machine is not busy
 
-	// A question gets the right answer, and what it counts is drawn.
+	// A question gets the right answer, and a chart shows what it counts.
 	tab.Run(t, chromedp.SendKeys("#add", "device_tx_7d"+kb.Enter+"user_amount_1d"+kb.Enter),
 		chromedp.SendKeys("#key-device_id", "d7"), chromedp.SendKeys("#key-user_id", "u7"+kb.Enter))
 	shows(t, tab, "[data-feature=device_tx_7d] .value", "3")
@@ -90,13 +90,13 @@ func TestPage(t *testing.T) {
 	tab.Run(t, chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.8")
 
-	// An event that is not on the bus counts in thought.
+	// A pending event counts.
 	event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u7", "device_id": "d7", "amount": 1}`, time.Now().UnixMilli())
 	tab.Run(t, chromedp.Evaluate(`document.querySelector('#question details').open = true`, nil),
 		chromedp.SetValue("#pending-stream", "transaction"), chromedp.SendKeys("#pending-event", event), chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "120.8")
 
-	// Members are asked for where a feature takes them; a feature can be taken back.
+	// The page asks for members of features that need them; a feature can be removed.
 	tab.Run(t, chromedp.SendKeys("#add", "device_users_30d"+kb.Enter),
 		chromedp.SendKeys("#members-device_users_30d", "u7, u8"+kb.Enter))
 	shows(t, tab, "[data-feature=device_users_30d] tbody tr:last-child", "u8falseNOT_FOUND")
@@ -110,14 +110,14 @@ func TestPage(t *testing.T) {
 	shows(t, tab, "#count", "1 of 14")
 	quiet(t, tab, base)
 
-	// What is wrong is said as the server says it.
+	// The page shows the server's error message.
 	tab.Run(t, chromedp.SendKeys("#at", "noon"), chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "#answer .problem", `at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; "noon" is not`)
 	tab.Run(t, chromedp.SendKeys("#add", "nothing"+kb.Enter))
 	shows(t, tab, "#add-problem", `There is no feature "nothing".`)
 }
 
-// What answers with several numbers is shown as a table with a bar for each.
+// An answer with several numbers is a table with a bar for each.
 func TestPageShowsShares(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
@@ -147,7 +147,7 @@ services:
 	shows(t, tab, "[data-feature=devices] table", "ValueCountShared74")
 	shows(t, tab, "[data-feature=sizes] table", "ValuesCountSharebelow 10110 to below 50150 and above2")
 	shows(t, tab, "[data-feature=usual] .facts", "within ± 1 %")
-	// Names are no numbers, and have no bars.
+	// Names are not numbers and have no bars.
 	shows(t, tab, "[data-feature=largest] thead", "amountmax")
 	var widths []string
 	tab.Run(t, chromedp.Evaluate(`[...document.querySelectorAll('.shares rect')].map(r => r.getAttribute('width'))`, &widths))
@@ -157,7 +157,7 @@ services:
 	quiet(t, tab, base)
 }
 
-// Where the server asks for a token the page says so, and sends it.
+// If the server requires a token, the page says so and sends it.
 func TestPageSendsItsToken(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
@@ -185,7 +185,7 @@ func TestPageSendsItsToken(t *testing.T) {
 	shows(t, tab, "#catalogue", "device_tx_7d")
 }
 
-// A process that only applies events shows what it does.
+// The page of a process without an API shows the processor's figures.
 func TestPageOfAProcessor(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
@@ -193,5 +193,5 @@ func TestPageOfAProcessor(t *testing.T) {
 	ready(t, base)
 	tab.Run(t, chromedp.Navigate(base))
 	shows(t, tab, "[data-figure=partitions] .value", "4")
-	shows(t, tab, "#catalogue", "This process answers no questions. Open the page of one that has the role api.")
+	shows(t, tab, "#catalogue", "This process answers no questions. Open the page of a process with the role api.")
 }

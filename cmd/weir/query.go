@@ -23,7 +23,7 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// inquiry is one use of weir query.
+// inquiry is one call of weir query.
 type inquiry struct {
 	address  string
 	server   connection
@@ -54,7 +54,7 @@ func newQueryCommand() *cobra.Command {
 			if err := q.server.load(); err != nil {
 				return err
 			}
-			cmd.SilenceUsage = true // what fails from here on is no matter of usage
+			cmd.SilenceUsage = true // later errors are not about usage
 			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
 			defer cancel()
 			return q.Run(ctx, cmd.OutOrStdout())
@@ -64,7 +64,7 @@ func newQueryCommand() *cobra.Command {
 	flags.StringVar(&q.address, "address", "http://127.0.0.1:8080", "URL of the server")
 	q.server.add(flags)
 	flags.StringVar(&q.service, "service", "", "ask for the features of a service")
-	flags.StringArrayVar(&q.members, "member", nil, "value that features like seen are asked about; may be given several times")
+	flags.StringArrayVar(&q.members, "member", nil, "value to ask features such as seen about; may be given several times")
 	flags.StringVar(&q.at, "at", "", "moment asked for: milliseconds since 1970 or RFC 3339 (default now)")
 	flags.StringVar(&q.pending, "pending", "", `events to count that are not yet on the bus: {"stream": …, "event": …}, a list of them, or a file of either`)
 	flags.BoolVar(&q.raw, "json", false, "print the server's answer as it is")
@@ -74,14 +74,14 @@ func newQueryCommand() *cobra.Command {
 	return cmd
 }
 
-// parse tells features from the keys of the entity.
+// parse separates features from the keys of the entity.
 func (q *inquiry) parse(args []string) error {
 	q.entity = map[string]string{}
 	for _, arg := range args {
 		key, value, isKey := strings.Cut(arg, "=")
 		if !isKey {
 			if key, value, ok := strings.Cut(arg, ":"); ok {
-				return fmt.Errorf("%q is neither a feature nor KEY=VALUE: is %s=%s meant?", arg, key, value)
+				return fmt.Errorf("%q is neither a feature nor KEY=VALUE: did you mean %s=%s?", arg, key, value)
 			}
 			q.features = append(q.features, arg)
 			continue
@@ -124,9 +124,8 @@ func (q *inquiry) Run(ctx context.Context, out io.Writer) error {
 	return q.print(out, answer, asked)
 }
 
-// asked are the catalogue's entries of the features asked for, each once, in
-// the order of the answer. It passes over unknown names: the server knows best
-// what to say about them.
+// asked are the catalogue's entries of the requested features, each once, in the order of the
+// answer. It skips unknown names, because the server's error about them is better.
 func (q *inquiry) asked(c catalogue.Catalogue) []catalogue.Feature {
 	names := slices.Clone(q.features)
 	for _, s := range c.Services {
@@ -148,7 +147,7 @@ func (q *inquiry) asked(c catalogue.Catalogue) []catalogue.Feature {
 	return asked
 }
 
-// question writes the question, the entity's values by the types of their keys.
+// question makes the question, with the entity's values in the types of their keys.
 func (q *inquiry) question(asked []catalogue.Feature) ([]byte, error) {
 	types := map[string]string{}
 	var known []string
@@ -190,8 +189,8 @@ func (q *inquiry) question(asked []catalogue.Feature) ([]byte, error) {
 	return json.Marshal(question)
 }
 
-// named are the members, for the features that need some. Where none does, they
-// are for all: the server knows best which take any.
+// named are the members, for the features that need some. If none does, they are for all: the
+// server knows which accept them.
 func (q *inquiry) named(asked []catalogue.Feature) any {
 	list := func(isString bool) (members []any) {
 		for _, member := range q.members {
@@ -229,8 +228,8 @@ func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 	return events, nil
 }
 
-// literal is a value in JSON: as it stands if that is JSON, else a string,
-// which the server then refuses by name.
+// literal is a value in JSON: unchanged if it is valid JSON, else a string, which the server then
+// refuses by name.
 func literal(text string, isString bool) any {
 	if !isString && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -238,7 +237,7 @@ func literal(text string, isString bool) any {
 	return text
 }
 
-// call asks the server and reads its answer into a value.
+// call sends a request to the server and decodes its answer.
 func (q *inquiry) call(ctx context.Context, method, path string, body []byte, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, q.address+path, bytes.NewReader(body))
 	if err != nil {
@@ -267,14 +266,14 @@ func (q *inquiry) call(ctx context.Context, method, path string, body []byte, an
 	return nil
 }
 
-// answer is what the server answers.
+// answer is the server's answer.
 type answer struct {
 	Results []struct {
 		Features map[string]value
 	}
 }
 
-// member is what is answered about one member.
+// member is the answer about one member.
 type member struct {
 	Member json.RawMessage
 	Value  bool
@@ -335,7 +334,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 // longestCell is about how many bytes of a list the table shows.
 const longestCell = 80
 
-// cell is the value in JSON; of a long list the first members and their number.
+// cell is the value in JSON; of a long list the first items and their number.
 func (v value) cell() string {
 	var items []json.RawMessage
 	if len(v.Value) <= longestCell || json.Unmarshal(v.Value, &items) != nil {
@@ -355,7 +354,7 @@ func timestamp(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// exactness says how far the value may be off.
+// exactness describes the error of the value.
 func (v value) exactness() string {
 	if v.Exact {
 		return "yes"

@@ -26,7 +26,7 @@ const answerOfAll = `{"at":1532520000000,"results":[{"entity":{},"features":{` +
 	`"from":1531958400000,"to":1532520000000,"exact":false,"false_positive_rate":0.00123},` +
 	`"merchant_last":{"value":null,"status":"OUTSIDE_MAX_AGE","from":null,"to":1532520000016,"exact":true}}}]}`
 
-// server answers every question with one response and keeps the question.
+// server returns the same response to every question, and keeps the question.
 func server(t *testing.T, status int, response string) (address string, question *string) {
 	t.Helper()
 	question = new(string)
@@ -43,7 +43,7 @@ func server(t *testing.T, status int, response string) (address string, question
 	return s.URL, question
 }
 
-// run runs the command and returns what it printed.
+// run runs the command and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -139,7 +139,7 @@ func TestQueryErrors(t *testing.T) {
 		want string
 	}{
 		{"no features", []string{"device_id=d1"}, "name a feature or a --service; GET /v1/features of the server lists them"},
-		{"a key with a colon", []string{"device_tx_7d", "device_id:d1"}, `"device_id:d1" is neither a feature nor KEY=VALUE: is device_id=d1 meant?`},
+		{"a key with a colon", []string{"device_tx_7d", "device_id:d1"}, `"device_id:d1" is neither a feature nor KEY=VALUE: did you mean device_id=d1?`},
 		{"a key twice", []string{"device_tx_7d", "device_id=d1", "device_id=d2"}, `key "device_id" is given twice`},
 		{
 			"a key of no feature", []string{"device_tx_7d", "merchant_last", "device=d1", "--address", refusing},

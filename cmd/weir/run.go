@@ -22,10 +22,10 @@ func newRunCommand() *cobra.Command {
 		Short: "Apply events and answer questions",
 		Long: `Apply the events of Kafka's topics to Redis and answer questions over HTTP.
 
-Start it as often as there is work for: processors of one group share the
+Start as many processes as there is work for: processors of one group share the
 topics' partitions, and every API answers the same. The first SIGINT or SIGTERM
 lets what is under way finish; a second one ends the process at once. SIGUSR1
-makes it log more, down to debug, and SIGUSR2 again what the settings say.
+makes it log more, down to debug; SIGUSR2 restores the level of the settings.
 
 Every setting of the file has an environment variable and, passwords apart, a
 flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
@@ -64,7 +64,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 	}
 	cmd.Flags().StringVar(&file, "config", "", "file of settings; see config/weir.yaml")
 	cmd.Flags().StringSliceVar(&roleNames, "roles", []string{"processor", "api"}, "what to do: processor, api or both")
-	cmd.Flags().BoolVar(&check, "check", false, "try the settings, Kafka and Redis out, say how it went, and end")
+	cmd.Flags().BoolVar(&check, "check", false, "check the settings, Kafka and Redis, report the result, and end")
 	completeFlag(cmd, "roles", cobra.FixedCompletions([]cobra.Completion{"processor", "api", "processor,api"}, cobra.ShellCompDirectiveNoFileComp))
 	config.Flags(cmd.Flags())
 	return cmd

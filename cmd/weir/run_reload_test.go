@@ -9,9 +9,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// A process takes what is written into its file: its answers, its readiness and
-// its metrics say so, and a broken file changes nothing.
-func TestRunTakesOtherDefinitions(t *testing.T) {
+// A process loads changed definitions: its answers, readiness and metrics show them, and a broken
+// file changes nothing.
+func TestRunReloadsDefinitions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	rewrite(t, file, oneFeature)
 	flags, _ := servers(t, map[string]int{"logins": 2, "weir.dead-letters": 1})

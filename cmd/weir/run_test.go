@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// servers are what a process runs on, with the flags that say so.
+// servers starts the servers of a process, and returns the flags that name them.
 func servers(t *testing.T, topics map[string]int) (flags []string, redisAddress string) {
 	t.Helper()
 	broker, redis := kafkatest.Embedded(t, topics), redistest.Embedded(t)
@@ -29,7 +29,7 @@ var allTopics = map[string]int{"logins": 2, "transactions": 2, "weir.dead-letter
 
 var listening = regexp.MustCompile(`listen=(\S+)`)
 
-// address waits until the process listens.
+// address waits until the process listens, and returns its address.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
 	p.shows(t, "listen=")
@@ -180,7 +180,7 @@ func TestCheckWhenAllIsWell(t *testing.T) {
 	}
 }
 
-func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
+func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	for setting, value := range map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"} {
@@ -193,7 +193,7 @@ func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"warn  redis                        maxmemory-policy is allkeys-lru: eviction loses state unseen; set noeviction\n",
+		"warn  redis                        maxmemory-policy is allkeys-lru: eviction loses state unnoticed; set noeviction\n",
 		"warn  redis                        appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -205,7 +205,7 @@ func TestCheckWarnsOfARedisThatForgets(t *testing.T) {
 	}
 }
 
-func TestCheckFindsAllThatFails(t *testing.T) {
+func TestCheckReportsEveryFailure(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"logins": 1})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", "127.0.0.1:1")

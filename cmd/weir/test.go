@@ -15,10 +15,10 @@ func newTestCommand() *cobra.Command {
 	var junit string
 	cmd := &cobra.Command{
 		Use:   "test [PATH...]",
-		Short: "Run the tests that stand beside feature definitions",
-		Long: `Run the tests in files, and in the *_test.yaml in and below folders; below the current
-one if none is named. A test says what happens, what is asked and what is to be answered;
-it needs no Kafka and no Redis. The command fails if a test does.`,
+		Short: "Run the tests of feature definitions",
+		Long: `Run the tests in files, and in *_test.yaml in folders and below them; by default in the
+current folder. A test has events, questions and expected answers; it needs neither
+Kafka nor Redis. The command fails if a test fails.`,
 		Example: `  weir test config/features
   weir test --junit report.xml`,
 		RunE: func(cmd *cobra.Command, paths []string) error {
@@ -53,7 +53,7 @@ it needs no Kafka and no Redis. The command fails if a test does.`,
 			return errors.Join(bad...)
 		},
 	}
-	cmd.Flags().StringVar(&junit, "junit", "", "write a report for CI to this file, in the form of JUnit's")
+	cmd.Flags().StringVar(&junit, "junit", "", "write a JUnit report for CI to this file")
 	return cmd
 }
 

@@ -22,9 +22,9 @@ func newValidateCommand() *cobra.Command {
 		Long: `Check the feature definitions in files and in the *.yaml of folders, taken
 together. Each finding is a line file:line:column: message.
 
-With --registry, what streams read in records that name schemas is looked up in the
-latest schema of the subject TOPIC-value. WEIR_REGISTRY_USERNAME, _PASSWORD, _TOKEN
-and _TLS_… log in there.`,
+With --registry, what streams read is compared with the latest schema of the subject
+TOPIC-value, for records that name schemas. WEIR_REGISTRY_USERNAME, _PASSWORD, _TOKEN
+and _TLS_… are the credentials.`,
 		Example: `  weir validate config/features
   weir validate config/features --registry https://registry:8081`,
 		Args: cobra.MinimumNArgs(1),
@@ -37,12 +37,12 @@ and _TLS_… log in there.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&registryURL, "registry", "", "URL of a Schema Registry whose latest schemas are looked at")
+	cmd.Flags().StringVar(&registryURL, "registry", "", "URL of a Schema Registry whose latest schemas are compared")
 	return cmd
 }
 
-// loadDefinitions loads definitions and looks at the schemas of a registry, unless
-// its URL is empty.
+// loadDefinitions loads definitions and checks them against the schemas of a registry, unless its
+// URL is empty.
 func loadDefinitions(ctx context.Context, paths []string, registryURL string) (*features.Registry, error) {
 	if registryURL == "" {
 		return definition.Load(paths...)

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/node"
 )
 
-// What a release is built with: go build -ldflags "-X main.release=1.2.3 …".
-// Without them the binary says what the Go tool has stamped into it.
+// Set for releases: go build -ldflags "-X main.release=1.2.3 …". Otherwise the binary reports what
+// the Go tool has recorded.
 var (
 	release string // version, 1.2.3
 	commit  string // hash
@@ -25,7 +25,7 @@ func newVersionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Print the version, the commit and its date, the Go release and the machine that
-the binary is made for.`,
+the binary was built for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
@@ -34,7 +34,7 @@ the binary is made for.`,
 	}
 }
 
-// thisBuild is this version, as its processes tell of it.
+// thisBuild is this version, as processes report it.
 func thisBuild() node.Build {
 	info, _ := debug.ReadBuildInfo()
 	b := node.Build{Release: releaseOf(info, release), Revision: commit}
@@ -48,14 +48,14 @@ func thisBuild() node.Build {
 	return b
 }
 
-// version says what this binary is, in one line.
+// version describes this binary in one line.
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	return describe(info, release, commit, date)
 }
 
-// describe puts a version together: what was given when it was built, else what
-// the Go tool knows, which may be nil.
+// describe composes the version: the values set at build time, or what the Go tool knows, which may
+// be nil.
 func describe(info *debug.BuildInfo, release, commit, date string) string {
 	stamped := map[string]string{}
 	if info != nil {
@@ -76,8 +76,7 @@ func describe(info *debug.BuildInfo, release, commit, date string) string {
 	return fmt.Sprintf("%s, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// releaseOf is the number of the version: what was given when it was built, else
-// what the Go tool knows.
+// releaseOf is the version number: the value set at build time, or what the Go tool knows.
 func releaseOf(info *debug.BuildInfo, release string) string {
 	if info != nil {
 		release = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"))

@@ -26,28 +26,23 @@ import (
 
 const (
 	demoPartitions = 4
-	// demoShards are few: each call of a script costs the embedded Redis more
-	// than the operations in it.
+	// demoShards are few: in the embedded Redis, each script call costs more than its mutations.
 	demoShards = 8
-	// demoAhead is how far the events may be ahead of the processor, which
-	// bounds what the broker keeps in memory.
+	// demoAhead is how far the events may be ahead of the processor, which bounds the broker's
+	// memory.
 	demoAhead = 5_000
-	// demoRetention is what the broker keeps of a partition, in bytes: twice what
-	// demoAhead events take, were they all in one. It forgets whole segments, so they
-	// are short.
+	// demoRetention is the broker's retention of a partition, in bytes: twice what demoAhead events
+	// take in one partition. It removes whole segments, so these are short.
 	demoRetention, demoSegment = "4194304", "524288"
-	// demoMemory is what the collector keeps the process below, in bytes, as long as
-	// less is in use: garbage comes fast here.
+	// demoMemory is the memory limit of the garbage collector, in bytes: garbage comes fast here.
 	demoMemory = 256 << 20
-	// demoUsers are so many that the busiest of them is no fraud.
+	// demoUsers are so many that the busiest of them is not a fraud.
 	demoUsers = 20_000
-	// pastDays is how far back the events go that a demo begins with, and pastEvents how many
-	// there are of a day.
+	// pastDays is how far back the first events of a demo go, pastEvents their number for each day.
 	pastDays, pastEvents = 30, 3_000
-	// demoPoison is the share of events that cannot be used, where it does not matter that all are
-	// applied.
+	// demoPoison is the share of events that cannot be used, when not all events must be applied.
 	demoPoison = 0.0005
-	// demoPatience is how long the demo waits without seeing any progress.
+	// demoPatience is how long the demo waits without progress.
 	demoPatience = 30 * time.Second
 )
 
@@ -70,10 +65,10 @@ func New(root func() *cobra.Command) *cobra.Command {
 		Use:   "demo",
 		Short: "Run everything in one process, with made-up events",
 		Long: `Run a broker, a Redis, a source of made-up events, the processor and the API in
-this one process, with nothing else installed. Nothing is kept when it ends.
+one process, with nothing else installed. Nothing is kept when it ends.
 
-It begins with a month of events, in which some frauds are hidden that it tells of,
-and goes on with new ones: a few late, out of order, repeated, or of no use.
+It begins with a month of events, reports which frauds are hidden in them, and goes
+on with new ones: a few are late, out of order, repeated, or unusable.
 
 With --events and --exit it ends when all events are applied, and prints one
 line of JSON on the standard output; it fails unless every one was applied.`,
@@ -93,11 +88,11 @@ line of JSON on the standard output; it fails unless every one was applied.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to answer on")
 	flags.StringSliceVar(&o.features, "features", nil, "files and folders of definitions (default those that come with weir)")
-	flags.Int64Var(&o.events, "events", 0, "number of events; 0 is no end")
+	flags.Int64Var(&o.events, "events", 0, "number of events; 0 for no end")
 	flags.BoolVar(&o.exit, "exit", false, "end when all events are applied")
-	flags.IntVar(&o.days, "days", pastDays, "days of events to begin with, besides --events; 0, the default with --exit, is none")
-	flags.Float64Var(&o.rate, "rate", 100, "events a second; 0, the default with --exit, is as fast as they are taken")
-	flags.Uint64Var(&o.seed, "seed", 1, "what the events are made from")
+	flags.IntVar(&o.days, "days", pastDays, "days of events to begin with, besides --events; 0 (the default with --exit) for none")
+	flags.Float64Var(&o.rate, "rate", 100, "events a second; 0 (the default with --exit) is as fast as they are accepted")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random events")
 	return cmd
 }
 
@@ -130,7 +125,7 @@ func (o *demoOptions) load() (*features.Registry, error) {
 	return definition.Load(o.features...)
 }
 
-// running is a node with all that it needs in the same process.
+// running is a node with everything that it needs in the same process.
 type running struct {
 	*demoOptions
 	cfg    *config.Config
@@ -142,7 +137,7 @@ type running struct {
 	screen io.Writer
 	sample sample
 	closes []func()
-	// trim makes the broker forget what is over its retention.
+	// trim makes the broker remove what is beyond its retention.
 	trim func()
 	// expire lets time pass for Redis.
 	expire func(time.Duration)
@@ -230,8 +225,8 @@ func (d *running) close() {
 	}
 }
 
-// Run makes events, applies and shows them until the context or, with --exit,
-// the events end. Then it prints the result.
+// Run makes events, applies and shows them until the context or, with --exit, the events end. Then
+// it prints the result.
 func (d *running) Run(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,10 +15,10 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/say"
 )
 
-// errAllApplied ends a demo that was asked for a number of events.
+// errAllApplied ends a demo with a fixed number of events.
 var errAllApplied = errors.New("all events are applied")
 
-// introduce says what runs where: first what to look at.
+// introduce prints what runs where, first what to open.
 func (d *running) introduce() {
 	c := d.cfg
 	fmt.Fprintf(d.screen, `Open http://%s for the page. Weir runs in this process, and nothing is kept when it ends:
@@ -31,8 +31,8 @@ func (d *running) introduce() {
 		say.Summary(d.node.Registry()))
 }
 
-// watch shows each second how far things are, tells what to ask once the past is applied, and ends the
-// demo when all events are applied, if it is to.
+// watch shows the progress each second, prints what to ask once the past is applied, and ends the
+// demo when all events are applied, if requested.
 func (d *running) watch(ctx context.Context) error {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
@@ -55,7 +55,7 @@ func (d *running) watch(ctx context.Context) error {
 		}
 		if d.exit && time.Since(moved) > demoPatience {
 			return fmt.Errorf("%d of %d events are handled, and no more for %s: %w", handled, d.past.count+d.events, demoPatience,
-				errors.Join(errors.New("the processor stands still"), d.node.Ready(ctx)))
+				errors.Join(errors.New("the processor makes no progress"), d.node.Ready(ctx)))
 		}
 		if !told && sent > 0 && handled >= max(sent, d.past.count) {
 			told = true
@@ -82,14 +82,14 @@ func (d *running) progress(handled int64, rate float64) {
 	}
 }
 
-// endLine ends the line that is shown over and over.
+// endLine ends the line that is being overwritten.
 func (d *running) endLine() {
 	if say.IsTerminal(d.screen) {
 		fmt.Fprintln(d.screen)
 	}
 }
 
-// tell says what there is to ask.
+// tell prints what to ask.
 func (d *running) tell(ctx context.Context, took time.Duration) {
 	d.endLine()
 	if d.past.count > 0 {
@@ -103,18 +103,18 @@ func (d *running) tell(ctx context.Context, took time.Duration) {
 	fmt.Fprintf(d.screen, "  curl http://%s/v1/features    (all there is to ask for)\n\n", d.node.Addr())
 }
 
-// tellFrauds tells the frauds of the past and how to ask about them, and asks about one.
+// tellFrauds lists the frauds of the past and how to ask about them, and asks about one.
 func (d *running) tellFrauds(ctx context.Context) {
 	fmt.Fprint(d.screen, "Frauds are among them. Ask about each from another shell:\n\n")
 	for _, f := range d.past.frauds {
 		fmt.Fprintf(d.screen, "  %s: %s\n    weir %s\n\n", f.Name, f.Tells, strings.Join(d.query(f.Service, f.Entity), " "))
 	}
 	shown := d.past.frauds[len(d.past.frauds)/2]
-	fmt.Fprintf(d.screen, "This is what a rule engine is told of the %s:\n\n", shown.Name)
+	fmt.Fprintf(d.screen, "This is what a rule engine learns about the %s:\n\n", shown.Name)
 	d.run(ctx, d.query(shown.Service, shown.Entity))
 }
 
-// ask shows questions about entities that were met to paste into a shell, with their answers of now.
+// ask prints questions about known entities to paste into a shell, with their current answers.
 func (d *running) ask(ctx context.Context) {
 	fmt.Fprint(d.screen, "\nAsk from another shell:\n\n")
 	for _, f := range d.node.Registry().Features {
