@@ -1,4 +1,4 @@
-// Answers, with what they say of themselves.
+// Answers, with their quality.
 
 import { $, el, problem, table } from './dom.js';
 import { ask, token } from './api.js';
@@ -10,14 +10,14 @@ export function show({ answer, features, question, keys, took, pending }) {
   const result = answer.results[0];
   const cards = Object.entries(result.features).map(([name, a]) => card(features.find(f => f.name === name), a));
   $('answer').replaceChildren(
-    el('p', { class: 'hint' }, `At ${moment(answer.at)} UTC · ${Math.max(1, Math.round(took))} ms to here and back`),
+    el('p', { class: 'hint' }, `At ${moment(answer.at)} UTC · ${Math.max(1, Math.round(took))} ms round trip`),
     ...(answer.pending ?? []).map(p => el('p', { class: 'note' },
-      `Counts an event of ${p.stream} of ${moment(p.time)}` +
+      `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
       (p.late ? ', too late for some features' : '') +
-      (p.deduplicated ? '; not again if it has arrived' : '; again if it has arrived'))),
+      (p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'))),
     ...cards.map(c => c.node),
     asCommand(question));
-  if (pending) return; // a timeline is of what is on the bus
+  if (pending) return; // a timeline counts only events on the bus
   for (const c of cards) {
     if (c.feature.timeline) draw(c.feature, keys, answer.at, c.node);
   }
@@ -28,7 +28,8 @@ function card(feature, a) {
     ['Covers', `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}`],
     ['Exact', exactness(a)],
     ['Complete since', a.complete_since != null && moment(a.complete_since)],
-    ['Oldest that can be asked for', a.oldest != null && moment(a.oldest)],
+    ['Filled from the log', a.filled != null && `${Math.round(100 * a.filled)}%`],
+    ['Oldest moment available', a.oldest != null && moment(a.oldest)],
   ].filter(([, fact]) => fact);
   return {
     feature,
@@ -46,16 +47,16 @@ function exactness(a) {
   if (a.standard_error) notes.push(`an estimate, ± ${percent(a.standard_error)}`);
   if (a.relative_error) notes.push(`within ± ${percent(a.relative_error)}`);
   if (a.uncertain) notes.push(`may be ${number(a.uncertain)} greater`);
-  if (a.capped) notes.push('a cap was reached: may be too small');
+  if (a.capped) notes.push('a cap was reached, so it may be too small');
   if (a.status === 'INCOMPLETE') notes.push('the feature is younger than its window');
-  if (a.false_positive_rate) notes.push(`true is wrong in ${percent(a.false_positive_rate)} at the most`);
+  if (a.false_positive_rate) notes.push(`true is wrong in at most ${percent(a.false_positive_rate)}`);
   return notes.length > 0 ? notes.join('; ') : a.exact ? 'yes' : 'no';
 }
 
-// valueOf shows the value by the shape that the feature answers in.
+// valueOf shows the value according to the shape of the feature's answers.
 function valueOf(feature, a) {
   if (a.members) {
-    return table('Members', ['Member', 'Met', 'Status'], a.members.map(m => [value(m.member), value(m.value), badge(m.status)]));
+    return table('Members', ['Member', 'Seen', 'Status'], a.members.map(m => [value(m.member), value(m.value), badge(m.status)]));
   }
   if (a.value === null || !feature.shape) {
     return el('p', { class: a.value === null ? 'value none' : 'value' }, value(a.value));
@@ -71,7 +72,7 @@ function valueOf(feature, a) {
 
 const greatestFirst = ([, a], [, b]) => Number(b) - Number(a) || 0;
 
-// range writes which values are in a bin: from its first one on, below its last.
+// range describes the values in a bin, which includes its lower edge only.
 function range({ from, to }) {
   if (from === null) return `below ${value(to)}`;
   return to === null ? `${value(from)} and above` : `${value(from)} to below ${value(to)}`;
@@ -91,11 +92,11 @@ async function draw(feature, keys, at, node) {
   if (timeline.bars.some(bar => typeof bar.value !== 'object' || bar.value?.text)) node.append(bars(feature, timeline.bars));
 }
 
-// asCommand writes the question for a shell. The token is not in it.
+// asCommand shows the question as a shell command, without the token.
 function asCommand(question) {
   const quoted = question.replaceAll("'", "'\\''");
   const header = token() === '' ? '' : ' -H "Authorization: Bearer $WEIR_TOKEN"';
   const address = new URL('v1/query', document.baseURI).href;
-  return el('details', {}, el('summary', {}, 'The same from a shell'),
+  return el('details', {}, el('summary', {}, 'Ask from a shell'),
     el('pre', { tabindex: '0' }, `curl -s${header} ${address} -d '${quoted}'`));
 }

@@ -1,4 +1,4 @@
-// How the page asks the server.
+// Requests to the server.
 
 const place = 'weir-token';
 
@@ -9,7 +9,7 @@ export function setToken(text) {
   else sessionStorage.setItem(place, text);
 }
 
-// Digits are a number that JavaScript would round, as the server wrote it.
+// Digits is a number that JavaScript would round, as the server wrote it.
 class Digits {
   constructor(text) { this.text = text; }
   toString() { return this.text; }
@@ -19,8 +19,8 @@ class Digits {
 const keepDigits = (_, value, context) =>
   typeof value === 'number' && context?.source && String(value) !== context.source ? new Digits(context.source) : value;
 
-// ask returns the answer of a path below this page's, or throws the server's
-// error, with the members that it has, and the status of HTTP.
+// ask returns the server's answer for a path relative to this page. It throws the
+// server's error with all its members and the HTTP status.
 export async function ask(path, question) {
   const headers = {};
   if (token() !== '') headers.Authorization = `Bearer ${token()}`;

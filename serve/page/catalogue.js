@@ -3,15 +3,15 @@
 import { $, el, problem } from './dom.js';
 import { ask } from './api.js';
 
-// load shows the catalogue and returns it. Choose gets the name of a feature
-// that is to be asked.
+// load shows the catalogue and returns it. choose is called with the name of a feature
+// to ask.
 export async function load(choose) {
   let catalogue;
   try {
     catalogue = await ask('v1/features');
   } catch (error) {
     $('catalogue').replaceChildren(error.status === 404
-      ? el('p', { class: 'note' }, 'This process answers no questions. Open the page of one that has the role api.')
+      ? el('p', { class: 'note' }, 'This process answers no questions. Open the page of a process with the role api.')
       : problem(error));
     $('count').textContent = '';
     return { features: [], services: [] };
@@ -29,7 +29,7 @@ export async function load(choose) {
     }
     $('count').textContent = shown === entries.length ? String(shown) : `${shown} of ${entries.length}`;
     none.hidden = shown > 0;
-    none.textContent = entries.length === 0 ? 'No features are defined.' : 'No feature has all of these words.';
+    none.textContent = entries.length === 0 ? 'No features are defined.' : 'No feature matches all of these words.';
   };
   $('search').oninput = filter;
   filter();
@@ -41,7 +41,7 @@ const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f
 
 const states = f => [...new Set((f.series ?? []).map(s => s.state))];
 
-// list shows what there is of some facts.
+// list shows the facts that have a value.
 const list = facts => el('dl', { class: 'facts' },
   facts.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
 
@@ -50,7 +50,7 @@ function stream(s) {
     el('h3', {}, s.name),
     list([
       ['Topic', s.topic],
-      ['Ids remembered', s.remember_ids && `for ${s.remember_ids}`],
+      ['IDs remembered', s.remember_ids && `for ${s.remember_ids}`],
       ['Written to', s.enrich && `${s.enrich.topic}, with the features of ${s.enrich.service}`],
     ]));
 }
@@ -59,15 +59,15 @@ function entry(f, choose) {
   const facts = [
     ['Window', f.window],
     ['Tile', f.tile],
-    ['Asked for up to', f.keep && `${f.keep} ago`],
+    ['Keep', f.keep],
     ['State', states(f).join(', ') || (f.parts || f.through ? 'that of its parts' : undefined)],
     ['Keys', f.keys.map(k => `${k.name} (${k.type})`).join(', ')],
     ['Owner', f.owner],
     ['Stream', f.stream],
     ['Where', f.where && el('code', {}, f.where)],
-    ['Made of', f.parts?.join(', ')],
+    ['Computed from', f.parts?.join(', ')],
     ['Through', f.through && `${f.through.set}, up to ${f.through.max}`],
-    ['Members', f.members && `${f.members}, ${f.members_needed ? 'needed' : 'may be named'}`],
+    ['Members', f.members && `${f.members}, ${f.members_needed ? 'required' : 'optional'}`],
   ];
   return el('article', { class: 'feature' },
     el('div', { class: 'row' },

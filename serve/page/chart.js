@@ -23,30 +23,29 @@ export function bars(feature, answers) {
     }, svg('title', {}, `${moment(a.from)} to ${moment(a.to)}: ${value(a.value)}`));
   });
   const greatest = answers[numbers.indexOf(top)];
-  const label = `${feature.name} over ${feature.window}, in ${answers.length} stretches: ` +
-    `the greatest value is ${value(greatest.value)}, from ${moment(greatest.from)} on`;
+  const label = `${feature.name} over ${feature.window}, in ${answers.length} bars: ` +
+    `the maximum is ${value(greatest.value)}, from ${moment(greatest.from)}`;
   return el('figure', { class: 'timeline' },
-    el('figcaption', {}, el('span', {}, stretch(answers)), el('span', {}, `greatest ${brief(top)}`)),
+    el('figcaption', {}, el('span', {}, stretch(answers)), el('span', {}, `maximum ${brief(top)}`)),
     svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
       svg('line', { class: 'axis', x1: 0, x2: width, y1: scale(0), y2: scale(0) }), shapes),
     el('div', { class: 'ends hint' }, el('span', {}, toSecond(answers[0].from)), el('span', {}, toSecond(answers.at(-1).to))),
-    answers.some(incomplete) && el('p', { class: 'hint' }, 'Pale bars lie before the state is complete.'));
+    answers.some(incomplete) && el('p', { class: 'hint' }, 'Pale bars are from before the state is complete.'));
 }
 
 const toSecond = ms => moment(ms).split('.')[0];
 
 const incomplete = a => a.status === 'INCOMPLETE';
 
-// stretch says how wide a bar is, by the first, which is never cut short.
+// stretch describes the width of a bar. It uses the first, which is never cut short.
 function stretch(answers) {
   const ms = Number(answers[0].to) + 1 - Number(answers[0].from);
   const units = [['day', 86400000], ['hour', 3600000], ['minute', 60000], ['second', 1000], ['ms', 1]];
   const [unit, size] = units.find(([, size]) => ms % size === 0) ?? units.at(-1);
-  return ms === size ? `by the ${unit}` : `each bar ${ms / size} ${unit}${unit === 'ms' ? '' : 's'}`;
+  return ms === size ? `one bar per ${unit}` : `one bar per ${ms / size} ${unit}${unit === 'ms' ? '' : 's'}`;
 }
 
-// shares is a table of what is named and what it comes to, with a bar for each
-// number.
+// shares is a table of names and values, with a bar for each number.
 export function shares(caption, heads, rows) {
   const numbers = rows.map(([, n]) => (n === null || typeof n === 'string' || typeof n === 'boolean' ? NaN : Number(n)));
   const drawn = numbers.filter(n => !Number.isNaN(n));
@@ -61,7 +60,7 @@ export function shares(caption, heads, rows) {
   return node;
 }
 
-// line draws the last numbers of something that is watched.
+// line draws the latest values of a figure.
 export function line(numbers, length) {
   const top = Math.max(...numbers, 1);
   const points = numbers.map((n, i) => `${((length - numbers.length + i) / (length - 1)) * 100},${23 - (n / top) * 22}`);

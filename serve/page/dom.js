@@ -1,4 +1,4 @@
-// What the other files make the page of.
+// Helpers to build elements.
 
 export const $ = id => document.getElementById(id);
 
@@ -8,7 +8,7 @@ export function el(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-// svg makes an element of a drawing.
+// svg makes an SVG element.
 export function svg(tag, attributes = {}, ...children) {
   return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 }
@@ -23,7 +23,7 @@ function fill(node, attributes, children) {
   return node;
 }
 
-// table makes a table that scrolls in a box of its own where it is too wide.
+// table makes a table in a box that scrolls if the table is too wide.
 export function table(caption, heads, rows) {
   return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
     el('table', {},
@@ -31,7 +31,7 @@ export function table(caption, heads, rows) {
       el('tbody', {}, rows.map(row => el('tr', {}, row.map(cell => el('td', {}, cell)))))));
 }
 
-// problem shows an error as the server says it.
+// problem shows an error of the server.
 export function problem(error) {
   const about = ['code', 'feature', 'key', 'entity', 'event', 'reason', 'path', 'nearest']
     .filter(name => error[name] != null).map(name => `${name}: ${error[name]}`);

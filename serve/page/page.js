@@ -1,4 +1,4 @@
-// The page: what there is, what it answers, what it does.
+// The page: the catalogue, questions and the live state.
 
 import { $ } from './dom.js';
 import { setToken, token } from './api.js';

@@ -6,9 +6,9 @@ import { show } from './answer.js';
 
 let catalogue = { features: [], services: [] };
 let chosen = []; // names of features
-const typed = new Map(); // what stands in the inputs of keys and members, by their ids
+const typed = new Map(); // the contents of the inputs of keys and members, by their ids
 
-// prepare offers what the catalogue has.
+// prepare offers the features, services and streams of the catalogue.
 export function prepare(from) {
   catalogue = from;
   $('names').replaceChildren(...catalogue.features.map(f => el('option', { value: f.name })));
@@ -19,7 +19,7 @@ export function prepare(from) {
   refresh();
 }
 
-// offer lists names behind the first option, which is for none of them.
+// offer lists names after the first option, which stands for none of them.
 function offer(select, names) {
   const before = select.value;
   select.replaceChildren(select.options[0], ...names.map(name => el('option', { value: name }, name)));
@@ -32,7 +32,7 @@ const known = name => catalogue.features.some(f => f.name === name);
 export function choose(name) {
   $('add-problem').textContent = '';
   if (!known(name)) {
-    $('add-problem').textContent = name === '' ? 'Write the name of a feature.' : `There is no feature "${name}".`;
+    $('add-problem').textContent = name === '' ? 'Enter the name of a feature.' : `There is no feature "${name}".`;
     return;
   }
   if (!chosen.includes(name)) chosen.push(name);
@@ -40,7 +40,7 @@ export function choose(name) {
   refresh();
 }
 
-// asked are the features of the question, with those of the service.
+// asked returns the features of the question, including those of the service.
 function asked() {
   const service = catalogue.services.find(s => s.name === $('service').value);
   const names = new Set([...chosen, ...(service?.features ?? [])]);
@@ -56,7 +56,7 @@ function refresh() {
   $('inputs').replaceChildren(
     ...[...keys.values()].map(key => input(`key-${key.name}`, key.name, key.type, control(key.type))),
     ...features.filter(f => f.members).map(f => input(`members-${f.name}`, `Members of ${f.name}`,
-      `${f.members}, with commas between them${f.members_needed ? '' : '; or none'}`, el('input'))));
+      `${f.members}, separated by commas${f.members_needed ? '' : '; optional'}`, el('input'))));
 }
 
 function remove(name) {
@@ -77,8 +77,8 @@ function input(id, label, hint, node) {
   return el('div', { class: 'field' }, el('label', { for: id }, label, el('span', { class: 'hint' }, hint)), node);
 }
 
-// literal writes what was typed as JSON of a type. What is none is sent as it
-// stands, as a string: the server says what it wants.
+// literal writes the input as JSON of a type. Other input is sent as a string: the
+// server's error says what it expects.
 function literal(text, type) {
   if (type !== 'string') {
     try {
@@ -112,7 +112,7 @@ function body(features) {
 
 const at = () => $('at').value.trim();
 
-// entity lists the keys that were filled in, with their values in JSON.
+// entity returns the keys that were filled in, with their values as JSON.
 function entity(features) {
   const keys = new Map(features.flatMap(f => f.keys).map(key => [key.name, key]));
   return [...keys.values()].map(key => [key.name, $(`key-${key.name}`).value, key.type])
@@ -124,7 +124,7 @@ async function submit(event) {
   $('add-problem').textContent = '';
   if ($('add').value.trim() !== '') {
     choose($('add').value.trim());
-    // Enter behind a name only adds it.
+    // Enter after a name only adds it.
     if (document.activeElement === $('add') || $('add-problem').textContent !== '') return;
   }
   const features = asked();
@@ -141,7 +141,7 @@ async function submit(event) {
   $('answer').removeAttribute('aria-busy');
 }
 
-// start makes the box work.
+// start adds the listeners of the box.
 export function start() {
   $('question').addEventListener('submit', submit);
   $('service').addEventListener('change', refresh);

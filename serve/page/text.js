@@ -1,11 +1,11 @@
-// How values, times and numbers are written.
+// Formatting of values, times and numbers.
 
 const grouped = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 });
 
 export const number = n => grouped.format(n);
 
-// rate writes a number a second.
+// rate writes a number per second.
 export function rate(n) {
   if (n >= 10000) return short.format(n);
   return n >= 10 || n === 0 ? grouped.format(n) : n.toFixed(1);
@@ -13,7 +13,7 @@ export function rate(n) {
 
 export const brief = n => (Math.abs(n) >= 10000 ? short.format(n) : String(Number(n.toPrecision(6))));
 
-// seconds writes a time that something took.
+// seconds writes a duration.
 export function seconds(s) {
   if (s < 1) return `${Math.round(s * 1000)} ms`;
   return s < 120 ? `${s.toFixed(1)} s` : `${Math.round(s / 60)} min`;
@@ -25,7 +25,7 @@ export function moment(ms) {
   return Number.isNaN(at.getTime()) ? String(ms) : at.toISOString().replace('T', ' ').replace('.000Z', '').replace('Z', '');
 }
 
-// percent writes a part of one.
+// percent writes a share of 1.
 export const percent = p => `${Number((p * 100).toPrecision(2))} %`;
 
 // value writes a scalar of an answer.
