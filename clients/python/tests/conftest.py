@@ -1,4 +1,4 @@
-"""The tests of a running server start one from the binary that WEIR_BINARY names; without it they are skipped."""
+"""Tests against a server start one from the binary that WEIR_BINARY names; without it they are skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    """The address of `weir demo`, which has applied 2,000 events and goes on answering."""
+    """Returns the address of a `weir demo` that has applied 2,000 events and keeps answering."""
     binary = os.environ.get("WEIR_BINARY")
     if not binary:
         pytest.skip("WEIR_BINARY names no binary of weir")
@@ -37,10 +37,10 @@ def server() -> Iterator[str]:
 
 
 def feature(**fields: object) -> dict[str, object]:
-    """A feature as the server writes it."""
+    """Returns a feature in the form that the server sends."""
     return {"value": 3, "status": "PRESENT", "from": 0, "to": 1000, "exact": True} | fields
 
 
 def answer(*results: dict[str, object], **fields: object) -> bytes:
-    """An answer with the features of each entity."""
+    """Returns an answer with the features of each entity."""
     return json.dumps({"at": 1000, "results": [{"entity": {}, "features": r} for r in results]} | fields).encode()

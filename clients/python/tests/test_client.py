@@ -19,7 +19,7 @@ NO_WAIT = weir.Retries(first=0)
 
 
 def ask(handler: Handler, asynchronous: bool = False, client: dict[str, Any] | None = None, **question: Any) -> weir.Answer:
-    """One question of either client to a server that answers as the handler does."""
+    """Sends one question with either client to a server that answers with the handler."""
     arguments = {"transport": httpx.MockTransport(handler), "retries": NO_WAIT} | (client or {})
     question = {"features": ["f"], "entities": [{"user_id": "u1"}]} | question
     if not asynchronous:
@@ -34,7 +34,7 @@ def ask(handler: Handler, asynchronous: bool = False, client: dict[str, Any] | N
 
 
 def sent(**question: Any) -> Any:
-    """The question as the server gets it."""
+    """Returns the question as the server receives it."""
     bodies: list[bytes] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -89,7 +89,7 @@ def test_questions_that_cannot_be_sent(question: dict[str, Any], error: type[Exc
 def test_answer(asynchronous: bool) -> None:
     body = answer(
         {
-            "f": feature(status="INCOMPLETE", complete_since=500, relative_error=0, uncertain=2, capped=True, exact=False),
+            "f": feature(status="INCOMPLETE", complete_since=500, filled=0, relative_error=0, uncertain=2, capped=True, exact=False),
             "newer": feature(status="A_LATER_ONE"),
             "lifetime": feature(**{"from": None, "value": {"a": [1, None, 0.5]}}),
             "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}], "from": 0, "to": 1, "exact": True},
@@ -105,6 +105,7 @@ def test_answer(asynchronous: bool) -> None:
     f = got.results[0]["f"]
     assert (f.value, f.status, f.start, f.end, f.exact) == (3, weir.Status.INCOMPLETE, epoch, epoch + timedelta(seconds=1), False)
     assert (f.complete_since, f.relative_error, f.uncertain, f.capped) == (epoch + timedelta(seconds=0.5), 0.0, 2, True)
+    assert (f.filled, got.results[0]["newer"].filled) == (0.0, None)
     assert got.results[0]["newer"].status == "A_LATER_ONE"
     assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
     assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)
@@ -153,10 +154,10 @@ def test_answers_that_are_not_weirs() -> None:
         ([httpx.ConnectError("refused")] * 3, {}, 3, weir.Unreachable),
         ([503] * 3, {}, 3, weir.Error),
         ([503], {"retries": weir.Retries(attempts=1)}, 1, weir.Error),
-        ([httpx.ReadTimeout("slow")], {}, 1, weir.Unreachable),  # it would take as long again
+        ([httpx.ReadTimeout("slow")], {}, 1, weir.Unreachable),  # a retry would take as long
         ([500], {}, 1, weir.Error),
-        ([(503, "3")], {}, 1, weir.Error),  # longer than the longest wait
-        ([(503, "1")], {"timeout": 0.5}, 1, weir.Error),  # longer than there is time
+        ([(503, "3")], {"timeout": 9}, 1, weir.Error),  # longer than the longest wait
+        ([(503, "1")], {"timeout": 0.5}, 1, weir.Error),  # longer than the time left
         ([(503, "soon")], {}, 1, weir.Error),
     ],
 )
@@ -180,6 +181,14 @@ def test_retries(asynchronous: bool, failures: list[Any], client: dict[str, Any]
         with pytest.raises(error):
             ask(handler, asynchronous, client)
     assert attempts == asked
+
+
+def test_retry_after() -> None:
+    """An error has the seconds until a retry only if the server sends them as a number."""
+    for status, header, want in [(503, "3", 3.0), (503, "soon", None), (500, "3", None)]:
+        with pytest.raises(weir.Error) as e:
+            ask(lambda _, s=status, h=header: httpx.Response(s, headers={"Retry-After": h}))  # type: ignore[misc]
+        assert e.value.retry_after == want
 
 
 def test_token() -> None:
@@ -214,4 +223,4 @@ def test_frame() -> None:
     assert frame["f"].tolist() == [1, 2, 0]
     assert frame["g__status"].tolist() == ["NOT_FOUND"] * 3 and frame["f__exact"].tolist() == [True] * 3
     assert [q["entities"] for q in asked] == [[{"user_id": "1", "age": 7}, {"user_id": "2"}], [{"age": 9}]]
-    assert [q.get("at") for q in asked] == [None, 1000]  # all rows are of one moment
+    assert [q.get("at") for q in asked] == [None, 1000]  # all rows have one moment

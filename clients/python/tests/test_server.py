@@ -1,4 +1,4 @@
-"""What a running server answers."""
+"""Tests against a running server."""
 
 from __future__ import annotations
 

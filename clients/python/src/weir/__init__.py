@@ -8,7 +8,7 @@
         if spent.status is weir.Status.PRESENT and spent.value > 10_000:
             ...
 
-`AsyncClient` is the same for asyncio and trio; `Client.frame` asks for the entities of a pandas DataFrame.
+`AsyncClient` does the same for asyncio and trio; `Client.frame` asks about the entities of a pandas DataFrame.
 """
 
 from ._answer import Answer, Feature, Member, PendingOutcome, Result, Status

@@ -10,27 +10,27 @@ from typing import Any
 
 
 class Status(str, Enum):
-    """What a value rests on. A later server may send others, which are then plain strings."""
+    """What a value is based on. Unknown statuses of a later server are plain strings."""
 
     PRESENT = "PRESENT"
     """Computed from events in the window."""
     NULL_VALUE = "NULL_VALUE"
-    """Events in the window, but no value."""
+    """There are events in the window, but no value."""
     NOT_FOUND = "NOT_FOUND"
     """No event in the window: the neutral value, such as 0 of a count."""
     INCOMPLETE = "INCOMPLETE"
-    """Of the window's events since `complete_since` only: the feature is younger than its window."""
+    """Computed from the window's events since `complete_since` only: the feature is younger than its window."""
     OUTSIDE_MAX_AGE = "OUTSIDE_MAX_AGE"
-    """The moment lies further back than what is kept."""
+    """The moment is older than the state that is kept."""
     UNAVAILABLE = "UNAVAILABLE"
     """The part of the store that holds the entity does not answer: there is no value. Ask again later."""
     DAMAGED = "DAMAGED"
-    """The state of the entity cannot be read: there is no value until an operator has mended it."""
+    """The state of the entity cannot be read: there is no value until an operator repairs it."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """Whether an entity has met a value that the question names."""
+    """Whether a member that the question names occurred for an entity."""
 
     member: Any
     met: bool
@@ -39,39 +39,41 @@ class Member:
 
 @dataclass(frozen=True)
 class Feature:
-    """What is answered of one feature. Times are those of events, in UTC."""
+    """The answer for one feature. Times are event times, in UTC."""
 
     value: Any
-    """None, a number, string or bool, or lists and dicts of them; None too where `members` are answered."""
+    """None, a number, string or bool, or lists and dicts of them; also None if there are `members`."""
     status: Status | str | None
-    """None where `members` are answered: each has its own."""
+    """None if there are `members`: each has its own."""
     start: datetime | None
     """The first millisecond that the value covers; None for a lifetime. `from` on the wire."""
     end: datetime
     """The last millisecond that the value covers. `to` on the wire."""
     exact: bool
-    """The value is exactly that of the events in the window."""
+    """Whether the value is exact for the events in the window."""
     standard_error: float | None = None
     """The relative standard error of an estimate."""
     relative_error: float | None = None
-    """How far off the value may lie at the most, as a share of it."""
+    """The maximum relative error of the value."""
     false_positive_rate: float | None = None
-    """The probability at the most with which a value that was not met is said to have been."""
+    """The maximum probability that a value which did not occur is reported as one that did."""
     uncertain: int = 0
-    """How much greater than stated the value may be."""
+    """By how much the true value may exceed the stated one."""
     capped: bool = False
-    """More was met than the feature keeps."""
+    """Whether a bound of the feature left something out."""
     complete_since: datetime | None = None
-    """From when on the state holds all events; None: all there ever were."""
+    """The time since which the state holds all events; None if it holds all there ever were."""
+    filled: float | None = None
+    """For an INCOMPLETE answer during a backfill: the share of missing records applied so far."""
     oldest: datetime | None = None
-    """With OUTSIDE_MAX_AGE, the oldest moment that can be asked for."""
+    """For OUTSIDE_MAX_AGE, the oldest moment that can be asked for."""
     members: tuple[Member, ...] = ()
-    """Of the members that the question names, in their order."""
+    """One for each member that the question names, in their order."""
 
 
 @dataclass(frozen=True)
 class Result(Mapping[str, Feature]):
-    """What is answered of one entity: its features by their names."""
+    """The features of one entity, by name."""
 
     entity: dict[str, Any]
     features: dict[str, Feature]
@@ -88,33 +90,33 @@ class Result(Mapping[str, Feature]):
 
 @dataclass(frozen=True)
 class PendingOutcome:
-    """What a pending event was taken for."""
+    """How a pending event was read."""
 
     stream: str
     time: datetime
     deduplicated: bool
-    """It was not counted again if it has arrived meanwhile."""
+    """Whether it counts only once if it has been applied meanwhile."""
     late: bool
-    """It came too late for some features, which do not count it."""
+    """Whether it came too late for some features, which do not count it."""
 
 
 @dataclass(frozen=True)
 class Answer:
     at: datetime
     results: tuple[Result, ...]
-    """Of the entities, in their order."""
+    """One for each entity, in the order of the question."""
     pending: tuple[PendingOutcome, ...] = ()
-    """Of the pending events, in their order."""
+    """One for each pending event, in the order of the question."""
     applied: bool | None = None
     """Whether the record of `wait_for` is in the results; None without one."""
     read_from: str | None = None
-    """replica if any of the state was read from one; None where the server reads from masters only."""
+    """replica if any of the state was read from one; None if the server reads from masters only."""
     staleness: timedelta | None = None
-    """How old the state may be that was read from a replica."""
+    """The maximum age of state read from a replica."""
 
 
 def decode(body: bytes, decimals: bool) -> Answer:
-    """The answer of a body; AttributeError, KeyError, TypeError or ValueError where it is none."""
+    """Decodes an answer. An invalid body raises AttributeError, KeyError, TypeError or ValueError."""
     wire = json.loads(body, parse_float=Decimal if decimals else float)
     waited, stale = wire.get("waited"), wire.get("staleness_ms")
     return Answer(
@@ -145,6 +147,7 @@ def _feature(wire: dict[str, Any]) -> Feature:
         uncertain=wire.get("uncertain", 0),
         capped=wire.get("capped", False),
         complete_since=_moment_or_none(wire.get("complete_since")),
+        filled=_float(wire.get("filled")),
         oldest=_moment_or_none(wire.get("oldest")),
         members=tuple(Member(m["member"], m["value"], _status(m["status"])) for m in wire.get("members", ())),
     )

@@ -10,9 +10,9 @@ import anyio
 import httpx
 
 from ._answer import Answer, Feature, decode
-from ._errors import WeirError
+from ._errors import Error, WeirError
 from ._question import Event, Record, encode
-from ._retry import Retries, broken, failed
+from ._retry import Attempts, Retries
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +31,15 @@ class _Base:
         decimals: bool = False,
         **http: Any,
     ) -> None:
-        """It connects when it is asked.
+        """Connects with the first question.
 
         Args:
             address: Such as http://localhost:8080.
-            token: A bearer token, or a function that gives one for each request, for tokens that expire.
+            token: A bearer token, or a function that returns one for each request, for tokens that expire.
             timeout: Seconds for a question. No attempt begins later, and none waits longer for a connection or for the
                 server's next bytes.
             retries: How a question is asked again.
-            decimals: Numbers with digits behind the point are Decimals, with all their digits, and not floats.
+            decimals: Numbers with digits after the decimal point are Decimals, with all their digits, and not floats.
             http: Further arguments of httpx' client, such as verify, cert, proxy or transport.
         """
         self._url = address.rstrip("/") + "/v1/query"
@@ -56,15 +56,17 @@ class _Base:
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
-    def _read(self, body: bytes) -> Answer:
+    def _read(self, response: httpx.Response) -> Answer:
+        if response.status_code != 200:
+            raise Error.read(response)
         try:
-            return decode(body, self._decimals)
+            return decode(response.content, self._decimals)
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise WeirError(f"the answer cannot be read: {e!r}") from e
 
 
 class Client(_Base):
-    """Asks one server, or several behind one address; threads may share it."""
+    """A client of one server, or of several behind one address; threads may share it."""
 
     def _open(self, arguments: dict[str, Any]) -> None:
         self._http = httpx.Client(**arguments)
@@ -83,37 +85,30 @@ class Client(_Base):
         """Asks for features of entities at a moment.
 
         Args:
-            entities: The values of the keys that the features need, each entity answered by itself, in their order.
+            entities: The values of the keys that the features need, one result for each entity, in their order.
             features: Names of features.
-            service: The name of a service, which stands for its features.
-            at: The moment, with a time zone or in milliseconds since 1970; by default the present one, or that of the
+            service: The name of a service, which selects its features.
+            at: The moment, with a time zone or in milliseconds since 1970; by default now, or the time of the
                 latest pending event.
-            members: Values of which the features shall say whether the entities have met them, for all features or by
-                their names.
-            pending: Events that are not on the bus yet and shall count as if they were.
-            wait_for: A record that was written and shall count: the answer waits for it.
+            members: Values of which the answers say whether they occurred for the entity, for all features or by
+                feature name.
+            pending: Events to count as if they were on the bus already.
+            wait_for: A record that was written: the answer waits until it is applied.
 
         Raises:
-            Error: The server has refused the question, or failed.
+            Error: The server refused the question or failed to answer it.
             Unreachable: No answer came in time.
         """
         body = encode(features, service, entities, at, members, pending, wait_for)
-        deadline, n = time.monotonic() + self._timeout, 0
-        failure: WeirError
+        attempts = Attempts(self._retries, self._timeout)
         while True:
-            n += 1
-            left = deadline - time.monotonic()
             try:
-                response = self._http.post(self._url, content=body, headers=self._headers(), timeout=left)
-                if response.status_code == 200:
-                    return self._read(response.content)
-                failure, after = failed(response)
-            except httpx.TransportError as e:
-                failure, after = broken(e)
-            time.sleep(self._retries.wait(n, failure, after, deadline - time.monotonic()))
+                return self._read(self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
+            except (Error, httpx.TransportError) as e:
+                time.sleep(attempts.wait(e))
 
     def feature(self, name: str, **keys: Any) -> Feature:
-        """One feature of one entity at the present moment: `client.feature("device_tx_7d", device_id="d000001")`."""
+        """Asks for one feature of one entity, as of now: `client.feature("device_tx_7d", device_id="d000001")`."""
         return self.query(features=[name], entities=[keys]).results[0][name]
 
     def frame(
@@ -126,15 +121,15 @@ class Client(_Base):
         quality: bool = False,
         batch: int = 200,
     ) -> pd.DataFrame:
-        """Values for the entities of a DataFrame's rows: a column for each feature, with the index of the rows.
+        """Returns the features of the entities in a DataFrame's rows: a column for each feature, with the rows' index.
 
         Args:
             entities: Columns are keys.
             features: Names of features.
             service: The name of a service.
-            at: The moment of all rows; by default that of the first batch, so that all rows are of one moment.
+            at: The moment of all rows; by default that of the first batch.
             quality: Adds the columns `<feature>__status` and `<feature>__exact`.
-            batch: Rows in one question; the server bounds rows times features (api.max_values).
+            batch: Rows in one question; the server limits rows times features (api.max_values).
         """
         import pandas as pd
 
@@ -167,7 +162,7 @@ class Client(_Base):
 
 
 class AsyncClient(_Base):
-    """Asks one server, or several behind one address, from asyncio or trio; tasks may share it."""
+    """A client of one server, or of several behind one address, for asyncio or trio; tasks may share it."""
 
     def _open(self, arguments: dict[str, Any]) -> None:
         self._http = httpx.AsyncClient(**arguments)
@@ -183,24 +178,17 @@ class AsyncClient(_Base):
         pending: Iterable[Event] | None = None,
         wait_for: Record | None = None,
     ) -> Answer:
-        """As `Client.query`."""
+        """See `Client.query`."""
         body = encode(features, service, entities, at, members, pending, wait_for)
-        deadline, n = time.monotonic() + self._timeout, 0
-        failure: WeirError
+        attempts = Attempts(self._retries, self._timeout)
         while True:
-            n += 1
-            left = deadline - time.monotonic()
             try:
-                response = await self._http.post(self._url, content=body, headers=self._headers(), timeout=left)
-                if response.status_code == 200:
-                    return self._read(response.content)
-                failure, after = failed(response)
-            except httpx.TransportError as e:
-                failure, after = broken(e)
-            await anyio.sleep(self._retries.wait(n, failure, after, deadline - time.monotonic()))
+                return self._read(await self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
+            except (Error, httpx.TransportError) as e:
+                await anyio.sleep(attempts.wait(e))
 
     async def feature(self, name: str, **keys: Any) -> Feature:
-        """As `Client.feature`."""
+        """See `Client.feature`."""
         return (await self.query(features=[name], entities=[keys])).results[0][name]
 
     async def close(self) -> None:
@@ -217,5 +205,5 @@ class AsyncClient(_Base):
 
 
 def _missing(value: Any) -> bool:
-    """None, NaN, NaT and NA: an entity without the key."""
+    """Reports None, NaN, NaT and NA: the entity lacks the key."""
     return value is None or value != value or type(value).__name__ == "NAType"

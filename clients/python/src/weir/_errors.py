@@ -3,51 +3,58 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import httpx
+
 
 class WeirError(Exception):
-    """Why there is no answer."""
+    """The reason for no answer."""
 
 
 class Unreachable(WeirError):
-    """No answer came in time, or none at all. `__cause__` is what httpx says of it."""
+    """No answer came in time, or none at all. `__cause__` is the error of httpx."""
 
 
 class Error(WeirError):
-    """The server has refused the question, or failed to answer it."""
+    """The server refused the question or failed to answer it."""
 
     status: int
-    """Of HTTP. From 500 on the question may be right, and another attempt may succeed."""
+    """The HTTP status. From 500 on the question may be valid, and another attempt may succeed."""
     code: str
-    """What went wrong, for programs, such as unknown_feature; empty where it was not Weir that answered."""
+    """The error code, such as unknown_feature; empty if the response is not Weir's."""
     message: str
-    """What went wrong, for people."""
+    """The error message."""
     feature: str | None
     """The feature concerned."""
     key: str | None
-    """The key concerned, of the question or of an entity."""
+    """The key concerned, in the question or in an entity."""
     entity: int | None
     """Index in the question's entities."""
     event: int | None
     """Index in the question's pending events."""
     reason: str | None
-    """For which a pending event would be a dead letter."""
+    """The reason for which a pending event would be a dead letter."""
     path: str | None
-    """Where in the event, with dots."""
+    """The dotted path in the event."""
     nearest: str | None
-    """The name that was perhaps meant."""
+    """The name that was probably meant."""
+    retry_after: float | None
+    """Seconds until a retry, from a 503."""
 
-    def __init__(self, status: int, code: str, message: str, details: dict[str, Any]) -> None:
+    def __init__(self, status: int, code: str, message: str, details: dict[str, Any], retry_after: float | None = None) -> None:
         super().__init__(f"{message} ({code})" if code else message)
         self.status, self.code, self.message = status, code, message
         self.feature, self.key = details.get("feature"), details.get("key")
         self.entity, self.event = details.get("entity"), details.get("event")
         self.reason, self.path, self.nearest = details.get("reason"), details.get("path"), details.get("nearest")
+        self.retry_after = retry_after
 
     @staticmethod
-    def read(status: int, body: bytes) -> Error:
-        """The error of a response that is not a 200."""
+    def read(response: httpx.Response) -> Error:
+        """Returns the error of a response other than 200."""
+        status, header = response.status_code, response.headers.get("Retry-After", "")
+        retry_after = float(header) if status == 503 and header.isdecimal() else None
         try:
-            details = json.loads(body)["error"]
-            return Error(status, details["code"], details["message"], details)
+            details = json.loads(response.content)["error"]
+            return Error(status, details["code"], details["message"], details, retry_after)
         except (ValueError, KeyError, TypeError):
-            return Error(status, "", f"the server answered {status}, but not as Weir does", {})
+            return Error(status, "", f"the server answered {status}, but not as Weir does", {}, retry_after)

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    """An event as its record will stand on the topic of a stream."""
+    """An event in the form of its record on the topic of a stream."""
 
     stream: str
     event: Mapping[str, Any]
@@ -19,7 +19,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Record:
-    """Where a producer has written an event."""
+    """The position at which a producer has written an event."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ def encode(
     pending: Iterable[Event] | None,
     wait_for: Record | None,
 ) -> bytes:
-    """The body of a question."""
+    """Returns the body of a question."""
     question: dict[str, Any] = {"entities": list(entities)}
     if isinstance(features, str):
         raise TypeError("features is a list of names, not one name")
@@ -60,7 +60,7 @@ def encode(
 
 
 def _dump(value: Any) -> str:
-    """JSON in which decimals keep their digits and datetimes are milliseconds since 1970."""
+    """Encodes JSON. Decimals keep their digits, and datetimes become milliseconds since 1970."""
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{json.dumps(str(k))}:{_dump(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple, set, frozenset)):

@@ -1,47 +1,62 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass
 
 import httpx
 
-from ._errors import Error, Unreachable, WeirError
+from ._errors import Error, Unreachable
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How a question is asked again after a connection failed, or after a 503 that says when to."""
+    """When a question is retried after a failed connection, or after a 503 with Retry-After."""
 
     attempts: int = 3
-    """How often a question is asked at the most; 1 never asks again."""
+    """The maximum number of attempts; 1 disables retries."""
     first: float = 0.01
-    """The longest wait after the first attempt, in seconds; the next ones double."""
+    """The longest wait after the first attempt, in seconds; it doubles after each further one."""
     most: float = 2.0
-    """The longest wait of all, in seconds. A 503 that says longer is not waited for."""
+    """The longest wait of all, in seconds. A 503 that asks for a longer one is not retried."""
 
-    def wait(self, n: int, failure: WeirError, after: float, left: float) -> float:
-        """Seconds to wait after the nth attempt, or raises its failure if no other would help.
 
-        Chance takes up to all of a wait away, so that many clients do not come back at once.
+class Attempts:
+    """The attempts at one question, with their deadline and the wait after each."""
+
+    def __init__(self, retries: Retries, timeout: float) -> None:
+        """Starts now, with a deadline in `timeout` seconds."""
+        self._retries, self._failed = retries, 0
+        self._deadline = time.monotonic() + timeout
+
+    def left(self) -> float:
+        """Returns the seconds until the deadline."""
+        return self._deadline - time.monotonic()
+
+    def wait(self, failure: Error | httpx.TransportError) -> float:
+        """Returns the seconds to wait after a failed attempt.
+
+        The wait is partly random, so that many clients do not retry at once.
+
+        Raises:
+            Error, Unreachable: A retry would not help.
         """
-        wait = after + random.random() * min(self.first * 2.0 ** (n - 1), self.most)
-        if after < 0 or n >= self.attempts or after > self.most or wait >= left:
+        self._failed += 1
+        after, retries = _retry_after(failure), self._retries
+        if after is not None and after <= retries.most and self._failed < retries.attempts:
+            wait = after + random.random() * min(retries.first * 2.0 ** (self._failed - 1), retries.most)
+            if wait < self.left():
+                return wait
+        if isinstance(failure, Error):
             raise failure
-        return wait
+        raise Unreachable(f"{type(failure).__name__}: {failure}") from failure
 
 
-NEVER = -1.0
+def _retry_after(failure: Error | httpx.TransportError) -> float | None:
+    """Returns the seconds after which a retry may succeed; None if none may.
 
-
-def failed(response: httpx.Response) -> tuple[Error, float]:
-    """The error of a response that is not a 200, and after how many seconds to ask again."""
-    error = Error.read(response.status_code, response.content)
-    after = response.headers.get("Retry-After", "")
-    return error, float(after) if error.status == 503 and after.isdecimal() else NEVER
-
-
-def broken(cause: httpx.TransportError) -> tuple[Unreachable, float]:
-    """The failure of a connection. Time that has run out is none: another attempt would take as long."""
-    unreachable = Unreachable(f"{type(cause).__name__}: {cause}")
-    unreachable.__cause__ = cause
-    return unreachable, NEVER if isinstance(cause, httpx.TimeoutException) else 0.0
+    A timeout is not retried: the next attempt would take as long.
+    """
+    if isinstance(failure, Error):
+        return failure.retry_after
+    return None if isinstance(failure, httpx.TimeoutException) else 0.0
