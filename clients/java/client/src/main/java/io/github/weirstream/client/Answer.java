@@ -7,28 +7,28 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Answers a question.
+ * The answer to a question.
  *
- * @param at the moment answered for
- * @param results of the entities, in their order
- * @param pending what the pending events were taken for, in their order
- * @param applied whether the record of {@link Question#waitFor} is in the results; false too without one
+ * @param at the moment that the answer is about
+ * @param results one for each entity, in the order of the question
+ * @param pending how the pending events were read, in the order of the question
+ * @param applied whether the record of {@link Question#waitFor} is in the results; false without one
  * @param replica whether any of the state was read from a replica
- * @param staleness how old the state may be that was read from a replica, else zero
+ * @param staleness the maximum age of state read from a replica, else zero
  */
 public record Answer(
     Instant at, List<Result> results, List<PendingOutcome> pending, boolean applied, boolean replica, Duration staleness) {
 
   /**
-   * What is answered of one entity.
+   * The features of one entity.
    *
    * @param entity as it was sent
-   * @param features by their names
+   * @param features by name
    */
   public record Result(JsonNode entity, Map<String, Feature> features) {
 
     /**
-     * One of the features.
+     * Returns one of the features.
      *
      * @throws IllegalArgumentException if the question did not ask for it
      */
@@ -42,9 +42,9 @@ public record Answer(
   }
 
   /**
-   * What a pending event was taken for.
+   * How a pending event was read.
    *
-   * @param deduplicated whether it was not counted again if it has arrived meanwhile
+   * @param deduplicated whether it counts only once if it has been applied meanwhile
    * @param late whether it came too late for some features, which do not count it
    */
   public record PendingOutcome(String stream, Instant time, boolean deduplicated, boolean late) {}

@@ -5,22 +5,23 @@ import java.time.Instant;
 import java.util.List;
 
 /**
- * What is answered of one feature. Times are those of events.
+ * The answer for one feature. Times are event times.
  *
- * @param value a number, a text, a bool, or lists and objects of them; a null node where there is none, never null.
+ * @param value a number, a text, a bool, or lists and objects of them; a null node if there is none, never null.
  *     Numbers have all their digits ({@link JsonNode#decimalValue}).
  * @param from the first millisecond that the value covers; null for a lifetime
  * @param to the last millisecond that the value covers
- * @param exact whether the value is exactly that of the events in the window
+ * @param exact whether the value is exact for the events in the window
  * @param standardError the relative standard error of an estimate, else 0
- * @param relativeError how far off the value may lie at the most, as a share of it
- * @param falsePositiveRate the probability at the most with which a value that was not met is said to have been
- * @param uncertain how much greater than stated the value may be
- * @param capped whether more was met than the feature keeps
- * @param completeSince from when on the state holds all events; null: all there ever were
- * @param oldest with OUTSIDE_MAX_AGE the oldest moment that can be asked for, else null
- * @param members whether the entity has met the members that the question names, in their order; value is a null node and
- *     status UNKNOWN then, for each member has its own
+ * @param relativeError the maximum relative error of the value
+ * @param falsePositiveRate the maximum probability that a value which did not occur is reported as one that did
+ * @param uncertain by how much the true value may exceed the stated one
+ * @param capped whether a bound of the feature left something out
+ * @param completeSince the time since which the state holds all events; null if it holds all there ever were
+ * @param filled for an INCOMPLETE answer during a backfill: the share of missing records applied so far, else null
+ * @param oldest for OUTSIDE_MAX_AGE, the oldest moment that can be asked for, else null
+ * @param members one result for each member that the question names, in their order; value is then a null node and status
+ *     UNKNOWN, because each member has its own
  */
 public record Feature(
     JsonNode value,
@@ -34,15 +35,16 @@ public record Feature(
     long uncertain,
     boolean capped,
     Instant completeSince,
+    Double filled,
     Instant oldest,
     List<Member> members) {
 
-  /** Whether a value was met. */
+  /** Whether a value occurred. */
   public record Member(JsonNode member, boolean met, Status status) {}
 
   /**
-   * Whether the value is that of its whole window: a rule may use it. What is not known must not be taken for a 0, which
-   * approves.
+   * Whether the value covers its whole window, so that a rule may use it. An unknown value must not count as 0, which would
+   * approve.
    */
   public boolean isKnown() {
     return status == Status.PRESENT || status == Status.NULL_VALUE || status == Status.NOT_FOUND;

@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Asks for features of entities at a moment. Values are what Jackson writes; a BigDecimal keeps its digits.
+ * Asks for features of entities at a moment. Jackson encodes the values; a BigDecimal keeps its digits.
  *
- * <p>A question is built by one thread, and may then be asked by many.
+ * <p>One thread builds a question; many may then ask it.
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public final class Question {
@@ -36,7 +36,7 @@ public final class Question {
     this.service = service;
   }
 
-  /** Asks for features by their names. */
+  /** Asks for features by name. */
   public static Question features(String... names) {
     return new Question(List.of(names), null);
   }
@@ -46,31 +46,31 @@ public final class Question {
     return new Question(null, name);
   }
 
-  /** Adds an entity: the values of the keys that the features need, and perhaps others. */
+  /** Adds an entity: the values of the keys that the features need; others are allowed. */
   public Question entity(Map<String, ?> keys) {
     entities.add(keys);
     return this;
   }
 
-  /** The moment; without it the present one, or that of the latest pending event. */
+  /** The moment asked about; by default now, or the time of the latest pending event. */
   public Question at(Instant moment) {
     at = moment.toEpochMilli();
     return this;
   }
 
-  /** Values of which all features shall say whether the entities have met them. */
+  /** Members for all features: each answer says whether they occurred for the entity. */
   public Question members(Collection<?> values) {
     members = List.copyOf(values);
     return this;
   }
 
-  /** Such values of single features, by the features' names. */
+  /** Members for single features, by the features' names. */
   public Question members(Map<String, ? extends Collection<?>> values) {
     members = Map.copyOf(values);
     return this;
   }
 
-  /** Counts an event that is not on the bus yet, as its record will stand on the topic of a stream. */
+  /** Counts an event that is not on the bus yet, in the form of its record on the topic of a stream. */
   public Question pending(String stream, Object event) {
     if (pending == null) {
       pending = new ArrayList<>();

@@ -4,11 +4,11 @@ import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * How a question is asked again after a connection failed, or after a 503 that says when to.
+ * When a question is retried after a failed connection, or after a 503 with Retry-After.
  *
- * @param attempts how often a question is asked at the most; 1 never asks again
- * @param first the longest wait after the first attempt; the next ones double
- * @param most the longest wait of all. A 503 that says longer is not waited for.
+ * @param attempts the maximum number of attempts; 1 disables retries
+ * @param first the longest wait after the first attempt; it doubles after each further one
+ * @param most the longest wait of all. A 503 that asks for a longer one is not retried.
  */
 public record Retries(int attempts, Duration first, Duration most) {
   /** Three attempts, the second after up to 10 ms. */
@@ -18,8 +18,8 @@ public record Retries(int attempts, Duration first, Duration most) {
   public static final Retries NEVER = new Retries(1, Duration.ZERO, Duration.ZERO);
 
   /**
-   * Nanoseconds to wait after the nth attempt, no less than after; negative if no other would help. Chance takes up to all
-   * of the rest away, so that many clients do not come back at once.
+   * Returns the nanoseconds to wait after the nth attempt, at least after; negative if a retry would not help. The rest is
+   * random, so that many clients do not retry at once.
    */
   long waitNanos(int n, Duration after, long left) {
     if (n >= attempts || after.compareTo(most) > 0) {

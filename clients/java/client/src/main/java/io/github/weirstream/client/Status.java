@@ -1,22 +1,22 @@
 package io.github.weirstream.client;
 
-/** What a value rests on. */
+/** What a value is based on. */
 public enum Status {
   /** Computed from events in the window. */
   PRESENT,
-  /** Events in the window, but no value. */
+  /** There are events in the window, but no value. */
   NULL_VALUE,
   /** No event in the window: the neutral value, such as 0 of a count. */
   NOT_FOUND,
-  /** Of the window's events since {@link Feature#completeSince} only: the feature is younger than its window. */
+  /** Computed from the window's events since {@link Feature#completeSince} only: the feature is younger than its window. */
   INCOMPLETE,
-  /** The moment lies further back than what is kept. */
+  /** The moment is older than the state that is kept. */
   OUTSIDE_MAX_AGE,
   /** The part of the store that holds the entity does not answer: there is no value. Ask again later. */
   UNAVAILABLE,
-  /** The state of the entity cannot be read: there is no value until an operator has mended it. */
+  /** The state of the entity cannot be read: there is no value until an operator repairs it. */
   DAMAGED,
-  /** One that this client does not know, of a later server: take it for no value. */
+  /** A status of a later server that this client does not know: treat it as no value. */
   UNKNOWN;
 
   static Status of(String wire) {

@@ -14,7 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 
-/** Asks one server, or several behind one address; threads may share it. */
+/** A client of one server, or of several behind one address; threads may share it. */
 public final class WeirClient {
   private final URI query;
   private final Supplier<String> token;
@@ -30,12 +30,12 @@ public final class WeirClient {
     http = b.http != null ? b.http : HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
   }
 
-  /** A client of the server at an address such as http://localhost:8080. It connects when it is asked. */
+  /** Configures a client of the server at an address such as http://localhost:8080. It connects with the first question. */
   public static Builder builder(String address) {
     return new Builder(address);
   }
 
-  /** What a client is made with. */
+  /** The settings of a client. */
   public static final class Builder {
     private final String address;
     private Supplier<String> token = () -> null;
@@ -52,19 +52,19 @@ public final class WeirClient {
       return token(() -> token);
     }
 
-    /** Asked for the bearer token of each request, for tokens that expire. */
+    /** Supplies the bearer token of each request, for tokens that expire. */
     public Builder token(Supplier<String> token) {
       this.token = token;
       return this;
     }
 
-    /** The time for a question, all attempts together; 2 s unless it is given. */
+    /** The timeout of a question, including retries; 2 s by default. */
     public Builder timeout(Duration timeout) {
       this.timeout = timeout;
       return this;
     }
 
-    /** How a question is asked again. */
+    /** When a question is retried. */
     public Builder retries(Retries retries) {
       this.retries = retries;
       return this;
@@ -76,7 +76,7 @@ public final class WeirClient {
       return this;
     }
 
-    /** The client. */
+    /** Returns the client. */
     public WeirClient build() {
       return new WeirClient(this);
     }
@@ -85,7 +85,7 @@ public final class WeirClient {
   /**
    * Asks a question, and waits for its answer.
    *
-   * @throws WeirException.Refused if the server has refused the question, or failed
+   * @throws WeirException.Refused if the server refused the question or failed to answer it
    * @throws WeirException if no answer came in time
    */
   public Answer query(Question question) {
@@ -97,7 +97,7 @@ public final class WeirClient {
       Thread.currentThread().interrupt();
       throw new WeirException("interrupted", e);
     } catch (ExecutionException e) {
-      // Thrown anew, so that the trace names the caller too.
+      // The suppressed exception adds the caller's stack trace.
       if (e.getCause() instanceof WeirException failure) {
         failure.addSuppressed(new RuntimeException("asked here"));
         throw failure;
@@ -106,7 +106,7 @@ public final class WeirClient {
     }
   }
 
-  /** One feature of one entity, at the present moment. */
+  /** Asks for one feature of one entity, as of now. */
   public Feature feature(String name, Map<String, ?> entity) {
     return query(Question.features(name).entity(entity)).results().get(0).feature(name);
   }
@@ -130,12 +130,12 @@ public final class WeirClient {
     }
     CompletableFuture<HttpResponse<byte[]>> sent =
         http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
-    // The request's own time ends with the headers; this ends with the answer.
+    // The request's timeout ends with the headers; this one includes the body.
     return sent.copy()
         .orTimeout(left, TimeUnit.NANOSECONDS)
         .handle(
             (response, failure) -> {
-              sent.cancel(true); // closes the connection of one that is not answered in time
+              sent.cancel(true); // closes the connection if it timed out
               return conclude(response, failure, body, entities, n, deadline);
             })
         .thenCompose(next -> next);
@@ -148,7 +148,7 @@ public final class WeirClient {
     if (failure != null) {
       Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
       error = new WeirException("no answer: " + cause, cause);
-      // Time that has run out is not tried again: it would take as long.
+      // A timeout is not retried: the next attempt would take as long.
       if (!(cause instanceof IOException) || cause instanceof HttpTimeoutException) {
         return CompletableFuture.failedFuture(error);
       }

@@ -1,6 +1,6 @@
 package io.github.weirstream.client;
 
-/** Why there is no answer: {@link Refused}, or no connection, no time, or no answer of Weir's. */
+/** The reason for no answer: {@link Refused}, a failed connection, a timeout, or a response that is not Weir's. */
 public class WeirException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
@@ -8,7 +8,7 @@ public class WeirException extends RuntimeException {
     super(message, cause);
   }
 
-  /** The server has refused the question, or failed to answer it. */
+  /** The server refused the question or failed to answer it. */
   public static final class Refused extends WeirException {
     private static final long serialVersionUID = 1;
 
@@ -35,12 +35,12 @@ public class WeirException extends RuntimeException {
       this.nearest = e.nearest();
     }
 
-    /** Of HTTP. From 500 on the question may be right, and another attempt may succeed. */
+    /** The HTTP status. From 500 on the question may be valid, and another attempt may succeed. */
     public int status() {
       return status;
     }
 
-    /** What went wrong, for programs, such as unknown_feature; empty where it was not Weir that answered. */
+    /** The error code, such as unknown_feature; empty if the response is not Weir's. */
     public String code() {
       return code;
     }
@@ -50,7 +50,7 @@ public class WeirException extends RuntimeException {
       return feature;
     }
 
-    /** The key concerned, of the question or of an entity, or null. */
+    /** The key concerned, in the question or in an entity, or null. */
     public String key() {
       return key;
     }
@@ -65,17 +65,17 @@ public class WeirException extends RuntimeException {
       return event;
     }
 
-    /** For which a pending event would be a dead letter, or null. */
+    /** The reason for which a pending event would be a dead letter, or null. */
     public String reason() {
       return reason;
     }
 
-    /** Where in the event, with dots, or null. */
+    /** The dotted path in the event, or null. */
     public String path() {
       return path;
     }
 
-    /** The name that was perhaps meant, or null. */
+    /** The name that was probably meant, or null. */
     public String nearest() {
       return nearest;
     }

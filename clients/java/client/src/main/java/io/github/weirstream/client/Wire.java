@@ -20,7 +20,7 @@ final class Wire {
   private static final ObjectMapper JSON =
       JsonMapper.builder()
           .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
-          .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES) // a later server has more fields
+          .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES) // a later server may send more
           .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)
           .build();
 
@@ -59,6 +59,7 @@ final class Wire {
       long uncertain,
       boolean capped,
       @JsonProperty("complete_since") Long completeSince,
+      Double filled,
       Long oldest,
       List<Member> members) {
 
@@ -75,6 +76,7 @@ final class Wire {
           uncertain,
           capped,
           moment(completeSince),
+          filled,
           moment(oldest),
           members == null
               ? List.of()
@@ -123,7 +125,7 @@ final class Wire {
     return new Answer.Result(wire.entity, features);
   }
 
-  /** The error of a response that is not a 200. */
+  /** Returns the error of a response other than 200. */
   static WeirException.Refused refusal(int status, byte[] body) {
     try {
       Failure failure = JSON.readValue(body, Failure.class);
@@ -131,7 +133,7 @@ final class Wire {
         return new WeirException.Refused(status, failure.error);
       }
     } catch (IOException e) {
-      // It was not Weir that answered: a proxy, or another server.
+      // The response is not Weir's, but that of a proxy or another server.
     }
     String message = "the server answered " + status + ", but not as Weir does";
     return new WeirException.Refused(status, new Error(null, message, null, null, null, null, null, null, null));

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 
-/** What a running server answers: the one of `weir demo`, from the binary that WEIR_BINARY names. */
+/** Tests against a running `weir demo`, from the binary that WEIR_BINARY names. */
 @EnabledIfEnvironmentVariable(named = "WEIR_BINARY", matches = ".+")
 class ServerTest {
   private static final Map<String, String> KEYS =

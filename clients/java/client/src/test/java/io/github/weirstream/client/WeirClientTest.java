@@ -35,7 +35,7 @@ class WeirClientTest {
 
   private record Reply(int status, String retryAfter, String body) {}
 
-  /** What the server answers, one after the other; the last one again and again. A null hangs up. */
+  /** The server's replies in order; the last one is repeated. A null closes the connection. */
   private final List<Reply> replies = Collections.synchronizedList(new ArrayList<>());
 
   private final List<String> bodies = Collections.synchronizedList(new ArrayList<>());
@@ -58,7 +58,7 @@ class WeirClientTest {
             exchange.close();
             return;
           }
-          if (reply.status == 0) { // never
+          if (reply.status == 0) { // never replies
             try {
               ended.await();
             } catch (InterruptedException e) {
@@ -128,7 +128,7 @@ class WeirClientTest {
   @Test
   void answersAreRead() {
     String features =
-        "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,"
+        "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,'filled':0.25,"
             + "'relative_error':0.01,'uncertain':2,'capped':true,'a_later_field':1},"
             + "'lifetime':{'value':{'a':[1,null]},'status':'A_LATER_ONE','from':null,'to':1000,'exact':true},"
             + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'}],'from':0,'to':1,'exact':true}";
@@ -146,11 +146,13 @@ class WeirClientTest {
     assertEquals(Instant.EPOCH, f.from());
     assertEquals(Instant.ofEpochMilli(1000), f.to());
     assertEquals(Instant.ofEpochMilli(500), f.completeSince());
+    assertEquals(0.25, f.filled());
     assertEquals(List.of(0.01, 2L, true, false), List.of(f.relativeError(), f.uncertain(), f.capped(), f.exact()));
     Feature lifetime = answer.results().get(0).feature("lifetime");
     assertEquals(1, lifetime.value().get("a").get(0).intValue());
     assertEquals(Status.UNKNOWN, lifetime.status());
     assertNull(lifetime.from());
+    assertNull(lifetime.filled());
     Feature.Member member = answer.results().get(0).feature("seen").members().get(0);
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());

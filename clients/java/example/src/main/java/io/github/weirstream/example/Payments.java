@@ -26,8 +26,8 @@ import org.jeasy.rules.core.DefaultRulesEngine;
 import org.jeasy.rules.core.RuleBuilder;
 
 /**
- * Decides about payments by the rules of Easy Rules, over features that it asks Weir for. It reads payments from standard
- * input, each as its event will stand on the bus, and writes a decision for each, a line of JSON.
+ * Decides about payments with Easy Rules over features from Weir. It reads payments from standard input, each in the form
+ * of its event on the bus, and writes a decision for each as a line of JSON.
  */
 public final class Payments {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -41,7 +41,7 @@ public final class Payments {
     decline
   }
 
-  /** What is decided about a payment: the rules that say so, and the values that they saw. */
+  /** The decision about a payment, with the rules that led to it and the values they saw. */
   private static final class Decision {
     private Verdict verdict = Verdict.approve;
     private final TreeSet<String> reasons = new TreeSet<>();
@@ -75,7 +75,7 @@ public final class Payments {
         facts -> feature(facts, "user_device_tx_30d") == 1 ? facts.<Double>get("amount") - 300 : Double.NaN);
   }
 
-  /** A rule holds where its measure is above 0; never where it is not known. */
+  /** Adds a rule that holds if its measure is above 0. It does not hold if the measure is unknown. */
   private void rule(String name, Verdict verdict, ToDoubleFunction<Facts> measure) {
     rules.register(
         new RuleBuilder()
@@ -85,7 +85,7 @@ public final class Payments {
             .build());
   }
 
-  /** What is not known is not a number: no comparison with it holds. */
+  /** Returns NaN for an unknown feature: no comparison with it holds. */
   private static double feature(Facts facts, String name) {
     return facts.<Decision>get("decision").features.getOrDefault(name, Double.NaN);
   }
@@ -102,7 +102,7 @@ public final class Payments {
                   .pending("transaction", payment));
     } catch (WeirException e) {
       System.err.println("payment " + payment.path("event_id").asText() + " is decided about without features: " + e.getMessage());
-      // Fail open for what is cheap.
+      // Fail open for small amounts.
       decision.add("no_features", amount <= 50 ? Verdict.approve : Verdict.review);
       return decision;
     }
@@ -113,7 +113,7 @@ public final class Payments {
       }
     }
     if (decision.features.size() < FEATURES.size()) {
-      // A rule that could not be asked might have held: fail closed.
+      // A rule without its features might have held: fail closed.
       decision.add("unknown_feature", Verdict.review);
     }
     Facts facts = new Facts();
@@ -123,7 +123,7 @@ public final class Payments {
     return decision;
   }
 
-  /** Takes the address of Weir, and the milliseconds that a payment may wait for its features. */
+  /** The arguments are the address of Weir and the timeout for a payment's features, in ms. */
   public static void main(String[] args) throws IOException {
     Payments payments = new Payments(args[0], Duration.ofMillis(Long.parseLong(args[1])));
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
