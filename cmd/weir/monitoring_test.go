@@ -20,12 +20,11 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// described finds a metric's name and its labels in the text of its description.
+// described matches a metric's name and labels in the text of its description.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)".*variableLabels: \{([^}]*)\}\}$`)
 
-// metricLabels are the labels of all metrics that a process tells, by name; of a
-// histogram by the names of its series.
-func metricLabels(t *testing.T) map[string][]string {
+// descriptions returns the descriptions of all metrics of a process.
+func descriptions(t *testing.T) (texts []string) {
 	t.Helper()
 	registry, err := definition.Load(shipped)
 	if err != nil {
@@ -45,11 +44,21 @@ func metricLabels(t *testing.T) map[string][]string {
 		}
 	})
 
+	all := make(chan *prometheus.Desc)
+	go func() { n.Describe(all); close(all) }()
+	for d := range all {
+		texts = append(texts, d.String())
+	}
+	return texts
+}
+
+// metricLabels returns the labels of all metrics of a process by name; a histogram has the names of
+// its series.
+func metricLabels(t *testing.T) map[string][]string {
+	t.Helper()
 	found := map[string][]string{"up": nil}
-	descriptions := make(chan *prometheus.Desc)
-	go func() { n.Describe(descriptions); close(descriptions) }()
-	for d := range descriptions {
-		match := described.FindStringSubmatch(d.String())
+	for _, d := range descriptions(t) {
+		match := described.FindStringSubmatch(d)
 		if match == nil {
 			t.Fatalf("no name in %s", d)
 		}
@@ -58,17 +67,18 @@ func metricLabels(t *testing.T) map[string][]string {
 		if strings.HasSuffix(name, "_total") {
 			continue
 		}
-		// A description does not tell a histogram. A series that is none of one has no rate, and is not asked for one.
+		// Descriptions do not show which metrics are histograms, so every metric but a counter gets
+		// a histogram's series.
 		found[name+"_bucket"] = append(slices.Clone(labels), "le")
 		found[name+"_count"], found[name+"_sum"] = labels, labels
 	}
 	return found
 }
 
-// target are the labels that Prometheus adds.
+// target lists the labels that Prometheus adds.
 var target = []string{"job", "instance"}
 
-// promQL are the words of an expression that are no metrics.
+// promQL lists the words of an expression that are not metrics.
 var promQL = strings.Fields("sum count max rate increase deriv histogram_quantile topk scalar vector time by and or unless")
 
 var (
@@ -79,8 +89,7 @@ var (
 	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
-// checkExpression holds the metrics and labels of an expression against those
-// that there are.
+// checkExpression returns the metrics and labels of an expression that do not exist.
 func checkExpression(expression string, known map[string][]string) (wrong []string) {
 	text := ranges.ReplaceAllString(quotation.ReplaceAllString(expression, ""), "")
 	used := func(metric, label string) {
@@ -127,8 +136,8 @@ func TestCheckExpression(t *testing.T) {
 	}
 }
 
-// What the dashboard and the alerts ask for is what processes tell.
-func TestDashboardAsksForWhatThereIs(t *testing.T) {
+// The dashboard and the alerts query only metrics that processes export.
+func TestDashboardQueriesExistingMetrics(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
 			Type, Title string
@@ -161,7 +170,7 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 	}
 }
 
-func TestAlertsAskForWhatThereIs(t *testing.T) {
+func TestAlertsQueryExistingMetrics(t *testing.T) {
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -198,7 +207,7 @@ func TestAlertsAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// The alerts fire when they should and are silent when they should be, as Prometheus itself has it.
+// The alerts fire when they should and only then, according to Prometheus' own test tool.
 func TestAlertsFire(t *testing.T) {
 	promtool := testkit.Command(t, "promtool", "it, such as with `apt-get install prometheus`")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
@@ -210,7 +219,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// What docker compose mounts is there, what it sets are settings, and no container is asked for an API that it lacks.
+// Docker Compose mounts existing files, sets known settings, and checks health only where an API
+// runs.
 func TestCompose(t *testing.T) {
 	var compose struct {
 		Services map[string]struct {
@@ -239,7 +249,8 @@ func TestCompose(t *testing.T) {
 				t.Setenv(variable, value)
 			}
 		}
-		// The image's check asks the API of `weir run`, its own command. Where there is none it never answers.
+		// The image's health check calls the API of `weir run`, its own command. It never succeeds
+		// without an API.
 		if service.Image == "weir" && (service.Command != nil) != service.Healthcheck.Disable {
 			t.Errorf("%s runs %v; its health check is disabled: %t", name, service.Command, service.Healthcheck.Disable)
 		}

@@ -17,10 +17,9 @@ import (
 // schema is a JSON Schema, or a part of one.
 type schema map[string]any
 
-// Schema is the JSON Schema (draft 2020-12) of a definitions file, made of the
-// tables that Load reads by. It sees the shape of a file: keys, names, types,
-// units and durations; not whether what is named is there, nor what stands in
-// expressions and in the arguments of one-line forms.
+// Schema is the JSON Schema (draft 2020-12) of a definitions file, generated from the tables that
+// Load uses. It checks the shape of a file (keys, names, types, units and durations), but neither
+// references, nor expressions, nor the arguments of one-line forms.
 func Schema() []byte {
 	s := object(schema{
 		"streams":  namedBy(namePattern, ref("stream")),
@@ -68,13 +67,13 @@ const (
 
 func ref(name string) schema { return schema{"$ref": "#/$defs/" + name} }
 
-// described adds what an editor shows of a key.
+// described adds a description, which editors show.
 func described(s schema, text string) schema {
 	s["description"] = text
 	return s
 }
 
-// object is a mapping of these keys and no others.
+// object returns the schema of a mapping with only these keys.
 func object(properties schema, required ...string) schema {
 	s := schema{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
@@ -83,12 +82,12 @@ func object(properties schema, required ...string) schema {
 	return s
 }
 
-// namedBy is a mapping of names to definitions.
+// namedBy returns the schema of a mapping from names to definitions.
 func namedBy(pattern string, definition schema) schema {
 	return schema{"type": "object", "propertyNames": schema{"pattern": pattern}, "additionalProperties": definition}
 }
 
-// wholeNumber is a whole number, which may be written as a text.
+// wholeNumber returns the schema of a whole number, which may also be a string.
 func wholeNumber(least, most int) schema {
 	return schema{"anyOf": []schema{
 		{"type": "integer", "minimum": least, "maximum": most},
@@ -96,7 +95,7 @@ func wholeNumber(least, most int) schema {
 	}}
 }
 
-// oneWord is one of these words, in small or capital letters.
+// oneWord returns the schema of one of these words, in lower or upper case.
 func oneWord(words ...string) schema {
 	var blind []string
 	for _, w := range words {
@@ -135,13 +134,13 @@ func streamSchema() schema {
 		"match":        described(ref("text"), "condition over the record that picks the stream's events"),
 		"format":       formatSchema(),
 		"timestamp":    ref("timestamp"),
-		"id":           described(ref("path"), "path of the event's own identity"),
-		"remember_ids": described(ref("duration"), "for how long entities remember the ids of their events, so that a pending event that has arrived meanwhile is not counted twice; needs id"),
+		"id":           described(ref("path"), "path of the event's ID"),
+		"remember_ids": described(ref("duration"), "how long an entity remembers the IDs of its events, so that a pending event that has already arrived is not counted twice; needs id"),
 		"fields":       fieldsSchema(),
-		"max_bytes":    described(maxBytesSchema(), "the max_bytes of the stream's fields that have none of their own; "+strconv.Itoa(value.MaxText)+" by default"),
-		"max_future":   described(ref("duration"), "how far an event's time may lie after its record's; "+window.FormatDuration(defaultMaxFuture)+" by default"),
-		"late":         described(schema{"enum": lateWays}, "what becomes of events that come too late for some of their features"),
-		"enrich":       described(ref("enrich"), "writes each event, with features as of it, to a topic"),
+		"max_bytes":    described(maxBytesSchema(), "max_bytes of fields that do not set their own; "+strconv.Itoa(value.MaxText)+" by default"),
+		"max_future":   described(ref("duration"), "how far the time of an event may be after the time of its record; "+window.FormatDuration(defaultMaxFuture)+" by default"),
+		"late":         described(schema{"enum": lateWays}, "what happens to events that are too late for some of their features"),
+		"enrich":       described(ref("enrich"), "writes each event, with its features at that moment, to a topic"),
 	}
 	s := object(only(properties, streamKeys), streamNeeds...)
 	s["dependentRequired"] = schema{"remember_ids": []string{"id"}}
@@ -150,13 +149,13 @@ func streamSchema() schema {
 
 func timestampSchema() schema {
 	properties := schema{"path": ref("path"), "unit": schema{"enum": timeUnits}}
-	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "where an event's time stands")
+	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "path of the event's time")
 }
 
 func enrichSchema() schema {
 	properties := schema{
 		"service": described(ref("name"), "the service whose features are written"),
-		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic that is written to"),
+		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic to write to"),
 	}
 	return object(only(properties, enrichKeys), enrichKeys...)
 }
@@ -170,12 +169,12 @@ func fieldsSchema() schema {
 func fieldSchema() schema {
 	properties := schema{
 		"type":      ref("type"),
-		"path":      described(ref("path"), "where it stands in the record; its name by default"),
-		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits of a decimal behind the point"),
-		"unit":      described(schema{"enum": timeUnits}, "of a timestamp"),
-		"expr":      described(ref("text"), "expression over the fields before it"),
-		"max_bytes": described(maxBytesSchema(), "the longest text that is kept of a string: of longer ones the begin and a hash"),
-		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without it is a poison event"),
+		"path":      described(ref("path"), "path in the record; the field's name by default"),
+		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits after the decimal point"),
+		"unit":      described(schema{"enum": timeUnits}, "unit of a timestamp"),
+		"expr":      described(ref("text"), "expression over the fields defined before this one"),
+		"max_bytes": described(maxBytesSchema(), "the longest string that is kept whole, in bytes; of longer ones the beginning and a hash are kept"),
+		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without this field is a dead letter"),
 	}
 	s := object(only(properties, fieldKeys), "type")
 	s["not"] = schema{"required": []string{"path", "expr"}}
@@ -188,14 +187,14 @@ func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}
 	properties := schema{
 		"rolling":    schema{"anyOf": []schema{ref("duration"), oneWord("lifetime")}},
-		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "since the local hour, day, week or month began"),
+		"calendar":   described(oneWord(slices.Sorted(maps.Keys(window.CalendarUnits))...), "from the beginning of the local hour, day, week or month"),
 		"tz":         described(ref("text"), "time zone of a calendar window, such as Asia/Shanghai; UTC by default"),
-		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar's week; monday by default"),
-		"tumbling":   described(ref("duration"), "the current one of windows of this length"),
-		"fixed":      described(ref("duration"), "begins with an event, and lasts so long"),
-		"session":    described(ref("duration"), "since the last gap so long or longer"),
-		"max_length": described(ref("duration"), "how far back the beginning of a fixed or a session window is looked for"),
-		"last":       described(wholeNumber(1, maxMax), "only so many events, the latest"),
+		"starts":     described(oneWord(window.Weekdays...), "first day of a calendar week; monday by default"),
+		"tumbling":   described(ref("duration"), "the current one of consecutive windows of this length"),
+		"fixed":      described(ref("duration"), "length of a window that begins with an event"),
+		"session":    described(ref("duration"), "from the end of the last gap of this length or longer"),
+		"max_length": described(ref("duration"), "how far back to look for the beginning of a fixed or session window"),
+		"last":       described(wholeNumber(1, maxMax), "count only this many events, the latest"),
 	}
 	mapping := object(only(properties, windowKeys))
 	mapping["minProperties"], mapping["dependentRequired"] = 1, schema{"tz": []string{"calendar"}, "starts": []string{"calendar"}}
@@ -219,17 +218,17 @@ func longFormSchema() schema {
 		"method":   oneWord(methods...),
 		"tile":     described(schema{"anyOf": []schema{ref("duration"), oneWord("exact")}}, "width of the window's tiles, or exact"),
 		"bounds":   described(schema{"enum": slices.Sorted(maps.Keys(window.BoundsByName))}, "the edges of an exact window; "+window.DefaultBounds+" by default"),
-		"exclude":  described(schema{"enum": window.Exclusions[1:]}, "leaves out the event being scored, or all of its time"),
-		"delay":    described(ref("duration"), "by how much the window ends before the moment asked for"),
+		"exclude":  described(schema{"enum": window.Exclusions[1:]}, "leaves out the event being scored, or all events with the same time"),
+		"delay":    described(ref("duration"), "how long before the moment of the question the window ends"),
 		"where":    described(ref("text"), "condition over the event's fields"),
-		"per":      described(ref("name"), "the field for each of whose values there is a value"),
-		"max":      described(wholeNumber(1, maxMax), "the greatest number of values, categories or events kept, or of members gone through"),
-		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a list of values, of a feature or of a call such as SET(…): the function is over the events of all of them together, max at the most"),
+		"per":      described(ref("name"), "the field by which the answer is divided: one value for each category"),
+		"max":      described(wholeNumber(1, maxMax), "the most values, categories or events to keep, or members of the list to read"),
+		"through":  described(schema{"anyOf": []schema{ref("name"), ref("oneLine")}}, "a feature or a call such as SET(…) that answers with a list: the function is computed over the events of up to max of its members together"),
 		"keep":     described(ref("duration"), "how far back a question may ask; "+window.FormatDuration(defaultKeep)+" by default"),
 	}
 	for _, k := range aggregate.All {
 		for _, p := range k.Spec().Parameters {
-			properties[p.Name] = described(parameterSchema(p), "of "+strings.Join(takers(p.Name), ", "))
+			properties[p.Name] = described(parameterSchema(p), "parameter of "+strings.Join(takers(p.Name), ", "))
 		}
 	}
 	s := object(only(properties, longFormKeys()), longFormNeeds...)
@@ -237,8 +236,7 @@ func longFormSchema() schema {
 	return s
 }
 
-// bodySchema is that of a feature in which parameters of a macro may stand in
-// the place of any text.
+// bodySchema is the schema of a macro's body: a feature in which parameters may replace any text.
 func bodySchema(feature schema) schema {
 	properties := schema{}
 	for key, property := range feature["properties"].(schema) {
@@ -251,7 +249,7 @@ func bodySchema(feature schema) schema {
 	return object(properties, feature["required"].([]string)...)
 }
 
-// parameterSchema is the shape of what kinds take beside their field.
+// parameterSchema is the schema of a function's parameter.
 func parameterSchema(p aggregate.Parameter) schema {
 	switch p.Type {
 	case aggregate.Span:
@@ -266,7 +264,7 @@ func parameterSchema(p aggregate.Parameter) schema {
 	}
 }
 
-// takers are the functions that have a parameter.
+// takers returns the functions that take a parameter.
 func takers(parameter string) []string {
 	var names []string
 	for _, k := range aggregate.All {
@@ -281,13 +279,12 @@ func takers(parameter string) []string {
 func derivedSchema() schema {
 	properties := schema{
 		"expr":    described(ref("text"), "expression over other features"),
-		"default": described(ref("text"), "what stands for a null result, as of a division by zero"),
+		"default": described(ref("text"), "the value in place of a null result, such as that of a division by zero"),
 	}
 	return object(only(properties, derivedKeys), "expr")
 }
 
-// only are the properties of the keys that the loader knows, texts where
-// nothing more is said of them.
+// only returns the properties for the loader's keys. Those without a schema are texts.
 func only(properties schema, keys []string) schema {
 	known := schema{}
 	for _, key := range keys {

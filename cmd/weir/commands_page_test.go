@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// generatedCommands marks the part of docs/cli.md that is generated from the commands.
+const generatedCommands = "<!-- Below: go test ./cmd/weir -run CommandsPage -update -->\n"
+
+// docs/cli.md repeats the help of each command.
+func TestCommandsPageIsCurrent(t *testing.T) {
+	const file = "../../docs/cli.md"
+	page := read(t, file)
+	head, _, found := strings.Cut(page, generatedCommands)
+	if !found {
+		t.Fatalf("%s has no line %q", file, generatedCommands)
+	}
+	var b strings.Builder
+	b.WriteString(head + generatedCommands)
+	documentCommands(&b, newRootCommand())
+	want := b.String()
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		page = want
+	}
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(page, "\n")); diff != "" {
+		t.Errorf("docs/cli.md (-want +got), written anew by go test -update:\n%s", diff)
+	}
+}
+
+// documentCommands writes the sections of the commands below one, sorted by name.
+func documentCommands(b *strings.Builder, above *cobra.Command) {
+	commands := slices.Clone(above.Commands())
+	slices.SortFunc(commands, func(x, y *cobra.Command) int { return strings.Compare(x.Name(), y.Name()) })
+	for _, cmd := range commands {
+		if cmd.Runnable() {
+			documentCommand(b, cmd)
+		}
+		documentCommands(b, cmd)
+	}
+}
+
+var markdown = strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`)
+
+func documentCommand(b *strings.Builder, cmd *cobra.Command) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```sh\n%s\n```\n", cmd.CommandPath(), markdown.Replace(text), cmd.UseLine())
+	cmd.InitDefaultHelpFlag()
+	fmt.Fprintf(b, "\n```text\n%s\n```\n", usages(cmd.Flags(), false))
+	if usages(cmd.Flags(), true) != "" || usages(cmd.InheritedFlags(), true) != "" {
+		b.WriteString("\nEvery [setting](settings.md) is a flag too.\n")
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
+	}
+}
