@@ -1,16 +1,16 @@
-# Decides about a payment, which is the input as its event will stand on the bus:
-# approve, review or decline, with the rules that say so and the values they saw.
+# Decides about a payment: approve, review or decline, with the rules that led to it and
+# the values they saw. The input is the payment in the form of its event on the bus.
 package payments
 
 weir_url := object.get(opa.runtime(), ["env", "WEIR_URL"], "http://localhost:8080")
 
-# How long the customer may wait for the features; then the decision is made without.
+# The timeout for the features; after it the decision is made without them.
 weir_timeout := object.get(opa.runtime(), ["env", "WEIR_TIMEOUT"], "100ms")
 
-# Up to this amount a payment passes although its features are not known.
+# Without features a payment passes up to this amount.
 unanswered_limit := 50
 
-# The features that the rules use. An answer without one of them is not taken for a 0.
+# The features that the rules use. A feature missing from the answer does not count as 0.
 needed := {
 	"device_payers_30d",
 	"user_amount_1d",
@@ -19,8 +19,8 @@ needed := {
 	"user_usual_amount_30d",
 }
 
-# One question for all rules, with the payment counted in. Errors are an answer with
-# the status code 0, so that a rule decides what they mean.
+# One question for all rules, with the payment as a pending event. Errors have the status
+# code 0, so that a rule decides what they mean.
 answer := http.send({
 	"method": "POST",
 	"url": sprintf("%s/v1/query", [weir_url]),
@@ -35,9 +35,8 @@ answer := http.send({
 
 features := answer.body.results[0].features if answer.status_code == 200
 
-# What is known of each feature. OUTSIDE_MAX_AGE is not in the list, nor are INCOMPLETE,
-# of a feature that is younger than its window, and a status that this policy has not
-# heard of.
+# The known values. Values do not count if they are OUTSIDE_MAX_AGE, INCOMPLETE (the feature
+# is younger than its window), or of a status that this policy does not know.
 value[name] := feature.value if {
 	some name, feature in features
 	feature.status in {"PRESENT", "NULL_VALUE", "NOT_FOUND"}
@@ -60,7 +59,7 @@ hits contains {"rule": "new_device", "decision": "review"} if {
 	input.amount > 300
 }
 
-# Fail closed: a rule that could not be asked might have hit.
+# Fail closed: a rule without its features might have hit.
 hits contains {"rule": "unknown_feature", "decision": "review"} if {
 	features
 	some name in needed

@@ -7,7 +7,7 @@ payment := {
 	"user_id": "ann", "device_id": "phone-1", "amount": 35,
 }
 
-# answering is an answer of Weir with the features of an ordinary payment, but for some.
+# answering is Weir's response with the features of an ordinary payment, some replaced.
 answering(others) := {"status_code": 200, "body": {"results": [{"features": object.union(
 	{
 		"device_payers_30d": {"value": 1, "status": "PRESENT"},
