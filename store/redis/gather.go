@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -112,3 +113,25 @@ func (g *gatherer) next() *gathering {
 	g.queue = g.queue[1:]
 	return first
 }
+
+func pipeline(ctx context.Context, client redis.UniversalClient, commands []redis.Cmder) {
+	pipe := client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+// pipelineOnce is a pipeline of which a cluster's client sends again only what is redirected. It
+// otherwise sends all commands again if the first one's error may pass (TRYAGAIN) or there is no
+// answer, and with that, in v9.23.0, sends redirected ones twice at the same time.
+func pipelineOnce(ctx context.Context, client *redis.ClusterClient, commands []redis.Cmder) {
+	commands = slices.Clone(commands)
+	commands[0] = sentOnce{commands[0]}
+	pipeline(ctx, client, commands)
+}
+
+// sentOnce is a command with which a client sends no pipeline again.
+type sentOnce struct{ redis.Cmder }
+
+func (sentOnce) NoRetry() bool { return true }

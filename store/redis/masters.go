@@ -199,11 +199,16 @@ func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
 		_ = m.masters.client.Process(ctx, commands[0])
 		return
 	}
-	pipe := m.masters.client.Pipeline()
-	for _, c := range commands {
-		_ = pipe.Process(ctx, c)
+	if m.masters.cluster == nil {
+		pipeline(ctx, m.masters.client, commands)
+		return
 	}
-	_, _ = pipe.Exec(ctx)
+	pipelineOnce(ctx, m.masters.cluster, commands)
+	// Connections that a server has closed are found when they are used.
+	lost := slices.DeleteFunc(slices.Clone(commands), func(c redis.Cmder) bool { return !unanswered(c.Err()) })
+	if len(lost) > 0 && ctx.Err() == nil {
+		pipelineOnce(ctx, m.masters.cluster, lost)
+	}
 }
 
 func setErrors(commands []redis.Cmder, err error) {

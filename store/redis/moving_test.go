@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -130,5 +131,40 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	}
 	if n := len(m.node.Client(t).ClusterGetKeysInSlot(t.Context(), keyspace.SlotOf(m.tags[m.shard][1:len(m.tags[m.shard])-1]), 1).Val()); n > 0 {
 		t.Error("the old master has keys of the slot again")
+	}
+}
+
+// A command that is redirected runs once, also if the first one of its pipeline is refused because
+// its slot is moving.
+func TestRedirectedCommandsRunOnce(t *testing.T) {
+	h := newHung(t)
+	var tags []string
+	for shard, mine := range h.mine {
+		if mine {
+			tags = append(tags, h.tags[shard])
+		}
+	}
+	m, err := h.masters.of(t.Context(), tags[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := h.node.Client(t)
+	one, other, counter := tags[0]+"one", tags[0]+"other", tags[1]+"counter"
+	if err := client.MSet(t.Context(), one, 1, other, 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Set(t.Context(), counter, 0, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range tags[:2] {
+		h.halfMoved(slices.Index(h.tags, tag), h.cluster.Nodes[1], 1)
+	}
+	refused, redirected := redis.NewSliceCmd(t.Context(), "mget", one, other), redis.NewIntCmd(t.Context(), "incr", counter)
+	m.pass(t.Context(), []redis.Cmder{refused, redirected})
+	if err := refused.Err(); err == nil || !strings.HasPrefix(err.Error(), "TRYAGAIN") {
+		t.Errorf("keys of a slot on both sides: %v", err)
+	}
+	if redirected.Val() != 1 || redirected.Err() != nil {
+		t.Errorf("a key that has moved is counted to %d, error %v; want 1", redirected.Val(), redirected.Err())
 	}
 }
