@@ -17,13 +17,15 @@ type dedupSet struct {
 	list   []dedupEntry
 }
 
-var packedDedupSet = packing{
-	empty: func(s *state.Series, secret Secret) State {
-		return &dedupSet{series: s, secret: secret}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-		return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
-	},
+func init() {
+	packings[state.DedupSet] = packing{
+		empty: func(s *state.Series, secret Secret) State {
+			return &dedupSet{series: s, secret: secret}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+			return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
+		},
+	}
 }
 
 type dedupEntry struct{ tile, hash int64 }

@@ -16,13 +16,15 @@ type extremes struct {
 	byTile[extreme]
 }
 
-var packedExtremes = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &extremes{series: s}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
-	},
+func init() {
+	packings[state.Extremes] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &extremes{series: s}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
+		},
+	}
 }
 
 type extreme struct {

@@ -15,13 +15,15 @@ type filters struct {
 	tiles  map[int64]*filter
 }
 
-var packedFilters = packing{
-	empty: func(s *state.Series, secret Secret) State {
-		return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-		return appendFilterMutation(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
-	},
+func init() {
+	packings[state.Filters] = packing{
+		empty: func(s *state.Series, secret Secret) State {
+			return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+			return appendFilterMutation(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
+		},
+	}
 }
 
 func (f *filters) Apply(op *state.Mutation) { f.at(op.Tile).add(f.secret.hash(op.Member), f.series) }

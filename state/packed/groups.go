@@ -28,13 +28,15 @@ type groups struct {
 	first  int64            // the first tile kept when it was last pruned
 }
 
-var packedGroups = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendGroupMutation(dst, op), before
-	},
+func init() {
+	packings[state.Groups] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendGroupMutation(dst, op), before
+		},
+	}
 }
 
 // tiled is a state that consists of tiles.

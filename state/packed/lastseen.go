@@ -18,13 +18,15 @@ type lastSeen struct {
 	sorted []seen // by time, then by value
 }
 
-var packedLastSeen = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &lastSeen{max: s.Max, times: map[string]int64{}}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
-	},
+func init() {
+	packings[state.LastSeen] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &lastSeen{max: s.Max, times: map[string]int64{}}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
+		},
+	}
 }
 
 type seen struct {

@@ -2,8 +2,8 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// packing is a row of the table of layouts: how to make a state, and how to pack a mutation of it.
-// The row in package state has everything else.
+// packing is how the states of a layout are made, and how a mutation of one is packed. The layout's
+// row in package state has everything else.
 type packing struct {
 	// empty makes the empty state of a series; values are hashed with the secret.
 	empty func(s *state.Series, secret Secret) State
@@ -12,20 +12,8 @@ type packing struct {
 	appendMutation func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64)
 }
 
-var packings = [...]packing{
-	state.Tiles:       packedTiles,
-	state.Members:     packedMembers,
-	state.Sketches:    packedSketches,
-	state.LastSeen:    packedLastSeen,
-	state.Logs:        packedLogs,
-	state.Filters:     packedFilters,
-	state.DedupSet:    packedDedupSet,
-	state.MomentTiles: packedMoments,
-	state.Extremes:    packedExtremes,
-	state.Groups:      {}, // see init
-}
-
-func init() { packings[state.Groups] = packedGroups } // it reads the table itself
+// packings has the row of each layout, which the layout's file writes.
+var packings [1 << 8]packing
 
 // New makes the empty state of a series, for merging and packing. If values are hashed and
 // mutations are applied or questions asked, use NewKeyed.

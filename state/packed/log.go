@@ -26,13 +26,15 @@ type log struct {
 	start   int64 // see LogOf
 }
 
-var packedLogs = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &log{max: s.Max, bytes: s.Bytes}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return append(dst, op.Member...), before
-	},
+func init() {
+	packings[state.Logs] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &log{max: s.Max, bytes: s.Bytes}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return append(dst, op.Member...), before
+		},
+	}
 }
 
 func (l *log) Apply(op *state.Mutation) {

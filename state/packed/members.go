@@ -26,13 +26,15 @@ type members struct {
 	sorted []string         // room for Append
 }
 
-var packedMembers = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &members{series: s, tiles: map[string][]int64{}}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendMember(dst, op.Member, []int64{op.Tile}, before), before
-	},
+func init() {
+	packings[state.Members] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &members{series: s, tiles: map[string][]int64{}}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendMember(dst, op.Member, []int64{op.Tile}, before), before
+		},
+	}
 }
 
 func (m *members) Apply(op *state.Mutation) {

@@ -15,13 +15,15 @@ type momentTiles struct {
 	byTile[state.Moments]
 }
 
-var packedMoments = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &momentTiles{series: s}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
-	},
+func init() {
+	packings[state.MomentTiles] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &momentTiles{series: s}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
+		},
+	}
 }
 
 func (s *momentTiles) Apply(op *state.Mutation) {

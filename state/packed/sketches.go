@@ -16,13 +16,15 @@ type sketches struct {
 	spare  []*hyperLogLog // empty ones, from dropped tiles
 }
 
-var packedSketches = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		return appendSketchMutation(dst, op.Member, op.Tile-before), op.Tile
-	},
+func init() {
+	packings[state.Sketches] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendSketchMutation(dst, op.Member, op.Tile-before), op.Tile
+		},
+	}
 }
 
 func (s *sketches) Apply(op *state.Mutation) { s.at(op.Tile).add(op.Member) }

@@ -17,14 +17,16 @@ type tiles struct {
 	numbers []number
 }
 
-var packedTiles = packing{
-	empty: func(s *state.Series, _ Secret) State {
-		return &tiles{series: s}
-	},
-	appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-		dst = binary.AppendVarint(dst, op.Tile-before)
-		return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
-	},
+func init() {
+	packings[state.Tiles] = packing{
+		empty: func(s *state.Series, _ Secret) State {
+			return &tiles{series: s}
+		},
+		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			dst = binary.AppendVarint(dst, op.Tile-before)
+			return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
+		},
+	}
 }
 
 // number is the content of a tile; floats are stored as their bits. A sum may have 128 bits, see
