@@ -238,7 +238,7 @@ func TestBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ format, in, want string }{
 		{"csv", "", "in.csv:1: the file is empty; its first line must name the columns"},
-		{"csv", "a,a\n", `in.csv:1: column "a" is there twice`},
+		{"csv", "a,a\n", `in.csv:1: column "a" is repeated`},
 		{"csv", strings.Replace(header, "amount", "amuont", 1), `in.csv:1: field amount of stream pay: unknown column "amount"; did you mean "amuont"?`},
 		{"csv", "kind.name,meta.id,who.user,who.device,amount,score,n,ok,seen,where.lat\n", "in.csv:1: the timestamp of stream pay: unknown column \"at\"; known: " +
 			"amount, kind.name, meta.id, n, ok, score, seen, where.lat, who.device, who.user\n" +
@@ -253,7 +253,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", row("1,u,d,,,,,today,,,"), "in.csv:2: stream pay: seen: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
 		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
 		{"csv", row("1,\xff,d,,,,,,,,"), "in.csv:2: stream pay: who.user: the string is not valid UTF-8"},
-		{"csv", strings.Replace(row("1,u,d,,,,,,,,"), ",pay,", ",login,", 1), `in.csv: none of its 1 events is of stream pay, which takes those with match kind.name != "login"`},
+		{"csv", strings.Replace(row("1,u,d,,,,,,,,"), ",pay,", ",login,", 1), `in.csv: none of its 1 events belongs to stream pay, which takes events with match kind.name != "login"`},
 		{"csv", header, "no event is of stream pay, so there are no rows"},
 		{"csv", row(",u,d,,,,,,,,"), "in.csv:2: stream pay: meta.id: the event has no id"},
 		{"csv", header + ",pay,1,u,d,,,,,,,,\n", "in.csv:2: stream pay: at: the event has no timestamp"},
@@ -298,13 +298,13 @@ features:
 
 func TestBadColumns(t *testing.T) {
 	for _, c := range []struct{ stream, columns, want string }{
-		{"login", "", "stream login names no id, by which the events of a training set are known; add id: PATH to it"},
+		{"login", "", "stream login has no id, which identifies the events of a training set; add id: PATH to it"},
 		{"pay", "payd", `unknown feature or field "payd" of stream pay; did you mean "paid"?`},
-		{"pay", "logins", `feature "logins" counts events of stream login, of which there is no input: add --input login=FILE`},
-		{"pay", "mixed", `feature "mixed" counts events of stream login, of which there is no input: add --input login=FILE`},
-		{"pay", "hops", `feature "hops" counts events of stream login, of which there is no input: add --input login=FILE`},
-		{"pay", "devices", `feature "devices" answers with a list, which a cell of a CSV cannot hold; write a .parquet`},
-		{"pay", "n,n", `column "n" is there twice`},
+		{"pay", "logins", `feature "logins" reads events of stream login, which has no input; add --input login=FILE`},
+		{"pay", "mixed", `feature "mixed" reads events of stream login, which has no input; add --input login=FILE`},
+		{"pay", "hops", `feature "hops" reads events of stream login, which has no input; add --input login=FILE`},
+		{"pay", "devices", `feature "devices" is a list, which a CSV cell cannot hold; write a .parquet file`},
+		{"pay", "n,n", `column "n" is repeated`},
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)
 		if fmt.Sprint(err) != c.want {

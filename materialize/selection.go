@@ -49,7 +49,7 @@ func (s *Selection) Columns() ([]Column, error) {
 func (s *Selection) first() (columns []Column, err error) {
 	if s.Spine == nil {
 		if s.Stream.ID == nil {
-			return nil, fmt.Errorf("stream %s names no id, by which the events of a training set are known; add id: PATH to it", s.Stream.Name)
+			return nil, fmt.Errorf("stream %s has no id, which identifies the events of a training set; add id: PATH to it", s.Stream.Name)
 		}
 		return []Column{idColumn(s.Stream)}, nil
 	}
@@ -89,7 +89,7 @@ func (s *Selection) wanted() (columns []Column, err error) {
 			}
 		}
 		if len(columns) == 0 && len(s.Registry.Features) > 0 {
-			return nil, errors.New("no feature can be had of these inputs for these rows; --columns or --service says what is wanted, and then why not")
+			return nil, errors.New("no feature can be computed from these inputs for these rows; name features with --columns or --service to see why")
 		}
 	}
 	return columns, nil
@@ -124,25 +124,25 @@ func namesOf[T any](list []T, name func(T) string) (names []string) {
 func (s *Selection) can(f *features.Feature) error {
 	for _, stream := range streamsOf(f) {
 		if !slices.Contains(s.Inputs, stream) {
-			return fmt.Errorf("feature %q counts events of stream %s, of which there is no input: add --input %s=FILE", f.Name, stream.Name, stream.Name)
+			return fmt.Errorf("feature %q reads events of stream %s, which has no input; add --input %s=FILE", f.Name, stream.Name, stream.Name)
 		}
 	}
 	if !s.Lists && listed(f) {
-		return fmt.Errorf("feature %q answers with a list, which a cell of a CSV cannot hold; write a .parquet", f.Name)
+		return fmt.Errorf("feature %q is a list, which a CSV cell cannot hold; write a .parquet file", f.Name)
 	}
 	for _, key := range asks(f) {
 		if s.Spine != nil {
 			if columns := s.Spine.table.Columns(); !slices.Contains(columns, key.Name) {
-				return s.Spine.table.At(1, fmt.Errorf("feature %q asks by %s: %s", f.Name, key.Name, spelling.Unknown("column", key.Name, columns)))
+				return s.Spine.table.At(1, fmt.Errorf("feature %q needs %s: %s", f.Name, key.Name, spelling.Unknown("column", key.Name, columns)))
 			}
 			continue
 		}
 		at := s.Stream.FieldIndex(key.Name)
 		if at < 0 {
-			return fmt.Errorf("feature %q asks by %s, and stream %s has no such field", f.Name, key.Name, s.Stream.Name)
+			return fmt.Errorf("feature %q needs %s, which stream %s does not have", f.Name, key.Name, s.Stream.Name)
 		}
 		if has := s.Stream.Fields[at]; has.Type != key.Type || has.Scale != key.Scale {
-			return fmt.Errorf("feature %q asks by %s of type %s, and in stream %s that is of type %s", f.Name, key.Name, typeName(key), s.Stream.Name, typeName(has))
+			return fmt.Errorf("feature %q needs %s of type %s, but in stream %s it is of type %s", f.Name, key.Name, typeName(key), s.Stream.Name, typeName(has))
 		}
 	}
 	return nil
@@ -190,13 +190,13 @@ func unlike(columns []Column) error {
 		switch {
 		case !ok:
 		case first.of == passedOn:
-			return fmt.Errorf("column %q is in the spine, and what is to be written beside it has that name too: give the spine's another one", c.Name)
+			return fmt.Errorf("column %q is in the spine and also in the output; rename the spine's column", c.Name)
 		case first.of == identity:
-			return fmt.Errorf("column %q is there twice; the first is always %s, the id", c.Name, c.Name)
+			return fmt.Errorf("column %q is repeated; the first column is always %s, the id", c.Name, c.Name)
 		case c.of > answered:
-			return fmt.Errorf("column %q is there twice; it also says how good the values of feature %q are: give the other one another name", c.Name, c.feature.Name)
+			return fmt.Errorf("column %q is repeated; it also holds the status of feature %q, so rename the other one", c.Name, c.feature.Name)
 		default:
-			return fmt.Errorf("column %q is there twice", c.Name)
+			return fmt.Errorf("column %q is repeated", c.Name)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ type timeline struct {
 }
 
 // recordTimeField is the name of the field that record times are read from.
-const recordTimeField = "the time of the record"
+const recordTimeField = "record time"
 
 // moment is an event or a row of the timeline.
 type moment struct {
@@ -131,7 +131,7 @@ func (t *timeline) readInputs(ctx context.Context) error {
 			return err
 		}
 		if n := t.summary.SetAside - aside; t.used == 0 && n > 0 {
-			return fmt.Errorf("%s: none of its %d events can be used, the first: %w", in.Name, n, t.summary.FirstSetAside)
+			return fmt.Errorf("%s: all %d events were set aside; the first: %w", in.Name, n, t.summary.FirstSetAside)
 		}
 		if t.used == 0 && t.summary.Passed > before {
 			return t.noneOf(in, t.summary.Passed-before)
@@ -146,13 +146,13 @@ func (t *timeline) readInputs(ctx context.Context) error {
 // noneOf returns the error that no stream takes any of the file's n events.
 func (t *timeline) noneOf(in *Input, n int) error {
 	if in.Stream == nil {
-		return fmt.Errorf("%s: none of its %d events is of a topic and a match of any stream", in.Name, n)
+		return fmt.Errorf("%s: none of its %d events matches any stream by topic and match", in.Name, n)
 	}
 	match := ""
 	if in.Stream.Match != nil {
-		match = ", which takes those with match " + in.Stream.Match.Text
+		match = ", which takes events with match " + in.Stream.Match.Text
 	}
-	return fmt.Errorf("%s: none of its %d events is of stream %s%s", in.Name, n, in.Stream.Name, match)
+	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", in.Name, n, in.Stream.Name, match)
 }
 
 // withRecordTime returns the stream, with a field for the record time if that is read from one.
@@ -185,7 +185,7 @@ func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.De
 		}
 		if e.Topic == "" {
 			if in.Stream == nil {
-				return in.source.At(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; of plain events say the stream: STREAM=FILE`))
+				return in.source.At(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE`))
 			}
 			e.Topic = in.Stream.Topic
 		}
@@ -295,7 +295,7 @@ func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event
 	events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1, Value: object})
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		if poison.Reason == record.MissingTimestamp {
-			return nil, fmt.Errorf("column %s: the row has no moment", t.Spine.time)
+			return nil, fmt.Errorf("column %s: the row has no time", t.Spine.time)
 		}
 		return nil, fmt.Errorf("column %s: %s", poison.Path, poison.Message)
 	}

@@ -91,7 +91,7 @@ func (e *events) Next(event *Event) error {
 func twice(names []string) error {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("column %q is there twice", name)
+			return fmt.Errorf("column %q is repeated", name)
 		}
 	}
 	return nil

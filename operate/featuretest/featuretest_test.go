@@ -114,8 +114,8 @@ func TestBadFiles(t *testing.T) {
 		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +
 			"\nFILE:4:32: at: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {piad: 0}}]"), `FILE:4:54: unknown feature "piad"; did you mean "paid"?`},
-		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" asks by user: the entity has usr`},
-		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is no int, which feature "great" asks by`},
+		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" needs user; the entity has usr`},
+		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is not of type int, which feature "great" needs`},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {known: true}}]"), `FILE:4:54: feature "known" is asked about values of page: write {VALUE: true, VALUE: false}`},
 		{event("pay"), "FILE:4:14: expected an event: STREAM: {at: +5m, FIELD: VALUE, …}, or topic: and value: of a record"},
 		{event("{pay: {amount: 1}}"), "FILE:4:14: the event has no at: when it happened, such as +5m after the start, or 2026-01-31T10:00:00Z"},

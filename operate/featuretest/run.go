@@ -232,12 +232,12 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	for i, name := range f.By {
 		n := keys[name]
 		if n == nil {
-			return "", fmt.Errorf("feature %q asks by %s: the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			return "", fmt.Errorf("feature %q needs %s; the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 		}
 		key := f.Key(name)
 		v := value.ParseText(key.Type, key.Scale, n.Value)
 		if v.IsNull() || n.Kind != yaml.ScalarNode {
-			return "", fmt.Errorf("%s: %q is no %s, which feature %q asks by", name, n.Value, key.Type, f.Name)
+			return "", fmt.Errorf("%s: %q is not of type %s, which feature %q needs", name, n.Value, key.Type, f.Name)
 		}
 		text = state.AppendEntity(text, i == 0, v)
 	}
