@@ -76,8 +76,7 @@ func TestBackfill(t *testing.T) {
 			s.awaitFilling("both are under way", func(f *state.FillEpoch) bool { return f.All > 0 })
 		}},
 		fault{"Redis is put back to an older copy", func() {
-			s.kills++
-			server.RestoreCopy(copied)
+			s.restore(server, copied)
 		}},
 		fault{"those that came last are taken away", func() { take(kinds) }},
 		fault{"and come back", func() { take(withLate) }},

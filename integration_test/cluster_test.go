@@ -34,7 +34,7 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 		fault{"one master is put back to the copy", func() {
 			awaitShared(t, first, second)
 			before := s.rewinds()
-			cluster.Nodes[1].RestoreCopy(old)
+			s.restore(cluster.Nodes[1], old)
 			cluster.WaitOK(t)
 			s.awaitRewind(before)
 		}},

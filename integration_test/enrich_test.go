@@ -53,7 +53,7 @@ func TestEnrichedEvents(t *testing.T) {
 		fault{"Redis is put back to the copy", func() {
 			awaitShared(t, first, second)
 			before := s.rewinds()
-			server.RestoreCopy(old)
+			s.restore(server, old)
 			s.awaitRewind(before)
 		}},
 		fault{"all processors are killed, and two started", func() {

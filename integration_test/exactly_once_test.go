@@ -38,7 +38,7 @@ func TestExactlyOnce(t *testing.T) {
 		// A generation that starts to read afterwards would not notice.
 		awaitShared(t, first, second, third)
 		before := s.rewinds()
-		server.RestoreCopy(old)
+		s.restore(server, old)
 		s.awaitRewind(before)
 	}}
 

@@ -49,7 +49,7 @@ func TestRefill(t *testing.T) {
 		fault{"its reply is lost", func() { d.refill(20, replyLost) }},
 		fault{"Redis is put back to a copy of when some were dropped", func() {
 			before := s.rewinds()
-			server.RestoreCopy(copied)
+			s.restore(server, copied)
 			s.awaitRewind(before)
 			d.again()
 		}},

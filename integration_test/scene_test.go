@@ -111,9 +111,20 @@ func (s *scene) start(role string, more ...string) *weir {
 func (s *scene) kill(victims ...interface{ Kill() }) {
 	s.t.Helper()
 	for _, v := range victims {
+		if server, ok := v.(*redistest.Server); ok {
+			server.AwaitRewritten()
+		}
 		v.Kill()
 		s.kills++
 	}
+}
+
+// restore kills a Redis server and starts it with an older copy of its data.
+func (s *scene) restore(server *redistest.Server, older redistest.Copy) {
+	s.t.Helper()
+	server.AwaitRewritten()
+	server.RestoreCopy(older)
+	s.kills++
 }
 
 // rewinds returns how often the processes together have found that Redis went back in time.

@@ -23,6 +23,7 @@ type Server struct {
 	secure string
 	dir    string
 	aof    bool
+	again  bool          // it was started again
 	runner server.Runner // nil if given
 	origin string
 }
@@ -202,6 +203,7 @@ func (r *Server) signal(sig syscall.Signal) {
 // loaded them.
 func (r *Server) Start() {
 	r.t.Helper()
+	r.again = true
 	if err := r.runner.Start(); err != nil {
 		r.t.Fatal(err)
 	}
