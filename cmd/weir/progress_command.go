@@ -101,7 +101,7 @@ nothing is applied twice. --again moves them back too: what they have counts twi
 			if err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
-			return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
 				client, err := connect.KafkaClient(cfg)
 				if err != nil {
 					return err

@@ -2,17 +2,24 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // `weir progress set` refuses these, and each message says what to use instead.
@@ -110,12 +117,12 @@ func TestProgressSet(t *testing.T) {
 // A placement may be lost if Redis fails over to a replica that lacks it. The operator is warned of
 // that, and only then.
 func TestProgressSetReportsReplicas(t *testing.T) {
-	broker, redis := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
-	link := testkit.Proxy(t, redis.Addr())
+	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
+	link := testkit.Proxy(t, server.Addr())
 	redistest.NewReplica(t, link.Addr())
 	set := func(to string) (string, error) {
 		return weir(t, "progress", "set", "transactions/0", "--to", to, "--again", "--yes",
-			"--features", shipped, "--shards", "4", "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", redis.Addr())
+			"--features", shipped, "--shards", "4", "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr())
 	}
 	out, err := set("start")
 	if err != nil || !strings.HasSuffix(out, "\ndone\n") {
@@ -125,8 +132,46 @@ func TestProgressSetReportsReplicas(t *testing.T) {
 	defer link.Heal()
 	writeThree(t, broker.ListenAddrs()[0])
 	want := fmt.Sprintf("it is done, but 1 of 1 replicas of the Redis master %s lacked it after 3s: if one of them takes over now, "+
-		"the partitions are where they were before: look with weir progress, and run this again if they are", redis.Addr())
+		"the partitions are where they were before: look with weir progress, and run this again if they are", server.Addr())
 	if out, err = set("end"); err == nil || err.Error() != want || !strings.HasSuffix(out, "\ndone\n") {
 		t.Errorf("%s, %v", out, err)
+	}
+}
+
+// What is placed before any processor has applied it belongs to the plan of the processors: the
+// definitions with the generations of series that there are.
+func TestProgressSetUnderThePlanOfProcessors(t *testing.T) {
+	flags, redisAddress := servers(t, allTopics)
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	flags[1] = file
+	define := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tx = "streams:\n  tx: {topic: transactions, timestamp: at, fields: {user: string}}\n"
+	define(tx + "features: {paid: 'COUNT(1d, tx, user, tile=1h)'}\n")
+	p := start(t, append([]string{"run"}, flags...)...)
+	ready(t, p.address(t))
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Fatal(err)
+	}
+	define(tx + "  in: {topic: logins, timestamp: at, fields: {user: string}}\nfeatures: {paid: 'COUNT(5d, tx, user, tile=1h)', seen: 'COUNT(1d, in, user)'}\n")
+	look(t, "", append([]string{"progress", "set", "logins", "--to", "start", "--yes"}, flags...)...)
+	client := redis.NewClient(&redis.Options{Addr: redisAddress})
+	defer client.Close()
+	store := redisstore.New(client, config.Default().Namespace, 4)
+	registry, err := definition.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, history, err := store.Bind(t.Context(), registry.Plan())
+	if err != nil || plan.Version == registry.Plan().Version {
+		t.Fatalf("plan %v with no generations, error %v", plan, err)
+	}
+	if !slices.ContainsFunc(history.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == "logins" && e.Version == plan.Version }) {
+		t.Errorf("logins are not placed under %s: %+v", plan.Version, history.PlanEpochs)
 	}
 }
