@@ -7,7 +7,7 @@ import duckdb
 source, target = sys.argv[1:3]
 DAYS = (1, 7, 30)
 
-# A window is open on its left: one of a day ends a microsecond, which is DuckDB's finest, before a day has passed.
+# Windows exclude their start: one of a day ends a microsecond (the finest of DuckDB) before a full day.
 windows = [
     f"c{n} AS (PARTITION BY CUSTOMER_ID ORDER BY TX_DATETIME "
     f"RANGE BETWEEN INTERVAL {n} DAYS - INTERVAL 1 MICROSECOND PRECEDING AND CURRENT ROW)"
