@@ -121,8 +121,8 @@ func New(t testing.TB, opts Options) *Broker {
 func (b *Broker) init(from server.Origin, dir string, opts Options) error {
 	var errs [2]error
 	n := node{id: 1, cluster: clusterID}
-	n.port, errs[0] = server.FreePort(server.EphemeralPorts)
-	n.controller, errs[1] = server.FreePort(server.EphemeralPorts)
+	n.port, errs[0] = server.FreePort()
+	n.controller, errs[1] = server.FreePort()
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}

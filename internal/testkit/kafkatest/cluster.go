@@ -34,14 +34,14 @@ const clusterNodes = 3
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
 	from := server.MustChoose(t, "Kafka cluster", server.FromDocker(), server.FromMachine(lackJava))
-	controller, err := server.FreePort(server.EphemeralPorts)
+	controller, err := server.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
 	voter := fmt.Sprintf("127.0.0.1:%d", controller)
 	c := &Cluster{t: t, link: testkit.Proxy(t, voter)}
 	for id := 1; id <= clusterNodes; id++ {
-		port, err := server.FreePort(server.EphemeralPorts)
+		port, err := server.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}

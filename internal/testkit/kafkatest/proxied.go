@@ -15,7 +15,7 @@ import (
 func NewBehind(t testing.TB, link *testkit.FaultyProxy, opts Options) *Broker {
 	t.Helper()
 	server.MustChoose(t, "Kafka", server.FromMachine(lackJava)) // a container has other ports
-	port, err := server.FreePort(server.EphemeralPorts)
+	port, err := server.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

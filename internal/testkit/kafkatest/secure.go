@@ -30,8 +30,8 @@ type secureListeners struct{ sasl, mutual int }
 func newSecureListeners(t testing.TB) (l secureListeners) {
 	t.Helper()
 	var errs [2]error
-	l.sasl, errs[0] = server.FreePort(server.EphemeralPorts)
-	l.mutual, errs[1] = server.FreePort(server.EphemeralPorts)
+	l.sasl, errs[0] = server.FreePort()
+	l.mutual, errs[1] = server.FreePort()
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}

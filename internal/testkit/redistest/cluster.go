@@ -63,10 +63,10 @@ func NewCluster(t testing.TB) *Cluster {
 
 func newClusterNode(t testing.TB) *Server {
 	t.Helper()
-	return start(t, server.EphemeralPorts-clusterBus, Options{
+	return start(t, Options{
 		AOF:    true,
 		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "cluster-require-full-coverage": "no", "repl-ping-replica-period": "1"},
-	})
+	}, clusterBus)
 }
 
 // AddReplica adds a replica to a master of Nodes, and returns when all nodes know it and it has the

@@ -23,7 +23,7 @@ func NewReplica(t testing.TB, primary string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, server.EphemeralPorts, Options{Config: map[string]string{"replica-read-only": "yes"}})
+	r := start(t, Options{Config: map[string]string{"replica-read-only": "yes"}})
 	client := r.Client(t)
 	if err := client.ReplicaOf(context.Background(), host, port).Err(); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ const downAfter = time.Second
 func NewSentinel(t testing.TB, name string, primary *Server, replicas int) *Sentinel {
 	t.Helper()
 	server.MustChoose(t, "Redis Sentinel", server.FromMachine(lackLocal)) // its settings file is on this machine
-	port, err := server.FreePort(server.EphemeralPorts)
+	port, err := server.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

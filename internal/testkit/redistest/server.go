@@ -69,7 +69,7 @@ func Shared(t testing.TB) *Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.init(from, dir, server.EphemeralPorts, Options{}); err != nil {
+		if err := r.init(from, dir, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		server.AtEnd(r.runner.Remove)
@@ -86,12 +86,12 @@ func Shared(t testing.TB) *Server {
 // copies. It stops when the test ends.
 func New(t testing.TB, opts Options) *Server {
 	t.Helper()
-	r := start(t, server.EphemeralPorts, opts)
+	r := start(t, opts)
 	server.Announce(t, false, "Redis from %s at %s", r.origin, r.addr)
 	return r
 }
 
-func start(t testing.TB, portLimit int, opts Options) *Server {
+func start(t testing.TB, opts Options, portDistances ...int) *Server {
 	t.Helper()
 	// A container must share the machine's network, to reach its replicas and the other members of
 	// its cluster; a process is preferred if available.
@@ -101,7 +101,7 @@ func start(t testing.TB, portLimit int, opts Options) *Server {
 	}
 	from := server.MustChoose(t, "Redis", offers...)
 	r := &Server{t: t}
-	if err := r.init(from, t.TempDir(), portLimit, opts); err != nil {
+	if err := r.init(from, t.TempDir(), opts, portDistances...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.runner.Remove)
@@ -114,8 +114,8 @@ func start(t testing.TB, portLimit int, opts Options) *Server {
 func lackLocal() error { return server.LackCommand("redis-server", "Redis 6.2 or later") }
 
 // init chooses a port and starts the server in dir.
-func (r *Server) init(from server.Origin, dir string, portLimit int, opts Options) error {
-	port, err := server.FreePort(portLimit)
+func (r *Server) init(from server.Origin, dir string, opts Options, portDistances ...int) error {
+	port, err := server.FreePort(portDistances...)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (r *Server) init(from server.Origin, dir string, portLimit int, opts Option
 		settings["appendonly"] = "yes"
 	}
 	if opts.TLS != nil {
-		port, err := server.FreePort(portLimit)
+		port, err := server.FreePort()
 		if err != nil {
 			return err
 		}

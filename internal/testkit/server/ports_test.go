@@ -1,18 +1,50 @@
 package server
 
-import "testing"
+import (
+	"fmt"
+	"net"
+	"testing"
+)
 
+// Each port, and each one kept with it, is given once, and servers can use them.
 func TestPortsAreGivenOnce(t *testing.T) {
-	const some = 2_000 // of 22,768: by chance about eighty would be duplicates
+	const some, distance = 200, 10_000 // 400 of 22,768: by chance there would be some three duplicates
 	seen := make(map[int]bool, some)
 	for range some {
-		port, err := FreePort(EphemeralPorts)
+		port, err := FreePort(distance)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen[port] {
-			t.Fatalf("port %d was given twice", port)
+		for _, p := range []int{port, port + distance} {
+			if seen[p] {
+				t.Fatalf("port %d was given twice", p)
+			}
+			seen[p] = true
+			used, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = used.Close()
 		}
-		seen[port] = true
+	}
+}
+
+// A port that a server uses, or another process keeps, is not given.
+func TestPortsInUseAreNotGiven(t *testing.T) {
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	kept, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	if keep(used.Addr().(*net.TCPAddr).Port) {
+		t.Error("the port of a server is given")
+	}
+	if keep(kept.LocalAddr().(*net.UDPAddr).Port) {
+		t.Error("a port that another process keeps is given")
 	}
 }
