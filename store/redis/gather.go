@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -123,15 +122,19 @@ func pipeline(ctx context.Context, client redis.UniversalClient, commands []redi
 }
 
 // pipelineOnce is a pipeline of which a cluster's client sends again only what is redirected. It
-// otherwise sends all commands again if the first one's error may pass (TRYAGAIN) or there is no
-// answer, and with that, in v9.23.0, sends redirected ones twice at the same time.
+// otherwise sends all commands of a node again if the first one's error may pass (TRYAGAIN) or there
+// is no answer, and with that, in v9.23.0, sends redirected ones twice at the same time. Every
+// command is marked, since a node may be sent any of them, redirected.
 func pipelineOnce(ctx context.Context, client *redis.ClusterClient, commands []redis.Cmder) {
-	commands = slices.Clone(commands)
-	commands[0] = sentOnce{commands[0]}
-	pipeline(ctx, client, commands)
+	marked, once := make([]redis.Cmder, len(commands)), make([]sentOnce, len(commands))
+	for i, c := range commands {
+		once[i].Cmder = c
+		marked[i] = &once[i]
+	}
+	pipeline(ctx, client, marked)
 }
 
 // sentOnce is a command with which a client sends no pipeline again.
 type sentOnce struct{ redis.Cmder }
 
-func (sentOnce) NoRetry() bool { return true }
+func (*sentOnce) NoRetry() bool { return true }

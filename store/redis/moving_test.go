@@ -14,17 +14,17 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// halfMoved moves some of the keys of a shard's slot to another master, and stops there.
-func (h *hung) halfMoved(shard int, to *redistest.Server, keys int) (slot int) {
+// halfMoved moves some of the keys of a tag's slot from one master to another, and stops there.
+func (h *hung) halfMoved(tag string, source, to *redistest.Server, keys int) (slot int) {
 	h.Helper()
-	ctx, from, target := h.Context(), h.node.Client(h.TB), to.Client(h.TB)
+	ctx, from, target := h.Context(), source.Client(h.TB), to.Client(h.TB)
 	do := func(c *redis.Client, args ...any) {
 		h.Helper()
 		if err := c.Do(ctx, args...).Err(); err != nil {
 			h.Fatal(args, err)
 		}
 	}
-	slot = keyspace.SlotOf(h.tags[shard][1 : len(h.tags[shard])-1])
+	slot = keyspace.SlotOf(tag[1 : len(tag)-1])
 	do(target, "cluster", "setslot", slot, "importing", from.ClusterMyID(ctx).Val())
 	do(from, "cluster", "setslot", slot, "migrating", target.ClusterMyID(ctx).Val())
 	host, port, err := net.SplitHostPort(to.Addr())
@@ -94,7 +94,7 @@ func (m *moving) count(want, others int64) {
 // others go on, and nothing is lost once the slot has moved.
 func TestSlotMovesKeyByKey(t *testing.T) {
 	m := newMoving(t)
-	slot := m.halfMoved(m.shard, m.cluster.Nodes[1], 5)
+	slot := m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 5)
 	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
@@ -121,7 +121,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 // master (ASK): nothing lags, and no answer is missing.
 func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	m := newMoving(t)
-	m.halfMoved(m.shard, m.cluster.Nodes[1], 1000)
+	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 1000)
 	if s := m.batch(10, 20); s.Behind || slices.Contains(s.Lagging, true) {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
@@ -134,37 +134,49 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	}
 }
 
-// A command that is redirected runs once, also if the first one of its pipeline is refused because
-// its slot is moving.
+// A command that is redirected runs once, also if the first one that its node was sent with it is
+// refused because its slot is moving: at once, or where both were redirected to.
 func TestRedirectedCommandsRunOnce(t *testing.T) {
-	h := newHung(t)
-	var tags []string
-	for shard, mine := range h.mine {
-		if mine {
-			tags = append(tags, h.tags[shard])
-		}
-	}
-	m, err := h.masters.of(t.Context(), tags[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := h.node.Client(t)
-	one, other, counter := tags[0]+"one", tags[0]+"other", tags[1]+"counter"
-	if err := client.MSet(t.Context(), one, 1, other, 1).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Set(t.Context(), counter, 0, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	for _, tag := range tags[:2] {
-		h.halfMoved(slices.Index(h.tags, tag), h.cluster.Nodes[1], 1)
-	}
-	refused, redirected := redis.NewSliceCmd(t.Context(), "mget", one, other), redis.NewIntCmd(t.Context(), "incr", counter)
-	m.pass(t.Context(), []redis.Cmder{refused, redirected})
-	if err := refused.Err(); err == nil || !strings.HasPrefix(err.Error(), "TRYAGAIN") {
-		t.Errorf("keys of a slot on both sides: %v", err)
-	}
-	if redirected.Val() != 1 || redirected.Err() != nil {
-		t.Errorf("a key that has moved is counted to %d, error %v; want 1", redirected.Val(), redirected.Err())
+	for name, redirectedBefore := range map[string]bool{"by the first node": false, "by the second node": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHung(t)
+			var tags []string
+			for shard, mine := range h.mine {
+				if mine {
+					tags = append(tags, h.tags[shard])
+				}
+			}
+			m, err := h.masters.of(t.Context(), tags[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, source := h.node.Client(t), h.node
+			stays, one, other, counter := tags[2]+"stays", tags[0]+"one", tags[0]+"other", tags[1]+"counter"
+			for _, key := range []string{stays, one, other, counter} {
+				if err := client.Set(t.Context(), key, 0, 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var commands []redis.Cmder
+			if redirectedBefore {
+				source, commands = h.cluster.Nodes[1], append(commands, redis.NewStringCmd(t.Context(), "get", stays))
+				for _, tag := range tags[:2] {
+					if err := redistest.MoveSlot(t.Context(), keyspace.SlotOf(tag[1:len(tag)-1]), h.node, source, h.cluster.Nodes...); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for _, tag := range tags[:2] {
+				h.halfMoved(tag, source, h.cluster.Nodes[2], 1)
+			}
+			refused, redirected := redis.NewSliceCmd(t.Context(), "mget", one, other), redis.NewIntCmd(t.Context(), "incr", counter)
+			m.pass(t.Context(), append(commands, refused, redirected))
+			if err := refused.Err(); err == nil || !strings.HasPrefix(err.Error(), "TRYAGAIN") {
+				t.Errorf("keys of a slot on both sides: %v", err)
+			}
+			if redirected.Val() != 1 || redirected.Err() != nil {
+				t.Errorf("a key that has moved is counted to %d, error %v; want 1", redirected.Val(), redirected.Err())
+			}
+		})
 	}
 }
