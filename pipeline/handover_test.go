@@ -168,6 +168,7 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 func TestGroupUnavailable(t *testing.T) {
 	b := newBench(t)
 	b.config.HeartbeatInterval, b.config.SessionTimeout = 20*time.Millisecond, 6*time.Second
+	b.config.Logger = slog.New(slog.DiscardHandler) // each commit that fails is a line
 	b.run()
 	b.write(payments(0, 30)...)
 	b.expect(30)
