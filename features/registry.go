@@ -17,10 +17,24 @@ type Registry struct {
 	Series   []*state.Series
 	// Enrichments are those of the streams that have one, in the order of the streams.
 	Enrichments []*Enrichment
+	// Sources are the texts that the definitions were read from.
+	Sources Sources
 
 	writes  map[*record.Stream][]entityWrites // what an event of each does; see Mapper
 	version string
 	plan    *state.Plan
+}
+
+// Sources are the texts of definitions, as they were written.
+type Sources struct {
+	Definitions []Source `json:"definitions"` // in the order of reading
+	Schemas     []Source `json:"schemas"`     // files that options of formats name
+}
+
+// Source is the text of one file.
+type Source struct {
+	Path string `json:"path"` // where it was read
+	Text string `json:"text"`
 }
 
 // entityWrites are the series that one stream keeps of one entity.

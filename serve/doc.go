@@ -4,6 +4,7 @@
 //	GET  /v1/features/{name}  one feature for one entity
 //	GET  /v1/timeline/{name}  the window of one feature for one entity, piece by piece
 //	GET  /v1/features         the catalogue
+//	GET  /v1/definitions      the definitions in use, as they were written
 //	GET  /v1/status           the status of this process and its pipeline
 //	POST /get-online-features what Feast's clients ask
 //	GET  /healthz             whether the process lives

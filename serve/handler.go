@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-stream/weir/serve/access"
+	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/page"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
@@ -60,6 +61,7 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
 		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
+		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
@@ -263,4 +265,9 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply.Respond(w, http.StatusOK, x.catalogue)
+}
+
+// definitions tells the definitions that are answered from, as they were written.
+func (h *handler) definitions(w http.ResponseWriter, _ *http.Request) {
+	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, catalogue.DefinitionsOf(h.Registry())))
 }

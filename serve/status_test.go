@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve/status"
 )
 
@@ -23,6 +24,25 @@ func TestStatusOfAnAPI(t *testing.T) {
 	if w := do(t, h, "GET", "/v1/status", ""); w.Code != http.StatusOK || w.Body.String() != want {
 		t.Errorf("%d %s, want %s", w.Code, w.Body, want)
 	}
+}
+
+// The definitions are told as they were written, those that are in use when they are asked for.
+func TestDefinitions(t *testing.T) {
+	r := registry()
+	h := newHandler(&fakeReader{}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
+	wants := func(want string) {
+		t.Helper()
+		if w := do(t, h, "GET", "/v1/definitions", ""); w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != want {
+			t.Errorf("%d %s\nwant %s", w.Code, w.Body, want)
+		}
+	}
+	wants(`{"version":"","definitions":[],"schemas":[]}`)
+	r = registry()
+	r.Sources = features.Sources{
+		Definitions: []features.Source{{Path: "a.yaml", Text: "# <one>\n"}, {Path: "b.yaml"}},
+		Schemas:     []features.Source{{Path: "a.avsc", Text: `"string"`}},
+	}
+	wants(`{"version":"","definitions":[{"path":"a.yaml","text":"# <one>\n"},{"path":"b.yaml","text":""}],"schemas":[{"path":"a.avsc","text":"\"string\""}]}`)
 }
 
 func TestStatusOfAProcessor(t *testing.T) {

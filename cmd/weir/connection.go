@@ -1,14 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // connection is how a command reaches a server that requires authentication.
@@ -16,6 +23,8 @@ type connection struct {
 	tokenFile, ca, cert, key string
 	// anyServer accepts any server certificate.
 	anyServer bool
+	// flag gives the server's address, for messages; empty if an argument does.
+	flag string
 
 	token  string
 	client *http.Client
@@ -69,4 +78,35 @@ func (c *connection) do(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	return c.client.Do(r)
+}
+
+// call sends a request to the server at an address and decodes its answer. A *reply.Error is the
+// server's refusal, with its status.
+func (c *connection) call(ctx context.Context, method, address, path string, body []byte, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, method, address+path, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%s: %w", cmp.Or(c.flag, "bad address"), err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.do(request)
+	if err != nil {
+		return fmt.Errorf("no server answers at %s: %w", strings.TrimSpace(c.flag+" "+address), cmp.Or(errors.Unwrap(err), err))
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("the answer of %s broke off: %w", address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var failure struct{ Error *reply.Error }
+		if json.Unmarshal(content, &failure) != nil || failure.Error == nil {
+			return fmt.Errorf("%s%s answered %s; is it a weir server?", address, path, response.Status)
+		}
+		failure.Error.Status = response.StatusCode
+		return failure.Error
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return fmt.Errorf("%s%s did not answer in JSON; is it a weir server? %w", address, path, err)
+	}
+	return nil
 }

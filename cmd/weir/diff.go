@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,8 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
+	"github.com/weir-stream/weir/serve/catalogue"
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // losesState says that a change of definitions loses state of services.
@@ -29,24 +33,37 @@ func (e *losesState) Error() string {
 }
 
 func newDiffCommand() *cobra.Command {
-	var asJSON bool
+	var (
+		asJSON  bool
+		server  connection
+		timeout time.Duration
+	)
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
 		Short: "Report what a change of definitions changes",
 		Long: `Report what new definitions change: what features mean, which keep their state and
 which begin anew, which services are affected, and what costs more or less. OLD and
-NEW are files or folders, or either at a Git revision, REVISION:PATH.
+NEW are files or folders, either at a Git revision, REVISION:PATH, or the URL of a
+server, for the definitions that it answers from. A server that requires tokens
+requires the scope admin.
 
 The exit code is 2 if a feature of a service would lose its state: it begins anew or
 is gone. The command does not know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
+  weir diff https://weir.internal:8080 config/features --token-file admin.token
   weir diff --json old/ new/`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := server.load(); err != nil {
+				return err
+			}
+			cmd.SilenceUsage = true // later errors are not about usage
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
 			var registries [2]*features.Registry
 			for i, arg := range args {
 				var err error
-				if registries[i], err = definitionsAt(cmd.Context(), arg); err != nil {
+				if registries[i], err = definitionsAt(ctx, &server, arg); err != nil {
 					return err
 				}
 			}
@@ -60,7 +77,10 @@ is gone. The command does not know which features are asked for by name only.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags := cmd.Flags()
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	server.add(flags)
+	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers and Git")
 	return cmd
 }
 
@@ -73,9 +93,12 @@ func writeDiff(w io.Writer, d *diff.Difference, asJSON bool) error {
 	return out.Encode(d)
 }
 
-// definitionsAt loads definitions from a path or, if there is none with that name and it has the
-// form REVISION:PATH, from a revision in git.
-func definitionsAt(ctx context.Context, name string) (*features.Registry, error) {
+// definitionsAt loads definitions from a server if the name is a URL, else from a path or, if there
+// is none with that name and it has the form REVISION:PATH, from a revision in git.
+func definitionsAt(ctx context.Context, server *connection, name string) (*features.Registry, error) {
+	if strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://") {
+		return definitionsOf(ctx, server, serverURL(name))
+	}
 	_, err := os.Stat(name)
 	revision, path, ok := strings.Cut(name, ":")
 	if err == nil || !ok || revision == "" {
@@ -95,6 +118,36 @@ func definitionsAt(ctx context.Context, name string) (*features.Registry, error)
 			findings[i].File = revision + ":" + filepath.ToSlash(filepath.Join(path, findings[i].File))
 		}
 		return nil, findings
+	}
+	return registry, err
+}
+
+// definitionsOf loads the definitions that a server answers from.
+func definitionsOf(ctx context.Context, server *connection, address string) (*features.Registry, error) {
+	var told catalogue.Definitions
+	err := server.call(ctx, http.MethodGet, address, "/v1/definitions", nil, &told)
+	if refusal, ok := errors.AsType[*reply.Error](err); ok {
+		switch refusal.Status {
+		case http.StatusNotFound:
+			return nil, fmt.Errorf("%s does not tell its definitions: its release is too old; compare with those that it was deployed with", address)
+		case http.StatusUnauthorized:
+			return nil, fmt.Errorf("%s: %w; --token-file needs a token of the scope admin", address, refusal)
+		}
+		return nil, fmt.Errorf("%s: %w", address, refusal)
+	}
+	if err != nil {
+		return nil, err
+	}
+	registry, err := definition.LoadSources(told.Sources)
+	if findings, ok := errors.AsType[definition.Findings](err); ok {
+		for i := range findings {
+			findings[i].File = address + ": " + findings[i].File
+		}
+		return nil, findings
+	}
+	if err == nil && registry.Version() != told.Version {
+		return nil, fmt.Errorf("%s answers from definitions of version %s, which mean %s to this release: use the weir of the server's release",
+			address, told.Version, registry.Version())
 	}
 	return registry, err
 }

@@ -2,11 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
 // weir diff compares folders or a git revision, and serves as a gate in CI.
@@ -67,5 +74,92 @@ func TestDiff(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "weir-diff-*")); err != nil || len(left) > 0 {
 		t.Errorf("folders are left: %v, %v", left, err)
+	}
+}
+
+// weir diff compares with the definitions that a server answers from, those of now.
+func TestDiffOfARunningServer(t *testing.T) {
+	dir := t.TempDir()
+	tokens := writeFile(t, dir, "tokens", oneToken+" ci admin\n"+anotherToken+" engine query\n")
+	admin, query := writeFile(t, dir, "admin", oneToken), writeFile(t, dir, "query", anotherToken)
+	deployed, wanted := filepath.Join(dir, "deployed"), filepath.Join(dir, "wanted")
+	for _, folder := range []string{deployed, wanted} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, folder, "pay.yaml", twoStreamDefinitions)
+	}
+	for _, role := range []string{"api", "processor"} {
+		p := start(t, "run", "--roles", role, "--features", deployed, "--api.listen", "127.0.0.1:0", "--api.tokens_file", tokens,
+			"--redis.addresses", redistest.Embedded(t).Addr(), "--kafka.brokers", "127.0.0.1:1")
+		base := p.address(t)
+		const same = "nothing changes but perhaps descriptions\n"
+		for _, args := range [][]string{{base, wanted}, {wanted, base + "/"}, {base, base}} {
+			if out, err := weir(t, append([]string{"diff", "--token-file", admin}, args...)...); err != nil || out != same {
+				t.Errorf("%s, %s: %v\n%s", role, args, err, out)
+			}
+		}
+		for _, b := range []struct{ args, want string }{
+			{"", "weir: " + base + ": a token is required in the header Authorization: Bearer <token>; --token-file needs a token of the scope admin"},
+			{"--token-file " + query, "weir: " + base + ": asking for /v1/definitions takes the scope admin; the token has query"},
+			{"--token-file /none", "weir: --token-file: open /none: no such file or directory"},
+		} {
+			if _, err := weir(t, append([]string{"diff", base, wanted}, strings.Fields(b.args)...)...); err == nil || exitCode(err) != 1 || message(err) != b.want {
+				t.Errorf("%s %s\ngot  %v\nwant %s", role, b.args, err, b.want)
+			}
+		}
+		if role == "processor" {
+			continue // without Kafka it takes no new definitions
+		}
+		writeFile(t, deployed, "pay.yaml", strings.Replace(twoStreamDefinitions, "SUM(1h", "SUM(2h", 1))
+		testkit.Eventually(t, patience, "a loss of state", func() (bool, string) {
+			out, err := weir(t, "diff", base, wanted, "--token-file", admin)
+			return err == nil && strings.Contains(out, "SUM(2h, pay, amount, user) -> SUM(1h, pay, amount, user)"), fmt.Sprint(out, err)
+		})
+		writeFile(t, wanted, "pay.yaml", strings.Replace(twoStreamDefinitions, "SUM(1h, pay, amount, user)", "SUM(1h, pay, amount, user, where='amount > 1')", 1))
+		_, err := weir(t, "diff", base, wanted, "--token-file", admin)
+		if want := "weir: services answer with 1 feature, which would lose state: paid"; err == nil || exitCode(err) != 2 || message(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		writeFile(t, deployed, "pay.yaml", twoStreamDefinitions)
+		writeFile(t, wanted, "pay.yaml", twoStreamDefinitions)
+	}
+}
+
+// Servers that cannot tell their definitions, or not such as can be compared.
+func TestDiffOfOtherServers(t *testing.T) {
+	folder := t.TempDir()
+	writeFile(t, folder, "pay.yaml", twoStreamDefinitions)
+	answers := func(status int, body string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodGet || r.URL.Path != "/v1/definitions" {
+				t.Errorf("asked for %s %s", r.Method, r.URL.Path)
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	away := httptest.NewServer(nil)
+	away.Close()
+	old := answers(404, `{"error":{"code":"unknown_path","message":"there is no path \"/v1/definitions\""}}`)
+	foreign, page := answers(404, "404 page not found"), answers(200, "<html>")
+	busy := answers(503, `{"error":{"code":"issuer_unavailable","message":"the token cannot be verified now: its issuer does not answer"}}`)
+	bad := answers(200, `{"version":"v1","definitions":[{"path":"/etc/weir/a.yaml","text":"streams: {s: {topic: t, timestamp: at}}"}],"schemas":[]}`)
+	newer := answers(200, `{"version":"v1","definitions":[{"path":"a.yaml","text":"streams: {s: {topic: t, timestamp: at, fields: {u: string}}}"}],"schemas":[]}`)
+	for _, b := range []struct{ server, want string }{
+		{old, "weir: " + old + " does not tell its definitions: its release is too old; compare with those that it was deployed with"},
+		{foreign, "weir: " + foreign + "/v1/definitions answered 404 Not Found; is it a weir server?"},
+		{busy, "weir: " + busy + ": the token cannot be verified now: its issuer does not answer"},
+		{bad, bad + ": /etc/weir/a.yaml:1:11: stream \"s\" needs fields"},
+		{away.URL, "weir: no server answers at " + away.URL + ": dial tcp " + strings.TrimPrefix(away.URL, "http://") + ": connect: connection refused"},
+		{page, "weir: " + page + "/v1/definitions did not answer in JSON; is it a weir server? invalid character '<' looking for beginning of value"},
+		{newer, "weir: " + newer + " answers from definitions of version v1, which mean SWq7f4EXZFCP to this release: use the weir of the server's release"},
+		{"http://a b", `weir: bad address: parse "http://a b/v1/definitions": invalid character " " in host name`},
+	} {
+		if _, err := weir(t, "diff", b.server, folder); err == nil || exitCode(err) != 1 || message(err) != b.want {
+			t.Errorf("%s\ngot  %v\nwant %s", b.server, message(err), b.want)
+		}
 	}
 }

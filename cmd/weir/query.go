@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/catalogue"
-	"github.com/weir-stream/weir/serve/reply"
 )
 
 // inquiry is one call of weir query.
@@ -62,6 +59,7 @@ func newQueryCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&q.address, "address", "http://127.0.0.1:8080", "URL of the server")
+	q.server.flag = "--address"
 	q.server.add(flags)
 	flags.StringVar(&q.service, "service", "", "ask for the features of a service")
 	flags.StringArrayVar(&q.members, "member", nil, "value to ask features such as seen about; may be given several times")
@@ -239,31 +237,7 @@ func literal(text string, isString bool) any {
 
 // call sends a request to the server and decodes its answer.
 func (q *inquiry) call(ctx context.Context, method, path string, body []byte, answer any) error {
-	request, err := http.NewRequestWithContext(ctx, method, q.address+path, bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("--address: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := q.server.do(request)
-	if err != nil {
-		return fmt.Errorf("no server answers at --address %s: %w", q.address, cmp.Or(errors.Unwrap(err), err))
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("the answer of %s broke off: %w", q.address, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		var failure struct{ Error *reply.Error }
-		if json.Unmarshal(content, &failure) != nil || failure.Error == nil {
-			return fmt.Errorf("%s%s answered %s; is it a weir server?", q.address, path, response.Status)
-		}
-		return failure.Error
-	}
-	if err := json.Unmarshal(content, answer); err != nil {
-		return fmt.Errorf("%s%s did not answer in JSON; is it a weir server? %w", q.address, path, err)
-	}
-	return nil
+	return q.server.call(ctx, method, q.address, path, body, answer)
 }
 
 // answer is the server's answer.

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 )
 
@@ -49,10 +51,15 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 
 // beside reads a file that the definitions in another file name.
 func (l *loader) beside(definitions, name string) ([]byte, error) {
-	if l.fsys == nil {
+	if l.readFile == nil {
 		return nil, errors.New("these definitions are not in a folder")
 	}
-	return fs.ReadFile(l.fsys, besidePath(definitions, name))
+	from := besidePath(definitions, name)
+	content, err := l.readFile(from)
+	if err == nil && !slices.ContainsFunc(l.registry.Sources.Schemas, func(s features.Source) bool { return s.Path == from }) {
+		l.registry.Sources.Schemas = append(l.registry.Sources.Schemas, features.Source{Path: from, Text: string(content)})
+	}
+	return content, err
 }
 
 func besidePath(definitions, name string) string {

@@ -39,7 +39,7 @@ func LoadLatest(latest func(topic string) (record.Registered, error), paths ...s
 }
 
 func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
-	l.fsys = fsys
+	l.readFile = func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }
 	for _, p := range paths {
 		l.read(fsys, p)
 	}
@@ -53,9 +53,26 @@ func Parse(name string, data []byte) (*features.Registry, error) {
 	return l.compile()
 }
 
+// LoadSources is Load on texts that a registry was loaded from. It reads no other files.
+func LoadSources(sources features.Sources) (*features.Registry, error) {
+	l := newLoader()
+	l.readFile = func(name string) ([]byte, error) {
+		for _, s := range sources.Schemas {
+			if s.Path == name {
+				return []byte(s.Text), nil
+			}
+		}
+		return nil, fs.ErrNotExist
+	}
+	for _, s := range sources.Definitions {
+		l.collect(s.Path, []byte(s.Text))
+	}
+	return l.compile()
+}
+
 // loader collects definitions and findings.
 type loader struct {
-	fsys     fs.FS                                         // for files that definitions name; nil for none
+	readFile func(path string) ([]byte, error)             // for files that definitions name; nil for none
 	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
 	findings Findings
 	streams  map[string]named
@@ -137,6 +154,7 @@ var sectionKeys = []string{"streams", "features", "services", "macros"}
 
 // collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
+	l.registry.Sources.Definitions = append(l.registry.Sources.Definitions, features.Source{Path: name, Text: string(data)})
 	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
 )
 
@@ -68,6 +69,58 @@ func TestGoodDefinitions(t *testing.T) {
 			}
 			checkRoundTrip(t, r)
 		})
+	}
+}
+
+// A registry keeps the texts that it was loaded from, which compile to the same again. No other file
+// is read for them.
+func TestSources(t *testing.T) {
+	files, _ := filepath.Glob("testdata/good/*.yaml")
+	schemas := 0
+	for _, file := range append(files, "../../config/features") {
+		r, err := Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := LoadSources(r.Sources)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if again.Version() != r.Version() || again.Plan().Version != r.Plan().Version {
+			t.Errorf("%s: version %s, plan %s; from its sources %s, %s", file, r.Version(), r.Plan().Version, again.Version(), again.Plan().Version)
+		}
+		if diff := cmp.Diff(r.Sources, again.Sources); diff != "" {
+			t.Errorf("%s: sources (-loaded +loaded from sources):\n%s", file, diff)
+		}
+		schemas += len(r.Sources.Schemas)
+		if len(r.Sources.Schemas) > 0 {
+			lacking := r.Sources
+			lacking.Schemas = nil
+			if _, err := LoadSources(lacking); err == nil || !strings.Contains(err.Error(), ": file does not exist") {
+				t.Errorf("%s without the files that it names: %v", file, err)
+			}
+		}
+	}
+	if schemas == 0 {
+		t.Error("no file names a schema")
+	}
+}
+
+// A file that is named twice is kept once.
+func TestSourcesOfASharedSchema(t *testing.T) {
+	const stream = "{topic: %s, format: {type: avro, framing: none, schema: ./s.avsc}, timestamp: at, fields: {user: string}}\n"
+	definitions := "streams:\n  a: " + strings.Replace(stream, "%s", "a", 1) + "  b: " + strings.Replace(stream, "%s", "b", 1) + "features: {f: 'COUNT(1d, a, user)'}\n"
+	const schema = `{"type": "record", "name": "r", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`
+	r, err := LoadFS(fstest.MapFS{"d/a.yaml": {Data: []byte(definitions)}, "d/s.avsc": {Data: []byte(schema)}}, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := features.Sources{
+		Definitions: []features.Source{{Path: "d/a.yaml", Text: definitions}},
+		Schemas:     []features.Source{{Path: "d/s.avsc", Text: schema}},
+	}
+	if diff := cmp.Diff(want, r.Sources); diff != "" {
+		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 }
 

@@ -34,7 +34,7 @@ type Rules struct {
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
 // ofAdministrators are the paths about the server and not about features.
-var ofAdministrators = map[string]bool{"/metrics": true, "/v1/status": true}
+var ofAdministrators = map[string]bool{"/metrics": true, "/v1/status": true, "/v1/definitions": true}
 
 // Admit passes on requests with the required credentials, with their Client, and refuses others,
 // counted by the refusal's code.

@@ -137,7 +137,7 @@ func (n *Node) deadLetters() func() []status.DeadLetter {
 // withoutQuestions serves only what operators ask of every process.
 func withoutQuestions(handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/{$}", "/page/"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/{$}", "/page/"} {
 		mux.Handle(path, handler)
 	}
 	return mux
