@@ -8,19 +8,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/diff"
+	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/reply"
 )
@@ -37,6 +45,7 @@ func newDiffCommand() *cobra.Command {
 		asJSON  bool
 		server  connection
 		timeout time.Duration
+		fills   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
@@ -47,41 +56,88 @@ NEW are files or folders, either at a Git revision, REVISION:PATH, or the URL of
 server, for the definitions that it answers from. A server that requires tokens
 requires the scope admin.
 
+With --backfill it asks Kafka how many records the new state is filled from, and
+estimates how long that takes. It reads no records. Kafka and backfill.rate are those
+of --config.
+
 The exit code is 2 if a feature of a service would lose its state: it begins anew or
 is gone. The command does not know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
   weir diff https://weir.internal:8080 config/features --token-file admin.token
+  weir diff https://weir.internal:8080 config/features --backfill --config config/weir.yaml
   weir diff --json old/ new/`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := server.load(); err != nil {
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := server.load(); err != nil {
+			return err
+		}
+		cmd.SilenceUsage = true // later errors are not about usage
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		var registries [2]*features.Registry
+		for i, arg := range args {
+			var err error
+			if registries[i], err = definitionsAt(ctx, &server, arg); err != nil {
 				return err
 			}
-			cmd.SilenceUsage = true // later errors are not about usage
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			var registries [2]*features.Registry
-			for i, arg := range args {
-				var err error
-				if registries[i], err = definitionsAt(ctx, &server, arg); err != nil {
-					return err
-				}
-			}
-			d := diff.Of(registries[0], registries[1])
-			if err := writeDiff(cmd.OutOrStdout(), d, asJSON); err != nil {
+		}
+		d := diff.Of(registries[0], registries[1])
+		if fills {
+			cfg, err := s.load(cmd)
+			if err != nil {
 				return err
 			}
-			if lost := d.Loses(); len(lost) > 0 {
-				return &losesState{lost}
+			if d.Backfill, err = estimateBackfill(ctx, cfg, registries[0], registries[1]); err != nil {
+				return err
 			}
-			return nil
-		},
+		}
+		if err := writeDiff(cmd.OutOrStdout(), d, asJSON); err != nil {
+			return err
+		}
+		if lost := d.Loses(); len(lost) > 0 {
+			return &losesState{lost}
+		}
+		return nil
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.BoolVar(&fills, "backfill", false, "ask Kafka how long filling the new state takes")
 	server.add(flags)
-	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers and Git")
+	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers, Kafka and Git")
 	return cmd
+}
+
+// estimateBackfill estimates what filling the state that new definitions add takes now.
+func estimateBackfill(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Backfill, error) {
+	client, err := connect.KafkaClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: connect.Isolation(cfg)})
+	defer poller.Close()
+	fill, b := diff.Fill(before, after), &diff.Backfill{Rate: cfg.Backfill.Rate, Topics: []diff.Topic{}}
+	for _, topic := range slices.Sorted(maps.Keys(fill.Columns)) {
+		partitions, err := lag.Partitions(ctx, client, []string{topic})
+		if errors.Is(err, kafka.UnknownTopicOrPartition) {
+			b.Add(after, fill, topic, diff.Topic{Missing: true})
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--backfill: %w", err)
+		}
+		e, err := backfill.EstimateFill(ctx, poller, after.FillReach(fill, topic), partitions, time.Now().UnixMilli())
+		if err != nil {
+			return nil, fmt.Errorf("--backfill: %w", err)
+		}
+		t := diff.Topic{Records: e.Records}
+		if e.Lost {
+			t.CompleteSince = e.Since
+		}
+		b.Add(after, fill, topic, t)
+	}
+	return b, nil
 }
 
 func writeDiff(w io.Writer, d *diff.Difference, asJSON bool) error {

@@ -11,7 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
@@ -160,6 +164,61 @@ func TestDiffOfOtherServers(t *testing.T) {
 	} {
 		if _, err := weir(t, "diff", b.server, folder); err == nil || exitCode(err) != 1 || message(err) != b.want {
 			t.Errorf("%s\ngot  %v\nwant %s", b.server, message(err), b.want)
+		}
+	}
+}
+
+// weir diff --backfill asks Kafka how many records the new state is filled from.
+func TestDiffBackfill(t *testing.T) {
+	dir := t.TempDir()
+	old := writeFile(t, dir, "old.yaml", twoStreamDefinitions)
+	wanted := writeFile(t, dir, "wanted.yaml", strings.Replace(twoStreamDefinitions, "features:\n",
+		"  other: {topic: others, timestamp: at, fields: {user: string}}\nfeatures:\n  others: COUNT(1d, other, user)\n  day: SUM(1d, pay, amount, user)\n  ever: COUNT(lifetime, pay, user)\n  more: COUNT(2d, login, ip)\n", 1))
+	flags, _ := servers(t, map[string]int{"pay": 2, "login": 1})
+	brokers := flags[6:8]
+	writer := generate.NewKafkaWriter(&kafka.Transport{}, brokers[1:])
+	defer writer.Close()
+	now := time.Now()
+	for i, age := range []time.Duration{500 * time.Hour, 400 * time.Hour, time.Hour, time.Minute} {
+		for _, topic := range []string{"pay", "login"} {
+			if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: topic, Key: []byte{byte(i)}, Value: []byte("{}"), Time: now.Add(-age)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	args := append([]string{"diff", old, wanted, "--backfill", "--backfill.rate", "0.25"}, brokers...)
+	const want = `backfill, about 2s with 0.25 of a core; processes share the partitions
+  login: up to 2 records, about 1s, for more
+  others: there is no such topic yet, for others
+  pay: up to 4 records, about 1s, for day, ever
+`
+	if out, err := weir(t, args...); err != nil || !strings.HasSuffix(out, "\n"+want) {
+		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
+	}
+	var told struct {
+		Backfill struct {
+			Rate   float64
+			Topics []struct {
+				Name    string
+				Records int64
+			}
+		}
+	}
+	if out, err := weir(t, append(args, "--json")...); err != nil || json.Unmarshal([]byte(out), &told) != nil ||
+		fmt.Sprint(told.Backfill) != "{0.25 [{login 2} {others 0} {pay 4}]}" {
+		t.Errorf("%v %v\n%s", err, told.Backfill, out)
+	}
+	if out, err := weir(t, append([]string{"diff", old, old, "--backfill"}, brokers...)...); err != nil || out != "backfill: nothing is to be read\n" {
+		t.Errorf("without a change: %v\n%s", err, out)
+	}
+	for _, b := range []struct{ args, want string }{
+		{"--kafka.brokers 127.0.0.1:1", "weir: --backfill: read the topics: "},
+		{"--backfill.rate 2", "--backfill.rate: backfill.rate 2 is not allowed: 0.01 to 1"},
+		{"--config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
+	} {
+		_, err := weir(t, append([]string{"diff", old, wanted, "--backfill", "--timeout", "5s"}, strings.Fields(b.args)...)...)
+		if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), b.want) {
+			t.Errorf("%s\ngot  %v\nwant %s", b.args, message(err), b.want)
 		}
 	}
 }

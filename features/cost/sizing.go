@@ -121,12 +121,29 @@ func ShardsFor(masters int) int {
 
 func atLeastOne(n float64) int { return max(1, int(math.Ceil(n))) }
 
+// FillSeconds is how long a backfill with a whole core takes to read a number of records of a topic
+// and to apply them to the series that it fills. It waits for Redis, whose time counts as well.
+func FillSeconds(r *features.Registry, fill *state.Fill, topic string, records int64) float64 {
+	filled, keys := r.FillHas(fill), 0
+	for _, s := range r.Streams {
+		if s.Topic == topic {
+			keys = max(keys, keysOf(r, s, func(s *state.Series) bool { return filled[s] }))
+		}
+	}
+	return float64(records) * (secondsEvent + float64(keys)*(secondsKey+secondsRedisKey))
+}
+
 // keysWritten is the number of keys that an event of a stream is written to if it has all fields
 // and passes all filters: one for each group of its series, except embedded ones.
 func keysWritten(r *features.Registry, stream *record.Stream) int {
+	return keysOf(r, stream, func(*state.Series) bool { return true })
+}
+
+// keysOf is keysWritten with some series only.
+func keysOf(r *features.Registry, stream *record.Stream, some func(*state.Series) bool) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
-		if s.Stream == stream.Name {
+		if s.Stream == stream.Name && some(s) {
 			groups[cmp.Or(s.Parent, s.Group)] = true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/state"
 )
 
 // The page on sizing shows the command's output for each use in it.
@@ -80,6 +81,12 @@ func TestSize(t *testing.T) {
 	near("memory", z.Memory, 86400*user.Bytes+864e3*device.Bytes)
 	near("cores of processors", z.ProcessorCores, 10*(2.0e-6+2*1.1e-6)+1*(2.0e-6+1*1.1e-6))
 	near("cores of Redis", z.RedisCores, 10*2*1.9e-6+1*1*1.9e-6+1000*2*2.5e-6)
+	all, some := map[*state.Series]bool{}, map[*state.Series]bool{}
+	for _, s := range r.Series {
+		all[s], some[s] = true, s.By[0] == "user"
+	}
+	near("a backfill of all series", FillSeconds(r, r.FillOf(all), "transactions", 1000), 1000*(2.0e-6+2*(1.1e-6+1.9e-6)))
+	near("a backfill of some series", FillSeconds(r, r.FillOf(some), "transactions", 1000), 1000*(2.0e-6+1.1e-6+1.9e-6))
 	near("cores of the API", z.APICores, 1000*(70e-6+4*0.3e-6))
 	if z.QuestionKeys != 2 || z.QuestionValues != 4 {
 		t.Errorf("a question reads %d values in %d keys", z.QuestionValues, z.QuestionKeys)

@@ -32,6 +32,8 @@ type Difference struct {
 	Features []Feature `json:"features"`
 	Services []Change  `json:"services"`
 	Cost     []Cost    `json:"cost"`
+	// Backfill is what filling the new state takes; nil if that was not asked for.
+	Backfill *Backfill `json:"backfill,omitempty"`
 }
 
 // Change says what happened to a stream or a service: added, removed, or changed in parts.

@@ -37,7 +37,9 @@ func (d *Difference) WriteText(w io.Writer) error {
 	for _, c := range d.Cost {
 		fmt.Fprintf(&b, "  %s: %d -> %d\n", c.What, c.Before, c.After)
 	}
-	if b.Len() == 0 {
+	if d.Backfill != nil {
+		d.Backfill.writeText(&b)
+	} else if b.Len() == 0 {
 		b.WriteString("nothing changes but perhaps descriptions\n")
 	}
 	_, err := io.WriteString(w, b.String())

@@ -1,0 +1,49 @@
+package backfill
+
+import (
+	"context"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// Brokers look up the logs of partitions and their records by time.
+type Brokers interface {
+	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
+	Since(ctx context.Context, partitions []state.Partition, logs []fetch.Log, moment int64) []fetch.Dated
+}
+
+// Estimate is what a fill would read of a topic.
+type Estimate struct {
+	// Records is the number of offsets, so compaction and transactions make it greater than the
+	// number of records.
+	Records int64
+	// Lost says that retention has taken records that matter; what is filled is complete since
+	// Since, in ms.
+	Lost  bool
+	Since int64
+}
+
+// EstimateFill estimates what a fill would read of the partitions of a topic, if the newest event
+// were of a moment, in ms. It reads no records.
+func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach, partitions []state.Partition, newest int64) (Estimate, error) {
+	e := Estimate{Since: state.MinTime}
+	logs, err := brokers.Logs(ctx, partitions)
+	if err != nil {
+		return e, err
+	}
+	moment := matters(reach, newest)
+	dated := brokers.Since(ctx, partitions, logs, moment)
+	for i := range logs {
+		if logs[i].Err != nil {
+			return e, logs[i].Err
+		}
+		from, since := start(reach, logs[i].Start, dated[i], moment)
+		e.Records += max(0, logs[i].Stable-from)
+		if since > moment+reach.Future {
+			e.Lost, e.Since = true, max(e.Since, since)
+		}
+	}
+	return e, nil
+}
