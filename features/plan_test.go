@@ -16,6 +16,7 @@ streams:
     topic: payments
     match: type == "payment"
     timestamp: at
+    id: id
     max_future: 1m
     fields:
       user: string
@@ -81,6 +82,8 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 		"a filter of a log":         {[]string{"where='big'", "where='cents > 5'"}, "", false},
 		"a condition for a filter":  {[]string{"  last: LAST(1h, payment, cents, user, tile=exact, where='cents > 5')", "  last: STREAK(1h, payment, user, condition='big')"}, "last", false},
 		"a derived feature's parts": {[]string{"count / cards", "cards"}, "", false},
+		"IDs for longer":            {[]string{"id: id", "id: id\n    remember_ids: 1h"}, "", false},
+		"longer strings":            {[]string{"note: string", "note: {type: string, max_bytes: 1000}"}, "", false},
 		"the future":                {[]string{"max_future: 1m", "max_future: 2m"}, "", false},
 		"where late events go":      {[]string{"max_future: 1m", "max_future: 1m\n    late: dead_letter"}, "", false},
 	} {

@@ -13,8 +13,8 @@ func (r *Registry) Version() string { return r.version }
 func (r *Registry) makeVersion() {
 	var b strings.Builder
 	for _, s := range r.Streams {
-		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
-			s.ID, s.MaxFuture, s.LateToDeadLetter)
+		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
+			s.ID, s.RememberIDs, s.MaxFuture, s.LateToDeadLetter)
 		if s.Match != nil {
 			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
 		}
@@ -22,7 +22,7 @@ func (r *Registry) makeVersion() {
 			fmt.Fprintf(&b, "enrich %s %s\n", e.Service.Name, e.Topic)
 		}
 		for _, f := range s.Fields {
-			fmt.Fprintf(&b, "field %s %s %d %s %t %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.Path)
+			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.MaxBytes, f.Path)
 			if f.Expr != nil {
 				fmt.Fprintf(&b, " %q", f.Expr.Text)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
@@ -151,7 +152,12 @@ func TestDiffOfOtherServers(t *testing.T) {
 	foreign, page := answers(404, "404 page not found"), answers(200, "<html>")
 	busy := answers(503, `{"error":{"code":"issuer_unavailable","message":"the token cannot be verified now: its issuer does not answer"}}`)
 	bad := answers(200, `{"version":"v1","definitions":[{"path":"/etc/weir/a.yaml","text":"streams: {s: {topic: t, timestamp: at}}"}],"schemas":[]}`)
-	newer := answers(200, `{"version":"v1","definitions":[{"path":"a.yaml","text":"streams: {s: {topic: t, timestamp: at, fields: {u: string}}}"}],"schemas":[]}`)
+	const text = "streams: {s: {topic: t, timestamp: at, fields: {u: string}}}"
+	newer := answers(200, `{"version":"v1","definitions":[{"path":"a.yaml","text":"`+text+`"}],"schemas":[]}`)
+	meant, err := definition.Parse("a.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, b := range []struct{ server, want string }{
 		{old, "weir: " + old + " does not tell its definitions: its release is too old; compare with those that it was deployed with"},
 		{foreign, "weir: " + foreign + "/v1/definitions answered 404 Not Found; is it a weir server?"},
@@ -159,7 +165,7 @@ func TestDiffOfOtherServers(t *testing.T) {
 		{bad, bad + ": /etc/weir/a.yaml:1:11: stream \"s\" needs fields"},
 		{away.URL, "weir: no server answers at " + away.URL + ": dial tcp " + strings.TrimPrefix(away.URL, "http://") + ": connect: connection refused"},
 		{page, "weir: " + page + "/v1/definitions did not answer in JSON; is it a weir server? invalid character '<' looking for beginning of value"},
-		{newer, "weir: " + newer + " answers from definitions of version v1, which mean SWq7f4EXZFCP to this release: use the weir of the server's release"},
+		{newer, "weir: " + newer + " answers from definitions of version v1, which mean " + meant.Version() + " to this release: use the weir of the server's release"},
 		{"http://a b", `weir: bad address: parse "http://a b/v1/definitions": invalid character " " in host name`},
 	} {
 		if _, err := weir(t, "diff", b.server, folder); err == nil || exitCode(err) != 1 || message(err) != b.want {
