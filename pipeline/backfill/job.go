@@ -53,19 +53,21 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 	return steps
 }
 
-// start decides from where a partition is filled, and since when that covers it, given the start of
-// its log, the first record that matters, and the moment before which records do not matter, all in
+// start decides from where a partition is filled, and since when that covers it, given its log, the
+// first record that matters, the moment before which records do not matter, and the present, all in
 // ms.
-func start(reach features.FillReach, logStart int64, first fetch.Dated, moment int64) (from, since int64) {
+func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
-	case reach.Forever || first.Offset >= 0 && first.Offset <= logStart:
-		from, since = logStart, max(moment, first.Timestamp)+reach.Future+1
+	case log.Start > 0 && log.Start == log.End:
+		from, since = log.Start, now+reach.Future+1 // nothing says how old the records were that retention has taken
+	case reach.Forever || first.Offset >= 0 && first.Offset <= log.Start:
+		from, since = log.Start, max(moment, first.Timestamp)+reach.Future+1
 	case first.Offset < 0:
 		from, since = beyondAll, moment+reach.Future // all records are older
 	default:
 		from, since = first.Offset, moment+reach.Future
 	}
-	if from == 0 && logStart == 0 {
+	if from == 0 && log.Start == 0 {
 		since = state.MinTime // the log has all records
 	}
 	return from, since

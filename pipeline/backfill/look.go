@@ -140,7 +140,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 				continue
 			}
 			s := state.FillStart{Fill: r.fill, Partition: p, Log: logs[i].ID.Tag()}
-			s.From, s.Since = start(reach, logs[i].Start, dated[i], moment)
+			s.From, s.Since = start(reach, &logs[i], dated[i], moment, time.Now().UnixMilli())
 			starts = append(starts, s)
 			r.log.Info("backfilling", "partition", nameOf(p), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
 		}
