@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/operate/inspect"
 	"github.com/weir-stream/weir/operate/refill"
+	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/inspector"
@@ -171,7 +172,8 @@ func (d *damager) drop(store inspect.Dropper, scope inspect.Scope) error {
 		return err
 	}
 	scope.Refill = &refill.Config{
-		Transport: d.scene.kafka.Transport.(*kafka.Transport), Brokers: d.scene.broker.Addrs(), MaxRecordBytes: 1 << 20, Patience: time.Minute,
+		Config:         scan.Config{Transport: d.scene.kafka.Transport.(*kafka.Transport), Brokers: d.scene.broker.Addrs(), Patience: time.Minute},
+		MaxRecordBytes: 1 << 20,
 	}
 	dropped, err := inspect.Drop(ctx, store, d.scene.registry.Keeping(plan, history), scope)
 	for _, one := range dropped {

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/inspect"
 	"github.com/weir-stream/weir/operate/refill"
+	"github.com/weir-stream/weir/pipeline/scan"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -121,8 +122,8 @@ func logOf(cfg *config.Config, screen io.Writer) (log *refill.Config, close func
 		return nil, nil, err
 	}
 	log = &refill.Config{
-		Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
-		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Screen: screen,
+		Config:         scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg), Schemas: cache},
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Screen: screen,
 	}
 	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }

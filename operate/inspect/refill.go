@@ -264,7 +264,7 @@ func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
 	if len(r.used) > 0 && len(dropped.Tags) == 0 {
 		losses = append(losses, packed.Loss{Until: dropped.Until, Tags: r.tagsOfOthers()})
 	}
-	for topic, until := range r.log.Lost {
+	for topic, until := range r.log.LostUntil {
 		if until == 0 {
 			continue
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -202,7 +203,9 @@ func (h hooked) Refill(ctx context.Context, held inspector.Held, r inspector.Ref
 }
 
 func (l *log) refill(scope Scope) ([]Dropped, error) {
-	scope.Refill = &refill.Config{Transport: l.transport, Brokers: l.brokers, MaxRecordBytes: 1 << 20, Patience: 2 * time.Second}
+	scope.Refill = &refill.Config{
+		Config: scan.Config{Transport: l.transport, Brokers: l.brokers, Patience: 2 * time.Second}, MaxRecordBytes: 1 << 20,
+	}
 	return Drop(l.t.Context(), hooked{l.store, l}, l.registry, scope)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
@@ -14,7 +15,7 @@ import (
 // begin finds where to start reading partitions that a shard has applied up to its progress, and
 // what is lost.
 func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspector.Progress) error {
-	logs, err := l.poller.Logs(ctx, partitions)
+	logs, err := l.scanner.Logs(ctx, partitions)
 	if err != nil {
 		return err
 	}
@@ -26,7 +27,7 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 		if !reach.Forever {
 			moment = max(0, newest-reach.Reach)
 		}
-		dated := l.poller.Since(ctx, partitions, logs, moment)
+		dated := l.scanner.Since(ctx, partitions, logs, moment)
 		for i, id := range partitions {
 			if id.Topic != topic {
 				continue
@@ -36,7 +37,9 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 				return err
 			}
 			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
-			parts[id] = &part{Partition: id, log: logs[i].ID, tag: at.Log, leader: logs[i].LeaderEpoch, next: from, to: at.Offset}
+			parts[id] = &part{tag: at.Log, Range: scan.Range{
+				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: at.Offset,
+			}}
 			lost[topic] = max(lost[topic], until)
 		}
 	}
@@ -44,7 +47,7 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 		l.parts[id] = of
 	}
 	for topic, until := range lost {
-		l.Lost[topic] = max(l.Lost[topic], until)
+		l.LostUntil[topic] = max(l.LostUntil[topic], until)
 	}
 	return nil
 }
@@ -89,18 +92,18 @@ func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, relogged
 	}
 }
 
-// tell reports the progress, once a second.
-func (l *Log) tell(left map[state.Partition]*part) {
+// Fetching reports the progress, once a second.
+func (l *Log) Fetching() {
 	now := time.Now()
 	if l.cfg.Screen == nil || now.Before(l.told) {
 		return
 	}
 	if !l.told.IsZero() {
-		records := int64(0)
-		for _, p := range left {
-			records += p.to - p.next
+		left := int64(0)
+		for _, p := range l.parts {
+			left += p.To - p.Next
 		}
-		fmt.Fprintf(l.cfg.Screen, "read %d records of the log, %d of them of the entity; some %d are left\n", l.Records, l.Events, records)
+		fmt.Fprintf(l.cfg.Screen, "read %d records of the log, %d of them of the entity; some %d are left\n", l.Records, l.Events, left)
 	}
 	l.told = now.Add(time.Second)
 }

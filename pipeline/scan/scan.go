@@ -1,0 +1,189 @@
+// Package scan reads ranges of Kafka's log once, in bulk, for commands: no group, no progress in the store.
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
+)
+
+// Config configures a Scanner. All fields without a default are required.
+type Config struct {
+	Transport *kafka.Transport
+	Brokers   []string
+	Isolation fetch.Isolation
+	// Schemas supplies the schemas that records name; nil if no stream needs them.
+	Schemas interface {
+		Supply(context.Context, *record.MissingSchema) error
+	}
+	Patience time.Duration // how long to retry a log that cannot be read; by default 30 s
+}
+
+// Range is what to read of a partition.
+type Range struct {
+	state.Partition
+	Log         state.LogID
+	LeaderEpoch int32
+	Next, To    int64 // next offset to read, and the end
+
+	corrupt int // consecutive failures to decode a batch
+}
+
+// Sink receives what is read.
+type Sink interface {
+	// Record takes a record, which is valid until it returns. If the error is a
+	// *record.MissingSchema, the schema is supplied and the record handed over again. Other errors
+	// end the reading.
+	Record(*record.Record) error
+	// Lost is told of a batch that cannot be decoded, and of its newest timestamp, in ms.
+	Lost(state.Partition, int64)
+	// Fetching is called before more is fetched.
+	Fetching()
+}
+
+// Scanner reads ranges. It serves one goroutine.
+type Scanner struct {
+	*fetch.Poller
+	cfg     Config
+	decoder fetch.Decoder
+}
+
+// New returns a Scanner, to be closed.
+func New(cfg Config) *Scanner {
+	if cfg.Patience == 0 {
+		cfg.Patience = 30 * time.Second
+	}
+	return &Scanner{cfg: cfg, Poller: fetch.NewPoller(fetch.PollerConfig{
+		Transport: cfg.Transport, Bootstrap: kafka.TCP(cfg.Brokers...), Isolation: cfg.Isolation, Logger: slog.New(slog.DiscardHandler),
+	})}
+}
+
+// Patiently retries for a while, but not if a log is another one.
+func (s *Scanner) Patiently(ctx context.Context, try func() error) error {
+	for until := time.Now().Add(s.cfg.Patience); ; {
+		err := try()
+		if _, other := errors.AsType[*fetch.OtherLogError](err); err == nil || other || time.Now().After(until) || !retry.Wait(ctx, 200*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// Read reads ranges to their ends and moves them on. Records of a partition come in order.
+func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
+	left := map[state.Partition]*Range{}
+	for _, r := range ranges {
+		if r.Next < r.To {
+			left[r.Partition] = r
+			s.Resume(r.Topic, r.ID, fetch.Known{Offset: r.Next, Epoch: -1, LeaderEpoch: r.LeaderEpoch, Log: r.Log})
+		}
+	}
+	patience := time.Now().Add(s.cfg.Patience)
+	var trouble error
+	for len(left) > 0 {
+		sink.Fetching()
+		waiting, cancel := context.WithDeadline(ctx, patience)
+		fetched, err := s.Poll(waiting)
+		cancel()
+		if _, misplaced := errors.AsType[fetch.PositionError](err); misplaced {
+			return fmt.Errorf("the log changed while it was read, try again: %w", err)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && time.Now().Before(patience):
+			trouble = err
+			continue
+		case err != nil:
+			return fmt.Errorf("the log cannot be read: %w", errors.Join(trouble, err))
+		}
+		r := left[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
+		if r == nil || !s.Current(fetched) {
+			fetched.Release()
+			continue
+		}
+		before := r.Next
+		err = s.take(ctx, fetched, r, sink)
+		fetched.Release()
+		if err != nil {
+			return err
+		}
+		if r.Next > before {
+			patience = time.Now().Add(s.cfg.Patience)
+		}
+		if r.Next >= r.To {
+			r.Next = r.To
+			s.Remove(r.Topic, r.ID)
+			delete(left, r.Partition)
+		}
+	}
+	return nil
+}
+
+// take handles the fetched data of a range.
+func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Range, sink Sink) error {
+	s.decoder.Reset(fetched)
+	var rec fetch.Record
+	for {
+		ok, err := s.decoder.Next(&rec)
+		if corrupt, is := errors.AsType[*fetch.CorruptError](err); is {
+			return s.pass(r, corrupt, sink)
+		}
+		r.corrupt = 0
+		if !ok {
+			r.Next = max(r.Next, s.decoder.NextOffset())
+			return nil
+		}
+		if rec.Offset >= r.To {
+			r.Next = r.To
+			return nil
+		}
+		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers}
+		err = sink.Record(&of)
+		if missing, lacks := errors.AsType[*record.MissingSchema](err); lacks {
+			if err := s.Patiently(ctx, func() error { return s.cfg.Schemas.Supply(ctx, missing) }); err != nil {
+				return located(&of, err)
+			}
+			err = sink.Record(&of)
+		}
+		if err != nil {
+			return located(&of, err)
+		}
+		r.Next = rec.Offset + 1
+	}
+}
+
+func located(of *record.Record, err error) error {
+	return fmt.Errorf("%s/%d at offset %d: %w", of.Partition.Topic, of.Partition.ID, of.Offset, err)
+}
+
+// checksumTries is how often a batch with a wrong checksum is fetched, as for live events.
+const checksumTries = 3
+
+// pass skips a batch that cannot be decoded.
+func (s *Scanner) pass(r *Range, e *fetch.CorruptError, sink Sink) error {
+	r.corrupt++
+	if errors.Is(e, fetch.ErrChecksum) && r.corrupt < checksumTries {
+		s.Seek(r.Topic, r.ID, e.Offset)
+		return nil
+	}
+	if e.EndOffset < 0 {
+		return e
+	}
+	timestamp := e.Timestamp
+	if timestamp <= 0 {
+		timestamp = time.Now().UnixMilli()
+	}
+	sink.Lost(r.Partition, timestamp)
+	r.Next, r.corrupt = e.EndOffset, 0
+	s.Seek(r.Topic, r.ID, e.EndOffset)
+	return nil
+}

@@ -1,0 +1,112 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+// heard is a Sink that notes what it is told.
+type heard struct {
+	records []string
+	lost    []int64
+	fetches int
+	lacking map[string]bool // values whose schema is missing
+}
+
+func (h *heard) Record(r *record.Record) error {
+	if h.lacking[string(r.Value)] {
+		return &record.MissingSchema{ID: int32(r.Offset)}
+	}
+	h.records = append(h.records, fmt.Sprintf("%s@%d", r.Value, r.Offset))
+	return nil
+}
+func (h *heard) Lost(_ state.Partition, timestamp int64) { h.lost = append(h.lost, timestamp) }
+func (h *heard) Fetching()                               { h.fetches++ }
+
+// supplier supplies a schema after some failures.
+type supplier struct {
+	sink     *heard
+	failures int
+}
+
+func (s *supplier) Supply(context.Context, *record.MissingSchema) error {
+	if s.failures--; s.failures >= 0 {
+		return errors.New("the registry is unavailable")
+	}
+	s.sink.lacking = nil
+	return nil
+}
+
+// A record whose schema is missing is handed over again once that is supplied, before any later one.
+func TestMissingSchemaIsSupplied(t *testing.T) {
+	brokers := kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic("pay"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range 4 {
+		if err := client.ProduceSync(t.Context(), kgo.StringRecord(fmt.Sprint(i))).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transport := new(kafka.Transport)
+	defer transport.CloseIdleConnections()
+	for failures, want := range map[int][]string{1: {"1@1", "2@2"}, 1 << 30: {"1@1"}} {
+		sink := &heard{lacking: map[string]bool{"2": true}}
+		s := New(Config{Transport: transport, Brokers: brokers, Schemas: &supplier{sink, failures}, Patience: time.Second})
+		logs, err := s.Logs(t.Context(), []state.Partition{{Topic: "pay"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Range{Partition: state.Partition{Topic: "pay"}, Log: logs[0].ID, LeaderEpoch: logs[0].LeaderEpoch, Next: 1, To: 3}
+		err = s.Read(t.Context(), []*Range{r}, sink)
+		s.Close()
+		said := ""
+		if failures > 1 {
+			said = "pay/0 at offset 2: the registry is unavailable"
+		}
+		if err == nil != (said == "") || err != nil && err.Error() != said {
+			t.Errorf("got %v, want %q", err, said)
+		}
+		if !slices.Equal(sink.records, want) || sink.fetches == 0 || r.Next != int64(1+len(want)) {
+			t.Errorf("got %v up to %d, want %v", sink.records, r.Next, want)
+		}
+	}
+}
+
+// A batch whose checksum is wrong is fetched again, then lost like any that cannot be decoded. One
+// that does not tell where it ends ends the reading.
+func TestBatchThatCannotBeDecoded(t *testing.T) {
+	s := New(Config{Transport: new(kafka.Transport), Brokers: []string{"127.0.0.1:1"}})
+	defer s.Close()
+	r, sink := &Range{Partition: state.Partition{Topic: "pay"}, Next: 3, To: 90}, new(heard)
+	checksum := &fetch.CorruptError{Offset: 3, EndOffset: 7, Timestamp: 500, Reason: fetch.ErrChecksum}
+	for try := 1; try <= checksumTries; try++ {
+		if err := s.pass(r, checksum, sink); err != nil || (len(sink.lost) == 1) != (try == checksumTries) {
+			t.Fatalf("try %d: %v, lost %v", try, err, sink.lost)
+		}
+	}
+	before := time.Now().UnixMilli()
+	if err := s.pass(r, &fetch.CorruptError{Offset: 7, EndOffset: 9, Reason: errors.New("zeros")}, sink); err != nil {
+		t.Fatal(err)
+	}
+	if r.Next != 9 || len(sink.lost) != 2 || sink.lost[0] != 500 || sink.lost[1] < before {
+		t.Errorf("goes on at %d, lost %v", r.Next, sink.lost)
+	}
+	if err := s.pass(r, &fetch.CorruptError{Offset: 9, EndOffset: -1, Reason: errors.New("zeros")}, sink); err == nil {
+		t.Error("no error")
+	}
+}
