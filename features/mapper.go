@@ -141,11 +141,8 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 // b.Ranges. The error is a *Poison, or that of a record.Scanner which lacks something; either way
 // nothing was added.
 func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
-	if m.MaxRecordBytes > 0 && len(rec.Value) > m.MaxRecordBytes {
-		return Outcome{}, &record.Poison{
-			Reason:  record.Oversized,
-			Message: fmt.Sprintf("the record has %d bytes; the limit is %d", len(rec.Value), m.MaxRecordBytes),
-		}
+	if err := rec.Fits(m.MaxRecordBytes); err != nil {
+		return Outcome{}, err
 	}
 	events, err := m.decoder.Decode(rec)
 	if err != nil {

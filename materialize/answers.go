@@ -33,7 +33,7 @@ type answers struct {
 	text      []byte
 
 	// Totals over the row's answers.
-	found, capped, uncertain, outside int
+	found, capped, uncertain, outside, incomplete int
 }
 
 // asking is a feature that is asked for each row, and the columns made from its answer.
@@ -46,6 +46,7 @@ type asking struct {
 	index      int  // index of its running answers; -1 if it is read
 	forgets    bool
 	keep       int64 // milliseconds
+	whole      *query.Completeness
 }
 
 // prepare finds what to ask. It fails if a feature cannot be computed as of before its event.
@@ -73,7 +74,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		}
 		asked := asking{
 			Feature: f, first: i, end: i + 1, keys: at, own: own,
-			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1,
+			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
 		}
 		if index, ok := a.running.Take(f); ok {
 			asked.index, a.runBefore = index, asked.before
@@ -84,6 +85,16 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 	}
 	a.entities, a.lacks = make([]string, len(a.keys)), make([]bool, len(a.keys))
 	return nil
+}
+
+// complete sets what is known of the events that are missing.
+func (a *answers) complete(h *state.History) {
+	for i := range a.asked {
+		f := &a.asked[i]
+		if f.whole = query.CompletenessOf(f.Feature, h); f.index >= 0 {
+			a.running.Complete(f.index, f.whole)
+		}
+	}
 }
 
 // excludes says whether some, and whether all, windows of a feature leave out the event being
@@ -105,7 +116,7 @@ func excludes(f *features.Feature) (some, all bool) {
 // begin makes the cells of a row that are not answers. The newest moment applied is in
 // milliseconds.
 func (a *answers) begin(cells []Cell, e *record.Event, now int64) []Cell {
-	a.now, a.found, a.capped, a.uncertain, a.outside = now, 0, 0, 0, 0
+	a.now, a.found, a.capped, a.uncertain, a.outside, a.incomplete = now, 0, 0, 0, 0, 0
 	for i, keys := range a.keys {
 		text, ok := e.Entity(a.text[:0], keys)
 		if a.text, a.lacks[i] = text, !ok; a.reads {
@@ -221,7 +232,7 @@ func (a *answers) next(f *asking, e *record.Event) *query.Answer {
 	}
 	a.answer = query.Answer{Status: status, CompleteSince: state.MinTime}
 	if status == "" {
-		a.reading.Next(&a.answer)
+		a.reading.NextSince(&a.answer, f.whole)
 	}
 	return &a.answer
 }
@@ -230,6 +241,9 @@ func (a *answers) count(answer *query.Answer) {
 	switch answer.Status {
 	case query.OutsideMaxAge:
 		a.outside++
+	case query.Incomplete:
+		a.incomplete++
+		a.found++
 	case query.NotFound:
 	default:
 		a.found++

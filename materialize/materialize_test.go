@@ -68,6 +68,8 @@ type text struct{ stream, name, content string }
 type making struct {
 	*features.Registry
 	inputs         []text
+	logs           []*testLog // instead of inputs
+	maxRecordBytes int
 	stream, spine  string // the spine is a CSV
 	service        string
 	names          []string
@@ -110,7 +112,10 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	t.Helper()
 	replay := Replay{
 		Registry: m.Registry, State: memory.New(), AsServed: m.asServed, RecordTime: m.recordTime,
-		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1),
+		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes,
+	}
+	for _, log := range m.logs {
+		replay.Inputs = append(replay.Inputs, log.input())
 	}
 	for _, in := range m.inputs {
 		stream, _ := m.Stream(in.stream)

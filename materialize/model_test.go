@@ -236,7 +236,8 @@ func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 }
 
 // Training sets over two streams equal a plain loop over the events up to and including each row's
-// millisecond: by event time or, as served, by arrival, in memory and sorted on disk.
+// millisecond: by event time or, as served, by arrival, in memory and sorted on disk, from files and
+// from logs.
 func TestTrainingSetEqualsModel(t *testing.T) {
 	r := load(t, twoStreams)
 	all := twoStreamsOf(3)
@@ -264,9 +265,15 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 	for _, c := range []struct {
 		asServed bool
 		memory   int64
-	}{{false, 1 << 30}, {false, 10_000}, {true, 1 << 30}, {true, 10_000}} {
-		m := making{Registry: r, inputs: inputsOf(all, random), spine: spine, asServed: c.asServed, memory: c.memory, quality: true}
-		if c.asServed {
+		logs     bool
+	}{{false, 1 << 30, false}, {false, 10_000, false}, {true, 1 << 30, false}, {true, 10_000, false}, {false, 1 << 30, true}, {true, 10_000, true}} {
+		m := making{Registry: r, spine: spine, asServed: c.asServed, memory: c.memory, quality: true}
+		if c.logs {
+			m.logs = logsOf(all)
+		} else {
+			m.inputs = inputsOf(all, random)
+		}
+		if c.asServed && !c.logs {
 			m.recordTime = "meta.came"
 		}
 		l, summary := newLoop(t, m, len(wanted))

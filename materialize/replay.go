@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
@@ -33,12 +34,14 @@ type Replay struct {
 	Columns []Column
 	State   State
 	// AsServed counts an event from the time when its record arrived, as in production, and not
-	// from its own time. Events that cannot be used are then set aside.
+	// from its own time. Events that cannot be used are then set aside, as those of a Log are always.
 	AsServed bool
 	// RecordTime is the path of the arrival time of an event's record; empty if envelopes have it.
 	RecordTime string
 	// ExcludeCurrent computes the rows of Stream without their own events.
 	ExcludeCurrent bool
+	// MaxRecordBytes is the size of a Log's record above which it is poison; 0 for none.
+	MaxRecordBytes int
 	// Memory is how many bytes of events and rows are held before they are sorted on disk; 0 means
 	// DefaultMemory.
 	Memory int64
@@ -57,6 +60,22 @@ type Progress struct {
 	Share   float64 // share done of the phase; -1 if unknown
 	Events  int     // read
 	Rows    int     // made
+}
+
+// Topics are the topics whose events the columns and the rows need, sorted.
+func (r *Replay) Topics() (topics []string) {
+	if r.Stream != nil {
+		topics = append(topics, r.Stream.Topic)
+	}
+	for i := range r.Columns {
+		if f := r.Columns[i].feature; f != nil {
+			for _, kept := range f.Retained() {
+				topics = append(topics, kept.Topic)
+			}
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
 }
 
 // lookEvery is how many events pass between checks of the context and the progress.
@@ -86,6 +105,9 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 		return err
 	}
 	r.summary.Spilled = t.sorter.Spilled()
+	if h := r.history(); h != nil {
+		r.answers.complete(h)
+	}
 	if r.Spine != nil {
 		r.Spine.setTypes(r.Columns)
 	}
@@ -139,12 +161,13 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 
 // event applies an event, and writes its row if it is one.
 func (r *Replay) event(ctx context.Context, t *timeline, m *moment, mapper *features.Mapper, offset int64, w Writer) error {
-	at := func(err error) error { return r.Inputs[m.input].source.At(m.line, err) }
+	in := &r.Inputs[m.input]
+	at := func(err error) error { return in.at(m.line, err) }
 	r.batch.Reset()
 	r.batch.Ranges = append(r.batch.Ranges[:0], state.PartitionRange{})
 	outcome, err := mapper.MapEvents(m.events, offset, m.recordTime, 0, &r.batch)
 	if err != nil {
-		return t.bad(at(err))
+		return t.bad(in, m.line, err)
 	}
 	r.summary.Events++
 	if outcome.Late {

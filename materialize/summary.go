@@ -23,8 +23,10 @@ type Summary struct {
 	// OutsideMaxAge is the number of values that are missing because the row came later than its
 	// feature keeps the past.
 	OutsideMaxAge int
-	Found         int   // values that count at least one event
-	Spilled       int64 // bytes that were sorted on disk
+	// Incomplete is the number of values that lack events, because a Log no longer has them.
+	Incomplete int
+	Found      int   // values that count at least one event
+	Spilled    int64 // bytes that were sorted on disk
 
 	eventsSeen, rowsSeen  int
 	firstEvent, lastEvent int64 // milliseconds
@@ -53,6 +55,7 @@ func (s *Summary) add(a *answers) {
 	s.Capped += a.capped
 	s.Uncertain += a.uncertain
 	s.OutsideMaxAge += a.outside
+	s.Incomplete += a.incomplete
 }
 
 // empty returns the error of a useless training set: one without rows, or whose rows have not met a

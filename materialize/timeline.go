@@ -16,18 +16,28 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Input is a file of events: of one stream, or of the topics that its envelopes name.
+// Input is a file of events: of one stream, or of the topics that its envelopes name. Or it is a
+// Log.
 type Input struct {
 	Name   string
 	Stream *record.Stream // nil for all
 	// Open reads the file as events of a stream. The stream has an extra field if record times are
 	// read from one.
 	Open func(*record.Stream) (source.Source, error)
-	// Read returns how many bytes have been read, and of how many. It is nil if there is no
-	// progress to report.
+	// Read returns how many bytes or records have been read, and of how many. It is nil if there is
+	// no progress to report.
 	Read func() (read, size int64)
+	Log  Log // nil for a file
 
 	source source.Source
+}
+
+// at adds the location of an event to an error about it.
+func (in *Input) at(line int, err error) error {
+	if in.Log != nil {
+		return fmt.Errorf("%s at offset %d: %w", in.Name, line, err)
+	}
+	return in.source.At(line, err)
 }
 
 // The order within one millisecond. The row of an event counts all events of other streams, and
@@ -56,8 +66,8 @@ const recordTimeField = "record time"
 // moment is an event or a row of the timeline.
 type moment struct {
 	key        extsort.Key
-	input      int // -1 for a row of the spine
-	line       int
+	input      int   // -1 for a row of the spine
+	line       int   // or the offset in a log
 	recordTime int64 // -1 for none
 	// events are the event as each stream reads it, or the one that a row was decoded to.
 	events []record.Event
@@ -116,6 +126,12 @@ func (t *timeline) prepare() {
 func (t *timeline) readInputs(ctx context.Context) error {
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
+		if in.Log != nil {
+			if err := t.readLog(ctx, i); err != nil {
+				return err
+			}
+			continue
+		}
 		stream, only := in.Stream, t.Registry.Streams
 		if stream != nil {
 			stream = t.withRecordTime(stream)
@@ -197,7 +213,7 @@ func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.De
 		if err == nil {
 			err = t.addEvent(input, &e, events)
 		} else {
-			err = t.bad(in.source.At(e.Line, err))
+			err = t.bad(in, e.Line, err)
 		}
 		if err != nil {
 			return err
@@ -237,7 +253,7 @@ func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) e
 	}
 	if t.AsServed {
 		if m.recordTime = e.RecordTime; m.recordTime < 0 {
-			return t.Inputs[input].source.At(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
+			return t.Inputs[input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
 		m.key.Time = m.recordTime
 	}
@@ -246,9 +262,12 @@ func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) e
 	return t.add(&m, nil)
 }
 
-// bad handles an error about an event. As served, the event is set aside and the error becomes nil.
-func (t *timeline) bad(err error) error {
-	if _, poison := errors.AsType[*record.Poison](err); !poison || !t.AsServed {
+// bad handles an error about an event. As served, and in a log, the event is set aside and the error
+// becomes nil.
+func (t *timeline) bad(in *Input, line int, err error) error {
+	_, poison := errors.AsType[*record.Poison](err)
+	err = in.at(line, err)
+	if !poison || !t.AsServed && in.Log == nil {
 		return err
 	}
 	if t.summary.SetAside++; t.summary.SetAside == 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/operate/deadletter"
 )
 
@@ -60,7 +61,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+	if ago, err := window.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
@@ -24,7 +23,10 @@ import (
 
 // materializeOptions are the flags of weir materialize.
 type materializeOptions struct {
-	features, inputs          []string
+	*settings
+	inputs                    []string
+	fromTopics                bool
+	since                     string
 	stream, spine, output     string
 	timeColumn, recordTime    string
 	service, as, memory       string
@@ -35,15 +37,16 @@ type materializeOptions struct {
 	stdin      io.Reader
 	stdinTaken bool
 	stdout     io.Writer
-	open       []*source.File
+	open       []io.Closer
+	files      []*source.File
 }
 
 func newMaterializeCommand() *cobra.Command {
 	var o materializeOptions
 	cmd := &cobra.Command{
-		Use:   "materialize --features PATH --input [STREAM=]FILE... [--spine FILE | --stream NAME] --output FILE",
-		Short: "Make a training set from files of events",
-		Long: `Replay files of events, sorted by time, through the compiled definitions and the merge
+		Use:   "materialize {--input [STREAM=]FILE... | --from-topics} {--spine FILE | --stream NAME} --output FILE",
+		Short: "Make a training set from files of events, or from topics",
+		Long: `Replay files of events, or the records of topics, sorted by time, through the compiled definitions and the merge
 code that answer questions in production, and write rows with the features as of the
 moment of each.
 
@@ -58,26 +61,36 @@ with one JSON object a line, as in the topic or as weir generate writes them, .a
 which null is empty and values by category are a JSON object, or a .parquet, whose
 columns have types; only Parquet can hold features that answer with a list. The output
 appears when it is complete. An event that cannot be used ends the command with
-file:line: message.`,
+file:line: message.
+
+With --from-topics the events are what the topics hold when the command starts, in the
+formats of their streams. It reads the topics that the wanted features need, outside of
+any group. An event that cannot be used is set aside, as in production. A value lacks
+events that retention has taken, or that are older than --since: its status is
+INCOMPLETE, see --quality.`,
 		Example: `  weir materialize --features config/features --service payment_risk \
       --input transaction=tx.parquet --input login=logins.ndjson.gz --spine labels.csv --output train.parquet
   weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv
+  weir materialize --config config/weir.yaml --service payment_risk --from-topics --since 90d \
+      --spine labels.csv --output train.parquet
   weir generate --events 10000 --output - | weir materialize --features config/features --stream transaction \
       --service payment_risk --input - --output -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.stdin, o.stdout = cmd.InOrStdin(), cmd.OutOrStdout()
-			return o.Run(cmd.Context(), cmd.ErrOrStderr())
+			return o.Run(cmd, cmd.ErrOrStderr())
 		},
 	}
+	o.settings = addSettings(cmd)
 	o.flags(cmd)
 	return cmd
 }
 
 func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.features, "features", nil, "definitions: files, or folders of *.yaml")
 	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern; may be given several times")
+	flags.BoolVar(&o.fromTopics, "from-topics", false, "read the events from their topics")
+	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, or how long ago, such as 90d (default all)")
 	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels")
 	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
 	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
@@ -91,26 +104,29 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags.StringVar(&o.memory, "memory", config.Bytes(materialize.DefaultMemory).String(), "events and rows held in memory; more are sorted on disk")
 	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of standard input: ndjson or csv")
 	flags.StringVar(&o.outputFormat, "output-format", source.CSV, "of standard output: csv or parquet")
-	for _, name := range []string{"features", "input", "output"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err)
-		}
+	if err := cmd.MarkFlagRequired("output"); err != nil {
+		panic(err)
 	}
+	cmd.MarkFlagsOneRequired("input", "from-topics")
+	cmd.MarkFlagsMutuallyExclusive("input", "from-topics")
+	cmd.MarkFlagsMutuallyExclusive("input", "since")
+	cmd.MarkFlagsMutuallyExclusive("record-time", "from-topics")
 	cmd.MarkFlagsMutuallyExclusive("spine", "stream")
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
-func (o *materializeOptions) Run(ctx context.Context, screen io.Writer) (err error) {
+func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err error) {
 	defer func() {
 		for _, f := range o.open {
 			_ = f.Close()
 		}
 	}()
-	registry, err := definition.Load(o.features...)
+	cfg, registry, err := o.loadAll(cmd)
 	if err != nil {
 		return err
 	}
-	replay, err := o.replay(registry)
+	ctx := cmd.Context()
+	replay, err := o.replay(ctx, cfg, registry)
 	if err != nil {
 		return err
 	}
@@ -118,7 +134,7 @@ func (o *materializeOptions) Run(ctx context.Context, screen io.Writer) (err err
 	if err != nil {
 		return err
 	}
-	for _, f := range o.open {
+	for _, f := range o.files {
 		if f.Same(o.output) {
 			return fmt.Errorf("--output: %s is the input", o.output)
 		}
@@ -135,7 +151,7 @@ func (o *materializeOptions) Run(ctx context.Context, screen io.Writer) (err err
 }
 
 // replay makes the replay that the flags describe.
-func (o *materializeOptions) replay(registry *features.Registry) (*materialize.Replay, error) {
+func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, registry *features.Registry) (*materialize.Replay, error) {
 	size, err := config.ParseBytes(o.memory)
 	if err != nil {
 		return nil, fmt.Errorf("--memory: %s %w", o.memory, err)
@@ -146,30 +162,40 @@ func (o *materializeOptions) replay(registry *features.Registry) (*materialize.R
 	r := &materialize.Replay{
 		Registry: registry, State: memory.NewKeyed(packed.NewSecret()), Memory: int64(size),
 		AsServed: o.as == "served", RecordTime: o.recordTime, ExcludeCurrent: o.excludeCurrent,
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes),
 	}
 	if o.stream != "" {
 		if r.Stream, err = streamOf(registry, o.stream, "--stream"); err != nil {
 			return nil, err
 		}
 	}
-	if r.Inputs, err = o.allInputs(registry); err != nil {
-		return nil, fmt.Errorf("--input: %w", err)
+	streams := registry.Streams
+	if !o.fromTopics {
+		if r.Inputs, err = o.allInputs(registry); err != nil {
+			return nil, fmt.Errorf("--input: %w", err)
+		}
+		streams = streamsOf(registry, r.Inputs)
 	}
 	if o.spine != "" {
 		if r.Spine, err = o.openSpine(); err != nil {
 			return nil, fmt.Errorf("--spine: %w", err)
 		}
 	} else if r.Stream == nil {
-		if r.Stream, err = onlyStream(r.Inputs); err != nil {
+		if r.Stream, err = onlyStream(streams); err != nil {
 			return nil, err
 		}
 	}
 	s := materialize.Selection{
-		Registry: registry, Inputs: streamsOf(registry, r.Inputs), Stream: r.Stream, Spine: r.Spine,
+		Registry: registry, Inputs: streams, Stream: r.Stream, Spine: r.Spine,
 		Service: o.service, Names: o.columns, Lists: o.format() == source.Parquet, Quality: o.quality,
 	}
 	if r.Columns, err = s.Columns(); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(o.why(), "--input"), err)
+	}
+	if o.fromTopics {
+		if r.Inputs, err = o.openTopics(ctx, cfg, r); err != nil {
+			return nil, fmt.Errorf("--from-topics: %w", err)
+		}
 	}
 	return r, nil
 }
@@ -187,9 +213,9 @@ func (o *materializeOptions) why() string {
 }
 
 // onlyStream is the default stream whose events are the rows: the only one.
-func onlyStream(inputs []materialize.Input) (*record.Stream, error) {
-	if first := inputs[0].Stream; first != nil && !slices.ContainsFunc(inputs, func(in materialize.Input) bool { return in.Stream != first }) {
-		return first, nil
+func onlyStream(streams []*record.Stream) (*record.Stream, error) {
+	if len(streams) > 0 && !slices.ContainsFunc(streams, func(s *record.Stream) bool { return s != streams[0] }) {
+		return streams[0], nil
 	}
 	return nil, errors.New("say what the rows are: --spine FILE, or the events of --stream NAME")
 }

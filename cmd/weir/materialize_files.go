@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,13 +11,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/materialize/topic"
+	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/pipeline/scan"
 )
 
 // allInputs opens the files of events.
@@ -53,6 +60,41 @@ func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []ma
 	return inputs, nil
 }
 
+// openTopics opens the topics that a replay needs, one input for each partition.
+func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config, r *materialize.Replay) (inputs []materialize.Input, err error) {
+	since, err := parseMoment("--since", o.since, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	client, err := connect.KafkaClient(cfg)
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := lag.Partitions(ctx, client, r.Topics())
+	if err != nil {
+		return nil, err
+	}
+	log, closeLog, err := logOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	scanner := scan.New(log)
+	o.open = append(o.open, closing(func() { scanner.Close(); closeLog() }))
+	moment := int64(0)
+	if !since.IsZero() {
+		moment = since.UnixMilli()
+	}
+	logs, err := topic.Open(ctx, scanner, partitions, moment)
+	for _, l := range logs {
+		inputs = append(inputs, materialize.Input{Name: l.Name(), Log: l, Read: l.Progress})
+	}
+	return inputs, err
+}
+
+type closing func()
+
+func (c closing) Close() error { c(); return nil }
+
 // filesOf are the files of a name, a folder or a pattern, sorted by name.
 func filesOf(pattern string) (files []string, err error) {
 	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
@@ -88,7 +130,7 @@ func (o *materializeOptions) openFile(name string) (*source.File, error) {
 	}
 	f, err := source.Open(name, o.stdin, o.inputFormat)
 	if err == nil {
-		o.open = append(o.open, f)
+		o.open, o.files = append(o.open, f), append(o.files, f)
 	}
 	return f, err
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/materialize"
 )
 
@@ -137,7 +142,11 @@ func TestMaterializeBadUse(t *testing.T) {
 	}
 	old := writeFile(t, dir, "out.csv", "what was there")
 	for _, b := range []struct{ args, want string }{
-		{"", `weir: required flag(s) "features", "input", "output" not set`},
+		{"", `weir: required flag(s) "output" not set`},
+		{"--output DIR/out.csv", "weir: at least one of the flags in the group [input from-topics] is required"},
+		{"--output DIR/out.csv --from-topics --input DIR/in.csv", "weir: if any flags in the group [input from-topics] are set none of the others can be; [from-topics input] were all set"},
+		{"--output DIR/out.csv --from-topics --features DIR/features.yaml --since yesterday",
+			`weir: --from-topics: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"--features DIR/none.yaml --stream pay --input DIR/in.csv --output DIR/out.csv", "DIR/none.yaml: cannot read definitions: no such file or directory"},
 		{"--features DIR --stream pa --input DIR/in.csv --output DIR/out.csv", `weir: --stream: unknown stream "pa"; did you mean "pay"?`},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.csv --columns paid,usr", `weir: --columns: unknown feature or field "usr" of stream pay; did you mean "user"?`},
@@ -303,6 +312,87 @@ func TestProgress(t *testing.T) {
 		}, nil)
 		if screen.String() != want {
 			t.Errorf("bar %v\ngot  %q\nwant %q", bar, screen.String(), want)
+		}
+	}
+}
+
+// Topics make the same training set as the files that were written to them: without what was
+// aborted, and with what cannot be used set aside.
+func TestMaterializeFromTopics(t *testing.T) {
+	dir := t.TempDir()
+	events := filepath.Join(dir, "events.ndjson")
+	broker := kafkatest.Embedded(t, map[string]int{generate.Logins: 2, generate.Transactions: 3}).ListenAddrs()[0]
+	for _, to := range [][]string{{"--output", events}, {"--brokers", broker}} {
+		if _, err := weir(t, append([]string{"generate", "--events", "2000", "--seed", "7"}, to...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := []string{"materialize", "--features", "../../config/features", "--service", "payment_risk", "--stream", "transaction", "--output", "-"}
+	want, err := weir(t, append(rows, "--input", events)...)
+	if err != nil || strings.Count(want, "\n") < 1000 {
+		t.Fatal(err, want)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.TransactionalID("t"), kgo.DefaultProduceTopic(generate.Transactions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	event, _, _ := strings.Cut(want[strings.Index(want, "\n")+1:], ",")
+	for _, c := range []struct {
+		value string
+		end   kgo.TransactionEndTry
+	}{{fmt.Sprintf(`{"event_id":%q}`, event), kgo.TryAbort}, {"{", kgo.TryCommit}} {
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ProduceSync(t.Context(), kgo.StringRecord(c.value)).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.EndTransaction(t.Context(), c.end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fromTopics := func(more ...string) (string, string) {
+		t.Helper()
+		p := start(t, append(append(rows, "--from-topics", "--kafka.brokers", broker), more...)...)
+		if err := p.wait(t); err != nil {
+			t.Fatal(err)
+		}
+		return p.out.String(), p.err.String()
+	}
+	got, said := fromTopics()
+	sorted := func(rows string) []string { return slices.Sorted(strings.Lines(rows)) } // in one millisecond the order differs
+	if diff := cmp.Diff(sorted(want), sorted(got)); diff != "" {
+		t.Errorf("(-files +topics):\n%s", diff)
+	}
+	aside := regexp.MustCompile(`; 1 event set aside, the first: transactions/\d at offset \d+: stream transaction: malformed JSON`)
+	if !aside.MatchString(said) || strings.Contains(said, "incomplete") {
+		t.Errorf("it says %q", said)
+	}
+	half := time.UnixMilli(generate.New(7, generate.Demo()).Next().Timestamp).Add(49 * time.Second)
+	got, said = fromTopics("--since", half.UTC().Format(time.RFC3339))
+	if n, all := strings.Count(got, "\n"), strings.Count(want, "\n"); n < all/10 || n > all*9/10 || !strings.Contains(said, " values incomplete, since the topics lack events that they need") {
+		t.Errorf("%d rows of %d since %v, and it says %q", n, all, half, said)
+	}
+	_, err = weir(t, append(rows, "--from-topics", "--kafka.brokers", kafkatest.Embedded(t, nil).ListenAddrs()[0])...)
+	if want := "weir: --from-topics: topic logins: "; err == nil || !strings.HasPrefix(message(err), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A moment is given as such, or as how long ago it was.
+func TestParseMoment(t *testing.T) {
+	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"": {}, "24h": now.Add(-24 * time.Hour), "90d": now.AddDate(0, 0, -90), "2026-01-31T23:59:59Z": now.Add(-12*time.Hour - time.Second),
+	} {
+		if got, err := parseMoment("--since", text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"-1h", "yesterday", "2026-01-31", "1.5h"} {
+		if got, err := parseMoment("--since", text, now); err == nil {
+			t.Errorf("%q is %v", text, got)
 		}
 	}
 }

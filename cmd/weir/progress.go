@@ -88,6 +88,7 @@ func (p *progress) end(s materialize.Summary, err error) {
 	}{
 		{s.Uncertain, "value", "may be greater, since events came late"},
 		{s.OutsideMaxAge, "value", "older than the past that is kept"},
+		{s.Incomplete, "value", "incomplete, since the topics lack events that they need"},
 		{s.Late, "event", "too late for some feature"},
 		{s.Passed, "event", "of no such stream"},
 	} {

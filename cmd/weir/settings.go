@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/pipeline/scan"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -44,6 +45,20 @@ func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store
 		return nil, nil, errors.Join(err, client.Close())
 	}
 	return state, client.Close, nil
+}
+
+// logOf configures reading the log.
+func logOf(cfg *config.Config) (log scan.Config, close func(), err error) {
+	transport, err := cfg.KafkaTransport()
+	if err != nil {
+		return log, nil, err
+	}
+	cache, err := connect.Schemas(cfg)
+	if err != nil {
+		return log, nil, err
+	}
+	log = scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg), Schemas: cache}
+	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 
 // loadAll reads the settings and the definitions.

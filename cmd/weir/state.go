@@ -4,17 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/inspect"
 	"github.com/weir-stream/weir/operate/refill"
-	"github.com/weir-stream/weir/pipeline/scan"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -94,12 +91,12 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			return s.withState(cmd, drop)
 		}
 		return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
-			log, closeLog, err := logOf(cfg, cmd.ErrOrStderr())
+			log, closeLog, err := logOf(cfg)
 			if err != nil {
 				return err
 			}
 			defer closeLog()
-			scope.Refill = log
+			scope.Refill = &refill.Config{Config: log, MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Screen: cmd.ErrOrStderr()}
 			return drop(cfg, registry, state)
 		})
 	}
@@ -109,23 +106,6 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 	cmd.Flags().BoolVar(&refilling, "refill", false, "read the dropped state again from Kafka, also what was dropped before")
 	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only the state of these features")
 	return cmd
-}
-
-// logOf configures reading the log for a refill, whose progress is shown on screen.
-func logOf(cfg *config.Config, screen io.Writer) (log *refill.Config, close func(), err error) {
-	transport, err := cfg.KafkaTransport()
-	if err != nil {
-		return nil, nil, err
-	}
-	cache, err := connect.Schemas(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	log = &refill.Config{
-		Config:         scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg), Schemas: cache},
-		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Screen: screen,
-	}
-	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 
 // parseKeys reads the keys of an entity.

@@ -24,6 +24,7 @@ type Running struct {
 	Logs []RunningLog
 
 	answers []Answer          // by index, see Take
+	whole   []*Completeness   // by index
 	derived []*runningDerived // by index; nil for features over a stream
 	at      int64
 	sample  aggregate.Sample
@@ -97,7 +98,7 @@ func runs(f *features.Feature) bool {
 
 func (r *Running) take(f *features.Feature) int {
 	index := len(r.answers)
-	r.answers, r.derived = append(r.answers, Answer{}), append(r.derived, nil)
+	r.answers, r.whole, r.derived = append(r.answers, Answer{}), append(r.whole, &everything), append(r.derived, nil)
 	if of, ok := f.Basis.(*features.Derived); ok {
 		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
 		for _, part := range of.Of {
@@ -119,6 +120,16 @@ func (r *Running) take(f *features.Feature) int {
 		log.windows[i].value++
 	}
 	return index
+}
+
+// Complete sets how complete the state of the feature in a slot is. Without it, it lacks nothing.
+func (r *Running) Complete(index int, c *Completeness) {
+	r.whole[index] = c
+	if d := r.derived[index]; d != nil {
+		for i, part := range d.parts {
+			r.Complete(part, c.part(i))
+		}
+	}
 }
 
 func (r *Running) log(s *state.Series) *RunningLog {
@@ -161,6 +172,7 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			a := &r.answers[f.index]
 			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
 			tell(a, &f.spec, f.Per, &result)
+			a.complete(r.whole[f.index])
 		}
 	}
 	return nil

@@ -19,6 +19,14 @@ type Record struct {
 	Headers    Headers // nil for none
 }
 
+// Fits returns a *Poison if the record's value has more bytes than a limit, 0 for none.
+func (r *Record) Fits(limit int) error {
+	if limit > 0 && len(r.Value) > limit {
+		return &Poison{Reason: Oversized, Message: fmt.Sprintf("the record has %d bytes; the limit is %d", len(r.Value), limit)}
+	}
+	return nil
+}
+
 // Headers are the headers of a record.
 type Headers interface {
 	// Last is the value of the last header with this key, the one that counts by Kafka's

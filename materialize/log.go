@@ -1,0 +1,94 @@
+package materialize
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
+)
+
+// Log is a partition of a topic.
+type Log interface {
+	// Read hands over all its records, in order and in the format of the topic. A record is valid
+	// until take returns. If that returns a *record.MissingSchema, the schema is supplied and the
+	// record handed over again; other errors end the reading.
+	Read(ctx context.Context, take func(*record.Record) error) error
+	Topic() string
+	// Since is the timestamp, in ms, since which Read has handed over all records that there ever
+	// were; state.MinTime if it has handed over all.
+	Since() int64
+}
+
+// readLog reads the events of a log. Those that cannot be used are set aside, as in production.
+func (t *timeline) readLog(ctx context.Context, input int) error {
+	in, decoder, n := &t.Inputs[input], t.Registry.NewDecoder(), 0
+	return in.Log.Read(ctx, func(r *record.Record) error {
+		if n%lookEvery == 0 {
+			if err := t.look(ctx, t.readShare()); err != nil {
+				return err
+			}
+		}
+		n++
+		e := source.Event{Line: int(r.Offset), RecordTime: r.Timestamp}
+		err := r.Fits(t.MaxRecordBytes)
+		var events []record.Event
+		if err == nil {
+			events, err = decoder.Decode(r)
+		}
+		switch _, lacks := errors.AsType[*record.MissingSchema](err); {
+		case lacks:
+			return err
+		case err != nil:
+			return t.bad(in, e.Line, err)
+		case len(events) == 0:
+			t.summary.Passed++
+			return nil
+		}
+		return t.addEvent(input, &e, events)
+	})
+}
+
+// history is what is known of the events that the logs no longer have; nil without a log.
+func (r *Replay) history() *state.History {
+	since := map[string]int64{}
+	for i := range r.Inputs {
+		log := r.Inputs[i].Log
+		if log == nil {
+			continue
+		}
+		before, known := since[log.Topic()]
+		if !known {
+			before = state.MinTime
+		}
+		since[log.Topic()] = max(before, log.Since())
+	}
+	if len(since) == 0 {
+		return nil
+	}
+	all := map[*state.Series]bool{}
+	for _, s := range r.Registry.Series {
+		all[s] = true
+	}
+	const version = "replayed"
+	h, fill := &state.History{Plans: map[string]*state.Plan{version: r.Registry.Plan()}}, r.Registry.FillOf(all)
+	for topic, from := range since {
+		if from != state.MinTime {
+			from += r.future(topic)
+		}
+		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: topic, Version: version, Last: state.MaxTime})
+		h.Fills = append(h.Fills, state.FillEpoch{Fill: fill, Topic: topic, Whole: true, Since: from})
+	}
+	return h
+}
+
+// future is how far, in ms, events of a topic may lie after their records.
+func (r *Replay) future(topic string) (ms int64) {
+	for _, s := range r.Registry.Streams {
+		if s.Topic == topic {
+			ms = max(ms, s.MaxFuture.Milliseconds())
+		}
+	}
+	return ms
+}

@@ -1,0 +1,134 @@
+package materialize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// testLog is a partition in memory.
+type testLog struct {
+	topic   string
+	id      int
+	records []record.Record
+	since   int64
+	err     error
+}
+
+func (l *testLog) Topic() string { return l.topic }
+func (l *testLog) Since() int64  { return l.since }
+
+func (l *testLog) Read(_ context.Context, take func(*record.Record) error) error {
+	for i := range l.records {
+		r := l.records[i]
+		r.Partition, r.Offset = state.Partition{Topic: l.topic, ID: int32(l.id)}, int64(i)
+		if err := take(&r); err != nil {
+			return err
+		}
+	}
+	return l.err
+}
+
+func (l *testLog) input() Input { return Input{Name: fmt.Sprintf("%s/%d", l.topic, l.id), Log: l} }
+
+// logsOf returns the events of two streams as two partitions for each.
+func logsOf(all []timed) []*testLog {
+	logs := []*testLog{{topic: "payments"}, {topic: "payments", id: 1}, {topic: "logins"}, {topic: "logins", id: 1}}
+	for i, e := range all {
+		l := logs[i%2]
+		if e.stream == "login" {
+			l = logs[2+i%2]
+		}
+		l.records = append(l.records, record.Record{Timestamp: e.came, Value: []byte(e.line)})
+	}
+	for _, l := range logs {
+		l.since = state.MinTime
+	}
+	return logs
+}
+
+const lost = `
+streams:
+  pay: {topic: payments, timestamp: at, id: id, max_future: 1m, fields: {user: string, device: string, n: int}}
+  login: {topic: logins, timestamp: at, max_future: 2m, fields: {user: string, device: string}}
+features:
+  exact: SUM(1h, pay, n, user, tile=exact)
+  tiled: COUNT(1h, pay, user, tile=1m)
+  ever: COUNT(lifetime, pay, user)
+  logins: COUNT(1h, login, user, tile=exact)
+  share: {expr: exact / logins, default: -1}
+  there: COUNT(1h, pay, SET(1h, login, user, device), tile=exact)
+`
+
+// Values whose windows begin before what a log holds are incomplete: by the time of its records, and
+// as far ahead of them as its events may be. Events that cannot be used are set aside.
+func TestLogsThatLackRecords(t *testing.T) {
+	const start = int64(1_700_006_400_000) // a whole hour
+	in := func(minutes int) int64 { return start + int64(minutes)*60_000 }
+	pay := func(id string, at int64) record.Record {
+		return record.Record{Timestamp: at, Value: fmt.Appendf(nil, `{"id":%q,"at":%d,"user":"u","device":"d","n":1}`, id, at)}
+	}
+	login := record.Record{Timestamp: in(30), Value: fmt.Appendf(nil, `{"at":%d,"user":"u","device":"d"}`, in(30))}
+	pays := []*testLog{
+		{topic: "payments", since: state.MinTime, records: []record.Record{pay("a", in(1)), {Timestamp: in(1), Value: []byte("{")}, pay("ahead", in(10))}},
+		{topic: "payments", id: 1, since: in(2), records: []record.Record{pay("b", in(2)), {Timestamp: in(2), Value: []byte(strings.Repeat(" ", 200))}}},
+	}
+	pays[0].records[2].Timestamp = in(5) // the event is further ahead than max_future
+	m := making{Registry: load(t, lost), quality: true, logs: append(pays, &testLog{topic: "logins", since: in(20), records: []record.Record{login}})}
+	m.spine, m.maxRecordBytes = "user,at\n", 100
+	rows := []struct {
+		minute int
+		lacks  string
+	}{
+		{30, "exact tiled ever logins share there"},
+		{62, "exact ever logins share there"}, // the exact window begins within minute 2, the tiled one with minute 3
+		{63, "ever logins share there"},
+		{81, "ever logins share"}, // the set has tiles
+		{82, "ever"},
+	}
+	for _, row := range rows {
+		m.spine += fmt.Sprintf("u,%d\n", in(row.minute))
+	}
+	got, summary, err := m.run(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := strings.Split(strings.TrimSpace(got), "\n")
+	names, incomplete := strings.Split(table[0], ","), 0
+	for i, row := range rows {
+		var lacks []string
+		cells := strings.Split(table[i+1], ",")
+		for _, name := range []string{"exact", "tiled", "ever", "logins", "share", "there"} {
+			for c := range names {
+				if names[c] == name+"_status" && cells[c] == "INCOMPLETE" {
+					lacks = append(lacks, name)
+				}
+			}
+		}
+		incomplete += len(lacks)
+		if diff := cmp.Diff(row.lacks, strings.Join(lacks, " ")); diff != "" {
+			t.Errorf("minute %d (-want +got):\n%s\n%s", row.minute, diff, table[i+1])
+		}
+	}
+	if summary.Incomplete != incomplete || summary.Events != 3 || summary.SetAside != 3 {
+		t.Errorf("%d incomplete, and the summary is %+v", incomplete, summary)
+	}
+	if first := fmt.Sprint(summary.FirstSetAside); !strings.HasPrefix(first, "payments/0 at offset 1: ") {
+		t.Errorf("the first set aside is %s", first)
+	}
+}
+
+// An error of the log ends a replay.
+func TestLogFails(t *testing.T) {
+	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}
+	if _, _, err := m.run(t); fmt.Sprint(err) != "the log cannot be read" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,94 @@
+// Package topic reads partitions of topics as history.
+package topic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/scan"
+	"github.com/weir-stream/weir/state"
+)
+
+// Log is what a partition holds from a moment on, up to what could be read when it was opened.
+type Log struct {
+	scanner *scan.Scanner
+	what    scan.Range
+	from    int64 // the first offset
+	since   int64
+
+	take func(*record.Record) error
+}
+
+// Open looks up what partitions hold from a moment on, in ms; 0 means from their start. The logs
+// are read one at a time.
+func Open(ctx context.Context, scanner *scan.Scanner, partitions []state.Partition, moment int64) (logs []*Log, err error) {
+	now := time.Now().UnixMilli()
+	err = scanner.Patiently(ctx, func() error {
+		found, err := scanner.Logs(ctx, partitions)
+		if err != nil {
+			return err
+		}
+		dated := scanner.Since(ctx, partitions, found, moment)
+		logs = logs[:0]
+		for i, id := range partitions {
+			if found[i].Err != nil {
+				return fmt.Errorf("%s/%d: %w", id.Topic, id.ID, found[i].Err)
+			}
+			from, since := start(&found[i], dated[i], moment, now)
+			logs = append(logs, &Log{scanner: scanner, from: from, since: since, what: scan.Range{
+				Partition: id, Log: found[i].ID, LeaderEpoch: found[i].LeaderEpoch, Next: from, To: max(from, found[i].Stable),
+			}})
+		}
+		return nil
+	})
+	return logs, err
+}
+
+// start decides from which offset a log is read, given the first record from a moment on, and the
+// timestamp since which that hands over all records; both moments in ms.
+func start(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
+	switch {
+	case log.Start == 0 && (log.End == 0 || moment == 0 || first.Offset == 0):
+		return 0, state.MinTime
+	case moment > 0 && first.Offset > log.Start: // all records before it are older
+		return first.Offset, moment
+	case first.Offset >= 0: // retention may have taken records as new as the first one that is left
+		return log.Start, max(moment, first.Timestamp+1)
+	case moment > 0 && log.Start < log.End: // all records are older
+		return log.End, moment
+	default: // nothing tells how old the records were that retention has taken
+		return log.Start, now + 1
+	}
+}
+
+// Name is the name of the partition: TOPIC/PARTITION.
+func (l *Log) Name() string { return fmt.Sprintf("%s/%d", l.what.Topic, l.what.ID) }
+
+// Topic is the topic of the partition.
+func (l *Log) Topic() string { return l.what.Topic }
+
+// Since is the timestamp, in ms, since which Read has handed over all records that there ever were;
+// state.MinTime if it has handed over all.
+func (l *Log) Since() int64 { return l.since }
+
+// Progress is how many offsets have been read, and of how many.
+func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what.To - l.from }
+
+// Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied and
+// the record handed over again; other errors end the reading.
+func (l *Log) Read(ctx context.Context, take func(*record.Record) error) error {
+	l.take = take
+	return l.scanner.Read(ctx, []*scan.Range{&l.what}, l)
+}
+
+// Record hands over a record; see scan.Sink.
+func (l *Log) Record(r *record.Record) error { return l.take(r) }
+
+// Lost notes a batch that cannot be decoded.
+func (l *Log) Lost(_ state.Partition, timestamp int64) { l.since = max(l.since, timestamp+1) }
+
+// Fetching does nothing.
+func (l *Log) Fetching() {}
