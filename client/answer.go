@@ -66,6 +66,9 @@ type Feature struct {
 	// CompleteSince is since when the state holds all events; zero if it holds all of them. The
 	// answer is complete unless its Status is Incomplete.
 	CompleteSince time.Time
+	// CompleteAt is from when on the feature is whole at the latest, without a backfill; zero if the
+	// answer is not Incomplete, and if that is never or it is not known when.
+	CompleteAt time.Time
 	// Filled is the share that a backfill has applied of what an Incomplete answer lacks; nil if no
 	// backfill is running.
 	Filled *float64
@@ -96,6 +99,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 		Uncertain         int64
 		Capped            bool
 		CompleteSince     *int64 `json:"complete_since"`
+		CompleteAt        *int64 `json:"complete_at"`
 		Filled            *float64
 		Oldest            *int64
 		Members           []struct {
@@ -110,7 +114,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 	*f = Feature{
 		Value: Value{wire.Value}, Status: wire.Status, From: moment(wire.From), To: moment(&wire.To), Exact: wire.Exact,
 		StandardError: wire.StandardError, RelativeError: wire.RelativeError, FalsePositiveRate: wire.FalsePositiveRate, Uncertain: wire.Uncertain,
-		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), Filled: wire.Filled, Oldest: moment(wire.Oldest),
+		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), CompleteAt: moment(wire.CompleteAt), Filled: wire.Filled, Oldest: moment(wire.Oldest),
 	}
 	for _, m := range wire.Members {
 		f.Members = append(f.Members, Member{Value{m.Member}, m.Value, m.Status})

@@ -65,9 +65,9 @@ func TestAnswersReportCompleteSince(t *testing.T) {
 	all := `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`
 	want := `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"always":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true},` +
-		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532510060001},` +
-		`"logins":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001},` +
-		`"ratio":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001}}}]}` + "\n"
+		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532510060001,"complete_at":1532595600000},` +
+		`"logins":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001,"complete_at":1532595600000},` +
+		`"ratio":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001,"complete_at":1532595600000}}}]}` + "\n"
 	if diff := cmp.Diff(want, ask(t, all)); diff != "" {
 		t.Error(diff)
 	}
@@ -114,7 +114,7 @@ features:
 	})
 	for target, want := range map[string]string{
 		"/v1/features/seen?user=u1&member=a": `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{"seen":{"members":[` +
-			`{"member":"a","value":false,"status":"INCOMPLETE"}],"from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532516400000}}}]}`,
+			`{"member":"a","value":false,"status":"INCOMPLETE"}],"from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532516400000,"complete_at":1532599200000}}}]}`,
 		"/v1/timeline/count?user=u1": `{"at":1532520000000,"bars":[` +
 			`{"value":0,"status":"NOT_FOUND","from":1532516400000,"to":1532519999999,"exact":true,"complete_since":1532516400000},` +
 			`{"value":0,"status":"NOT_FOUND","from":1532520000000,"to":1532520000000,"exact":true,"complete_since":1532516400000}]}`,

@@ -54,6 +54,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		var a query.Answer
 		q.reading.NextSince(&a, q.since[0])
 		q.meet(&a)
+		a.CompleteAt = 0 // a piece stays what it is
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}

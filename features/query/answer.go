@@ -36,6 +36,10 @@ type Answer struct {
 	// milliseconds; state.MinTime if it holds all of them. The answer is complete, and not
 	// Incomplete, if From is not before it.
 	CompleteSince int64
+	// CompleteAt is the moment, in milliseconds, from which on answers are complete at the latest:
+	// the window has then passed what the state lacks. It is 0 if that never happens, or if it is
+	// not known when.
+	CompleteAt int64
 	// Filling says of an Incomplete answer that a backfill adds what the state lacks; it has
 	// applied the share Filled, at least 0 and below 1.
 	Filling bool
@@ -46,6 +50,8 @@ type Answer struct {
 	// since is the event time since which the entity's state holds all events; state.MinTime if
 	// none of it was dropped.
 	since int64
+	// slides says that since moves with the clock.
+	slides bool
 	// coveredSince is the first millisecond of the event times that value and From depend on: From,
 	// or one before it; state.MinTime for all events.
 	coveredSince int64

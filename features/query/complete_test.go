@@ -2,9 +2,15 @@ package query
 
 import (
 	"testing"
+	"time"
 
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
+
+// rolling100 is a feature of a window of 100 ms.
+var rolling100 = &features.Feature{Window: window.Window{Type: window.Rolling{Size: 100 * time.Millisecond}, Exact: true}, Series: []*state.Series{{}}}
 
 // An answer is complete if neither what it covers nor what it depends on begins before its
 // CompleteSince. Otherwise it is incomplete.
@@ -28,7 +34,7 @@ func TestCompletenessOfAnswers(t *testing.T) {
 	} {
 		a := test.answer
 		a.Status, a.Exact, a.since = NotFound, true, state.MinTime
-		a.complete(&Completeness{since: test.since, filled: 1})
+		a.complete(rolling100, &Completeness{since: test.since, filled: 1})
 		if a.CompleteSince != test.want {
 			t.Errorf("%s: complete since %d, want %d", name, a.CompleteSince, test.want)
 		}
@@ -36,8 +42,45 @@ func TestCompletenessOfAnswers(t *testing.T) {
 		if !whole {
 			want = Incomplete
 		}
+		at := int64(0)
+		if !whole && test.since != state.MaxTime {
+			at = test.since + 99
+		}
+		if a.CompleteAt != at {
+			t.Errorf("%s: complete at %d, want %d", name, a.CompleteAt, at)
+		}
 		if a.Status != want || a.Exact != whole {
 			t.Errorf("%s: %s, exact %v; want %s and %v", name, a.Status, a.Exact, want, whole)
+		}
+	}
+}
+
+// An answer that rests on others is complete when all of them are, if that is known of all. What
+// slides with the clock is not known.
+func TestCompleteAtOfParts(t *testing.T) {
+	part := func(since int64, slides bool) *Answer {
+		a := &Answer{From: 50, To: 90, coveredSince: 50, since: since, slides: slides}
+		a.complete(rolling100, &everything)
+		return a
+	}
+	whole := part(50, false)
+	for name, test := range map[string]struct {
+		parts []*Answer
+		want  int64
+	}{
+		"whole":           {[]*Answer{whole, whole}, 0},
+		"one":             {[]*Answer{whole, part(60, false), whole}, 159},
+		"the later":       {[]*Answer{part(60, false), part(70, false), part(65, false)}, 169},
+		"one is unknown":  {[]*Answer{part(60, false), part(55, true)}, 0},
+		"the first is":    {[]*Answer{part(55, true), part(60, false)}, 0},
+		"only an unknown": {[]*Answer{part(55, true)}, 0},
+	} {
+		a := Answer{From: 50, To: 90, CompleteSince: state.MinTime}
+		for _, p := range test.parts {
+			a.restOn(p)
+		}
+		if a.CompleteAt != test.want {
+			t.Errorf("%s: complete at %d, want %d", name, a.CompleteAt, test.want)
 		}
 	}
 }

@@ -50,8 +50,9 @@ func (c *Completeness) part(i int) *Completeness {
 // if events that bypassed it may have begun a window elsewhere, nothing of the answer is certain:
 // it is then complete since a moment after its end. An answer that begins before it is complete is
 // Incomplete, and not exact.
-func (a *Answer) complete(c *Completeness) {
-	since := max(c.since, a.since)
+func (a *Answer) complete(f *features.Feature, c *Completeness) {
+	held := max(c.since, a.since)
+	since := held
 	looksWhole := a.From >= since
 	if since == state.MaxTime || looksWhole && a.coveredSince < since {
 		since = a.behindEnd()
@@ -60,12 +61,15 @@ func (a *Answer) complete(c *Completeness) {
 	if a.From < since {
 		a.Status, a.Exact = Incomplete, false
 		a.Filling, a.Filled = c.filled < 1, c.filled
+		if held != state.MaxTime && !a.slides {
+			a.CompleteAt, _ = f.Window.Past(f.Series[0], held)
+		}
 	}
 }
 
 // restOn makes the answer no more complete than another that it depends on. An incomplete one says
 // since when it would be complete, and this answer says the same, but a moment after its own end if
-// that would look complete.
+// that would look complete. It is complete when all are.
 func (a *Answer) restOn(part *Answer) {
 	if part.Status != Incomplete {
 		if a.Status != Incomplete {
@@ -77,13 +81,17 @@ func (a *Answer) restOn(part *Answer) {
 	if since <= a.From {
 		since = a.behindEnd()
 	}
+	at := part.CompleteAt
 	if a.Status == Incomplete {
 		since = max(since, a.CompleteSince)
+		if at = max(at, a.CompleteAt); part.CompleteAt == 0 || a.CompleteAt == 0 {
+			at = 0
+		}
 	}
 	if part.Filling && (!a.Filling || part.Filled < a.Filled) {
 		a.Filling, a.Filled = true, part.Filled
 	}
-	a.Status, a.Exact, a.CompleteSince = Incomplete, false, since
+	a.Status, a.Exact, a.CompleteSince, a.CompleteAt = Incomplete, false, since, at
 }
 
 // behindEnd is the first moment after the answer.

@@ -74,6 +74,10 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 		dst = append(dst, `,"filled":`...)
 		dst = strconv.AppendFloat(dst, a.Filled, 'f', 3, 64)
 	}
+	if a.CompleteAt != 0 {
+		dst = append(dst, `,"complete_at":`...)
+		dst = strconv.AppendInt(dst, a.CompleteAt, 10)
+	}
 	if a.Status == OutsideMaxAge {
 		dst = append(dst, `,"oldest":`...)
 		dst = strconv.AppendInt(dst, a.Oldest, 10)

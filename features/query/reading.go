@@ -202,7 +202,7 @@ func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completene
 	default:
 		r.need += len(f.Series)
 		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {
-			a.complete(c)
+			a.complete(f, c)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func expired(a *Answer, f *features.Feature, held int64) {
 			since = held - s.Keep
 		}
 		if since > a.coveredSince {
-			a.since = max(a.since, since)
+			a.since, a.slides = max(a.since, since), true
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			a := &r.answers[f.index]
 			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
 			tell(a, &f.spec, f.Per, &result)
-			a.complete(r.whole[f.index])
+			a.complete(f.Feature, r.whole[f.index])
 		}
 	}
 	return nil

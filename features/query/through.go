@@ -60,9 +60,9 @@ func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
 	if h.need == h.to {
 		each = &everything
 	}
-	a.complete(each)
+	a.complete(h.Each, each)
 	expired(&h.first, h.Set, r.held) // not known yet when the list was read
-	h.first.complete(c.part(0))
+	h.first.complete(h.Set, c.part(0))
 	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped

@@ -3,6 +3,7 @@ package window
 
 import (
 	"fmt"
+	"sort"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -203,6 +204,25 @@ func (w *Window) Edges(at int64) (from, to int64) {
 		to--
 	}
 	return from, to
+}
+
+// Past is the first moment at which the window begins at a time or later, both in ms. It stays so,
+// since windows only move on. ok is false for a lifetime, which begins before any time.
+func (w *Window) Past(s *state.Series, since int64) (at int64, ok bool) {
+	if !w.Forgets() {
+		return 0, false
+	}
+	begins := func(at int64) int64 {
+		if w.Exact {
+			from, _ := w.Edges(at)
+			return from
+		}
+		from, _ := w.Covers(s, at, at)
+		return from
+	}
+	earliest := since + w.Delay.Milliseconds()
+	latest := w.Type.Reach().Milliseconds() + s.Tile + 1 // after that
+	return earliest + int64(sort.Search(int(latest), func(n int) bool { return begins(earliest+int64(n)) >= since })), true
 }
 
 // LeastMax is how many events the log must keep for the window's last ones.

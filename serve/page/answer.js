@@ -28,6 +28,7 @@ function card(feature, a) {
     ['Covers', `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}`],
     ['Exact', exactness(a)],
     ['Complete since', a.complete_since != null && moment(a.complete_since)],
+    ['Whole at the latest', a.complete_at != null && moment(a.complete_at)],
     ['Filled from the log', a.filled != null && `${Math.round(100 * a.filled)}%`],
     ['Oldest moment available', a.oldest != null && moment(a.oldest)],
   ].filter(([, fact]) => fact);

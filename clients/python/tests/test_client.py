@@ -89,7 +89,7 @@ def test_questions_that_cannot_be_sent(question: dict[str, Any], error: type[Exc
 def test_answer(asynchronous: bool) -> None:
     body = answer(
         {
-            "f": feature(status="INCOMPLETE", complete_since=500, filled=0, relative_error=0, uncertain=2, capped=True, exact=False),
+            "f": feature(status="INCOMPLETE", complete_since=500, complete_at=9000, filled=0, relative_error=0, uncertain=2, capped=True, exact=False),
             "newer": feature(status="A_LATER_ONE"),
             "lifetime": feature(**{"from": None, "value": {"a": [1, None, 0.5]}}),
             "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}], "from": 0, "to": 1, "exact": True},
@@ -106,6 +106,7 @@ def test_answer(asynchronous: bool) -> None:
     assert (f.value, f.status, f.start, f.end, f.exact) == (3, weir.Status.INCOMPLETE, epoch, epoch + timedelta(seconds=1), False)
     assert (f.complete_since, f.relative_error, f.uncertain, f.capped) == (epoch + timedelta(seconds=0.5), 0.0, 2, True)
     assert (f.filled, got.results[0]["newer"].filled) == (0.0, None)
+    assert (f.complete_at, got.results[0]["newer"].complete_at) == (epoch + timedelta(seconds=9), None)
     assert got.results[0]["newer"].status == "A_LATER_ONE"
     assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
     assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)

@@ -63,6 +63,8 @@ class Feature:
     """Whether a bound of the feature left something out."""
     complete_since: datetime | None = None
     """The time since which the state holds all events; None if it holds all there ever were."""
+    complete_at: datetime | None = None
+    """For an INCOMPLETE answer: from when on the feature is whole at the latest, without a backfill; None if that is never or unknown."""
     filled: float | None = None
     """For an INCOMPLETE answer during a backfill: the share of missing records applied so far."""
     oldest: datetime | None = None
@@ -147,6 +149,7 @@ def _feature(wire: dict[str, Any]) -> Feature:
         uncertain=wire.get("uncertain", 0),
         capped=wire.get("capped", False),
         complete_since=_moment_or_none(wire.get("complete_since")),
+        complete_at=_moment_or_none(wire.get("complete_at")),
         filled=_float(wire.get("filled")),
         oldest=_moment_or_none(wire.get("oldest")),
         members=tuple(Member(m["member"], m["value"], _status(m["status"])) for m in wire.get("members", ())),

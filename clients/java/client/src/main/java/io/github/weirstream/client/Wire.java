@@ -59,6 +59,7 @@ final class Wire {
       long uncertain,
       boolean capped,
       @JsonProperty("complete_since") Long completeSince,
+      @JsonProperty("complete_at") Long completeAt,
       Double filled,
       Long oldest,
       List<Member> members) {
@@ -76,6 +77,7 @@ final class Wire {
           uncertain,
           capped,
           moment(completeSince),
+          moment(completeAt),
           filled,
           moment(oldest),
           members == null

@@ -128,7 +128,7 @@ class WeirClientTest {
   @Test
   void answersAreRead() {
     String features =
-        "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,'filled':0.25,"
+        "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,'complete_at':9000,'filled':0.25,"
             + "'relative_error':0.01,'uncertain':2,'capped':true,'a_later_field':1},"
             + "'lifetime':{'value':{'a':[1,null]},'status':'A_LATER_ONE','from':null,'to':1000,'exact':true},"
             + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'}],'from':0,'to':1,'exact':true}";
@@ -146,6 +146,7 @@ class WeirClientTest {
     assertEquals(Instant.EPOCH, f.from());
     assertEquals(Instant.ofEpochMilli(1000), f.to());
     assertEquals(Instant.ofEpochMilli(500), f.completeSince());
+    assertEquals(Instant.ofEpochMilli(9000), f.completeAt());
     assertEquals(0.25, f.filled());
     assertEquals(List.of(0.01, 2L, true, false), List.of(f.relativeError(), f.uncertain(), f.capped(), f.exact()));
     Feature lifetime = answer.results().get(0).feature("lifetime");
@@ -153,6 +154,7 @@ class WeirClientTest {
     assertEquals(Status.UNKNOWN, lifetime.status());
     assertNull(lifetime.from());
     assertNull(lifetime.filled());
+    assertNull(lifetime.completeAt());
     Feature.Member member = answer.results().get(0).feature("seen").members().get(0);
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());
