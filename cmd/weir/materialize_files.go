@@ -21,7 +21,6 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
-	"github.com/weir-stream/weir/materialize/topic"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/scan"
 )
@@ -84,7 +83,7 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 	if !since.IsZero() {
 		moment = since.UnixMilli()
 	}
-	logs, err := topic.Open(ctx, scanner, partitions, moment)
+	logs, err := scan.Open(ctx, scanner, partitions, moment)
 	for _, l := range logs {
 		inputs = append(inputs, materialize.Input{Name: l.Name(), Log: l, Read: l.Progress})
 	}

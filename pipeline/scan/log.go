@@ -1,5 +1,4 @@
-// Package topic reads partitions of topics as history.
-package topic
+package scan
 
 import (
 	"context"
@@ -8,14 +7,13 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 )
 
 // Log is what a partition holds from a moment on, up to what could be read when it was opened.
 type Log struct {
-	scanner *scan.Scanner
-	what    scan.Range
+	scanner *Scanner
+	what    Range
 	from    int64 // the first offset
 	since   int64
 
@@ -24,7 +22,7 @@ type Log struct {
 
 // Open looks up what partitions hold from a moment on, in ms; 0 means from their start. The logs
 // are read one at a time.
-func Open(ctx context.Context, scanner *scan.Scanner, partitions []state.Partition, moment int64) (logs []*Log, err error) {
+func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, moment int64) (logs []*Log, err error) {
 	now := time.Now().UnixMilli()
 	err = scanner.Patiently(ctx, func() error {
 		found, err := scanner.Logs(ctx, partitions)
@@ -37,8 +35,8 @@ func Open(ctx context.Context, scanner *scan.Scanner, partitions []state.Partiti
 			if found[i].Err != nil {
 				return fmt.Errorf("%s/%d: %w", id.Topic, id.ID, found[i].Err)
 			}
-			from, since := start(&found[i], dated[i], moment, now)
-			logs = append(logs, &Log{scanner: scanner, from: from, since: since, what: scan.Range{
+			from, since := logStart(&found[i], dated[i], moment, now)
+			logs = append(logs, &Log{scanner: scanner, from: from, since: since, what: Range{
 				Partition: id, Log: found[i].ID, LeaderEpoch: found[i].LeaderEpoch, Next: from, To: max(from, found[i].Stable),
 			}})
 		}
@@ -47,9 +45,9 @@ func Open(ctx context.Context, scanner *scan.Scanner, partitions []state.Partiti
 	return logs, err
 }
 
-// start decides from which offset a log is read, given the first record from a moment on, and the
+// logStart decides from which offset a log is read, given the first record from a moment on, and the
 // timestamp since which that hands over all records; both moments in ms.
-func start(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
+func logStart(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start == 0 && (log.End == 0 || moment == 0 || first.Offset == 0):
 		return 0, state.MinTime
@@ -81,10 +79,10 @@ func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what
 // the record handed over again; other errors end the reading.
 func (l *Log) Read(ctx context.Context, take func(*record.Record) error) error {
 	l.take = take
-	return l.scanner.Read(ctx, []*scan.Range{&l.what}, l)
+	return l.scanner.Read(ctx, []*Range{&l.what}, l)
 }
 
-// Record hands over a record; see scan.Sink.
+// Record hands over a record; see Sink.
 func (l *Log) Record(r *record.Record) error { return l.take(r) }
 
 // Lost notes a batch that cannot be decoded.

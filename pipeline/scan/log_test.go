@@ -1,4 +1,4 @@
-package topic
+package scan
 
 import (
 	"context"
@@ -16,12 +16,11 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 )
 
 // Where a log is read from, and since when it then has all records.
-func TestStart(t *testing.T) {
+func TestLogStart(t *testing.T) {
 	const now = 900
 	none := fetch.Dated{Offset: -1}
 	for name, test := range map[string]struct {
@@ -44,7 +43,7 @@ func TestStart(t *testing.T) {
 		"retention has taken all":           {9, 9, none, 50, 9, now + 1},
 		"retention has taken all, at first": {9, 9, none, 0, 9, now + 1},
 	} {
-		from, since := start(&fetch.Log{Start: test.start, End: test.end, Stable: test.end}, test.first, test.moment, now)
+		from, since := logStart(&fetch.Log{Start: test.start, End: test.end, Stable: test.end}, test.first, test.moment, now)
 		if from != test.from || since != test.since {
 			t.Errorf("%s: from %d, complete since %d; want %d and %d", name, from, since, test.from, test.since)
 		}
@@ -52,7 +51,7 @@ func TestStart(t *testing.T) {
 }
 
 // Partitions are read to the ends that they had when they were opened, from a moment on.
-func TestRead(t *testing.T) {
+func TestLogs(t *testing.T) {
 	brokers := kafkatest.Embedded(t, map[string]int{"pay": 2, "login": 1}).ListenAddrs()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -72,7 +71,7 @@ func TestRead(t *testing.T) {
 	write("pay", 1, 10, 12)
 	transport := new(kafka.Transport)
 	defer transport.CloseIdleConnections()
-	scanner := scan.New(scan.Config{Transport: transport, Brokers: brokers, Patience: 2 * time.Second})
+	scanner := New(Config{Transport: transport, Brokers: brokers, Patience: 2 * time.Second})
 	defer scanner.Close()
 	partitions := []state.Partition{{Topic: "pay"}, {Topic: "pay", ID: 1}, {Topic: "login"}}
 	open := func(moment int64) []*Log {
@@ -135,7 +134,7 @@ func deleteRecords(t *testing.T, client *kgo.Client, topic string, partition int
 }
 
 // A batch that cannot be decoded may have held records as new as its newest.
-func TestLostBatch(t *testing.T) {
+func TestLogLosesABatch(t *testing.T) {
 	l := &Log{since: state.MinTime}
 	l.Lost(state.Partition{}, 500)
 	l.Lost(state.Partition{}, 400)
