@@ -35,7 +35,8 @@ type Range struct {
 	LeaderEpoch int32
 	Next, To    int64 // next offset to read, and the end
 
-	corrupt int // consecutive failures to decode a batch
+	corrupt int  // consecutive failures to decode a batch
+	deleted bool // retention has taken the records before Next meanwhile
 }
 
 // Sink receives what is read.
@@ -44,7 +45,8 @@ type Sink interface {
 	// *record.MissingSchema, the schema is supplied and the record handed over again. Other errors
 	// end the reading.
 	Record(*record.Record) error
-	// Lost is told of a batch that cannot be decoded, and of its newest timestamp, in ms.
+	// Lost is told of records that cannot be read, and of their newest timestamp, in ms: those of a
+	// batch that cannot be decoded, and those that retention took before they were read.
 	Lost(state.Partition, int64)
 	// Fetching is called before more is fetched.
 	Fetching()
@@ -93,6 +95,9 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 		waiting, cancel := context.WithDeadline(ctx, patience)
 		fetched, err := s.Poll(waiting)
 		cancel()
+		if out, ok := errors.AsType[*fetch.OffsetOutOfRangeError](err); ok && s.skip(left[out.Of()], out) {
+			continue
+		}
 		if _, misplaced := errors.AsType[fetch.PositionError](err); misplaced {
 			return fmt.Errorf("the log changed while it was read, try again: %w", err)
 		}
@@ -120,12 +125,25 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 			patience = time.Now().Add(s.cfg.Patience)
 		}
 		if r.Next >= r.To {
+			if r.deleted {
+				sink.Lost(r.Partition, time.Now().UnixMilli())
+			}
 			r.Next = r.To
 			s.Remove(r.Topic, r.ID)
 			delete(left, r.Partition)
 		}
 	}
 	return nil
+}
+
+// skip goes on after records that retention has taken, and says whether it was that.
+func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
+	if r == nil || e.LogStart <= r.Next || e.LogStart >= r.To {
+		return false
+	}
+	r.Next, r.deleted = e.LogStart, true
+	s.Seek(r.Topic, r.ID, r.Next)
+	return true
 }
 
 // take handles the fetched data of a range.
@@ -145,6 +163,10 @@ func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Ran
 		if rec.Offset >= r.To {
 			r.Next = r.To
 			return nil
+		}
+		if r.deleted {
+			sink.Lost(r.Partition, rec.Timestamp) // those deleted were not newer, or not by much
+			r.deleted = false
 		}
 		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers}
 		err = sink.Record(&of)
