@@ -15,14 +15,11 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
-	"github.com/weir-stream/weir/operate/lag"
-	"github.com/weir-stream/weir/pipeline/scan"
 )
 
 // allInputs opens the files of events.
@@ -65,29 +62,19 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 	if err != nil {
 		return nil, err
 	}
-	client, err := connect.KafkaClient(cfg)
-	if err != nil {
-		return nil, err
-	}
-	partitions, err := lag.Partitions(ctx, client, r.Topics())
-	if err != nil {
-		return nil, err
-	}
-	log, closeLog, err := logOf(cfg)
-	if err != nil {
-		return nil, err
-	}
-	scanner := scan.New(log)
-	o.open = append(o.open, closing(func() { scanner.Close(); closeLog() }))
 	moment := int64(0)
 	if !since.IsZero() {
 		moment = since.UnixMilli()
 	}
-	logs, err := scan.Open(ctx, scanner, partitions, moment)
+	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), moment)
+	if err != nil {
+		return nil, err
+	}
+	o.open = append(o.open, closing(closeLogs))
 	for _, l := range logs {
 		inputs = append(inputs, materialize.Input{Name: l.Name(), Log: l, Read: l.Progress})
 	}
-	return inputs, err
+	return inputs, nil
 }
 
 type closing func()

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/scan"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -59,6 +60,29 @@ func logOf(cfg *config.Config) (log scan.Config, close func(), err error) {
 	}
 	log = scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg), Schemas: cache}
 	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
+}
+
+// openTopics opens the partitions of topics, from a moment on, in ms; 0 means from their start.
+func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment int64) (logs []*scan.Log, close func(), err error) {
+	client, err := connect.KafkaClient(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	partitions, err := lag.Partitions(ctx, client, topics)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, closeLog, err := logOf(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	scanner := scan.New(log)
+	close = func() { scanner.Close(); closeLog() }
+	if logs, err = scan.Open(ctx, scanner, partitions, moment); err != nil {
+		close()
+		return nil, nil, err
+	}
+	return logs, close, nil
 }
 
 // loadAll reads the settings and the definitions.

@@ -75,6 +75,12 @@ func (l *Log) Since() int64 { return l.since }
 // Progress is how many offsets have been read, and of how many.
 func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what.To - l.from }
 
+// Newest leaves only the newest offsets to be read, of a log that has not been read yet.
+func (l *Log) Newest(offsets int64) {
+	l.what.Next = max(l.what.Next, l.what.To-offsets)
+	l.from, l.since = l.what.Next, state.MaxTime // nothing tells how old the records before it are
+}
+
 // Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied and
 // the record handed over again; other errors end the reading.
 func (l *Log) Read(ctx context.Context, take func(*record.Record) error) error {

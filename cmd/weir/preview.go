@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/operate/preview"
+)
+
+func newPreviewCommand() *cobra.Command {
+	var (
+		since    string
+		records  int64
+		examples int
+		asJSON   bool
+		timeout  time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "preview [FEATURE...]",
+		Short: "Show what definitions answer on the records of the last minutes",
+		Long: `Read the last minutes of the topics, compute features from them in memory, and
+report what they answer now: the distribution of their values, the share of nulls, and
+the values of some entities. It writes nothing, and joins no group.
+
+Without arguments it shows all features. A feature whose window is longer than --since
+counts only a part of it, and the report says so.`,
+		Example: `  weir preview --config config/weir.yaml --features new/
+  weir preview --config config/weir.yaml --features new/ --since 2h device_tx_1h user_spend_1h`,
+	}
+	s := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		cfg, registry, err := s.loadAll(cmd)
+		if err != nil {
+			return err
+		}
+		asked, err := featuresNamed(registry, names)
+		if err != nil {
+			return err
+		}
+		if records < 1 || examples < 0 {
+			return errors.New("--records must be at least 1, and --entities at least 0")
+		}
+		now := time.Now()
+		from, err := parseMoment("--since", since, now)
+		if err != nil {
+			return err
+		}
+		cmd.SilenceUsage = true // later errors are not about usage
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		p := preview.Config{
+			Registry: registry, Features: asked, Since: from.UnixMilli(), Now: now.UnixMilli(), MaxRecords: records,
+			MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Examples: examples,
+		}
+		report, err := runPreview(ctx, cfg, p)
+		if err != nil {
+			return err
+		}
+		if !asJSON {
+			return report.WriteText(cmd.OutOrStdout())
+		}
+		out := json.NewEncoder(cmd.OutOrStdout())
+		out.SetIndent("", "  ")
+		return out.Encode(report)
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&since, "since", "10m", "records from then on: how long ago, or RFC 3339")
+	flags.Int64Var(&records, "records", 100_000, "how many records to read at most, the newest; they are held in memory")
+	flags.IntVar(&examples, "entities", 5, "how many entities to show for each feature: those with the most events")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.DurationVar(&timeout, "timeout", time.Minute, "how long to wait for Kafka and the Schema Registry")
+	return cmd
+}
+
+// featuresNamed finds features; without names it returns all.
+func featuresNamed(registry *features.Registry, names []string) (found []*features.Feature, err error) {
+	if len(names) == 0 {
+		if len(registry.Features) == 0 {
+			return nil, errors.New("the definitions have no features")
+		}
+		return registry.Features, nil
+	}
+	for _, name := range names {
+		f, ok := registry.Feature(name)
+		if !ok {
+			var known []string
+			for _, f := range registry.Features {
+				known = append(known, f.Name)
+			}
+			return nil, errors.New(spelling.Unknown("feature", name, known))
+		}
+		if !slices.Contains(found, f) {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// runPreview opens the topics that the features need.
+func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*preview.Report, error) {
+	logs, closeLogs, err := openTopics(ctx, cfg, preview.Topics(p.Features), p.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer closeLogs()
+	for _, l := range logs {
+		p.Logs = append(p.Logs, l)
+	}
+	report, err := preview.Run(ctx, p)
+	if err == nil && report.Records == 0 && !report.Cut {
+		err = fmt.Errorf("there is no record since %s: --since further back", time.UnixMilli(p.Since).UTC().Format(time.RFC3339))
+	}
+	return report, err
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+)
+
+// weir preview reads the last minutes of the topics, without what was aborted, and reports as text
+// or JSON.
+func TestPreview(t *testing.T) {
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
+	broker := kafkatest.Embedded(t, map[string]int{"pay": 2, "login": 1}).ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.TransactionalID("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	write := func(end kgo.TransactionEndTry, ago time.Duration, amounts ...int) {
+		t.Helper()
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-ago)
+		for _, amount := range amounts {
+			r := &kgo.Record{Topic: "pay", Timestamp: at, Value: fmt.Appendf(nil, `{"id":"p%d","at":%d,"user":"u","amount":%d}`, amount, at.UnixMilli(), amount)}
+			if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := client.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settings := []string{"preview", "--features", definitions, "--kafka.brokers", broker}
+	preview := func(args ...string) (string, error) { t.Helper(); return weir(t, append(settings, args...)...) }
+	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: there is no record since ") {
+		t.Errorf("got %v", err)
+	}
+	write(kgo.TryCommit, 50*time.Minute, 1, 2)
+	write(kgo.TryCommit, time.Minute, 4, 8)
+	write(kgo.TryAbort, time.Minute, 16)
+	for _, c := range []struct{ args, want string }{
+		{"", "2 records since"}, {"", "\nlogins: COUNT(1h, login, user)\n"}, {"", "  user=u: 12 (of events: 2)\n"},
+		{"paid", "  counts only these records, of a window since "}, {"paid --since 55m", "  user=u: 15 (of events: 4)\n"},
+		{"paid --since 2h --records 1", "these are the newest; there are more, see --records\n"},
+	} {
+		out, err := preview(strings.Fields(c.args)...)
+		if err != nil || !strings.Contains(out, c.want) || strings.Contains(c.args, "paid") && strings.Contains(out, "logins") {
+			t.Errorf("%s: %v, %q is not in\n%s", c.args, err, c.want, out)
+		}
+	}
+	out, err := preview("paid", "--json")
+	var told struct {
+		Records  int
+		Features []struct {
+			Name     string
+			Part     bool
+			Entities int
+			Numbers  struct{ P50 json.Number }
+			Examples []struct {
+				Entity string
+				Answer struct{ Value, Status any }
+			}
+		}
+	}
+	if err != nil || json.Unmarshal([]byte(out), &told) != nil || told.Records != 2 || len(told.Features) != 1 {
+		t.Fatal(err, out)
+	}
+	f := told.Features[0]
+	if f.Name != "paid" || !f.Part || f.Entities != 1 || f.Numbers.P50 != "12" || f.Examples[0].Entity != "user=u" || f.Examples[0].Answer.Value != 12.0 {
+		t.Errorf("%+v", f)
+	}
+	for args, want := range map[string]string{
+		"pait":             `weir: unknown feature "pait"; did you mean "paid"?`,
+		"--since tomorrow": `weir: --since: "tomorrow" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`,
+		"--records 0":      "weir: --records must be at least 1, and --entities at least 0",
+	} {
+		if _, err := preview(strings.Fields(args)...); err == nil || message(err) != want {
+			t.Errorf("%s: got %v, want %s", args, err, want)
+		}
+	}
+	settings[4] = kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()[0]
+	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: topic login: ") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,306 @@
+// Package preview shows what definitions answer on the records of the last minutes. It writes nothing.
+package preview
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+// Config configures a preview. All fields are required.
+type Config struct {
+	Registry *features.Registry
+	Features []*features.Feature
+	Logs     []Log // the partitions of all topics that the features need
+	// Since is the moment from which on the logs are read, and Now that of the questions, in ms.
+	Since, Now int64
+	// MaxRecords bounds how many records are read: the newest. Their events are held in memory.
+	MaxRecords int64
+	// MaxRecordBytes is the size of a record's value above which it is poison, as for live events.
+	MaxRecordBytes int
+	Examples       int // entities that are shown for each feature
+}
+
+// Log is a partition of a topic.
+type Log interface {
+	Name() string
+	// Progress is how many offsets have been read, and of how many.
+	Progress() (read, all int64)
+	// Newest leaves only the newest offsets to be read.
+	Newest(offsets int64)
+	// Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied
+	// and the record handed over again; other errors end the reading.
+	Read(ctx context.Context, take func(*record.Record) error) error
+}
+
+// maxAsked bounds how many entities are asked about each feature.
+const maxAsked = 10_000
+
+// Topics are the topics that features need, sorted.
+func Topics(list []*features.Feature) (topics []string) {
+	for _, f := range list {
+		for _, kept := range f.Retained() {
+			topics = append(topics, kept.Topic)
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
+// preview is one run.
+type preview struct {
+	Config
+	report Report
+	taken  []taken
+	mapper *features.Mapper
+	state  *memory.Store
+	kinds  []*kind
+	text   []byte
+}
+
+// taken is a record that was read, as the streams see it.
+type taken struct {
+	log       int
+	events    []record.Event
+	offset    int64
+	timestamp int64 // ms
+}
+
+// kind is the entities that events of the same streams have by the same keys.
+type kind struct {
+	by      []string
+	streams map[*record.Stream]bool
+	seen    map[string]int // the events of each entity
+}
+
+// Run reads the logs and asks the features about the entities of their events. The error is that of
+// a log.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), state: memory.New()}
+	p.report.Since, p.report.At = cfg.Since, cfg.Now
+	for _, f := range cfg.Features {
+		p.kindOf(f)
+	}
+	if err := p.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.apply(ctx); err != nil {
+		return nil, err
+	}
+	return &p.report, p.ask(ctx)
+}
+
+func (p *preview) kindOf(f *features.Feature) *kind {
+	streams := map[*record.Stream]bool{}
+	feeding(f, streams)
+	at := slices.IndexFunc(p.kinds, func(k *kind) bool { return slices.Equal(k.by, f.By) && maps.Equal(k.streams, streams) })
+	if at < 0 {
+		at = len(p.kinds)
+		p.kinds = append(p.kinds, &kind{by: f.By, streams: streams, seen: map[string]int{}})
+	}
+	return p.kinds[at]
+}
+
+// feeding collects the streams whose events change what a feature answers about their entities.
+func feeding(f *features.Feature, streams map[*record.Stream]bool) {
+	switch basis := f.Basis.(type) {
+	case *features.Through:
+		feeding(basis.Set, streams)
+	case *features.Derived:
+		for _, part := range basis.Of {
+			feeding(part, streams)
+		}
+	default:
+		streams[f.Stream] = true
+	}
+}
+
+// read reads the logs.
+func (p *preview) read(ctx context.Context) error {
+	var all int64
+	for _, l := range p.Logs {
+		_, n := l.Progress()
+		all += n
+	}
+	if p.report.Cut = all > p.MaxRecords; p.report.Cut {
+		for _, l := range p.Logs {
+			_, n := l.Progress()
+			l.Newest(n * p.MaxRecords / all)
+		}
+	}
+	decoder := p.Registry.NewDecoder()
+	for i := range p.Logs {
+		first := true
+		err := p.Logs[i].Read(ctx, func(r *record.Record) error {
+			err := r.Fits(p.MaxRecordBytes)
+			var events []record.Event
+			if err == nil {
+				events, err = decoder.Decode(r)
+			}
+			if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
+				return err
+			}
+			if first && p.report.Cut {
+				p.report.Since = max(p.report.Since, r.Timestamp)
+			}
+			first = false
+			p.report.Records++
+			switch {
+			case err != nil:
+				return p.setAside(i, r.Offset, err)
+			case len(events) == 0:
+				p.report.Unmatched++
+			default:
+				p.taken = append(p.taken, taken{i, cloned(events), r.Offset, r.Timestamp})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cloned copies events, which alias a record.
+func cloned(events []record.Event) []record.Event {
+	events = slices.Clone(events)
+	for i := range events {
+		e := &events[i]
+		e.ID, e.Values = bytes.Clone(e.ID), slices.Clone(e.Values)
+		for j := range e.Values {
+			e.Values[j].Str = bytes.Clone(e.Values[j].Str)
+		}
+	}
+	return events
+}
+
+// setAside counts a record that cannot be used. The error is any other.
+func (p *preview) setAside(log int, offset int64, err error) error {
+	poison, ok := errors.AsType[*record.Poison](err)
+	if !ok {
+		return err
+	}
+	at := slices.IndexFunc(p.report.SetAside, func(s SetAside) bool { return s.Reason == string(poison.Reason) })
+	if at < 0 {
+		at = len(p.report.SetAside)
+		p.report.SetAside = append(p.report.SetAside, SetAside{
+			Reason: string(poison.Reason), First: fmt.Sprintf("%s at offset %d: %v", p.Logs[log].Name(), offset, err),
+		})
+	}
+	p.report.SetAside[at].Records++
+	return nil
+}
+
+// apply applies what was read in the order of the records' times.
+func (p *preview) apply(ctx context.Context) error {
+	slices.SortStableFunc(p.taken, func(a, b taken) int { return cmp.Compare(a.timestamp, b.timestamp) })
+	var batch state.Batch
+	for i := range p.taken {
+		t := &p.taken[i]
+		batch.Reset()
+		batch.Ranges = append(batch.Ranges[:0], state.PartitionRange{})
+		outcome, err := p.mapper.MapEvents(t.events, int64(i), t.timestamp, 0, &batch)
+		if err != nil {
+			if err := p.setAside(t.log, t.offset, err); err != nil {
+				return err
+			}
+			continue
+		}
+		p.report.Events++
+		if outcome.Late {
+			p.report.Late++
+		}
+		if err := p.state.Apply(ctx, &batch); err != nil {
+			return err
+		}
+		p.note(t.events)
+	}
+	return nil
+}
+
+// note notes the entities of an event.
+func (p *preview) note(events []record.Event) {
+	for _, k := range p.kinds {
+		for i := range events {
+			e := &events[i]
+			if !k.streams[e.Stream] {
+				continue
+			}
+			var ok bool
+			if p.text, ok = e.Entity(p.text[:0], k.by); ok {
+				k.seen[string(p.text)]++
+				break
+			}
+		}
+	}
+}
+
+// ask asks all features.
+func (p *preview) ask(ctx context.Context) error {
+	var reading query.Reading
+	for _, f := range p.Features {
+		k := p.kindOf(f)
+		from, _ := query.Covers(f, p.Now, p.Now)
+		told := newFeature(p.Registry, f, len(k.seen), from, p.report.Since)
+		if f.Membership() == aggregate.MembersNeeded {
+			told.Note = "it is asked about members: ask it of a server, or in a test"
+			p.report.Features = append(p.report.Features, *told)
+			continue
+		}
+		asked := k.sample(p.Examples)
+		for start := 0; start < len(asked); start += chunk {
+			some := asked[start:min(start+chunk, len(asked))]
+			reading.Reset(p.Now)
+			for _, entity := range some {
+				reading.Want(f, entity, p.Now)
+			}
+			if err := reading.Read(ctx, p.state); err != nil {
+				return err
+			}
+			for i, entity := range some {
+				var a query.Answer
+				reading.Next(&a)
+				told.add(&a)
+				if start+i < p.Examples {
+					told.Examples = append(told.Examples, Example{Entity: named(f.By, entity), Events: k.seen[entity], Answer: a.AppendJSON(nil)})
+				}
+			}
+		}
+		told.summarize()
+		p.report.Features = append(p.report.Features, *told)
+	}
+	return nil
+}
+
+// chunk is how many entities are asked about at a time.
+const chunk = 256
+
+// sample returns the entities to ask about: those with the most events first, as many as there are
+// examples, and then the others, in an order that is unrelated to their events.
+func (k *kind) sample(examples int) []string {
+	var all []string
+	for entity := range k.seen {
+		all = append(all, entity)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(k.seen[b], k.seen[a]), cmp.Compare(a, b)) })
+	if len(all) <= maxAsked {
+		return all
+	}
+	rest := all[examples:]
+	slices.SortFunc(rest, func(a, b string) int {
+		return cmp.Or(cmp.Compare(state.SampleHash([]byte(a)), state.SampleHash([]byte(b))), cmp.Compare(a, b))
+	})
+	return all[:maxAsked]
+}

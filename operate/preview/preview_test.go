@@ -1,0 +1,301 @@
+package preview
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/state"
+)
+
+const definitions = `
+streams:
+  pay: {topic: payments, timestamp: at, fields: {user: string, device: string, amount: decimal, score: float, ok: bool}}
+  login: {topic: logins, timestamp: at, match: user != "nobody", fields: {user: string, ip: string}}
+features:
+  paid_5m: SUM(5m, pay, amount, user, tile=exact)
+  paid_7d: SUM(7d, pay, amount, user)
+  pays_ever: COUNT(lifetime, pay, user, device)
+  score_avg: AVG(1h, pay, score, user, where='ok')
+  last_ok: LAST(1h, pay, ok, user)
+  ips: SET(1h, login, user, ip)
+  logins: COUNT(1h, login, user)
+  per_login: {expr: paid_5m / logins, default: -1}
+  seen_ip: SEEN(1h, login, user, ip)
+`
+
+const (
+	now    = int64(1_767_268_800_000) // 2026-01-01T12:00Z
+	minute = int64(60_000)
+)
+
+// fakeLog is a partition in memory.
+type fakeLog struct {
+	id      state.Partition
+	records []record.Record
+	read    int
+	err     error
+}
+
+func (l *fakeLog) Name() string           { return fmt.Sprintf("%s/%d", l.id.Topic, l.id.ID) }
+func (l *fakeLog) Progress() (_, n int64) { return 0, int64(len(l.records) - l.read) }
+func (l *fakeLog) Newest(n int64)         { l.read = max(l.read, len(l.records)-int(n)) }
+func (l *fakeLog) Read(_ context.Context, take func(*record.Record) error) error {
+	for ; l.read < len(l.records); l.read++ {
+		r := l.records[l.read]
+		r.Value = bytes.Clone(r.Value)
+		if err := take(&r); err != nil {
+			return err
+		}
+		clear(r.Value) // valid until take returns
+	}
+	return l.err
+}
+
+// add appends a record to the log.
+func (l *fakeLog) add(timestamp int64, format string, args ...any) {
+	l.records = append(l.records, record.Record{
+		Partition: l.id, Offset: int64(len(l.records)), Timestamp: timestamp, Value: fmt.Appendf(nil, format, args...),
+	})
+}
+
+func partition(topic string, id int32) *fakeLog {
+	return &fakeLog{id: state.Partition{Topic: topic, ID: id}}
+}
+
+func run(t *testing.T, cfg Config, logs ...*fakeLog) *Report {
+	t.Helper()
+	cfg.Registry = defined.Registry(t, definitions)
+	if cfg.Features == nil {
+		cfg.Features = cfg.Registry.Features
+	}
+	for _, l := range logs {
+		cfg.Logs = append(cfg.Logs, l)
+	}
+	cfg.Now, cfg.MaxRecordBytes = now, 500
+	if cfg.Since == 0 {
+		cfg.Since = now - 10*minute
+	}
+	if cfg.MaxRecords == 0 {
+		cfg.MaxRecords = 1000
+	}
+	report, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+func feature(t *testing.T, r *Report, name string) *Feature {
+	t.Helper()
+	i := slices.IndexFunc(r.Features, func(f Feature) bool { return f.Name == name })
+	if i < 0 {
+		t.Fatalf("%s is missing", name)
+	}
+	return &r.Features[i]
+}
+
+// Every answer is that of the model on the records in the order of their times, however they are
+// spread over partitions.
+func TestPreviewEqualsModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	logs := []*fakeLog{partition("payments", 0), partition("payments", 1), partition("logins", 0)}
+	var all []record.Record
+	at := now - 10*minute
+	for i := range 300 {
+		at += random.Int64N(2 * 10 * minute / 300)
+		at = min(at, now)
+		l, user := logs[random.IntN(3)], fmt.Sprint("u", random.IntN(20))
+		event := at - random.Int64N(5000)
+		if l.id.Topic == "logins" {
+			l.add(at, `{"at":%d,"user":%q,"ip":"i%d"}`, event, user, random.IntN(4))
+		} else {
+			l.add(at, `{"at":%d,"user":%q,"device":"d|%d","amount":%d.5,"score":%g,"ok":%t}`, event, user, i%3, i, random.Float64(), i%2 == 0)
+		}
+		all = append(all, l.records[len(l.records)-1])
+	}
+	report := run(t, Config{Examples: 1000}, logs...)
+	if report.Records != 300 || report.Events != 300 || report.Cut || len(report.SetAside) > 0 || report.Late > 0 {
+		t.Fatalf("%+v", report)
+	}
+	registry := defined.Registry(t, definitions)
+	plain := model.New(registry)
+	for _, r := range all {
+		if err := plain.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compared := 0
+	for _, told := range report.Features {
+		f, _ := registry.Feature(told.Name)
+		statuses := map[query.Status]int{}
+		for _, e := range told.Examples {
+			var got struct {
+				Value  json.RawMessage
+				Status query.Status
+			}
+			if err := json.Unmarshal(e.Answer, &got); err != nil {
+				t.Fatal(err)
+			}
+			statuses[got.Status]++
+			if f.Shape() != 0 {
+				continue // a list, whose values the model has in another form
+			}
+			var keys []string
+			for _, key := range strings.Fields(e.Entity) {
+				_, v, _ := strings.Cut(key, "=")
+				keys = append(keys, strings.ReplaceAll(v, "|", `\|`))
+			}
+			want := plain.Answer(f, strings.Join(keys, "|"), now)
+			if text := string(query.AppendTyped(nil, want.Value)); text != string(got.Value) && !near(text, string(got.Value)) {
+				t.Errorf("%s of %s is %s, want %s", told.Name, e.Entity, got.Value, text)
+			}
+			compared++
+		}
+		if len(told.Examples) != told.Asked || !maps.Equal(statuses, told.Statuses) {
+			t.Errorf("%s: %d examples of %d asked, with %v of %v", told.Name, len(told.Examples), told.Asked, statuses, told.Statuses)
+		}
+	}
+	if compared < 100 {
+		t.Errorf("only %d answers compared", compared)
+	}
+}
+
+// near says whether two texts are floats that differ only by rounding.
+func near(a, b string) bool {
+	x, err1 := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	return err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*math.Abs(x)
+}
+
+// The report describes the values of each type, and says where a window reaches back further than
+// what was read.
+func TestReport(t *testing.T) {
+	pays, logins := partition("payments", 0), partition("logins", 0)
+	for i := range 100 {
+		pays.add(now-minute, `{"at":%d,"user":"u%d","device":"d","amount":%d,"score":0.%02d,"ok":%t}`, now-minute, i, i+1, i, i%4 != 0)
+	}
+	pays.add(now-6*minute, `{"at":%d,"user":"u0","device":"e|f","amount":9}`, now-6*minute)
+	pays.add(now, `{"at":"x"}`)
+	pays.add(now, `{`)
+	pays.add(now, `[`)
+	pays.add(now, `{"at":%d,"device":%q}`, now, strings.Repeat("x", 600))
+	logins.add(now-minute, `{"at":%d,"user":"u1","ip":"i"}`, now-minute)
+	logins.add(now-minute, `{"at":%d,"user":"nobody","ip":"i"}`, now-minute)
+	report := run(t, Config{Examples: 2}, pays, logins)
+	var text strings.Builder
+	if err := report.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"107 records since 2026-01-01T11:50:00Z: 102 used, 1 of no stream\n",
+		"2 set aside as malformed, the first: payments/0 at offset 102: stream pay: malformed JSON",
+		"1 set aside as oversized, the first: payments/0 at offset 104: the record has ",
+		"\npaid_5m: SUM(5m, pay, amount, user, tile=exact)\n  cost: keys of a question 1, round trips 1, bytes of an entity ",
+		"  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
+		"\npaid_7d: SUM(7d, pay, amount, user)\n  counts only these records, of a window since 2025-12-26T",
+		"  min 2, p50 50, p90 90, p99 99, max 100\n  user=u0: 10 (of events: 2)\n",
+		"  counts only these records, of all there ever were\n",
+		"  user=u0 device=e|f: 1 (of events: 1)\n",
+		"  100 entities, 25.0% null, 75 PRESENT, 25 NOT_FOUND\n  min 0.01, p50 0.5, p90 0.9, p99 0.99, max 0.99\n",
+		"  true: 75\n  false: 25\n",
+		"  1 entities, 0.0% null, 1 PRESENT\n  length: min 1, p50 1, p90 1, p99 1, max 1\n  user=u1: [\"i\"] (of events: 1)\n",
+		"  it is asked about members: ask it of a server, or in a test\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the text lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text.String())
+	}
+	if f := feature(t, report, "paid_5m"); f.Part || *f.Window != now-5*minute+1 {
+		t.Errorf("%+v", f)
+	}
+	if f := feature(t, report, "per_login"); f.Entities != 100 || len(f.By) != 1 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// If there is more than can be held, the newest records of each partition are read, and the report
+// says since when.
+func TestNewestRecordsAreRead(t *testing.T) {
+	long, short := partition("payments", 0), partition("payments", 1)
+	for i := range 90 {
+		long.add(now-minute+int64(i), `{"at":%d,"user":"u","device":"d","amount":1}`, now-minute)
+	}
+	for i := range 10 {
+		short.add(now-minute+10*int64(i), `{"at":%d,"user":"u","device":"d","amount":1}`, now-minute)
+	}
+	report := run(t, Config{MaxRecords: 50}, long, short)
+	if report.Records != 50 || !report.Cut || report.Since != now-minute+50 {
+		t.Errorf("%+v", report)
+	}
+	if all := run(t, Config{MaxRecords: 100}, reset(long), reset(short)); all.Records != 100 || all.Cut {
+		t.Errorf("%+v", all)
+	}
+}
+
+func reset(l *fakeLog) *fakeLog { l.read = 0; return l }
+
+// Of very many entities some are asked: those with the most events and others.
+func TestEntitiesAreSampled(t *testing.T) {
+	k := &kind{seen: map[string]int{}}
+	for i := range 2 * maxAsked {
+		k.seen[fmt.Sprint("e", i)] = 1
+	}
+	k.seen["e7"], k.seen["e12345"] = 3, 2
+	some := k.sample(2)
+	if len(some) != maxAsked || !slices.Equal(some[:2], []string{"e7", "e12345"}) {
+		t.Errorf("%d are asked, beginning with %v", len(some), some[:2])
+	}
+	low := 0
+	for _, e := range some {
+		if len(e) < len("e10000") {
+			low++
+		}
+	}
+	if low < maxAsked*4/10 || low > maxAsked*6/10 {
+		t.Errorf("%d of %d are of the first half", low, len(some))
+	}
+	if diff := cmp.Diff(some, k.sample(2)); diff != "" {
+		t.Error("others are asked the second time")
+	}
+}
+
+// An error of a log, or of the registry of schemas, ends a preview.
+func TestLogFails(t *testing.T) {
+	broken := partition("payments", 0)
+	broken.err = errors.New("the log cannot be read")
+	_, err := Run(t.Context(), Config{Registry: defined.Registry(t, definitions), Logs: []Log{broken}})
+	if !errors.Is(err, broken.err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The topics are those of all that features rest on.
+func TestTopics(t *testing.T) {
+	r := defined.Registry(t, definitions)
+	for name, want := range map[string]string{"paid_5m": "payments", "logins": "logins", "per_login": "logins payments"} {
+		f, _ := r.Feature(name)
+		if got := strings.Join(Topics([]*features.Feature{f}), " "); got != want {
+			t.Errorf("%s needs %s, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package preview
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Report is what a preview found.
+type Report struct {
+	// Since is the moment from which on records were read, and At that of the questions, in ms. Cut
+	// says that there were more records since the wanted moment than could be read.
+	Since int64 `json:"since"`
+	At    int64 `json:"at"`
+	Cut   bool  `json:"cut,omitempty"`
+	// Records is how many were read; of these some stream took Events, none Unmatched. Late counts
+	// the events that were too late for some feature.
+	Records   int        `json:"records"`
+	Events    int        `json:"events"`
+	Unmatched int        `json:"unmatched"`
+	Late      int        `json:"late"`
+	SetAside  []SetAside `json:"set_aside,omitempty"`
+	Features  []Feature  `json:"features"`
+}
+
+// SetAside is the records that cannot be used for one reason.
+type SetAside struct {
+	Reason  string `json:"reason"`
+	Records int    `json:"records"`
+	First   string `json:"first"` // with its location
+}
+
+// Feature is what a feature answered.
+type Feature struct {
+	Name       string `json:"name"`
+	Definition string `json:"definition"`
+	// Window is since when the feature counts events, in ms; null for a lifetime. Part says that it
+	// begins before the records that were read: values are of a part of the window.
+	Window *int64   `json:"window"`
+	Part   bool     `json:"part,omitempty"`
+	By     []string `json:"by"`
+	// Entities is how many the events have, Asked how many of them were asked about.
+	Entities int `json:"entities"`
+	Asked    int `json:"asked"`
+	// Statuses counts the answers by status, and Nulls those without a value.
+	Statuses map[query.Status]int `json:"statuses,omitempty"`
+	Nulls    int                  `json:"nulls"`
+	// Numbers is the distribution of the values that are numbers, Lengths that of the lengths of
+	// lists, and Values are the most frequent other ones.
+	Numbers  *Distribution `json:"numbers,omitempty"`
+	Lengths  *Distribution `json:"lengths,omitempty"`
+	Values   []Frequency   `json:"values,omitempty"`
+	Examples []Example     `json:"examples,omitempty"`
+	Note     string        `json:"note,omitempty"`
+	// What a question reads at most, and what an entity takes in Redis with one event and when full;
+	// see cost.Entity.
+	Keys       int   `json:"keys"`
+	RoundTrips int   `json:"round_trips"`
+	BytesOnce  int64 `json:"bytes_once,omitempty"`
+	BytesFull  int64 `json:"bytes_full,omitempty"`
+
+	shape  aggregate.Shape
+	values []value.Value
+}
+
+// Distribution is the least value, percentiles by the nearest rank, and the greatest value.
+type Distribution struct {
+	Min json.RawMessage `json:"min"`
+	P50 json.RawMessage `json:"p50"`
+	P90 json.RawMessage `json:"p90"`
+	P99 json.RawMessage `json:"p99"`
+	Max json.RawMessage `json:"max"`
+}
+
+// Frequency is how often a value was answered.
+type Frequency struct {
+	Value json.RawMessage `json:"value"`
+	Count int             `json:"count"`
+}
+
+// Example is the answer about one entity.
+type Example struct {
+	Entity string          `json:"entity"` // its keys: key=value, as weir query takes them
+	Events int             `json:"events"`
+	Answer json.RawMessage `json:"answer"` // as /v1/query gives it
+}
+
+// newFeature begins what is told of a feature, whose window begins at from.
+func newFeature(r *features.Registry, f *features.Feature, entities int, from, since int64) *Feature {
+	told := &Feature{
+		Name: f.Name, Definition: f.Definition, By: f.By, Part: from < since, Entities: entities,
+		Statuses: map[query.Status]int{}, shape: f.Shape(),
+	}
+	if from != state.MinTime {
+		told.Window = &from
+	}
+	costs := cost.Explain(r)
+	for _, c := range costs.Features {
+		if c.Name == f.Name {
+			told.Keys, told.RoundTrips = c.Keys, c.RoundTrips
+		}
+	}
+	for _, e := range costs.Entities {
+		if slices.Equal(e.By, f.By) {
+			told.BytesOnce, told.BytesFull = e.BytesOnce, e.BytesFull
+		}
+	}
+	return told
+}
+
+// named writes an entity with its keys, as weir query takes them.
+func named(by []string, entity string) string {
+	values := state.SplitEntity(nil, entity)
+	for i := range values {
+		values[i] = by[i] + "=" + unescape.Replace(values[i])
+	}
+	return strings.Join(values, " ")
+}
+
+var unescape = strings.NewReplacer(`\\`, `\`, `\|`, "|")
+
+// add counts an answer.
+func (f *Feature) add(a *query.Answer) {
+	f.Asked++
+	f.Statuses[a.Status]++
+	switch {
+	case a.Value.IsNull() && a.Items == nil:
+		f.Nulls++
+	case f.shape != aggregate.Scalar:
+		f.values = append(f.values, value.Value{Type: value.Int, Num: int64(len(a.Items))})
+	default:
+		v := a.Value
+		v.Str = slices.Clone(v.Str)
+		f.values = append(f.values, v)
+	}
+}
+
+// mostFrequent is how many of the most frequent values are told.
+const mostFrequent = 5
+
+// summarize computes the distribution of the values.
+func (f *Feature) summarize() {
+	if len(f.values) == 0 {
+		return
+	}
+	slices.SortFunc(f.values, compare)
+	switch kind := f.values[0].Type; {
+	case f.shape != aggregate.Scalar:
+		f.Lengths = distributionOf(f.values)
+	case kind.Numeric() || kind == value.Timestamp:
+		f.Numbers = distributionOf(f.values)
+	default:
+		f.Values = frequenciesOf(f.values)
+	}
+}
+
+// compare orders values of one feature; a default may be a number of another scale.
+func compare(a, b value.Value) int {
+	switch {
+	case a.Type == value.Float || b.Type == value.Float:
+		return cmp.Compare(a.Float64(), b.Float64())
+	case a.Type.Numeric() || a.Type == value.Timestamp:
+		return value.CompareExact(&a, &b)
+	default:
+		return bytes.Compare(query.AppendTyped(nil, a), query.AppendTyped(nil, b))
+	}
+}
+
+// distributionOf describes sorted values.
+func distributionOf(sorted []value.Value) *Distribution {
+	at := func(percent int) json.RawMessage {
+		rank := (len(sorted)*percent + 99) / 100 // from 1
+		return query.AppendTyped(nil, sorted[max(rank, 1)-1])
+	}
+	return &Distribution{Min: at(0), P50: at(50), P90: at(90), P99: at(99), Max: at(100)}
+}
+
+// frequenciesOf counts values; equal ones are neighbors.
+func frequenciesOf(sorted []value.Value) (list []Frequency) {
+	for _, v := range sorted {
+		text := query.AppendTyped(nil, v)
+		if n := len(list); n > 0 && string(list[n-1].Value) == string(text) {
+			list[n-1].Count++
+			continue
+		}
+		list = append(list, Frequency{text, 1})
+	}
+	slices.SortStableFunc(list, func(a, b Frequency) int { return cmp.Compare(b.Count, a.Count) })
+	return list[:min(len(list), mostFrequent)]
+}
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d records since %s: %d used", r.Records, moment(r.Since), r.Events)
+	for _, n := range []struct {
+		n    int
+		said string
+	}{{r.Unmatched, "of no stream"}, {r.Late, "too late for some feature"}} {
+		if n.n > 0 {
+			fmt.Fprintf(&b, ", %d %s", n.n, n.said)
+		}
+	}
+	b.WriteByte('\n')
+	if r.Cut {
+		b.WriteString("these are the newest; there are more, see --records\n")
+	}
+	for _, s := range r.SetAside {
+		fmt.Fprintf(&b, "%d set aside as %s, the first: %s\n", s.Records, s.Reason, s.First)
+	}
+	for i := range r.Features {
+		r.Features[i].writeText(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (f *Feature) writeText(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s: %s\n", f.Name, f.Definition)
+	switch {
+	case f.Part && f.Window == nil:
+		b.WriteString("  counts only these records, of all there ever were\n")
+	case f.Part:
+		fmt.Fprintf(b, "  counts only these records, of a window since %s\n", moment(*f.Window))
+	}
+	fmt.Fprintf(b, "  cost: keys of a question %d, round trips %d, bytes of an entity %d to %d for all features of it\n",
+		f.Keys, f.RoundTrips, f.BytesOnce, f.BytesFull)
+	if f.Note != "" {
+		fmt.Fprintf(b, "  %s\n", f.Note)
+		return
+	}
+	fmt.Fprintf(b, "  %d entities", f.Entities)
+	if f.Asked < f.Entities {
+		fmt.Fprintf(b, ", %d asked", f.Asked)
+	}
+	if f.Asked > 0 {
+		fmt.Fprintf(b, ", %.1f%% null", 100*float64(f.Nulls)/float64(f.Asked))
+	}
+	for _, status := range query.Statuses {
+		if n := f.Statuses[status]; n > 0 {
+			fmt.Fprintf(b, ", %d %s", n, status)
+		}
+	}
+	b.WriteByte('\n')
+	for _, d := range []struct {
+		*Distribution
+		of string
+	}{{f.Numbers, ""}, {f.Lengths, "length: "}} {
+		if d.Distribution != nil {
+			fmt.Fprintf(b, "  %smin %s, p50 %s, p90 %s, p99 %s, max %s\n", d.of, d.Min, d.P50, d.P90, d.P99, d.Max)
+		}
+	}
+	for _, v := range f.Values {
+		fmt.Fprintf(b, "  %s: %d\n", v.Value, v.Count)
+	}
+	for _, e := range f.Examples {
+		var answer struct{ Value json.RawMessage }
+		if err := json.Unmarshal(e.Answer, &answer); err != nil {
+			panic(err) // it was encoded here
+		}
+		fmt.Fprintf(b, "  %s: %s (of events: %d)\n", e.Entity, answer.Value, e.Events)
+	}
+}
+
+func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
