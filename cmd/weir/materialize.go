@@ -46,9 +46,9 @@ func newMaterializeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "materialize {--input [STREAM=]FILE... | --from-topics} {--spine FILE | --stream NAME} --output FILE",
 		Short: "Make a training set from files of events, or from topics",
-		Long: `Replay files of events, or the records of topics, sorted by time, through the compiled definitions and the merge
-code that answer questions in production, and write rows with the features as of the
-moment of each.
+		Long: `Replay files of events, or the records of topics, sorted by time, through the compiled
+definitions and the merge code that answer questions in production, and write rows with
+the features as of the moment of each.
 
 The rows are those of --spine: a file with a column for each key of the features, a time
 in the column at (milliseconds, or RFC 3339), and others, such as a label, which are
