@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java race explore fuzz faults lint bench bench-handbook bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-handbook bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ python: build ## tests of the client for Python, against ./weir
 
 java: build ## tests of the client for Java, against ./weir
 	WEIR_BINARY=$(CURDIR)/weir mvn --quiet --batch-mode --file clients/java verify
+
+generated: build ## clients generated from serve/openapi.yaml for Go, Java and Python, against ./weir
+	test -x $(PYTHON_VENV)/bin/pip || python3 -m venv $(PYTHON_VENV)
+	$(PYTHON_VENV)/bin/pip install --quiet --editable 'clients/python[test]'
+	WEIR_BINARY=$(CURDIR)/weir $(PYTHON_VENV)/bin/pytest clients/generated
 
 race: ## all tests under the race detector
 	go test -race ./...
