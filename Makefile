@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-handbook bench-hot bench-micro bench-compare bench-questions check image images man completions rules
+.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-handbook bench-hot bench-micro bench-compare bench-questions check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVE
 
 bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHON has them and WEIR_FDH the handbook's transactions
 	go test -run '^$$' -bench Handbook -benchtime 3x -timeout 30m ./bench
+
+bench-backfill: ## new features filled from a real Kafka into a real Redis; EVENTS=300000
+	go test -run '^$$' -bench Backfill -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
 
 bench-questions: ## questions over HTTP beside go-redis and, where WEIR_TEST_FEAST is set, Feast's server
 	go test -run '^$$' -bench Questions -benchtime 1x -timeout 30m ./bench

@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+)
+
+// before is what is defined when the events are applied for the first time.
+const before = `
+streams:
+  transaction:
+    topic: transactions
+    match: type == "transaction"
+    timestamp: timestamp
+    id: event_id
+    fields:
+      user_id: string
+      device_id: string
+      card_id: string
+      merchant_id: string
+      amount: {type: decimal, scale: 2}
+      status: string
+features:
+  device_tx_7d: COUNT(7d, transaction, device_id)
+`
+
+// added is what is filled: one feature, or as many as the Fraud Detection Handbook has.
+var added = []struct{ name, features string }{
+	{"one feature", "  card_tx_30d: COUNT(30d, transaction, card_id)\n"},
+	{"twelve features", twelve()},
+}
+
+func twelve() string {
+	var b strings.Builder
+	for _, by := range []string{"user_id", "card_id"} {
+		for _, days := range []int{1, 7, 30} {
+			fmt.Fprintf(&b, "  %s_count_%dd: COUNT(%dd, transaction, %s)\n", by, days, days, by)
+			fmt.Fprintf(&b, "  %s_avg_%dd: AVG(%dd, transaction, amount, %s)\n", by, days, days, by)
+		}
+	}
+	return b.String()
+}
+
+// filled is what the command says in the end.
+var filled = regexp.MustCompile(`done, (\d+) records`)
+
+// BenchmarkBackfill fills new features from the log with one process at full rate, while a processor
+// waits for events. Run it once: -benchtime 1x.
+func BenchmarkBackfill(b *testing.B) {
+	for b.Loop() {
+		backfill(b)
+	}
+}
+
+func backfill(b *testing.B) {
+	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
+	createTopics(b, broker.Client())
+	feed := newFeed(b, broker.Addrs(), population(*events))
+	feed.fill(b, *events, *span)
+	for range 5 {
+		feed.readAll(b, broker.Addrs()) // Java compiles
+	}
+	binary, err := blackbox.Build(b.TempDir(), false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, add := range added {
+		server := redistest.New(b, redistest.Options{})
+		definitions := filepath.Join(b.TempDir(), "features.yaml")
+		write := func(text string) {
+			if err := os.WriteFile(definitions, []byte(text), 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+		write(before)
+		settings := []string{"--features", definitions, "--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr()}
+		weir := func(args ...string) *exec.Cmd { return exec.Command(binary, append(args, settings...)...) }
+		processor := testkit.Start(b, binary, append([]string{"run", "--roles", "processor", "--api.listen", "127.0.0.1:0", "--backfill.mode", "off"}, settings...)...)
+		testkit.Eventually(b, 5*time.Minute, "all events are applied", func() (bool, string) {
+			out, err := weir("progress", "--max-lag", "0").CombinedOutput()
+			return err == nil, string(out)
+		})
+		write(before + add.features)
+		side := side{redis: server.Client(b)}
+		// The command fails at once until the processor has taken the definitions.
+		testkit.Eventually(b, time.Minute, "the backfill is done", func() (bool, string) {
+			redis, began := side.info(b, "cpu", "used_cpu_user", "used_cpu_sys"), time.Now()
+			command := weir("backfill", "--rate", "1")
+			out, err := command.CombinedOutput()
+			if err != nil {
+				return false, string(out)
+			}
+			took := time.Since(began).Seconds()
+			found := filled.FindSubmatch(out)
+			if found == nil {
+				b.Fatalf("weir backfill says only\n%s", out)
+			}
+			n, _ := strconv.ParseFloat(string(found[1]), 64)
+			redis = side.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - redis
+			cpu := (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
+			fmt.Printf("%s: %.0f records in %.1f s, %.0f a second; CPU s per million: process %.2f, Redis %.2f\n",
+				add.name, n, took, n/took, cpu/n*1e6, redis/n*1e6)
+			b.ReportMetric(n/took, strings.ReplaceAll(add.name, " ", "-")+"/s")
+			return true, ""
+		})
+		processor.Stop()
+		server.Kill()
+	}
+}
