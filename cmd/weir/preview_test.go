@@ -92,3 +92,26 @@ func TestPreview(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Records that name a schema cannot be read without a registry. None appears by waiting.
+func TestPreviewWithoutRegistry(t *testing.T) {
+	definitions := writeFile(t, t.TempDir(), "features.yaml", `
+streams:
+  pay: {topic: pay, format: avro, timestamp: at, fields: {user: string}}
+features:
+  pays: COUNT(1h, pay, user)
+`)
+	broker := kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "pay", Value: []byte{0, 0, 0, 0, 7, 2}}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "weir: pay/0 at offset 0: schema 7 is needed and cannot be fetched: registry.url is not set"
+	if _, err := weir(t, "preview", "--features", definitions, "--kafka.brokers", broker, "--timeout", "20s"); err == nil || message(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

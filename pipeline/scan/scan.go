@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -69,11 +70,12 @@ func New(cfg Config) *Scanner {
 	})}
 }
 
-// Patiently retries for a while, but not if a log is another one.
+// Patiently retries for a while, but not if a log is another one, or if there is no Schema Registry.
 func (s *Scanner) Patiently(ctx context.Context, try func() error) error {
 	for until := time.Now().Add(s.cfg.Patience); ; {
 		err := try()
-		if _, other := errors.AsType[*fetch.OtherLogError](err); err == nil || other || time.Now().After(until) || !retry.Wait(ctx, 200*time.Millisecond) {
+		_, other := errors.AsType[*fetch.OtherLogError](err)
+		if err == nil || other || errors.Is(err, schemas.ErrNoRegistry) || time.Now().After(until) || !retry.Wait(ctx, 200*time.Millisecond) {
 			return err
 		}
 	}

@@ -93,17 +93,17 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // StopReason is why a partition does not go on, as a label of the metrics.
 func (*UnavailableError) StopReason() string { return "schema_registry" }
 
-var (
-	errNoRegistry = errors.New("registry.url is not set")
-	errSlow       = errors.New("the registry has not answered yet")
-)
+// ErrNoRegistry says that there is no registry to ask.
+var ErrNoRegistry = errors.New("registry.url is not set")
+
+var errSlow = errors.New("the registry has not answered yet")
 
 // Supply gives a format the schema that it lacks, or makes it refuse records that name it if the
 // registry has none. The error is an *UnavailableError: the registry is asked in the background,
 // and Supply must be called again.
 func (s *Cache) Supply(ctx context.Context, missing *record.MissingSchema) error {
 	if s.cfg.Client == nil {
-		return &UnavailableError{missing.ID, errNoRegistry}
+		return &UnavailableError{missing.ID, ErrNoRegistry}
 	}
 	f := s.fetched(missing.ID)
 	timer := time.NewTimer(patience)
