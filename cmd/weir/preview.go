@@ -62,7 +62,10 @@ counts only a part of it, and the report says so.`,
 			MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Examples: examples,
 		}
 		report, err := runPreview(ctx, cfg, p)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil && cmd.Context().Err() == nil:
+			return fmt.Errorf("not done within %s (--timeout): %w", timeout, err)
+		case err != nil:
 			return err
 		}
 		if !asJSON {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -87,10 +88,30 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
 	}
+	for _, c := range []struct{ broker, timeout, want string }{
+		{"127.0.0.1:1", "5s", "weir: read the topics: "},
+		{silent(t), "100ms", "weir: not done within 100ms (--timeout): read the topics: "},
+	} {
+		settings[4] = c.broker
+		if _, err := preview("--timeout", c.timeout); err == nil || !strings.HasPrefix(message(err), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
 	settings[4] = kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()[0]
 	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: topic login: ") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// silent is the address of a broker that never answers.
+func silent(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener.Addr().String()
 }
 
 // Records that name a schema cannot be read without a registry. None appears by waiting.
