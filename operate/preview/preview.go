@@ -25,7 +25,8 @@ type Config struct {
 	Logs     []Log // the partitions of all topics that the features need
 	// Since is the moment from which on the logs are read, and Now that of the questions, in ms.
 	Since, Now int64
-	// MaxRecords bounds how many records are read: the newest. Their events are held in memory.
+	// MaxRecords bounds how many records are read: the newest, but at least one of each log. Their
+	// events are held in memory.
 	MaxRecords int64
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live events.
 	MaxRecordBytes int
@@ -39,6 +40,9 @@ type Log interface {
 	Progress() (read, all int64)
 	// Newest leaves only the newest offsets to be read.
 	Newest(offsets int64)
+	// Since is the timestamp, in ms, since which Read has handed over all records that there ever
+	// were; state.MaxTime if Newest left none.
+	Since() int64
 	// Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied
 	// and the record handed over again; other errors end the reading.
 	Read(ctx context.Context, take func(*record.Record) error) error
@@ -133,42 +137,56 @@ func (p *preview) read(ctx context.Context) error {
 		_, n := l.Progress()
 		all += n
 	}
-	if p.report.Cut = all > p.MaxRecords; p.report.Cut {
-		for _, l := range p.Logs {
-			_, n := l.Progress()
-			l.Newest(n * p.MaxRecords / all)
-		}
-	}
+	p.report.Cut = all > p.MaxRecords
 	decoder := p.Registry.NewDecoder()
-	for i := range p.Logs {
-		first := true
-		err := p.Logs[i].Read(ctx, func(r *record.Record) error {
-			err := r.Fits(p.MaxRecordBytes)
-			var events []record.Event
-			if err == nil {
-				events, err = decoder.Decode(r)
-			}
-			if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
-				return err
-			}
-			if first && p.report.Cut {
-				p.report.Since = max(p.report.Since, r.Timestamp)
-			}
-			first = false
-			p.report.Records++
-			switch {
-			case err != nil:
-				return p.setAside(i, r.Offset, err)
-			case len(events) == 0:
-				p.report.Unmatched++
-			default:
-				p.taken = append(p.taken, taken{i, cloned(events), r.Offset, r.Timestamp})
-			}
-			return nil
-		})
-		if err != nil {
+	for i, l := range p.Logs {
+		_, n := l.Progress()
+		if n == 0 {
+			continue // nothing tells how old the records were that retention may have taken
+		}
+		most := n
+		if p.report.Cut {
+			most = p.share(n, all)
+		}
+		if most < n {
+			l.Newest(most)
+		}
+		if err := l.Read(ctx, func(r *record.Record) error { return p.take(decoder, i, r) }); err != nil {
 			return err
 		}
+		since := min(l.Since(), p.Now)
+		p.report.Since = max(p.report.Since, since)
+		p.report.Gone = p.report.Gone || most == n && since > p.Since
+	}
+	return nil
+}
+
+// share is how many of a log's offsets are read if there are more of all logs than may be. Most are
+// shared in proportion, so that all logs reach back about as far; the others are shared alike, so that
+// a quiet topic is read beside a busy one.
+func (p *preview) share(n, all int64) int64 {
+	alike := p.MaxRecords / 10
+	return min(n, max(1, alike/int64(len(p.Logs))+n*(p.MaxRecords-alike)/all))
+}
+
+// take takes a record of a log.
+func (p *preview) take(decoder *record.Decoder, log int, r *record.Record) error {
+	err := r.Fits(p.MaxRecordBytes)
+	var events []record.Event
+	if err == nil {
+		events, err = decoder.Decode(r)
+	}
+	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
+		return err
+	}
+	p.report.Records++
+	switch {
+	case err != nil:
+		return p.setAside(log, r.Offset, err)
+	case len(events) == 0:
+		p.report.Unmatched++
+	default:
+		p.taken = append(p.taken, taken{log, cloned(events), r.Offset, r.Timestamp})
 	}
 	return nil
 }

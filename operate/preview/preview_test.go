@@ -50,12 +50,17 @@ type fakeLog struct {
 	id      state.Partition
 	records []record.Record
 	read    int
+	since   int64
 	err     error
 }
 
 func (l *fakeLog) Name() string           { return fmt.Sprintf("%s/%d", l.id.Topic, l.id.ID) }
 func (l *fakeLog) Progress() (_, n int64) { return 0, int64(len(l.records) - l.read) }
-func (l *fakeLog) Newest(n int64)         { l.read = max(l.read, len(l.records)-int(n)) }
+func (l *fakeLog) Since() int64           { return l.since }
+func (l *fakeLog) Newest(n int64) {
+	l.read = max(l.read, len(l.records)-int(n))
+	l.since = l.records[l.read].Timestamp
+}
 func (l *fakeLog) Read(_ context.Context, take func(*record.Record) error) error {
 	for ; l.read < len(l.records); l.read++ {
 		r := l.records[l.read]
@@ -208,7 +213,7 @@ func TestReport(t *testing.T) {
 		"2 set aside as malformed, the first: payments/0 at offset 102: stream pay: malformed JSON",
 		"1 set aside as oversized, the first: payments/0 at offset 104: the record has ",
 		"\npaid_5m: SUM(5m, pay, amount, user, tile=exact)\n  cost: keys of a question 1, round trips 1, bytes of an entity ",
-		"  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
+		"features of it\n  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
 		"\npaid_7d: SUM(7d, pay, amount, user)\n  counts only these records, of a window since 2025-12-26T",
 		"  min 2, p50 50, p90 90, p99 99, max 100\n  user=u0: 10 (of events: 2)\n",
 		"  counts only these records, of all there ever were\n",
@@ -234,25 +239,48 @@ func TestReport(t *testing.T) {
 }
 
 // If there is more than can be held, the newest records of each partition are read, and the report
-// says since when.
+// says since when. What a quiet partition has is read beside a busy one.
 func TestNewestRecordsAreRead(t *testing.T) {
-	long, short := partition("payments", 0), partition("payments", 1)
-	for i := range 90 {
-		long.add(now-minute+int64(i), `{"at":%d,"user":"u","device":"d","amount":1}`, now-minute)
+	busy, quiet := partition("payments", 0), partition("logins", 0)
+	for i := range 1000 {
+		busy.add(now-minute+int64(i), `{"at":%d,"user":"u","device":"d","amount":1}`, now-minute)
 	}
-	for i := range 10 {
-		short.add(now-minute+10*int64(i), `{"at":%d,"user":"u","device":"d","amount":1}`, now-minute)
-	}
-	report := run(t, Config{MaxRecords: 50}, long, short)
-	if report.Records != 50 || !report.Cut || report.Since != now-minute+50 {
-		t.Errorf("%+v", report)
-	}
-	if all := run(t, Config{MaxRecords: 100}, reset(long), reset(short)); all.Records != 100 || all.Cut {
-		t.Errorf("%+v", all)
+	quiet.add(now-9*minute, `{"at":%d,"user":"u","ip":"i"}`, now-9*minute)
+	quiet.add(now-1, `{"at":%d,"user":"u","ip":"i"}`, now-1)
+	for _, c := range []struct{ most, records, since int64 }{
+		{1002, 1002, now - 10*minute},
+		{100, 96, now - minute + 906}, // of 100, ten for both alike; 89 of 90, rounded down
+		{1, 2, now - 1},
+	} {
+		report := run(t, Config{MaxRecords: c.most}, reset(busy), reset(quiet))
+		if int64(report.Records) != c.records || report.Cut != (c.most < 1002) || report.Gone || report.Since != c.since {
+			t.Errorf("at most %d: %d since %d, want %d since %d", c.most, report.Records, report.Since-now, c.records, c.since-now)
+		}
 	}
 }
 
-func reset(l *fakeLog) *fakeLog { l.read = 0; return l }
+// Where retention has taken records, or a batch is damaged, the report says since when it has all.
+// Nothing is known of a partition without records.
+func TestRecordsAreGone(t *testing.T) {
+	pays, empty := partition("payments", 0), partition("logins", 0)
+	pays.add(now-2*minute, `{"at":%d,"user":"u","device":"d","amount":1}`, now-2*minute)
+	pays.since, empty.since = now-3*minute, now+1
+	report := run(t, Config{}, pays, empty)
+	if f := feature(t, report, "paid_5m"); !report.Gone || report.Since != now-3*minute || !f.Part {
+		t.Errorf("%+v", report)
+	}
+	var text strings.Builder
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(),
+		"1 records since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has taken some, or a batch is damaged\n") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+	reset(pays).since = math.MaxInt64 // nothing was left to be read
+	if report := run(t, Config{}, pays); report.Since != now {
+		t.Errorf("since %d", report.Since)
+	}
+}
+
+func reset(l *fakeLog) *fakeLog { l.read, l.since = 0, 0; return l }
 
 // Of very many entities some are asked: those with the most events and others.
 func TestEntitiesAreSampled(t *testing.T) {
@@ -282,6 +310,7 @@ func TestEntitiesAreSampled(t *testing.T) {
 // An error of a log, or of the registry of schemas, ends a preview.
 func TestLogFails(t *testing.T) {
 	broken := partition("payments", 0)
+	broken.add(now, `{}`)
 	broken.err = errors.New("the log cannot be read")
 	_, err := Run(t.Context(), Config{Registry: defined.Registry(t, definitions), Logs: []Log{broken}})
 	if !errors.Is(err, broken.err) {

@@ -20,11 +20,13 @@ import (
 
 // Report is what a preview found.
 type Report struct {
-	// Since is the moment from which on records were read, and At that of the questions, in ms. Cut
-	// says that there were more records since the wanted moment than could be read.
+	// Since is the moment since which all records of all logs were read, and At that of the
+	// questions, in ms. Cut says that there were more records since the wanted moment than could be
+	// read, and Gone that older ones may be missing: retention has taken some, or a batch is damaged.
 	Since int64 `json:"since"`
 	At    int64 `json:"at"`
 	Cut   bool  `json:"cut,omitempty"`
+	Gone  bool  `json:"gone,omitempty"`
 	// Records is how many were read; of these some stream took Events, none Unmatched. Late counts
 	// the events that were too late for some feature.
 	Records   int        `json:"records"`
@@ -216,6 +218,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	b.WriteByte('\n')
 	if r.Cut {
 		b.WriteString("these are the newest; there are more, see --records\n")
+	}
+	if r.Gone {
+		b.WriteString("older ones may be missing: retention has taken some, or a batch is damaged\n")
 	}
 	for _, s := range r.SetAside {
 		fmt.Fprintf(&b, "%d set aside as %s, the first: %s\n", s.Records, s.Reason, s.First)

@@ -69,7 +69,7 @@ func (l *Log) Name() string { return fmt.Sprintf("%s/%d", l.what.Topic, l.what.I
 func (l *Log) Topic() string { return l.what.Topic }
 
 // Since is the timestamp, in ms, since which Read has handed over all records that there ever were;
-// state.MinTime if it has handed over all.
+// state.MinTime if it has handed over all, state.MaxTime if Newest left none.
 func (l *Log) Since() int64 { return l.since }
 
 // Progress is how many offsets have been read, and of how many.
@@ -78,7 +78,7 @@ func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what
 // Newest leaves only the newest offsets to be read, of a log that has not been read yet.
 func (l *Log) Newest(offsets int64) {
 	l.what.Next = max(l.what.Next, l.what.To-offsets)
-	l.from, l.since = l.what.Next, state.MaxTime // nothing tells how old the records before it are
+	l.from, l.since = l.what.Next, state.MaxTime // until the first record tells how old those before it are
 }
 
 // Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied and
@@ -89,7 +89,12 @@ func (l *Log) Read(ctx context.Context, take func(*record.Record) error) error {
 }
 
 // Record hands over a record; see Sink.
-func (l *Log) Record(r *record.Record) error { return l.take(r) }
+func (l *Log) Record(r *record.Record) error {
+	if l.since == state.MaxTime {
+		l.since = r.Timestamp
+	}
+	return l.take(r)
+}
 
 // Lost notes a batch that cannot be decoded.
 func (l *Log) Lost(_ state.Partition, timestamp int64) { l.since = max(l.since, timestamp+1) }

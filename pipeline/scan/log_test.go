@@ -103,6 +103,13 @@ func TestLogs(t *testing.T) {
 	write("pay", 0, 20, 21) // after that
 	check(all, "pay/0 all: pay0@0 pay1@1 pay2@2 pay3@3 pay4@4 pay5@5 pay6@6 pay7@7 pay8@8 pay9@9 (10 of 10)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
 	check(open(minute(8).UnixMilli()), "pay/0 8m0s: pay8@8 pay9@9 pay20@10 (3 of 3)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
+	cut := open(0)
+	cut[0].Newest(2)
+	cut[1].Newest(0)
+	check(cut[:1], "pay/0 9m0s: pay9@9 pay20@10 (2 of 2)")
+	if err := cut[1].Read(t.Context(), nil); err != nil || cut[1].Since() != state.MaxTime {
+		t.Errorf("%v: nothing was read, and it is complete since %d", err, cut[1].Since())
+	}
 	deleteRecords(t, client, "pay", 0, 9)
 	check(open(0), "pay/0 9m0.001s: pay9@9 pay20@10 (2 of 2)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
 
