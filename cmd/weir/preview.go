@@ -28,8 +28,9 @@ func newPreviewCommand() *cobra.Command {
 		Use:   "preview [FEATURE...]",
 		Short: "Show what definitions answer on the records of the last minutes",
 		Long: `Read the last minutes of the topics, compute features from them in memory, and
-report what they answer now: the distribution of their values, the share of nulls, and
-the values of some entities. It writes nothing, and joins no group.
+report what they answer now: the distribution of their values, the share of nulls, the
+values of some entities, which events they leave out, and what they cost. It writes
+nothing, and joins no group.
 
 Without arguments it shows all features. A feature whose window is longer than --since
 counts only a part of it, and the report says so.`,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
@@ -70,6 +71,7 @@ type preview struct {
 	mapper *features.Mapper
 	state  *memory.Store
 	kinds  []*kind
+	uses   []*use // of each feature; nil for one that is made of others
 	text   []byte
 }
 
@@ -95,6 +97,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p.report.Since, p.report.At = cfg.Since, cfg.Now
 	for _, f := range cfg.Features {
 		p.kindOf(f)
+		p.uses = append(p.uses, newUse(f))
 	}
 	if err := p.read(ctx); err != nil {
 		return nil, err
@@ -204,6 +207,9 @@ func cloned(events []record.Event) []record.Event {
 	return events
 }
 
+// mostLocated is how many records set aside for one reason are located.
+const mostLocated = 3
+
 // setAside counts a record that cannot be used. The error is any other.
 func (p *preview) setAside(log int, offset int64, err error) error {
 	poison, ok := errors.AsType[*record.Poison](err)
@@ -213,11 +219,12 @@ func (p *preview) setAside(log int, offset int64, err error) error {
 	at := slices.IndexFunc(p.report.SetAside, func(s SetAside) bool { return s.Reason == string(poison.Reason) })
 	if at < 0 {
 		at = len(p.report.SetAside)
-		p.report.SetAside = append(p.report.SetAside, SetAside{
-			Reason: string(poison.Reason), First: fmt.Sprintf("%s at offset %d: %v", p.Logs[log].Name(), offset, err),
-		})
+		p.report.SetAside = append(p.report.SetAside, SetAside{Reason: string(poison.Reason)})
 	}
-	p.report.SetAside[at].Records++
+	aside := &p.report.SetAside[at]
+	if aside.Records++; aside.Records <= mostLocated {
+		aside.First = append(aside.First, fmt.Sprintf("%s at offset %d: %v", p.Logs[log].Name(), offset, err))
+	}
 	return nil
 }
 
@@ -248,8 +255,13 @@ func (p *preview) apply(ctx context.Context) error {
 	return nil
 }
 
-// note notes the entities of an event.
+// note notes the entities of an event, and what the features leave out.
 func (p *preview) note(events []record.Event) {
+	for _, u := range p.uses {
+		for i := range events {
+			u.add(&events[i])
+		}
+	}
 	for _, k := range p.kinds {
 		for i := range events {
 			e := &events[i]
@@ -268,10 +280,20 @@ func (p *preview) note(events []record.Event) {
 // ask asks all features.
 func (p *preview) ask(ctx context.Context) error {
 	var reading query.Reading
-	for _, f := range p.Features {
+	costs := cost.Explain(p.Registry)
+	topics := Topics(p.Features)
+	for _, s := range costs.Streams {
+		if slices.Contains(topics, s.Topic) {
+			p.report.Streams = append(p.report.Streams, s)
+		}
+	}
+	for i, f := range p.Features {
 		k := p.kindOf(f)
 		from, _ := query.Covers(f, p.Now, p.Now)
-		told := newFeature(p.Registry, f, len(k.seen), from, p.report.Since)
+		told := newFeature(costs, f, len(k.seen), from, p.report.Since)
+		if u := p.uses[i]; u != nil {
+			told.Used = &u.told
+		}
 		if f.Membership() == aggregate.MembersNeeded {
 			told.Note = "it is asked about members: ask it of a server, or in a test"
 			p.report.Features = append(p.report.Features, *told)

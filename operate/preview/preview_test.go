@@ -200,6 +200,8 @@ func TestReport(t *testing.T) {
 	pays.add(now, `{"at":"x"}`)
 	pays.add(now, `{`)
 	pays.add(now, `[`)
+	pays.add(now, `]`)
+	pays.add(now, `}`)
 	pays.add(now, `{"at":%d,"device":%q}`, now, strings.Repeat("x", 600))
 	logins.add(now-minute, `{"at":%d,"user":"u1","ip":"i"}`, now-minute)
 	logins.add(now-minute, `{"at":%d,"user":"nobody","ip":"i"}`, now-minute)
@@ -209,10 +211,13 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"107 records since 2026-01-01T11:50:00Z: 102 used, 1 of no stream\n",
-		"2 set aside as malformed, the first: payments/0 at offset 102: stream pay: malformed JSON",
-		"1 set aside as oversized, the first: payments/0 at offset 104: the record has ",
+		"109 records since 2026-01-01T11:50:00Z: 102 used, 1 of no stream\n",
+		"4 set aside as malformed:\n  payments/0 at offset 102: stream pay: malformed JSON",
+		"\n  payments/0 at offset 104: stream pay: malformed JSON",
+		"\n  and 1 more\n1 set aside as oversized:\n  payments/0 at offset 106: the record has ",
+		"\ncost of an event of pay, for all definitions: entities 2, operations 6, filters 1\n",
 		"\npaid_5m: SUM(5m, pay, amount, user, tile=exact)\n  cost: keys of a question 1, round trips 1, bytes of an entity ",
+		"features of it\n  of 101 events of pay, 26 do not pass the filter\n",
 		"features of it\n  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
 		"\npaid_7d: SUM(7d, pay, amount, user)\n  counts only these records, of a window since 2025-12-26T",
 		"  min 2, p50 50, p90 90, p99 99, max 100\n  user=u0: 10 (of events: 2)\n",
@@ -277,6 +282,42 @@ func TestRecordsAreGone(t *testing.T) {
 	reset(pays).since = math.MaxInt64 // nothing was left to be read
 	if report := run(t, Config{}, pays); report.Since != now {
 		t.Errorf("since %d", report.Since)
+	}
+}
+
+// The report counts what each feature leaves out of its stream's events, for the first reason.
+func TestLeftOut(t *testing.T) {
+	pays := partition("payments", 0)
+	for _, event := range []string{
+		`"user":"u","score":1,"ok":true`, `"user":"u","score":1,"ok":false`, `"user":"u","score":1`, `"user":"u","ok":true`, `"ok":false`,
+	} {
+		pays.add(now, `{"at":%d,%s}`, now, event)
+	}
+	report := run(t, Config{}, pays)
+	for name, want := range map[string]*Used{
+		"score_avg": {Stream: "pay", Events: 5, NoKey: 1, Filtered: 2, NoValue: 1},
+		"paid_5m":   {Stream: "pay", Events: 5, NoKey: 1, NoValue: 4},
+		"pays_ever": {Stream: "pay", Events: 5, NoKey: 5},
+		"logins":    {Stream: "login"},
+		"per_login": nil,
+	} {
+		if diff := cmp.Diff(want, feature(t, report, name).Used); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	var text strings.Builder
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "  of 5 events of pay, 5 lack user or device\n") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+}
+
+// The report has the cost of the streams that the features need.
+func TestStreamsCost(t *testing.T) {
+	r := defined.Registry(t, definitions)
+	f, _ := r.Feature("logins")
+	report := run(t, Config{Features: []*features.Feature{f}}, partition("logins", 0))
+	if len(report.Streams) != 1 || report.Streams[0].Name != "login" || report.Streams[0].Entities != 1 || report.Streams[0].Operations == 0 {
+		t.Errorf("%+v", report.Streams)
 	}
 }
 

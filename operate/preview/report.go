@@ -34,14 +34,16 @@ type Report struct {
 	Unmatched int        `json:"unmatched"`
 	Late      int        `json:"late"`
 	SetAside  []SetAside `json:"set_aside,omitempty"`
-	Features  []Feature  `json:"features"`
+	// Streams is what an event costs all definitions.
+	Streams  []cost.Stream `json:"streams"`
+	Features []Feature     `json:"features"`
 }
 
 // SetAside is the records that cannot be used for one reason.
 type SetAside struct {
-	Reason  string `json:"reason"`
-	Records int    `json:"records"`
-	First   string `json:"first"` // with its location
+	Reason  string   `json:"reason"`
+	Records int      `json:"records"`
+	First   []string `json:"first"` // the first ones, each with its location
 }
 
 // Feature is what a feature answered.
@@ -53,6 +55,7 @@ type Feature struct {
 	Window *int64   `json:"window"`
 	Part   bool     `json:"part,omitempty"`
 	By     []string `json:"by"`
+	Used   *Used    `json:"used,omitempty"` // nil for a feature that is made of others
 	// Entities is how many the events have, Asked how many of them were asked about.
 	Entities int `json:"entities"`
 	Asked    int `json:"asked"`
@@ -100,7 +103,7 @@ type Example struct {
 }
 
 // newFeature begins what is told of a feature, whose window begins at from.
-func newFeature(r *features.Registry, f *features.Feature, entities int, from, since int64) *Feature {
+func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from, since int64) *Feature {
 	told := &Feature{
 		Name: f.Name, Definition: f.Definition, By: f.By, Part: from < since, Entities: entities,
 		Statuses: map[query.Status]int{}, shape: f.Shape(),
@@ -108,7 +111,6 @@ func newFeature(r *features.Registry, f *features.Feature, entities int, from, s
 	if from != state.MinTime {
 		told.Window = &from
 	}
-	costs := cost.Explain(r)
 	for _, c := range costs.Features {
 		if c.Name == f.Name {
 			told.Keys, told.RoundTrips = c.Keys, c.RoundTrips
@@ -223,7 +225,16 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString("older ones may be missing: retention has taken some, or a batch is damaged\n")
 	}
 	for _, s := range r.SetAside {
-		fmt.Fprintf(&b, "%d set aside as %s, the first: %s\n", s.Records, s.Reason, s.First)
+		fmt.Fprintf(&b, "%d set aside as %s:\n", s.Records, s.Reason)
+		for _, first := range s.First {
+			fmt.Fprintf(&b, "  %s\n", first)
+		}
+		if more := s.Records - len(s.First); more > 0 {
+			fmt.Fprintf(&b, "  and %d more\n", more)
+		}
+	}
+	for _, s := range r.Streams {
+		fmt.Fprintf(&b, "cost of an event of %s, for all definitions: entities %d, operations %d, filters %d\n", s.Name, s.Entities, s.Operations, s.Filters)
 	}
 	for i := range r.Features {
 		r.Features[i].writeText(&b)
@@ -242,6 +253,7 @@ func (f *Feature) writeText(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "  cost: keys of a question %d, round trips %d, bytes of an entity %d to %d for all features of it\n",
 		f.Keys, f.RoundTrips, f.BytesOnce, f.BytesFull)
+	f.Used.writeText(b, f.By)
 	if f.Note != "" {
 		fmt.Fprintf(b, "  %s\n", f.Note)
 		return

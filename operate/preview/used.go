@@ -1,0 +1,92 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/value"
+)
+
+// Used says what a feature over a stream leaves out of the stream's events, each for the first
+// reason: a key is null, the feature's filter does not hold, its field is null.
+type Used struct {
+	Stream   string `json:"stream"`
+	Events   int    `json:"events"`
+	NoKey    int    `json:"no_key"`
+	Filtered int    `json:"filtered"`
+	NoValue  int    `json:"no_value"`
+}
+
+// use counts what a feature leaves out. A nil *use counts nothing.
+type use struct {
+	stream *record.Stream
+	by     []int
+	field  int        // -1 for none
+	where  *expr.Expr // nil for none
+	told   Used
+}
+
+// newUse returns nil for a feature that is made of others.
+func newUse(f *features.Feature) *use {
+	if _, ok := f.Basis.(features.OverStream); !ok {
+		return nil
+	}
+	u := &use{stream: f.Stream, field: -1, told: Used{Stream: f.Stream.Name}}
+	for _, key := range f.By {
+		u.by = append(u.by, f.Stream.FieldIndex(key))
+	}
+	if f.Field != "" {
+		u.field = f.Stream.FieldIndex(f.Field)
+	}
+	if f.Where != "" {
+		where, err := expr.Compile(f.Where, f.Stream.Variables(), value.Bool)
+		if err != nil {
+			panic(fmt.Sprintf("%s: the filter %s was compiled before: %v", f.Name, f.Where, err))
+		}
+		u.where = where
+	}
+	return u
+}
+
+// add counts an event that the mapper took; its filters have values.
+func (u *use) add(e *record.Event) {
+	if u == nil || e.Stream != u.stream {
+		return
+	}
+	u.told.Events++
+	for _, field := range u.by {
+		if e.Values[field].IsNull() {
+			u.told.NoKey++
+			return
+		}
+	}
+	if u.where != nil {
+		if passed, err := u.where.True(e.Values); err != nil || !passed {
+			u.told.Filtered++
+			return
+		}
+	}
+	if u.field >= 0 && e.Values[u.field].IsNull() {
+		u.told.NoValue++
+	}
+}
+
+// writeText writes a line if the feature leaves out any event.
+func (u *Used) writeText(b *strings.Builder, by []string) {
+	if u == nil || u.NoKey+u.Filtered+u.NoValue == 0 {
+		return
+	}
+	fmt.Fprintf(b, "  of %d events of %s", u.Events, u.Stream)
+	for _, left := range []struct {
+		n   int
+		why string
+	}{{u.NoKey, "lack " + strings.Join(by, " or ")}, {u.Filtered, "do not pass the filter"}, {u.NoValue, "have no value of its field"}} {
+		if left.n > 0 {
+			fmt.Fprintf(b, ", %d %s", left.n, left.why)
+		}
+	}
+	b.WriteByte('\n')
+}
