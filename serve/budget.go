@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -51,7 +52,8 @@ func newBudgets(total int64) *budgets {
 // held is what one question holds.
 type held struct {
 	*budgets
-	bytes [stages]int64
+	bytes  [stages]int64
+	inLine time.Duration // waited for room so far
 }
 
 // hold waits in line for a share's bytes. A question that needs more than the whole share gets the
@@ -62,7 +64,9 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 		return nil
 	}
 	if !q.shares[s].TryAcquire(bytes) { // usually there is room
+		began := time.Now()
 		err := q.shares[s].Acquire(ctx, bytes)
+		q.inLine += time.Since(began)
 		if err == nil {
 			q.bytes[s] += bytes
 			// The time may have ended in line at the moment when room became free.
@@ -79,6 +83,15 @@ func (b *budgets) refusal(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return reply.Errorf(reply.Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
 			"ask about less at once, ask again in a second, or ask another server", b.total)
+	}
+	return err
+}
+
+// attribute returns the refusal in place of a deadline that passed after the question had spent most
+// of its time in line: room that becomes free too late is not the store's fault.
+func (q *held) attribute(err error, timeout time.Duration) error {
+	if q.inLine > timeout/2 {
+		return q.refusal(err)
 	}
 	return err
 }

@@ -137,6 +137,45 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
+// Room that becomes free shortly before a question's time is over leaves no time for the store. Who
+// is told to ask again later, and who that the store did not answer, depends on where the time went.
+func TestTimeoutAfterWaitingInLine(t *testing.T) {
+	for _, test := range []struct {
+		inLine time.Duration
+		want   string
+	}{
+		{1900 * time.Millisecond, `{"error":{"code":"overloaded",`},
+		{100 * time.Millisecond, `{"error":{"code":"store_unavailable","message":"the store did not answer within 2s"`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			first, calls := make(chan struct{}), 0
+			h := newHandler(&fakeReader{read: func(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+				if calls++; calls == 1 {
+					<-first
+					return make([]state.WindowState, len(reads)), nil
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}, func(c *setup) { c.Limits.InFlight, c.Now = int64(stages)*readSize, time.Now })
+			body := `{"features":["device_max_name_7d"],"entities":[` + entitiesOf(2) + `]}`
+			var all sync.WaitGroup
+			ask := func(wantStatus int, want string) {
+				all.Go(func() {
+					if w := do(t, h, "POST", queryPath, body); w.Code != wantStatus || !strings.HasPrefix(w.Body.String(), want) {
+						t.Errorf("%d %s, want %d %s", w.Code, w.Body, wantStatus, want)
+					}
+				})
+				synctest.Wait()
+			}
+			ask(http.StatusOK, `{"at":`) // takes all the room for what is read
+			ask(http.StatusServiceUnavailable, test.want)
+			<-time.After(test.inLine)
+			close(first)
+			all.Wait()
+		})
+	}
+}
+
 // A question whose time is over although it never waited for room, as on an overloaded machine, is
 // not refused for lack of memory.
 func TestTimeoutWithRoomLeft(t *testing.T) {

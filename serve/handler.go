@@ -193,7 +193,7 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	err := in.answer(h, ctx, q)
 	q.release(parsing)
 	q.release(reading)
-	return err
+	return q.attribute(err, h.limits.Timeout)
 }
 
 // errAbandoned is for a client that hung up, with nginx's status for that. Nobody reads it.

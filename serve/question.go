@@ -107,7 +107,7 @@ var questions = sync.Pool{New: func() any { return new(question) }}
 
 func newQuestion(now time.Time, b *budgets) *question {
 	q := questions.Get().(*question)
-	q.budgets = b
+	q.budgets, q.inLine = b, 0
 	q.now = now.UnixMilli()
 	q.at = q.now
 	return q
