@@ -63,7 +63,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 	if f.Window.Exact {
 		return c.addLog(f, in)
 	}
-	for _, measure := range f.Kind.(aggregate.Mergeable).Measures(f.Call) {
+	for _, measure := range f.Function.(aggregate.Mergeable).Measures(f.Call) {
 		if measure == state.CountValues && f.Stream.Fields[in.Field].Required {
 			// No event lacks the field, so counting values is counting events.
 			measure = state.CountEvents
@@ -78,7 +78,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
 		write := seriesWrite{where: in.Where, field: in.Field, per: in.Per}
-		if keyed, ok := f.Kind.(aggregate.Keyed); ok {
+		if keyed, ok := f.Function.(aggregate.Keyed); ok {
 			keys := keyed.Keys(f.Call)
 			s.Per, s.Keys = f.Field, keys.Name
 			write.per, write.key = in.Field, keys.Append
@@ -168,7 +168,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 		if s.Per == "" {
 			s.Max = 0
 		} else {
-			s.Values = f.Kind.Spec().DefaultMax
+			s.Values = f.Function.Spec().DefaultMax
 		}
 	}
 	identity, group := c.name(s, f.Stream)

@@ -27,7 +27,7 @@ type Feature struct {
 	// The following fields describe a feature over a stream. A feature through a list has those of
 	// its second hop, a derived feature has none.
 	Stream    *record.Stream
-	Kind      aggregate.Function
+	Function  aggregate.Function
 	Call      aggregate.Call
 	Window    window.Window
 	Where     string

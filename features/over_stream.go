@@ -19,7 +19,7 @@ type logColumns struct {
 // Parts returns none.
 func (OverStream) Parts() []*Feature { return nil }
 
-func (OverStream) valueType(f *Feature) value.Type { return f.Kind.Spec().ResultOf(f.Call.Type) }
+func (OverStream) valueType(f *Feature) value.Type { return f.Function.Spec().ResultOf(f.Call.Type) }
 func (OverStream) scale(f *Feature) uint8          { return f.Call.Scale }
 func (OverStream) forgets(f *Feature) bool         { return f.Window.Forgets() }
 func (OverStream) fanOut() int                     { return 0 }
@@ -28,14 +28,14 @@ func (OverStream) shape(f *Feature) aggregate.Shape {
 	if f.Per != "" {
 		return aggregate.Categories
 	}
-	return f.Kind.Spec().Shape
+	return f.Function.Spec().Shape
 }
 
 func (OverStream) membership(f *Feature) aggregate.Membership {
 	if f.Per != "" {
 		return aggregate.NoMembers
 	}
-	return f.Kind.Spec().Members
+	return f.Function.Spec().Members
 }
 
 func (OverStream) key(f *Feature, name string) record.Field {

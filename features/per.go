@@ -12,18 +12,18 @@ const DefaultCategories = 100
 // Fold computes the feature from the events of its window; see aggregate.Function.
 func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 	if f.Per != "" {
-		return aggregate.FoldPer(f.Kind, f.Call, at, events)
+		return aggregate.FoldPer(f.Function, f.Call, at, events)
 	}
-	return f.Kind.Fold(f.Call, at, events)
+	return f.Function.Fold(f.Call, at, events)
 }
 
 // Merge computes the feature from the tiles of its series; see aggregate.Mergeable.
 func (f *Feature) Merge(slices []state.WindowState, at int64) (r aggregate.Result) {
-	if kind := f.Kind.(aggregate.Mergeable); f.Per == "" {
-		r = kind.Merge(f.Call, at, slices)
+	if function := f.Function.(aggregate.Mergeable); f.Per == "" {
+		r = function.Merge(f.Call, at, slices)
 	} else {
 		per := f.Stream.Fields[f.Stream.FieldIndex(f.Per)]
-		r = aggregate.MergePer(kind, f.Call, per.Type, per.Scale, at, slices)
+		r = aggregate.MergePer(function, f.Call, per.Type, per.Scale, at, slices)
 	}
 	for i := range slices { // keys may have been dropped
 		r.Capped = r.Capped || slices[i].Capped

@@ -36,12 +36,12 @@ import (
 // A float matches if it rounds to the digits written. The default status is PRESENT.
 type script struct {
 	*testing.T
-	line     int
-	registry *features.Registry
-	mapper   *features.Mapper
-	state    *memory.Store
-	answer   query.Answer
-	kinds    map[string]bool // that were asked for
+	line      int
+	registry  *features.Registry
+	mapper    *features.Mapper
+	state     *memory.Store
+	answer    query.Answer
+	functions map[string]bool // that were asked for
 }
 
 var scriptDay = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &script{T: t, state: memory.New(), kinds: asked}
+			s := &script{T: t, state: memory.New(), functions: asked}
 			s.run(string(streams), strings.Split(string(text), "\n"))
 		})
 	}
@@ -189,7 +189,7 @@ func (s *script) eval(words []string) {
 	}
 	r.Next(&s.answer)
 	if _, derived := f.Basis.(*features.Derived); !derived {
-		s.kinds[f.Kind.Spec().Name] = true
+		s.functions[f.Function.Spec().Name] = true
 	}
 }
 

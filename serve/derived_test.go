@@ -136,7 +136,7 @@ func TestDerivedFeaturesInTheCatalogue(t *testing.T) {
 	}
 	got := found["risk"]
 	want := catalogue.Feature{
-		Name: "risk", Definition: "{expr: 'approval_rate * device_logins'}", Kind: "expr", Parts: []string{"approval_rate", "device_logins"},
+		Name: "risk", Definition: "{expr: 'approval_rate * device_logins'}", Function: "expr", Parts: []string{"approval_rate", "device_logins"},
 		Keys: []catalogue.Key{{Name: "user", Type: "string"}, {Name: "device", Type: "string"}}, Keep: "10m",
 	}
 	for _, part := range []string{"user_approved", "user_tx", "device_logins"} {

@@ -109,7 +109,7 @@ func registry() *features.Registry {
 	series := func(id string, m state.Measure, tile time.Duration) *state.Series {
 		return &state.Series{ID: id, Measure: m, Tile: tile.Milliseconds()}
 	}
-	kind := func(name, method string) aggregate.Function {
+	function := func(name, method string) aggregate.Function {
 		k, ok := aggregate.Find(name, method)
 		if !ok {
 			panic(name)
@@ -124,40 +124,40 @@ func registry() *features.Registry {
 		Streams: []*record.Stream{stream},
 		Features: []*features.Feature{
 			{
-				Name: "device_amount_7d", Basis: features.OverStream{}, Definition: "SUM(7d, transaction, amount, device_id)", Kind: kind("sum", ""), Call: money,
+				Name: "device_amount_7d", Basis: features.OverStream{}, Definition: "SUM(7d, transaction, amount, device_id)", Function: function("sum", ""), Call: money,
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum},
 			},
 			{
-				Name: "device_avg_7d", Basis: features.OverStream{}, Definition: "AVG(7d, transaction, amount, device_id)", Kind: kind("avg", ""), Call: money,
+				Name: "device_avg_7d", Basis: features.OverStream{}, Definition: "AVG(7d, transaction, amount, device_id)", Function: function("avg", ""), Call: money,
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{sum, nums},
 			},
 			{
-				Name: "device_cards_7d", Basis: features.OverStream{}, Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Kind: kind("approx_count_distinct", ""),
+				Name: "device_cards_7d", Basis: features.OverStream{}, Definition: "APPROX_COUNT_DISTINCT(7d, transaction, device_id, card)", Function: function("approx_count_distinct", ""),
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("hll", state.Approx, day)},
 			},
 			{
-				Name: "device_max_name_7d", Basis: features.OverStream{}, Definition: "MAX(7d, transaction, name, device_id)", Kind: kind("max", ""),
+				Name: "device_max_name_7d", Basis: features.OverStream{}, Definition: "MAX(7d, transaction, name, device_id)", Function: function("max", ""),
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{series("maxs", state.Max, day)},
 			},
 			{
-				Name: "device_tx_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, device_id)", Kind: kind("count", ""),
+				Name: "device_tx_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, device_id)", Function: function("count", ""),
 				Description: "transactions of a device", Owner: "risk", Where: "amount > 10",
 				By: device, ByTypes: deviceType, Window: week, Keep: 7 * day, Series: []*state.Series{count},
 			},
 			{
 				Name: "device_users_7d", Basis: features.OverStream{}, Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
-				Kind: kind("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
+				Function: function("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
 				Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
 				Series: []*state.Series{series("touch", state.LastTimes, time.Millisecond)},
 			},
 			{
-				Name: "typed_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, t, s, i, d, b)", Kind: kind("count", ""),
+				Name: "typed_7d", Basis: features.OverStream{}, Definition: "COUNT(7d, transaction, t, s, i, d, b)", Function: function("count", ""),
 				By:      []string{"t", "s", "i", "d", "b"},
 				ByTypes: []value.Type{value.Timestamp, value.String, value.Int, value.Decimal, value.Bool},
 				Window:  week, Keep: 7 * day, Series: []*state.Series{series("typed", state.CountEvents, day)},
 			},
 			{
-				Name: "user_last", Basis: features.OverStream{}, Definition: "MAX(lifetime, transaction, t, user_id)", Kind: kind("max", ""),
+				Name: "user_last", Basis: features.OverStream{}, Definition: "MAX(lifetime, transaction, t, user_id)", Function: function("max", ""),
 				By: []string{"user_id"}, ByTypes: deviceType, Series: []*state.Series{series("ever", state.Max, 0)},
 			},
 		},

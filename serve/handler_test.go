@@ -80,7 +80,7 @@ func TestDefectsStayInside(t *testing.T) {
 	for name, read := range map[string]func(context.Context, []state.Read) ([]state.WindowState, error){
 		"a panic":         func(context.Context, []state.Read) ([]state.WindowState, error) { panic("secret") },
 		"a slice too few": func(context.Context, []state.Read) ([]state.WindowState, error) { return nil, nil },
-		"a panic in a kind": func(context.Context, []state.Read) ([]state.WindowState, error) {
+		"a panic in a function": func(context.Context, []state.Read) ([]state.WindowState, error) {
 			return make([]state.WindowState, 1), nil
 		},
 	} {
@@ -90,7 +90,7 @@ func TestDefectsStayInside(t *testing.T) {
 				c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				r := registry()
 				f, _ := r.Feature("device_tx_7d")
-				f.Kind = panics{f.Kind}
+				f.Function = panics{f.Function}
 				c.Registry = func() *features.Registry { return r }
 			})
 			w := do(t, h, "POST", queryPath, good)

@@ -131,7 +131,7 @@ func TestMultiHopAnswersEqualTheModel(t *testing.T) {
 			}
 			want := w.model.Answer(f, strings.Join(keys, "|"), at)
 			if _, derived := f.Basis.(*features.Derived); !want.Found && !derived {
-				want.Value = f.Kind.Spec().Neutral
+				want.Value = f.Function.Spec().Neutral
 			}
 			whole := (&query.Answer{Value: want.Value, Items: want.Items, Shape: aggregate.List}).AppendJSON(nil)
 			value, _, _ := bytes.Cut(bytes.TrimPrefix(whole, []byte(`{"value":`)), []byte(`,"status":`))
@@ -242,7 +242,7 @@ func TestMultiHopInTheCatalogue(t *testing.T) {
 	got.Series = nil
 	if diff := cmp.Diff(catalogue.Feature{
 		Name: "logins", Definition: `COUNT(1h, login, SET(7d, login, device, user), where='n > 2', max=2)`, Stream: "login", Where: "n > 2",
-		Kind: "count", Through: &catalogue.Through{Set: "SET(7d, login, device, user)", Key: "user", Max: 2},
+		Function: "count", Through: &catalogue.Through{Set: "SET(7d, login, device, user)", Key: "user", Max: 2},
 		Keys: []catalogue.Key{{Name: "device", Type: "string"}}, Window: "1h", Tile: "1m", Keep: "1h",
 	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

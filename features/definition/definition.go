@@ -97,11 +97,11 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 			*target = o.value
 		}
 	}
-	kind := l.kind(d, slices.Collect(maps.Keys(l.macros))...)
-	if kind == nil {
+	function := l.function(d, slices.Collect(maps.Keys(l.macros))...)
+	if function == nil {
 		return nil
 	}
-	spec := kind.Spec()
+	spec := function.Spec()
 	least := 3
 	if spec.Types != nil {
 		least = 4
@@ -122,7 +122,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 	if !l.throughCall(d, c) {
 		return nil
 	}
-	return kind
+	return function
 }
 
 // expectedForm is the one-line form of a function.
@@ -181,13 +181,13 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 		return nil
 	}
 	d.unflatten()
-	return l.kind(d)
+	return l.function(d)
 }
 
 // canonical is the feature in the one-line form, with everything that affects its meaning: neither
 // its description nor its owner.
 func canonical(f *features.Feature) string {
-	spec := f.Kind.Spec()
+	spec := f.Function.Spec()
 	by, through := f.By, ""
 	hops, isThrough := f.Basis.(*features.Through)
 	if isThrough {
@@ -250,8 +250,8 @@ func canonical(f *features.Feature) string {
 // choosesLog says whether the feature is answered from the log because its definition says tile:
 // exact, and not because of its function or its window.
 func choosesLog(f *features.Feature) bool {
-	if fromLog(f.Kind, f.Call.Type, f.Per != "", f.Window.Type == nil) == "" {
-		stored := f.Kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
+	if fromLog(f.Function, f.Call.Type, f.Per != "", f.Window.Type == nil) == "" {
+		stored := f.Function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
 		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches
 	}
 	return false

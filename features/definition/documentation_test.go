@@ -202,7 +202,7 @@ func TestDocumentedExamples(t *testing.T) {
 			t.Errorf("%s: %v", called(s), err)
 			continue
 		}
-		if f := r.Features[0]; f.Definition != s.Example || f.Kind != k {
+		if f := r.Features[0]; f.Definition != s.Example || f.Function != k {
 			t.Errorf("%s: %s defines %s", called(s), s.Example, f.Definition)
 		}
 		if s.Title == "" || slices.Contains(s.Types, value.Null) {

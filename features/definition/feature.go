@@ -54,12 +54,12 @@ func (l *loader) feature(n named) *features.Feature {
 // define compiles a definition that read fills in. read returns nil if the function is unknown.
 func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.Function) *features.Feature {
 	before := len(l.findings)
-	kind := read(d)
-	if kind == nil {
+	function := read(d)
+	if function == nil {
 		return nil
 	}
-	set := l.goThrough(d, kind)
-	f, in := l.typed(d, kind)
+	set := l.goThrough(d, function)
+	f, in := l.typed(d, function)
 	if len(l.findings) > before || !typesKnown(f.Stream.Fields) || d.through.given() && set == nil {
 		return nil
 	}
@@ -74,9 +74,9 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	return f
 }
 
-// kind finds a function and its method, nil for none. Macros are the other names that can be
+// function finds a function and its method, nil for none. Macros are the other names that can be
 // called.
-func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
+func (l *loader) function(d *writtenFeature, macros ...string) aggregate.Function {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
 	if k, ok := aggregate.Find(name, method); ok {
 		return k
@@ -101,13 +101,13 @@ func (l *loader) kind(d *writtenFeature, macros ...string) aggregate.Function {
 }
 
 // typed compiles the words of a definition.
-func (l *loader) typed(d *writtenFeature, kind aggregate.Function) (*features.Feature, features.Inputs) {
-	spec := kind.Spec()
+func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*features.Feature, features.Inputs) {
+	spec := function.Spec()
 	f := &features.Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
-		Basis: features.OverStream{}, Kind: kind, Per: d.per.text, Keep: defaultKeep,
+		Basis: features.OverStream{}, Function: function, Per: d.per.text, Keep: defaultKeep,
 	}
-	f.Window = l.window(d, kind)
+	f.Window = l.window(d, function)
 	if d.keep.given() {
 		f.Keep, _ = l.duration(d.keep)
 	}
@@ -164,9 +164,9 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 		first, ok := l.byTypes[field.Name]
 		if !ok {
 			l.byTypes[field.Name] = byType{f.Name, field.Type}
-		} else if first.kind != field.Type {
+		} else if first.typ != field.Type {
 			l.report(w.location, "field %q is of type %s here and of type %s in feature %q: an entity must have one type in all streams",
-				field.Name, field.Type, first.kind, first.feature)
+				field.Name, field.Type, first.typ, first.feature)
 		}
 	}
 	f.OrderBy()

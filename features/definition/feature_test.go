@@ -43,7 +43,7 @@ func sameMeaning(a, b *features.Feature) string {
 		Name, Stream, Where, Definition string
 		By                              []string
 		ByTypes                         []value.Type
-		Kind                            string
+		Function                        string
 		Call                            aggregate.Call
 		Window                          window.Window
 		Keep                            time.Duration
@@ -54,7 +54,7 @@ func sameMeaning(a, b *features.Feature) string {
 	}
 	of := func(f *features.Feature) meaning {
 		m := meaning{
-			f.Name, "", f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Kind),
+			f.Name, "", f.Where, f.Definition, f.By, f.ByTypes, fmt.Sprintf("%T", f.Function),
 			f.Call, f.Window, f.Keep, nil, f.Type(), value.Value{}, nil,
 		}
 		if of, ok := f.Basis.(*features.Derived); ok {

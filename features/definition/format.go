@@ -103,7 +103,7 @@ func (l *loader) option(o record.Option, w word, options record.Options) {
 // pathRead is a path that a stream reads in its records, and the type it reads there: Null for any.
 type pathRead struct {
 	path []string
-	kind value.Type
+	typ  value.Type
 	at   location
 }
 
@@ -115,7 +115,7 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 	}
 	format := l.withLatest(d, s)
 	for _, r := range l.reads {
-		if err := format.Check(r.path, r.kind); err != nil {
+		if err := format.Check(r.path, r.typ); err != nil {
 			l.report(r.at, "stream %q cannot read %s: %s", s.Name, strings.Join(r.path, "."), err)
 		}
 	}

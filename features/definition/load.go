@@ -106,7 +106,7 @@ type named struct {
 
 type byType struct {
 	feature string
-	kind    value.Type
+	typ     value.Type
 }
 
 func newLoader() *loader {

@@ -13,7 +13,7 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	if !d.per.given() {
 		return -1
 	}
-	switch spec := f.Kind.Spec(); {
+	switch spec := f.Function.Spec(); {
 	case spec.Shape != aggregate.Scalar:
 		l.report(d.per.location, "per does not apply to %s, which answers with a list; omit per", called(spec))
 	case spec.Members == aggregate.MembersNeeded:
@@ -31,9 +31,9 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 
 // fromLog names what is answered from the log whatever its window: a function over a field of a
 // type, per category or over a lifetime; empty for what has tiles.
-func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) string {
-	spec := kind.Spec()
-	tiled, ok := kind.(aggregate.Mergeable)
+func fromLog(function aggregate.Function, field value.Type, per, lifetime bool) string {
+	spec := function.Spec()
+	tiled, ok := function.(aggregate.Mergeable)
 	switch {
 	case !ok:
 		return spec.Name
@@ -45,7 +45,7 @@ func fromLog(kind aggregate.Function, field value.Type, per, lifetime bool) stri
 		return ""
 	}
 	// State is split by the keys of one field, and only if it has tiles.
-	_, keyed := kind.(aggregate.Keyed)
+	_, keyed := function.(aggregate.Keyed)
 	if keyed || tiled.Measures(aggregate.Call{Type: field})[0].Layout().Exact() {
 		return called(spec) + " per category"
 	}

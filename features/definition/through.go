@@ -73,8 +73,8 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 
 // goThrough compiles the set of a multi-hop definition, and sets the by-field if the definition
 // names none; nil if something is wrong with it, or if there is no set.
-func (l *loader) goThrough(d *writtenFeature, kind aggregate.Function) *features.Feature {
-	spec := kind.Spec()
+func (l *loader) goThrough(d *writtenFeature, function aggregate.Function) *features.Feature {
+	spec := function.Spec()
 	switch {
 	case !d.through.given():
 		if d.flat {
@@ -120,11 +120,11 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 		name = strings.ToUpper(w.call.function.text)
 		first := &writtenFeature{name: word{text: d.name.text, location: w.location}, location: w.location, first: true}
 		set = l.define(first, func(first *writtenFeature) aggregate.Function {
-			kind := l.callOf(first, *w.call)
+			function := l.callOf(first, *w.call)
 			if !first.keep.given() {
 				first.keep = d.keep
 			}
-			return kind
+			return function
 		})
 	case !defined:
 		l.report(w.location, "%s", spelling.Unknown("feature", w.text, slices.Collect(maps.Keys(l.features))))

@@ -16,7 +16,7 @@ import (
 )
 
 // window reads a feature's window and its options: tile, bounds, delay and exclude.
-func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Window {
+func (l *loader) window(d *writtenFeature, function aggregate.Function) window.Window {
 	var w window.Window
 	typ, ok := l.windowType(d.window)
 	if last, ok := d.window.keys["last"]; ok {
@@ -32,15 +32,15 @@ func (l *loader) window(d *writtenFeature, kind aggregate.Function) window.Windo
 			l.report(d.exclude.location, "%s", spelling.Unknown("exclude", d.exclude.text, window.Exclusions[1:]))
 		}
 	}
-	w.Exact = l.fromTheLog(d, kind, w)
+	w.Exact = l.fromTheLog(d, function, w)
 	if !w.Exact {
-		w.Tile = l.tile(d, kind, w.TypeOrLifetime().(window.Clocked))
+		w.Tile = l.tile(d, function, w.TypeOrLifetime().(window.Clocked))
 		if d.exclude.given() {
 			l.report(d.exclude.location, "exclude leaves out single events, which tiles do not tell apart: add tile: exact")
 		}
 	}
 	l.bounds(d, &w)
-	l.delay(d, kind, &w)
+	l.delay(d, function, &w)
 	return w
 }
 
@@ -55,17 +55,17 @@ func (l *loader) number(w word, what string) int {
 
 // fromTheLog says whether the window is answered from the log: because of its tile, its function,
 // or its window type.
-func (l *loader) fromTheLog(d *writtenFeature, kind aggregate.Function, w window.Window) bool {
+func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w window.Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
 	}
-	what, onlyLog := fromLog(kind, l.measuredType(d), d.per.given(), w.Type == nil), w.NeedsLog()
+	what, onlyLog := fromLog(function, l.measuredType(d), d.per.given(), w.Type == nil), w.NeedsLog()
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// A function that was chosen for its own state must not be answered from a log.
-		if stored := kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
+		if stored := function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
 			l.report(d.window.whole.location, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
-				what, called(kind.Spec()))
+				what, called(function.Spec()))
 			return true
 		}
 	}
@@ -88,15 +88,15 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 
 // tile reads the width of a window's tiles. A function whose state has an exact edge has none: its
 // tile is a millisecond.
-func (l *loader) tile(d *writtenFeature, kind aggregate.Function, typ window.Clocked) time.Duration {
-	if kind.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
+func (l *loader) tile(d *writtenFeature, function aggregate.Function, typ window.Clocked) time.Duration {
+	if function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
 		if d.tile.given() {
-			l.report(d.tile.location, "tile does not apply to method %s: its window is exact", kind.Spec().Method)
+			l.report(d.tile.location, "tile does not apply to method %s: its window is exact", function.Spec().Method)
 		}
 		return time.Millisecond
 	}
-	if kind.Spec().TilesAreUnits {
-		return l.unitTile(d, kind.Spec(), typ)
+	if function.Spec().TilesAreUnits {
+		return l.unitTile(d, function.Spec(), typ)
 	}
 	tile, at := typ.DefaultTile(), d.window.whole.location
 	if d.tile.given() {
@@ -158,12 +158,12 @@ func (l *loader) bounds(d *writtenFeature, w *window.Window) {
 }
 
 // delay reads how long before the moment of the question a window ends.
-func (l *loader) delay(d *writtenFeature, kind aggregate.Function, w *window.Window) {
+func (l *loader) delay(d *writtenFeature, function aggregate.Function, w *window.Window) {
 	if !d.delay.given() {
 		return
 	}
 	switch {
-	case !w.Exact && kind.Spec().Method == "last_seen":
+	case !w.Exact && function.Spec().Method == "last_seen":
 		l.report(d.delay.location, "delay does not apply to method last_seen, which knows only when each value was last seen; add tile: exact")
 		return
 	case !w.Forgets() && w.Last > 0:
@@ -203,5 +203,5 @@ func defaultMax(f *features.Feature) int {
 	if f.Per != "" {
 		return features.DefaultCategories
 	}
-	return f.Kind.Spec().DefaultMax
+	return f.Function.Spec().DefaultMax
 }

@@ -60,7 +60,7 @@ type Answer struct {
 // readsOf lists the reads that answer a feature over a stream at a moment, one for each of its
 // series.
 func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []state.Read {
-	_, total := f.Kind.(aggregate.Totalled)
+	_, total := f.Function.(aggregate.Totalled)
 	for _, s := range f.Series {
 		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
 		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last, Total: total})
@@ -78,7 +78,7 @@ func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, n
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.coveredSince = a.From
-	r, spec := f.Merge(slices, at-f.Window.Delay.Milliseconds()), f.Kind.Spec()
+	r, spec := f.Merge(slices, at-f.Window.Delay.Milliseconds()), f.Function.Spec()
 	tell(a, &spec, f.Per, &r)
 }
 
@@ -90,7 +90,7 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
 	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: c.coveredSince}
-	spec := f.Kind.Spec()
+	spec := f.Function.Spec()
 	tell(a, &spec, f.Per, &r)
 	return nil
 }

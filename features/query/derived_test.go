@@ -50,7 +50,7 @@ func TestDerivedFeature(t *testing.T) {
 		t.Errorf("description %q", got)
 	}
 	for name, want := range map[string]struct {
-		kind       value.Type
+		typ        value.Type
 		definition string
 	}{
 		"user_approval_rate":  {value.Float, "{expr: 'user_approved_1d / user_tx_1d', default: 0}"},
@@ -61,8 +61,8 @@ func TestDerivedFeature(t *testing.T) {
 		"newest":              {value.Timestamp, "{expr: 'user_last', default: 0}"},
 		"spread":              {value.Float, "{expr: 'left / user_average_7d'}"},
 	} {
-		if f := feature(name); f.Type() != want.kind || f.Definition != want.definition {
-			t.Errorf("%s is of type %s, %s\nwant %s, %s", name, f.Type(), f.Definition, want.kind, want.definition)
+		if f := feature(name); f.Type() != want.typ || f.Definition != want.definition {
+			t.Errorf("%s is of type %s, %s\nwant %s, %s", name, f.Type(), f.Definition, want.typ, want.definition)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestResultTypes(t *testing.T) {
 			types = []value.Type{value.Null}
 		}
 		for _, typ := range types {
-			f := &features.Feature{Basis: features.OverStream{}, Kind: k, Call: aggregate.Call{
+			f := &features.Feature{Basis: features.OverStream{}, Function: k, Call: aggregate.Call{
 				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []value.Value{samples[typ]},
 			}}
 			shaped := k.Spec().Shape != aggregate.Scalar

@@ -47,9 +47,9 @@ type runningWindow struct {
 
 type runningFeature struct {
 	*features.Feature
-	kind  aggregate.Incremental
-	spec  aggregate.Spec
-	index int
+	function aggregate.Incremental
+	spec     aggregate.Spec
+	index    int
 }
 
 type runningDerived struct {
@@ -89,7 +89,7 @@ func runs(f *features.Feature) bool {
 	case *features.Through:
 		return false
 	default:
-		_, incremental := f.Kind.(aggregate.Incremental)
+		_, incremental := f.Function.(aggregate.Incremental)
 		_, opens := f.Window.Type.(window.Opened)
 		return incremental && f.Window.Exact && !opens && f.Window.Last == 0 && f.Window.Exclude == window.ExcludeNothing &&
 			f.Per == "" && f.Call.Members == nil
@@ -115,7 +115,7 @@ func (r *Running) take(f *features.Feature) int {
 	}
 	log.values++
 	w := &log.windows[at]
-	w.features = append(w.features, runningFeature{f, f.Kind.(aggregate.Incremental), f.Kind.Spec(), index})
+	w.features = append(w.features, runningFeature{f, f.Function.(aggregate.Incremental), f.Function.Spec(), index})
 	for i := at + 1; i < len(log.windows); i++ {
 		log.windows[i].value++
 	}
@@ -192,7 +192,7 @@ func (m *moving) restart() {
 	m.from, m.to = m.start, m.start
 	for i := range m.w.features {
 		f := &m.w.features[i]
-		m.values[i] = f.kind.Running(f.Call)
+		m.values[i] = f.function.Running(f.Call)
 	}
 }
 

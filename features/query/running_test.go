@@ -49,8 +49,8 @@ func TestRunningEqualsReading(t *testing.T) {
 	}
 	functions := map[string]bool{}
 	for _, f := range r.Features {
-		if f.Kind != nil {
-			functions[f.Kind.Spec().Name] = true
+		if f.Function != nil {
+			functions[f.Function.Spec().Name] = true
 		}
 	}
 	for _, k := range aggregate.All {

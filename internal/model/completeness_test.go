@@ -46,8 +46,8 @@ var beforeBirth = []string{
 // The answer of a feature that was added while events flowed equals that of one that knew all
 // events, or is not complete.
 func TestCompletenessOfNewFeatures(t *testing.T) {
-	definitions := everyKind(bornWindows, func(kind, window int, types []value.Type) []value.Type {
-		return types[(kind+window)%len(types):][:1]
+	definitions := everyFunction(bornWindows, func(function, window int, types []value.Type) []value.Type {
+		return types[(function+window)%len(types):][:1]
 	})
 	definitions = strings.Replace(definitions, "topic: pay\n", "topic: pay\n    max_future: 1s\n", 1)
 	streams, _, _ := strings.Cut(definitions, "features:\n")

@@ -31,12 +31,12 @@ var exactWindows = []string{
 // exactDefinitions defines every function over every type that it accepts and every window. A new
 // function is tested once it is in aggregate.All.
 func exactDefinitions() string {
-	return everyKind(exactWindows, func(_, _ int, types []value.Type) []value.Type { return types })
+	return everyFunction(exactWindows, func(_, _ int, types []value.Type) []value.Type { return types })
 }
 
-// everyKind defines every function over every window, each over the types that choose returns for
+// everyFunction defines every function over every window, each over the types that choose returns for
 // the indices of the function and the window.
-func everyKind(windows []string, choose func(kind, window int, types []value.Type) []value.Type) string {
+func everyFunction(windows []string, choose func(function, window int, types []value.Type) []value.Type) string {
 	var d strings.Builder
 	d.WriteString(`
 streams:
@@ -162,7 +162,7 @@ func TestFunctionsFromTheLogEqualModel(t *testing.T) {
 				case !want.Found && f.Per != "":
 					want.Items = []aggregate.Item{}
 				case !want.Found:
-					want.Value = f.Kind.Spec().Neutral
+					want.Value = f.Function.Spec().Neutral
 				}
 				if diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items); diff != "" || want.Found != (got.Status != query.NotFound) {
 					t.Fatalf("%s of %s is %s (-model +log):\n%s", f.Definition, user, got.Status, diff)

@@ -86,7 +86,7 @@ func TestMultiHopEqualsModel(t *testing.T) {
 			for _, entity := range []string{"a", "s1"} {
 				got, want := answer(t, stored, f, entity, at, at), model.Answer(f, entity, at)
 				if _, derived := f.Basis.(*features.Derived); !want.Found && !derived {
-					want.Value = f.Kind.Spec().Neutral
+					want.Value = f.Function.Spec().Neutral
 				}
 				diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items)
 				if diff != "" || want.Found != (got.Status != query.NotFound) || want.Capped != got.Capped || got.Exact == got.Capped {

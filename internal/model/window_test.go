@@ -59,8 +59,8 @@ var changes = []string{
 // late, out of order or in the same millisecond, at the edges of windows and on days when clocks
 // change.
 func TestFunctionsOverWindowsEqualModel(t *testing.T) {
-	definitions := everyKind(windows, func(kind, window int, types []value.Type) []value.Type {
-		return types[(kind+window)%len(types):][:1]
+	definitions := everyFunction(windows, func(function, window int, types []value.Type) []value.Type {
+		return types[(function+window)%len(types):][:1]
 	})
 	r, err := definition.Parse("windows.yaml", []byte(definitions))
 	if err != nil {
@@ -72,7 +72,7 @@ func TestFunctionsOverWindowsEqualModel(t *testing.T) {
 // The answer from a log that keeps too few events covers the last ones by time, whatever their
 // order of arrival, and is capped.
 func TestCappedLogsEqualModel(t *testing.T) {
-	definitions := everyKind(slices.DeleteFunc(slices.Clone(windows), func(w string) bool {
+	definitions := everyFunction(slices.DeleteFunc(slices.Clone(windows), func(w string) bool {
 		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
 	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })
 	definitions = strings.ReplaceAll(definitions, "tile=exact", "tile=exact, max=5")
@@ -140,7 +140,7 @@ func (c *windowCheck) check(f *features.Feature, user string, at int64, got quer
 	want, spec := c.model.Answer(f, user, at), aggregate.Spec{}
 	_, derived := f.Basis.(*features.Derived)
 	if !derived {
-		spec = f.Kind.Spec()
+		spec = f.Function.Spec()
 	}
 	switch {
 	case derived: // whose default is in the value

@@ -28,7 +28,7 @@ type Feature struct {
 	Stream      string   `json:"stream,omitempty"`
 	Where       string   `json:"where,omitempty"`
 	Per         string   `json:"per,omitempty"`   // the field by whose values the answer is split
-	Kind        string   `json:"kind"`            // a function's name, or expr of a derived feature
+	Function    string   `json:"function"`        // a function's name, or expr of a derived feature
 	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
 	// Through is the first hop of a multi-hop feature.
 	Through *Through `json:"through,omitempty"`
@@ -134,7 +134,7 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 	}
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
-		d.Kind = "expr"
+		d.Function = "expr"
 		for _, part := range basis.Of {
 			d.Parts = append(d.Parts, part.Name)
 		}
@@ -164,8 +164,8 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 
 // describeWindow describes the window of a feature over a stream.
 func (d *Feature) describeWindow(f *features.Feature) {
-	spec := f.Kind.Spec()
-	d.Stream, d.Kind, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
+	spec := f.Function.Spec()
+	d.Stream, d.Function, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
 	if membership := f.Membership(); membership != aggregate.NoMembers {
 		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == aggregate.MembersNeeded
 	}

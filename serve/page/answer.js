@@ -64,7 +64,7 @@ function valueOf(feature, a) {
   }
   if (Object.keys(a.value).length === 0) return el('p', { class: 'value none' }, 'empty');
   switch (feature.shape) {
-    case 'categories': return shares(feature.name, [feature.per, feature.kind], Object.entries(a.value).sort(greatestFirst));
+    case 'categories': return shares(feature.name, [feature.per, feature.function], Object.entries(a.value).sort(greatestFirst));
     case 'counts': return shares(feature.name, ['Value', 'Count'], a.value.map(item => [value(item.value), item.count]));
     case 'bins': return shares(feature.name, ['Values', 'Count'], a.value.map(bin => [range(bin), bin.count]));
     default: return el('ol', { class: 'chips' }, a.value.map(item => el('li', {}, value(item))));

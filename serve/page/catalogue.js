@@ -36,7 +36,7 @@ export async function load(choose) {
   return catalogue;
 }
 
-const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f.kind, f.where, ...states(f)]
+const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f.function, f.where, ...states(f)]
   .filter(Boolean).join(' ').toLowerCase();
 
 const states = f => [...new Set((f.series ?? []).map(s => s.state))];

@@ -118,17 +118,17 @@ func testPending(t *testing.T, open func() State) {
 		c := newConformance(t, open(), registry, rand.New(rand.NewPCG(seed, 12)))
 		for range 8 {
 			c.applyRecords(c.records(c.random.IntN(40))...)
-			for kind, n := range c.pend() {
-				moved[kind] += n
+			for function, n := range c.pend() {
+				moved[function] += n
 			}
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
 			}
 		}
 	}
-	for _, kind := range aggregate.All {
-		if moved[kind] < 10 {
-			t.Errorf("pending events moved %d answers of %s", moved[kind], kind.Spec().Name)
+	for _, function := range aggregate.All {
+		if moved[function] < 10 {
+			t.Errorf("pending events moved %d answers of %s", moved[function], function.Spec().Name)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (c *conformance) pend() map[aggregate.Function]int {
 	compareAnswers(c, asked, after, thought, "with pending events")
 	for i := range asked {
 		if !reflect.DeepEqual(before[i], after[i]) {
-			moved[asked[i].feature.Kind]++
+			moved[asked[i].feature.Function]++
 		}
 	}
 	return moved
