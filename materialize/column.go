@@ -21,7 +21,7 @@ type Column struct {
 	at      int          // index of the field in the stream, or of the column in the spine
 }
 
-// content is the kind of a column's cells.
+// content is what a column's cells hold.
 type content uint8
 
 const (

@@ -87,11 +87,11 @@ func appendTyped(dst []byte, v *value.Value) []byte {
 // typed reads what appendTyped has written. A string aliases it.
 func (i *item) typed(v *value.Value) {
 	*v = value.Value{}
-	kind := i.bytes(1)
-	if kind == nil {
+	typ := i.bytes(1)
+	if typ == nil {
 		return
 	}
-	switch v.Type = value.Type(kind[0]); v.Type {
+	switch v.Type = value.Type(typ[0]); v.Type {
 	case value.Null:
 	case value.String:
 		n, size := binary.Uvarint(i.rest)

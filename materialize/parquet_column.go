@@ -43,7 +43,7 @@ type parquetColumn struct {
 // parquetLeaf is the part of a column that holds values of one type.
 type parquetLeaf struct {
 	column int // in the file
-	kind   value.Type
+	typ    value.Type
 	scale  uint8
 	level  int // the definition level of its values; its nulls have a lower one
 	of     func(*aggregate.Item) value.Value
@@ -60,14 +60,14 @@ const (
 // parquet returns the column and its node. Its leaves are numbered from first.
 func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	pc := parquetColumn{name: c.Name}
-	kind, scale, shape := c.typed()
-	leaf := func(level int, kind value.Type, scale uint8, of func(*aggregate.Item) value.Value) {
-		pc.leaves = append(pc.leaves, parquetLeaf{column: first + len(pc.leaves), kind: kind, scale: scale, level: level, of: of})
+	typ, scale, shape := c.typed()
+	leaf := func(level int, typ value.Type, scale uint8, of func(*aggregate.Item) value.Value) {
+		pc.leaves = append(pc.leaves, parquetLeaf{column: first + len(pc.leaves), typ: typ, scale: scale, level: level, of: of})
 	}
 	val := func(level int, of func(*aggregate.Item) value.Value) parquet.Node {
-		if kind != value.Location {
-			leaf(level, kind, scale, of)
-			return parquet.Optional(parquetType(kind, scale))
+		if typ != value.Location {
+			leaf(level, typ, scale, of)
+			return parquet.Optional(parquetType(typ, scale))
 		}
 		degrees := func(of2 func(value.Value) float64) func(*aggregate.Item) value.Value {
 			return func(i *aggregate.Item) value.Value {
@@ -85,8 +85,8 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	}
 	valueOf := func(i *aggregate.Item) value.Value { return i.Value }
 	if c.of == identity {
-		leaf(0, kind, scale, valueOf)
-		return pc, parquetType(kind, scale)
+		leaf(0, typ, scale, valueOf)
+		return pc, parquetType(typ, scale)
 	}
 	if shape == aggregate.Scalar {
 		return pc, val(isCell, valueOf)
@@ -139,13 +139,13 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	switch {
 	case v.IsNull():
 		return parquet.NullValue(), nil
-	case l.kind == value.String:
+	case l.typ == value.String:
 		return parquet.ByteArrayValue(v.Str), nil
-	case l.kind == value.Float:
+	case l.typ == value.Float:
 		return parquet.DoubleValue(v.Float64()), nil
-	case l.kind == value.Bool:
+	case l.typ == value.Bool:
 		return parquet.BooleanValue(v.Num != 0), nil
-	case l.kind == value.Decimal:
+	case l.typ == value.Decimal:
 		num, ok := digits(v, l.scale)
 		if !ok {
 			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them after the decimal point; write a .csv",

@@ -261,9 +261,9 @@ func TestParquetNumbers(t *testing.T) {
 		{value.Value{Type: value.Int, Num: 0, Carry: 1}, 0,
 			"18446744073709551616 does not fit into the 64 bits of an integer in Parquet; write a .csv"},
 	} {
-		l := parquetLeaf{kind: c.v.Type, scale: c.scale}
+		l := parquetLeaf{typ: c.v.Type, scale: c.scale}
 		if c.scale > 0 {
-			l.kind = value.Decimal
+			l.typ = value.Decimal
 		}
 		v, err := l.value(c.v)
 		got := v.String()

@@ -77,7 +77,7 @@ func (s *Spine) setTypes(columns []Column) {
 type seenTypes struct{ any, text, fraction, number, truth, time bool }
 
 func (t *seenTypes) see(c *source.Cell) {
-	switch c.Kind {
+	switch c.Type {
 	case source.Null:
 		return
 	case source.Number:
@@ -154,7 +154,7 @@ func passed(t value.Type, text []byte) (Cell, error) {
 // appendCells encodes the cells of a row for sorting.
 func appendCells(dst []byte, cells []source.Cell) []byte {
 	for _, c := range cells {
-		if c.Kind == source.Null {
+		if c.Type == source.Null {
 			c.Text = nil
 		}
 		dst = appendText(dst, c.Text)

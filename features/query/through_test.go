@@ -72,8 +72,8 @@ func TestMultiHopHasBothHops(t *testing.T) {
 			t.Errorf("%s asks by %v, want %s", name, hops.Each.By, want.each)
 		}
 	}
-	if kind := feature("of_card").Type(); kind != value.String {
-		t.Errorf("a set of customers is of type %s", kind)
+	if typ := feature("of_card").Type(); typ != value.String {
+		t.Errorf("a set of customers is of type %s", typ)
 	}
 }
 

@@ -223,22 +223,23 @@ func avroHolds(s avro.Schema, t value.Type) bool {
 
 // avroType reads or skips the values of a schema at one place of the tree.
 type avroType struct {
-	kind    avroKind
-	node    *Node // nil if the value is not used
-	empty   bool  // its values take no bytes
-	unit    TimeUnit
-	size    int // of a fixed
-	scale   int // of a decimal
-	uuid    bool
-	symbols [][]byte
-	parts   []*avroType // fields, branches, values of keys by the node's children, the item last
-	lacking []avroDefault
+	encoding avroEncoding
+	node     *Node // nil if the value is not used
+	empty    bool  // its values take no bytes
+	unit     TimeUnit
+	size     int // of a fixed
+	scale    int // of a decimal
+	uuid     bool
+	symbols  [][]byte
+	parts    []*avroType // fields, branches, values of keys by the node's children, the item last
+	lacking  []avroDefault
 }
 
-type avroKind uint8
+// avroEncoding is how values of a type are encoded.
+type avroEncoding uint8
 
 const (
-	avroNull avroKind = iota
+	avroNull avroEncoding = iota
 	avroBool
 	avroInt
 	avroLong
@@ -255,8 +256,8 @@ const (
 	avroMap
 )
 
-// avroKinds are the types that need nothing compiled but their kind.
-var avroKinds = map[avro.Type]avroKind{
+// avroEncodings are those of the types that need nothing else compiled.
+var avroEncodings = map[avro.Type]avroEncoding{
 	avro.Null: avroNull, avro.Boolean: avroBool, avro.Int: avroInt, avro.Long: avroLong, avro.Float: avroFloat,
 	avro.Double: avroDouble, avro.Bytes: avroBytes, avro.String: avroBytes,
 }

@@ -28,35 +28,35 @@ func (c *avroCompiler) compile(s, reader avro.Schema, n *Node) *avroType {
 		}
 	}
 	logical := avroLogical(s)
-	t := &avroType{kind: avroKinds[s.Type()], node: n, unit: avroUnits[logical], empty: s.Type() == avro.Null}
+	t := &avroType{encoding: avroEncodings[s.Type()], node: n, unit: avroUnits[logical], empty: s.Type() == avro.Null}
 	if _, ok := s.(avro.NamedSchema); ok && n == nil {
 		c.passed[s] = t
 	}
 	switch s := s.(type) {
 	case *avro.PrimitiveSchema:
 		if logical == string(avro.Decimal) {
-			t.kind, t.scale = avroDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
+			t.encoding, t.scale = avroDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
 		}
 	case *avro.FixedSchema:
-		t.kind, t.size, t.empty = avroFixed, s.Size(), s.Size() == 0
+		t.encoding, t.size, t.empty = avroFixed, s.Size(), s.Size() == 0
 		t.uuid = logical == "uuid" && t.size == uuidBytes
 		if logical == string(avro.Decimal) {
-			t.kind, t.scale = avroFixedDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
+			t.encoding, t.scale = avroFixedDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
 		}
 	case *avro.EnumSchema:
-		t.kind = avroEnum
+		t.encoding = avroEnum
 		for _, symbol := range s.Symbols() {
 			t.symbols = append(t.symbols, []byte(symbol))
 		}
 	case *avro.UnionSchema:
-		t.kind = avroUnion
+		t.encoding = avroUnion
 		for _, branch := range s.Types() {
 			t.parts = append(t.parts, c.compile(branch, reader, n))
 		}
 	case *avro.RecordSchema:
 		c.record(t, s, avroRecordOf(reader))
 	case *avro.ArraySchema:
-		t.kind, t.parts = avroArray, []*avroType{c.compile(s.Items(), nil, nil)}
+		t.encoding, t.parts = avroArray, []*avroType{c.compile(s.Items(), nil, nil)}
 	case *avro.MapSchema:
 		c.values(t, s, reader)
 	}
@@ -68,7 +68,7 @@ func (c *avroCompiler) values(t *avroType, s *avro.MapSchema, reader avro.Schema
 	if m, ok := reader.(*avro.MapSchema); ok {
 		of = m.Values()
 	}
-	t.kind = avroMap
+	t.encoding = avroMap
 	if t.node != nil {
 		for _, child := range t.node.children {
 			t.parts = append(t.parts, c.compile(s.Values(), of, child))
@@ -78,7 +78,7 @@ func (c *avroCompiler) values(t *avroType, s *avro.MapSchema, reader avro.Schema
 }
 
 func (c *avroCompiler) record(t *avroType, s, reader *avro.RecordSchema) {
-	t.kind, t.empty = avroRecord, true
+	t.encoding, t.empty = avroRecord, true
 	found := map[*Node]bool{}
 	for _, field := range s.Fields() {
 		var child *Node
@@ -155,47 +155,47 @@ func defaultOf(list []avroDefault, s avro.Schema, def any, n *Node) []avroDefaul
 	d := Datum{Unit: avroUnits[avroLogical(s)]}
 	switch v := def.(type) {
 	case nil:
-		d.Kind = Null
+		d.Type = Null
 	case bool:
-		d.Kind = False
+		d.Type = False
 		if v {
-			d.Kind = True
+			d.Type = True
 		}
 	case string:
-		d.Kind, d.Text = String, []byte(v)
+		d.Type, d.Text = String, []byte(v)
 	case int:
-		d.Kind, d.Text = Number, strconv.AppendInt(nil, int64(v), 10)
+		d.Type, d.Text = Number, strconv.AppendInt(nil, int64(v), 10)
 	case int64:
-		d.Kind, d.Text = Number, strconv.AppendInt(nil, v, 10)
+		d.Type, d.Text = Number, strconv.AppendInt(nil, v, 10)
 	case float32:
-		d.Kind, d.Text = Number, appendFloat(nil, float64(v), 32)
+		d.Type, d.Text = Number, appendFloat(nil, float64(v), 32)
 	case float64:
-		d.Kind, d.Text = Number, appendFloat(nil, v, 64)
+		d.Type, d.Text = Number, appendFloat(nil, v, 64)
 	case []byte:
-		d.Kind, d.Text = bytesDefault(s, v)
+		d.Type, d.Text = bytesDefault(s, v)
 	case map[string]any:
-		d.Kind = Object
+		d.Type = Object
 		for _, child := range n.children {
 			if part, ok := v[child.name]; ok {
 				list = defaultOf(list, partOf(s, child.name), part, child)
 			}
 		}
 	default: // hamba's own type for null within a record, an array of bytes for fixed, or a list
-		d.Kind = Array
+		d.Type = Array
 		switch r := reflect.ValueOf(v); r.Kind() {
 		case reflect.Struct:
-			d.Kind = Null
+			d.Type = Null
 		case reflect.Array:
 			content := make([]byte, r.Len())
 			reflect.Copy(reflect.ValueOf(content), r)
-			d.Kind, d.Text = bytesDefault(s, content)
+			d.Type, d.Text = bytesDefault(s, content)
 		}
 	}
 	return append(list, avroDefault{n.slot, d})
 }
 
 // bytesDefault is a default of bytes: a decimal, or a text.
-func bytesDefault(s avro.Schema, content []byte) (Kind, []byte) {
+func bytesDefault(s avro.Schema, content []byte) (DatumType, []byte) {
 	if l, ok := s.(avro.LogicalTypeSchema); ok && avroLogical(s) == string(avro.Decimal) {
 		return Number, appendDecimal(nil, content, l.Logical().(*avro.DecimalLogicalSchema).Scale())
 	}

@@ -82,16 +82,16 @@ func (s *avroScanner) bytes() ([]byte, bool) {
 }
 
 // put stores a value if it is used.
-func (s *avroScanner) put(t *avroType, kind Kind, text []byte) bool {
+func (s *avroScanner) put(t *avroType, typ DatumType, text []byte) bool {
 	if t.node != nil {
-		s.values[t.node.slot] = Datum{Kind: kind, Unit: t.unit, Text: text}
+		s.values[t.node.slot] = Datum{Type: typ, Unit: t.unit, Text: text}
 	}
 	return true
 }
 
 // read reads a value of a type.
 func (s *avroScanner) read(t *avroType) bool {
-	switch t.kind {
+	switch t.encoding {
 	case avroNull:
 		return s.put(t, Null, nil)
 	case avroInt, avroLong:
@@ -99,7 +99,7 @@ func (s *avroScanner) read(t *avroType) bool {
 		if !ok {
 			return false
 		}
-		if t.kind == avroInt && int64(int32(n)) != n {
+		if t.encoding == avroInt && int64(int32(n)) != n {
 			return s.fail("an int of more than 32 bits")
 		}
 		if t.node == nil {
@@ -126,7 +126,7 @@ func (s *avroScanner) read(t *avroType) bool {
 
 // scalar reads a value without parts, of the less frequent types.
 func (s *avroScanner) scalar(t *avroType) bool {
-	switch t.kind {
+	switch t.encoding {
 	case avroBool:
 		return s.truth(t)
 	case avroFloat, avroDouble:
@@ -148,7 +148,7 @@ func (s *avroScanner) scalar(t *avroType) bool {
 	switch {
 	case !ok || t.node == nil:
 		return ok
-	case t.kind == avroFixedDecimal:
+	case t.encoding == avroFixedDecimal:
 		return s.decimal(t, content)
 	case t.uuid:
 		return s.put(t, String, s.hold(appendUUID(s.text, content)))
@@ -171,7 +171,7 @@ func (s *avroScanner) truth(t *avroType) bool {
 
 func (s *avroScanner) float(t *avroType) bool {
 	size := 8
-	if t.kind == avroFloat {
+	if t.encoding == avroFloat {
 		size = 4
 	}
 	b, ok := s.take(int64(size))
@@ -314,11 +314,11 @@ func (s *avroScanner) blocks(t *avroType) bool {
 // items reads some items of an array or a map.
 func (s *avroScanner) items(t *avroType, count int64) bool {
 	item := t.parts[len(t.parts)-1]
-	if t.kind == avroArray && item.empty {
+	if t.encoding == avroArray && item.empty {
 		return true // whatever their number
 	}
 	for ; count > 0; count-- {
-		if t.kind == avroMap && !s.entry(t) || t.kind == avroArray && !s.read(item) {
+		if t.encoding == avroMap && !s.entry(t) || t.encoding == avroArray && !s.read(item) {
 			return false
 		}
 	}

@@ -68,26 +68,26 @@ func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 	if err := s.structured.Scan(rec, s.values); err != nil {
 		return err
 	}
-	if s.values[s.version].Kind != String {
+	if s.values[s.version].Type != String {
 		return &Poison{Reason: Malformed, Message: "not a CloudEvent: it has neither specversion nor a header ce_specversion"}
 	}
 	copy(values, s.values)
 	for i, a := range s.attributes {
 		values[a.slot] = s.values[s.version+1+i]
 	}
-	switch root := &values[0]; root.Kind {
+	switch root := &values[0]; root.Type {
 	case Absent, Null: // an event with attributes only
-		root.Kind = Object
+		root.Type = Object
 	case Object:
 	default:
-		return &Poison{Reason: WrongType, Path: "data", Message: "expected an object, found " + root.Kind.String()}
+		return &Poison{Reason: WrongType, Path: "data", Message: "expected an object, found " + root.Type.String()}
 	}
 	return nil
 }
 
 func (s *cloudEventsScanner) scanBinary(rec *Record, values []Datum) error {
 	clear(values)
-	values[0].Kind = Object
+	values[0].Type = Object
 	if len(rec.Value) > 0 {
 		if err := s.binary.Scan(rec, values); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *cloudEventsScanner) scanBinary(rec *Record, values []Datum) error {
 	for _, a := range s.attributes {
 		clear(values[a.slot:a.until])
 		if text, ok := rec.Headers.Last(a.name); ok {
-			values[a.slot] = Datum{Kind: String, Text: text}
+			values[a.slot] = Datum{Type: String, Text: text}
 		}
 	}
 	return nil

@@ -108,18 +108,18 @@ func (s *csvScanner) Scan(rec *Record, values []Datum) error {
 		pos = next + 1
 	}
 	for _, n := range s.objects {
-		if values[n.slot].Kind == Absent {
-			values[n.slot].Kind = objectOver(n, values)
+		if values[n.slot].Type == Absent {
+			values[n.slot].Type = objectOver(n, values)
 		}
 	}
-	values[0].Kind = Object
+	values[0].Type = Object
 	return nil
 }
 
-// objectOver is the kind of a node without a column: an object if it has any values.
-func objectOver(n *Node, values []Datum) Kind {
+// objectOver is the type of a node without a column: an object if it has any values.
+func objectOver(n *Node, values []Datum) DatumType {
 	for _, c := range n.children {
-		if k := values[c.slot].Kind; k != Absent && k != Null {
+		if k := values[c.slot].Type; k != Absent && k != Null {
 			return Object
 		}
 	}
@@ -141,9 +141,9 @@ func (s *csvScanner) cell(line []byte, pos int) (cell Datum, next int, err error
 		}
 	}
 	if next == pos {
-		return Datum{Kind: Null}, next, nil
+		return Datum{Type: Null}, next, nil
 	}
-	return Datum{Kind: Untyped, Text: line[pos:next:next]}, next, nil
+	return Datum{Type: Untyped, Text: line[pos:next:next]}, next, nil
 }
 
 // quoted reads a quoted cell; two quotes in it are one.
@@ -166,7 +166,7 @@ func (s *csvScanner) quoted(line []byte, pos int) (cell Datum, next int, err err
 		if next = pos + 1; next < len(line) && line[next] != s.separator {
 			return cell, 0, malformed("expected a separator at byte %d, after a quoted cell", next)
 		}
-		return Datum{Kind: Untyped, Text: text}, next, nil
+		return Datum{Type: Untyped, Text: text}, next, nil
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Datum is a value in a record, before a field gives it a type.
 type Datum struct {
-	Kind Kind
+	Type DatumType
 	// Unit is the unit of a Number that its format knows to be a timestamp; it takes precedence
 	// over the field's unit.
 	Unit TimeUnit
@@ -19,12 +19,12 @@ type Datum struct {
 	Text []byte
 }
 
-// Kind is the kind of a Datum.
-type Kind uint8
+// DatumType is the type of a Datum in its format.
+type DatumType uint8
 
-// The kinds.
+// The types.
 const (
-	Absent Kind = iota
+	Absent DatumType = iota
 	Null
 	True
 	False
@@ -39,17 +39,17 @@ const (
 	NotFinite
 )
 
-var kindNames = [...]string{
+var datumTypeNames = [...]string{
 	"nothing", "null", "a bool", "a bool", "a number", "a string", "a text", "an object", "an array", "NaN or an infinity",
 }
 
-func (k Kind) String() string { return kindNames[k] }
+func (t DatumType) String() string { return datumTypeNames[t] }
 
 // isText says whether it is a text, typed or not.
-func (d *Datum) isText() bool { return d.Kind == String || d.Kind == Untyped }
+func (d *Datum) isText() bool { return d.Type == String || d.Type == Untyped }
 
 // isNumber says whether it may be a number.
-func (d *Datum) isNumber() bool { return d.Kind == Number || d.Kind == Untyped }
+func (d *Datum) isNumber() bool { return d.Type == Number || d.Type == Untyped }
 
 // number is its value as a number.
 func (d *Datum) number() (value.Number, bool) {
@@ -61,7 +61,7 @@ func (d *Datum) number() (value.Number, bool) {
 
 // float is its value as a float.
 func (d *Datum) float() (float64, bool) {
-	if !d.isNumber() || d.Kind == Untyped && !d.writtenAsNumber() {
+	if !d.isNumber() || d.Type == Untyped && !d.writtenAsNumber() {
 		return 0, false
 	}
 	return value.ParseFloat(d.Text)
@@ -74,9 +74,9 @@ func (d *Datum) writtenAsNumber() bool {
 
 // truth is its value as a bool.
 func (d *Datum) truth() (truth, ok bool) {
-	switch d.Kind {
+	switch d.Type {
 	case True, False:
-		return d.Kind == True, true
+		return d.Type == True, true
 	case Untyped:
 		for _, text := range [...]string{"true", "1"} {
 			if bytes.EqualFold(d.Text, []byte(text)) {
@@ -90,9 +90,9 @@ func (d *Datum) truth() (truth, ok bool) {
 
 // value is its value if there is no field. Objects and arrays have none.
 func (d *Datum) value() value.Value {
-	switch d.Kind {
+	switch d.Type {
 	case True, False:
-		return expr.Truth(d.Kind == True)
+		return expr.Truth(d.Type == True)
 	case String, Untyped:
 		if utf8.Valid(d.Text) {
 			return value.Value{Type: value.String, Str: d.Text}
@@ -113,10 +113,10 @@ func (d *Datum) value() value.Value {
 	return value.Value{}
 }
 
-// describe says in a message what was found: numbers by value, everything else by kind.
+// describe says in a message what was found: numbers by value, everything else by type.
 func (d *Datum) describe() string {
-	if d.Kind != Number && (d.Kind != Untyped || !d.writtenAsNumber()) {
-		return d.Kind.String()
+	if d.Type != Number && (d.Type != Untyped || !d.writtenAsNumber()) {
+		return d.Type.String()
 	}
 	const most = 40
 	if len(d.Text) > most {

@@ -91,8 +91,8 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	default:
 		return &Poison{Reason: Malformed, Message: fmt.Sprintf("not a change event of Debezium: its op is %s", op.describe())}
 	}
-	if kind := row[0].Kind; kind != Object {
-		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + kind.String()}
+	if typ := row[0].Type; typ != Object {
+		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + typ.String()}
 	}
 	copy(values, row)
 	for _, m := range s.meta {

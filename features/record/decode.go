@@ -199,7 +199,7 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	if err := t.scanner.Scan(&d.record, t.values); err != nil {
 		return nil, t.named(err)
 	}
-	if t.values[0].Kind == Absent {
+	if t.values[0].Type == Absent {
 		return nil, nil // a record without a value
 	}
 	for _, s := range t.streams {
@@ -261,7 +261,7 @@ func (s *streamDecoder) identity() ([]byte, error) {
 	if s.id == nil {
 		return nil, nil
 	}
-	switch at := &s.data[s.id.slot]; at.Kind {
+	switch at := &s.data[s.id.slot]; at.Type {
 	case Absent:
 		return nil, s.reachable(WrongType, s.id, s.stream.ID)
 	case Null:

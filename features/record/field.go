@@ -11,7 +11,7 @@ import (
 // field reads one field of the record.
 func (s *streamDecoder) field(f *fieldDecoder) (value.Value, error) {
 	at := &s.data[f.node.slot]
-	switch at.Kind {
+	switch at.Type {
 	case Absent:
 		return value.Value{}, s.reachable(WrongType, f.node, f.Path)
 	case Null:
@@ -44,7 +44,7 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 		flt, ok := at.float()
 		return value.Value{Type: value.Float, Flt: flt}, ok
 	case value.Decimal:
-		if at.Kind != Number && !at.isText() {
+		if at.Type != Number && !at.isText() {
 			return value.Value{}, false
 		}
 		n, ok := value.ParseNumber(at.Text)
@@ -60,7 +60,7 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 	case value.Location:
 		lat, ok1 := s.degrees(f.lat, 90)
 		lon, ok2 := s.degrees(f.lon, 180)
-		return value.Value{Type: value.Location, Flt: lat, Lon: lon}, at.Kind == Object && ok1 && ok2
+		return value.Value{Type: value.Location, Flt: lat, Lon: lon}, at.Type == Object && ok1 && ok2
 	}
 	return value.Value{}, false
 }
@@ -92,7 +92,7 @@ func (f *fieldDecoder) expected() string {
 // object is a wrong type.
 func (s *streamDecoder) reachable(reason Reason, n *Node, path []string) error {
 	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
-		switch at := &s.data[n.slot]; at.Kind {
+		switch at := &s.data[n.slot]; at.Type {
 		case Absent:
 			continue
 		case Object, Null:

@@ -39,8 +39,8 @@ func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
 	if !s.whole() {
 		return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed JSON at byte %d of %d", s.pos, len(s.data))}
 	}
-	if root := &values[s.tree.slot]; root.Kind != Object {
-		return &Poison{Reason: WrongType, Message: "expected an object, found " + root.Kind.String()}
+	if root := &values[s.tree.slot]; root.Type != Object {
+		return &Poison{Reason: WrongType, Message: "expected an object, found " + root.Type.String()}
 	}
 	return nil
 }
@@ -80,49 +80,49 @@ func (s *jsonScanner) value(n *Node) bool {
 		clear(s.values[n.slot+1 : n.until])
 	}
 	start := s.pos
-	var kind Kind
+	var typ DatumType
 	switch c := s.peek(); c {
 	case '{':
 		if !s.members(n, '}') {
 			return false
 		}
-		kind = Object
+		typ = Object
 	case '[':
 		if !s.members(nil, ']') {
 			return false
 		}
-		kind = Array
+		typ = Array
 	case '"':
 		escaped, ok := s.scanString()
 		if ok && n != nil {
-			s.values[n.slot] = Datum{Kind: String, Text: s.content(start+1, s.pos-1, escaped)}
+			s.values[n.slot] = Datum{Type: String, Text: s.content(start+1, s.pos-1, escaped)}
 		}
 		return ok
 	case 't':
 		if !s.word("true") {
 			return false
 		}
-		kind = True
+		typ = True
 	case 'f':
 		if !s.word("false") {
 			return false
 		}
-		kind = False
+		typ = False
 	case 'n':
 		if !s.word("null") {
 			return false
 		}
-		kind = Null
+		typ = Null
 	default:
 		end := value.ScanNumber(s.data, s.pos)
 		if end < 0 {
 			return false
 		}
 		s.pos = end
-		kind = Number
+		typ = Number
 	}
 	if n != nil {
-		s.values[n.slot] = Datum{Kind: kind, Text: s.data[start:s.pos:s.pos]}
+		s.values[n.slot] = Datum{Type: typ, Text: s.data[start:s.pos:s.pos]}
 	}
 	return true
 }

@@ -48,7 +48,7 @@ func (d *Datum) known() (int64, value.Fit) {
 
 // usualUnit is the unit of a timestamp whose field names none.
 func (d *Datum) usualUnit() string {
-	if d.Kind == String || d.Kind == Untyped && !d.writtenAsNumber() {
+	if d.Type == String || d.Type == Untyped && !d.writtenAsNumber() {
 		return "rfc3339"
 	}
 	return "ms"
@@ -125,7 +125,7 @@ func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	at := &s.data[s.time.slot]
 	path := s.stream.Timestamp.Path
-	switch at.Kind {
+	switch at.Type {
 	case Absent:
 		if err := s.reachable(BadTimestamp, s.time, path); err != nil {
 			return 0, err

@@ -163,13 +163,13 @@ func protoDefaultOf(fd protoreflect.FieldDescriptor, f *protoField) Datum {
 	switch fd.Kind() {
 	case protoreflect.BoolKind:
 		if def.Bool() {
-			return Datum{Kind: True}
+			return Datum{Type: True}
 		}
-		return Datum{Kind: False}
+		return Datum{Type: False}
 	case protoreflect.StringKind:
-		return Datum{Kind: String, Text: []byte(def.String())}
+		return Datum{Type: String, Text: []byte(def.String())}
 	case protoreflect.BytesKind:
-		return Datum{Kind: String, Text: slices.Clone(def.Bytes())}
+		return Datum{Type: String, Text: slices.Clone(def.Bytes())}
 	case protoreflect.EnumKind:
 		return f.symbol(int64(def.Enum()), nil)
 	case protoreflect.FloatKind, protoreflect.DoubleKind:
@@ -177,23 +177,23 @@ func protoDefaultOf(fd protoreflect.FieldDescriptor, f *protoField) Datum {
 		if fd.Kind() == protoreflect.FloatKind {
 			bits = 32
 		}
-		return Datum{Kind: Number, Text: appendFloat(nil, def.Float(), bits)}
+		return Datum{Type: Number, Text: appendFloat(nil, def.Float(), bits)}
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind, protoreflect.Fixed32Kind, protoreflect.Fixed64Kind:
-		return Datum{Kind: Number, Text: strconv.AppendUint(nil, def.Uint(), 10)}
+		return Datum{Type: Number, Text: strconv.AppendUint(nil, def.Uint(), 10)}
 	}
-	return Datum{Kind: Number, Text: strconv.AppendInt(nil, def.Int(), 10)}
+	return Datum{Type: Number, Text: strconv.AppendInt(nil, def.Int(), 10)}
 }
 
 // symbol is the enum value with a number: its name, or the number if the schema has none. Its text
 // may be written to dst.
 func (f *protoField) symbol(n int64, dst []byte) Datum {
 	if name := f.symbols[n]; name != nil {
-		return Datum{Kind: String, Text: name}
+		return Datum{Type: String, Text: name}
 	}
 	if len(f.symbols) == 0 { // of NullValue
-		return Datum{Kind: Null}
+		return Datum{Type: Null}
 	}
-	return Datum{Kind: Number, Text: strconv.AppendInt(dst, n, 10)}
+	return Datum{Type: Number, Text: strconv.AppendInt(dst, n, 10)}
 }
 
 // protoWires are the wire types of kinds that are not varints.

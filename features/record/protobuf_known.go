@@ -16,7 +16,7 @@ func (s *protoScanner) known(f *protoField, body []byte, to int) bool {
 		return s.fails(n)
 	}
 	s.pos = to
-	d := Datum{Kind: Number}
+	d := Datum{Type: Number}
 	switch f.value {
 	case protoTimestamp:
 		d.Unit, d.Text = Milliseconds, s.hold(appendMillis(s.text, m.numbers[0], m.numbers[1]))

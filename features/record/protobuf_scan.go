@@ -77,10 +77,10 @@ func (s *protoScanner) message(m *protoMessage, end int, group protowire.Number)
 // begin sets what a message is before its fields are read, unless parts of it were read before.
 func (s *protoScanner) begin(m *protoMessage) {
 	if m.node != nil {
-		s.values[m.node.slot] = Datum{Kind: Object}
+		s.values[m.node.slot] = Datum{Type: Object}
 	}
 	for i := range m.lacking {
-		if d := &m.lacking[i]; s.values[d.slot].Kind == Absent {
+		if d := &m.lacking[i]; s.values[d.slot].Type == Absent {
 			s.values[d.slot] = d.datum
 		}
 	}
@@ -114,7 +114,7 @@ func (s *protoScanner) field(f *protoField, wire protowire.Type, end int) bool {
 	case f.node == nil:
 		return s.skip(f.number, wire, end)
 	case f.list:
-		s.values[f.node.slot] = Datum{Kind: Array}
+		s.values[f.node.slot] = Datum{Type: Array}
 		return s.skip(f.number, wire, end)
 	case wire == protowire.StartGroupType:
 		return s.message(f.message, end, f.number)
@@ -141,7 +141,7 @@ func (s *protoScanner) bytes(f *protoField, end int) bool {
 		return s.known(f, body, to)
 	}
 	s.pos = to
-	s.values[f.node.slot] = Datum{Kind: String, Text: body[:len(body):len(body)]}
+	s.values[f.node.slot] = Datum{Type: String, Text: body[:len(body):len(body)]}
 	return true
 }
 
@@ -179,12 +179,12 @@ func (s *protoScanner) datum(f *protoField, bits uint64) Datum {
 	switch f.kind {
 	case protoreflect.BoolKind:
 		if protowire.DecodeBool(bits) {
-			return Datum{Kind: True}
+			return Datum{Type: True}
 		}
-		return Datum{Kind: False}
+		return Datum{Type: False}
 	case protoreflect.EnumKind:
 		d := f.symbol(int64(int32(bits)), s.text)
-		if d.Kind == Number {
+		if d.Type == Number {
 			d.Text = s.hold(d.Text)
 		}
 		return d
@@ -193,14 +193,14 @@ func (s *protoScanner) datum(f *protoField, bits uint64) Datum {
 	case protoreflect.DoubleKind:
 		return s.float(math.Float64frombits(bits), 64)
 	}
-	return Datum{Kind: Number, Text: s.hold(appendProtoInt(s.text, f.kind, bits))}
+	return Datum{Type: Number, Text: s.hold(appendProtoInt(s.text, f.kind, bits))}
 }
 
 func (s *protoScanner) float(f float64, bits int) Datum {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return Datum{Kind: NotFinite}
+		return Datum{Type: NotFinite}
 	}
-	return Datum{Kind: Number, Text: s.hold(appendFloat(s.text, f, bits))}
+	return Datum{Type: Number, Text: s.hold(appendFloat(s.text, f, bits))}
 }
 
 // appendProtoInt appends the integer that a kind encodes in bits; excess high bits are ignored.
@@ -230,7 +230,7 @@ const (
 // value may be in any order, and either may be omitted for its default, so the entry is read for
 // the key first, and again for the value if the key is used.
 func (s *protoScanner) entry(f *protoField, end int) bool {
-	s.values[f.node.slot] = Datum{Kind: Object}
+	s.values[f.node.slot] = Datum{Type: Object}
 	from, key := s.pos, protoKeyDefault(f.entries.key.kind)
 	ok := s.entryFields(end, func(number protowire.Number, wire protowire.Type) (ok bool) {
 		if number != protoKey || wire != f.entries.key.wire {
@@ -286,13 +286,13 @@ func (s *protoScanner) entryFields(end int, read func(protowire.Number, protowir
 func (f *protoField) zero() Datum {
 	switch f.kind {
 	case protoreflect.StringKind, protoreflect.BytesKind:
-		return Datum{Kind: String}
+		return Datum{Type: String}
 	case protoreflect.BoolKind:
-		return Datum{Kind: False}
+		return Datum{Type: False}
 	case protoreflect.EnumKind:
 		return f.symbol(0, nil)
 	}
-	return Datum{Kind: Number, Text: protoZero}
+	return Datum{Type: Number, Text: protoZero}
 }
 
 var (

@@ -149,9 +149,9 @@ func (c *avroColumn) of(record map[string]any) any {
 // cell converts a value of the library to a cell.
 func (t *avroTable) cell(s avro.Schema, v any) Cell {
 	from := len(t.text)
-	text := func(kind CellKind, text []byte) Cell {
+	text := func(typ CellType, text []byte) Cell {
 		t.text = text
-		return Cell{Kind: kind, Text: text[from:len(text):len(text)]}
+		return Cell{Type: typ, Text: text[from:len(text):len(text)]}
 	}
 	switch v := v.(type) {
 	case bool:

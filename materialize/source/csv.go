@@ -82,7 +82,7 @@ func (t *csvTable) Next() ([]Cell, error) {
 		}
 		t.cells[i] = Cell{}
 		if len(text) > 0 {
-			t.cells[i] = Cell{Kind: Untyped, Text: text[:len(text):len(text)]}
+			t.cells[i] = Cell{Type: Untyped, Text: text[:len(text):len(text)]}
 		}
 	}
 	return t.cells, nil

@@ -225,7 +225,7 @@ func TestParquetTypes(t *testing.T) {
 			}
 			var texts []string
 			for _, c := range row {
-				switch c.Kind {
+				switch c.Type {
 				case Null:
 					texts = append(texts, "-")
 				case String:
@@ -348,7 +348,7 @@ func TestJSONTable(t *testing.T) {
 				}
 				var texts []string
 				for _, c := range row {
-					texts = append(texts, fmt.Sprintf("%d %s", c.Kind, c.Text))
+					texts = append(texts, fmt.Sprintf("%d %s", c.Type, c.Text))
 				}
 				got += strings.Join(texts, ",") + "|"
 			}

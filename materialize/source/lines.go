@@ -185,11 +185,11 @@ func members(line []byte, each func(name string, c Cell) error) error {
 		case json.Delim:
 			return fmt.Errorf("member %q: expected a string, a number, true, false or null, found a list or an object", name)
 		case string:
-			c = Cell{Kind: String, Text: []byte(v)}
+			c = Cell{Type: String, Text: []byte(v)}
 		case json.Number:
-			c = Cell{Kind: Number, Text: []byte(v)}
+			c = Cell{Type: Number, Text: []byte(v)}
 		case bool:
-			c = Cell{Kind: Bool, Text: fmt.Append(nil, v)}
+			c = Cell{Type: Bool, Text: fmt.Append(nil, v)}
 		}
 		if err := each(name.(string), c); err != nil {
 			return err

@@ -17,15 +17,15 @@ import (
 // cell aliases that.
 type cellOf = func([]byte, parquet.Value) (Cell, []byte)
 
-// textCell makes cells of a kind. appendText appends their text; it returns nil for null.
-func textCell(kind CellKind, appendText func([]byte, parquet.Value) []byte) cellOf {
+// textCell makes cells of a type. appendText appends their text; it returns nil for null.
+func textCell(typ CellType, appendText func([]byte, parquet.Value) []byte) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start := len(text)
 		grown := appendText(text, v)
 		if grown == nil {
 			return Cell{}, text
 		}
-		return Cell{Kind: kind, Text: grown[start:len(grown):len(grown)]}, grown
+		return Cell{Type: typ, Text: grown[start:len(grown):len(grown)]}, grown
 	}
 }
 
@@ -34,7 +34,7 @@ func timeCell(of func(parquet.Value) time.Time) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start, t := len(text), of(v).UTC()
 		text = t.AppendFormat(text, time.RFC3339Nano)
-		return Cell{Kind: Time, Text: text[start:len(text):len(text)], Ms: t.UnixMilli()}, text
+		return Cell{Type: Time, Text: text[start:len(text):len(text)], Ms: t.UnixMilli()}, text
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 )
 
 // CellKind says what a cell of a table holds.
-type CellKind uint8
+type CellType uint8
 
-// The kinds of cells.
+// The types of cells.
 const (
-	Null    CellKind = iota
+	Null    CellType = iota
 	Untyped          // text whose type the file does not say, as in a CSV
 	String
 	Number // a number as JSON writes it
@@ -23,7 +23,7 @@ const (
 
 // Cell is the value of a row in one column.
 type Cell struct {
-	Kind CellKind
+	Type CellType
 	Text []byte // of a Time in RFC 3339
 	Ms   int64  // of a Time: milliseconds since 1970
 }

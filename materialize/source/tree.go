@@ -115,7 +115,7 @@ func (n *node) columns(dst []int) []int {
 // empty says whether all cells of the node are null.
 func (n *node) empty(cells []Cell) bool {
 	if n.children == nil {
-		return cells[n.column].Kind == Null
+		return cells[n.column].Type == Null
 	}
 	return !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
 }
@@ -142,7 +142,7 @@ func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
 func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 	switch n.typ {
 	case isNumber:
-		if c.Kind != Number && (c.Kind == Bool || c.Kind == Time || !isJSONNumber(c.Text)) {
+		if c.Type != Number && (c.Type == Bool || c.Type == Time || !isJSONNumber(c.Text)) {
 			return nil, n.expected("a number", c)
 		}
 		return append(dst, c.Text...), nil
@@ -156,21 +156,21 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 		return nil, n.expected("true or false", c)
 	case isMoment:
 		switch {
-		case c.Kind == Time:
+		case c.Type == Time:
 			return appendTime(dst, c.Ms, n.unit), nil
-		case c.Kind == Number || c.Kind == Untyped && isJSONNumber(c.Text):
+		case c.Type == Number || c.Type == Untyped && isJSONNumber(c.Text):
 			return append(dst, c.Text...), nil
-		case c.Kind == Bool:
+		case c.Type == Bool:
 			return nil, n.expected("a timestamp", c)
 		}
 	case isInstant:
 		return n.appendInstant(dst, c)
 	case isUntyped:
-		if c.Kind == Number || c.Kind == Bool {
+		if c.Type == Number || c.Type == Bool {
 			return append(dst, c.Text...), nil
 		}
 	case isString:
-		if c.Kind == Number && bytes.ContainsAny(c.Text, ".eE") {
+		if c.Type == Number && bytes.ContainsAny(c.Text, ".eE") {
 			return nil, n.expected("a string or a whole number", c)
 		}
 	}
@@ -179,10 +179,10 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 
 // appendInstant appends a timestamp in milliseconds.
 func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
-	if c.Kind == Time {
+	if c.Type == Time {
 		return strconv.AppendInt(dst, c.Ms, 10), nil
 	}
-	if c.Kind != Bool && isJSONNumber(c.Text) {
+	if c.Type != Bool && isJSONNumber(c.Text) {
 		return append(dst, c.Text...), nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateTime} {

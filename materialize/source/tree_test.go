@@ -14,7 +14,7 @@ func cells(texts ...string) (row []Cell) {
 	for _, text := range texts {
 		c := Cell{}
 		if text != "" {
-			c = Cell{Kind: Untyped, Text: []byte(text)}
+			c = Cell{Type: Untyped, Text: []byte(text)}
 		}
 		row = append(row, c)
 	}

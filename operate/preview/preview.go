@@ -66,13 +66,13 @@ func Topics(list []*features.Feature) (topics []string) {
 // preview is one run.
 type preview struct {
 	Config
-	report Report
-	taken  []taken
-	mapper *features.Mapper
-	state  *memory.Store
-	kinds  []*kind
-	uses   []*use // of each feature; nil for one that is made of others
-	text   []byte
+	report      Report
+	taken       []taken
+	mapper      *features.Mapper
+	state       *memory.Store
+	populations []*population
+	uses        []*use // of each feature; nil for one that is made of others
+	text        []byte
 }
 
 // taken is a record that was read, as the streams see it.
@@ -83,8 +83,8 @@ type taken struct {
 	timestamp int64 // ms
 }
 
-// kind is the entities that events of the same streams have by the same keys.
-type kind struct {
+// population is the entities that events of the same streams have by the same keys.
+type population struct {
 	by      []string
 	streams map[*record.Stream]bool
 	seen    map[string]int // the events of each entity
@@ -96,7 +96,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), state: memory.New()}
 	p.report.Since, p.report.At = cfg.Since, cfg.Now
 	for _, f := range cfg.Features {
-		p.kindOf(f)
+		p.populationOf(f)
 		p.uses = append(p.uses, newUse(f))
 	}
 	if err := p.read(ctx); err != nil {
@@ -108,15 +108,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	return &p.report, p.ask(ctx)
 }
 
-func (p *preview) kindOf(f *features.Feature) *kind {
+func (p *preview) populationOf(f *features.Feature) *population {
 	streams := map[*record.Stream]bool{}
 	feeding(f, streams)
-	at := slices.IndexFunc(p.kinds, func(k *kind) bool { return slices.Equal(k.by, f.By) && maps.Equal(k.streams, streams) })
+	at := slices.IndexFunc(p.populations, func(pop *population) bool { return slices.Equal(pop.by, f.By) && maps.Equal(pop.streams, streams) })
 	if at < 0 {
-		at = len(p.kinds)
-		p.kinds = append(p.kinds, &kind{by: f.By, streams: streams, seen: map[string]int{}})
+		at = len(p.populations)
+		p.populations = append(p.populations, &population{by: f.By, streams: streams, seen: map[string]int{}})
 	}
-	return p.kinds[at]
+	return p.populations[at]
 }
 
 // feeding collects the streams whose events change what a feature answers about their entities.
@@ -262,15 +262,15 @@ func (p *preview) note(events []record.Event) {
 			u.add(&events[i])
 		}
 	}
-	for _, k := range p.kinds {
+	for _, pop := range p.populations {
 		for i := range events {
 			e := &events[i]
-			if !k.streams[e.Stream] {
+			if !pop.streams[e.Stream] {
 				continue
 			}
 			var ok bool
-			if p.text, ok = e.Entity(p.text[:0], k.by); ok {
-				k.seen[string(p.text)]++
+			if p.text, ok = e.Entity(p.text[:0], pop.by); ok {
+				pop.seen[string(p.text)]++
 				break
 			}
 		}
@@ -288,9 +288,9 @@ func (p *preview) ask(ctx context.Context) error {
 		}
 	}
 	for i, f := range p.Features {
-		k := p.kindOf(f)
+		pop := p.populationOf(f)
 		from, _ := query.Covers(f, p.Now, p.Now)
-		told := newFeature(costs, f, len(k.seen), from, p.report.Since)
+		told := newFeature(costs, f, len(pop.seen), from, p.report.Since)
 		if u := p.uses[i]; u != nil {
 			told.Used = &u.told
 		}
@@ -299,7 +299,7 @@ func (p *preview) ask(ctx context.Context) error {
 			p.report.Features = append(p.report.Features, *told)
 			continue
 		}
-		asked := k.sample(p.Examples)
+		asked := pop.sample(p.Examples)
 		for start := 0; start < len(asked); start += chunk {
 			some := asked[start:min(start+chunk, len(asked))]
 			reading.Reset(p.Now)
@@ -314,7 +314,7 @@ func (p *preview) ask(ctx context.Context) error {
 				reading.Next(&a)
 				told.add(&a)
 				if start+i < p.Examples {
-					told.Examples = append(told.Examples, Example{Entity: named(f.By, entity), Events: k.seen[entity], Answer: a.AppendJSON(nil)})
+					told.Examples = append(told.Examples, Example{Entity: named(f.By, entity), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
 				}
 			}
 		}
@@ -329,12 +329,12 @@ const chunk = 256
 
 // sample returns the entities to ask about: those with the most events first, as many as there are
 // examples, and then the others, in an order that is unrelated to their events.
-func (k *kind) sample(examples int) []string {
+func (pop *population) sample(examples int) []string {
 	var all []string
-	for entity := range k.seen {
+	for entity := range pop.seen {
 		all = append(all, entity)
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(k.seen[b], k.seen[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(pop.seen[b], pop.seen[a]), cmp.Compare(a, b)) })
 	if len(all) <= maxAsked {
 		return all
 	}

@@ -325,12 +325,12 @@ func reset(l *fakeLog) *fakeLog { l.read, l.since = 0, 0; return l }
 
 // Of very many entities some are asked: those with the most events and others.
 func TestEntitiesAreSampled(t *testing.T) {
-	k := &kind{seen: map[string]int{}}
+	pop := &population{seen: map[string]int{}}
 	for i := range 2 * maxAsked {
-		k.seen[fmt.Sprint("e", i)] = 1
+		pop.seen[fmt.Sprint("e", i)] = 1
 	}
-	k.seen["e7"], k.seen["e12345"] = 3, 2
-	some := k.sample(2)
+	pop.seen["e7"], pop.seen["e12345"] = 3, 2
+	some := pop.sample(2)
 	if len(some) != maxAsked || !slices.Equal(some[:2], []string{"e7", "e12345"}) {
 		t.Errorf("%d are asked, beginning with %v", len(some), some[:2])
 	}
@@ -343,7 +343,7 @@ func TestEntitiesAreSampled(t *testing.T) {
 	if low < maxAsked*4/10 || low > maxAsked*6/10 {
 		t.Errorf("%d of %d are of the first half", low, len(some))
 	}
-	if diff := cmp.Diff(some, k.sample(2)); diff != "" {
+	if diff := cmp.Diff(some, pop.sample(2)); diff != "" {
 		t.Error("others are asked the second time")
 	}
 }

@@ -160,10 +160,10 @@ func (f *Feature) summarize() {
 		return
 	}
 	slices.SortFunc(f.values, compare)
-	switch kind := f.values[0].Type; {
+	switch typ := f.values[0].Type; {
 	case f.shape != aggregate.Scalar:
 		f.Lengths = distributionOf(f.values)
-	case kind.Numeric() || kind == value.Timestamp:
+	case typ.Numeric() || typ == value.Timestamp:
 		f.Numbers = distributionOf(f.values)
 	default:
 		f.Values = frequenciesOf(f.values)
