@@ -18,15 +18,15 @@ func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 }
 
 // Merge computes the feature from the tiles of its series; see aggregate.Mergeable.
-func (f *Feature) Merge(slices []state.WindowState, at int64) (r aggregate.Result) {
+func (f *Feature) Merge(states []state.WindowState, at int64) (r aggregate.Result) {
 	if function := f.Function.(aggregate.Mergeable); f.Per == "" {
-		r = function.Merge(f.Call, at, slices)
+		r = function.Merge(f.Call, at, states)
 	} else {
 		per := f.Stream.Fields[f.Stream.FieldIndex(f.Per)]
-		r = aggregate.MergePer(function, f.Call, per.Type, per.Scale, at, slices)
+		r = aggregate.MergePer(function, f.Call, per.Type, per.Scale, at, states)
 	}
-	for i := range slices { // keys may have been dropped
-		r.Capped = r.Capped || slices[i].Capped
+	for i := range states { // keys may have been dropped
+		r.Capped = r.Capped || states[i].Capped
 	}
 	return r
 }

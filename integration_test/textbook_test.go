@@ -83,9 +83,9 @@ func TestTextbook(t *testing.T) {
 			}
 			return nil
 		})
-		slice := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
-		if err != nil || len(slice.Buckets) != 1 || slice.Buckets[0].Tile != c.tile || string(slice.Buckets[0].Value.AppendText(nil)) != c.want {
-			t.Errorf("%s of %s holds %+v in key %s, %v; want %s in tile %d", c.feature, c.entity, slice.Buckets, key, err, c.want, c.tile)
+		windowState := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
+		if err != nil || len(windowState.Buckets) != 1 || windowState.Buckets[0].Tile != c.tile || string(windowState.Buckets[0].Value.AppendText(nil)) != c.want {
+			t.Errorf("%s of %s holds %+v in key %s, %v; want %s in tile %d", c.feature, c.entity, windowState.Buckets, key, err, c.want, c.tile)
 		}
 	}
 

@@ -103,15 +103,15 @@ type storeReader struct {
 	freshness *state.Freshness // if set, replicas may answer, and it receives the age of their state
 }
 
-func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []state.WindowState, err error) {
+func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []state.WindowState, err error) {
 	var freshness state.Freshness
 	switch {
 	case r.freshness != nil:
-		slices, freshness, err = r.store.ReadReplica(ctx, reads, r.pending)
+		states, freshness, err = r.store.ReadReplica(ctx, reads, r.pending)
 	case r.pending != nil:
-		slices, err = r.store.ReadOverlay(ctx, reads, r.pending)
+		states, err = r.store.ReadOverlay(ctx, reads, r.pending)
 	default:
-		slices, err = r.store.Read(ctx, reads)
+		states, err = r.store.Read(ctx, reads)
 	}
 	if err != nil {
 		return nil, &storeError{err}
@@ -119,7 +119,7 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (slices []sta
 	if r.freshness != nil {
 		*r.freshness = r.freshness.With(freshness)
 	}
-	return slices, nil
+	return states, nil
 }
 
 // addReads lists the reads. Before reach has found the features that cannot answer, these are the

@@ -97,7 +97,7 @@ var answers = []struct {
 func TestAnswers(t *testing.T) {
 	for _, test := range answers {
 		t.Run(test.name, func(t *testing.T) {
-			reader := &fakeReader{slices: stored(), clock: test.clock}
+			reader := &fakeReader{states: stored(), clock: test.clock}
 			if test.method == "" {
 				test.method, test.target = "POST", "/v1/query"
 			}
@@ -132,7 +132,7 @@ func unindent(s string) string {
 // Equal reads are made once: those of one feature for entities that share its keys, and those of
 // features that share a series.
 func TestReadsAreDeduplicated(t *testing.T) {
-	reader := &fakeReader{slices: stored()}
+	reader := &fakeReader{states: stored()}
 	w := do(t, newHandler(reader, nil), "POST", "/v1/query", `{"features": ["device_avg_7d", "device_amount_7d", "user_last"],
 		"entities": [{"device_id": "d1", "user_id": "u1"}, {"device_id": "d1", "user_id": "u2"}, {"device_id": "d2", "user_id": "u1"}]}`)
 	if w.Code != http.StatusOK {

@@ -33,11 +33,11 @@ func BenchmarkQuestion(b *testing.B) {
 		r.Features = append(r.Features, f)
 		names = append(names, `"`+f.Name+`"`)
 	}
-	slices := make([]state.WindowState, 60)
-	for i := range slices {
-		slices[i].Buckets = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
+	states := make([]state.WindowState, 60)
+	for i := range states {
+		states[i].Buckets = []state.Bucket{{Tile: 1, Value: value.Value{Type: value.Int, Num: int64(i)}}}
 	}
-	h := newHandler(instant{slices: slices}, func(c *setup) {
+	h := newHandler(instant{states: states}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Now = time.Now
 	})
@@ -66,14 +66,14 @@ func BenchmarkQuestion(b *testing.B) {
 // instant gives every question the same answer.
 type instant struct {
 	store.Reader
-	slices []state.WindowState
+	states []state.WindowState
 }
 
 func (r instant) Read(context.Context, []state.Read) ([]state.WindowState, error) {
-	return r.slices, nil
+	return r.states, nil
 }
 func (r instant) ReadOverlay(context.Context, []state.Read, *state.Batch) ([]state.WindowState, error) {
-	return r.slices, nil
+	return r.states, nil
 }
 func (r instant) Recycle([]state.WindowState)                     {}
 func (r instant) Clock(context.Context) (int64, error)            { return 0, nil }

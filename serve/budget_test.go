@@ -41,13 +41,13 @@ func (c *slowClient) Write(p []byte) (int, error) {
 
 // longValue is a state whose values are long.
 func longValue(bytes int) *fakeReader {
-	slice := state.WindowState{Buckets: []state.Bucket{{Tile: 17737, Value: value.Value{Type: value.String, Str: []byte(strings.Repeat("x", bytes))}}}}
+	windowState := state.WindowState{Buckets: []state.Bucket{{Tile: 17737, Value: value.Value{Type: value.String, Str: []byte(strings.Repeat("x", bytes))}}}}
 	return &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-		slices := make([]state.WindowState, len(reads))
-		for i := range slices {
-			slices[i] = slice
+		states := make([]state.WindowState, len(reads))
+		for i := range states {
+			states[i] = windowState
 		}
-		return slices, nil
+		return states, nil
 	}}
 }
 
@@ -226,7 +226,7 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 
 // An entity that a question repeats is read and answered once, and written each time.
 func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
-	reader := &fakeReader{slices: stored()}
+	reader := &fakeReader{states: stored()}
 	h := newHandler(reader, nil)
 	got := do(t, h, "POST", queryPath, `{"features":["device_tx_7d","user_last"],"entities":[
 		{"device_id":"d1","user_id":"u1"},{"device_id":"d2","user_id":"u1"},{"device_id":"d1","user_id":"u1","x":[1]},{"device_id":"d1","user_id":"u1"}]}`).Body.Bytes()

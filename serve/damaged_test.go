@@ -27,9 +27,9 @@ func (damagedKey) Key() string { return "{weir:3}abcde:d2" }
 // Of two entities, one is damaged: it says so in every format, the other is answered, and the
 // operator sees a log line a second and a counter.
 func TestDamagedEntity(t *testing.T) {
-	reader := &fakeReader{slices: maps.Clone(stored())}
+	reader := &fakeReader{states: maps.Clone(stored())}
 	for _, series := range []string{"count", "sum", "nums", "maxs"} {
-		reader.slices[series+" d2"] = state.WindowState{Err: damagedKey{errors.New(`key "{weir:3}abcde:…": the state is damaged at byte 7`)}}
+		reader.states[series+" d2"] = state.WindowState{Err: damagedKey{errors.New(`key "{weir:3}abcde:…": the state is damaged at byte 7`)}}
 	}
 	var log bytes.Buffer
 	registry, now := prometheus.NewRegistry(), noon

@@ -39,14 +39,14 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := &fakeReader{slices: map[string]state.WindowState{}}
+	reader := &fakeReader{states: map[string]state.WindowState{}}
 	for _, s := range r.Series {
 		count := value.Value{Type: value.Int, Num: 2}
 		if s.Where != "" {
 			count.Num = 1
 		}
 		for _, entity := range []string{"u1", "d1", "1.5"} {
-			reader.slices[s.ID+" "+entity] = state.WindowState{Buckets: []state.Bucket{{Value: count}}}
+			reader.states[s.ID+" "+entity] = state.WindowState{Buckets: []state.Bucket{{Value: count}}}
 		}
 	}
 	w := do(t, newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } }), method, target, body)

@@ -230,7 +230,7 @@ var refusals = []struct {
 func TestRefusals(t *testing.T) {
 	for _, test := range refusals {
 		t.Run(test.name, func(t *testing.T) {
-			reader := &fakeReader{slices: stored(), clock: noon.UnixMilli()}
+			reader := &fakeReader{states: stored(), clock: noon.UnixMilli()}
 			h := newHandler(reader, func(c *setup) { c.Limits = Limits{Body: 2000, Values: 6} })
 			w := do(t, h, test.method, test.target, test.body)
 			if w.Code != test.status {

@@ -47,18 +47,18 @@ func TestFeastClient(t *testing.T) {
 	}
 	stored := stored()
 	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-		slices := make([]state.WindowState, len(reads))
+		states := make([]state.WindowState, len(reads))
 		for i, read := range reads {
 			kept := map[state.Measure]string{state.CountEvents: "count ", state.Sum: "sum "}[read.Series.Measure]
-			slices[i] = stored[kept+read.Entity]
+			states[i] = stored[kept+read.Entity]
 		}
-		return slices, nil
+		return states, nil
 	}
 	h := newHandler(&fakeReader{read: read}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 		c.Replicas = func(ctx context.Context, reads []state.Read, _ *state.Batch) ([]state.WindowState, state.Freshness, error) {
-			slices, err := read(ctx, reads)
-			return slices, state.Freshness{Replica: true, Staleness: time.Second}, err
+			states, err := read(ctx, reads)
+			return states, state.Freshness{Replica: true, Staleness: time.Second}, err
 		}
 		c.History = func(context.Context) (*state.History, error) {
 			return &state.History{PlanEpochs: []state.PlanEpoch{{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()}}}, nil

@@ -74,7 +74,7 @@ func TestFeastQuestions(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := do(t, feastHandler(&fakeReader{slices: stored()}), "POST", feastPath, test.question)
+			w := do(t, feastHandler(&fakeReader{states: stored()}), "POST", feastPath, test.question)
 			want := `{"metadata":{"feature_names":[` + test.names + `]},"results":[` + strings.ReplaceAll(test.results, "AT", at) + "]}\n"
 			if diff := cmp.Diff(want, w.Body.String()); diff != "" || w.Code != 200 {
 				t.Errorf("status %d (-want +got):\n%s", w.Code, diff)

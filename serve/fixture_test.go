@@ -28,9 +28,9 @@ const day = 24 * time.Hour
 // noon is the present moment of the tests: 2018-07-25T12:00:00Z.
 var noon = time.Date(2018, 7, 25, 12, 0, 0, 0, time.UTC)
 
-// fakeReader holds slices by series and entity.
+// fakeReader holds window states by series and entity.
 type fakeReader struct {
-	slices map[string]state.WindowState // "series entity"
+	states map[string]state.WindowState // "series entity"
 	clock  int64
 	err    error
 	// read, if set, replaces a read.
@@ -48,11 +48,11 @@ func (r *fakeReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 	if r.read != nil {
 		return r.read(ctx, reads)
 	}
-	slices := make([]state.WindowState, len(reads))
+	states := make([]state.WindowState, len(reads))
 	for i, read := range reads {
-		slices[i] = r.slices[read.Series.ID+" "+read.Entity]
+		states[i] = r.states[read.Series.ID+" "+read.Entity]
 	}
-	return slices, r.err
+	return states, r.err
 }
 
 func (r *fakeReader) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
@@ -61,8 +61,8 @@ func (r *fakeReader) ReadOverlay(ctx context.Context, reads []state.Read, pendin
 }
 
 func (r *fakeReader) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
-	slices, err := r.ReadOverlay(ctx, reads, pending)
-	return slices, state.Freshness{}, err
+	states, err := r.ReadOverlay(ctx, reads, pending)
+	return states, state.Freshness{}, err
 }
 
 func (r *fakeReader) Recycle([]state.WindowState) {}

@@ -19,7 +19,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add([]byte(test.body))
 	}
 	f.Add([]byte(`{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}], "pending": [{"stream": "transaction", "event": {"i": 1e3}}]}`))
-	reader := &fakeReader{slices: stored()}
+	reader := &fakeReader{states: stored()}
 	h := newHandler(reader, nil)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		reader.calls = nil
@@ -61,7 +61,7 @@ func FuzzParameters(f *testing.F) {
 		_, parameters, _ := strings.Cut(test.target, "?")
 		f.Add(parameters)
 	}
-	reader := &fakeReader{slices: stored()}
+	reader := &fakeReader{states: stored()}
 	h := newHandler(reader, nil)
 	f.Fuzz(func(t *testing.T, parameters string) {
 		reader.calls = nil
@@ -125,7 +125,7 @@ func FuzzFeast(f *testing.F) {
 	} {
 		f.Add(body)
 	}
-	h := newHandler(&fakeReader{slices: stored()}, nil)
+	h := newHandler(&fakeReader{states: stored()}, nil)
 	f.Fuzz(func(t *testing.T, body string) {
 		if w := do(t, h, "POST", feastPath, body); w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 			t.Fatalf("%d %s", w.Code, w.Body)

@@ -78,8 +78,8 @@ func TestStoreFailures(t *testing.T) {
 func TestDefectsStayInside(t *testing.T) {
 	const want = `{"error":{"code":"internal","message":"the question could not be answered because of a defect; the server's log has the details"}}` + "\n"
 	for name, read := range map[string]func(context.Context, []state.Read) ([]state.WindowState, error){
-		"a panic":         func(context.Context, []state.Read) ([]state.WindowState, error) { panic("secret") },
-		"a slice too few": func(context.Context, []state.Read) ([]state.WindowState, error) { return nil, nil },
+		"a panic":                func(context.Context, []state.Read) ([]state.WindowState, error) { panic("secret") },
+		"a window state too few": func(context.Context, []state.Read) ([]state.WindowState, error) { return nil, nil },
 		"a panic in a function": func(context.Context, []state.Read) ([]state.WindowState, error) {
 			return make([]state.WindowState, 1), nil
 		},
@@ -130,7 +130,7 @@ func TestOldestMoment(t *testing.T) {
 		{"ahead", now, now + year, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			reader := &fakeReader{clock: test.clock, slices: stored()}
+			reader := &fakeReader{clock: test.clock, states: stored()}
 			q := newQuestion(noon, newBudgets(1<<20))
 			q.at = test.at
 			q.features = []*preparedFeature{newIndex(registry(), newMetrics(nil).asked).features["device_tx_7d"]}
@@ -205,7 +205,7 @@ func TestCatalogue(t *testing.T) {
 // Definitions may be replaced between two questions.
 func TestRegistryIsReplaced(t *testing.T) {
 	registries := []*features.Registry{{}, registry()}
-	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
 		c.Registry = func() *features.Registry { return registries[0] }
 	})
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusNotFound {
@@ -219,7 +219,7 @@ func TestRegistryIsReplaced(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	reader := &fakeReader{slices: stored()}
+	reader := &fakeReader{states: stored()}
 	h := newHandler(reader, func(c *setup) { c.Registerer, c.Gatherer = metrics, metrics })
 	do(t, h, "POST", queryPath, `{"features": ["device_tx_7d", "device_avg_7d"], "entities": [{"device_id": "d1"}, {"device_id": "d2"}]}`)
 	do(t, h, "POST", queryPath, `{}`)

@@ -13,18 +13,18 @@ type recycler struct {
 	read, back []state.WindowState
 }
 
-func (r *recycler) Read(ctx context.Context, reads []state.Read) (slices []state.WindowState, err error) {
+func (r *recycler) Read(ctx context.Context, reads []state.Read) (states []state.WindowState, err error) {
 	r.read, err = r.fakeReader.Read(ctx, reads)
 	return r.read, err
 }
 
-func (r *recycler) Recycle(slices []state.WindowState) { r.back = slices }
+func (r *recycler) Recycle(states []state.WindowState) { r.back = states }
 
 // The store gets back what a question has read, once it is answered.
 func TestSlicesAreRecycled(t *testing.T) {
 	r := &recycler{fakeReader: &fakeReader{}}
 	do(t, newHandler(r, func(*setup) {}), "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	if len(r.read) == 0 || len(r.back) != len(r.read) || &r.back[0] != &r.read[0] {
-		t.Errorf("%d slices were read, %d recycled", len(r.read), len(r.back))
+		t.Errorf("%d window states were read, %d recycled", len(r.read), len(r.back))
 	}
 }

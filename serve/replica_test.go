@@ -22,8 +22,8 @@ type replicaOf struct {
 func (r *replicaOf) read(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	f := r.fresh[r.asked]
 	r.asked++
-	slices, err := r.ReadOverlay(ctx, reads, pending)
-	return slices, f, err
+	states, err := r.ReadOverlay(ctx, reads, pending)
+	return states, f, err
 }
 
 func TestAnswersFromReplicas(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 		{"what is not kept is not read", "POST", queryPath, `{"features": ["device_users_7d"], "entities": [{"device_id": "d1"}], "at": 1530000000000}`, stale(time.Second), 0, master},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			reader := &fakeReader{slices: stored()}
+			reader := &fakeReader{states: stored()}
 			replica := &replicaOf{reader, []state.Freshness{test.fresh}, 0}
 			h := newHandler(reader, func(c *setup) {
 				c.Replicas = replica.read
@@ -95,9 +95,9 @@ func TestStalenessOfMultiHopFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-		slices := make([]state.WindowState, len(reads))
-		slices[0].Members = []string{"u1"}
-		return slices, nil
+		states := make([]state.WindowState, len(reads))
+		states[0].Members = []string{"u1"}
+		return states, nil
 	}}
 	replica := &replicaOf{reader, []state.Freshness{{Replica: true, Staleness: time.Second}, {}}, 0}
 	h := newHandler(reader, func(c *setup) {

@@ -12,7 +12,7 @@ import (
 // A text is the same entity in every format of questions, and is returned as sent, whatever
 // characters it has.
 func TestTextsAreTheSameInEveryForm(t *testing.T) {
-	h := newHandler(&fakeReader{slices: stored()}, nil)
+	h := newHandler(&fakeReader{states: stored()}, nil)
 	for _, text := range []string{"d1", "", "17", "true", "null", `{"a":1}`, "a \"quoted\" one", `a\\b\u0041`, "\x00\x01\a\v\n", "\x7f\u0085\u2028", "caf\u00e9 \U0001f600", `"`} {
 		literal := query.AppendString(nil, text)
 		posted := do(t, h, "POST", queryPath, fmt.Sprintf(`{"features": ["device_tx_7d"], "entities": [{"device_id": %s}]}`, literal))

@@ -85,7 +85,7 @@ func TestScopes(t *testing.T) {
 		{"everything without scopes", "a", "GET", "/v1/status", "", 200, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHandler(&fakeReader{slices: stored()}, func(c *setup) { as(clientOf(t, test.client))(&c.Access) })
+			h := newHandler(&fakeReader{states: stored()}, func(c *setup) { as(clientOf(t, test.client))(&c.Access) })
 			w := askWithToken(t, h, test.method, test.target, test.body)
 			if w.Code != test.status {
 				t.Fatalf("status %d, want %d: %s", w.Code, test.status, w.Body)
@@ -159,7 +159,7 @@ func TestTokenIssuerUnavailable(t *testing.T) {
 func TestAudit(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
-	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
 		as(clientOf(t, "payments service:payment_risk"))(&c.Access)
 		c.Access.Audit = audit
 	})
@@ -187,7 +187,7 @@ func TestAudit(t *testing.T) {
 func TestAuditOfCertificates(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
-	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) { c.Access = access.Rules{Certificate: true, Audit: audit} })
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) { c.Access = access.Rules{Certificate: true, Audit: audit} })
 	r, w := httptest.NewRequest("GET", "/v1/features/device_tx_7d?device_id=d1", nil), httptest.NewRecorder()
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "engine-1"}}}}}
 	if h.ServeHTTP(w, r); w.Code != http.StatusOK {

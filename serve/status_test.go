@@ -16,7 +16,7 @@ import (
 )
 
 func TestStatusOfAnAPI(t *testing.T) {
-	h := newHandler(&fakeReader{slices: stored()}, nil)
+	h := newHandler(&fakeReader{states: stored()}, nil)
 	do(t, h, "POST", queryPath, good)
 	do(t, h, "POST", queryPath, good)
 	do(t, h, "POST", queryPath, `{}`)

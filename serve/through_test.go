@@ -217,11 +217,11 @@ func TestMultiHopFailsAsAWhole(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 	w.reader.read = func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-		slices := make([]state.WindowState, len(reads))
-		for i := range slices {
-			slices[i].Log = state.Log("\x09......") // of a future version
+		states := make([]state.WindowState, len(reads))
+		for i := range states {
+			states[i].Log = state.Log("\x09......") // of a future version
 		}
-		return slices, nil
+		return states, nil
 	}
 	if code, body := ask(); code != http.StatusOK || strings.Count(body, `{"value":null,"status":"DAMAGED"`) != 2 {
 		t.Errorf("%d %s", code, body)

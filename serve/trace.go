@@ -77,11 +77,11 @@ func (r tracedReader) Read(ctx context.Context, reads []state.Read) ([]state.Win
 		attribute.Int("weir.reads", len(reads)),
 	))
 	defer span.End()
-	slices, err := r.Reader.Read(ctx, reads)
+	states, err := r.Reader.Read(ctx, reads)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}
-	return slices, err
+	return states, err
 }
 
 // wait begins the span of a question's wait for an event.

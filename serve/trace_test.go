@@ -69,7 +69,7 @@ func TestSpansOfQuestions(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spans := tracetest.NewInMemoryExporter()
-			h := newHandler(&fakeReader{slices: stored(), err: test.broken}, func(c *setup) {
+			h := newHandler(&fakeReader{states: stored(), err: test.broken}, func(c *setup) {
 				c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
 			})
 			r := httptest.NewRequest(test.method, test.target, strings.NewReader(test.body))
@@ -147,7 +147,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			spans, looks := tracetest.NewInMemoryExporter(), 0
-			h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+			h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
 				c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
 				c.History = func(context.Context) (*state.History, error) { return &state.History{}, test.unknown }
 				c.Applied = func(context.Context, state.Partition, int64, []state.Read) (bool, error) {
@@ -186,7 +186,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 // Other requests than questions have no span, nor has one whose trace is not sampled.
 func TestNoSpans(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
-	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
 		c.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
 	})
 	for _, target := range []string{"/healthz", "/readyz", "/metrics", "/v1/features", "/v1/status"} {

@@ -19,13 +19,13 @@ var errAway = fmt.Errorf("the master of d2 hangs: %w", state.ErrUnavailable)
 type awayReader struct{ *fakeReader }
 
 func (r awayReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices, err := r.fakeReader.Read(ctx, reads)
+	states, err := r.fakeReader.Read(ctx, reads)
 	for i := range reads {
 		if reads[i].Entity == "d2" {
-			slices[i] = state.WindowState{Err: errAway}
+			states[i] = state.WindowState{Err: errAway}
 		}
 	}
-	return slices, err
+	return states, err
 }
 
 // If a part of the store cannot be reached, its entities have a status and the others their values.
@@ -45,7 +45,7 @@ func TestPartOfTheStoreUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
-			reader := &fakeReader{slices: stored()}
+			reader := &fakeReader{states: stored()}
 			h := newHandler(reader, func(c *setup) { c.Registerer = registry; change(c, reader) })
 			ask := func(path, body string, none string, others ...string) {
 				t.Helper()

@@ -45,7 +45,7 @@ func TestAnswersLeaveWhole(t *testing.T) {
 		}
 		return `{"features": ["device_tx_7d"], "entities": [` + strings.Join(list, ",") + `]}`
 	}
-	h := newHandler(&fakeReader{slices: stored()}, func(c *setup) {
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
 		c.Limits.InFlight = 4 << 30 // that of all 50 questions at once
 	})
 	for _, test := range []struct {

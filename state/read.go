@@ -50,11 +50,11 @@ type WindowState struct {
 	// Capped says that LastSeen holds its greatest number of values, so others may have been
 	// dropped, or that Groups dropped some keys to save bytes; the remaining ones are complete.
 	Capped bool
-	// LostUntil is the greatest timestamp, in ms, of a record whose effect the slice may lack,
-	// because an operator dropped damaged state; nil for none.
+	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may
+	// lack, because an operator dropped damaged state; nil for none.
 	LostUntil *int64
-	// Err is why nothing is known of the slice, nil if it was read: its key is damaged, or it is an
-	// ErrUnavailable. No other field is set with it.
+	// Err is why nothing is known of the window state, nil if it was read: its key is damaged, or
+	// it is an ErrUnavailable. No other field is set with it.
 	Err error
 }
 
@@ -73,15 +73,15 @@ type Bucket struct {
 
 // Unite merges what a series holds of several entities. It does not unite logs, whose windows have
 // edges of their own, nor estimates and LastSeen, which hold numbers and not what they counted.
-func Unite(slices []WindowState) WindowState {
+func Unite(states []WindowState) WindowState {
 	var all WindowState
 	met := map[string]bool{}
-	for i := range slices {
-		all.Buckets = append(all.Buckets, slices[i].Buckets...)
-		if b := slices[i].Bound; b > 0 && (all.Bound == 0 || b < all.Bound) {
+	for i := range states {
+		all.Buckets = append(all.Buckets, states[i].Buckets...)
+		if b := states[i].Bound; b > 0 && (all.Bound == 0 || b < all.Bound) {
 			all.Bound = b
 		}
-		for _, member := range slices[i].Members {
+		for _, member := range states[i].Members {
 			if !met[member] {
 				met[member] = true
 				all.Members = append(all.Members, member)
@@ -91,7 +91,7 @@ func Unite(slices []WindowState) WindowState {
 	return all
 }
 
-// Empty says whether the slice holds nothing.
+// Empty says whether the window state holds nothing.
 func (s *WindowState) Empty() bool {
 	return len(s.Buckets) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Filter == nil && s.Count == 0 && s.After == 0 &&
 		s.Moments.N == 0 && len(s.Groups) == 0

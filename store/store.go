@@ -101,7 +101,7 @@ type Reader interface {
 	// Applied says whether the record at an offset of a partition is in all state of the reads, or
 	// in all state if there are no reads.
 	Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error)
-	// Recycle takes back the slices of a Read, ReadOverlay or ReadReplica for reuse: the caller must
-	// not use them any more.
-	Recycle(slices []state.WindowState)
+	// Recycle takes back the window states of a Read, ReadOverlay or ReadReplica for reuse: the
+	// caller must not use them any more.
+	Recycle(states []state.WindowState)
 }

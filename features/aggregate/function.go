@@ -44,7 +44,7 @@ type Function interface {
 type Mergeable interface {
 	Function
 	// Measures lists the series that the function needs, in the order in which Merge receives their
-	// slices.
+	// window states.
 	Measures(Call) []state.Measure
 	// Merge computes the value from what the series hold in the window. At is the moment of the
 	// question; events may be later, up to the end of the tile that contains it.

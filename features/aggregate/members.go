@@ -40,8 +40,8 @@ func (c Call) askedOf(events []Sample) Result {
 	return c.askedAmong(texts)
 }
 
-// askedOfSample answers for the members of a slice. If a value is not among them and a sample would
-// not have kept it, it is unknown whether it was met.
+// askedOfSample answers for the members of a window state. If a value is not among them and a
+// sample would not have kept it, it is unknown whether it was met.
 func (c Call) askedOfSample(s *state.WindowState) Result {
 	r := c.askedAmong(s.Members)
 	for i := 0; s.Bound > 0 && i < len(r.Items) && !r.Capped; i++ {

@@ -37,7 +37,7 @@ func TestMergeEqualsFold(t *testing.T) {
 				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
 				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
 				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
-				got, want := k.Merge(c, 990, slicesOf(k, c, events)), k.Fold(c, 990, events)
+				got, want := k.Merge(c, 990, statesOf(k, c, events)), k.Fold(c, 990, events)
 				off := got.RelativeError * math.Abs(want.Value.Float64())
 				if got.RelativeError > 0 && math.Abs(got.Value.Float64()-want.Value.Float64()) <= off*(1+1e-9) {
 					got.Value = want.Value
@@ -70,8 +70,8 @@ func TestMergeOfEntitiesEqualsFold(t *testing.T) {
 				for range rapid.IntRange(0, 4).Draw(t, "entities") {
 					events := rapid.SliceOfN(samples(c), 0, 8).Draw(t, "events")
 					all = append(all, events...)
-					for i, slice := range slicesOf(k, c, events) {
-						held[i] = append(held[i], slice)
+					for i, windowState := range statesOf(k, c, events) {
+						held[i] = append(held[i], windowState)
 					}
 				}
 				united := make([]state.WindowState, len(held))
@@ -106,7 +106,7 @@ func (f exactFilter) Has(text []byte) bool { return f[string(text)] }
 func (f exactFilter) FalsePositiveRate() float64 { return 0 }
 
 // slicesOf is what the series of a function hold of events, in tiles of one millisecond.
-func slicesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
+func statesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	var out []state.WindowState
 	for _, m := range k.Measures(c) {
 		keyed, ok := k.(Keyed)

@@ -68,17 +68,17 @@ func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []s
 	return dst
 }
 
-// fromTiles answers a feature over a stream from the slices of its series, in the order of readsOf:
-// of one entity, or of several taken together, one after another. The moment of the question and
-// the present one are in milliseconds.
-func fromTiles(a *Answer, f *features.Feature, slices []state.WindowState, at, now int64) {
-	if n := len(f.Series); len(slices) != n {
-		slices = united(slices, n)
+// fromTiles answers a feature over a stream from the window states of its series, in the order of
+// readsOf: of one entity, or of several taken together, one after another. The moment of the
+// question and the present one are in milliseconds.
+func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, now int64) {
+	if n := len(f.Series); len(states) != n {
+		states = united(states, n)
 	}
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.coveredSince = a.From
-	r, spec := f.Merge(slices, at-f.Window.Delay.Milliseconds()), f.Function.Spec()
+	r, spec := f.Merge(states, at-f.Window.Delay.Milliseconds()), f.Function.Spec()
 	tell(a, &spec, f.Per, &r)
 }
 
@@ -144,13 +144,13 @@ func Covers(f *features.Feature, at, now int64) (from, to int64) {
 	}
 }
 
-// united merges the slices of n series that several entities share.
-func united(slices []state.WindowState, n int) []state.WindowState {
+// united merges the window states of n series that several entities share.
+func united(states []state.WindowState, n int) []state.WindowState {
 	all := make([]state.WindowState, n)
 	for i := range all {
 		var of []state.WindowState
-		for j := i; j < len(slices); j += n {
-			of = append(of, slices[j])
+		for j := i; j < len(states); j += n {
+			of = append(of, states[j])
 		}
 		all[i] = state.Unite(of)
 	}

@@ -17,20 +17,20 @@ import (
 type damagedReader map[string]error
 
 func (r damagedReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices := make([]state.WindowState, len(reads))
+	states := make([]state.WindowState, len(reads))
 	for i, read := range reads {
 		switch err := r[read.Entity]; {
 		case err != nil:
-			slices[i].Err = err
+			states[i].Err = err
 		case read.Series.Measure == state.Distinct:
-			slices[i].Members = []string{"d1", "d2"}
+			states[i].Members = []string{"d1", "d2"}
 		case read.Series.Measure == state.Record:
-			slices[i].Log = state.Log(state.LogHeader)
+			states[i].Log = state.Log(state.LogHeader)
 		default:
-			slices[i].Buckets = []state.Bucket{{Tile: read.Last, Value: value.Value{Type: value.Int, Num: 1}}}
+			states[i].Buckets = []state.Bucket{{Tile: read.Last, Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
-	return slices, nil
+	return states, nil
 }
 
 // annDefinitions define annFeatures.
@@ -105,13 +105,13 @@ func TestDamagedState(t *testing.T) {
 type lossyReader map[string]int64
 
 func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices, err := damagedReader{}.Read(ctx, reads)
+	states, err := damagedReader{}.Read(ctx, reads)
 	for i, read := range reads {
 		if until, ok := r[read.Entity]; ok {
-			slices[i].LostUntil = &until
+			states[i].LostUntil = &until
 		}
 	}
-	return slices, err
+	return states, err
 }
 
 // A feature whose state was dropped is incomplete until max_future after what was lost; so is any

@@ -111,7 +111,7 @@ func TestDerivedAnswer(t *testing.T) {
 	weekly := fmt.Sprint(midnight-6*day, " ", now)
 	for _, test := range []struct {
 		name   string
-		slices []state.WindowState
+		states []state.WindowState
 		want   answer
 	}{
 		{"mean", []state.WindowState{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
@@ -130,7 +130,7 @@ func TestDerivedAnswer(t *testing.T) {
 		var reading Reading
 		reading.Reset(now)
 		reading.Want(f, "ann", at)
-		if err := reading.Read(context.Background(), held(test.slices)); err != nil {
+		if err := reading.Read(context.Background(), held(test.states)); err != nil {
 			t.Fatal(err)
 		}
 		var a Answer
@@ -247,7 +247,7 @@ func TestDerivedOfAQuantile(t *testing.T) {
 	}
 }
 
-// held is a reader that answers all reads with the same slices.
+// held is a reader that answers all reads with the same window states.
 type held []state.WindowState
 
 func (h held) Read(context.Context, []state.Read) ([]state.WindowState, error) { return h, nil }

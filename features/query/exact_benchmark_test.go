@@ -66,9 +66,9 @@ features:
 type logReader state.Log
 
 func (l logReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
-	slices := make([]state.WindowState, len(reads))
-	for i := range slices {
-		slices[i].Log = state.Log(l)
+	states := make([]state.WindowState, len(reads))
+	for i := range states {
+		states[i].Log = state.Log(l)
 	}
-	return slices, nil
+	return states, nil
 }

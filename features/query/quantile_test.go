@@ -53,12 +53,12 @@ features:
 	}
 	for _, f := range r.Features {
 		at := start + 3*values
-		slices, err := held.Read(t.Context(), readsOf(nil, f, "u", at))
+		states, err := held.Read(t.Context(), readsOf(nil, f, "u", at))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var a Answer
-		fromTiles(&a, f, slices, at, at)
+		fromTiles(&a, f, states, at, at)
 		nth := max(1, math.Ceil(f.Call.P*values-1e-6))
 		want := nth / 100
 		if f.Name == "rate" {
@@ -67,7 +67,7 @@ features:
 		if off := math.Abs(a.Value.Float64() - want); off > f.Call.Error*math.Abs(want) || a.RelativeError != f.Call.Error || a.Exact {
 			t.Errorf("%s: %v with error %v, want %v", f.Definition, a.Value.Float64(), a.RelativeError, want)
 		}
-		if keys := len(slices[0].Groups); keys > 20_000 {
+		if keys := len(states[0].Groups); keys > 20_000 {
 			t.Errorf("%s counts by %d bins", f.Definition, keys)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // Reader reads state.
 type Reader interface {
-	// Read answers all reads in one round trip; the slices are in the order of the reads.
+	// Read answers all reads in one round trip; the window states are in the order of the reads.
 	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 }
 
@@ -40,8 +40,8 @@ type Reading struct {
 	needs []int
 	hops  []hop // of the wanted multi-hop features, in their order
 
-	// logs are the decoded logs of the slices, as far as answers used them; samples are the events
-	// of one feature.
+	// logs are the decoded logs of the window states, as far as answers used them; samples are the
+	// events of one feature.
 	logs    []*eventLog
 	chosen  []*eventLog // of one feature
 	samples []aggregate.Sample
@@ -245,7 +245,7 @@ func expired(a *Answer, f *features.Feature, held int64) {
 	}
 }
 
-// merge answers a feature over a stream from slices that could all be read.
+// merge answers a feature over a stream from window states that could all be read.
 func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) {
 	if !f.Window.Exact {
 		fromTiles(a, f, r.gather(from, to), at, r.now)
@@ -274,7 +274,7 @@ func (r *Reading) damage(position int, err error) error {
 	return fmt.Errorf("group %s, series %s: %w", s.Group, s.ID, err)
 }
 
-// log is the decoded log of a slice.
+// log is the decoded log of a window state.
 func (r *Reading) log(position int) (log *eventLog, err error) {
 	if n := len(r.states) - len(r.logs); n > 0 {
 		r.logs = append(r.logs, make([]*eventLog, n)...)

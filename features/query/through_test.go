@@ -83,7 +83,7 @@ type memberReader struct {
 	log    state.Log
 	rounds [][]state.Read
 	fail   int // the round that fails, from 1
-	lose   int // the round that loses its last slice
+	lose   int // the round that loses its last window state
 }
 
 var errReader = errors.New("away")
@@ -93,18 +93,18 @@ func (r *memberReader) Read(_ context.Context, reads []state.Read) ([]state.Wind
 	if len(r.rounds) == r.fail {
 		return nil, errReader
 	}
-	slices := make([]state.WindowState, len(reads))
+	states := make([]state.WindowState, len(reads))
 	for i, read := range reads {
 		if read.Series.Measure == state.Record {
-			slices[i].Log = r.log
+			states[i].Log = r.log
 		} else {
-			slices[i].Buckets = []state.Bucket{{Value: value.Value{Type: value.Int, Num: 1}}}
+			states[i].Buckets = []state.Bucket{{Value: value.Value{Type: value.Int, Num: 1}}}
 		}
 	}
 	if len(r.rounds) == r.lose {
-		slices = slices[1:]
+		states = states[1:]
 	}
-	return slices, nil
+	return states, nil
 }
 
 // logOf is the log made by events of ann with these devices.
@@ -219,10 +219,10 @@ func TestMultiHopFails(t *testing.T) {
 		reader memberReader
 		want   string
 	}{
-		"the first round trip":  {memberReader{log: log, fail: 1}, "away"},
-		"the second":            {memberReader{log: log, fail: 2}, "away"},
-		"a slice of the first":  {memberReader{log: log, lose: 1}, "the store answered 0 of 1 reads"},
-		"a slice of the second": {memberReader{log: log, lose: 2}, "the store answered 1 of 2 reads"},
+		"the first round trip":         {memberReader{log: log, fail: 1}, "away"},
+		"the second":                   {memberReader{log: log, fail: 2}, "away"},
+		"a window state of the first":  {memberReader{log: log, lose: 1}, "the store answered 0 of 1 reads"},
+		"a window state of the second": {memberReader{log: log, lose: 2}, "the store answered 1 of 2 reads"},
 	} {
 		var reading Reading
 		reading.Reset(at)

@@ -81,11 +81,11 @@ func (s *sketches) Read(r *state.Read) state.WindowState {
 	if !found {
 		return state.WindowState{}
 	}
-	slice := state.WindowState{Count: union.count()}
+	windowState := state.WindowState{Count: union.count()}
 	if union.coarser > 0 {
-		slice.StandardError = union.standardError()
+		windowState.StandardError = union.standardError()
 	}
-	return slice
+	return windowState
 }
 
 // squeeze halves the registers of the finest sketches.

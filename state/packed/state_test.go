@@ -65,15 +65,15 @@ func look(s *state.Series, held State) string {
 		{Series: s, First: math.MinInt64, Last: math.MaxInt64},
 		{Series: s, First: 103 * day / max(1, s.Tile), Last: 106*day/max(1, s.Tile) - 1},
 	} {
-		slice := held.Read(&r)
-		slices.Sort(slice.Members)
-		if filter := slice.Filter; filter != nil {
+		windowState := held.Read(&r)
+		slices.Sort(windowState.Members)
+		if filter := windowState.Filter; filter != nil {
 			for n := range 100 {
-				slice.Members = append(slice.Members, fmt.Sprint(n, filter.Has(fmt.Append(nil, n)), filter.Has(fmt.Append(nil, "m", n))))
+				windowState.Members = append(windowState.Members, fmt.Sprint(n, filter.Has(fmt.Append(nil, n)), filter.Has(fmt.Append(nil, "m", n))))
 			}
-			slice.Members, slice.Filter = append(slice.Members, fmt.Sprint(filter.FalsePositiveRate())), nil
+			windowState.Members, windowState.Filter = append(windowState.Members, fmt.Sprint(filter.FalsePositiveRate())), nil
 		}
-		text += fmt.Sprintf("%+v\n", slice)
+		text += fmt.Sprintf("%+v\n", windowState)
 	}
 	return text
 }
@@ -198,16 +198,16 @@ func TestCompactPrunes(t *testing.T) {
 			if err := Sections(compact, func(_ uint32, body []byte) error { return held.Merge(body) }); err != nil {
 				t.Fatal(err)
 			}
-			slice := held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
-			if slice.Filter != nil {
+			windowState := held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
+			if windowState.Filter != nil {
 				for _, tile := range []int{100, 104, 109} {
-					if slice.Filter.Has(fmt.Append(nil, "m", tile)) {
-						slice.Count++
+					if windowState.Filter.Has(fmt.Append(nil, "m", tile)) {
+						windowState.Count++
 					}
 				}
 			}
-			n := len(slice.Buckets) + len(slice.Members) + int(slice.Count)
-			_ = slice.Log.Records(func(state.LogRecord) bool { n++; return true })
+			n := len(windowState.Buckets) + len(windowState.Members) + int(windowState.Count)
+			_ = windowState.Log.Records(func(state.LogRecord) bool { n++; return true })
 			if n != want {
 				t.Errorf("%s at %d: %d are kept, want %d", s.Measure, now/day, n, want)
 			}

@@ -155,8 +155,8 @@ func (s *Store) Recycle([]state.WindowState) {}
 
 // ReadReplica is ReadOverlay: there are no replicas.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
-	slices, err := s.ReadOverlay(ctx, reads, pending)
-	return slices, state.Freshness{}, err
+	states, err := s.ReadOverlay(ctx, reads, pending)
+	return states, state.Freshness{}, err
 }
 
 // Clock is the greatest timestamp of a record applied, in milliseconds.

@@ -194,8 +194,8 @@ func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) st
 	return r
 }
 
-// told is what a slice says of a window. A log is reduced to what its readers use: the newest
-// records since the horizon, up to its cap.
+// told is what a window state says of a window. A log is reduced to what its readers use: the
+// newest records since the horizon, up to its cap.
 func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	t.Helper()
 	slices.Sort(s.Members)
@@ -278,12 +278,12 @@ func TestEstimatesEqualRedis(t *testing.T) {
 		if err := held.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		slices, err := held.Read(ctx, []state.Read{{Series: s, Entity: "d", First: 0, Last: 2}})
+		states, err := held.Read(ctx, []state.Read{{Series: s, Entity: "d", First: 0, Last: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := client.PFCount(ctx, key).Val(); slices[0].Count != want {
-			t.Errorf("with %d more values: %d, and Redis says %d", n, slices[0].Count, want)
+		if want := client.PFCount(ctx, key).Val(); states[0].Count != want {
+			t.Errorf("with %d more values: %d, and Redis says %d", n, states[0].Count, want)
 		}
 	}
 }

@@ -52,9 +52,9 @@ func TestTornAppendOnlyFile(t *testing.T) {
 					return info == "0", info
 				})
 			}
-			slices, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
-			if err != nil || len(slices[0].Buckets) != 1 || slices[0].Buckets[0].Value.Num != 27 {
-				t.Errorf("counted are %+v, %v; want 27", slices, err)
+			windowStates, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
+			if err != nil || len(windowStates[0].Buckets) != 1 || windowStates[0].Buckets[0].Value.Num != 27 {
+				t.Errorf("counted are %+v, %v; want 27", windowStates, err)
 			}
 		})
 	}

@@ -189,13 +189,13 @@ func TestRefused(t *testing.T) {
 		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
 			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
 		}
-		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
-		if err != nil || slices[0].Buckets[0].Value.Num != 1 || slices[1].Buckets[0].Value.Num != 1 {
-			t.Errorf("counts %+v, %v; want 1 of each", slices, err)
+		windowStates, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || windowStates[0].Buckets[0].Value.Num != 1 || windowStates[1].Buckets[0].Value.Num != 1 {
+			t.Errorf("counts %+v, %v; want 1 of each", windowStates, err)
 		}
-		slices, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
-		if err != nil || slices[0].Err == nil || !strings.Contains(slices[0].Err.Error(), "WRONGTYPE") || slices[1].Err != nil {
-			t.Errorf("reading the foreign key: %+v, %v", slices, err)
+		windowStates, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
+		if err != nil || windowStates[0].Err == nil || !strings.Contains(windowStates[0].Err.Error(), "WRONGTYPE") || windowStates[1].Err != nil {
+			t.Errorf("reading the foreign key: %+v, %v", windowStates, err)
 		}
 	})
 }
@@ -221,12 +221,12 @@ func TestForeignString(t *testing.T) {
 		if held := s.redis.Get(ctx, key).Val(); !strings.HasPrefix(held, foreign) {
 			t.Errorf("the foreign string became %q", held)
 		}
-		slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
-		if err != nil || slices[1].Err != nil || slices[1].Buckets[0].Value.Num != 1 {
-			t.Fatalf("%+v, %v", slices, err)
+		windowStates, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d1"}})
+		if err != nil || windowStates[1].Err != nil || windowStates[1].Buckets[0].Value.Num != 1 {
+			t.Fatalf("%+v, %v", windowStates, err)
 		}
-		err = slices[0].Err
-		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || slices[0].Buckets != nil {
+		err = windowStates[0].Err
+		if want := fmt.Sprintf("key %q: %s", shown, what); err == nil || !strings.HasPrefix(err.Error(), want) || windowStates[0].Buckets != nil {
 			t.Errorf("reading it: %v, want %s", err, want)
 		}
 		var named interface{ Key() string }
@@ -277,11 +277,11 @@ func TestSumsExceed64Bits(t *testing.T) {
 			}
 			b.Ranges[0].To = i + 1
 			apply(t, w, b)
-			slices, err := s.Read(context.Background(), []state.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
+			windowStates, err := s.Read(context.Background(), []state.Read{{Series: amount, Entity: "d1", First: 100, Last: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := slices[0].Buckets[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
+			if got := windowStates[0].Buckets[0].Value; got.Big().Cmp(total) != 0 || got.Saturated() {
 				t.Fatalf("after %d: the sum is %s, want %s", i, got.AppendText(nil), total)
 			}
 		}

@@ -101,16 +101,16 @@ func TestCompactionDropsGarbage(t *testing.T) {
 		w := s.newWriter()
 		applyTwenty(t, s, w, 0)
 		numbers := func() (list []int) {
-			slices, err := s.Read(ctx, []state.Read{
+			windowStates, err := s.Read(ctx, []state.Read{
 				{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: amount, Entity: "d1", First: 101, Last: 101},
 				{Series: weight, Entity: "d1", First: 101, Last: 101}, {Series: smallest, Entity: "d1", First: 101, Last: 101},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, slice := range slices {
+			for _, windowState := range windowStates {
 				n := 0
-				for _, c := range slice.Buckets {
+				for _, c := range windowState.Buckets {
 					n += int(c.Value.Num) + int(c.Value.Flt*4)
 				}
 				list = append(list, n)

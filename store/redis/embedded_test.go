@@ -49,11 +49,11 @@ func fillPairs(b *state.Batch, list ...event) {
 // count reads how many events an entity has.
 func count(t testing.TB, s *Store, series *state.Series, entity string) (n int64) {
 	t.Helper()
-	slices, err := s.Read(context.Background(), []state.Read{{Series: series, Entity: entity, First: 0, Last: 1000}})
-	if err != nil || slices[0].Err != nil {
-		t.Fatal(entity, err, slices[0].Err)
+	windowStates, err := s.Read(context.Background(), []state.Read{{Series: series, Entity: entity, First: 0, Last: 1000}})
+	if err != nil || windowStates[0].Err != nil {
+		t.Fatal(entity, err, windowStates[0].Err)
 	}
-	for _, b := range slices[0].Buckets {
+	for _, b := range windowStates[0].Buckets {
 		n += b.Value.Num
 	}
 	return n
@@ -152,11 +152,11 @@ func TestDamagedChild(t *testing.T) {
 		broken := packed.AppendChild(nil, packed.Child{Tag: state.EmbeddingTag("pairs"), Name: []byte("u1"), Sections: []byte{1, 2, 3, 9}})
 		s.redis.Append(ctx, parent, string(broken))
 		damage := func(entity string) error {
-			slices, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: entity, First: 0, Last: 1000}})
+			windowStates, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: entity, First: 0, Last: 1000}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return slices[0].Err
+			return windowStates[0].Err
 		}
 		if damage("d1|u1") == nil || damage("d1|u2") != nil || count(t, s, beside, "d1") != 2 {
 			t.Errorf("damaged are %v, %v", damage("d1|u1"), damage("d1|u2"))
@@ -184,9 +184,9 @@ func TestDamagedChild(t *testing.T) {
 		if _, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
 			t.Errorf("dropped twice: %v", err)
 		}
-		slices, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: "d1|u1", First: 0, Last: 1000}})
-		if err != nil || slices[0].Err != nil || slices[0].LostUntil == nil || *slices[0].LostUntil != 100*day {
-			t.Errorf("%+v, %v", slices, err)
+		windowStates, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: "d1|u1", First: 0, Last: 1000}})
+		if err != nil || windowStates[0].Err != nil || windowStates[0].LostUntil == nil || *windowStates[0].LostUntil != 100*day {
+			t.Errorf("%+v, %v", windowStates, err)
 		}
 		if count(t, s, pairs, "d1|u2") != 1 || count(t, s, others, "d1|u1") != 1 || count(t, s, beside, "d1") != 2 {
 			t.Error("others were dropped too")
@@ -208,11 +208,11 @@ func TestDamagedParent(t *testing.T) {
 		parent := childKey(s, beside, "d1")
 		read := func() state.WindowState {
 			t.Helper()
-			slices, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: "d1|u1", First: 0, Last: 1000}})
+			windowStates, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: "d1|u1", First: 0, Last: 1000}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return slices[0]
+			return windowStates[0]
 		}
 		s.redis.Append(ctx, parent, "\x01\x02\x03\x7f")
 		if err := read().Err; err == nil || !strings.Contains(err.Error(), "devic:") {

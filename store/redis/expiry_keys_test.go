@@ -83,11 +83,11 @@ func TestEmptiedKeysExpire(t *testing.T) {
 		w, emptied := s.newWriter(), false
 		for i := range int64(200) {
 			apply(t, w, countOf(t, s, i, 300*day, "d1"))
-			slices, err := s.Read(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})
+			windowStates, err := s.Read(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			emptied = emptied || i > 0 && (len(slices[0].Buckets) == 0 || slices[0].Buckets[0].Value.Num < i)
+			emptied = emptied || i > 0 && (len(windowStates[0].Buckets) == 0 || windowStates[0].Buckets[0].Value.Num < i)
 			wantTimesToLive(t, s, 1)
 		}
 		if !emptied {

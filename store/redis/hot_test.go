@@ -74,15 +74,15 @@ func textOf(arg any) string {
 // checkHot compares the exact answers for the only device with its events.
 func checkHot(t *testing.T, s *Store, list []event) {
 	t.Helper()
-	slices, err := s.Read(context.Background(), []state.Read{
+	windowStates, err := s.Read(context.Background(), []state.Read{
 		{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: users, Entity: "d1", First: 100, Last: 100}, {Series: ever, Entity: "d1"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := len(list)
-	if got, all := slices[0].Buckets[0].Value.Num, slices[2].Buckets[0].Value.Num; got != int64(n) || all != int64(n) || len(slices[1].Members) != n {
-		t.Errorf("counted are %d and %d events of %d users, want %d", got, all, len(slices[1].Members), n)
+	if got, all := windowStates[0].Buckets[0].Value.Num, windowStates[2].Buckets[0].Value.Num; got != int64(n) || all != int64(n) || len(windowStates[1].Members) != n {
+		t.Errorf("counted are %d and %d events of %d users, want %d", got, all, len(windowStates[1].Members), n)
 	}
 }
 

@@ -30,9 +30,9 @@ func TestHashedEntities(t *testing.T) {
 			event{offset: 2, device: "john.roe", user: "u1", time: 101 * day})
 		apply(t, s.newWriter(), b)
 		for entity, want := range map[string]int64{"jane.doe": 2, "john.roe": 1} {
-			slices, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
-			if err != nil || slices[0].Buckets[0].Value.Num != want || slices[1].Buckets[0].Value.Num != want {
-				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, slices, err, want)
+			windowStates, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
+			if err != nil || windowStates[0].Buckets[0].Value.Num != want || windowStates[1].Buckets[0].Value.Num != want {
+				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, windowStates, err, want)
 			}
 			held, err := s.Inspect(ctx, events, entity)
 			if err != nil || len(held.Packed) == 0 || strings.Contains(held.Key, entity) {

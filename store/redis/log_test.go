@@ -37,13 +37,13 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			apply(t, w, b)
 			appended = append(appended, at)
 
-			slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
+			windowStates, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			first := int64(-1)
 			n := int64(0)
-			err = slices[0].Log.Records(func(r state.LogRecord) bool {
+			err = windowStates[0].Log.Records(func(r state.LogRecord) bool {
 				v, ok, err := r.Column(number)
 				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
 					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
@@ -60,7 +60,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			if n > int64(history.Max) {
 				t.Fatalf("after %d: %d records are there, where %d are allowed", i, n, history.Max)
 			}
-			cut, ok := slices[0].Log.CutOff()
+			cut, ok := windowStates[0].Log.CutOff()
 			for _, gone := range appended[:first] {
 				if gone >= at-8*day && (!ok || cut < gone) {
 					t.Fatalf("after %d: an event of %d is gone, and the log says %d, %v", i, gone, cut, ok)
@@ -84,12 +84,12 @@ func TestLogTakesBursts(t *testing.T) {
 			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
 		}
 		apply(t, s.newWriter(), b)
-		slices, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
+		windowStates, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var times []int64
-		if err := slices[0].Log.Records(func(r state.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
+		if err := windowStates[0].Log.Records(func(r state.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(times) != fmt.Sprint(countTo(1200)[1200-history.Max:]) {
@@ -131,15 +131,15 @@ func TestLogDropsByTime(t *testing.T) {
 				logged(pending, int64(done+i), time)
 			}
 			for what, from := range map[string]store.Reader{"Redis": s, "memory": held} {
-				slices, err := from.Read(context.Background(), wanted)
+				windowStates, err := from.Read(context.Background(), wanted)
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantLog(t, fmt.Sprintf("%s after %d", what, done), slices[0].Log, order[:done])
-				if slices, err = from.ReadOverlay(context.Background(), wanted, pending); err != nil {
+				wantLog(t, fmt.Sprintf("%s after %d", what, done), windowStates[0].Log, order[:done])
+				if windowStates, err = from.ReadOverlay(context.Background(), wanted, pending); err != nil {
 					t.Fatal(err)
 				}
-				wantLog(t, fmt.Sprintf("%s after %d and %d pending", what, done, len(soon)), slices[0].Log, order[:done+len(soon)])
+				wantLog(t, fmt.Sprintf("%s after %d and %d pending", what, done, len(soon)), windowStates[0].Log, order[:done+len(soon)])
 			}
 		}
 	})

@@ -187,9 +187,9 @@ func TestPendingOnForeignKey(t *testing.T) {
 	if err := s.redis.HSet(context.Background(), key, "a", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	slices, err := s.ReadOverlay(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
-	if want := (keyspace.NewError(key, keyspace.ErrForeign)).Error(); err != nil || slices[0].Err == nil || slices[0].Err.Error() != want {
-		t.Errorf("%+v, %v, want %s", slices, err, want)
+	windowStates, err := s.ReadOverlay(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
+	if want := (keyspace.NewError(key, keyspace.ErrForeign)).Error(); err != nil || windowStates[0].Err == nil || windowStates[0].Err.Error() != want {
+		t.Errorf("%+v, %v, want %s", windowStates, err, want)
 	}
 }
 
@@ -227,11 +227,11 @@ func TestIDsAreForgotten(t *testing.T) {
 	w := s.newWriter()
 	counted := func(now int64) (n int64) {
 		read := state.Read{Series: ids, Entity: "d1", First: 0, Last: ids.TileOf(now)}
-		slices, err := s.Read(context.Background(), []state.Read{read})
+		windowStates, err := s.Read(context.Background(), []state.Read{read})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices[0].Count
+		return windowStates[0].Count
 	}
 	offset := int64(0)
 	met := func(now int64, events int64) {
@@ -264,12 +264,12 @@ func TestIDsAreForgotten(t *testing.T) {
 	pending.Update(0, 1, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
-	slices, err := s.ReadOverlay(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
+	windowStates, err := s.ReadOverlay(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []state.Bucket{{Tile: 100, Value: value.Value{Type: value.Int, Num: 1}}}
-	if diff := cmp.Diff(want, slices[0].Buckets); diff != "" {
+	if diff := cmp.Diff(want, windowStates[0].Buckets); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // Read answers all reads with one pipeline: one round trip, or one to each node of a cluster
-// concerned; concurrent readers share it. The slices are in the order of the reads; reads of one
-// key share one command. It writes nothing.
+// concerned; concurrent readers share it. The window states are in the order of the reads; reads of
+// one key share one command. It writes nothing.
 func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadOverlay(ctx, reads, nil)
 }
@@ -25,18 +25,18 @@ func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowSta
 // ReadOverlay answers all reads as if a batch, which may be nil, had just been applied, except its
 // events that have arrived meanwhile; see packed.View. It writes nothing.
 func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
-	slices, _, err := s.readWith(ctx, (*master).ask, reads, pending)
-	return slices, err
+	windowStates, _, err := s.readWith(ctx, (*master).ask, reads, pending)
+	return windowStates, err
 }
 
-// readWith reads with commands that take sends to each master. The slices of a master that does not
-// answer say so, and the others are answered. It fails if no master answers.
+// readWith reads with commands that take sends to each master. The window states of a master that
+// does not answer say so, and the others are answered. It fails if no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
 	if err := s.moved(); err != nil {
 		return nil, state.Freshness{}, err
 	}
-	slices := newWindowStates(len(reads))
+	windowStates := newWindowStates(len(reads))
 	room := lookupRoom.Get().(*[]lookup)
 	lookups := s.lookups((*room)[:0], reads)
 	defer func() {
@@ -62,21 +62,21 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 		}
 		freshness = freshness.With(f)
 	}
-	if err := s.unread(ctx, lookups, slices); err != nil {
+	if err := s.unread(ctx, lookups, windowStates); err != nil {
 		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
 	secret, err := s.secretFor(ctx, reads, pending)
 	if err != nil {
 		return nil, freshness, fmt.Errorf("read features: %w", err)
 	}
-	r := newReceiver(reads, slices, pending, secret)
+	r := newReceiver(reads, windowStates, pending, secret)
 	defer r.free()
 	for i := range lookups {
 		if !errors.Is(lookups[i].err(), state.ErrUnavailable) {
 			r.receive(&lookups[i])
 		}
 	}
-	return slices, freshness, nil
+	return windowStates, freshness, nil
 }
 
 // secretFor is the secret if reads need it. It is looked up after the state was read: if there is
@@ -239,16 +239,16 @@ func (l *lookup) err() error {
 	return l.reading.err()
 }
 
-// unread marks the slices of what was not read, because its master did not answer. It fails if a
-// question cannot even be answered in part.
-func (s *Store) unread(ctx context.Context, lookups []lookup, slices []state.WindowState) error {
+// unread marks the window states of what was not read, because its master did not answer. It fails
+// if a question cannot even be answered in part.
+func (s *Store) unread(ctx context.Context, lookups []lookup, windowStates []state.WindowState) error {
 	missing := 0
 	for i := range lookups {
 		switch err := lookups[i].err(); {
 		case errors.Is(err, state.ErrUnavailable):
 			missing++
 			for _, r := range lookups[i].reads {
-				slices[r].Err = err
+				windowStates[r].Err = err
 			}
 		case err != nil:
 			return err

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// receiver decodes the content of keys into the slices of reads. Receivers are pooled (see free):
-// the next question mostly reads the same series of the same groups.
+// receiver decodes the content of keys into the window states of reads. Receivers are pooled (see
+// free): the next question mostly reads the same series of the same groups.
 type receiver struct {
 	reads        []state.Read
 	windowStates []state.WindowState // by read
@@ -22,9 +22,9 @@ type receiver struct {
 
 var receivers = sync.Pool{New: func() any { return new(receiver) }}
 
-func newReceiver(reads []state.Read, slices []state.WindowState, pending *state.Batch, secret packed.Secret) *receiver {
+func newReceiver(reads []state.Read, windowStates []state.WindowState, pending *state.Batch, secret packed.Secret) *receiver {
 	r := receivers.Get().(*receiver)
-	r.reads, r.windowStates, r.pending, r.secret = reads, slices, pending, secret
+	r.reads, r.windowStates, r.pending, r.secret = reads, windowStates, pending, secret
 	return r
 }
 
@@ -188,17 +188,17 @@ func newWindowStates(n int) []state.WindowState {
 }
 
 // Recycle takes back window states that the caller no longer uses.
-func (s *Store) Recycle(slices []state.WindowState) {
-	if len(slices) == 0 || cap(slices) > mostRecycled {
+func (s *Store) Recycle(windowStates []state.WindowState) {
+	if len(windowStates) == 0 || cap(windowStates) > mostRecycled {
 		return
 	}
-	for i := range slices {
-		room := slices[i].Buckets
+	for i := range windowStates {
+		room := windowStates[i].Buckets
 		if cap(room) > mostBuckets {
 			room = nil
 		}
 		clear(room)
-		slices[i] = state.WindowState{Buckets: room[:0]}
+		windowStates[i] = state.WindowState{Buckets: room[:0]}
 	}
-	recycled.Put(&slices)
+	recycled.Put(&windowStates)
 }

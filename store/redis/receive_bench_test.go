@@ -51,14 +51,14 @@ func BenchmarkReceive(b *testing.B) {
 		l.reads = append(l.reads, len(reads))
 		reads = append(reads, state.Read{Series: s, Entity: "d1", First: 20_002 * day / s.Tile, Last: 20_008 * day / s.Tile})
 	}
-	slices := make([]state.WindowState, len(reads))
+	windowStates := make([]state.WindowState, len(reads))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newReceiver(reads, slices, nil, packed.Secret{})
+		r := newReceiver(reads, windowStates, nil, packed.Secret{})
 		r.receive(&l)
 		r.free()
 	}
-	if err := slices[0].Err; err != nil {
+	if err := windowStates[0].Err; err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(len(data)), "bytes")

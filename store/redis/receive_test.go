@@ -32,8 +32,8 @@ func TestTotalsAreOneBucket(t *testing.T) {
 			tiles.Total = false
 			reads = append(reads, tiles)
 		}
-		numbers := func(slices []state.WindowState) (text []string) {
-			for _, s := range slices {
+		numbers := func(windowStates []state.WindowState) (text []string) {
+			for _, s := range windowStates {
 				line := ""
 				for _, b := range s.Buckets {
 					line += string(b.Value.AppendText(nil)) + " "

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Recycled slices hold nothing of an earlier question, but room for a few buckets.
+// Recycled window states hold nothing of an earlier question, but room for a few buckets.
 func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	until := int64(1)
 	few := []state.Bucket{{Tile: 1, Value: value.Value{Type: value.String, Str: []byte("jane")}}}
@@ -21,7 +21,7 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	new(Store).Recycle(list)
 	for i, s := range list {
 		if !s.Empty() || s.Bound != 0 || s.Capped || s.LostUntil != nil || s.Err != nil {
-			t.Errorf("slice %d holds %+v", i, s)
+			t.Errorf("window state %d holds %+v", i, s)
 		}
 	}
 	if cap(list[0].Buckets) != 1 || few[0].Value.Str != nil {
@@ -32,7 +32,7 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	}
 }
 
-// Reads into recycled slices return the state, and nothing where there is none.
+// Reads into recycled window states return the state, and nothing where there is none.
 func TestReadsIntoRecycledWindowStates(t *testing.T) {
 	s := newStore(t, servers["miniredis"](t), 1)
 	start(t, s, transactions)
@@ -41,16 +41,16 @@ func TestReadsIntoRecycledWindowStates(t *testing.T) {
 	apply(t, s.newWriter(), b)
 	for range 100 {
 		for device, want := range map[string]int{"d1": 1, "d2": 0} {
-			slices, err := s.Read(t.Context(), []state.Read{
+			windowStates, err := s.Read(t.Context(), []state.Read{
 				{Series: events, Entity: device, First: 100, Last: 101, Total: true}, {Series: amount, Entity: device, First: 100, Last: 101},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(slices[0].Buckets) != want || len(slices[1].Buckets) != 2*want {
-				t.Fatalf("%s has %+v", device, slices)
+			if len(windowStates[0].Buckets) != want || len(windowStates[1].Buckets) != 2*want {
+				t.Fatalf("%s has %+v", device, windowStates)
 			}
-			s.Recycle(slices)
+			s.Recycle(windowStates)
 		}
 	}
 }

@@ -75,13 +75,13 @@ func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness
 	for d := range devices {
 		reads = append(reads, state.Read{Series: ever, Entity: fmt.Sprint("d", d)})
 	}
-	slices, f, err := r.ReadReplica(context.Background(), reads, nil)
+	windowStates, f, err := r.ReadReplica(context.Background(), reads, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	counts := make([]int64, devices)
 	for d := range counts {
-		for _, c := range slices[d].Buckets {
+		for _, c := range windowStates[d].Buckets {
 			counts[d] += c.Value.Num
 		}
 	}

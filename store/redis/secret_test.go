@@ -69,17 +69,17 @@ func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (met []bool, count int64) {
 	t.Helper()
 	reads := []state.Read{{Series: seenUsers, Entity: "d", First: 93, Last: 100}, {Series: events, Entity: "d", First: 93, Last: 100}}
-	slices, err := s.Read(t.Context(), reads)
+	windowStates, err := s.Read(t.Context(), reads)
 	if pending != nil {
-		slices, err = s.ReadOverlay(t.Context(), reads, pending)
+		windowStates, err = s.ReadOverlay(t.Context(), reads, pending)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, user := range users {
-		met = append(met, slices[0].Filter != nil && slices[0].Filter.Has([]byte(user)))
+		met = append(met, windowStates[0].Filter != nil && windowStates[0].Filter.Has([]byte(user)))
 	}
-	for _, c := range slices[1].Buckets {
+	for _, c := range windowStates[1].Buckets {
 		count += c.Value.Num
 	}
 	return met, count

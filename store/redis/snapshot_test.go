@@ -51,8 +51,8 @@ features:
 			b.Add(state.Mutation{Series: reads[0].Series, Num: 1})
 			f.Add(b, &b.Updates[0])
 			for _, held := range []state.Snapshot{f, f.Copy(reads)} {
-				if slice := held.Read(&reads[0]); slice.Err == nil || slice.Err.Error() != shown+name {
-					t.Errorf("error %v, want %s", slice.Err, name)
+				if windowState := held.Read(&reads[0]); windowState.Err == nil || windowState.Err.Error() != shown+name {
+					t.Errorf("error %v, want %s", windowState.Err, name)
 				}
 			}
 		}

@@ -138,11 +138,11 @@ func holds(t testing.TB, s *Store, device string, from, to int64) string {
 	}
 	reads = append(reads, state.Read{Series: recent, Entity: device, First: from * day, Last: (to+1)*day - 1},
 		state.Read{Series: ever, Entity: device})
-	slices, err := s.Read(context.Background(), reads)
+	windowStates, err := s.Read(context.Background(), reads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return describe(slices)
+	return describe(windowStates)
 }
 
 // expected is what holds must return after the events.

@@ -94,7 +94,7 @@ func (w *sweeping) round(s *sweeper) {
 // counts are the counts of a user forever, and in a range of days of the user and his device.
 func (w *sweeping) counts(user string, from, to int64) string {
 	w.Helper()
-	slices, err := w.store.Read(w.Context(), []state.Read{
+	windowStates, err := w.store.Read(w.Context(), []state.Read{
 		{Series: userEver, Entity: user}, {Series: userDays, Entity: user, First: from, Last: to},
 		{Series: pairDays, Entity: user + "|d", First: from, Last: to},
 	})
@@ -102,11 +102,11 @@ func (w *sweeping) counts(user string, from, to int64) string {
 		w.Fatal(err)
 	}
 	var counts [3]int64
-	for i := range slices {
-		if slices[i].Err != nil {
-			w.Error(slices[i].Err)
+	for i := range windowStates {
+		if windowStates[i].Err != nil {
+			w.Error(windowStates[i].Err)
 		}
-		for _, b := range slices[i].Buckets {
+		for _, b := range windowStates[i].Buckets {
 			counts[i] += b.Value.Num
 		}
 	}

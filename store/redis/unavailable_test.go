@@ -110,11 +110,11 @@ func (h *hung) amount(devices ...string) []state.WindowState {
 	for _, device := range devices {
 		reads = append(reads, state.Read{Series: events, Entity: device, First: 0, Last: 1 << 40})
 	}
-	slices, err := h.Read(h.Context(), reads)
+	windowStates, err := h.Read(h.Context(), reads)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return slices
+	return windowStates
 }
 
 // While one master of three hangs, the state on the others is read at once, and reads of its own
