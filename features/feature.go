@@ -42,7 +42,7 @@ type Feature struct {
 }
 
 // Basis is what a feature is answered from: the events of a stream (OverStream),
-// other features (*Derived) or a list and what is asked of its members (*Through).
+// other features (*Derived) or a list and what is asked of its members (*MultiHop).
 type Basis interface {
 	// Parts are the features that this one is made of, in order.
 	Parts() []*Feature

@@ -128,7 +128,7 @@ func (g *generations) feature(f *Feature) *Feature {
 			made.Series = append(made.Series, over.Of[len(over.Of)-1].Series...)
 		}
 		made.Basis = &over
-	case *Through:
+	case *MultiHop:
 		over := *basis
 		over.Set, over.Each = g.feature(basis.Set), g.feature(basis.Each)
 		made.Series = slices.Concat(over.Set.Series, over.Each.Series)

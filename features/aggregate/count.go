@@ -10,7 +10,7 @@ type count struct{}
 
 func (count) Spec() Spec {
 	return Spec{
-		Name: "count", Title: "number of events", Exact: true, Through: true, Neutral: value.Value{Type: value.Int},
+		Name: "count", Title: "number of events", Exact: true, MultiHop: true, Neutral: value.Value{Type: value.Int},
 		Result: value.Int, Example: "COUNT(7d, transaction, device)",
 	}
 }

@@ -16,7 +16,7 @@ type countDistinct struct{}
 func (countDistinct) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "set", Title: "number of distinct values of a field", Note: sampleNote + " If a tile of the window had more, the number is an estimate: `exact` is false, and the answer states the `standard_error`. " + membersNote,
-		Types: anyType, FieldLast: true, Exact: true, Through: true, Neutral: value.Value{Type: value.Int}, Members: MembersMay, DefaultMax: defaultValues,
+		Types: anyType, FieldLast: true, Exact: true, MultiHop: true, Neutral: value.Value{Type: value.Int}, Members: MembersMay, DefaultMax: defaultValues,
 		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }

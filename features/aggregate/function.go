@@ -88,9 +88,9 @@ type Spec struct {
 	// Span says that the value of a field of timestamps is a duration, an Int in milliseconds.
 	Span  bool
 	Shape Shape // of the value
-	// Through says that the value can be computed over several entities as if all their events were
+	// MultiHop says that the value can be computed over several entities as if all their events were
 	// those of one; see Unite.
-	Through bool
+	MultiHop bool
 	// FieldLast says that the field is the last positional argument of the one-line form, after the
 	// by-fields, and not the first.
 	FieldLast bool

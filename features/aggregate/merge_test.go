@@ -54,7 +54,7 @@ func TestMergeEqualsFold(t *testing.T) {
 func TestMergeOfEntitiesEqualsFold(t *testing.T) {
 	for _, function := range All {
 		k, ok := function.(Mergeable)
-		if !ok || !function.Spec().Through {
+		if !ok || !function.Spec().MultiHop {
 			continue
 		}
 		spec := k.Spec()

@@ -217,7 +217,7 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 			explainReads(part, p, keys, of, entities)
 		}
 		return
-	case *features.Through:
+	case *features.MultiHop:
 		explainReads(basis.Set, p, keys, of, entities)
 		explainReads(basis.Each, p, keys, "through "+basis.Set.Definition+" ", basis.Max)
 		return

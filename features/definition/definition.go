@@ -189,10 +189,10 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 func canonical(f *features.Feature) string {
 	spec := f.Function.Spec()
 	by, through := f.By, ""
-	hops, isThrough := f.Basis.(*features.Through)
-	if isThrough {
+	multiHop, isMultiHop := f.Basis.(*features.MultiHop)
+	if isMultiHop {
 		by = make([]string, 1)
-		by[0], through = throughEntity(hops)
+		by[0], through = throughEntity(multiHop)
 	}
 	arguments := append([]string{f.Window.String(), f.Stream.Name}, by...)
 	switch {
@@ -238,8 +238,8 @@ func canonical(f *features.Feature) string {
 	if f.Keep != defaultKeep {
 		option("keep", window.FormatDuration(f.Keep))
 	}
-	if isThrough && hops.Max != defaultFanOut {
-		option("max", strconv.Itoa(hops.Max))
+	if isMultiHop && multiHop.Max != defaultFanOut {
+		option("max", strconv.Itoa(multiHop.Max))
 	}
 	if through != "" {
 		option("through", through)

@@ -131,7 +131,7 @@ func document(b *strings.Builder, k aggregate.Function) {
 	}
 	row("exact", exactness)
 	row("from", answeredFrom(k))
-	if s.Through {
+	if s.MultiHop {
 		row("[multi-hop](multi-hop.md)", "`"+flatForm(s)+"`")
 	}
 }

@@ -58,7 +58,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	if function == nil {
 		return nil
 	}
-	set := l.goThrough(d, function)
+	set := l.firstHop(d, function)
 	f, in := l.typed(d, function)
 	if len(l.findings) > before || !typesKnown(f.Stream.Fields) || d.through.given() && set == nil {
 		return nil
@@ -69,7 +69,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 		return nil
 	}
 	if set != nil {
-		return l.second(d, set, f)
+		return l.multiHop(d, set, f)
 	}
 	return f
 }

@@ -137,7 +137,7 @@ func Covers(f *features.Feature, at, now int64) (from, to int64) {
 			from, to = min(from, first), max(to, last)
 		}
 		return from, to
-	case *features.Through:
+	case *features.MultiHop:
 		return Covers(basis.Each, at, now)
 	default:
 		return f.Window.Covers(f.Series[0], at, now)

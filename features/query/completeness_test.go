@@ -80,7 +80,7 @@ func TestCompletenessPerPart(t *testing.T) {
 		f := defined.Feature(t, r, test.feature)
 		kept := map[string]*features.Feature{
 			"short": defined.Feature(t, r, "short"), "long": defined.Feature(t, r, "long"), "list": defined.Feature(t, r, "list"),
-			"device_7d": defined.Feature(t, r, "through").Basis.(*features.Through).Each, "device_30d": defined.Feature(t, r, "there").Basis.(*features.Through).Set,
+			"device_7d": defined.Feature(t, r, "through").Basis.(*features.MultiHop).Each, "device_30d": defined.Feature(t, r, "there").Basis.(*features.MultiHop).Set,
 		}
 		h := historyWithout(r, kept[test.young], at-test.since*hour-future)
 		reader := setReader{}

@@ -37,8 +37,8 @@ type Reading struct {
 	states    []state.WindowState // by read
 	// needs are indices in reads: first what the wanted features need in the first round trip, in
 	// their order, then what the hops need in the second.
-	needs []int
-	hops  []hop // of the wanted multi-hop features, in their order
+	needs     []int
+	multiHops []multiHop // of the wanted multi-hop features, in their order
 
 	// logs are the decoded logs of the window states, as far as answers used them; samples are the
 	// events of one feature.
@@ -47,8 +47,8 @@ type Reading struct {
 	samples []aggregate.Sample
 
 	// The position of Next.
-	next, need, hop int
-	gathered        []state.WindowState // of one feature
+	next, need, multiHop int
+	gathered             []state.WindowState // of one feature
 }
 
 // request is a wanted answer.
@@ -65,11 +65,11 @@ func (r *Reading) Reset(now int64) {
 	clear(r.requests)
 	clear(r.reads)
 	clear(r.positions)
-	clear(r.hops)
+	clear(r.multiHops)
 	clear(r.gathered[:cap(r.gathered)])
-	r.requests, r.reads, r.states, r.needs, r.hops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.hops[:0]
+	r.requests, r.reads, r.states, r.needs, r.multiHops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
-	r.now, r.next, r.need, r.hop = now, 0, 0, 0
+	r.now, r.next, r.need, r.multiHop = now, 0, 0, 0
 	r.held = state.MinTime
 }
 
@@ -90,8 +90,8 @@ func (r *Reading) want(f *features.Feature, entity string, at int64) {
 		for i, part := range basis.Of {
 			r.want(part, basis.PartEntity(f, i, entity), at)
 		}
-	case *features.Through:
-		r.hops = append(r.hops, hop{Through: basis, at: at, set: len(r.needs)})
+	case *features.MultiHop:
+		r.multiHops = append(r.multiHops, multiHop{MultiHop: basis, at: at, set: len(r.needs)})
 		r.addReads(basis.Set, entity, at)
 	default:
 		r.addReads(f, entity, at)
@@ -135,8 +135,8 @@ func (r *Reading) ReadLists(ctx context.Context, from Reader) error {
 	if err := r.round(ctx, from); err != nil {
 		return err
 	}
-	for i := range r.hops {
-		r.goThrough(&r.hops[i])
+	for i := range r.multiHops {
+		r.firstHop(&r.multiHops[i])
 	}
 	return nil
 }
@@ -196,9 +196,9 @@ func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completene
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
 		r.derive(a, f, basis, at, c)
-	case *features.Through:
-		r.hop++
-		r.second(a, &r.hops[r.hop-1], c)
+	case *features.MultiHop:
+		r.multiHop++
+		r.secondHop(a, &r.multiHops[r.multiHop-1], c)
 	default:
 		r.need += len(f.Series)
 		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {

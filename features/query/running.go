@@ -86,7 +86,7 @@ func runs(f *features.Feature) bool {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
 		return !slices.ContainsFunc(basis.Of, func(part *features.Feature) bool { return !runs(part) })
-	case *features.Through:
+	case *features.MultiHop:
 		return false
 	default:
 		_, incremental := f.Function.(aggregate.Incremental)

@@ -64,7 +64,7 @@ func New(r *features.Registry) *Model {
 		switch basis := f.Basis.(type) {
 		case *features.Derived:
 			m.derived[f.Name] = newDerived(f, basis)
-		case *features.Through:
+		case *features.MultiHop:
 			m.watch(basis.Set)
 			m.watch(basis.Each)
 		default:
@@ -228,7 +228,7 @@ func (m *Model) Entities(f *features.Feature) []string {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
 		return m.entitiesOf(f)
-	case *features.Through:
+	case *features.MultiHop:
 		return m.Entities(basis.Set)
 	}
 	return slices.Sorted(maps.Keys(m.answers[f].events))
@@ -253,8 +253,8 @@ func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, memb
 
 // call answers a call of the feature's function.
 func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
-	if hops, ok := f.Basis.(*features.Through); ok {
-		return m.through(f, hops, call, entity, at)
+	if multiHop, ok := f.Basis.(*features.MultiHop); ok {
+		return m.multiHop(f, multiHop, call, entity, at)
 	}
 	a := m.answers[f]
 	if f.Function.Spec().Method == "last_seen" && !f.Window.Exact {

@@ -122,7 +122,7 @@ func (p *preview) populationOf(f *features.Feature) *population {
 // feeding collects the streams whose events change what a feature answers about their entities.
 func feeding(f *features.Feature, streams map[*record.Stream]bool) {
 	switch basis := f.Basis.(type) {
-	case *features.Through:
+	case *features.MultiHop:
 		feeding(basis.Set, streams)
 	case *features.Derived:
 		for _, part := range basis.Of {

@@ -34,9 +34,9 @@ type Stream struct {
 
 type streamFeature struct {
 	*features.Feature
-	keys    []string // sorted
-	label   []byte   // its name in JSON, with a colon
-	through bool     // it, or a part of it, is multi-hop
+	keys     []string // sorted
+	label    []byte   // its name in JSON, with a colon
+	multiHop bool     // it, or a part of it, is multi-hop
 }
 
 // Streams are those that the registry enriches.
@@ -47,7 +47,7 @@ func Streams(r *features.Registry) map[*record.Stream]*Stream {
 		for _, f := range e.Service.Features {
 			stream.features = append(stream.features, streamFeature{
 				Feature: f, keys: f.By, label: append(query.AppendString(nil, f.Name), ':'),
-				through: f.FanOut() > 0,
+				multiHop: f.FanOut() > 0,
 			})
 		}
 		streams[e.Stream] = stream
@@ -171,10 +171,10 @@ func (n *Event) want(r *query.Reading, before bool) {
 	}
 }
 
-// wantThrough requests the features of the event that go through a list.
-func (n *Event) wantThrough(r *query.Reading) {
+// wantMultiHop requests the features of the event that go through a list.
+func (n *Event) wantMultiHop(r *query.Reading) {
 	for i, f := range n.wanted(false) {
-		if n.stream.features[i].through {
+		if n.stream.features[i].multiHop {
 			r.Want(f, n.entities[i].text, n.at)
 		}
 	}

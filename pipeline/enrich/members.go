@@ -13,7 +13,7 @@ import (
 func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot) []state.Read {
 	e.reading.Reset(0)
 	for _, n := range e.due {
-		n.wantThrough(&e.reading)
+		n.wantMultiHop(&e.reading)
 	}
 	if len(e.reading.Reads()) == 0 {
 		return nil
@@ -24,7 +24,7 @@ func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot)
 	for _, n := range e.due {
 		adding.upTo(n.After)
 		e.reading.Reset(n.now)
-		n.wantThrough(&e.reading)
+		n.wantMultiHop(&e.reading)
 		lists := len(e.reading.Reads())
 		if e.reading.ReadLists(ctx, query.SnapshotReader{State: adding.state}) != nil {
 			continue // the event's answers meet the same, and report it

@@ -138,7 +138,7 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 		for _, part := range basis.Of {
 			d.Parts = append(d.Parts, part.Name)
 		}
-	case *features.Through:
+	case *features.MultiHop:
 		d.describeWindow(f)
 		d.Through = &Through{Set: cmp.Or(basis.Name, basis.Set.Definition), Key: basis.Each.By[0], Max: basis.Max}
 	default:

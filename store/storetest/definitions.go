@@ -62,7 +62,7 @@ features:
 			}
 		}
 	}
-	d.WriteString(conformanceThrough)
+	d.WriteString(conformanceMultiHop)
 	return d.String()
 }
 
@@ -109,9 +109,9 @@ func conformanceDefinition(k aggregate.Function, field value.Type, j int, per st
 	return fmt.Sprintf("%s(%s, event, %s%s, where='int != 3')", spec.Name, w.size, strings.Join(arguments, ", "), options+per)
 }
 
-// conformanceThrough are multi-hop features, tiled and exact; names of users contain special
+// conformanceMultiHop are multi-hop features, tiled and exact; names of users contain special
 // characters.
-const conformanceThrough = `
+const conformanceMultiHop = `
   through_count: COUNT(1d, event, SET(1d, event, user, seat), where='int != 3')
   through_exact: COUNT(1h, event, SET(30d, event, user, seat, delay=1d), tile=exact, max=1)
   through_sum: SUM(7d, event, decimal, SET(1h, event, seat, user), tile=12h, max=2)

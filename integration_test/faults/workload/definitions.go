@@ -87,8 +87,8 @@ var parameters = map[string]string{
 	"error": "0.05", "fp": "0.01",
 }
 
-// secondDegree are multi-hop features; each inner feature is part of the same text.
-var secondDegree = []string{
+// multiHop are multi-hop features; each inner feature is part of the same text.
+var multiHop = []string{
 	"SUM(1d, payment, amount, SET(7d, payment, card, shop), max=12)",
 	"COUNT(1h, payment, SET(1d, payment, net, user, tile=exact, max=100000), keep=2d)",
 	"SET(7d, login, SET(1d, login, net, user), ip, max=30)",
@@ -135,7 +135,7 @@ func drawFeatures(r *rand.Rand) (all []Feature) {
 		}
 		all = append(all, f)
 	}
-	return append(all, Feature{"second", secondDegree[r.IntN(len(secondDegree))]})
+	return append(all, Feature{"second", multiHop[r.IntN(len(multiHop))]})
 }
 
 func drawFeature(r *rand.Rand, spec aggregate.Spec) string {

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// through answers a multi-hop feature: it applies the function to the events of the first members
+// multiHop answers a multi-hop feature: it applies the function to the events of the first members
 // of the set.
-func (m *Model) through(f *features.Feature, hops *features.Through, call aggregate.Call, entity string, at int64) aggregate.Result {
-	set := m.Answer(hops.Set, entity, at)
+func (m *Model) multiHop(f *features.Feature, multiHop *features.MultiHop, call aggregate.Call, entity string, at int64) aggregate.Result {
+	set := m.Answer(multiHop.Set, entity, at)
 	var members []string
 	for _, item := range set.Items {
 		member := string(state.AppendEntity(nil, true, item.Value))
@@ -19,9 +19,9 @@ func (m *Model) through(f *features.Feature, hops *features.Through, call aggreg
 			members = append(members, member)
 		}
 	}
-	more := len(members) > hops.Max
-	members = members[:min(len(members), hops.Max)]
-	each := m.answers[hops.Each]
+	more := len(members) > multiHop.Max
+	members = members[:min(len(members), multiHop.Max)]
+	each := m.answers[multiHop.Each]
 	samples, capped := each.within(at, members...)
 	r := fold(f, call, at, samples)
 	r.Capped = r.Capped || capped || set.Capped || more

@@ -68,8 +68,8 @@ func TestMultiHopHasBothHops(t *testing.T) {
 		if got := strings.Join(f.By, " "); got != want.by || f.Keep != want.keep || f.Forgets() != want.forgets || f.FanOut() != want.fanOut {
 			t.Errorf("%s is by %s, kept for %s (%v), goes through %d, want %+v", name, got, f.Keep, f.Forgets(), f.FanOut(), want)
 		}
-		if hops, ok := f.Basis.(*features.Through); ok && strings.Join(hops.Each.By, " ") != want.each {
-			t.Errorf("%s asks by %v, want %s", name, hops.Each.By, want.each)
+		if multiHop, ok := f.Basis.(*features.MultiHop); ok && strings.Join(multiHop.Each.By, " ") != want.each {
+			t.Errorf("%s asks by %v, want %s", name, multiHop.Each.By, want.each)
 		}
 	}
 	if typ := feature("of_card").Type(); typ != value.String {
@@ -127,13 +127,13 @@ func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) stat
 	return log
 }
 
-const secondDegree = `there: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), max=3)`
+const multiHopFeature = `there: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), max=3)`
 
 // The second round trip reads all members of all features and nothing that was read already;
 // questions of one hop have none.
 func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	const at = int64(1_532_520_000_000)
-	r := defined.Features(t, secondDegree, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
+	r := defined.Features(t, multiHopFeature, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
 		"more: COUNT(7d, tx, device, through=set)", "sum: {expr: there + more + plain}")
 	entities := func(reads []state.Read) (texts []string) {
 		for _, read := range reads {
@@ -196,7 +196,7 @@ func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 // The answer covers what the second hop covers.
 func TestMultiHopCoverage(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
-	r := defined.Features(t, secondDegree)
+	r := defined.Features(t, multiHopFeature)
 	var reading Reading
 	reading.Reset(at)
 	reading.Want(defined.Feature(t, r, "there"), "ann", at)
@@ -213,7 +213,7 @@ func TestMultiHopCoverage(t *testing.T) {
 // An error in either round trip is returned, and nothing is answered.
 func TestMultiHopFails(t *testing.T) {
 	const at = int64(1_532_520_000_000)
-	r := defined.Features(t, secondDegree, "exact: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), tile=exact)")
+	r := defined.Features(t, multiHopFeature, "exact: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), tile=exact)")
 	log := logOf(t, r, at, "d1", "d2")
 	for name, test := range map[string]struct {
 		reader memberReader

@@ -11,9 +11,9 @@ import (
 // about all members of it together. An event counts for its member, so the answer is that of one
 // entity that has the events of all members.
 
-// hop is a multi-hop feature while it is answered.
-type hop struct {
-	*features.Through
+// multiHop is a multi-hop feature while it is answered.
+type multiHop struct {
+	*features.MultiHop
 	at       int64 // milliseconds
 	set      int   // index of its first need in the first round trip
 	need, to int   // its needs in the second
@@ -22,9 +22,9 @@ type hop struct {
 	first Answer
 }
 
-// goThrough answers a first hop, and adds what the second one needs of the members: each distinct
+// firstHop answers a first hop, and adds what the second one needs of the members: each distinct
 // one once, in the order of the list.
-func (r *Reading) goThrough(h *hop) {
+func (r *Reading) firstHop(h *multiHop) {
 	r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at)
 	h.need = len(r.needs)
 	members := map[string]bool{}
@@ -44,9 +44,9 @@ func (r *Reading) goThrough(h *hop) {
 	h.to = len(r.needs)
 }
 
-// second answers a second hop. It covers what the second hop covers; it is exact and complete if
+// secondHop answers a second hop. It covers what the second hop covers; it is exact and complete if
 // both are, and has no value if the list could not be read. Without members nothing can be missing.
-func (r *Reading) second(a *Answer, h *hop, c *Completeness) {
+func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	r.need += len(h.Set.Series)
 	read := r.overStream(a, h.Each, h.need, h.to, h.at)
 	if err := cmp.Or(h.first.Err, r.err(h.set, h.set+len(h.Set.Series))); err != nil {

@@ -71,9 +71,9 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	return len(l.findings) == before
 }
 
-// goThrough compiles the set of a multi-hop definition, and sets the by-field if the definition
+// firstHop compiles the set of a multi-hop definition, and sets the by-field if the definition
 // names none; nil if something is wrong with it, or if there is no set.
-func (l *loader) goThrough(d *writtenFeature, function aggregate.Function) *features.Feature {
+func (l *loader) firstHop(d *writtenFeature, function aggregate.Function) *features.Feature {
 	spec := function.Spec()
 	switch {
 	case !d.through.given():
@@ -84,7 +84,7 @@ func (l *loader) goThrough(d *writtenFeature, function aggregate.Function) *feat
 	case d.first:
 		l.report(d.through.location, tooDeep)
 		return nil
-	case !spec.Through:
+	case !spec.MultiHop:
 		l.report(d.function.location, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
 		return nil
 	case d.per.given():
@@ -137,7 +137,7 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 	if set == nil {
 		return nil
 	}
-	if _, deep := set.Basis.(*features.Through); deep {
+	if _, deep := set.Basis.(*features.MultiHop); deep {
 		l.report(w.location, tooDeep)
 		return nil
 	}
@@ -187,8 +187,8 @@ func throughForm(d *writtenFeature, spec aggregate.Spec) string {
 	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
 
-// second makes the multi-hop feature from the set and the feature asked of each member.
-func (l *loader) second(d *writtenFeature, set, each *features.Feature) *features.Feature {
+// multiHop makes the multi-hop feature from the set and the feature asked of each member.
+func (l *loader) multiHop(d *writtenFeature, set, each *features.Feature) *features.Feature {
 	fanOut := defaultFanOut
 	if d.fanOut.given() {
 		var err error
@@ -197,11 +197,11 @@ func (l *loader) second(d *writtenFeature, set, each *features.Feature) *feature
 			return nil
 		}
 	}
-	f, hops := *each, &features.Through{Set: set, Each: each, Max: fanOut}
+	f, multiHop := *each, &features.MultiHop{Set: set, Each: each, Max: fanOut}
 	if d.through.call == nil && !strings.Contains(d.through.text, "(") {
-		hops.Name = set.Name
+		multiHop.Name = set.Name
 	}
-	f.Basis = hops
+	f.Basis = multiHop
 	f.By, f.ByTypes = set.By, set.ByTypes
 	f.Series = slices.Concat(set.Series, each.Series)
 	if set.Forgets() && (!each.Forgets() || set.Keep < each.Keep) {
@@ -213,7 +213,7 @@ func (l *loader) second(d *writtenFeature, set, each *features.Feature) *feature
 
 // throughEntity is the by-fields in the canonical form and, if through is an option of its own, its
 // value; else empty.
-func throughEntity(t *features.Through) (by, through string) {
+func throughEntity(t *features.MultiHop) (by, through string) {
 	switch {
 	case t.Name != "":
 		return t.Each.By[0], t.Name
@@ -228,7 +228,7 @@ func throughEntity(t *features.Through) (by, through string) {
 func throughNames() []string {
 	var names []string
 	for _, k := range aggregate.All {
-		if k.Spec().Through {
+		if k.Spec().MultiHop {
 			names = append(names, k.Spec().Name)
 		}
 	}

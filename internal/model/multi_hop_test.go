@@ -36,7 +36,7 @@ func throughDefinitions() string {
 	for _, by := range []string{"string", "int", "decimal", "bool", "timestamp"} {
 		for i, k := range aggregate.All {
 			spec := k.Spec()
-			if !spec.Through {
+			if !spec.MultiHop {
 				continue
 			}
 			for j, list := range lists {
