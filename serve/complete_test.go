@@ -87,7 +87,7 @@ func TestAnswersReportCompleteSince(t *testing.T) {
 	}
 }
 
-// Members, and the bars of a timeline, report the same.
+// Members, and the points of a timeline, report the same.
 func TestMembersAndTimelinesReportIncompleteness(t *testing.T) {
 	const definitions = `
 streams:
@@ -115,10 +115,10 @@ features:
 	for target, want := range map[string]string{
 		"/v1/features/seen?user=u1&member=a": `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{"seen":{"members":[` +
 			`{"member":"a","value":false,"status":"INCOMPLETE"}],"from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532516400000,"complete_at":1532599200000}}}]}`,
-		"/v1/timeline/count?user=u1": `{"at":1532520000000,"bars":[` +
+		"/v1/timeline/count?user=u1": `{"at":1532520000000,"points":[` +
 			`{"value":0,"status":"NOT_FOUND","from":1532516400000,"to":1532519999999,"exact":true,"complete_since":1532516400000},` +
 			`{"value":0,"status":"NOT_FOUND","from":1532520000000,"to":1532520000000,"exact":true,"complete_since":1532516400000}]}`,
-		"/v1/timeline/count?user=u1&at=1532519999999": `{"at":1532519999999,"bars":[` +
+		"/v1/timeline/count?user=u1&at=1532519999999": `{"at":1532519999999,"points":[` +
 			`{"value":0,"status":"INCOMPLETE","from":1532512800000,"to":1532516399999,"exact":false,"complete_since":1532516400000},` +
 			`{"value":0,"status":"NOT_FOUND","from":1532516400000,"to":1532519999999,"exact":true,"complete_since":1532516400000}]}`,
 	} {

@@ -52,7 +52,7 @@ func TestDamagedEntity(t *testing.T) {
 	ask("POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d2"}, {"device_id": "d1"}]}`,
 		`{"device_tx_7d":`+none+`}`, `{"device_tx_7d":{"value":3,"status":"PRESENT"`)
 	ask("GET", "/v1/features/device_tx_7d?device_id=d2", "", `{"device_tx_7d":`+none+`}`)
-	ask("GET", "/v1/timeline/device_tx_7d?device_id=d2", "", `"bars":[{"value":null,"status":"DAMAGED"`)
+	ask("GET", "/v1/timeline/device_tx_7d?device_id=d2", "", `"points":[{"value":null,"status":"DAMAGED"`)
 	ask("POST", "/get-online-features", `{"features": ["device_tx_7d"], "entities": {"device_id": ["d2", "d1"]}}`,
 		`"values":[null,3],"statuses":["OUTSIDE_MAX_AGE","PRESENT"]`)
 	if n := testutil.CollectAndCount(registry, "weir_damaged_answers_total"); n != 1 {

@@ -58,7 +58,7 @@ func New(c Config) http.Handler {
 	}{
 		{"POST", "/v1/query", h.question(h.body, rows)},
 		{"GET", "/v1/features/{name}", h.question(h.query, row)},
-		{"GET", "/v1/timeline/{name}", h.question(h.query, bars)},
+		{"GET", "/v1/timeline/{name}", h.question(h.query, points)},
 		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
@@ -120,9 +120,9 @@ type codec struct {
 }
 
 var (
-	rows = codec{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
-	row  = codec{nil, answerIn((*question).encode), reply.Fail}
-	bars = codec{nil, (*handler).timeline, reply.Fail}
+	rows   = codec{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
+	row    = codec{nil, answerIn((*question).encode), reply.Fail}
+	points = codec{nil, (*handler).timeline, reply.Fail}
 )
 
 // answerIn answers questions in an encoding.

@@ -11,9 +11,9 @@ import (
 // timeline answers about one feature and one entity, in q.request, and leaves the response in
 // q.out: an answer for each stretch of the window.
 //
-//	{"at": 1532496076032, "bars": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}
+//	{"at": 1532496076032, "points": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}
 //
-// If the moment lies further back than the feature is kept, there is one bar, with the status
+// If the moment lies further back than the feature is kept, there is one point, with the status
 // OUTSIDE_MAX_AGE. Everything is read in one round trip.
 func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err := q.decode(q.of(h), h.limits); err != nil {
@@ -33,7 +33,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if err := q.reach(ctx, h.Reader); err != nil {
 		return err
 	}
-	bars := q.addBars()
+	points := q.addPoints()
 	history, err := h.state(ctx, q)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	if other, err := q.readsOther(h); err != nil {
 		return err
 	} else if other {
-		bars = q.addBars()
+		points = q.addPoints()
 		if history, err = h.state(ctx, q); err != nil {
 			return err
 		}
@@ -49,8 +49,8 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	q.complete(history)
 	q.out = strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
 	q.out = append(append(q.out, q.waited...), q.readFrom...)
-	q.out = append(q.out, `,"bars":[`...)
-	for i := range bars {
+	q.out = append(q.out, `,"points":[`...)
+	for i := range points {
 		var a query.Answer
 		q.reading.NextSince(&a, q.since[0])
 		q.meet(&a)
@@ -85,14 +85,14 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 	return e
 }
 
-// addBars lists the reads for each stretch of the window.
-func (q *question) addBars() (bars []query.Bar) {
+// addPoints lists the reads for each stretch of the window.
+func (q *question) addPoints() (points []query.Point) {
 	q.reading.Reset(q.now)
 	if q.oldest[0] == reached {
-		bars = query.Timeline(q.features[0].Feature, q.at)
+		points = query.Timeline(q.features[0].Feature, q.at)
 	}
-	for _, bar := range bars {
-		q.reading.Want(bar.Feature, string(q.texts.bytes), bar.At)
+	for _, point := range points {
+		q.reading.Want(point.Feature, string(q.texts.bytes), point.At)
 	}
-	return bars
+	return points
 }

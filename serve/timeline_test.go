@@ -50,8 +50,8 @@ func timelineHandler(t *testing.T, reader *fakeReader) http.Handler {
 }
 
 type timelineAnswer struct {
-	At   int64
-	Bars []struct {
+	At     int64
+	Points []struct {
 		Value  *float64
 		Status string
 		From   int64
@@ -73,7 +73,7 @@ func timelineOf(t *testing.T, h http.Handler, target string) (a timelineAnswer) 
 	return a
 }
 
-// Each bar equals a plain loop over the events of its stretch; the stretches are contiguous up to
+// Each point equals a plain loop over the events of its stretch; the stretches are contiguous up to
 // the end of the window, none is outside of it, and all are read in one round trip.
 func TestTimelineIsWhatHappened(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -107,9 +107,9 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		name string
-		bars int
-		to   time.Time
+		name   string
+		points int
+		to     time.Time
 	}{
 		{"days", 7, noon}, {"hours", 24, noon}, {"minutes", 60, noon}, {"month", 25, noon}, {"tumbling", 1, noon}, {"spent", 7, noon},
 		{"exact", 48, noon}, {"bounds", 48, noon.Add(-time.Millisecond)},
@@ -131,28 +131,28 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 			if len(reader.calls) != 1 {
 				t.Errorf("%d round trips, want 1", len(reader.calls))
 			}
-			if len(a.Bars) != test.bars {
-				t.Fatalf("%d bars, want %d", len(a.Bars), test.bars)
+			if len(a.Points) != test.points {
+				t.Fatalf("%d points, want %d", len(a.Points), test.points)
 			}
-			if a.At != noon.UnixMilli() || a.Bars[0].From < window.From || a.Bars[len(a.Bars)-1].To != test.to.UnixMilli() {
-				t.Errorf("at %d from %d to %d, want from %d to %d", a.At, a.Bars[0].From, a.Bars[len(a.Bars)-1].To, window.From, test.to.UnixMilli())
+			if a.At != noon.UnixMilli() || a.Points[0].From < window.From || a.Points[len(a.Points)-1].To != test.to.UnixMilli() {
+				t.Errorf("at %d from %d to %d, want from %d to %d", a.At, a.Points[0].From, a.Points[len(a.Points)-1].To, window.From, test.to.UnixMilli())
 			}
-			for i, bar := range a.Bars {
-				if i > 0 && bar.From != a.Bars[i-1].To+1 {
-					t.Errorf("bar %d begins at %d, the one before ends at %d", i, bar.From, a.Bars[i-1].To)
+			for i, point := range a.Points {
+				if i > 0 && point.From != a.Points[i-1].To+1 {
+					t.Errorf("point %d begins at %d, the one before ends at %d", i, point.From, a.Points[i-1].To)
 				}
 				var want float64
 				for n, at := range times {
 					switch {
-					case at < bar.From || at > bar.To:
+					case at < point.From || at > point.To:
 					case test.name == "spent":
 						want += float64(cents[n])
 					default:
 						want++
 					}
 				}
-				if bar.Value == nil || *bar.Value != want || !bar.Exact {
-					t.Errorf("bar %d is %+v, want %v", i, bar, want)
+				if point.Value == nil || *point.Value != want || !point.Exact {
+					t.Errorf("point %d is %+v, want %v", i, point, want)
 				}
 			}
 		})
@@ -162,14 +162,14 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 func TestTimelineOutsideMaxAge(t *testing.T) {
 	h := timelineHandler(t, &fakeReader{clock: noon.UnixMilli()})
 	w := do(t, h, "GET", fmt.Sprintf("/v1/timeline/days?user=u1&at=%d", noon.Add(-2*day).UnixMilli()), "")
-	want := `{"at":1532347200000,"bars":[{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531785600000,"to":1532390399999,` +
+	want := `{"at":1532347200000,"points":[{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531785600000,"to":1532390399999,` +
 		`"exact":false,"oldest":1532516400000}]}` + "\n"
 	if diff := cmp.Diff(want, w.Body.String()); w.Code != http.StatusOK || diff != "" {
 		t.Errorf("%d (-want +got):\n%s", w.Code, diff)
 	}
 	a := timelineOf(t, h, fmt.Sprintf("/v1/timeline/hours?user=u1&at=%d", noon.Add(-2*day).UnixMilli()))
-	if len(a.Bars) != 24 || a.Bars[23].To != noon.Add(-2*day).Add(day/24).UnixMilli()-1 {
-		t.Errorf("%d bars, the last to %d", len(a.Bars), a.Bars[len(a.Bars)-1].To)
+	if len(a.Points) != 24 || a.Points[23].To != noon.Add(-2*day).Add(day/24).UnixMilli()-1 {
+		t.Errorf("%d points, the last to %d", len(a.Points), a.Points[len(a.Points)-1].To)
 	}
 }
 

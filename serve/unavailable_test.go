@@ -66,7 +66,7 @@ func TestPartOfTheStoreUnavailable(t *testing.T) {
 			const null = `{"value":null,"status":"UNAVAILABLE",`
 			ask("/v1/query", `{"features":["device_tx_7d"],"entities":[{"device_id":"d1"},{"device_id":"d2"}]}`, null, `"value":`)
 			ask("/v1/features/device_tx_7d?device_id=d2", "", null)
-			ask("/v1/timeline/device_tx_7d?device_id=d2", "", `"bars":[`+null)
+			ask("/v1/timeline/device_tx_7d?device_id=d2", "", `"points":[`+null)
 			ask("/get-online-features", `{"features":["device_tx_7d"],"entities":{"device_id":["d2"]}}`,
 				`"values":[null],"statuses":["OUTSIDE_MAX_AGE"]`)
 			n, err := testutil.GatherAndCount(registry, "weir_unavailable_answers_total")

@@ -137,7 +137,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 	for target, want := range map[string]string{
 		"/v1/features/views": `{"at":944092800000,` + wait + `,"results":[{"entity":{"user":"u1"},"features":{"views":` +
 			`{"value":0,"status":"NOT_FOUND","from":944010000000,"to":944096399999,"exact":true}}}]}`,
-		"/v1/timeline/views": `{"at":944092800000,` + wait + `,"bars":[{"value":0,"status":"NOT_FOUND",`,
+		"/v1/timeline/views": `{"at":944092800000,` + wait + `,"points":[{"value":0,"status":"NOT_FOUND",`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
@@ -165,7 +165,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 func TestWaitingByParameter(t *testing.T) {
 	for _, test := range []struct{ path, want string }{
 		{"/v1/features/views", `"waited":{"applied":true},"results":[{`},
-		{"/v1/timeline/views", `"waited":{"applied":true},"bars":[{`},
+		{"/v1/timeline/views", `"waited":{"applied":true},"points":[{`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &arrival{after: 5 * time.Millisecond}

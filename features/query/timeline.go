@@ -8,11 +8,11 @@ import (
 	"github.com/weir-stream/weir/features/window"
 )
 
-// maxBars bounds the bars of a timeline.
-const maxBars = 60
+// maxPoints bounds the points of a timeline.
+const maxPoints = 60
 
-// Bar is one bar of a timeline: the answer of Feature at the moment At, in milliseconds.
-type Bar struct {
+// Point is one point of a timeline: the answer of Feature at the moment At, in milliseconds.
+type Point struct {
 	Feature *features.Feature
 	At      int64
 }
@@ -32,7 +32,7 @@ func HasTimeline(f *features.Feature) bool {
 // Timeline splits the window of a feature that has a timeline, at a moment in milliseconds, into
 // stretches of equal width, in order of time: a feature for each, over the state of the whole
 // window. A narrower stretch at the window's beginning is left out.
-func Timeline(f *features.Feature, at int64) []Bar {
+func Timeline(f *features.Feature, at int64) []Point {
 	tile, first, last := int64(1), int64(0), int64(0)
 	if f.Window.Exact {
 		first, last = f.Window.Edges(at)
@@ -40,23 +40,23 @@ func Timeline(f *features.Feature, at int64) []Bar {
 		tile = f.Window.Tile.Milliseconds()
 		first, last = f.Window.Tiles(f.Series[0], at-f.Window.Delay.Milliseconds())
 	}
-	each := tilesOfBar(tile, last-first+1)
+	each := tilesOfPoint(tile, last-first+1)
 	narrow := *f
 	narrow.Window = window.Window{
 		Type: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
 	}
-	bars := make([]Bar, (last-first+1)/each)
-	for i := range bars {
-		end := last - int64(len(bars)-1-i)*each
-		bars[i] = Bar{&narrow, min((end+1)*tile-1, at-f.Window.Delay.Milliseconds())}
+	points := make([]Point, (last-first+1)/each)
+	for i := range points {
+		end := last - int64(len(points)-1-i)*each
+		points[i] = Point{&narrow, min((end+1)*tile-1, at-f.Window.Delay.Milliseconds())}
 	}
-	return bars
+	return points
 }
 
-// tilesOfBar is how many of the tiles a bar takes: as few as possible, or some more if that makes a
-// customary width.
-func tilesOfBar(tile, tiles int64) int64 {
-	least := (tiles + maxBars - 1) / maxBars
+// tilesOfPoint is how many of the tiles a point takes: as few as possible, or some more if that
+// makes a customary width.
+func tilesOfPoint(tile, tiles int64) int64 {
+	least := (tiles + maxPoints - 1) / maxPoints
 	for _, nice := range window.NiceTiles {
 		if n := nice.Milliseconds() / tile; n >= least && n <= 10*least && nice.Milliseconds()%tile == 0 {
 			return n

@@ -90,7 +90,7 @@ async function draw(feature, keys, at, node) {
     node.append(problem(error));
     return;
   }
-  if (timeline.bars.some(bar => typeof bar.value !== 'object' || bar.value?.text)) node.append(bars(feature, timeline.bars));
+  if (timeline.points.some(point => typeof point.value !== 'object' || point.value?.text)) node.append(bars(feature, timeline.points));
 }
 
 // asCommand shows the question as a shell command, without the token.
