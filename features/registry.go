@@ -17,22 +17,22 @@ type Registry struct {
 	Series   []*state.Series
 	// Enrichments are those of the streams that have one, in the order of the streams.
 	Enrichments []*Enrichment
-	// Sources are the texts that the definitions were read from.
-	Sources Sources
+	// Files are the files that the definitions were read from.
+	Files Files
 
 	writes  map[*record.Stream][]entityWrites // what an event of each does; see Mapper
 	version string
 	plan    *state.Plan
 }
 
-// Sources are the texts of definitions, as they were written.
-type Sources struct {
-	Definitions []Source `json:"definitions"` // in the order of reading
-	Schemas     []Source `json:"schemas"`     // files that options of formats name
+// Files are the files of definitions, as they were written.
+type Files struct {
+	Definitions []File `json:"definitions"` // in the order of reading
+	Schemas     []File `json:"schemas"`     // files that options of formats name
 }
 
-// Source is the text of one file.
-type Source struct {
+// File is the text of one file.
+type File struct {
 	Path string `json:"path"` // where it was read
 	Text string `json:"text"`
 }

@@ -178,7 +178,7 @@ func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, gi
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range claims {
-		if c.Held == 0 {
+		if c.OwnedMs == 0 {
 			s.claimed[version] = at
 		}
 	}

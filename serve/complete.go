@@ -94,7 +94,7 @@ func (p *preparedFeature) completeness(history *state.History) *query.Completene
 
 // complete finds the completeness of what is asked; nil means no history.
 func (q *question) complete(history *state.History) {
-	q.reading.Held(history.HeldSince(q.now))
+	q.reading.SetUnexpiredSince(history.UnexpiredSince(q.now))
 	q.since = q.since[:0]
 	for _, p := range q.features {
 		q.since = append(q.since, p.completeness(history))

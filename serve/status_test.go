@@ -38,9 +38,9 @@ func TestDefinitions(t *testing.T) {
 	}
 	wants(`{"version":"","definitions":[],"schemas":[]}`)
 	r = registry()
-	r.Sources = features.Sources{
-		Definitions: []features.Source{{Path: "a.yaml", Text: "# <one>\n"}, {Path: "b.yaml"}},
-		Schemas:     []features.Source{{Path: "a.avsc", Text: `"string"`}},
+	r.Files = features.Files{
+		Definitions: []features.File{{Path: "a.yaml", Text: "# <one>\n"}, {Path: "b.yaml"}},
+		Schemas:     []features.File{{Path: "a.avsc", Text: `"string"`}},
 	}
 	wants(`{"version":"","definitions":[{"path":"a.yaml","text":"# <one>\n"},{"path":"b.yaml","text":""}],"schemas":[{"path":"a.avsc","text":"\"string\""}]}`)
 }

@@ -133,11 +133,11 @@ type History struct {
 	Slack int64
 }
 
-// HeldSince is the timestamp, in ms, since which no record's state has expired at a moment of the
-// clock, for state that is kept for no time; MinTime if nothing can have expired. A record with
+// UnexpiredSince is the timestamp, in ms, since which no record's state has expired at a moment of
+// the clock, for state that is kept for no time; MinTime if nothing can have expired. A record with
 // timestamp t was applied at t + Lag or later, and its key lives from then on for as long as it is
 // kept, plus Slack.
-func (h *History) HeldSince(now int64) int64 {
+func (h *History) UnexpiredSince(now int64) int64 {
 	if h == nil || h.Lag == nil {
 		return MinTime
 	}

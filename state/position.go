@@ -141,9 +141,9 @@ type Claim struct {
 	// Missing holds for each shard why it could not be claimed, because its master does not answer,
 	// while others could. Its progress is unknown then. Nil if all were claimed.
 	Missing []error
-	// Held is for how many milliseconds the plan has had the partition, in the shard that it took
-	// last, and the partition has been past the last gap; MaxInt64 if unknown.
-	Held int64
+	// OwnedMs is for how many milliseconds the plan has had the partition, in the shard that it
+	// took last, and the partition has been past the last gap; MaxInt64 if unknown.
+	OwnedMs int64
 	// Topic is nil if the namespace has never met the topic. It is set only if a shard has no
 	// progress.
 	Topic *FirstSeen

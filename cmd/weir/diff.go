@@ -194,7 +194,7 @@ func definitionsOf(ctx context.Context, server *connection, address string) (*fe
 	if err != nil {
 		return nil, err
 	}
-	registry, err := definition.LoadSources(told.Sources)
+	registry, err := definition.LoadFiles(told.Files)
 	if findings, ok := errors.AsType[definition.Findings](err); ok {
 		for i := range findings {
 			findings[i].File = address + ": " + findings[i].File

@@ -56,8 +56,8 @@ func (l *loader) beside(definitions, name string) ([]byte, error) {
 	}
 	from := besidePath(definitions, name)
 	content, err := l.readFile(from)
-	if err == nil && !slices.ContainsFunc(l.registry.Sources.Schemas, func(s features.Source) bool { return s.Path == from }) {
-		l.registry.Sources.Schemas = append(l.registry.Sources.Schemas, features.Source{Path: from, Text: string(content)})
+	if err == nil && !slices.ContainsFunc(l.registry.Files.Schemas, func(s features.File) bool { return s.Path == from }) {
+		l.registry.Files.Schemas = append(l.registry.Files.Schemas, features.File{Path: from, Text: string(content)})
 	}
 	return content, err
 }

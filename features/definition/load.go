@@ -53,18 +53,18 @@ func Parse(name string, data []byte) (*features.Registry, error) {
 	return l.compile()
 }
 
-// LoadSources is Load on texts that a registry was loaded from. It reads no other files.
-func LoadSources(sources features.Sources) (*features.Registry, error) {
+// LoadFiles is Load on the texts of the files that a registry was loaded from. It reads no others.
+func LoadFiles(files features.Files) (*features.Registry, error) {
 	l := newLoader()
 	l.readFile = func(name string) ([]byte, error) {
-		for _, s := range sources.Schemas {
+		for _, s := range files.Schemas {
 			if s.Path == name {
 				return []byte(s.Text), nil
 			}
 		}
 		return nil, fs.ErrNotExist
 	}
-	for _, s := range sources.Definitions {
+	for _, s := range files.Definitions {
 		l.collect(s.Path, []byte(s.Text))
 	}
 	return l.compile()
@@ -154,7 +154,7 @@ var sectionKeys = []string{"streams", "features", "services", "macros"}
 
 // collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
-	l.registry.Sources.Definitions = append(l.registry.Sources.Definitions, features.Source{Path: name, Text: string(data)})
+	l.registry.Files.Definitions = append(l.registry.Files.Definitions, features.File{Path: name, Text: string(data)})
 	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {

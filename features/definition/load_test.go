@@ -74,7 +74,7 @@ func TestGoodDefinitions(t *testing.T) {
 
 // A registry keeps the texts that it was loaded from, which compile to the same again. No other file
 // is read for them.
-func TestSources(t *testing.T) {
+func TestLoadFiles(t *testing.T) {
 	files, _ := filepath.Glob("testdata/good/*.yaml")
 	schemas := 0
 	for _, file := range append(files, "../../config/features") {
@@ -82,21 +82,21 @@ func TestSources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := LoadSources(r.Sources)
+		again, err := LoadFiles(r.Files)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if again.Version() != r.Version() || again.Plan().Version != r.Plan().Version {
 			t.Errorf("%s: version %s, plan %s; from its sources %s, %s", file, r.Version(), r.Plan().Version, again.Version(), again.Plan().Version)
 		}
-		if diff := cmp.Diff(r.Sources, again.Sources); diff != "" {
+		if diff := cmp.Diff(r.Files, again.Files); diff != "" {
 			t.Errorf("%s: sources (-loaded +loaded from sources):\n%s", file, diff)
 		}
-		schemas += len(r.Sources.Schemas)
-		if len(r.Sources.Schemas) > 0 {
-			lacking := r.Sources
+		schemas += len(r.Files.Schemas)
+		if len(r.Files.Schemas) > 0 {
+			lacking := r.Files
 			lacking.Schemas = nil
-			if _, err := LoadSources(lacking); err == nil || !strings.Contains(err.Error(), ": file does not exist") {
+			if _, err := LoadFiles(lacking); err == nil || !strings.Contains(err.Error(), ": file does not exist") {
 				t.Errorf("%s without the files that it names: %v", file, err)
 			}
 		}
@@ -107,7 +107,7 @@ func TestSources(t *testing.T) {
 }
 
 // A file that is named twice is kept once.
-func TestSourcesOfASharedSchema(t *testing.T) {
+func TestFilesOfASharedSchema(t *testing.T) {
 	const stream = "{topic: %s, format: {type: avro, framing: none, schema: ./s.avsc}, timestamp: at, fields: {user: string}}\n"
 	definitions := "streams:\n  a: " + strings.Replace(stream, "%s", "a", 1) + "  b: " + strings.Replace(stream, "%s", "b", 1) + "features: {f: 'COUNT(1d, a, user)'}\n"
 	const schema = `{"type": "record", "name": "r", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`
@@ -115,11 +115,11 @@ func TestSourcesOfASharedSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := features.Sources{
-		Definitions: []features.Source{{Path: "d/a.yaml", Text: definitions}},
-		Schemas:     []features.Source{{Path: "d/s.avsc", Text: schema}},
+	want := features.Files{
+		Definitions: []features.File{{Path: "d/a.yaml", Text: definitions}},
+		Schemas:     []features.File{{Path: "d/s.avsc", Text: schema}},
 	}
-	if diff := cmp.Diff(want, r.Sources); diff != "" {
+	if diff := cmp.Diff(want, r.Files); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 }

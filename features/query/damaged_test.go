@@ -176,7 +176,7 @@ func TestExpiredState(t *testing.T) {
 		if err := reading.Read(context.Background(), damagedReader{}); err != nil {
 			t.Fatal(err)
 		}
-		reading.Held(test.history.HeldSince(now))
+		reading.SetUnexpiredSince(test.history.UnexpiredSince(now))
 		var got []string
 		for _, of := range names {
 			var a Answer

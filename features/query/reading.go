@@ -28,8 +28,8 @@ type Reader interface {
 //
 // It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
-	now  int64 // milliseconds
-	held int64 // see Held
+	now            int64 // milliseconds
+	unexpiredSince int64 // see SetUnexpiredSince
 
 	requests  []request
 	reads     []state.Read
@@ -70,12 +70,12 @@ func (r *Reading) Reset(now int64) {
 	r.requests, r.reads, r.states, r.needs, r.multiHops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
 	r.now, r.next, r.need, r.multiHop = now, 0, 0, 0
-	r.held = state.MinTime
+	r.unexpiredSince = state.MinTime
 }
 
-// Held sets since when no state has expired, for the following answers; see
-// state.History.HeldSince. Without it, none has.
-func (r *Reading) Held(since int64) { r.held = since }
+// SetUnexpiredSince sets since when no state has expired, for the following answers; see
+// state.History.UnexpiredSince. Without it, none has.
+func (r *Reading) SetUnexpiredSince(since int64) { r.unexpiredSince = since }
 
 // Want adds an answer: that of the feature for the entity with that text, at a moment in
 // milliseconds.
@@ -220,24 +220,24 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
-	expired(a, f, r.held)
+	expired(a, f, r.unexpiredSince)
 	return !a.Status.Unread()
 }
 
 // expired makes an answer incomplete if events of it may have expired before they were due to be
 // pruned, or may have been swept from a key that lives forever, which is no sooner. It does so only
 // where that matters, because the moment moves with the clock.
-func expired(a *Answer, f *features.Feature, held int64) {
-	if held == state.MinTime {
+func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
+	if unexpiredSince == state.MinTime {
 		return
 	}
 	for _, s := range f.Series {
 		since := state.MinTime
 		switch {
 		case s.GroupKeep > 0:
-			since = held - s.GroupKeep + f.Stream.MaxFuture.Milliseconds()
+			since = unexpiredSince - s.GroupKeep + f.Stream.MaxFuture.Milliseconds()
 		case s.Keep > 0:
-			since = held - s.Keep
+			since = unexpiredSince - s.Keep
 		}
 		if since > a.coveredSince {
 			a.since, a.slides = max(a.since, since), true

@@ -19,11 +19,11 @@ var errTooMuch = errors.New("it has more children than can be refilled: they tak
 
 // content is the content of one key.
 type content struct {
-	group  string
-	entity string
-	series map[uint32]*state.Series // of the group, by tag
-	held   []byte
-	folded int // length after the last compaction
+	group     string
+	entity    string
+	series    map[uint32]*state.Series // of the group, by tag
+	packed    []byte
+	compacted int // length after the last compaction
 }
 
 // contents are those of an entity and of its children, in the order of the records.
@@ -62,20 +62,20 @@ func (c *contents) take(b *state.Batch, now int64) (events int, err error) {
 			events++
 		}
 		offset = u.Offset
-		held := c.at(b.Mutations[u.From].Series.Group, u.Entity)
-		c.bytes -= len(held.held)
+		key := c.at(b.Mutations[u.From].Series.Group, u.Entity)
+		c.bytes -= len(key.packed)
 		for j := u.From; j < u.To; j++ {
 			op := &b.Mutations[j]
 			c.packer.Begin(op.Series)
 			c.packer.Add(op)
-			held.held = c.packer.End(held.held)
+			key.packed = c.packer.End(key.packed)
 		}
-		if len(held.held) > 2*held.folded+4096 {
-			if err := c.fold(held, now); err != nil {
+		if len(key.packed) > 2*key.compacted+4096 {
+			if err := c.compact(key, now); err != nil {
 				return events, err
 			}
 		}
-		if c.bytes += len(held.held); c.bytes > mostBytes {
+		if c.bytes += len(key.packed); c.bytes > mostBytes {
 			return events, errTooMuch
 		}
 	}
@@ -100,24 +100,24 @@ func (c *contents) at(group string, entity []byte) *content {
 	return c.keys[name]
 }
 
-// fold compacts the content of a key, pruned as of a moment.
-func (c *contents) fold(k *content, now int64) (err error) {
+// compact compacts the content of a key, pruned as of a moment.
+func (c *contents) compact(k *content, now int64) (err error) {
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	known := func(tag uint32) *state.Series { return k.series[tag] }
-	k.held, err = c.compactor.Compact(nil, k.held, known, func(uint32) bool { return false }, now, nonce)
-	k.folded = len(k.held)
+	k.packed, err = c.compactor.Compact(nil, k.packed, known, func(uint32) bool { return false }, now, nonce)
+	k.compacted = len(k.packed)
 	return err
 }
 
 // all compacts all keys and lists those of children.
 func (c *contents) all(now int64) (own []byte, children []*content, err error) {
 	for _, k := range c.keys {
-		if err := c.fold(k, now); err != nil {
+		if err := c.compact(k, now); err != nil {
 			return nil, nil, err
 		}
 		if k.group == c.group {
-			own = k.held
+			own = k.packed
 		} else {
 			children = append(children, k)
 		}

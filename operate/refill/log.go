@@ -134,7 +134,7 @@ func (l *Log) Lost(p state.Partition, timestamp int64) {
 func (l *Log) Contents(now int64) (own []byte, children []inspector.RefilledChild, err error) {
 	own, keys, err := l.contents.all(min(now, time.Now().UnixMilli()))
 	for _, k := range keys {
-		child := inspector.RefilledChild{Group: k.group, Entity: k.entity, Sections: k.held}
+		child := inspector.RefilledChild{Group: k.group, Entity: k.entity, Sections: k.packed}
 		for _, s := range k.series {
 			child.Keep = s.GroupKeep
 		}

@@ -223,7 +223,7 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 // ask answers the event's features that are asked before it is added to the state, or after that.
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
-	e.reading.Held(e.known.held)
+	e.reading.SetUnexpiredSince(e.known.unexpiredSince)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, query.SnapshotReader{State: stored}); err != nil {
 		return err

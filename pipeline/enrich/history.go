@@ -52,14 +52,14 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 
 // known is what a history says about the features of enriched events.
 type known struct {
-	history *state.History
-	held    int64 // see query.Reading.Held
-	of      map[*features.Feature]*query.Completeness
+	history        *state.History
+	unexpiredSince int64 // see query.Reading.SetUnexpiredSince
+	of             map[*features.Feature]*query.Completeness
 }
 
 // look uses a history at a moment of the clock.
 func (k *known) look(h *state.History, now time.Time) {
-	k.held = h.HeldSince(now.UnixMilli())
+	k.unexpiredSince = h.UnexpiredSince(now.UnixMilli())
 	if k.history != h {
 		k.history, k.of = h, map[*features.Feature]*query.Completeness{}
 	}

@@ -107,7 +107,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 			verdicts[i] = v
 		default:
 			done[i] = ready(&findings[n], done[i].First)
-			if done[i].Early, err = r.early(ctx, partitions[i].Topic, findings[n].claim.Held); err != nil {
+			if done[i].Early, err = r.early(ctx, partitions[i].Topic, findings[n].claim.OwnedMs); err != nil {
 				return nil, err
 			}
 		}
@@ -234,9 +234,9 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 // early is how long to wait before the plan may be applied to a partition of a topic that it has
 // had for some milliseconds. For a moment questions may use an old history, according to which
 // features that this plan does not keep receive all events, or nothing was skipped.
-func (r *Resumer) early(ctx context.Context, topic string, held int64) (time.Duration, error) {
-	had := time.Duration(min(held, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-	if had >= r.Rules.GracePeriod {
+func (r *Resumer) early(ctx context.Context, topic string, ownedMs int64) (time.Duration, error) {
+	owned := time.Duration(min(ownedMs, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
+	if owned >= r.Rules.GracePeriod {
 		return 0, nil
 	}
 	history, err := r.Store.History(ctx)
@@ -250,7 +250,7 @@ func (r *Resumer) early(ctx context.Context, topic string, held int64) (time.Dur
 	if !young {
 		return 0, nil
 	}
-	return r.Rules.GracePeriod - had, nil
+	return r.Rules.GracePeriod - owned, nil
 }
 
 // tell counts and logs what a partition skips.

@@ -4,21 +4,21 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// Definitions is the answer of GET /v1/definitions: the texts that definition.LoadSources compiles
+// Definitions is the answer of GET /v1/definitions: the texts that definition.LoadFiles compiles
 // to the definitions of that version.
 type Definitions struct {
 	Version string `json:"version"`
-	features.Sources
+	features.Files
 }
 
 // DefinitionsOf are the definitions of a registry.
 func DefinitionsOf(r *features.Registry) Definitions {
-	d := Definitions{Version: r.Version(), Sources: r.Sources}
+	d := Definitions{Version: r.Version(), Files: r.Files}
 	if d.Definitions == nil {
-		d.Definitions = []features.Source{}
+		d.Definitions = []features.File{}
 	}
 	if d.Schemas == nil {
-		d.Schemas = []features.Source{}
+		d.Schemas = []features.File{}
 	}
 	return d
 }

@@ -27,7 +27,7 @@ func TestClaims(t *testing.T) {
 			if diff := cmp.Diff(want, claims[0].Progress); diff != "" {
 				t.Errorf("claimed by %s: %s", version, diff)
 			}
-			return claims[0].Held
+			return claims[0].OwnedMs
 		}
 		marks := func(want ...state.PlanEpoch) {
 			t.Helper()

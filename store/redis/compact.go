@@ -158,7 +158,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	}
 	now := housekeeping(b.Now)
 	for _, h := range candidates {
-		done, err := w.fold(h, now)
+		done, err := w.compactKey(h, now)
 		if err != nil {
 			delete(w.noted, h.key)
 			w.rest(h.key)
@@ -273,8 +273,8 @@ func (w *writer) spare(keys []stateKey, names []any) {
 	w.args[at] = len(w.args) - at - 1
 }
 
-// fold compacts the content of a key.
-func (w *writer) fold(h candidate, now int64) (compacted, error) {
+// compactKey compacts the content of a key.
+func (w *writer) compactKey(h candidate, now int64) (compacted, error) {
 	group := w.groupOf(h)
 	known := w.known[group]
 	w.fresh.Children, w.fresh.Idle = w.children(group), w.idleOnly

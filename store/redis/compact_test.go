@@ -263,7 +263,7 @@ func compactTooLate(t *testing.T, before int) {
 		if short := before < 10; short != (len(held) <= shortest) {
 			t.Fatalf("%d events have left %d bytes", before, len(held))
 		}
-		stale, err := writer().fold(candidate{0, key, held}, 0)
+		stale, err := writer().compactKey(candidate{0, key, held}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,8 +34,8 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, c := range claims {
-			if b.Ranges[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.Held != 0 {
-				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Ranges[id].Behind, c.Progress, c.Held)
+			if b.Ranges[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.OwnedMs != 0 {
+				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Ranges[id].Behind, c.Progress, c.OwnedMs)
 			}
 		}
 		// The old plan has lost them all, and finds out.

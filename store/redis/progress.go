@@ -48,7 +48,7 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
 		claims[i].Progress = make([]state.Position, len(s.tags))
-		claims[i].Held = math.MaxInt64
+		claims[i].OwnedMs = math.MaxInt64
 	}
 	var calls progressCalls
 	for first := 0; first < len(partitions); first += callPartitions {
@@ -92,11 +92,11 @@ func takeClaim(c *state.Claim, shard int, reply []any) error {
 		return err
 	}
 	if text, _ := reply[1].(string); text != "" {
-		had, err := strconv.ParseInt(text, 10, 64)
+		ownedMs, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return fmt.Errorf("%q is no time that a plan has had a partition", text)
 		}
-		c.Held = min(c.Held, max(had, 0))
+		c.OwnedMs = min(c.OwnedMs, max(ownedMs, 0))
 	}
 	if text, _ := reply[2].(string); text != "" && c.Topic == nil {
 		seen, err := state.ParseFirstSeen(text)

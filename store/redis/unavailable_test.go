@@ -297,7 +297,7 @@ func TestClaimWithoutAMaster(t *testing.T) {
 	}
 	h.node.Resume()
 	untilServed(t, h.Store)
-	if claim = take(); claim.Missing != nil || state.Lowest(claim.Progress) != 5 || claim.Held > 10_000 {
+	if claim = take(); claim.Missing != nil || state.Lowest(claim.Progress) != 5 || claim.OwnedMs > 10_000 {
 		t.Errorf("claimed %+v", claim)
 	}
 }
