@@ -50,14 +50,14 @@ def server() -> Iterator[str]:
     """weir demo, once its history is applied."""
     binary = os.environ["WEIR_BINARY"]
     demo = subprocess.Popen(
-        [binary, "demo", "--days", "1", "--features", HERE / "features.yaml", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [binary, "demo", "--days", "3", "--features", HERE / "features.yaml", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     assert demo.stdout
     url = ""
     for line in demo.stdout:
         if found := re.search(r"Open (http://\S+)", line):
             url = found[1]
-        if "behind" in line:
+        if "applied in" in line:
             break
     yield url
     demo.kill()
@@ -74,7 +74,9 @@ def asked(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, P
             return json.load(response)
 
     now = get("/v1/query", {"features": ["hour"], "entities": [USER]})["at"]
-    asked = questions(now - 6 * 3600_000)  # what comes later than that is applied
+    # A tile that the window ends in is whole, and counts for as long as it goes on: tiles of a day end at midnight UTC,
+    # and of the day before the last one no event is still to come.
+    asked = questions(now - now % 86400_000 - 36 * 3600_000)
     file = tmp_path_factory.mktemp("questions") / "questions.ndjson"
     file.write_text("".join(json.dumps(q) + "\n" for q in asked))
     return server, file, [get("/v1/query", q) for q in asked] + [get("/v1/features"), get("/readyz")]
