@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -93,96 +91,13 @@ func (t TLS) config(key string) (*tls.Config, error) {
 	return c, nil
 }
 
-// RedisClient makes the client of the server, the Sentinels or the cluster; it
-// connects when first used. The error names the setting that TLS cannot work
-// with.
-func (c *Config) RedisClient() (redis.UniversalClient, error) {
-	options, err := c.RedisOptions()
-	if err != nil {
-		return nil, err
-	}
-	switch c.Redis.Mode {
-	case "sentinel":
-		return redis.NewFailoverClient(options.Failover()), nil
-	case "cluster":
-		return redis.NewClusterClient(options.Cluster()), nil
-	default:
-		return redis.NewClient(options.Simple()), nil
-	}
-}
+// RedisTLS is the TLS configuration of the connections to Redis, nil where it is not enabled. The
+// error names the setting that cannot be used.
+func (c *Config) RedisTLS() (*tls.Config, error) { return c.Redis.TLS.config("redis.tls") }
 
-// RedisReplicas makes the client that knows the replicas of each master, as a cluster client does
-// in every mode; nil if everything is read from masters. The error is that of RedisClient.
-func (c *Config) RedisReplicas() (*redis.ClusterClient, error) {
-	if c.Redis.ReadFrom != "replica" {
-		return nil, nil
-	}
-	options, err := c.RedisOptions()
-	if err != nil {
-		return nil, err
-	}
-	options.ReadOnly = true
-	// After a replica that does not answer, a question still has to ask the master.
-	const part = 4
-	options.DialTimeout, options.DialerRetries = options.DialTimeout/part, 1
-	options.ReadTimeout, options.WriteTimeout = options.ReadTimeout/part, options.WriteTimeout/part
-	switch c.Redis.Mode {
-	case "sentinel":
-		return redis.NewFailoverClusterClient(options.Failover()), nil
-	case "cluster":
-		return redis.NewClusterClient(options.Cluster()), nil
-	default:
-		return redis.NewClusterClient(c.singleWithReplicas(options.Cluster())), nil
-	}
-}
-
-// singleWithReplicas makes a cluster of one master and its replicas.
-func (c *Config) singleWithReplicas(options *redis.ClusterOptions) *redis.ClusterOptions {
-	const lastSlot = 16383
-	slots := redis.ClusterSlot{End: lastSlot}
-	for _, address := range append(c.Redis.Addresses[:1:1], c.Redis.Replicas...) {
-		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: address})
-	}
-	options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil }
-	if db := c.Redis.DB; db != 0 { // clusters do not have databases
-		options.OnConnect = func(ctx context.Context, connection *redis.Conn) error { return connection.Select(ctx, db).Err() }
-	}
-	return options
-}
-
-// RedisOptions are the options of RedisClient.
-func (c *Config) RedisOptions() (*redis.UniversalOptions, error) {
-	r := &c.Redis
-	encryption, err := r.TLS.config("redis.tls")
-	if err != nil {
-		return nil, err
-	}
-	return &redis.UniversalOptions{
-		Addrs:      r.Addresses,
-		ClientName: "weir",
-		MasterName: r.MasterName,
-		Username:   r.Username,
-		Password:   string(r.Password),
-		// At each login, so that a password that changes needs no restart.
-		CredentialsProviderContext: r.credentials(),
-		SentinelUsername:           r.SentinelUsername,
-		SentinelPassword:           string(r.SentinelPassword),
-		DB:                         r.DB,
-		PoolSize:                   r.PoolSize,
-		DialTimeout:                r.DialTimeout,
-		ReadTimeout:                r.ReadTimeout,
-		WriteTimeout:               r.WriteTimeout,
-		TLSConfig:                  encryption,
-		// A question is given up when its caller's time is over.
-		ContextTimeoutEnabled: true,
-		// Announced maintenance is a feature of Redis's own cloud; elsewhere
-		// asking for it costs each connection an error.
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}, nil
-}
-
-// credentials reads the user's password from its file again; nil if no file is configured.
-func (r *Redis) credentials() func(context.Context) (user, password string, err error) {
+// Credentials reads the user's password from its file again, at each login; nil if no file is
+// configured.
+func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {
 	if r.PasswordFile == "" {
 		return nil
 	}

@@ -8,12 +8,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -41,120 +38,6 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func TestRedisOverTLSWithUser(t *testing.T) {
-	serverTLS, ca := authority(t)
-	server, err := miniredis.RunTLS(serverTLS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	server.RequireUserAuth("weir", "hunter2")
-
-	c := config.Default()
-	c.Redis.Addresses = []string{server.Addr()}
-	c.Redis.Username, c.Redis.Password = "weir", "hunter2"
-	c.Redis.TLS = config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
-	client, err := c.RedisClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Ping(within(t)).Err(); err != nil {
-		t.Error("with the right authority and password:", err)
-	}
-
-	c.Redis.TLS.CA = ""
-	stranger, err := c.RedisClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	if err := stranger.Ping(within(t)).Err(); err == nil {
-		t.Error("a server is trusted whose authority is unknown")
-	}
-
-	c.Redis.TLS = config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
-	c.Redis.Password = "wrong"
-	intruder, err := c.RedisClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer intruder.Close()
-	if err := intruder.Ping(within(t)).Err(); err == nil {
-		t.Error("the password is not sent")
-	}
-}
-
-func TestRedisModes(t *testing.T) {
-	for mode, want := range map[string]redis.UniversalClient{
-		"single": &redis.Client{}, "sentinel": &redis.Client{}, "cluster": &redis.ClusterClient{},
-	} {
-		c := config.Default()
-		c.Redis.Mode = mode
-		if mode == "sentinel" {
-			c.Redis.MasterName = "primary"
-		}
-		client, err := c.RedisClient()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := reflect.TypeOf(client); got != reflect.TypeOf(want) {
-			t.Errorf("%s makes a %v", mode, got)
-		}
-		if single, ok := client.(*redis.Client); ok {
-			if through := single.Options().Addr == "FailoverClient"; through != (mode == "sentinel") {
-				t.Errorf("%s connects to %s", mode, single.Options().Addr)
-			}
-		}
-		_ = client.Close()
-	}
-}
-
-// Replicas are read in the configured database, and for only part of the timeout, which leaves time
-// for the master.
-func TestRedisReplicas(t *testing.T) {
-	c := config.Default()
-	if none, err := c.RedisReplicas(); none != nil || err != nil {
-		t.Errorf("by default all is read from the master: %v, %v", none, err)
-	}
-	replica := miniredis.RunT(t)
-	c.Redis.ReadFrom, c.Redis.Replicas, c.Redis.DB = "replica", []string{replica.Addr()}, 3
-	client, err := c.RedisReplicas()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	server, err := client.SlaveForKey(within(t), "key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Set(within(t), "key", "value", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := replica.DB(3).Get("key"); got != "value" {
-		t.Errorf("the replica's database 3 holds %q, %v", got, err)
-	}
-	if got := server.Options().ReadTimeout; got != c.Redis.ReadTimeout/4 {
-		t.Errorf("the replica has %v to answer, want a quarter of %v", got, c.Redis.ReadTimeout)
-	}
-	c.Redis.TLS = config.TLS{Enabled: true, CA: "missing.pem"}
-	if _, err := c.RedisReplicas(); err == nil || err.Error() != "redis.tls.ca: open missing.pem: no such file or directory" {
-		t.Errorf("without the authorities' file: %v", err)
-	}
-	for _, mode := range []string{"sentinel", "cluster"} {
-		c := config.Default()
-		c.Redis.Mode, c.Redis.ReadFrom, c.Redis.MasterName = mode, "replica", "primary"
-		client, err := c.RedisReplicas()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o := client.Options(); !o.ReadOnly || (o.ClusterSlots != nil) != (mode == "sentinel") {
-			t.Errorf("%s: %+v", mode, o)
-		}
-		_ = client.Close()
-	}
 }
 
 func TestKafkaOverTLSWithLogin(t *testing.T) {
@@ -238,7 +121,7 @@ func TestUnusableSecurity(t *testing.T) {
 		c.Kafka.TLS, c.Redis.TLS = b.tls, b.tls
 		_, transportErr := c.KafkaTransport()
 		_, producerErr := c.KafkaProducer()
-		_, redisErr := c.RedisClient()
+		_, redisErr := c.RedisTLS()
 		for got, want := range map[error]string{producerErr: "kafka." + b.want, transportErr: "kafka." + b.want, redisErr: "redis." + b.want} {
 			if fmt.Sprint(got) != want {
 				t.Errorf("\ngot  %v\nwant %s", got, want)

@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -15,14 +16,18 @@ import (
 // all who answer know of it by then.
 const MaxHistoryAge = 400 * time.Millisecond
 
+// ErrLayout is the cause of errors about a namespace that was made with another layout than wanted.
+// Waiting does not help.
+var ErrLayout = errors.New("the namespace has another layout")
+
 // Store keeps the state of a namespace together with its progress: how far each of its shards has
 // applied each partition. It is safe for concurrent use.
 type Store interface {
 	Reader
 	Progress
 
-	// Create makes the namespace if it does not exist. The error is permanent if the namespace has
-	// another layout.
+	// Create makes the namespace if it does not exist. The error is an ErrLayout if the namespace
+	// has another layout.
 	Create(ctx context.Context) error
 	// Shards is the number of shards of the state, the same for as long as the Store is used.
 	Shards() int
@@ -104,4 +109,10 @@ type Reader interface {
 	// Recycle takes back the window states of a Read, ReadOverlay or ReadReplica for reuse: the
 	// caller must not use them any more.
 	Recycle(states []state.WindowState)
+}
+
+// Copies is the number of replicas of a master, and of those that lack something that was written.
+type Copies struct {
+	Master           string
+	Replicas, Behind int
 }

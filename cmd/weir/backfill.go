@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,7 @@ import (
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store"
 )
 
 func newBackfillCommand() *cobra.Command {
@@ -42,7 +41,7 @@ and started again at any time.`,
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, store *redisstore.Store) error {
+		return withKeptState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
 			if rate == 0 {
 				rate = cfg.Backfill.Rate
 			}
@@ -53,7 +52,7 @@ and started again at any time.`,
 			if err != nil {
 				return err
 			}
-			return runBackfill(cmd.Context(), cfg, registry, store, rate, wanted, cmd.OutOrStdout())
+			return runBackfill(cmd.Context(), cfg, registry, state, rate, wanted, cmd.OutOrStdout())
 		})
 	}
 	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with those that were defined together with them (default all)")
@@ -79,7 +78,7 @@ var (
 )
 
 // runBackfill fills all partitions until the wanted fills are done.
-func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Registry, store *redisstore.Store,
+func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Registry, kept store.Store,
 	rate float64, wanted func(*state.Fill) bool, out io.Writer) error {
 	transport, err := cfg.KafkaTransport()
 	if err != nil {
@@ -98,8 +97,8 @@ func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Reg
 	defer cache.Close()
 	screen := &fillScreen{out: out, registry: registry, said: map[string]string{}}
 	b := backfill.New(backfill.Config{
-		Store: store, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
-		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: slog.New(slog.DiscardHandler),
+		Store: kept, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
 	})
 	b.Run(ctx, backfill.Work{
 		Registry: registry, Partitions: func() []state.Partition { return partitions }, Of: wanted, Until: screen.until,

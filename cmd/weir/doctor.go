@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/doctor"
@@ -67,33 +67,22 @@ and fails if a check fails.`,
 // examine runs all checks.
 func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doctor.Findings, error) {
 	registry, findings := doctor.Definitions(cfg.Features)
-	redis, err := cfg.RedisClient()
+	redis, err := redisconn.Open(cfg, true, noLog)
 	if err != nil {
 		return nil, err
 	}
 	defer redis.Close()
-	replicas, reading, err := connect.OpenReplicas(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil, err
-	}
-	if replicas != nil {
-		defer replicas.Close()
-	}
-	state, err := connect.NewStore(cfg, redis, reading...)
-	if err != nil {
-		return nil, err
-	}
-	servers := doctor.Redis(ctx, redis, state)
+	servers := doctor.Redis(ctx, redis.Client, redis)
 	findings = append(findings, servers...)
-	if replicas != nil {
-		findings = append(findings, doctor.Replicas(ctx, state)...)
+	if redis.FromReplicas() {
+		findings = append(findings, doctor.Replicas(ctx, redis)...)
 	}
 	if registry == nil {
 		return findings, nil // the topics are unknown
 	}
 	if len(servers) > 1 { // otherwise none answers
-		findings = append(findings, doctor.Rivals(ctx, state, time.Now())...)
-		findings = append(findings, doctor.Greatest(ctx, state, registry)...)
+		findings = append(findings, doctor.Rivals(ctx, redis, time.Now())...)
+		findings = append(findings, doctor.Greatest(ctx, redis, registry)...)
 	}
 	schemas, err := cfg.SchemaRegistry()
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
-	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func newProgressCommand() *cobra.Command {
@@ -41,7 +40,7 @@ nothing.`,
 	s := addSettings(cmd)
 	cmd.AddCommand(newProgressSetCommand(s))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return s.withState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		return withState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
 			client, err := connect.KafkaClient(cfg)
 			if err != nil {
 				return err
@@ -101,7 +100,7 @@ nothing is applied twice. --again moves them back too: what they have counts twi
 			if err != nil {
 				return fmt.Errorf("--to: %w", err)
 			}
-			return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+			return withKeptState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
 				client, err := connect.KafkaClient(cfg)
 				if err != nil {
 					return err
@@ -155,21 +154,21 @@ func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, 
 	return placed, err
 }
 
-// replicasWithin is how long Redis' replicas may take to receive a placement.
+// replicasWithin is how long replicas may take to receive a placement.
 const replicasWithin = 3 * time.Second
 
 // tellReplicas returns an error if a replica lacks the placement. Processors need no such check,
 // because they write again after a failover; an operator's placement would be lost.
-func tellReplicas(cmd *cobra.Command, s *redisstore.Store) error {
+func tellReplicas(cmd *cobra.Command, s connect.Store) error {
 	found, err := s.AwaitReplicas(cmd.Context(), replicasWithin)
 	if err != nil {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "it is unknown whether Redis' replicas have it: %v\n", err)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "it is unknown whether %s' replicas have it: %v\n", s.Name(), err)
 		return err
 	}
 	for _, c := range found {
 		if c.Behind > 0 {
-			return fmt.Errorf("it is done, but %d of %d replicas of the Redis master %s lacked it after %v: if one of them takes over now, "+
-				"the partitions are where they were before: look with weir progress, and run this again if they are", c.Behind, c.Replicas, c.Master, replicasWithin)
+			return fmt.Errorf("it is done, but %d of %d replicas of the %s master %s lacked it after %v: if one of them takes over now, "+
+				"the partitions are where they were before: look with weir progress, and run this again if they are", c.Behind, c.Replicas, s.Name(), c.Master, replicasWithin)
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"github.com/weir-stream/weir/cmd/weir/connect"
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/store/redis/reshard"
@@ -43,7 +43,7 @@ until --delete-old deletes them, so Redis needs memory for all of the state twic
 		if err != nil {
 			return err
 		}
-		client, err := cfg.RedisClient()
+		client, err := redisconn.Client(cfg)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, client redis
 func awaitCopies(ctx context.Context, cfg *config.Config, client redis.UniversalClient, shards int) error {
 	spread := *cfg
 	spread.Shards = shards
-	store, err := connect.NewStore(&spread, client)
+	store, err := redisconn.NewStore(&spread, client)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
@@ -47,7 +48,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			}
 			log, level := node.NewLogger(cmd.ErrOrStderr(), cfg.Log)
 			defer node.FollowSignals(level, log)()
-			node.LogRedis(log)
+			connect.LogStoreClient(log)
 			if check {
 				return node.Check(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)
 			}

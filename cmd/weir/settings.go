@@ -2,17 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/scan"
-	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // settings are the flags of a command that works with the settings of weir run.
@@ -31,21 +31,17 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(s.file, cmd.Flags())
 }
 
-// openState connects to the state of the settings' namespace, for reading. close closes the
-// connection.
-func openState(ctx context.Context, cfg *config.Config) (state *redisstore.Store, close func() error, err error) {
-	client, err := cfg.RedisClient()
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err = connect.NewStore(cfg, client)
-	if err == nil {
-		err = state.CheckLayout(ctx)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, client.Close())
-	}
-	return state, client.Close, nil
+// noLog is the log of a command that says itself what is wrong.
+var noLog = slog.New(slog.DiscardHandler)
+
+// openStore opens the store of the settings' namespace for a command, whichever store that is.
+func openStore(cfg *config.Config) (connect.Store, error) {
+	return connect.OpenStore(cfg, false, noLog)
+}
+
+// openRedis opens the store of the settings' namespace for a command that looks into Redis itself.
+func openRedis(cfg *config.Config) (*redisconn.Deployment, error) {
+	return redisconn.Open(cfg, false, noLog)
 }
 
 // logOf configures reading the log.
@@ -97,8 +93,9 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 
 // withState runs a function on the settings, the definitions with their features as they are now
 // read, and the state of their namespace.
-func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
-	return s.withGivenState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+func withState[S connect.Store](s *settings, cmd *cobra.Command, open func(*config.Config) (S, error),
+	run func(*config.Config, *features.Registry, S) error) error {
+	return withGivenState(s, cmd, open, func(cfg *config.Config, registry *features.Registry, state S) error {
 		history, err := state.History(cmd.Context())
 		if err != nil {
 			return err
@@ -108,8 +105,9 @@ func (s *settings) withState(cmd *cobra.Command, run func(*config.Config, *featu
 }
 
 // withKeptState is withState with the definitions as processors keep their state.
-func (s *settings) withKeptState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
-	return s.withGivenState(cmd, func(cfg *config.Config, given *features.Registry, state *redisstore.Store) error {
+func withKeptState[S connect.Store](s *settings, cmd *cobra.Command, open func(*config.Config) (S, error),
+	run func(*config.Config, *features.Registry, S) error) error {
+	return withGivenState(s, cmd, open, func(cfg *config.Config, given *features.Registry, state S) error {
 		plan, history, err := state.Bind(cmd.Context(), given.Plan())
 		if err != nil {
 			return err
@@ -119,15 +117,19 @@ func (s *settings) withKeptState(cmd *cobra.Command, run func(*config.Config, *f
 }
 
 // withGivenState is withState with the definitions as given.
-func (s *settings) withGivenState(cmd *cobra.Command, run func(*config.Config, *features.Registry, *redisstore.Store) error) error {
+func withGivenState[S connect.Store](s *settings, cmd *cobra.Command, open func(*config.Config) (S, error),
+	run func(*config.Config, *features.Registry, S) error) error {
 	cfg, registry, err := s.loadAll(cmd)
 	if err != nil {
 		return err
 	}
-	state, closeState, err := openState(cmd.Context(), cfg)
+	state, err := open(cfg)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeState() }()
+	defer func() { _ = state.Close() }()
+	if err := state.CheckLayout(cmd.Context()); err != nil {
+		return err
+	}
 	return run(cfg, registry, state)
 }

@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/inspect"
 	"github.com/weir-stream/weir/operate/refill"
-	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 func newStateCommand() *cobra.Command {
@@ -35,7 +35,7 @@ features that use it. It writes nothing.`,
 		if err != nil {
 			return err
 		}
-		return s.withState(cmd, func(_ *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		return withState(s, cmd, openRedis, func(_ *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
 			keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
 			if err != nil {
 				return err
@@ -77,7 +77,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 		if scope.Keys, err = parseKeys(args); err != nil {
 			return err
 		}
-		drop := func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		drop := func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
 			dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
 			if err != nil {
 				return err
@@ -88,9 +88,9 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
 		}
 		if !refilling {
-			return s.withState(cmd, drop)
+			return withState(s, cmd, openRedis, drop)
 		}
-		return s.withKeptState(cmd, func(cfg *config.Config, registry *features.Registry, state *redisstore.Store) error {
+		return withKeptState(s, cmd, openRedis, func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
 			log, closeLog, err := logOf(cfg)
 			if err != nil {
 				return err

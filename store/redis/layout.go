@@ -11,13 +11,15 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // secretField is the field of the layout that holds the namespace's packed.Secret.
 const secretField = "secret"
 
-// LayoutError says that a namespace was made with another layout than wanted.
+// LayoutError says that a namespace was made with another layout than wanted. It is a
+// store.ErrLayout.
 type LayoutError struct {
 	Namespace, What, Found, Wanted string
 }
@@ -34,6 +36,8 @@ func (e *LayoutError) Error() string {
 	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
 		e.Namespace, e.What, e.Found, e.Wanted, e.What)
 }
+
+func (e *LayoutError) Unwrap() error { return store.ErrLayout }
 
 // CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
 // LayoutError if they differ; a namespace that does not exist yet fits.

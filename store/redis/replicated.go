@@ -6,13 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// Copies is the number of replicas of a master, and of those that lack something.
-type Copies struct {
-	Master           string
-	Replicas, Behind int
-}
+	"github.com/weir-stream/weir/store"
+)
 
 // copiesEach is how often masters are asked about their replicas.
 const copiesEach = 50 * time.Millisecond
@@ -20,7 +16,7 @@ const copiesEach = 50 * time.Millisecond
 // AwaitReplicas waits until the replicas of all masters have everything written so far, at most for
 // within; what a replica lacks is lost if it replaces its master. It fails if a master does not
 // report it.
-func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []Copies, err error) {
+func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []store.Copies, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	masters, err := s.masters.all(ctx, s.tags)
@@ -38,7 +34,7 @@ func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found 
 }
 
 // copies waits until the master's replicas have what the master has now, or the context ends.
-func (m *master) copies(ctx context.Context) (Copies, error) {
+func (m *master) copies(ctx context.Context) (store.Copies, error) {
 	goal := int64(-1)
 	for {
 		// A context that has ended still allows one request.
@@ -46,12 +42,12 @@ func (m *master) copies(ctx context.Context) (Copies, error) {
 		text, err := m.node.Info(bounded, "replication").Result()
 		cancel()
 		if err != nil {
-			return Copies{}, err
+			return store.Copies{}, err
 		}
 		fields := infoFields(text)
 		if goal < 0 {
 			if goal, err = strconv.ParseInt(fields["master_repl_offset"], 10, 64); err != nil {
-				return Copies{}, errors.New("INFO replication does not say how far the master is")
+				return store.Copies{}, errors.New("INFO replication does not say how far the master is")
 			}
 		}
 		c := copiesIn(fields, goal)
@@ -68,7 +64,7 @@ func (m *master) copies(ctx context.Context) (Copies, error) {
 }
 
 // copiesIn counts the replicas in INFO replication: slave0:ip=…,port=…,state=online,offset=1234,lag=0
-func copiesIn(fields map[string]string, goal int64) (c Copies) {
+func copiesIn(fields map[string]string, goal int64) (c store.Copies) {
 	for name, text := range fields {
 		if number, ok := strings.CutPrefix(name, "slave"); !ok || strings.Trim(number, "0123456789") != "" {
 			continue

@@ -1,5 +1,5 @@
-// Package redisstore keeps state in Redis; only this package and those below it use Redis. Its name
-// differs from its folder's because its callers often import the client too.
+// Package redisstore keeps state in Redis. Its name differs from its folder's because its callers
+// often import the client too.
 //
 // The state of an entity in a group of series is packed into one string; see package state/packed.
 // Writes append to it; reads read all of it. When it has grown it is compacted, which changes no

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -274,6 +276,9 @@ func TestLayout(t *testing.T) {
 		want := fmt.Sprintf("namespace %q was made with shards 8, not 16: use shards 8, or another namespace", s.namespace)
 		if err == nil || err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
+		}
+		if !errors.Is(err, store.ErrLayout) {
+			t.Error("it is no store.ErrLayout: processes would wait")
 		}
 	})
 }

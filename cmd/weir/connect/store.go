@@ -1,36 +1,60 @@
 package connect
 
 import (
+	"context"
 	"log/slog"
+	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/prometheus/client_golang/prometheus"
 
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/operate/doctor"
+	"github.com/weir-stream/weir/store"
 )
 
-// NewStore is the store of the settings' namespace.
-func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redisstore.Option) (*redisstore.Store, error) {
-	key, err := cfg.EntityKey()
+// Store is the store of the settings' namespace, with what a process needs of it beside the
+// contract. It describes and collects the metrics of its connections.
+type Store interface {
+	store.Store
+	prometheus.Collector
+
+	// Name is how messages call the store.
+	Name() string
+	// CheckLayout compares the namespace with the settings; one that does not exist yet fits. The
+	// error is a store.ErrLayout if they differ.
+	CheckLayout(ctx context.Context) error
+	// Ready is nil if the namespace can be used. The error has a method Degraded if only a part of
+	// the store cannot be reached.
+	Ready(ctx context.Context) error
+	// FromReplicas says whether ReadReplica may read from replicas. Watch must run then.
+	FromReplicas() bool
+	// Watch tracks what ReadReplica needs until the context ends, and returns at once if that is
+	// nothing.
+	Watch(ctx context.Context)
+	// AwaitReplicas waits until all copies have what was written so far, at most for within. It
+	// fails if that is unknown.
+	AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error)
+	// Close closes the connections.
+	Close() error
+}
+
+// OpenStore opens the store that the settings name. It makes no requests yet. If questions are
+// asked, they are read from replicas where the settings say so. What becomes of its connections is
+// logged.
+func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, error) {
+	d, err := redisconn.Open(cfg, questions, log)
 	if err != nil {
 		return nil, err
 	}
-	// If there are several masters, a question to all waits for a hanging one only for a part of
-	// its time.
-	question := cfg.API.Timeout
-	if cfg.Redis.Mode == "cluster" {
-		question /= 8
-	}
-	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(question, cfg.Redis.ReadTimeout))
-	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
+	return d, nil
 }
 
-// OpenReplicas makes the client of the replicas that questions are read from, and the store's
-// option to read there; nil if everything is read from masters.
-func OpenReplicas(cfg *config.Config, log *slog.Logger) (client *redis.ClusterClient, reading []redisstore.Option, err error) {
-	client, err = cfg.RedisReplicas()
-	if err != nil || client == nil {
-		return nil, nil, err
-	}
-	return client, []redisstore.Option{redisstore.ReadFromReplicas(client, cfg.Redis.MaxStaleness, log)}, nil
+// CheckStore checks the store that the settings name and, if questions are asked, what they are
+// read from.
+func CheckStore(ctx context.Context, cfg *config.Config, questions bool) doctor.Findings {
+	return redisconn.Check(ctx, cfg, questions)
 }
+
+// LogStoreClient logs the messages of the store's client library, for the whole process.
+func LogStoreClient(log *slog.Logger) { redisconn.LogTo(log) }

@@ -1,4 +1,4 @@
-// Package connect opens the connections to Kafka and Redis that the settings describe.
+// Package connect opens the connections to Kafka and the store that the settings describe.
 package connect
 
 import (

@@ -178,7 +178,7 @@ func newDemo(ctx context.Context, o *demoOptions, registry *features.Registry, s
 	d.cfg = cfg
 	cfg.Log.Level = "warn"
 	log, _ := node.NewLogger(screen, cfg.Log)
-	node.LogRedis(log)
+	connect.LogStoreClient(log)
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err

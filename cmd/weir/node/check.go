@@ -5,12 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/cmd/weir/say"
@@ -70,7 +66,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 		checkKafka(ctx, list, cfg, registry)
 		checkRegistry(ctx, list, cfg, registry)
 	}
-	checkRedis(ctx, list, cfg, roles)
+	list.take(connect.CheckStore(ctx, cfg, roles.API))
 	if list.failed > 0 {
 		return fmt.Errorf("%s failed", say.Number(list.failed, "check"))
 	}
@@ -115,102 +111,4 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 				say.Number(to, "partition"), e.Stream.Topic, from)
 		}
 	}
-}
-
-// checkRedis checks Redis and the settings that Weir relies on.
-func checkRedis(ctx context.Context, list *checkList, cfg *config.Config, roles Roles) {
-	client, err := cfg.RedisClient()
-	if err != nil {
-		list.fail("redis", err)
-		return
-	}
-	defer client.Close()
-	if err := client.Ping(ctx).Err(); err != nil {
-		list.fail("redis", fmt.Errorf("%s: %w", strings.Join(cfg.Redis.Addresses, ","), err))
-		return
-	}
-	if cluster, ok := client.(*redis.ClusterClient); ok {
-		var mu sync.Mutex // masters are visited at once
-		var servers []*redis.Client
-		err = cluster.ForEachMaster(ctx, func(_ context.Context, c *redis.Client) error {
-			mu.Lock()
-			defer mu.Unlock()
-			servers = append(servers, c)
-			return nil
-		})
-		if err != nil {
-			list.fail("redis", err)
-		}
-		for _, server := range servers {
-			checkServer(ctx, list, "redis "+server.Options().Addr, server)
-		}
-	} else {
-		checkServer(ctx, list, "redis", client)
-	}
-	state, err := connect.NewStore(cfg, client)
-	if err != nil {
-		list.fail("layout", err)
-		return
-	}
-	if err := state.CheckLayout(ctx); err != nil {
-		list.fail("layout", err)
-		return
-	}
-	list.ok("layout", "fits namespace %s", cfg.Namespace)
-	if roles.API {
-		checkReplicas(ctx, list, cfg, client)
-	}
-}
-
-// checkReplicas checks the replicas that questions are read from.
-func checkReplicas(ctx context.Context, list *checkList, cfg *config.Config, client redis.UniversalClient) {
-	replicas, reading, err := connect.OpenReplicas(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		list.fail("replicas", err)
-		return
-	}
-	if replicas == nil {
-		return
-	}
-	defer replicas.Close()
-	state, err := connect.NewStore(cfg, client, reading...)
-	if err != nil {
-		list.fail("replicas", err)
-		return
-	}
-	for _, f := range doctor.Replicas(ctx, state) {
-		if f.Verdict == doctor.OK {
-			list.ok(f.Subject, "%s", f.Found)
-		} else {
-			list.warn(f.Subject, "%s; %s", f.Found, f.Do)
-		}
-	}
-}
-
-// checkServer checks one Redis server.
-func checkServer(ctx context.Context, list *checkList, name string, client redis.Cmdable) {
-	text, err := client.Info(ctx).Result()
-	if err != nil {
-		list.fail(name, err)
-		return
-	}
-	info := doctor.ParseInfo(text)
-	if err := doctor.Supported(info["redis_version"]); err != nil {
-		list.fail(name, err)
-	} else {
-		list.ok(name, "version %s", info["redis_version"])
-	}
-	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		list.warn(name, "maxmemory-policy is %s: eviction loses state unnoticed; set noeviction", orUnknown(policy))
-	}
-	if info["aof_enabled"] != "1" {
-		list.warn(name, "appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again")
-	}
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
 }

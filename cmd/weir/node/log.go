@@ -2,11 +2,8 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/config"
 )
@@ -42,15 +39,4 @@ func (l *LogLevel) reset() { l.Set(l.settings) }
 // tell logs the current level, at a level that is not filtered.
 func (l *LogLevel) tell(log *slog.Logger) {
 	log.Log(context.Background(), max(l.Level(), slog.LevelInfo), "log level is changed", "to", l.Level())
-}
-
-// LogRedis logs the Redis client's own messages.
-func LogRedis(log *slog.Logger) { redis.SetLogger(redisLog{log}) }
-
-// redisLog receives the Redis client's own messages: lost and restored connections, which are
-// reported where they matter.
-type redisLog struct{ log *slog.Logger }
-
-func (l redisLog) Printf(_ context.Context, format string, args ...any) {
-	l.log.Debug(fmt.Sprintf(format, args...), "from", "redis client")
 }

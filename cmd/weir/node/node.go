@@ -1,4 +1,4 @@
-// Package node is one process of weir run: a processor, an API or both, wired to Kafka and Redis by the settings. Only
+// Package node is one process of weir run: a processor, an API or both, wired to Kafka and a store by the settings. Only
 // wiring.go passes settings to the parts.
 package node
 
@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,10 +25,10 @@ import (
 	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/serve/status"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/store"
 )
 
-// Node is one process: a processor, an API or both, wired to Kafka and Redis.
+// Node is one process: a processor, an API or both, wired to Kafka and a store.
 type Node struct {
 	*wiring
 	reloader  *reloader
@@ -57,10 +58,10 @@ func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) 
 // Describe describes all metrics of the process.
 func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
 
-// New wires a process and starts to answer on api.listen. It makes no requests to Kafka and Redis
-// yet. Run the node; that also closes what New has opened.
+// New wires a process and starts to answer on api.listen. It makes no requests to Kafka and the
+// store yet. Run the node; that also closes what New has opened.
 func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, log *slog.Logger) (*Node, error) {
-	w, err := newWiring(cfg, roles, b, log)
+	w, err := newWiring(cfg, connect.OpenStore, roles, b, log)
 	if err != nil {
 		return nil, err
 	}
@@ -72,13 +73,13 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	metrics := prometheus.NewRegistry()
 	n = &Node{wiring: w, log: log, metrics: metrics}
 	if n.tracing, n.endTracing, err = tracing.Start(context.Background(), w.spans); err != nil {
-		return nil, errors.Join(err, n.closeRedis())
+		return nil, errors.Join(err, n.store.Close())
 	}
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		poolMetrics{n.redis, n.replicas, n.unavailable}, w.build.metric())
+		n.store, w.build.metric())
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
-	// A namespace of another layout is as useless as an unreachable Redis.
-	checks := []status.Check{{Name: "redis", Check: n.store.Ready}}
+	// A namespace of another layout is as useless as an unreachable store.
+	checks := []status.Check{{Name: strings.ToLower(n.store.Name()), Check: n.store.Ready}}
 	if roles.Processor {
 		if err := n.addProcessor(metrics); err != nil {
 			return nil, errors.Join(err, n.close())
@@ -104,19 +105,8 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	return n, nil
 }
 
-// unavailable is the number of Redis masters that do not answer, and of their shards.
-func (n *Node) unavailable() (masters, shards int) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	list := n.store.Unavailable(ctx)
-	for _, m := range list {
-		shards += m.Shards
-	}
-	return len(list), shards
-}
-
 // close closes a node that was never run.
-func (n *Node) close() error { return errors.Join(n.closeRedis(), n.endTracing(context.Background())) }
+func (n *Node) close() error { return errors.Join(n.store.Close(), n.endTracing(context.Background())) }
 
 // deadLetters lists the last that the processor has set aside; nil without a processor.
 func (n *Node) deadLetters() func() []status.DeadLetter {
@@ -177,9 +167,9 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 }
 
 // Run works until the context ends, then lets what is under way finish within the configured times.
-// Its error is permanent; it waits for a Kafka or Redis that is away.
+// Its error is permanent; it waits for a Kafka or a store that is away.
 func (n *Node) Run(ctx context.Context) error {
-	defer func() { _ = n.closeRedis() }()
+	defer func() { _ = n.store.Close() }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -204,9 +194,7 @@ func (n *Node) Run(ctx context.Context) error {
 		defer looks.Stop()
 		n.access.Run(ctx, looks.C)
 	})
-	if n.replicas != nil {
-		parts.Go(func() { n.store.WatchReplicas(ctx) })
-	}
+	parts.Go(func() { n.store.Watch(ctx) })
 	if n.profiles != nil {
 		parts.Go(func() { n.profiles.Run(ctx) })
 	}
@@ -240,7 +228,7 @@ func (n *Node) process(ctx context.Context) error {
 	if n.processor != nil {
 		prepare = n.store.Create
 	}
-	if err := n.waitFor(ctx, "Redis", prepare); err != nil || n.processor == nil {
+	if err := n.waitFor(ctx, n.store.Name(), prepare); err != nil || n.processor == nil {
 		return err
 	}
 	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
@@ -260,9 +248,8 @@ func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Contex
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		_, layout := errors.AsType[*redisstore.LayoutError](err)
 		_, missing := errors.AsType[connect.MissingTopicsError](err)
-		if layout || missing {
+		if missing || errors.Is(err, store.ErrLayout) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		n.log.Warn("waiting for "+what, "error", err)

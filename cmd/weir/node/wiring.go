@@ -1,11 +1,9 @@
 package node
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
@@ -15,16 +13,13 @@ import (
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
-	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // wiring is the result of the settings. A node takes everything from the settings through it, so
 // that a test can check that each setting is used.
 type wiring struct {
 	build       Build
-	redis       redis.UniversalClient
-	replicas    *redis.ClusterClient // nil where questions are read from masters
-	store       *redisstore.Store
+	store       connect.Store
 	access      *guard
 	definitions []string
 	asking      serve.Config
@@ -41,8 +36,11 @@ type wiring struct {
 	lastEvents time.Duration // time for events when the process ends
 }
 
-// newWiring makes the parts of a process. It makes no requests to Kafka and Redis yet.
-func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wiring, error) {
+// openStore opens the store that settings name, as connect.OpenStore does.
+type openStore func(cfg *config.Config, questions bool, log *slog.Logger) (connect.Store, error)
+
+// newWiring makes the parts of a process. It makes no requests to Kafka and the store yet.
+func newWiring(cfg *config.Config, open openStore, roles Roles, b Build, log *slog.Logger) (*wiring, error) {
 	access, err := newGuard(cfg.API, log)
 	if err != nil {
 		return nil, err
@@ -59,14 +57,11 @@ func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wir
 			return nil, err
 		}
 	}
-	if w.redis, err = cfg.RedisClient(); err != nil {
+	if w.store, err = open(cfg, roles.API, log); err != nil {
 		return nil, err
 	}
-	if err := w.addStore(cfg, roles, log); err != nil {
-		return nil, errors.Join(err, w.closeRedis())
-	}
 	w.asking = serve.Config{
-		Reader: w.store, FromReplicas: w.replicas != nil,
+		Reader: w.store, FromReplicas: w.store.FromReplicas(),
 		Limits: serve.Limits{
 			Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
 			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent, InFlight: int64(cfg.API.MaxInFlight),
@@ -74,19 +69,6 @@ func newWiring(cfg *config.Config, roles Roles, b Build, log *slog.Logger) (*wir
 		Access: access.rules(), Logger: log,
 	}
 	return w, nil
-}
-
-// addStore makes the store of the state, and lets questions read from replicas if the settings say
-// so.
-func (w *wiring) addStore(cfg *config.Config, roles Roles, log *slog.Logger) (err error) {
-	var reading []redisstore.Option
-	if roles.API {
-		if w.replicas, reading, err = connect.OpenReplicas(cfg, log); err != nil {
-			return err
-		}
-	}
-	w.store, err = connect.NewStore(cfg, w.redis, append(reading, redisstore.NoteMasters(noteMaster(log)))...)
-	return err
 }
 
 func (w *wiring) addProcessor(cfg *config.Config) error {
@@ -114,24 +96,4 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 		FetchMaxBytes: int32(k.Fetch.MaxBytes), FetchPartitionMaxBytes: int32(k.Fetch.PartitionMaxBytes),
 	}
 	return nil
-}
-
-// closeRedis closes the connections to Redis.
-func (w *wiring) closeRedis() error {
-	err := w.redis.Close()
-	if w.replicas != nil {
-		err = errors.Join(err, w.replicas.Close())
-	}
-	return err
-}
-
-// noteMaster logs a Redis master that does not answer, or answers again.
-func noteMaster(log *slog.Logger) func(address string, err error) {
-	return func(address string, err error) {
-		if err != nil {
-			log.Error("a Redis master does not answer; it is asked again in the background", "address", address, "error", err)
-			return
-		}
-		log.Info("a Redis master answers again", "address", address)
-	}
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
@@ -237,16 +239,16 @@ func made(t *testing.T, settings map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWiring(cfg, Roles{Processor: true, API: true}, Build{Release: "1.2.3"}, slog.New(slog.DiscardHandler))
+	w, err := newWiring(cfg, connect.OpenStore, Roles{Processor: true, API: true}, Build{Release: "1.2.3"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err.Error() // such as for a key that does not fit its certificate
 	}
 	defer func() {
-		if err := w.closeRedis(); err != nil {
+		if err := w.store.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	options, err := cfg.RedisOptions()
+	options, err := redisconn.Options(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,9 +266,10 @@ func made(t *testing.T, settings map[string]any) string {
 		fmt.Fprint(d, client.OptValue(sr.PreReq).(func(*http.Request) error)(request), request.Header)
 		d.add(reflect.ValueOf(client.OptValue(sr.HTTPClient).(*http.Client).Transport.(*http.Transport).TLSClientConfig))
 	}
-	fmt.Fprintf(d, "%T %T %d %v", w.redis, w.replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
-	if w.replicas != nil {
-		slots := w.replicas.Options().ClusterSlots
+	redis := w.store.(*redisconn.Deployment)
+	fmt.Fprintf(d, "%T %T %d %v", redis.Client, redis.Replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
+	if redis.Replicas != nil {
+		slots := redis.Replicas.Options().ClusterSlots
 		if slots != nil {
 			list, err := slots(t.Context())
 			fmt.Fprint(d, list, err)

@@ -1,17 +1,12 @@
-package node
+package redisconn
 
 import (
+	"context"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 )
-
-// poolMetrics are the metrics of the connections to Redis.
-type poolMetrics struct {
-	client   redis.UniversalClient
-	replicas *redis.ClusterClient // nil if questions are read from masters
-	// unavailable is the number of masters that do not answer, and of their shards.
-	unavailable func() (masters, shards int)
-}
 
 var (
 	poolConnections = prometheus.NewDesc("weir_redis_connections",
@@ -27,8 +22,8 @@ var (
 		"State shards of the Redis masters that do not answer this process.", nil, nil)
 )
 
-// Describe sends the descriptions of the metrics.
-func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
+// Describe sends the descriptions of the metrics of the connections.
+func (d *Deployment) Describe(to chan<- *prometheus.Desc) {
 	to <- poolConnections
 	to <- poolWaits
 	to <- poolReuse
@@ -37,14 +32,25 @@ func (m poolMetrics) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect sends the current values.
-func (m poolMetrics) Collect(to chan<- prometheus.Metric) {
-	collectPool(to, "master", m.client.PoolStats())
-	masters, shards := m.unavailable()
+func (d *Deployment) Collect(to chan<- prometheus.Metric) {
+	collectPool(to, "master", d.Client.PoolStats())
+	masters, shards := d.unavailable()
 	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
 	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
-	if m.replicas != nil {
-		collectPool(to, "replica", m.replicas.PoolStats())
+	if d.Replicas != nil {
+		collectPool(to, "replica", d.Replicas.PoolStats())
 	}
+}
+
+// unavailable is the number of masters that do not answer, and of their shards.
+func (d *Deployment) unavailable() (masters, shards int) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	list := d.Unavailable(ctx)
+	for _, m := range list {
+		shards += m.Shards
+	}
+	return len(list), shards
 }
 
 // collectPool sends the values of a client. It keeps separate connections for pipelines, which most

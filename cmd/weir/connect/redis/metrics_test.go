@@ -1,7 +1,8 @@
-package node
+package redisconn
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -17,15 +18,15 @@ import (
 func TestConnectionsToReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, master.Addr())
-	cfg := &config.Config{Redis: config.Redis{Mode: "single", ReadFrom: "replica", Addresses: []string{master.Addr()}, Replicas: []string{replica.Addr()}}}
-	replicas, err := cfg.RedisReplicas()
+	cfg := config.Default()
+	cfg.Redis.ReadFrom, cfg.Redis.Addresses, cfg.Redis.Replicas = "replica", []string{master.Addr()}, []string{replica.Addr()}
+	d, err := Open(cfg, true, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer replicas.Close()
-	client := master.Client(t)
+	defer d.Close()
 	for range 2 {
-		for _, c := range []redis.UniversalClient{client, replicas} {
+		for _, c := range []redis.UniversalClient{d.Client, d.Replicas} {
 			pipe := c.Pipeline()
 			pipe.Exists(t.Context(), "key")
 			if _, err := pipe.Exec(t.Context()); err != nil {
@@ -33,10 +34,10 @@ func TestConnectionsToReplicas(t *testing.T) {
 			}
 		}
 	}
-	if err := client.Ping(t.Context()).Err(); err != nil {
+	if err := d.Client.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	stats := replicas.PoolStats() // it opens connections of its own
+	stats := d.Replicas.PoolStats() // it opens connections of its own
 	want := `
 # HELP weir_redis_connections Connections to Redis by client (master; replica, which reads questions from replicas) and state: idle, in_use.
 # TYPE weir_redis_connections gauge
@@ -45,7 +46,7 @@ weir_redis_connections{client="master",state="in_use"} 0
 weir_redis_connections{client="replica",state="idle"} ` + fmt.Sprint(stats.TotalConns+stats.PipelineStats.TotalConns) + `
 weir_redis_connections{client="replica",state="in_use"} 0
 `
-	if err := testutil.CollectAndCompare(poolMetrics{client, replicas, func() (int, int) { return 0, 0 }}, strings.NewReader(want), "weir_redis_connections"); err != nil {
+	if err := testutil.CollectAndCompare(d, strings.NewReader(want), "weir_redis_connections"); err != nil {
 		t.Error(err)
 	}
 }

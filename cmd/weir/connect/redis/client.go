@@ -1,0 +1,98 @@
+package redisconn
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/weir-stream/weir/config"
+)
+
+// Client makes the client of the server, the Sentinels or the cluster; it
+// connects when first used. The error names the setting that TLS cannot work
+// with.
+func Client(cfg *config.Config) (redis.UniversalClient, error) {
+	options, err := Options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	switch cfg.Redis.Mode {
+	case "sentinel":
+		return redis.NewFailoverClient(options.Failover()), nil
+	case "cluster":
+		return redis.NewClusterClient(options.Cluster()), nil
+	default:
+		return redis.NewClient(options.Simple()), nil
+	}
+}
+
+// replicaClient makes the client that knows the replicas of each master, as a cluster client does
+// in every mode; nil if everything is read from masters. The error is that of Client.
+func replicaClient(cfg *config.Config) (*redis.ClusterClient, error) {
+	if cfg.Redis.ReadFrom != "replica" {
+		return nil, nil
+	}
+	options, err := Options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	options.ReadOnly = true
+	// After a replica that does not answer, a question still has to ask the master.
+	const part = 4
+	options.DialTimeout, options.DialerRetries = options.DialTimeout/part, 1
+	options.ReadTimeout, options.WriteTimeout = options.ReadTimeout/part, options.WriteTimeout/part
+	switch cfg.Redis.Mode {
+	case "sentinel":
+		return redis.NewFailoverClusterClient(options.Failover()), nil
+	case "cluster":
+		return redis.NewClusterClient(options.Cluster()), nil
+	default:
+		return redis.NewClusterClient(singleWithReplicas(&cfg.Redis, options.Cluster())), nil
+	}
+}
+
+// singleWithReplicas makes a cluster of one master and its replicas.
+func singleWithReplicas(r *config.Redis, options *redis.ClusterOptions) *redis.ClusterOptions {
+	const lastSlot = 16383
+	slots := redis.ClusterSlot{End: lastSlot}
+	for _, address := range append(r.Addresses[:1:1], r.Replicas...) {
+		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: address})
+	}
+	options.ClusterSlots = func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil }
+	if db := r.DB; db != 0 { // clusters do not have databases
+		options.OnConnect = func(ctx context.Context, connection *redis.Conn) error { return connection.Select(ctx, db).Err() }
+	}
+	return options
+}
+
+// Options are the options of all clients.
+func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
+	r := &cfg.Redis
+	encryption, err := cfg.RedisTLS()
+	if err != nil {
+		return nil, err
+	}
+	return &redis.UniversalOptions{
+		Addrs:      r.Addresses,
+		ClientName: "weir",
+		MasterName: r.MasterName,
+		Username:   r.Username,
+		Password:   string(r.Password),
+		// At each login, so that a password that changes needs no restart.
+		CredentialsProviderContext: r.Credentials(),
+		SentinelUsername:           r.SentinelUsername,
+		SentinelPassword:           string(r.SentinelPassword),
+		DB:                         r.DB,
+		PoolSize:                   r.PoolSize,
+		DialTimeout:                r.DialTimeout,
+		ReadTimeout:                r.ReadTimeout,
+		WriteTimeout:               r.WriteTimeout,
+		TLSConfig:                  encryption,
+		// A question is given up when its caller's time is over.
+		ContextTimeoutEnabled: true,
+		// Announced maintenance is a feature of Redis's own cloud; elsewhere
+		// asking for it costs each connection an error.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}, nil
+}

@@ -1,0 +1,93 @@
+// Package redisconn opens the Redis that the settings describe: its clients, the store on them, and
+// what a process asks of both.
+package redisconn
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/config"
+	redisstore "github.com/weir-stream/weir/store/redis"
+)
+
+// Deployment is the store of the settings' namespace with its connections.
+type Deployment struct {
+	*redisstore.Store
+	Client   redis.UniversalClient
+	Replicas *redis.ClusterClient // nil where questions are read from masters
+}
+
+// Open makes the store. It makes no requests yet. If questions are asked, they are read from
+// replicas where the settings say so. Masters that no longer answer are logged.
+func Open(cfg *config.Config, questions bool, log *slog.Logger) (*Deployment, error) {
+	client, err := Client(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Client: client}
+	options := []redisstore.Option{redisstore.NoteMasters(noteMaster(log))}
+	if questions {
+		if d.Replicas, err = replicaClient(cfg); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	if d.Replicas != nil {
+		options = append(options, redisstore.ReadFromReplicas(d.Replicas, cfg.Redis.MaxStaleness, log))
+	}
+	if d.Store, err = NewStore(cfg, client, options...); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// NewStore is the store of the settings' namespace on a client.
+func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redisstore.Option) (*redisstore.Store, error) {
+	key, err := cfg.EntityKey()
+	if err != nil {
+		return nil, err
+	}
+	// If there are several masters, a question to all waits for a hanging one only for a part of
+	// its time.
+	question := cfg.API.Timeout
+	if cfg.Redis.Mode == "cluster" {
+		question /= 8
+	}
+	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(question, cfg.Redis.ReadTimeout))
+	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
+}
+
+// Name is how messages call the store.
+func (d *Deployment) Name() string { return "Redis" }
+
+// FromReplicas says whether questions may be read from replicas.
+func (d *Deployment) FromReplicas() bool { return d.Replicas != nil }
+
+// Watch tracks what reading from replicas needs, until the context ends.
+func (d *Deployment) Watch(ctx context.Context) {
+	if d.FromReplicas() {
+		d.WatchReplicas(ctx)
+	}
+}
+
+// Close closes the connections.
+func (d *Deployment) Close() error {
+	err := d.Client.Close()
+	if d.Replicas != nil {
+		err = errors.Join(err, d.Replicas.Close())
+	}
+	return err
+}
+
+// noteMaster logs a Redis master that does not answer, or answers again.
+func noteMaster(log *slog.Logger) func(address string, err error) {
+	return func(address string, err error) {
+		if err != nil {
+			log.Error("a Redis master does not answer; it is asked again in the background", "address", address, "error", err)
+			return
+		}
+		log.Info("a Redis master answers again", "address", address)
+	}
+}
