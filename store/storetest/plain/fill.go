@@ -1,0 +1,210 @@
+package plain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// filling is the progress of a fill with a partition.
+type filling struct {
+	state.Filling
+	of *state.Fill
+	in state.Partition
+}
+
+// open says whether a plan without the fill has the partition, so that more is left to fill.
+func (f *filling) open() bool {
+	return len(f.Ranges) > 0 && f.Ranges[len(f.Ranges)-1].To == state.MaxTime
+}
+
+// spoil gives the fill up: what was applied of it is not known any more.
+func (f *filling) spoil() {
+	f.Filling = state.Filling{Known: true, Broken: true, At: state.NoPosition, Since: state.MinTime}
+}
+
+// feed notes what it means to all fills that the plan of a version takes a partition, which h says
+// how far it is applied; nil for not at all.
+func (s *Store) feed(sh *shard, p state.Partition, h *holding, version string) {
+	plan := s.plans[version]
+	if plan == nil {
+		return
+	}
+	for _, fill := range s.sortedFills() {
+		kept, known := fill.In(plan), sh.fillings[fill.Partition(p)]
+		switch {
+		case h == nil && kept != state.KeptAll, known == nil && fill.Columns[p.Topic] == nil, known != nil && known.Broken:
+		case kept == state.KeptPart:
+			if part := fill.Part(plan); part != nil && known != nil {
+				goesOn := &filling{known.Filling, part, p}
+				goesOn.Ranges = slices.Clone(known.Ranges)
+				sh.fillings[part.Partition(p)] = goesOn
+			}
+			sh.filling(fill, p).spoil()
+		case kept == state.KeptNone:
+			if known != nil && !known.open() {
+				known.Ranges = append(known.Ranges, state.OffsetRange{From: h.at.Offset, To: state.MaxTime})
+			}
+		case known == nil:
+			s.begin(sh.filling(fill, p), h)
+		case known.open():
+			known.close(h)
+		}
+	}
+}
+
+// filling is the progress of a fill with a partition, which it adds if it is new.
+func (sh *shard) filling(fill *state.Fill, p state.Partition) *filling {
+	name := fill.Partition(p)
+	if sh.fillings[name] == nil {
+		sh.fillings[name] = &filling{state.Filling{Known: true, At: state.NoPosition, Since: state.MinTime}, fill, p}
+	}
+	return sh.fillings[name]
+}
+
+// begin sets what is to be filled of a partition that a plan with the fill takes for the first
+// time: what plans without it have applied.
+func (s *Store) begin(f *filling, h *holding) {
+	switch {
+	case h == nil:
+		f.Begun = true // live events are all of it
+	case s.plans[h.version] != nil && f.of.In(s.plans[h.version]) == state.KeptNone:
+		f.Ranges = []state.OffsetRange{{To: h.at.Offset}}
+	default:
+		f.spoil()
+	}
+}
+
+// close ends the open range where a plan with the fill takes the partition again.
+func (f *filling) close(h *holding) {
+	last := &f.Ranges[len(f.Ranges)-1]
+	switch {
+	case h == nil || last.From > h.at.Offset:
+		f.spoil()
+	case last.From == h.at.Offset:
+		f.Ranges = f.Ranges[:len(f.Ranges)-1]
+	default:
+		last.To = h.at.Offset
+	}
+}
+
+// unplace gives up what fills have still to apply of a partition that goes back, or goes on in
+// another log.
+func (sh *shard) unplace(p state.Partition, from, to state.Position) {
+	if to.Offset > from.Offset && to.Log == from.Log || to.Offset == from.Offset {
+		return
+	}
+	for _, f := range sh.fillings {
+		if f.in == p && !f.Done() {
+			f.spoil()
+		}
+	}
+}
+
+// Fills are those that a plan keeps completely.
+func (s *Store) Fills(_ context.Context, p *state.Plan) (kept []*state.Fill, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.fills {
+		if f.In(p) == state.KeptAll {
+			kept = append(kept, f)
+		}
+	}
+	slices.SortFunc(kept, func(a, b *state.Fill) int { return cmp.Compare(a.ID, b.ID) })
+	return kept, nil
+}
+
+// Fillings reads the progress of a fill for each partition, by shard.
+func (s *Store) Fillings(_ context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([][]state.Filling, len(partitions))
+	for i, p := range partitions {
+		for _, sh := range s.shards {
+			all[i] = append(all[i], sh.look(f.Partition(p)))
+		}
+	}
+	return all, nil
+}
+
+// look is a copy of the progress of a fill.
+func (sh *shard) look(name state.Partition) state.Filling {
+	f := sh.fillings[name]
+	if f == nil {
+		return state.Filling{At: state.NoPosition, Since: state.MinTime}
+	}
+	found := f.Filling
+	found.Ranges = slices.Clone(f.Ranges)
+	return found
+}
+
+// StartFill sets where the filling of partitions starts, or raises the moment since which they are
+// covered.
+func (s *Store) StartFill(_ context.Context, starts ...state.FillStart) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range starts {
+		for _, sh := range s.shards {
+			if f := sh.fillings[starts[i].Fill.Partition(starts[i].Partition)]; f != nil && !f.Broken {
+				f.start(&starts[i])
+			}
+		}
+	}
+	return nil
+}
+
+func (f *filling) start(at *state.FillStart) {
+	if f.Begun {
+		f.Since = max(f.Since, at.Since)
+		return
+	}
+	first := &f.Ranges[0]
+	first.From = min(at.From, first.To)
+	f.Begun, f.Since, f.At = true, at.Since, state.Position{Offset: first.From, Epoch: -1, Log: at.Log}
+}
+
+// fillEpochs is the progress of the fills that some shard knows, over all shards.
+func (s *Store) fillEpochs() (epochs []state.FillEpoch) {
+	for _, f := range s.sortedFills() {
+		if !slices.ContainsFunc(s.shards, func(sh *shard) bool { return sh.knows(f) }) {
+			continue
+		}
+		for topic := range f.Columns {
+			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
+			for _, sh := range s.shards {
+				sh.add(&e)
+			}
+			epochs = append(epochs, e)
+		}
+	}
+	return epochs
+}
+
+func (sh *shard) knows(f *state.Fill) bool {
+	for _, known := range sh.fillings {
+		if known.of.ID == f.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// add adds the progress of the shard to that of a fill.
+func (sh *shard) add(e *state.FillEpoch) {
+	for p := range sh.held {
+		if p.Topic != e.Topic {
+			continue
+		}
+		f := sh.look(e.Fill.Partition(p))
+		for _, id := range e.Fill.After { // where no plan with the fill has taken the partition
+			if !f.Known {
+				f = sh.look((&state.Fill{ID: id}).Partition(p))
+			}
+		}
+		filled, all := f.Share()
+		e.Whole, e.Broken, e.Since = e.Whole && f.Done(), e.Broken || f.Broken, max(e.Since, f.Since)
+		e.Filled, e.All = e.Filled+filled, e.All+all
+	}
+}

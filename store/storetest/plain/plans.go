@@ -1,0 +1,143 @@
+package plain
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// registered is a group that applies a plan.
+type registered struct{ version, group string }
+
+// usage is when the group began with the plan, and when it said last that it applies it.
+type usage struct{ began, used time.Time }
+
+// Register records that a group applies a plan.
+func (s *Store) Register(_ context.Context, r state.Registration) (rivals []state.Rival, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(r.Plan)
+	now := r.At
+	if now.IsZero() {
+		now = time.Now()
+	}
+	mine, newest := registered{r.Plan.Version, r.Group}, time.Time{}
+	began := s.used[mine].began
+	for other, u := range s.used {
+		if u.began.After(newest) {
+			newest = u.began
+		}
+		// Other generations of the same definitions go on with when these began.
+		if _, known := s.used[mine]; !known && other.group == r.Group && s.plans[other.version].Definitions() == r.Plan.Definitions() && u.began.After(began) {
+			began = u.began
+		}
+	}
+	if r.Begins || began.IsZero() {
+		if began = now; !began.After(newest) {
+			began = newest.Add(time.Millisecond)
+		}
+	}
+	s.used[mine] = usage{began, now}
+	for other, u := range s.used {
+		if other.version != mine.version && other.group != mine.group && u.began.After(began) && now.Sub(u.used) < state.RivalInUse {
+			rivals = append(rivals, state.Rival{Group: other.group, Version: other.version, Began: u.began})
+		}
+	}
+	slices.SortFunc(rivals, func(a, b state.Rival) int { return a.Began.Compare(b.Began) })
+	return rivals, nil
+}
+
+// note adds a plan, and what it is the first to keep.
+func (s *Store) note(p *state.Plan) {
+	if f := state.NewFill(p, slices.Collect(maps.Values(s.plans))); f != nil {
+		s.fills[f.ID] = f
+	}
+	s.plans[p.Version] = p
+	for _, f := range s.sortedFills() {
+		if part := f.Part(p); part != nil && s.fills[part.ID] == nil {
+			s.fills[part.ID] = part
+		}
+	}
+}
+
+// sortedFills are all fills: those that continue others come after these.
+func (s *Store) sortedFills() []*state.Fill {
+	return slices.SortedFunc(maps.Values(s.fills), func(a, b *state.Fill) int {
+		return cmp.Or(cmp.Compare(len(a.After), len(b.After)), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Claim takes partitions for the plan of a version.
+func (s *Store) Claim(_ context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims := make([]state.Claim, len(partitions))
+	for i, p := range partitions {
+		claims[i].OwnedMs = math.MaxInt64
+		for _, sh := range s.shards {
+			s.claim(&claims[i], sh, p, version, givesWayTo)
+		}
+	}
+	return claims, nil
+}
+
+// claim takes a partition of one shard.
+func (s *Store) claim(c *state.Claim, sh *shard, p state.Partition, version string, givesWayTo []string) {
+	h := sh.held[p]
+	switch {
+	case h == nil:
+		s.feed(sh, p, nil, version)
+		if seen, met := sh.topics[p.Topic]; met {
+			c.Topic = &seen
+		}
+		c.Progress = append(c.Progress, state.NoPosition)
+		return
+	case h.version != version && slices.Contains(givesWayTo, h.version):
+		c.KeptBy = h.version
+		c.Progress = append(c.Progress, state.NoPosition)
+		return
+	case h.version != version:
+		s.feed(sh, p, h, version)
+		sh.end(p.Topic, h.version, sh.now)
+		h.version, h.since = version, time.Now()
+	}
+	c.OwnedMs = min(c.OwnedMs, time.Since(h.since).Milliseconds())
+	c.Progress = append(c.Progress, h.at)
+}
+
+// Bind adds to a plan the generations of series to keep.
+func (s *Store) Bind(_ context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.history()
+	return state.Bind(p, &state.Known{Plans: s.plans, Fills: s.fills, History: h, Now: s.clock()}), h, nil
+}
+
+// History says which plans wrote the state.
+func (s *Store) History(context.Context) (*state.History, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history(), nil
+}
+
+func (s *Store) history() *state.History {
+	last := map[epoch]int64{}
+	for _, sh := range s.shards {
+		for e, at := range sh.ended {
+			last[e] = max(last[e], at)
+		}
+		for p, h := range sh.held {
+			last[epoch{p.Topic, h.version}] = state.MaxTime
+		}
+	}
+	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs()}
+	for e, at := range last {
+		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: e.topic, Version: e.version, Last: at})
+	}
+	return h
+}

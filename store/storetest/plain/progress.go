@@ -1,0 +1,196 @@
+package plain
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// shard is the progress of one shard.
+type shard struct {
+	held     map[state.Partition]*holding
+	ended    map[epoch]int64 // until when a plan was applied that is no more, in ms
+	topics   map[string]state.FirstSeen
+	logs     map[string]state.LogID       // by tag
+	fillings map[state.Partition]*filling // by the name of a fill's progress, see state.Fill.Partition
+	now      int64                        // the greatest timestamp of a record, in ms
+}
+
+// holding is the progress of a partition under the plan that has it.
+type holding struct {
+	version string
+	at      state.Position
+	since   time.Time // when the plan took it, or a gap was marked before it
+}
+
+// epoch names a plan that was applied to a topic.
+type epoch struct{ topic, version string }
+
+func newShard() *shard {
+	return &shard{
+		held: map[state.Partition]*holding{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
+		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{},
+	}
+}
+
+// split is a partition without a plan, and the plan's version.
+func split(p state.Partition) (state.Partition, string) {
+	topic, version, _ := strings.Cut(p.Topic, "@")
+	return state.Partition{Topic: topic, ID: p.ID}, version
+}
+
+// position is that of a partition under the plan or the fill that its name has; nil if that does
+// not have it.
+func (sh *shard) position(p state.Partition) *state.Position {
+	if f := sh.fillings[p]; f != nil {
+		if !f.Begun || f.Broken {
+			return nil
+		}
+		return &f.At
+	}
+	partition, version := split(p)
+	if h := sh.held[partition]; h != nil && h.version == version {
+		return &h.at
+	}
+	return nil
+}
+
+// meet is where a range goes on, nil if the shard lacks what it had confirmed, or another has the
+// partition.
+func (sh *shard) meet(r *state.PartitionRange, shard int) *state.Position {
+	at := sh.position(r.Partition)
+	if known := r.Progress[shard]; at == nil || *at != known && !at.Continues(known, r.Epoch) {
+		r.Behind = true
+		return nil
+	}
+	r.Progress[shard] = *at
+	return at
+}
+
+// end notes until when a plan was applied to a topic.
+func (sh *shard) end(topic, version string, last int64) {
+	e := epoch{topic, version}
+	sh.ended[e] = max(sh.ended[e], last)
+}
+
+// found is the position of a partition under any plan.
+func (sh *shard) found(p state.Partition) state.Position {
+	if h := sh.held[p]; h != nil {
+		return h.at
+	}
+	return state.NoPosition
+}
+
+// Progress reads each partition's positions by shard.
+func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]state.Position, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([][]state.Position, len(partitions))
+	for i := range partitions {
+		p, _ := split(partitions[i])
+		for _, sh := range s.shards {
+			all[i] = append(all[i], sh.found(p))
+		}
+	}
+	return all, nil
+}
+
+// Applied says whether a record is applied in all shards of the reads, or in all shards.
+func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	concerned := map[int]bool{}
+	for _, r := range reads {
+		concerned[state.Shard(state.EntityHash([]byte(r.Entity)), len(s.shards))] = true
+	}
+	p, _ = split(p)
+	for shard, sh := range s.shards {
+		if (concerned[shard] || len(reads) == 0) && sh.found(p).Offset <= offset {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Place sets the progress of partitions where it is as found before.
+func (s *Store) Place(_ context.Context, placements ...state.Placement) (placed int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range placements {
+		for shard, sh := range s.shards {
+			if sh.place(&placements[i], placements[i].From[shard], placements[i].To[shard]) {
+				placed++
+			}
+		}
+	}
+	return placed, nil
+}
+
+func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
+	p, version := split(w.Partition)
+	if from == to || sh.found(p) != from {
+		return false
+	}
+	h := sh.held[p]
+	if h == nil {
+		h = &holding{version: version}
+		sh.held[p] = h
+	} else {
+		sh.unplace(p, from, to)
+	}
+	h.at = to
+	if !from.Exists() || w.Gap > 0 {
+		h.since = time.Now()
+	}
+	if known, met := sh.topics[p.Topic]; met {
+		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: known.Partitions}
+	} else {
+		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: w.Partitions}
+	}
+	if to.Log != "" {
+		sh.logs[to.Log] = w.Log
+	}
+	if w.Gap > 0 {
+		sh.end(p.Topic, state.Gap, max(w.Gap, sh.now))
+	}
+	return true
+}
+
+// Log is the log with the tag of a position.
+func (s *Store) Log(_ context.Context, tag string) (log state.LogID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sh := range s.shards {
+		if known, ok := sh.logs[tag]; ok {
+			return known, nil
+		}
+	}
+	return state.LogID{}, nil
+}
+
+// Gap records that records of a partition were skipped.
+func (s *Store) Gap(_ context.Context, p state.Partition, until int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, _ = split(p)
+	for _, sh := range s.shards {
+		sh.end(p.Topic, state.Gap, max(until, sh.now))
+	}
+	return nil
+}
+
+// Clock is the greatest timestamp of a record applied.
+func (s *Store) Clock(context.Context) (now int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock(), nil
+}
+
+func (s *Store) clock() (now int64) {
+	for _, sh := range s.shards {
+		now = max(now, sh.now)
+	}
+	return now
+}
