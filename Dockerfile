@@ -9,7 +9,6 @@ FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 # The libraries change less often than the code: a layer of their own is built seldom.
 COPY go.mod go.sum ./
-COPY client/go.mod client/
 RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH

@@ -204,7 +204,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 	t.Helper()
 	spec, found := m.Spec.Template.Spec, false
 	for _, c := range append(spec.InitContainers, spec.Containers...) {
-		if image, _, _ := strings.Cut(c.Image, ":"); image != "weir" {
+		if image, _, _ := strings.Cut(c.Image, ":"); image != "ghcr.io/weir-stream/weir" {
 			continue
 		}
 		found = true
