@@ -213,12 +213,17 @@ podMonitor: {enabled: true, labels: {release: prometheus}, bearerTokenSecret: {n
 	}
 }
 
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, got)
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
@@ -245,9 +250,7 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	documents := mustRender(t, string(values))
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "weir.yaml")
-	if err := os.WriteFile(settings, []byte(decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, settings, decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"])
 	cfg, err := config.Load(settings, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -260,9 +263,7 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	}
 	mounted := decode[core.ConfigMap](t, documents, "ConfigMap/weir-definitions").Data
 	path := filepath.Join(dir, "transactions.yaml")
-	if err := os.WriteFile(path, []byte(mounted["transactions.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, mounted["transactions.yaml"])
 	if _, err := definition.Load(path); err != nil {
 		t.Errorf("the definitions that came through the chart: %v", err)
 	}
@@ -379,10 +380,18 @@ func TestReadme(t *testing.T) {
 	for _, example := range examples {
 		documents := mustRender(t, example[1])
 		known(t, documents)
-		path := filepath.Join(t.TempDir(), "weir.yaml")
-		if err := os.WriteFile(path, []byte(decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"]), 0o600); err != nil {
-			t.Fatal(err)
+		dir, mounted := t.TempDir(), ""
+		for _, mount := range decode[apps.Deployment](t, documents, "Deployment/weir-api").Spec.Template.Spec.Containers[0].VolumeMounts {
+			if mount.Name == "secrets" {
+				mounted = mount.MountPath + "/"
+			}
 		}
+		settings := decode[core.ConfigMap](t, documents, "ConfigMap/weir-settings").Data["weir.yaml"]
+		for _, secret := range regexp.MustCompile("_file: "+mounted+"(.*)").FindAllStringSubmatch(settings, -1) {
+			write(t, filepath.Join(dir, secret[1]), "secret")
+		}
+		path := filepath.Join(dir, "weir.yaml")
+		write(t, path, strings.ReplaceAll(settings, mounted, dir+"/"))
 		if _, err := config.Load(path, nil); err != nil {
 			t.Errorf("%s\n%v", example[1], err)
 		}

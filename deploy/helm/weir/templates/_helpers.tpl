@@ -57,6 +57,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "weir.volumes" -}}
 - name: settings
   configMap: {name: {{ include "weir.name" . }}-settings}
+- name: secrets
+  secret: {secretName: {{ .Values.secretName }}, optional: true}
 {{- with include "weir.definitions" . }}
 - name: definitions
   configMap: {name: {{ . }}}
@@ -71,9 +73,10 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end -}}
 
-{{/* A folder is mounted, never a file of it (subPath): only a folder follows its ConfigMap. */}}
+{{/* A folder is mounted, never a file of it (subPath): only a folder follows its ConfigMap or its Secret. */}}
 {{- define "weir.volumeMounts" -}}
 - {name: settings, mountPath: /etc/weir-settings, readOnly: true}
+- {name: secrets, mountPath: /run/secrets/weir, readOnly: true}
 {{- if include "weir.definitions" . }}
 - {name: definitions, mountPath: /etc/weir/features, readOnly: true}
 {{- end }}
@@ -131,8 +134,6 @@ spec:
         - {name: GOMEMLIMIT, value: {{ .of.goMemLimit }}}
         {{- with .env }}{{ . | nindent 8 }}{{ end }}
         {{- with .of.env }}{{ toYaml . | nindent 8 }}{{ end }}
-      envFrom:
-        - secretRef: {name: {{ $root.Values.secretName }}, optional: true}
       ports:
         - {name: http, containerPort: 8080}
       # A Redis or a Kafka that is away is waited for: the process lives, and is not ready.
@@ -169,8 +170,6 @@ where $weir is what this chart sees of itself: see examples/rule-engine.
   args: [run, --config, /etc/weir-settings/weir.yaml, --roles, api]
   env:
     - {name: GOMEMLIMIT, value: {{ .root.Values.api.goMemLimit }}}
-  envFrom:
-    - secretRef: {name: {{ .root.Values.secretName }}, optional: true}
   ports:
     - {name: weir, containerPort: 8080}
   # Only that it answers: a rule engine must start while Redis is away, and decide without features.
