@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
-	exprfile "github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
 	"github.com/weir-stream/weir/value"
@@ -106,7 +105,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	}
 	tree, err := parser.Parse(text)
 	if err != nil {
-		return nil, syntaxErrorOf(err)
+		return nil, syntaxErrorOf(text, err)
 	}
 	root, err := c.compile(tree.Node)
 	if err != nil {
@@ -128,17 +127,6 @@ func tooLong() error {
 
 // onOneLine keeps what a message quotes, such as a pattern, on one line.
 var onOneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
-
-func syntaxErrorOf(err error) error {
-	if e, ok := err.(*exprfile.Error); ok {
-		message := onOneLine.Replace(e.Message)
-		if message == `unexpected token Operator("=")` {
-			message = `unexpected "=": equality is written ==`
-		}
-		return &Error{Column: e.From + 1, Message: message}
-	}
-	return &Error{Column: 1, Message: onOneLine.Replace(err.Error())}
-}
 
 func errorAt(n ast.Node, format string, args ...any) error {
 	return &Error{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}

@@ -1,0 +1,66 @@
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	exprfile "github.com/expr-lang/expr/file"
+)
+
+// token is how the parser names what it did not expect.
+var token = regexp.MustCompile(`^unexpected token (\w+)\("(.*)"\)`)
+
+// syntaxMessages are the parser's messages, or what they begin with, and our own for them.
+var syntaxMessages = []struct{ theirs, ours string }{
+	{"unexpected token EOF", "the expression ends too early: a value, a name or a closing bracket is missing"},
+	{"unexpected end of expression", "the expression ends too early: a value, a name or a closing bracket is missing"},
+	{"literal not terminated", "text that begins with a quote must end with the same quote"},
+	{"invalid char escape", `unknown escape in text: write a backslash as \\`},
+	{"unclosed comment", "a comment that begins with /* must end with */"},
+	{"integer literal is too large", "the number is too large"},
+	{"float literal is too large", "the number is too large"},
+	{"invalid integer literal", "the number is too large"},
+	{"invalid float literal", "the number is too large"},
+	{"invalid hex literal", "a number is written as 12 or 0.5"},
+	{"bad number syntax", "a number is written as 12 or 0.5"},
+	{"Operator (", "?? cannot stand beside another operator: put one of them into brackets"},
+	{"wrap predicate with brackets", "this part of the Expr language is not supported"},
+}
+
+// syntaxErrorOf is the parser's error in our words.
+func syntaxErrorOf(text string, err error) error {
+	e, ok := err.(*exprfile.Error)
+	if !ok {
+		return &Error{Column: 1, Message: onOneLine.Replace(err.Error())}
+	}
+	return &Error{Column: e.From + 1, Message: onOneLine.Replace(syntaxMessage(text, e.Message))}
+}
+
+func syntaxMessage(text, theirs string) string {
+	if strings.TrimSpace(text) == "" {
+		return "the expression is empty"
+	}
+	if found := token.FindStringSubmatch(theirs); found != nil {
+		return unexpected(found[1], found[2])
+	}
+	for _, m := range syntaxMessages {
+		if strings.HasPrefix(theirs, m.theirs) {
+			return m.ours
+		}
+	}
+	return theirs
+}
+
+// unexpected says what to do about a token that cannot stand where it does.
+func unexpected(kind, text string) string {
+	switch {
+	case text == "=":
+		return `unexpected "=": equality is written ==`
+	case kind == "Bracket" && strings.Contains(")]}", text):
+		return fmt.Sprintf("unexpected %q: nothing that it closes is open, or a value is missing before it", text)
+	case kind == "Operator":
+		return fmt.Sprintf("unexpected %q: an operator stands between two values", text)
+	}
+	return fmt.Sprintf("unexpected %q: an operator such as ==, and, or is missing before it", text)
+}
