@@ -19,19 +19,19 @@ var refusals = []struct {
 }{
 	{
 		"nothing", "POST", queryPath, "",
-		400, `{"code":"malformed_json","message":"the body is no JSON: unexpected end of JSON input, at byte 0"}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: it is empty"}`,
 	},
 	{
 		"no JSON", "POST", queryPath, `{"features": [device_tx_7d]}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character 'd' looking for beginning of value, at byte 15"}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: 'd' at byte 15: a value is expected; text must be in double quotes"}`,
 	},
 	{
 		"a number that is no JSON", "POST", queryPath, `{"at": 017}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '1' after object key:value pair, at byte 9"}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: '1' at byte 9: a comma or a closing brace is expected"}`,
 	},
 	{
 		"trailing garbage", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]} {}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: invalid character '{' after top-level value, at byte 67"}`,
+		400, `{"code":"malformed_json","message":"the body is no JSON: '{' at byte 67: there must be nothing after the first value"}`,
 	},
 	{
 		"no UTF-8", "POST", queryPath, "{\"service\": \"\xff\"}",
@@ -159,11 +159,27 @@ var refusals = []struct {
 	},
 	{
 		"a moment before 1970", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1969-12-31T00:00:00Z", "",
-		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"1969-12-31T00:00:00Z\" is not","key":"at"}`,
+		400, `{"code":"bad_at","message":"at must not lie before 1970; \"1969-12-31T00:00:00Z\" does","key":"at"}`,
 	},
 	{
 		"a moment in microseconds", "GET", "/v1/features/device_tx_7d?device_id=d1&at=1532496076032000", "",
-		400, `{"code":"at_too_far","message":"at lies more than 366 days ahead; is 1532496076032000 in milliseconds?","key":"at"}`,
+		400, `{"code":"at_too_far","message":"at must be milliseconds since 1970; 1532496076032000 looks like microseconds: did you mean 1532496076032?","key":"at"}`,
+	},
+	{
+		"a moment in nanoseconds", "POST", queryPath, `{"at": 1532496076032000000}`,
+		400, `{"code":"at_too_far","message":"at must be milliseconds since 1970; 1532496076032000000 looks like nanoseconds: did you mean 1532496076032?","key":"at"}`,
+	},
+	{
+		"a moment in minutes of the far future", "POST", queryPath, `{"at": 9532496076032}`,
+		400, `{"code":"at_too_far","message":"at lies more than 366 days ahead; in milliseconds it is now 1532520000000, and at is 9532496076032","key":"at"}`,
+	},
+	{
+		"a moment of the far future in words", "GET", "/v1/features/device_tx_7d?device_id=d1&at=2030-01-01T00:00:00Z", "",
+		400, `{"code":"at_too_far","message":"at lies more than 366 days ahead; in RFC 3339 it is now 2018-07-25T12:00:00Z, and at is \"2030-01-01T00:00:00Z\": check the year","key":"at"}`,
+	},
+	{
+		"a moment in seconds, long ago", "POST", queryPath, `{"at": 86400}`,
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 86400 looks like seconds: did you mean 86400000?","key":"at"}`,
 	},
 	{
 		"too many values", "POST", queryPath, `{"service": "payment_risk", "entities": [{}, {}, {}]}`,

@@ -40,7 +40,7 @@ func TestStoreFailures(t *testing.T) {
 			`{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}`,
 		},
 		{
-			"the clock fails", strings.Replace(good, "{", `{"at": 1, `, 1), &fakeReader{err: errors.New("dial tcp 10.0.0.1:6379: refused")},
+			"the clock fails", strings.Replace(good, "{", `{"at": 1500000000000, `, 1), &fakeReader{err: errors.New("dial tcp 10.0.0.1:6379: refused")},
 			`{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}`,
 		},
 		{

@@ -15,22 +15,33 @@ import (
 // rule may look at the end of a billing period. Moments beyond are in the wrong unit.
 const maxAhead = 366 * 24 * time.Hour
 
-// inSeconds is greater than any moment in seconds until the year 5138, and in milliseconds a moment
-// of 1973.
+// inSeconds is greater than any moment in seconds until the year 5138. In milliseconds it is a moment
+// of 1973, when nobody kept events.
 const inSeconds = 100_000_000_000
 
 // moment reads the key at of a question: milliseconds, or RFC 3339.
 func moment(v *fastjson.Value, now int64) (int64, error) {
 	at, ok := parseTime(v.MarshalTo(nil))
+	inWords := v.Type() == fastjson.TypeString
 	switch {
-	case !ok || at < 0:
+	case !ok:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
-	case now > inSeconds && at < inSeconds && max(at*1000-now, now-at*1000) < maxAhead.Milliseconds():
+	case at < 0:
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must not lie before 1970; %s does", show(v)))
+	case !inWords && at > 0 && at < inSeconds && now > inSeconds:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: did you mean %d?", at, at*1000))
-	case at-now > maxAhead.Milliseconds():
-		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; is %s in milliseconds?", show(v)))
+	case at-now <= maxAhead.Milliseconds():
+		return at, nil
+	case inWords:
+		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in RFC 3339 it is now %s, and at is %s: check the year",
+			time.UnixMilli(now).UTC().Format(time.RFC3339), show(v)))
 	}
-	return at, nil
+	for unit, name := range map[int64]string{1000: "microseconds", 1_000_000: "nanoseconds"} {
+		if at/unit > inSeconds && at/unit-now <= maxAhead.Milliseconds() {
+			return 0, atKey(reply.Errorf(reply.MomentTooFar, "at must be milliseconds since 1970; %d looks like %s: did you mean %d?", at, name, at/unit))
+		}
+	}
+	return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in milliseconds it is now %d, and at is %d", now, at))
 }
 
 func atKey(e *reply.Error) *reply.Error {

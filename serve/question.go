@@ -2,7 +2,6 @@ package serve
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/internal/plain"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
@@ -182,7 +182,7 @@ func given(v *fastjson.Value) *fastjson.Value {
 // are not JSON.
 func (q *question) parse() (*fastjson.Value, error) {
 	if !json.Valid(q.body) {
-		return nil, q.malformed()
+		return nil, reply.Errorf(reply.MalformedJSON, "the body is no JSON: %s", plain.JSON(q.body))
 	}
 	if !utf8.Valid(q.body) {
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is not UTF-8")
@@ -192,17 +192,6 @@ func (q *question) parse() (*fastjson.Value, error) {
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is nested deeper than %d levels", fastjson.MaxDepth)
 	}
 	return root, nil
-}
-
-// malformed says what is wrong with a body that is not valid.
-func (q *question) malformed() error {
-	var ignored any
-	err := json.Unmarshal(q.body, &ignored)
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return reply.Errorf(reply.MalformedJSON, "the body is no JSON: %v, at byte %d", err, syntax.Offset)
-	}
-	return reply.Errorf(reply.MalformedJSON, "the body is no JSON: %v", err)
 }
 
 func duplicateKey(name, where string) *reply.Error {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/internal/plain"
 	"github.com/weir-stream/weir/serve/reply"
 )
 
@@ -85,12 +86,12 @@ func (c *connection) do(r *http.Request) (*http.Response, error) {
 func (c *connection) call(ctx context.Context, method, address, path string, body []byte, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(c.flag, "bad address"), err)
+		return fmt.Errorf("%s: %w", cmp.Or(c.flag, "bad address"), plain.URL(address))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.do(request)
 	if err != nil {
-		return fmt.Errorf("no server answers at %s: %w", strings.TrimSpace(c.flag+" "+address), cmp.Or(errors.Unwrap(err), err))
+		return fmt.Errorf("no answer from %s: %w", strings.TrimSpace(c.flag+" "+address), plain.Connection(cmp.Or(errors.Unwrap(err), err)))
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
@@ -106,7 +107,7 @@ func (c *connection) call(ctx context.Context, method, address, path string, bod
 		return failure.Error
 	}
 	if err := json.Unmarshal(content, answer); err != nil {
-		return fmt.Errorf("%s%s did not answer in JSON; is it a weir server? %w", address, path, err)
+		return fmt.Errorf("%s%s did not answer in JSON; is it a weir server?", address, path)
 	}
 	return nil
 }

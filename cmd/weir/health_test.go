@@ -42,8 +42,8 @@ func TestHealthReportsWhatIsMissing(t *testing.T) {
 	}{
 		{[]string{"--address", unready + "/"}, "not ready: redis: it is away"},
 		{[]string{"--address", other}, other + "/readyz answered 404 Not Found; is it a weir server?"},
-		{[]string{"--address", "127.0.0.1:1"}, "nothing answers at http://127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused"},
-		{[]string{"--address", "http://%zz"}, `--address: parse "http://%zz/readyz": invalid URL escape "%zz"`},
+		{[]string{"--address", "127.0.0.1:1"}, "no answer from http://127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs"},
+		{[]string{"--address", "http://%zz"}, `--address: "http://%zz" is not an address such as http://weir:8080`},
 		{[]string{"--config", "/none.yaml"}, "settings: open /none.yaml: no such file or directory"},
 	} {
 		if _, err := weir(t, append([]string{"health"}, c.args...)...); fmt.Sprint(err) != c.want {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/plain"
 	"github.com/weir-stream/weir/serve/catalogue"
 )
 
@@ -219,11 +220,10 @@ func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 		}
 		what += ": " + q.pending
 	}
-	var events json.RawMessage
-	if err := json.Unmarshal(text, &events); err != nil {
-		return nil, fmt.Errorf("%s is no JSON: %w", what, err)
+	if !json.Valid(text) {
+		return nil, fmt.Errorf("%s is no JSON: %s", what, plain.JSON(text))
 	}
-	return events, nil
+	return text, nil
 }
 
 // literal is a value in JSON: unchanged if it is valid JSON, else a string, which the server then

@@ -216,7 +216,7 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 		"ok    topic logins                 1 partition\n",
 		"FAIL  topic transactions           no topic transactions: create it, or set kafka.create_topics\n",
 		"FAIL  topic weir.dead-letters      no topic weir.dead-letters: create it, or set kafka.create_topics\n",
-		"FAIL  redis                        127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused\n",
+		"FAIL  redis                        127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs\n",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no line is\n%s\nin\n%s", want, out)
@@ -225,7 +225,7 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 
 	out, err = weir(t, "run", "--check", "--roles", "processor", "--features", shipped,
 		"--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1")
-	if fmt.Sprint(err) != "2 checks failed" || !strings.Contains(out, "FAIL  kafka                        127.0.0.1:1: ") {
+	if fmt.Sprint(err) != "2 checks failed" || !strings.Contains(out, "FAIL  kafka                        127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
