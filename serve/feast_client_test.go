@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,19 +14,21 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 )
 
-// feastPython is a Python with Feast: that of WEIR_TEST_FEAST, or the one in the path.
-func feastPython(t *testing.T) string {
-	if python := os.Getenv("WEIR_TEST_FEAST"); python != "" {
-		return python
+// program is the path of a program in Python that asks the server: that of a variable, or the one on
+// PATH. It does nothing at once, so the race detector would only make it slow.
+func program(t *testing.T, variable, name string) string {
+	t.Helper()
+	if testkit.Race {
+		t.Skip("runs without the race detector")
 	}
-	const has = "import importlib.util, sys; sys.exit(importlib.util.find_spec('feast') is None)"
-	if err := exec.Command("python3", "-c", has).Run(); err != nil {
-		t.Skip("no Python with Feast: set WEIR_TEST_FEAST to one, such as venv/bin/python after `pip install feast`")
+	if path := os.Getenv(variable); path != "" {
+		return path
 	}
-	return "python3"
+	return testkit.Command(t, name, "what .ci/requirements.txt names into a Python, or set "+variable)
 }
 
 const feastDefinitions = `
@@ -40,7 +43,8 @@ services:
 
 // Feast's own client gets Weir's answers, and skips what Feast's server does not send.
 func TestFeastClient(t *testing.T) {
-	python := feastPython(t)
+	// Beside the program feast is the Python that has it.
+	python := filepath.Join(filepath.Dir(program(t, "WEIR_TEST_FEAST", "feast")), "python")
 	r, err := definition.Parse("definitions.yaml", []byte(feastDefinitions))
 	if err != nil {
 		t.Fatal(err)
@@ -54,23 +58,27 @@ func TestFeastClient(t *testing.T) {
 		}
 		return states, nil
 	}
-	h := newHandler(&fakeReader{read: read}, func(c *setup) {
-		c.Registry = func() *features.Registry { return r }
-		c.Replicas = func(ctx context.Context, reads []state.Read, _ *state.Batch) ([]state.WindowState, state.Freshness, error) {
-			states, err := read(ctx, reads)
-			return states, state.Freshness{Replica: true, Staleness: time.Second}, err
-		}
-		c.History = func(context.Context) (*state.History, error) {
-			return &state.History{PlanEpochs: []state.PlanEpoch{{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()}}}, nil
-		}
-	})
-	answer := do(t, h, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()
+	handler := func(epochs ...state.PlanEpoch) *httptest.Server {
+		h := newHandler(&fakeReader{read: read}, func(c *setup) {
+			c.Registry = func() *features.Registry { return r }
+			c.Replicas = func(ctx context.Context, reads []state.Read, _ *state.Batch) ([]state.WindowState, state.Freshness, error) {
+				states, err := read(ctx, reads)
+				return states, state.Freshness{Replica: true, Staleness: time.Second}, err
+			}
+			if epochs != nil {
+				c.History = func(context.Context) (*state.History, error) { return &state.History{PlanEpochs: epochs}, nil }
+			}
+		})
+		server := httptest.NewServer(h)
+		t.Cleanup(server.Close)
+		return server
+	}
+	whole, gap := handler(), handler(state.PlanEpoch{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()})
+	answer := do(t, gap.Config.Handler, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()
 	if !strings.Contains(answer, `"staleness_ms":1000}`) || !strings.Contains(answer, `"complete_since":[`) {
 		t.Fatalf("there is nothing to pass over in %s", answer)
 	}
-	server := httptest.NewServer(h)
-	defer server.Close()
-	client := exec.CommandContext(t.Context(), python, "testdata/feast_client.py", server.URL)
+	client := exec.CommandContext(t.Context(), python, "testdata/feast_client.py", whole.URL, gap.URL)
 	client.Env = append(os.Environ(), "FEAST_USAGE=false", "PYTHONWARNINGS=ignore")
 	var complaints strings.Builder
 	client.Stderr = &complaints
@@ -78,14 +86,18 @@ func TestFeastClient(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, complaints.String())
 	}
-	want := []string{
-		`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
-		`{"device_id": ["d1", "nobody"], "device_stats__device_tx_7d": [3, 0], "device_stats__device_amount_7d": [166.6, 0]}`,
-		`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
-		`[["2018-07-25T12:00:00+00:00", {"device_tx_7d": "int64_val: 3", "device_amount_7d": "double_val: 166.6"}], ` +
-			`["2018-07-25T12:00:00+00:00", {"device_tx_7d": "", "device_amount_7d": ""}]]`, // Feast has no value for what is not found
-		`{"raised": "FeatureViewNotFoundException", "says": "there is no feature \"device_tx_8d\"; did you mean \"device_tx_7d\"?"}`,
+	answers := func(tx, amount string) []string {
+		return []string{
+			`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
+			`{"device_id": ["d1", "nobody"], "device_stats__device_tx_7d": [3, 0], "device_stats__device_amount_7d": [166.6, 0]}`,
+			`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
+			`[["2018-07-25T12:00:00+00:00", {"device_tx_7d": "` + tx + `", "device_amount_7d": "` + amount + `"}], ` +
+				`["2018-07-25T12:00:00+00:00", {"device_tx_7d": "", "device_amount_7d": ""}]]`, // Feast has no value for what is not found
+			`{"raised": "FeatureViewNotFoundException", "says": "there is no feature \"device_tx_8d\"; did you mean \"device_tx_7d\"?"}`,
+		}
 	}
+	// What is incomplete is outside its max age to Feast, whose providers then have no value.
+	want := append(answers("int64_val: 3", "double_val: 166.6"), answers("", "")...)
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(got)), "\n")); diff != "" {
 		t.Errorf("what Feast's client gets (-want +got):\n%s\n%s", diff, complaints.String())
 	}

@@ -9,28 +9,16 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// schemathesis is the program: that of WEIR_TEST_SCHEMATHESIS, or the one in the path.
-func schemathesis(t *testing.T) string {
-	if program := os.Getenv("WEIR_TEST_SCHEMATHESIS"); program != "" {
-		return program
-	}
-	program, err := exec.LookPath("schemathesis")
-	if err != nil {
-		t.Skip("no Schemathesis: set WEIR_TEST_SCHEMATHESIS to one, such as venv/bin/schemathesis after `pip install schemathesis`")
-	}
-	return program
-}
-
 // Requests that Schemathesis generates from /openapi.yaml are answered as it says, and requests
 // that violate it are refused.
 func TestSchemathesis(t *testing.T) {
-	program := schemathesis(t)
+	schemathesis := program(t, "WEIR_TEST_SCHEMATHESIS", "schemathesis")
 	r := everyRegistry(t)
 	server := httptest.NewServer(newHandler(clocked{everyState(t, r)}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }
 	}))
 	defer server.Close()
-	run := exec.CommandContext(t.Context(), program, "run", server.URL+"/openapi.yaml", "--url", server.URL,
+	run := exec.CommandContext(t.Context(), schemathesis, "run", server.URL+"/openapi.yaml", "--url", server.URL,
 		// The document cannot say which features, services and keys there are.
 		"--checks", "all", "--exclude-checks", "positive_data_acceptance",
 		"--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--continue-on-failure",
