@@ -1,115 +1,118 @@
--- Applies one batch's operations of one state shard and moves the shard's
--- progress, both or neither.
+-- Applies one batch's mutations of one state shard and moves the shard's progress: both or
+-- neither.
 --
--- KEYS[1]   the shard's progress: HASH "topic@version/partition" -> position, which is
---           offset:epoch:log, see find.lua
--- KEYS[2..] the state keys touched
--- ARGV      n, then n times: progress field, from, to
---           the greatest record timestamp in the batch, in milliseconds, as far as it is believed (state.MaxAhead)
---           how many state keys are not to be handed out, and their numbers
---           how many times to live there are, and each of them, in seconds, 0 forever
---           two bytes for each state key: which of these is its own, from 1
---           for each state key what to append to it
---           the numbers of the keys whose time to live is to be set. That of a key which
---           was not there, as nobody has written it yet or something else has deleted it,
---           is set in any case.
--- Returns   applied: the number of keys refused, the first reason, and then for
---           each key that is worth compacting its number and what it holds. A key
---           that several calls of a batch append to is handed out by the first.
---           an error RESHARDING where the shard is frozen, see find.lua
---           not applied, since the position found is not `from` for each
---           partition: "found", then the n positions found ("" where there is none)
+-- KEYS[1]   the shard's progress: HASH "topic@version/partition" -> position,
+--           "offset:epoch:log", see find.lua
+-- KEYS[2..] the state keys to append to
+-- ARGV      number of partition ranges, and for each: progress field, position before, position after
+--           greatest record timestamp in the batch in milliseconds, as far as it is believed
+--           (state.MaxAhead)
+--           number of state keys that must not be returned as candidates, and their numbers, from 1
+--           number of distinct times to live, and each in seconds, 0 for forever
+--           two bytes for each state key: the number of its time to live, from 1
+--           for each state key the bytes to append
+--           numbers of the keys whose time to live must be set now. The time to live of a key that
+--           the append creates is always set: nobody has written it yet, or something else
+--           deleted it.
+-- Returns   if applied: the number of keys that refused the append, the reason of the first one,
+--           and for each compaction candidate its number and content. If several calls of a batch
+--           append to a key, only the first may return it.
+--           if not applied, because some position is not the expected one: "found", and the
+--           position of each range ("" for none)
+--           the error RESHARDING if the shard is frozen, see find.lua
 --
--- Nothing may raise an error once something was written: the first write, to
--- the progress, meets every refusal that does not depend on the data (a full
--- memory, a replica, a failing disk); a key that holds no string is counted.
+-- No error may be raised after the first write. That write, to the progress, meets every refusal
+-- that does not depend on the data: a full memory, a replica, a failing disk. Keys that do not
+-- hold a string are counted as refused.
 
--- Locals are found sooner than what is global.
+-- Locals are faster than globals.
 local pcall, type = redis.pcall, type
 local KEYS, ARGV = KEYS, ARGV
-local progress, n = KEYS[1], tonumber(ARGV[1])
-local a = 2 -- the next argument to read
+local progress, ranges = KEYS[1], tonumber(ARGV[1])
+local a = 2 -- index of the next argument to read
 
--- Lua passes no more than some thousand values at once.
-local most = 1000
+-- The greatest number of values passed to a command at once: Lua's unpack is limited to some
+-- thousand.
+local maxValues = 1000
 
 local fields, found = {}, {}
-for i = 1, n do fields[i] = ARGV[a + 3 * (i - 1)] end
-fields[n + 1], fields[n + 2], fields[n + 3] = 'now', 'lag', 'frozen'
-for first = 1, n + 3, most do
-  local last = math.min(first + most - 1, n + 3)
-  local some = call('HMGET', progress, unpack(fields, first, last))
-  for i = first, last do found[i] = some[i - first + 1] end
+for i = 1, ranges do fields[i] = ARGV[a + 3 * (i - 1)] end
+fields[ranges + 1], fields[ranges + 2], fields[ranges + 3] = 'now', 'lag', 'frozen'
+for first = 1, ranges + 3, maxValues do
+  local last = math.min(first + maxValues - 1, ranges + 3)
+  local values = call('HMGET', progress, unpack(fields, first, last))
+  for i = first, last do found[i] = values[i - first + 1] end
 end
 -- The shard is being copied, see package reshard.
-if found[n + 3] then return redis.error_reply('RESHARDING weir reshard has not finished') end
-for i = 1, n do
+if found[ranges + 3] then return redis.error_reply('RESHARDING weir reshard has not finished') end
+for i = 1, ranges do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
-    local answer = {'found'}
-    for j = 1, n do answer[j + 1] = found[j] or '' end
-    return answer
+    local reply = {'found'}
+    for j = 1, ranges do reply[j + 1] = found[j] or '' end
+    return reply
   end
 end
-local moved = {}
-for i = 1, n do
-  moved[2 * i - 1], moved[2 * i] = fields[i], ARGV[a + 2]
+local updates = {} -- fields of the progress and their new values
+for i = 1, ranges do
+  updates[2 * i - 1], updates[2 * i] = fields[i], ARGV[a + 2]
   a = a + 3
 end
 local now = ARGV[a]
 a = a + 1
-if tonumber(now) > tonumber(found[n + 1] or '0') then
-  moved[2 * n + 1], moved[2 * n + 2] = 'now', now
+if tonumber(now) > tonumber(found[ranges + 1] or '0') then
+  updates[2 * ranges + 1], updates[2 * ranges + 2] = 'now', now
   local clock = call('TIME')
   local lag = math.max(0, clock[1] * 1000 + math.floor(clock[2] / 1000) - now)
-  if not found[n + 2] or lag < tonumber(found[n + 2]) then
-    moved[2 * n + 3], moved[2 * n + 4] = 'lag', string.format('%.0f', lag)
+  if not found[ranges + 2] or lag < tonumber(found[ranges + 2]) then
+    updates[2 * ranges + 3], updates[2 * ranges + 4] = 'lag', string.format('%.0f', lag)
   end
 end
-for first = 1, #moved, most do
-  call('HSET', progress, unpack(moved, first, math.min(first + most - 1, #moved)))
+for first = 1, #updates, maxValues do
+  call('HSET', progress, unpack(updates, first, math.min(first + maxValues - 1, #updates)))
 end
 
-local spared = {} -- keys that are not to be handed out
-for i = 1, tonumber(ARGV[a]) do spared[tonumber(ARGV[a + i])] = true end
+local exempt = {} -- numbers of the keys that must not be returned as candidates
+for i = 1, tonumber(ARGV[a]) do exempt[tonumber(ARGV[a + i])] = true end
 a = a + 1 + tonumber(ARGV[a])
 
-local lives = a -- the argument before the first time to live
+local lifetimes = a -- the argument before the first time to live
 a = a + 1 + tonumber(ARGV[a])
-local lifeOf = ARGV[a]
+local lifetimeOf = ARGV[a]
 a = a + 1
 
--- A time to live is not made shorter: another plan may keep the key for longer, or forever.
-local function expires(k, fresh)
-  local high, low = byte(lifeOf, 2 * k - 1, 2 * k)
-  local seconds = ARGV[lives + high * 256 + low]
+-- setLifetime sets the time to live of a state key. It never shortens one: another plan may keep
+-- the key for longer, or forever.
+local function setLifetime(k, created)
+  local high, low = byte(lifetimeOf, 2 * k - 1, 2 * k)
+  local seconds = ARGV[lifetimes + high * 256 + low]
   if seconds == '0' then
-    if not fresh then call('PERSIST', KEYS[1 + k]) end
-  elseif fresh or shorter(KEYS[1 + k], seconds) then
+    if not created then call('PERSIST', KEYS[1 + k]) end
+  elseif created or expiresWithin(KEYS[1 + k], seconds) then
     call('EXPIRE', KEYS[1 + k], seconds)
   end
 end
 
-local answer, made = {0, ''}, {}
+local reply, created = {0, ''}, {}
 for k = 2, #KEYS do
   local key, appended = KEYS[k], ARGV[a]
   local size = pcall('APPEND', key, appended)
   a = a + 1
   if size == #appended then
-    made[k - 1] = true
-    expires(k - 1, true)
+    created[k - 1] = true
+    setLifetime(k - 1, true)
   elseif type(size) == 'table' then
-    answer[1] = answer[1] + 1
-    if answer[1] == 1 then answer[2] = size.err end
-  elseif size >= few and not spared[k - 1] then
+    reply[1] = reply[1] + 1
+    if reply[1] == 1 then reply[2] = size.err end
+  elseif size >= minLength and not exempt[k - 1] then
     local value = candidate(key, size, #appended)
     if value then
-      answer[#answer + 1] = k - 1
-      answer[#answer + 1] = value
+      reply[#reply + 1] = k - 1
+      reply[#reply + 1] = value
     end
   end
 end
 for i = a, #ARGV do
   local k = tonumber(ARGV[i])
-  if not made[k] then expires(k, false) end
+  if not created[k] then setLifetime(k, false) end
 end
-return answer
+return reply

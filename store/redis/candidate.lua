@@ -1,33 +1,34 @@
--- Finds out whether a key that was appended to is worth compacting, and how long it lives. It
--- is in front of the scripts that append.
+-- What the scripts that append to state keys share: apply.lua and compact.lua begin with it.
+-- It decides whether a key is worth compacting, and reads how long a key lives.
 
 local call, byte = redis.call, string.byte
 
--- Compacting pays where a key has doubled since it was compacted last, by several
--- appends: one that concerns many series is no shorter for being merged with one or
--- two others. A long key is compacted sooner, and whatever the appends, so that it
--- stays bounded: each byte appended still has no more than a few sent for it. How long
--- the key was then is in its header; see package state. A look at that costs more
--- than the append, so there is one where the key has grown by another step, and of a
--- short key it takes all that is needed to compact it.
-local few, appends, step, short = 64, 6, 32, 512
-local long, growth = 65536, 262144
+-- A key is worth compacting once its length has doubled since the last compaction, by several
+-- appends: a single append that concerns many series hardly shrinks when it is merged with
+-- one or two others. A long key is compacted earlier, whatever the number of appends, so that
+-- it stays bounded; each byte appended still causes only a few bytes to be sent. The length
+-- after the last compaction is in the key's header, see package state/packed. Reading the
+-- header costs more than the append, so it is read only when the key has grown past another
+-- multiple of checkEvery. A short key is read whole at once, since it will be compacted.
+local minLength, minAppends, checkEvery, shortLength = 64, 6, 32, 512
+local longLength, maxGrowth = 65536, 262144
 
--- The value of a key of some size, a few at least, that is worth compacting since so many bytes were appended,
--- nil of others.
+-- candidate returns the content of a key if the key is worth compacting, else nil. The key has
+-- that size, at least minLength, of which the given number of bytes was appended last.
 local function candidate(key, size, appended)
-  if size < appends * appended and size < long or size % step >= appended then return nil end
-  local value = size <= short and call('GET', key) or call('GETRANGE', key, '0', '3')
-  local header, l1, l2, l3 = byte(value, 1, 4)
+  if size < minAppends * appended and size < longLength or size % checkEvery >= appended then return nil end
+  local value = size <= shortLength and call('GET', key) or call('GETRANGE', key, '0', '3')
+  local first, l1, l2, l3 = byte(value, 1, 4)
   local length = 0
-  if header == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
-  if size < length + math.min(length, math.max(growth, length / 2)) then return nil end
+  if first == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
+  if size < length + math.min(length, math.max(maxGrowth, length / 2)) then return nil end
   return #value == size and value or call('GET', key)
 end
 
--- Says whether a key lives for less than so many seconds. One that lives forever does not:
--- a plan that is in use may need that. When none is, it is swept; see sweep.go.
-local function shorter(key, seconds)
+-- expiresWithin says whether a key expires within that many seconds. A key without a time to
+-- live does not: another plan that is in use may need it forever. If no plan does, the key is
+-- swept, see sweep.go.
+local function expiresWithin(key, seconds)
   local left = call('TTL', key)
   return left >= 0 and left < tonumber(seconds)
 end

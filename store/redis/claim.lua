@@ -1,76 +1,81 @@
--- Takes partitions for the plan of a version from whatever other plan has them, in one
--- state shard. What is under way of the other plan finds no progress then, and changes
--- nothing. When the other plan was last applied is marked.
+-- Claims partitions for a plan in one state shard, from any other plan that has them. Batches of
+-- that plan which are still in flight then find no progress and change nothing: they are fenced.
+-- The script records where the other plan's epoch ended.
 --
 -- KEYS[1]  the shard's progress, see find.lua
--- ARGV     version, how many milliseconds ahead of Redis' clock the timestamp of a record is
---          believed, how many versions there are whose plans keep what they have, these,
---          for how many milliseconds a plan without a fill may have had a partition,
---          how many fills there are, for each: its ID, how much the plan has of it (all, part,
---          none), the ID of the fill that goes on with that part ("" for none), how many topics it has and these, how many plans are known to feed none of
---          its series and their versions; then for each partition: topic, id
+-- ARGV     version of the plan
+--          for how many ms ahead of Redis' clock a record's timestamp is believed
+--          number of versions that this plan gives way to, and these: their plans keep partitions
+--          for how many ms a plan without a fill may have had a partition
+--          number of fills, and for each:
+--            ID; which of its series the plan has (all, part, none); ID of the fill that continues
+--            with that part ("" for none)
+--            number of its topics, and these
+--            number of plans known to have none of its series, and their versions
+--          for each partition: topic, id
+-- Returns  for each partition:
+--            its position ("" for none)
+--            for how many ms the plan has had it, if it had it already ("" if unknown)
+--            if it has no position: log and partitions of the topic when first seen ("" if never)
+--            version of the plan that keeps it ("" for none); its position is "" then
 --
--- What a fill of the plan lacks of a partition is noted: the records that were applied before
--- the plan took it. A plan without the fill opens a range that ends where one with it takes
--- the partition again.
---
--- Returns  for each partition: its position ("" for none), for how many ms the plan has
---          had it, there ("" if that is not known), and where there is no position what is known
---          of the topic ("" for nothing), and the version of the plan that keeps it ("" for
---          none; the rest is "" then)
+-- The script also records the offset ranges that fills have to apply: all before the first claim of a
+-- plan with the fill's series, and from each claim of a plan without them to the next claim of a plan
+-- with them.
 
 local refusal = frozen()
 if refusal then return refusal end
 
-local version, ahead = ARGV[1], tonumber(ARGV[2])
-local a = 3 -- the next argument to read
+local version, maxAhead = ARGV[1], tonumber(ARGV[2])
+local a = 3 -- index of the next argument to read
 
-local function set()
-  local members = {}
-  for i = a + 1, a + tonumber(ARGV[a]) do members[ARGV[i]] = true end
+-- readSet reads a number and that many arguments.
+local function readSet()
+  local set = {}
+  for i = a + 1, a + tonumber(ARGV[a]) do set[ARGV[i]] = true end
   a = a + 1 + tonumber(ARGV[a])
-  return members
+  return set
 end
 
-local kept = set()
-local away, count = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
+local givesWayTo = readSet()
+local maxAway, count = tonumber(ARGV[a]), tonumber(ARGV[a + 1])
 a = a + 2
 local fills, known = {}, {}
 for i = 1, count do
-  fills[i] = {id = ARGV[a], kept = ARGV[a + 1], part = ARGV[a + 2]}
+  fills[i] = {id = ARGV[a], kept = ARGV[a + 1], successor = ARGV[a + 2]}
   known[fills[i].id] = true
   a = a + 3
-  fills[i].topics, fills[i].free = set(), set()
+  fills[i].topics, fills[i].without = readSet(), readSet()
 end
-local wanted = {}
+local partitions = {}
 for i = a, #ARGV, 2 do
-  wanted[#wanted + 1] = {topic = ARGV[i], id = ARGV[i + 1], version = version}
+  partitions[#partitions + 1] = {topic = ARGV[i], id = ARGV[i + 1], version = version}
 end
-find(wanted)
+find(partitions)
 
--- fold makes a gap of the earliest marks of a topic where there are very many: they say
--- that all is missing until then, which is never too little.
-local function fold(topic)
-  local marks, held = {}, redis.call('HGETALL', key)
-  for i = 1, #held, 2 do
-    local t, v = string.match(held[i], '^([^@/:]+)@([^/]+)$')
-    if t == topic and v ~= '!' then marks[#marks + 1] = {v, held[i + 1]} end
+-- mergeOldestEpochs keeps the newest 64 ends of plan epochs of a topic and merges the others into
+-- a gap. The gap says that everything is missing until then, which is never too little.
+local function mergeOldestEpochs(topic)
+  local epochs, all = {}, redis.call('HGETALL', key)
+  for i = 1, #all, 2 do
+    local t, v = string.match(all[i], '^([^@/:]+)@([^/]+)$')
+    if t == topic and v ~= '!' then epochs[#epochs + 1] = {version = v, moment = all[i + 1]} end
   end
-  table.sort(marks, function(x, y) return tonumber(x[2]) < tonumber(y[2]) end)
-  for i = 1, #marks - 64 do
-    redis.call('HDEL', key, topic .. '@' .. marks[i][1])
-    mark(topic, '!', marks[i][2])
+  table.sort(epochs, function(x, y) return tonumber(x.moment) < tonumber(y.moment) end)
+  for i = 1, #epochs - 64 do
+    redis.call('HDEL', key, topic .. '@' .. epochs[i].version)
+    recordEnd(topic, '!', epochs[i].moment)
   end
 end
 
--- heal lowers the timestamps that are beyond a moment. They came from records
--- that were dated wrongly, and would keep all from being complete until then.
--- It returns the fills that the shard knows.
-local function heal(latest)
+-- clampTimestamps lowers recorded timestamps that are greater than the latest credible one. They came
+-- from records with wrong dates, and features would be incomplete until then. It returns the IDs of
+-- the fills that the shard knows.
+local function clampTimestamps(latest)
   local all, ids = redis.call('HGETALL', key), {}
   for i = 1, #all, 2 do
-    local kept = all[i] == 'now' or string.match(all[i], '^[^@/:]+@[^/]+$')
-    if kept and (tonumber(all[i + 1]) or 0) > latest then
+    local isTimestamp = all[i] == 'now' or string.match(all[i], '^[^@/:]+@[^/]+$')
+    if isTimestamp and (tonumber(all[i + 1]) or 0) > latest then
       redis.call('HSET', key, all[i], string.format('%d', latest))
     end
     local id = string.match(all[i], '^range:([^:]+):')
@@ -80,47 +85,49 @@ local function heal(latest)
 end
 
 local now = clock()
-local noted = heal(now + ahead)
-for id in pairs(noted) do
-  -- Of a fill that the caller does not know nobody can say whether the plan has it.
-  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', part = '', topics = {}, free = {}} end
+for id in pairs(clampTimestamps(now + maxAhead)) do
+  -- The caller does not know this fill, so nobody can say whether the plan has its series.
+  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}} end
 end
 
--- goOn hands what is to be filled of a partition, and how far that is, to the fill of a part.
-local function goOn(fill, w, ranges)
-  local of = ':' .. w.topic .. '/' .. w.id
-  redis.call('HSET', key, 'range:' .. fill.part .. of, ranges)
-  local at = redis.call('HGET', key, 'fill:' .. fill.id .. of)
-  if at then redis.call('HSET', key, 'fill:' .. fill.part .. of, at) end
+-- handOver gives the successor of a fill its ranges and position in a partition.
+local function handOver(fill, p, ranges)
+  local suffix = ':' .. p.topic .. '/' .. p.id
+  redis.call('HSET', key, 'range:' .. fill.successor .. suffix, ranges)
+  local at = redis.call('HGET', key, 'fill:' .. fill.id .. suffix)
+  if at then redis.call('HSET', key, 'fill:' .. fill.successor .. suffix, at) end
 end
 
--- fed notes what a plan that takes a partition means to a fill of it.
-local function fed(fill, w)
-  local name = 'range:' .. fill.id .. ':' .. w.topic .. '/' .. w.id
+-- updateRanges updates the ranges that a fill has to apply of a partition that the plan claims.
+local function updateRanges(fill, p)
+  local name = 'range:' .. fill.id .. ':' .. p.topic .. '/' .. p.id
   local ranges = redis.call('HGET', key, name)
-  if ranges == '!' or not ranges and not fill.topics[w.topic] then return end
-  local at = w.at and string.format('%d', offset(w.at))
+  if ranges == '!' or not ranges and not fill.topics[p.topic] then return end
+  local at = p.at and string.format('%d', offset(p.at))
   if fill.kept == 'part' then
-    if ranges and fill.part ~= '' then goOn(fill, w, ranges) end
-    unfill(fill.id, w.topic, w.id)
+    if ranges and fill.successor ~= '' then handOver(fill, p, ranges) end
+    abandon(fill.id, p.topic, p.id)
   elseif fill.kept == 'none' then
+    -- A range opens here, unless one is open.
     if ranges and not string.find(ranges, '@', 1, true) then
       local separator = string.sub(ranges, -1) == ';' and '' or ','
       redis.call('HSET', key, name, ranges .. separator .. at .. string.format('-@%d', now))
     end
   elseif not ranges then
     if not at then
-      redis.call('HSET', key, name, '-9223372036854775808;') -- all of it will be fed
-    elseif fill.free[w.under] then
+      -- The plan will apply all records itself.
+      redis.call('HSET', key, name, '-9223372036854775808;')
+    elseif fill.without[p.holder] then
       redis.call('HSET', key, name, ';-' .. at)
     else
-      unfill(fill.id, w.topic, w.id)
+      abandon(fill.id, p.topic, p.id)
     end
   else
-    local before, from, since = string.match(ranges, '^(.-),?(%d+)%-@(%d+)$')
+    -- An open range ends here.
+    local before, from, opened = string.match(ranges, '^(.-),?(%d+)%-@(%d+)$')
     if not before then return end
-    if now - since > away or tonumber(from) > tonumber(at) then
-      unfill(fill.id, w.topic, w.id)
+    if now - opened > maxAway or tonumber(from) > tonumber(at) then
+      abandon(fill.id, p.topic, p.id)
     elseif from == at then
       redis.call('HSET', key, name, before)
     else
@@ -130,33 +137,33 @@ local function fed(fill, w)
   end
 end
 
-local sinces = {}
-for i, w in ipairs(wanted) do sinces[i] = 'since:' .. w.topic .. '/' .. w.id end
-local since = hmget(sinces)
-local last = redis.call('HGET', key, 'now') or '0'
-local marked, reply = {}, {}
-for i, w in ipairs(wanted) do
-  local had, keeper = '', ''
-  if w.at and w.under ~= version and kept[w.under] then
-    w.at, keeper = nil, w.under
-  elseif not w.at or w.under ~= version then
+local sinceFields = {}
+for i, p in ipairs(partitions) do sinceFields[i] = 'since:' .. p.topic .. '/' .. p.id end
+local since = hmget(sinceFields)
+local newest = redis.call('HGET', key, 'now') or '0'
+local ended, reply = {}, {}
+for i, p in ipairs(partitions) do
+  local heldFor, keeper = '', ''
+  if p.at and p.holder ~= version and givesWayTo[p.holder] then
+    p.at, keeper = nil, p.holder
+  elseif not p.at or p.holder ~= version then
     for _, fill in ipairs(fills) do
-      if w.at or fill.kept == 'all' then fed(fill, w) end
+      if p.at or fill.kept == 'all' then updateRanges(fill, p) end
     end
   end
-  if w.at and w.under ~= version then
-    redis.call('HDEL', key, w.name)
-    redis.call('HSET', key, field(w.topic, version, w.id), w.at, sinces[i], string.format('%d', now))
-    mark(w.topic, w.under, last)
-    marked[w.topic] = true
-    had = '0'
-  elseif w.at and since[i] then
-    had = string.format('%d', now - since[i])
+  if p.at and p.holder ~= version then
+    redis.call('HDEL', key, p.field)
+    redis.call('HSET', key, positionField(p.topic, version, p.id), p.at, sinceFields[i], string.format('%d', now))
+    recordEnd(p.topic, p.holder, newest)
+    ended[p.topic] = true
+    heldFor = '0'
+  elseif p.at and since[i] then
+    heldFor = string.format('%d', now - since[i])
   end
-  reply[#reply + 1] = w.at or ''
-  reply[#reply + 1] = had
-  reply[#reply + 1] = not w.at and keeper == '' and redis.call('HGET', key, 'topic:' .. w.topic) or ''
+  reply[#reply + 1] = p.at or ''
+  reply[#reply + 1] = heldFor
+  reply[#reply + 1] = not p.at and keeper == '' and redis.call('HGET', key, 'topic:' .. p.topic) or ''
   reply[#reply + 1] = keeper
 end
-for topic in pairs(marked) do fold(topic) end
+for topic in pairs(ended) do mergeOldestEpochs(topic) end
 return reply

@@ -1,9 +1,10 @@
--- Says, in one state shard, from where a fill applies partitions, and since when it covers
--- them. Where that was said before only the moment changes, to a later one.
+-- Records, in one state shard, from which offset fills apply partitions, and since when they cover
+-- them. If a partition's offset is recorded already, only the time changes, to a later one.
 --
 -- KEYS[1]  the shard's progress, see find.lua
--- ARGV     for each partition: fill, topic, id, the first offset, since when it is covered in ms,
---          the tag of the log
+-- ARGV     for each partition: fill, topic, id, first offset, time from which it is covered in ms,
+--          tag of the log
+-- Returns  0
 
 local refusal = frozen()
 if refusal then return refusal end

@@ -1,10 +1,11 @@
--- Marks in one state shard that records of a topic were skipped.
+-- Records a gap in one state shard: records of a topic were skipped.
 --
 -- KEYS[1]  the shard's progress, see find.lua
--- ARGV     topic, until when records are missing, in ms
+-- ARGV     topic, greatest timestamp of the missing records in ms
+-- Returns  0
 
 local refusal = frozen()
 if refusal then return refusal end
 
-gap(ARGV[1], ARGV[2])
+recordGap(ARGV[1], ARGV[2])
 return 0

@@ -1,10 +1,10 @@
--- Adds a plan to those of the namespace, with what it has to fill, if no other was added
--- since these were read.
+-- Adds a plan and its fills to the plans of the namespace, unless a plan or fill was added since
+-- they were read.
 --
 -- KEYS[1]  the plans, see plansKey
--- ARGV     how many fields there were, the plan's version, the plan, then the fills that come
---          with it: ID, fill
--- Returns  1 if it is there now, 0 if what it has to fill must be found again
+-- ARGV     number of fields that were read; version of the plan; the plan; for each of its fills:
+--          ID, fill
+-- Returns  1 if it was added, 0 if the plans must be read again
 
 local key = KEYS[1]
 if redis.call('HLEN', key) ~= tonumber(ARGV[1]) then return 0 end
