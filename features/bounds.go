@@ -6,10 +6,10 @@ import "github.com/weir-stream/weir/state"
 // entity. Series that grow with the values or events they meet share the bytes of that key; the
 // others take a fixed number of bytes for each tile, as explain says.
 const (
-	// keyBytes bounds a key right after its compaction, such that it stays below 1 MiB: it is
-	// compacted again once it has grown by the greater of 256 KiB and half of its length
-	// (store/redis/grown.lua), two pipelines that append 128 KiB each may be under way, and it
-	// holds up to 2 KiB of children.
+	// keyBytes bounds a key right after its compaction, such that it stays below 1 MiB: it also holds
+	// up to 2 KiB of children, and takes 460 KiB until it must be compacted again
+	// (store/redis/candidate.lua). Each of a hundred writers may append 512 bytes before it notices
+	// (store/redis/args.go).
 	keyBytes = 500 << 10
 	// poolBytes bounds the logs of one group together, packed, and likewise its other growing
 	// series. Logs have a pool of their own, because many features have their columns in them.

@@ -26,6 +26,9 @@ const (
 	// pipeline, before which the key may be compacted: so keys stay bounded, however many events of
 	// one entity a batch has.
 	passBytes = 128 << 10
+	// mostFull is how often in a row a batch may find keys full: other writers may be faster to fill
+	// the room that a compaction makes.
+	mostFull = 100
 )
 
 // writer applies batches. It reuses its memory and serves one goroutine.
@@ -46,6 +49,9 @@ type writer struct {
 	lifeOf []byte  // for each key of a call, the index in keeps
 
 	child, sections []byte // packed of a child
+
+	checked []int // numbers of the keys of a call that may be full
+	full    bool  // some call of the pipeline found keys full
 
 	args  []any    // of all calls of a pipeline
 	texts []string // that args point to
@@ -90,6 +96,8 @@ func (s *Store) newWriter() *writer {
 //	of another     the partition was placed in another log, or behind a truncation:
 //	log or epoch   the range is marked Behind
 //
+// A call that would make a key too long is not applied either: the key is compacted first.
+//
 // All masters are called concurrently, each with its own deadline. If one does not answer while
 // others do, its shards are marked Lagging.
 //
@@ -111,7 +119,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range verify {
 		verify[shard] = b.EveryShard
 	}
-	for reloaded := 0; ; {
+	for reloaded, full := 0, 0; ; {
 		w.encode(ctx, b, verify)
 		if len(w.calls) == 0 {
 			return nil
@@ -121,6 +129,11 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		refused := w.receive(ctx, b, verify)
 		w.relieve(ctx)
 		err := cmp.Or(refused, w.compact(ctx, b))
+		if full++; !w.full {
+			full = 0
+		} else if full > mostFull && err == nil {
+			err = errFull
+		}
 		switch {
 		case err == nil:
 		case scriptGone(err) && reloaded < 3:
@@ -238,13 +251,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
 	w.spare(keys, c.keys)
 	w.lifetimes(keys)
-	for i := range keys {
-		n := w.pack(&keys[i])
-		if more {
-			w.appended[keys[i].hash] += n
-			full = full || w.appended[keys[i].hash] >= passBytes
-		}
-	}
+	full = w.packAll(keys, c.keys, more)
 	expiry := &w.store.expiry[shard]
 	expiry.Lock()
 	for i := range keys {
@@ -272,6 +279,7 @@ func moved(at state.Position, s *state.PartitionRange, offset int64) state.Posit
 // could not be applied either and are skipped.
 func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
+	w.full = false
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := -1 // the shard with an earlier call that was not applied
 	for _, c := range w.calls {
@@ -313,7 +321,10 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 	return first
 }
 
-var errReply = errors.New("the script gave an answer of an unknown type")
+var (
+	errReply = errors.New("the script gave an answer of an unknown type")
+	errFull  = errors.New("state keys are full, and compacting them has made no room: see whether Redis refuses writes")
+)
 
 // receiveReply handles one reply and says whether the call was applied.
 func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
@@ -328,24 +339,22 @@ func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applie
 			b.Refused += int(refused)
 			b.Refusal, _ = reply[1].(string)
 		}
-		for candidates := reply[2:]; len(candidates) > 0; candidates = candidates[2:] {
-			i, isNumber := candidates[0].(int64)
-			held, isText := candidates[1].(string)
-			if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
-				return false, errReply
-			}
-			b.GreatestKey = max(b.GreatestKey, len(held))
-			w.addCandidate(c.shard, *c.keys[i-1].(*string), held)
+		if err := w.addCandidates(b, c, reply[2:]); err != nil {
+			return false, err
 		}
 		for _, m := range c.moves {
 			b.Ranges[m.rangeIndex].Progress[c.shard] = m.to
 		}
 		return true, nil
 	}
+	w.store.expiry[c.shard].forget() // its keys did not get their times to live
+	if reply[0] == "full" {
+		w.full = true
+		return false, w.addCandidates(b, c, reply[1:])
+	}
 	if len(reply) != len(c.moves)+1 {
 		return false, errReply
 	}
-	w.store.expiry[c.shard].forget() // its keys did not get their times to live
 	for i, m := range c.moves {
 		text, _ := reply[i+1].(string)
 		found, err := state.ParsePosition(text)

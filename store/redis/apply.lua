@@ -11,6 +11,7 @@
 --           number of distinct times to live, and each in seconds, 0 for forever
 --           two bytes for each state key: the number of its time to live, from 1
 --           for each state key the bytes to append
+--           number of state keys that may be full, and their numbers
 --           numbers of the keys whose time to live must be set now. The time to live of a key that
 --           the append creates is always set: nobody has written it yet, or something else
 --           deleted it.
@@ -19,6 +20,8 @@
 --           append to a key, only the first may return it.
 --           if not applied, because some position is not the expected one: "found", and the
 --           position of each range ("" for none)
+--           if not applied, because keys are full and must be compacted first: "full", and for each
+--           of them its number and content
 --           the error RESHARDING if the shard is frozen, see find.lua
 --
 -- No error may be raised after the first write. That write, to the progress, meets every refusal
@@ -67,9 +70,6 @@ if tonumber(now) > tonumber(found[ranges + 1] or '0') then
     updates[2 * ranges + 3], updates[2 * ranges + 4] = 'lag', string.format('%.0f', lag)
   end
 end
-for first = 1, #updates, maxValues do
-  call('HSET', progress, unpack(updates, first, math.min(first + maxValues - 1, #updates)))
-end
 
 local exempt = {} -- numbers of the keys that must not be returned as candidates
 for i = 1, tonumber(ARGV[a]) do exempt[tonumber(ARGV[a + i])] = true end
@@ -79,6 +79,22 @@ local lifetimes = a -- the argument before the first time to live
 a = a + 1 + tonumber(ARGV[a])
 local lifetimeOf = ARGV[a]
 a = a + 1
+
+local checked = a + #KEYS - 1 -- the argument after the bytes to append
+local fullKeys = {'full'}
+for i = checked + 1, checked + tonumber(ARGV[checked]) do
+  local k = tonumber(ARGV[i])
+  local content = full(KEYS[1 + k], #ARGV[a + k - 1])
+  if content then
+    fullKeys[#fullKeys + 1] = k
+    fullKeys[#fullKeys + 1] = content
+  end
+end
+if #fullKeys > 1 then return fullKeys end
+
+for first = 1, #updates, maxValues do
+  call('HSET', progress, unpack(updates, first, math.min(first + maxValues - 1, #updates)))
+end
 
 -- setLifetime sets the time to live of a state key. It never shortens one: another plan may keep
 -- the key for longer, or forever.
@@ -111,7 +127,7 @@ for k = 2, #KEYS do
     end
   end
 end
-for i = a, #ARGV do
+for i = checked + 1 + tonumber(ARGV[checked]), #ARGV do
   local k = tonumber(ARGV[i])
   if not created[k] then setLifetime(k, false) end
 end

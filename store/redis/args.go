@@ -24,6 +24,34 @@ func (w *writer) text(s string) {
 	w.args = append(w.args, &w.texts[len(w.texts)-1])
 }
 
+// checkBytes is how many bytes one pipeline appends to a key before the script checks again whether
+// the key is full. The bound on keys leaves room for as much by each of a hundred writers at once.
+const checkBytes = 512
+
+// packAll writes the mutations of each state key as one argument, and then which keys may be full.
+// If this is not the shard's last call, full says that the pipeline must not have further ones.
+func (w *writer) packAll(keys []stateKey, names []any, more bool) (full bool) {
+	w.checked = w.checked[:0]
+	for i := range keys {
+		n, before := w.pack(&keys[i]), 0
+		if len(w.appended) > 0 {
+			before = w.appended[keys[i].hash]
+		}
+		if before/checkBytes < (before+n)/checkBytes && !w.isDamaged(*names[i].(*string)) {
+			w.checked = append(w.checked, i+1)
+		}
+		if more {
+			w.appended[keys[i].hash] = before + n
+			full = full || before+n >= passBytes
+		}
+	}
+	w.num(int64(len(w.checked)))
+	for _, k := range w.checked {
+		w.num(int64(k))
+	}
+	return full
+}
+
 // pack writes the mutations of one state key as one argument, and returns its length.
 func (w *writer) pack(k *stateKey) int {
 	data, ops := w.bytes, w.combiner.mutations

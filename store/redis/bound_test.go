@@ -3,8 +3,10 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
+	"github.com/weir-stream/weir/value"
 )
 
 // boundDefinitions have more sets than fit into a key however much they are squeezed, and windows
@@ -117,4 +120,117 @@ func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 			t.Error("nothing was cut off: nothing is tried")
 		}
 	})
+}
+
+// crowd are users of one device: about half a megabyte of members, in whatever order they come.
+const crowd = 7000
+
+func crowded(n int) string { return fmt.Sprintf("%060d", n) }
+
+// metBy are the members of a crowd whom u1 has met at a device.
+var metBy = &state.Series{ID: "metby", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.Distinct, Type: value.String,
+	Tile: day, Keep: 8 * day, GroupKeep: 9 * day, ParentKeep: 9 * day}
+
+// crowdBatch is a batch of one partition with n events of the device d1, whose users are drawn from
+// the crowd, and met by u1 if so wanted.
+func crowdBatch(t *testing.T, s *Store, p state.Partition, random *rand.Rand, n int, met bool) (*state.Batch, []event) {
+	t.Helper()
+	b := begin(t, s, p)
+	b.EveryShard = true
+	list := make([]event, n)
+	for i := range list {
+		list[i] = event{
+			offset: b.Ranges[0].To + int64(i), device: "d1", user: crowded(random.IntN(crowd)),
+			time: 100 * day, cents: random.Int64N(1000),
+		}
+	}
+	b.Series, b.Now = []*state.Series{events, amount, users, metBy}, 100*day
+	for _, e := range list {
+		b.Update(0, e.offset, []byte(e.device))
+		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+		b.Add(state.Mutation{Series: amount, Tile: 100, Num: e.cents})
+		b.Add(state.Mutation{Series: users, Tile: 100, Member: []byte(e.user)})
+		if met {
+			b.Update(0, e.offset, []byte("d1|u1"))
+			b.Add(state.Mutation{Series: metBy, Tile: 100, Member: []byte(e.user)})
+		}
+	}
+	b.Ranges[0].To += int64(n)
+	return b, list
+}
+
+// wantCrowd fails unless exactly the events are in the state of d1, and of u1 at it if so wanted.
+func wantCrowd(t *testing.T, s *Store, list []event, met bool) {
+	t.Helper()
+	var reads []state.Read
+	for _, series := range []*state.Series{events, amount, users} {
+		reads = append(reads, state.Read{Series: series, Entity: "d1", First: 100, Last: 100})
+	}
+	if met {
+		reads = append(reads, state.Read{Series: metBy, Entity: "d1|u1", First: 100, Last: 100})
+	}
+	got, err := s.Read(t.Context(), reads)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, all := int64(0), map[string]bool{}
+	for _, e := range list {
+		sum += e.cents
+		all[e.user] = true
+	}
+	for i, want := range []int64{int64(len(list)), sum} {
+		if b := got[i].Buckets; len(b) != 1 || b[0].Value.Num != want {
+			t.Errorf("%s is %+v, want %d", reads[i].Series.ID, b, want)
+		}
+	}
+	for i, want := 2, slices.Sorted(maps.Keys(all)); i < len(got); i++ {
+		if members := slices.Sorted(slices.Values(got[i].Members)); !slices.Equal(members, want) {
+			t.Errorf("%s has %d members, want %d, or others", reads[i].Series.ID, len(members), len(want))
+		}
+	}
+}
+
+// Many writers append to one entity, each through a partition of its own, and each replaces what it
+// has compacted with its next batch only. The key stays below 1 MiB nonetheless, and so does that of
+// a child.
+func TestManyWritersKeepTheBound(t *testing.T) {
+	for name, met := range map[string]bool{"one key": false, "with a child": true} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				const writers, rounds = 8, 6
+				random := rand.New(rand.NewPCG(7, 8))
+				var all []event
+				var each []*writer
+				var partitions []state.Partition
+				for id := range int32(writers) {
+					partitions = append(partitions, state.Partition{Topic: "tx", ID: id})
+					each = append(each, s.newWriter())
+				}
+				start(t, s, partitions...)
+				longest := map[string]int64{deviceKey(s, "d1"): 0}
+				if met {
+					longest[childKey(s, metBy, "d1|u1")] = 0
+				}
+				for round := range rounds {
+					for i, w := range each {
+						b, list := crowdBatch(t, s, partitions[i], random, 1800, met)
+						all = append(all, list...)
+						apply(t, w, b)
+						for key, before := range longest {
+							length := s.redis.StrLen(t.Context(), key).Val()
+							if longest[key] = max(before, length); length > 1<<20 {
+								t.Fatalf("round %d: after the batch of writer %d %s has %d bytes", round, i, key, length)
+							}
+						}
+					}
+				}
+				wantCrowd(t, s, all, met)
+				for key, length := range longest {
+					if length < 600<<10 {
+						t.Errorf("%s had %d bytes at the most: nothing is tried", key, length)
+					}
+				}
+			})
+		})
+	}
 }

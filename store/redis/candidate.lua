@@ -1,5 +1,5 @@
 -- What the scripts that append to state keys share: apply.lua and compact.lua begin with it.
--- It decides whether a key is worth compacting, and reads how long a key lives.
+-- It decides whether a key is worth compacting or full, and reads how long a key lives.
 
 local call, byte = redis.call, string.byte
 
@@ -13,16 +13,37 @@ local call, byte = redis.call, string.byte
 local minLength, minAppends, checkEvery, shortLength = 64, 6, 32, 512
 local longLength, maxGrowth = 65536, 262144
 
+-- compactedLength returns the length of a key after its last compaction, given its first four
+-- bytes; 0 if it was never compacted.
+local function compactedLength(header)
+  local first, l1, l2, l3 = byte(header, 1, 4)
+  if first ~= 0 then return 0 end
+  return ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8)
+end
+
 -- candidate returns the content of a key if the key is worth compacting, else nil. The key has
 -- that size, at least minLength, of which the given number of bytes was appended last.
 local function candidate(key, size, appended)
   if size < minAppends * appended and size < longLength or size % checkEvery >= appended then return nil end
   local value = size <= shortLength and call('GET', key) or call('GETRANGE', key, '0', '3')
-  local first, l1, l2, l3 = byte(value, 1, 4)
-  local length = 0
-  if first == 0 then length = ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8) end
+  local length = compactedLength(value)
   if size < length + math.min(length, math.max(maxGrowth, length / 2)) then return nil end
   return #value == size and value or call('GET', key)
+end
+
+-- A key may grow by this many bytes until its next compaction. Since that leaves at most 500 KiB by
+-- default, see features/bounds.go, keys take at most 960 KiB.
+local maxAppended = 471040
+
+-- full returns the content of a key that must be compacted before that many bytes are appended,
+-- else nil. A key that was just compacted takes them, however many: compacting it again would make
+-- no room.
+local function full(key, appended)
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' or size + appended <= maxAppended then return nil end
+  local length = compactedLength(call('GETRANGE', key, '0', '3'))
+  if size + appended <= length + maxAppended or size < length + longLength then return nil end
+  return call('GET', key)
 end
 
 -- expiresWithin says whether a key expires within that many seconds. A key without a time to

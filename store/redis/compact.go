@@ -69,6 +69,20 @@ func (c *compactor) addCandidate(shard int, text, held string) {
 	c.candidates = append(c.candidates, candidate{shard, text, unsafe.Slice(unsafe.StringData(held), len(held))}) // read only
 }
 
+// addCandidates adds the keys of a call that its reply lists, each by its number and content.
+func (w *writer) addCandidates(b *state.Batch, c scriptCall, list []any) error {
+	for ; len(list) > 1; list = list[2:] {
+		i, isNumber := list[0].(int64)
+		held, isText := list[1].(string)
+		if !isNumber || !isText || i < 1 || i > int64(len(c.keys)) {
+			return errReply
+		}
+		b.GreatestKey = max(b.GreatestKey, len(held))
+		w.addCandidate(c.shard, *c.keys[i-1].(*string), held)
+	}
+	return nil
+}
+
 // learn registers the series by group and tag. A batch without records has none.
 func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
@@ -119,7 +133,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		for _, f := range rest[:n] {
 			args = append(args, len(f.held), proof(f.held), f.packed, len(f.spilled))
 			for _, s := range f.spilled {
-				args = append(args, s.sections, s.lives)
+				args = append(args, s.sections, s.lives, w.treatment(s))
 			}
 		}
 		cmd := redis.NewCmd(ctx, args...)
@@ -211,6 +225,18 @@ type spill struct {
 	sections []byte
 }
 
+// treatment is how the script treats the key of a spilled child: whether it checks that the key is
+// full, and whether it may return the key as a candidate.
+func (w *writer) treatment(s spill) string {
+	switch {
+	case w.isDamaged(s.key):
+		return "exempt"
+	case len(s.sections) >= checkBytes:
+		return "check"
+	}
+	return ""
+}
+
 // replacement is a call that replaces a key's content with its compaction.
 type replacement struct {
 	*redis.Cmd
@@ -218,7 +244,7 @@ type replacement struct {
 	keys  []string // of spilled children
 }
 
-// receiveSpilled adds the children's keys that are long enough to compact.
+// receiveSpilled adds the children's keys that are long enough to compact, or full.
 func (w *writer) receiveSpilled() {
 	for _, r := range w.sent {
 		reply, _ := r.Slice() // if it failed, the parent becomes a candidate again

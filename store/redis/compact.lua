@@ -5,14 +5,16 @@
 --           any, the shard's progress
 -- ARGV      number of state keys to replace, and for each: length of the content that was
 --           compacted; that content or its SHA-1; the compacted content; number of its spilled
---           children, and for each of these the bytes to append to its key, and its time to live in
---           seconds, 0 for forever
+--           children, and for each of these the bytes to append to its key, its time to live in
+--           seconds, 0 for forever, and "check" if its key may be full, "exempt" if it must not be
+--           returned as a candidate, else ""
 -- Returns   the number of keys replaced, and for each child's key that is a compaction candidate
 --           its number among these keys and its content
 --
 -- If a key no longer begins with the content that was compacted, another writer has compacted it, or
 -- the store has gone back in time. The key then stays as it is, and its children are not spilled.
--- Bytes appended since the content was read stay behind the compacted content.
+-- Bytes appended since the content was read stay behind the compacted content. It also stays as it is
+-- if the key of a child is full: that must be compacted first.
 --
 -- The key is read by GETEX, which counts as a write. With a full memory Redis refuses only the
 -- first write of a script, and only if that may take memory. So a compaction goes through when
@@ -27,8 +29,17 @@ local function matches(proof, content)
   return proof == content or #proof ~= #content and proof == redis.sha1hex(content)
 end
 
+-- offer returns the key of a child as a candidate, if its content is given. It says whether it is.
+local function offer(child, content)
+  if content then
+    reply[#reply + 1] = child
+    reply[#reply + 1] = content
+  end
+  return content ~= nil
+end
+
 -- spill appends sections to the key of a child.
-local function spill(child, sections, seconds)
+local function spill(child, sections, seconds, treatment)
   local key = KEYS[n + child]
   local size = redis.pcall('APPEND', key, sections)
   if type(size) == 'table' then return end
@@ -37,35 +48,43 @@ local function spill(child, sections, seconds)
   elseif size == #sections or expiresWithin(key, seconds) then
     call('EXPIRE', key, seconds)
   end
-  local value = size >= minLength and size > #sections and candidate(key, size, #sections)
-  if value then
-    reply[#reply + 1] = child
-    reply[#reply + 1] = value
-  end
+  if size >= minLength and size > #sections and treatment ~= 'exempt' then offer(child, candidate(key, size, #sections)) end
 end
 
 -- While a shard is copied, no state may move from one key to another. The candidates are found
 -- again later.
 if #KEYS > n and call('HGET', KEYS[#KEYS], 'frozen') then return reply end
 
+-- fullChild says whether a child's key is full, and returns it as a candidate then. The child's
+-- arguments begin behind index a.
+local function fullChild(child, a)
+  return ARGV[a + 3] == 'check' and offer(child, full(KEYS[n + child], #ARGV[a + 1]))
+end
+
+-- replace replaces the content of a state key.
+local function replace(key, content)
+  -- An empty key that has a time to live is kept until it expires, because writers rely on the
+  -- time to live that they gave it.
+  if content == '' and call('PTTL', key) < 0 then
+    call('DEL', key)
+  else
+    call('SET', key, content, 'KEEPTTL')
+  end
+  reply[1] = reply[1] + 1
+end
+
 local a, child = 2, 0 -- index of the next argument to read, number of children before it
 for i = 1, n do
   local key, length, children = KEYS[i], tonumber(ARGV[a]), tonumber(ARGV[a + 3])
   local content = call('GETEX', key)
   if content and #content >= length and matches(ARGV[a + 1], sub(content, 1, length)) then
-    local new = ARGV[a + 2] .. sub(content, length + 1)
-    -- An empty key that has a time to live is kept until it expires, because writers rely on the
-    -- time to live that they gave it.
-    if new == '' and call('PTTL', key) < 0 then
-      call('DEL', key)
-    else
-      call('SET', key, new, 'KEEPTTL')
+    local blocked = false
+    for j = 1, children do blocked = fullChild(child + j, a + 3 * j) or blocked end
+    if not blocked then
+      replace(key, ARGV[a + 2] .. sub(content, length + 1))
+      for j = 1, children do spill(child + j, unpack(ARGV, a + 1 + 3 * j, a + 3 + 3 * j)) end
     end
-    for j = 1, children do
-      spill(child + j, ARGV[a + 2 + 2 * j], ARGV[a + 3 + 2 * j])
-    end
-    reply[1] = reply[1] + 1
   end
-  a, child = a + 4 + 2 * children, child + children
+  a, child = a + 4 + 3 * children, child + children
 end
 return reply
