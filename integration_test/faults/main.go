@@ -2,7 +2,6 @@
 // seed draws the servers, definitions, events and faults. Processes of the real binary handle the
 // events while the faults happen, and in the end every feature of every entity is compared with a
 // plain loop over the log. docs/faults.md says what is drawn and how to read the output.
-// to read what comes out.
 package main
 
 import (

@@ -84,8 +84,9 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 // spread checks the number of shards for the number of masters.
 func (f *Findings) spread(masters, shards int) {
 	if want := cost.ShardsFor(masters); shards < want {
+		to := (want + shards - 1) / shards * shards // a multiple
 		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole ones are spread, and so few unevenly", shards, masters),
-			fmt.Sprintf("let a new namespace have shards: %d", want))
+			fmt.Sprintf("spread the namespace over more: weir reshard --to %d; see More shards in docs/scale.md", to))
 		return
 	}
 	f.ok("shards", "%d over %d masters", shards, masters)
@@ -98,7 +99,7 @@ func (f *Findings) balance(masters, shards int, held map[string]int) {
 	if held[fullest] > even {
 		f.add(Warn, "balance", fmt.Sprintf("%s holds %d of %d shards; spread evenly over %d masters, none would hold more than %d",
 			fullest, held[fullest], shards, masters, even),
-			"give all masters equally many slots: redis-cli --cluster rebalance ADDRESS --cluster-use-empty-masters; see Scale out in docs/operations.md")
+			"give all masters equally many slots: redis-cli --cluster rebalance ADDRESS --cluster-use-empty-masters; see Add Redis masters in docs/scale.md")
 		return
 	}
 	f.ok("balance", "no master holds more than %d of %d shards", even, shards)

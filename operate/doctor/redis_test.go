@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -167,13 +170,43 @@ func TestRedisUnavailable(t *testing.T) {
 	}
 }
 
+// Advice that names a section of the documentation names one that exists.
+func TestAdviceNamesSections(t *testing.T) {
+	named := regexp.MustCompile(`see ([A-Z][\w ]*) in docs/([\w-]+\.md)`)
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, source := range sources {
+		for _, match := range named.FindAllStringSubmatch(file(t, source), -1) {
+			found++
+			if page := file(t, filepath.Join("../../docs", match[2])); !strings.Contains(page, "# "+match[1]+"\n") {
+				t.Errorf("%s: %s has no section %q", source, match[2], match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no advice was found: nothing is tried")
+	}
+}
+
+func file(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestCluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
 	f := Redis(t.Context(), cluster.Client(t), fits)
 	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	const few = "WARN 16 over 3 masters: whole ones are spread, and so few unevenly: let a new namespace have shards: 64"
+	const few = "WARN 16 over 3 masters: whole ones are spread, and so few unevenly: spread the namespace over more: weir reshard --to 64; see More shards in docs/scale.md"
 	if got := lines(f, "shards"); len(got) != 1 || got[0] != few {
 		t.Errorf("of too few shards: %v", got)
 	}
@@ -181,6 +214,11 @@ func TestCluster(t *testing.T) {
 	enough.spread(20, 128)
 	if diff := cmp.Diff([]string{"OK 128 over 20 masters"}, lines(enough, "shards")); diff != "" {
 		t.Errorf("of enough shards (-want +got):\n%s", diff)
+	}
+	var odd Findings
+	odd.spread(3, 24)
+	if got := lines(odd, "shards"); len(got) != 1 || !strings.Contains(got[0], "weir reshard --to 72;") {
+		t.Errorf("of 24 shards: %v, want advice of a multiple", got)
 	}
 	for _, address := range cluster.Addrs() {
 		if got := lines(f, "redis "+address); len(got) != 5 {
