@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,6 +94,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 	}
 	var placements []state.Placement
 	verdicts := map[int]verdict{}
+	history := sync.OnceValues(func() (*state.History, error) { return r.Store.History(ctx) })
 	for n, i := range pending {
 		if done[i].First == nil {
 			done[i].First = &findings[n].claim
@@ -107,7 +109,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 			verdicts[i] = v
 		default:
 			done[i] = ready(&findings[n], done[i].First)
-			if done[i].Early, err = r.early(ctx, partitions[i].Topic, findings[n].claim.OwnedMs); err != nil {
+			if done[i].Early, err = r.early(history, partitions[i].Topic, findings[n].claim.OwnedMs); err != nil {
 				return nil, err
 			}
 		}
@@ -233,13 +235,14 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 
 // early is how long to wait before the plan may be applied to a partition of a topic that it has
 // had for some milliseconds. For a moment questions may use an old history, according to which
-// features that this plan does not keep receive all events, or nothing was skipped.
-func (r *Resumer) early(ctx context.Context, topic string, ownedMs int64) (time.Duration, error) {
+// features that this plan does not keep receive all events, or nothing was skipped. The history is
+// read only if the answer depends on it.
+func (r *Resumer) early(read func() (*state.History, error), topic string, ownedMs int64) (time.Duration, error) {
 	owned := time.Duration(min(ownedMs, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	if owned >= r.Rules.GracePeriod {
 		return 0, nil
 	}
-	history, err := r.Store.History(ctx)
+	history, err := read()
 	if err != nil {
 		return 0, err
 	}
