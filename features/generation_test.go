@@ -3,11 +3,37 @@ package features_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
+
+// A greater cap of what is kept is filled in another generation; a lesser one is covered.
+func TestCapsMakeGenerations(t *testing.T) {
+	for name, c := range map[string]struct{ low, high string }{
+		"a log":       {"exact: COUNT(1h, payment, user, tile=exact, max=10)", "exact: COUNT(1h, payment, user, tile=exact, max=11)"},
+		"a set":       {"cards: SET(1h, payment, user, card, max=10)", "cards: SET(1h, payment, user, card, max=11)"},
+		"values seen": {"seen: COUNT_DISTINCT(1h, payment, user, card, method=last_seen, max=10)", "seen: COUNT_DISTINCT(1h, payment, user, card, method=last_seen, max=11)"},
+	} {
+		streams, _, _ := strings.Cut(minimal, "features:")
+		low, high := mustParse(t, streams+"features:\n  "+c.low), mustParse(t, streams+"features:\n  "+c.high)
+		generations := func(before, after *features.Registry) int {
+			plan := before.Plan()
+			plans := map[string]*state.Plan{plan.Version: plan}
+			h := &state.History{Plans: plans, PlanEpochs: []state.PlanEpoch{{Topic: "payments", Version: plan.Version, Last: state.MaxTime}}}
+			return len(state.Bind(after.Plan(), &state.Known{Plans: plans, History: h, Now: 1e12}).Generations)
+		}
+		if got := generations(low, high); got != 1 {
+			t.Errorf("%s: %d series have generations after its max was raised, want 1", name, got)
+		}
+		if got := generations(high, low); got != 0 {
+			t.Errorf("%s: %d series have generations after its max was lowered, want none", name, got)
+		}
+	}
+}
 
 // Events write all generations that a plan keeps, and features read the one that has most of what
 // they need.

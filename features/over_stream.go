@@ -57,7 +57,7 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
 			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
 		}
-		if putOut(s) > 0 {
+		if s.Layout().Forgets() {
 			u.Max = f.Call.Max
 		}
 		list = append(list, u)

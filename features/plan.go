@@ -20,13 +20,14 @@ func (r *Registry) makePlan() {
 		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, s.Topic }
 		for _, w := range r.writes[s] {
 			for _, sw := range w.series {
-				keep(seriesKey(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: putOut(sw.series)})
+				keep(seriesKey(s, sw.series), state.Retention{Keep: sw.series.Keep, Max: capOf(sw.series)})
 			}
 			if w.ids != nil {
 				keep(seriesKey(s, w.ids), state.Retention{Keep: w.ids.Keep})
 			}
 			if w.log != nil {
-				w.log.retained(s, func(key string) { keep(key, state.Retention{Keep: w.log.series.Keep}) })
+				kept := state.Retention{Keep: w.log.series.Keep, Max: capOf(w.log.series)}
+				w.log.retained(s, func(key string) { keep(key, kept) })
 			}
 		}
 	}
@@ -42,11 +43,14 @@ func (r *Registry) makePlan() {
 
 const versionLength = 12
 
-// putOut is the cap above which a series drops values without a trace; 0 for series without one,
-// and for logs, which say what they cut off.
-func putOut(s *state.Series) int {
-	if s.Measure.Layout().Forgets() {
+// capOf is the cap of a series that definitions may raise without making another series of it; 0
+// for series without one. What a lower cap has dropped is missing under a higher one.
+func capOf(s *state.Series) int {
+	switch s.Layout() {
+	case state.LastSeen, state.Logs:
 		return s.Max
+	case state.Members:
+		return s.Values
 	}
 	return 0
 }

@@ -202,6 +202,42 @@ func TestExistingStateIsRefilled(t *testing.T) {
 	b.expectAll(after, 24200)
 }
 
+// A cap that is raised is filled anew: what the lower one has cut off is read from the log again, and
+// answers are no longer capped.
+func TestGreaterCapsAreRefilled(t *testing.T) {
+	const caps = `
+  recent: COUNT(2h, payment, user, tile=exact, max=%d)
+  cents_met: SET(2h, payment, user, cents, max=%d)
+`
+	b := newFilling(t)
+	b.config.BindInterval = 20 * time.Millisecond
+	low, high := registryOf(t, fmt.Sprintf(caps, 20, 10)), registryOf(t, fmt.Sprintf(caps, 1500, 1500))
+	b.config.Registry = low
+	b.run()
+	b.writeStamped(0, 3000)
+	b.expectCapped(low, 3000, true)
+	b.processor.Reload(high)
+	b.awaitDefinitions(high)
+	b.writeStamped(3000, 3100)
+	b.expectCapped(high, 3100, false)
+}
+
+// expectCapped compares the features whose caps matter with the model over events 0 to n-1.
+func (b *bench) expectCapped(r *features.Registry, n int, capped bool) {
+	b.t.Helper()
+	names := []string{"recent", "cents_met"}
+	testkit.Eventually(b.t, 30*time.Second, "caps are those of the definitions", func() (bool, string) {
+		answers, _ := b.asked(r, names, stampAt(n-1))
+		for name, a := range answers {
+			if a.Status != query.Present || a.Capped != capped {
+				return false, fmt.Sprintf("%s is %s, capped: %v", name, a.Status, a.Capped)
+			}
+		}
+		return true, ""
+	})
+	b.expectAll(r, n)
+}
+
 // awaitDefinitions waits until a plan of the definitions is applied to all partitions.
 func (b *bench) awaitDefinitions(r *features.Registry) {
 	b.t.Helper()
