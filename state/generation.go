@@ -118,7 +118,8 @@ const (
 
 // Bind adds to a plan, as definitions make it, the generations to keep: for each series one that
 // has everything needed, or will once it is filled, and until then also those that have a part of
-// it.
+// it. A filled one may reach back less far than an older one, if the log no longer has the records;
+// then both are kept for as long as that matters.
 func Bind(p *Plan, k *Known) *Plan {
 	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]int{}}
 	for _, series := range p.Series() {
@@ -153,7 +154,7 @@ func (k *Known) bind(bound, p *Plan, series string) {
 		keep(key, target, kept)
 	}
 	for number, kept := range k.candidates(p, series, wanted) {
-		if ready == now || number == target {
+		if number == target || ready == now && k.replaces(p, series, target, number, kept) {
 			continue
 		}
 		numbers = append(numbers, number)
@@ -188,6 +189,20 @@ func (k *Known) target(p *Plan, series string, wanted map[string]Retention) (num
 		next++
 	}
 	return next, never
+}
+
+// replaces says whether a filled generation has all that can be asked of what another one keeps, or
+// as much of it.
+func (k *Known) replaces(p *Plan, series string, filled, other int, kept map[string]Retention) bool {
+	for key, r := range kept {
+		since := func(number int) int64 {
+			return k.History.completeSince(&Retained{Key: keyIn(GenerationID(series, number), key), Topic: p.Topics[key], Retention: r})
+		}
+		if is := since(filled); is > since(other) && (r.Keep == 0 || is > k.Now-r.Keep) {
+			return false
+		}
+	}
+	return true
 }
 
 // numbers are the generations of a series that any plan has kept, ascending.

@@ -127,6 +127,47 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
+// Where the log no longer has what a new generation needs, the old one is kept for as long as it
+// reaches back further.
+func TestBindKeepsWhatReachesFurther(t *testing.T) {
+	capped := func(keep int64, most int) *Plan {
+		p := generationPlan(fmt.Sprintf("%d %d", keep, most), keep, "aaaaa.x")
+		p.Retained["aaaaa.x"] = Retention{Keep: keep, Max: most}
+		return p
+	}
+	for name, c := range map[string]struct {
+		keep, since, pass int64
+		want              string
+	}{
+		"all is there":           {1000, 998_000, 0, "map[aaaaa:[1]]"},
+		"a part is there":        {1000, 999_400, 0, "map[aaaaa:[0 1]]"},
+		"its window has passed":  {1000, 999_400, 500, "map[aaaaa:[1]]"},
+		"for ever, a part":       {0, 999_400, 1 << 40, "map[aaaaa:[0 1]]"},
+		"for ever, all is there": {0, MinTime, 0, "map[aaaaa:[1]]"},
+	} {
+		n := newNamespace()
+		n.take(capped(c.keep, 5))
+		n.take(capped(c.keep, 6))
+		n.fill()
+		n.History.Fills[0].Since = c.since
+		n.Now += c.pass
+		if got := fmt.Sprint(n.take(capped(c.keep, 6)).Generations); got != c.want {
+			t.Errorf("%s: generations %s, want %s", name, got, c.want)
+		}
+	}
+
+	// An old generation that reaches back no further is of no use.
+	n := newNamespace()
+	n.take(capped(1000, 5))
+	n.take(capped(1000, 6))
+	n.fill()
+	n.History.Fills[0].Since = n.Now - 600
+	n.History.PlanEpochs = append(n.History.PlanEpochs, PlanEpoch{Topic: "t", Version: Gap, Last: n.Now - 500})
+	if got := fmt.Sprint(n.take(capped(1000, 6)).Generations); got != "map[aaaaa:[1]]" {
+		t.Errorf("both have a gap: generations %s, want map[aaaaa:[1]]", got)
+	}
+}
+
 // Records that were skipped before the time that is asked about do not matter.
 func TestBindForgets(t *testing.T) {
 	n := newNamespace()
