@@ -25,6 +25,14 @@ func newBackfiller(cfg *Config) *backfill.Backfiller {
 	})
 }
 
+// Backfills lists what this processor is filling of its partitions.
+func (p *Processor) Backfills() []backfill.Running {
+	if p.backfiller == nil {
+		return nil
+	}
+	return p.backfiller.Running()
+}
+
 // refill fills what new features need of the assigned partitions, beside live events, until the
 // context ends. It returns a function that waits for the end. Counts do not depend on which member
 // fills a partition, so none waits for another.

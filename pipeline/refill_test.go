@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,28 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 	b.expectSince(more, 4100)
 	if err := b.processor.Ready(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A processor says what it is filling, how far that is and how long it takes.
+func TestBackfillsUnderWay(t *testing.T) {
+	b := newFilling(t)
+	b.config.BackfillRate, b.config.MaxEvents = 0.01, 100
+	b.run()
+	b.writeStamped(0, 3000)
+	b.expect(3000)
+	if list := b.processor.Backfills(); len(list) > 0 {
+		t.Errorf("before anything is new, it is filling %+v", list)
+	}
+	with := registryOf(t, bySecond)
+	b.processor.Reload(with)
+	testkit.Eventually(t, 60*time.Second, "the time left is known", func() (bool, string) {
+		list := b.processor.Backfills()
+		return len(list) == 1 && list[0].Left > 0, fmt.Sprintf("%+v", list)
+	})
+	list := b.processor.Backfills()
+	if got := list[0]; !slices.Equal(got.Features, []string{"by_second"}) || got.Topic != "payments" || got.Total != 3000 || got.Applied <= 0 || got.Rate <= 0 {
+		t.Errorf("it is filling %+v, want by_second with 3000 records of payments", got)
 	}
 }
 

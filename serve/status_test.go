@@ -70,6 +70,12 @@ func TestStatusOfAProcessor(t *testing.T) {
 		c.DeadLetters = func() []status.DeadLetter {
 			return []status.DeadLetter{{Topic: "payments", Partition: 1, Offset: 40, Timestamp: 1532496076032, Stream: "payment", Reason: "late", Path: "at"}}
 		}
+		c.Backfills = func() []status.Backfill {
+			return []status.Backfill{
+				{Features: []string{"count"}, Topic: "logins"},
+				{Features: []string{"count", "sum"}, Topic: "payments", Applied: 250, Total: 1000, Share: 0.25, Rate: 12.5, SecondsLeft: 60},
+			}
+		}
 	})
 	want := `{"at":1532520000000,"processor":{"partitions":2,` +
 		`"events":[{"stream":"payment","outcome":"applied","count":7},{"outcome":"unmatched","count":1}],` +
@@ -78,7 +84,8 @@ func TestStatusOfAProcessor(t *testing.T) {
 		`"dead_letters":[{"stream":"payment","reason":"late","count":3}],` +
 		`"freshness":{"count":3,"buckets":[{"seconds":0.001,"count":1},{"seconds":2,"count":2}]},` +
 		`"last_dead_letters":[{"topic":"payments","partition":1,"offset":40,"timestamp":1532496076032,"stream":"payment","reason":"late","path":"at"}]` +
-		`},"questions":[]}` + "\n"
+		`},"backfills":[{"features":["count"],"topic":"logins","applied":0,"total":0,"share":0},` +
+		`{"features":["count","sum"],"topic":"payments","applied":250,"total":1000,"share":0.25,"rate":12.5,"seconds_left":60}],"questions":[]}` + "\n"
 	w := do(t, h, "GET", "/v1/status", "")
 	if diff := cmp.Diff(want, w.Body.String()); w.Code != http.StatusOK || diff != "" {
 		t.Errorf("%d (-want +got):\n%s", w.Code, diff)

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/operate/place"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -31,8 +32,8 @@ func newProgressCommand() *cobra.Command {
 		Short: "Show how far each partition is applied",
 		Long: `Show for each partition what its log holds, how far the shards of the state have
 applied it, what is committed to Kafka, and the lag: the offsets that some shard
-has still to apply. Below that, show how far new features are filled. It writes
-nothing.`,
+has still to apply. Below that, show how far new features are filled and how long
+that takes, for which it looks twice within two seconds. It writes nothing.`,
 		Example: `  weir progress --config config/weir.yaml
   weir progress --config config/weir.yaml --max-lag 10000 > /dev/null || echo "too far behind"`,
 		Args: cobra.NoArgs,
@@ -50,7 +51,7 @@ nothing.`,
 			if err != nil {
 				return err
 			}
-			history, err := state.History(cmd.Context())
+			fills, err := readFills(cmd.Context(), state, registry)
 			if err != nil {
 				return err
 			}
@@ -58,7 +59,7 @@ nothing.`,
 			if asJSON {
 				write = lag.WriteJSON
 			}
-			if err := write(cmd.OutOrStdout(), partitions, lag.Fills(history, registry.FilledBy)); err != nil || most < 0 {
+			if err := write(cmd.OutOrStdout(), partitions, fills); err != nil || most < 0 {
 				return err
 			}
 			switch n, lost := lag.Total(partitions); {
@@ -73,6 +74,33 @@ nothing.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().Int64Var(&most, "max-lag", -1, "fail if the lag of all partitions together is greater, or if records are lost; -1 never fails")
 	return cmd
+}
+
+// speedOver is how long the speed of backfills is measured.
+const speedOver = 2 * time.Second
+
+// readFills reads how far new features are filled, twice if any is being filled: its speed says how
+// long that takes.
+func readFills(ctx context.Context, s store.Store, registry *features.Registry) ([]lag.Fill, error) {
+	began := time.Now()
+	history, err := s.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before := lag.Fills(history, registry.FilledBy)
+	if !lag.Filling(before) {
+		return before, nil
+	}
+	if !retry.Wait(ctx, speedOver) {
+		return nil, ctx.Err()
+	}
+	took := time.Since(began)
+	if history, err = s.History(ctx); err != nil {
+		return nil, err
+	}
+	fills := lag.Fills(history, registry.FilledBy)
+	lag.SetTimeLeft(fills, before, took)
+	return fills, nil
 }
 
 func newProgressSetCommand(s *settings) *cobra.Command {

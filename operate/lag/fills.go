@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,29 @@ type Fill struct {
 	// Since is the event time since which the features are complete once it is done; null for all
 	// events.
 	Since *time.Time `json:"complete_since"`
+	// SecondsLeft is about how long the rest takes, at the speed between two readings; absent if
+	// that is unknown.
+	SecondsLeft int64 `json:"seconds_left,omitempty"`
+
+	id string // of the fill
+}
+
+// Filling says whether any fill has begun and is not done.
+func Filling(fills []Fill) bool {
+	return slices.ContainsFunc(fills, func(f Fill) bool { return f.Status == "filling" && f.All > 0 })
+}
+
+// SetTimeLeft sets how long the fills take, given what was read of them some time before.
+func SetTimeLeft(fills, before []Fill, took time.Duration) {
+	for i := range fills {
+		f := &fills[i]
+		at := slices.IndexFunc(before, func(b Fill) bool { return b.id == f.id && b.Topic == f.Topic && b.All > 0 })
+		if at < 0 || f.Status != "filling" || f.Filled <= before[at].Filled {
+			continue
+		}
+		left := float64(f.All-f.Filled) / float64(f.Filled-before[at].Filled) * took.Seconds()
+		f.SecondsLeft = int64(math.Ceil(left))
+	}
 }
 
 // Fills lists those of a history that have features.
@@ -40,7 +64,7 @@ func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) 
 		if e.Broken && goesOn[e.Fill.ID] {
 			continue // its part has a line of its own
 		}
-		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All}
+		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All, id: e.Fill.ID}
 		if len(f.Features) == 0 {
 			continue
 		}
@@ -75,6 +99,9 @@ func writeFills(out io.Writer, fills []Fill) error {
 			what = "backfill not begun"
 		default:
 			what = fmt.Sprintf("backfilled %.0f%%", 100*float64(f.Filled)/float64(f.All))
+			if f.SecondsLeft > 0 {
+				what += fmt.Sprintf(", about %s left", time.Duration(f.SecondsLeft)*time.Second)
+			}
 		}
 		if _, err := fmt.Fprintf(out, "%s, of %s: %s\n", strings.Join(f.Features, ", "), f.Topic, what); err != nil {
 			return err

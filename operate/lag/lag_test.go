@@ -221,3 +221,37 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Two readings say how long a fill takes; of one that has not moved, or is new, nothing is known.
+func TestTimeLeft(t *testing.T) {
+	epoch := func(id string, filled, all int64) state.FillEpoch {
+		return state.FillEpoch{Fill: &state.Fill{ID: id}, Topic: "tx", Filled: filled, All: all}
+	}
+	read := func(epochs ...state.FillEpoch) []Fill {
+		return Fills(&state.History{Fills: epochs}, func(f *state.Fill) []string { return []string{f.ID} })
+	}
+	done := epoch("done", 7, 7)
+	done.Whole = true
+	before := read(epoch("begins", 0, 0), epoch("moves", 100, 1000), epoch("stands", 100, 1000), epoch("back", 100, 1000), done)
+	after := read(epoch("begins", 10, 1000), epoch("moves", 200, 1000), epoch("stands", 100, 1000), epoch("back", 90, 1000), done, epoch("new", 1, 9))
+	SetTimeLeft(after, before, 2*time.Second)
+	left := map[string]int64{}
+	for _, f := range after {
+		if f.SecondsLeft != 0 {
+			left[f.Features[0]] = f.SecondsLeft
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"moves": 16}, left); diff != "" {
+		t.Errorf("seconds left (-want +got):\n%s", diff)
+	}
+	if !Filling(before) || Filling(read(done, epoch("begins", 0, 0))) {
+		t.Error("what is done or not begun is taken for being filled, or the other way round")
+	}
+	var out strings.Builder
+	if err := writeFills(&out, after); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "moves, of tx: backfilled 20%, about 16s left\n") || strings.Count(out.String(), "left") != 1 {
+		t.Errorf("it says\n%s", out.String())
+	}
+}

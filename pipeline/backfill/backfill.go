@@ -66,12 +66,14 @@ type Backfiller struct {
 	cfg     Config
 	metrics *metrics
 	turns   turns
+	running running
 }
 
 // New makes a backfiller.
 func New(cfg Config) *Backfiller {
 	cfg = cfg.withDefaults()
-	return &Backfiller{cfg: cfg, metrics: newMetrics(cfg.Metrics), turns: turns{rate: cfg.Rate}}
+	return &Backfiller{cfg: cfg, metrics: newMetrics(cfg.Metrics), turns: turns{rate: cfg.Rate},
+		running: running{all: map[fillOf]*runningFill{}}}
 }
 
 // Work is what to fill.

@@ -2,7 +2,6 @@ package backfill
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -82,13 +81,4 @@ func matters(reach features.FillReach, newest int64) int64 {
 		return 0
 	}
 	return max(0, newest-reach.Reach)
-}
-
-// timeLeft estimates the time to fill what is left, given the offsets filled since a moment; 0 if
-// that is unknown.
-func timeLeft(filled, left int64, since time.Duration) time.Duration {
-	if filled <= 0 || since <= 0 {
-		return 0
-	}
-	return time.Duration(float64(since) * float64(left) / float64(filled)).Round(time.Second)
 }

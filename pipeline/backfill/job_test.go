@@ -2,7 +2,6 @@ package backfill
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -70,14 +69,5 @@ func TestStart(t *testing.T) {
 		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
 			t.Errorf("%s: from %d, since %d; want %d, %d", name, from, since, c.from, c.since)
 		}
-	}
-}
-
-func TestTimeLeft(t *testing.T) {
-	if left := timeLeft(100, 300, time.Minute); left != 3*time.Minute {
-		t.Errorf("got %v", left)
-	}
-	if left := timeLeft(0, 300, time.Minute); left != 0 {
-		t.Errorf("got %v where nothing is known", left)
 	}
 }

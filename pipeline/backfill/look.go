@@ -81,20 +81,21 @@ func isUnbegun(fillings []state.Filling) bool {
 
 // sum adds up the progress of partitions, and reports it.
 func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (p Progress) {
-	left, broken := map[string]int64{}, map[string]int{}
+	left, broken, topics := map[string]int64{}, map[string]int{}, map[string]Progress{}
 	p.Done = true
 	for i, id := range partitions {
-		var isBroken bool
+		var isBroken, isOpen bool
 		var most int64 // of a shard, since shards are filled together
 		var filled, all int64
 		for shard := range fillings[i] {
 			f := &fillings[i][shard]
 			isBroken = isBroken || f.Broken
-			p.Done = p.Done && f.Done()
+			isOpen = isOpen || !f.Done()
 			done, of := f.Share()
 			filled, all, most = filled+done, all+of, max(most, of-done)
 		}
-		p.Filled, p.All = p.Filled+filled/int64(len(fillings[i])), p.All+all/int64(len(fillings[i]))
+		filled, all = filled/int64(len(fillings[i])), all/int64(len(fillings[i]))
+		p.Filled, p.All, p.Done = p.Filled+filled, p.All+all, p.Done && !isOpen
 		if isBroken {
 			broken[id.Topic]++
 			p.Broken = append(p.Broken, id)
@@ -102,8 +103,11 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (
 			continue
 		}
 		left[id.Topic] += most
+		t, others := topics[id.Topic]
+		topics[id.Topic] = Progress{Filled: t.Filled + filled, All: t.All + all, Done: !isOpen && (t.Done || !others)}
 	}
 	r.metrics.set(r.fill, left, broken)
+	r.running.set(r.fill, r.features, topics, time.Now())
 	r.report.progress(p)
 	return p
 }

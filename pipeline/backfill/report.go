@@ -12,8 +12,7 @@ type reporter struct {
 	each     time.Duration
 	features string
 
-	began    time.Time // start of the current work; zero while there is none
-	filled   int64     // by then
+	pace     pace // of the current work
 	logged   time.Time
 	troubled time.Time
 }
@@ -23,17 +22,18 @@ func (r *reporter) progress(p Progress) {
 	now := time.Now()
 	switch {
 	case p.Done:
-		if !r.began.IsZero() {
-			r.log.Info("the assigned partitions are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.began).Round(time.Millisecond))
+		if !r.pace.began.IsZero() {
+			r.log.Info("the assigned partitions are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.pace.began).Round(time.Millisecond))
 		}
-		r.began = time.Time{}
+		r.pace = pace{}
 	case p.All == 0:
-	case r.began.IsZero():
-		r.began, r.filled, r.logged = now, p.Filled, now
+	case r.pace.began.IsZero():
+		r.pace.note(p, now)
+		r.logged = now
 	case now.Sub(r.logged) >= r.each:
 		r.logged = now
 		attrs := []any{"features", r.features, "done", fmt.Sprintf("%.1f%%", 100*float64(p.Filled)/float64(p.All)), "left", p.All - p.Filled}
-		if left := timeLeft(p.Filled-r.filled, p.All-p.Filled, now.Sub(r.began)); left > 0 {
+		if left := r.pace.left(p, now); left > 0 {
 			attrs = append(attrs, "time_left", left)
 		}
 		r.log.Info("backfilling", attrs...)

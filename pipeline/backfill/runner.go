@@ -20,12 +20,13 @@ import (
 // runner works on one fill. It serves one goroutine.
 type runner struct {
 	*Backfiller
-	work   Work
-	fill   *state.Fill
-	poller *fetch.Poller
-	writer store.Writer
-	mapper *features.Mapper
-	log    *slog.Logger
+	work     Work
+	fill     *state.Fill
+	features []string // that need it, sorted by name
+	poller   *fetch.Poller
+	writer   store.Writer
+	mapper   *features.Mapper
+	log      *slog.Logger
 
 	jobs   map[state.Partition]*job
 	rest   map[state.Partition]time.Time // partitions that cannot go on, with the time until which they are left alone
@@ -45,7 +46,7 @@ type runner struct {
 
 func newRunner(b *Backfiller, w Work, f *state.Fill) *runner {
 	r := &runner{
-		Backfiller: b, work: w, fill: f, writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
+		Backfiller: b, work: w, fill: f, features: w.Registry.FilledBy(f), writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
 		log:  b.cfg.Logger.With("fill", f.ID),
 		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, logged: map[state.Partition]bool{},
 		poller: fetch.NewPoller(fetch.PollerConfig{
@@ -53,13 +54,14 @@ func newRunner(b *Backfiller, w Work, f *state.Fill) *runner {
 		}),
 	}
 	r.mapper.MaxRecordBytes = b.cfg.MaxRecordBytes
-	r.report = reporter{log: r.log, each: reportInterval, features: strings.Join(w.Registry.FilledBy(f), ", ")}
+	r.report = reporter{log: r.log, each: reportInterval, features: strings.Join(r.features, ", ")}
 	return r
 }
 
 func (r *runner) close() {
 	r.poller.Close()
 	r.metrics.forget(r.fill)
+	r.running.forget(r.fill)
 }
 
 // restful is how many times less often to look while nothing is left: the store may go back in

@@ -23,6 +23,8 @@ type Process struct {
 	// DeadLetters are the last that this process has set aside, latest first, for /v1/status; nil
 	// leaves that out.
 	DeadLetters func() []DeadLetter
+	// Backfills are those that this process works on, for /v1/status; nil leaves that out.
+	Backfills func() []Backfill
 	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
 	Gatherer prometheus.Gatherer
 }

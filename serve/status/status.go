@@ -16,6 +16,9 @@ type Status struct {
 	At int64 `json:"at"` // milliseconds
 	// Processor is absent if the process applies no events.
 	Processor *Processor `json:"processor,omitempty"`
+	// Backfills are those under way here, of the partitions assigned; absent if the process applies
+	// no events.
+	Backfills []Backfill `json:"backfills,omitzero"`
 	// Questions are those answered and not, by outcome.
 	Questions []Count `json:"questions"`
 }
@@ -56,6 +59,19 @@ type Histogram struct {
 type Bucket struct {
 	Seconds float64 `json:"seconds"`
 	Count   uint64  `json:"count"`
+}
+
+// Backfill is one that is under way: what new features need of a topic's earlier records.
+type Backfill struct {
+	Features []string `json:"features"`
+	Topic    string   `json:"topic"`
+	Applied  int64    `json:"applied"` // offsets, of Total; both are 0 before it has begun
+	Total    int64    `json:"total"`
+	Share    float64  `json:"share"` // 0 to 1
+	// Rate is offsets a second; absent while unknown.
+	Rate float64 `json:"rate,omitempty"`
+	// SecondsLeft is about how long the rest takes at that rate; absent while unknown.
+	SecondsLeft int64 `json:"seconds_left,omitempty"`
 }
 
 // DeadLetter describes a record that was set aside, without its content.
@@ -104,6 +120,9 @@ func (p Process) status(families []*dto.MetricFamily, now time.Time) Status {
 		if p.DeadLetters != nil {
 			s.Processor.LastDeadLetters = append(s.Processor.LastDeadLetters, p.DeadLetters()...)
 		}
+	}
+	if p.Backfills != nil {
+		s.Backfills = append([]Backfill{}, p.Backfills()...)
 	}
 	return s
 }

@@ -88,6 +88,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	}
 	c := w.asking
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
+	c.Backfills = n.backfills()
 	c.Gatherer, c.Registerer, c.TracerProvider = metrics, metrics, n.tracing
 	handler := serve.New(c)
 	if !roles.API {
@@ -121,6 +122,22 @@ func (n *Node) deadLetters() func() []status.DeadLetter {
 			})
 		}
 		return letters
+	}
+}
+
+// backfills lists what the processor is filling; nil without a processor.
+func (n *Node) backfills() func() []status.Backfill {
+	if n.processor == nil {
+		return nil
+	}
+	return func() (list []status.Backfill) {
+		for _, b := range n.processor.Backfills() {
+			list = append(list, status.Backfill{
+				Features: append([]string{}, b.Features...), Topic: b.Topic, Applied: b.Applied, Total: b.Total, Share: float64(b.Applied) / float64(max(1, b.Total)),
+				Rate: b.Rate, SecondsLeft: int64(b.Left / time.Second),
+			})
+		}
+		return list
 	}
 }
 

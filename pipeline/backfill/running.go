@@ -1,0 +1,107 @@
+package backfill
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// Running is a backfill under way in this process, of the partitions of one topic that it has.
+type Running struct {
+	Features []string // what is filled, sorted by name
+	Topic    string
+	Applied  int64 // offsets, of Total; both are 0 before it has begun
+	Total    int64
+	// Rate is how many offsets a second were applied since this process began; 0 while unknown.
+	Rate float64
+	Left time.Duration // about how long the rest takes at that rate; 0 while unknown
+}
+
+// Running lists what is being filled, by features and topic.
+func (b *Backfiller) Running() []Running { return b.running.list() }
+
+// running remembers what is being filled. It is safe for concurrent use.
+type running struct {
+	mu  sync.Mutex
+	all map[fillOf]*runningFill
+}
+
+type fillOf struct{ fill, topic string }
+
+type runningFill struct {
+	Running
+	pace pace
+}
+
+// set replaces what is known of a fill: the progress of the partitions here, by topic.
+func (s *running) set(f *state.Fill, features []string, progress map[string]Progress, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for topic := range f.Columns {
+		key := fillOf{f.ID, topic}
+		p, here := progress[topic]
+		if !here || p.Done {
+			delete(s.all, key)
+			continue
+		}
+		r := s.all[key]
+		if r == nil {
+			r = &runningFill{}
+			s.all[key] = r
+		}
+		r.pace.note(p, now)
+		r.Running = Running{
+			Features: features, Topic: topic, Applied: p.Filled, Total: p.All,
+			Rate: r.pace.rate(p, now), Left: r.pace.left(p, now),
+		}
+	}
+}
+
+// forget removes a fill that is no longer worked on.
+func (s *running) forget(f *state.Fill) { s.set(f, nil, nil, time.Time{}) }
+
+func (s *running) list() (list []Running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for r := range maps.Values(s.all) {
+		list = append(list, r.Running)
+	}
+	slices.SortFunc(list, func(a, b Running) int {
+		return cmp.Or(slices.Compare(a.Features, b.Features), cmp.Compare(a.Topic, b.Topic))
+	})
+	return list
+}
+
+// pace is how fast something is filled, measured from the first progress that is known.
+type pace struct {
+	began  time.Time // zero before that
+	filled int64     // by then
+}
+
+// note begins the measurement with the first progress.
+func (p *pace) note(is Progress, now time.Time) {
+	if p.began.IsZero() && is.All > 0 {
+		p.began, p.filled = now, is.Filled
+	}
+}
+
+// rate is offsets a second; 0 if unknown.
+func (p *pace) rate(is Progress, now time.Time) float64 {
+	if p.began.IsZero() || is.Filled <= p.filled || !now.After(p.began) {
+		return 0
+	}
+	return float64(is.Filled-p.filled) / now.Sub(p.began).Seconds()
+}
+
+// left estimates how long the rest takes; 0 if unknown.
+func (p *pace) left(is Progress, now time.Time) time.Duration {
+	rate := p.rate(is, now)
+	if rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(is.All-is.Filled) / rate * float64(time.Second)).Round(time.Second)
+}

@@ -1,0 +1,41 @@
+package backfill
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// What is under way is listed by topic, with its speed since it began here, until nothing is left.
+func TestRunning(t *testing.T) {
+	s := running{all: map[fillOf]*runningFill{}}
+	f := &state.Fill{ID: "1", Columns: map[string][]string{"logins": nil, "payments": nil}}
+	began := time.UnixMilli(1_000_000)
+	names := []string{"count", "sum"}
+	for i, step := range []struct {
+		progress map[string]Progress
+		want     []Running
+	}{
+		{map[string]Progress{"payments": {}}, []Running{{Features: names, Topic: "payments"}}},
+		{map[string]Progress{"payments": {Filled: 100, All: 500}, "logins": {Filled: 5, All: 5, Done: true}},
+			[]Running{{Features: names, Topic: "payments", Applied: 100, Total: 500}}},
+		{map[string]Progress{"payments": {Filled: 200, All: 500}, "logins": {All: 30}},
+			[]Running{{Features: names, Topic: "logins", Total: 30}, {Features: names, Topic: "payments", Applied: 200, Total: 500, Rate: 10, Left: 30 * time.Second}}},
+		// Redis went back: nothing is known of the speed.
+		{map[string]Progress{"payments": {Filled: 90, All: 500}}, []Running{{Features: names, Topic: "payments", Applied: 90, Total: 500}}},
+		{map[string]Progress{"payments": {Filled: 500, All: 500, Done: true}}, nil},
+	} {
+		s.set(f, names, step.progress, began.Add(time.Duration(i)*10*time.Second))
+		if diff := cmp.Diff(step.want, s.list()); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+	}
+	s.set(f, names, map[string]Progress{"payments": {All: 500}}, began)
+	s.forget(f)
+	if list := s.list(); len(list) > 0 {
+		t.Errorf("a fill that is no longer worked on is listed: %+v", list)
+	}
+}
