@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -139,7 +140,11 @@ func FuzzLoad(f *testing.F) {
 	for _, b := range bad {
 		f.Add(b.file)
 	}
-	f.Add(string(config.Reference))
+	defaults, err := os.ReadFile("weir.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(defaults))
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := config.Load(write(t, text), nil)
 		if (c == nil) != (err != nil) {

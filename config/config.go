@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Reference is the annotated file with every setting at its default.
+// reference is the annotated file with every setting at its default.
 //
 //go:embed weir.yaml
-var Reference []byte
+var reference []byte
 
 // Config are all settings. The tags are the keys in the file; weir.yaml has
 // the defaults and says what each setting does.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestReferenceNamesEverySettingAndExplainsIt(t *testing.T) {
-	d := readDocument("weir.yaml", Reference)
+	d := readDocument("weir.yaml", reference)
 	if len(d.findings) > 0 {
 		t.Fatal(d.findings)
 	}

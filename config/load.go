@@ -40,7 +40,7 @@ func (f Findings) Error() string {
 // Default is the configuration without file, environment and flags.
 func Default() *Config {
 	c := new(Config)
-	for key, value := range readDocument("weir.yaml", Reference).values {
+	for key, value := range readDocument("weir.yaml", reference).values {
 		if err := parse(c.field(key), value); err != nil {
 			panic(fmt.Sprintf("config: weir.yaml: %s: %v", key, err))
 		}
@@ -51,7 +51,7 @@ func Default() *Config {
 // Flags adds a flag for every setting except passwords, which any user of the machine could read
 // from the command line. A flag is named by the setting's key; Load reads them.
 func Flags(flags *pflag.FlagSet) {
-	d, types := readDocument("weir.yaml", Reference), new(Config)
+	d, types := readDocument("weir.yaml", reference), new(Config)
 	for _, key := range keys {
 		if isSecret(types.field(key)) {
 			continue
@@ -90,7 +90,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 	findings := append(given.findings, unknownVariables()...)
 
 	v := viper.New()
-	for key, value := range readDocument("weir.yaml", Reference).values {
+	for key, value := range readDocument("weir.yaml", reference).values {
 		v.SetDefault(key, value)
 	}
 	if err := v.MergeConfigMap(given.tree()); err != nil {
