@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -24,10 +23,6 @@ type broken struct {
 }
 
 func (b *broken) is() bool { return b.failures > 0 }
-
-// checksumTries is how often a batch with a wrong checksum is fetched before it is set aside: a
-// single read may have failed, or a replica may be replaced.
-const checksumTries = 3
 
 // The ways to handle a batch that cannot be decoded; a label of the metrics.
 const (
@@ -63,8 +58,7 @@ func (w *worker) meetBroken(err error) {
 		p.broken = broken{offset: e.Offset}
 	}
 	p.broken.failures++
-	tried := p.broken.failures >= checksumTries || !errors.Is(e, fetch.ErrChecksum)
-	if w.cfg.SetBrokenAside && e.EndOffset >= 0 && tried {
+	if w.cfg.SetBrokenAside && e.EndOffset >= 0 && !e.FetchAgain(p.broken.failures) {
 		w.setAside(e)
 		return
 	}

@@ -286,14 +286,11 @@ func (r *runner) seek(ctx context.Context, j *job, offset int64) {
 	}
 }
 
-// checksumTries is how often a batch with a wrong checksum is fetched, as for live events.
-const checksumTries = 3
-
 // pass skips a batch that cannot be decoded: live events have skipped it too.
 func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 	j.corrupt++
 	switch {
-	case errors.Is(e, fetch.ErrChecksum) && j.corrupt < checksumTries:
+	case e.FetchAgain(j.corrupt):
 		r.poller.Seek(j.Topic, j.ID, e.Offset)
 	case e.EndOffset < 0:
 		r.end(j)

@@ -35,7 +35,7 @@ type CorruptError struct {
 	// Timestamp is the greatest of the batch's records by its header, in ms; 0 if that cannot be
 	// read.
 	Timestamp int64
-	// Reason wraps ErrTooLarge, ErrMagic, ErrChecksum, or describes what is malformed.
+	// Reason is ErrChecksum, or says which format or limit it breaks or what is malformed.
 	Reason error
 }
 
@@ -44,6 +44,16 @@ func (e *CorruptError) Error() string {
 }
 
 func (e *CorruptError) Unwrap() error { return e.Reason }
+
+// checksumTries is how often a batch with a wrong checksum is fetched before it is given up.
+const checksumTries = 3
+
+// FetchAgain says whether to fetch the batch once more, after it could not be decoded a number of
+// times in a row: if its checksum was wrong a single read may have failed, or a replica may be
+// replaced.
+func (e *CorruptError) FetchAgain(failures int) bool {
+	return failures < checksumTries && errors.Is(e, ErrChecksum)
+}
 
 // OffsetOutOfRangeError says that a fetch position is outside the log. The partition is fetched no further until Seek
 // gives it a position, or Remove takes it away.

@@ -189,13 +189,10 @@ func located(of *record.Record, err error) error {
 	return fmt.Errorf("%s/%d at offset %d: %w", of.Partition.Topic, of.Partition.ID, of.Offset, err)
 }
 
-// checksumTries is how often a batch with a wrong checksum is fetched, as for live events.
-const checksumTries = 3
-
 // pass skips a batch that cannot be decoded.
 func (s *Scanner) pass(r *Range, e *fetch.CorruptError, sink Sink) error {
 	r.corrupt++
-	if errors.Is(e, fetch.ErrChecksum) && r.corrupt < checksumTries {
+	if e.FetchAgain(r.corrupt) {
 		s.Seek(r.Topic, r.ID, e.Offset)
 		return nil
 	}
