@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,38 @@ func TestPackagesAndFilesStaySmall(t *testing.T) {
 			path := filepath.Join(r.folder, name)
 			if n := lines(t, path); n > mostLines {
 				t.Errorf("%s has %d lines, more than %d", path, n, mostLines)
+			}
+		}
+	}
+}
+
+// A layout is a file and a row: what else depends on it is a column of the table, not a test of its name elsewhere.
+func TestOnlyStateNamesLayouts(t *testing.T) {
+	text, err := os.ReadFile("state/layout.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "// The layouts.\nconst (\n")
+	block, _, _ = strings.Cut(block, "\n)")
+	var names []string
+	for line := range strings.Lines(block) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	if len(names) < 10 {
+		t.Fatalf("state/layout.go has the layouts %q", names)
+	}
+	named := regexp.MustCompile(`\bstate\.(` + strings.Join(names, "|") + `)\b`)
+	for _, r := range ofProduction(t) {
+		if r.folder == "state" || strings.HasPrefix(r.folder, "state/") {
+			continue
+		}
+		for _, file := range r.files {
+			text, err := os.ReadFile(filepath.Join(r.folder, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := named.Find(text); found != nil {
+				t.Errorf("%s/%s names the layout %s: give state.layout a column that says what matters about it here", r.folder, file, found)
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package features
 
-import "github.com/weir-stream/weir/state"
+import (
+	"cmp"
+
+	"github.com/weir-stream/weir/state"
+)
 
 // A group keeps one Redis key for each entity, whose length is bounded whatever happens to the
 // entity. Series that grow with the values or events they meet share the bytes of that key; the
@@ -11,8 +15,8 @@ const (
 	// (store/redis/candidate.lua). Each of a hundred writers may append 512 bytes before it notices
 	// (store/redis/args.go).
 	keyBytes = 500 << 10
-	// poolBytes bounds the logs of one group together, packed, and likewise its other growing
-	// series. Logs have a pool of their own, because many features have their columns in them.
+	// poolBytes bounds the growing series of one group that share a pool (state.Layout.Pool), packed,
+	// together.
 	poolBytes = 256 << 10
 	// leastSeriesBytes is the least share of one series. If these shares add up to more than the
 	// pool, the longest series of an entity are shortened further.
@@ -20,12 +24,9 @@ const (
 )
 
 // pool is a number of bytes that several series share.
-type pool struct {
-	group string
-	logs  bool
-}
+type pool struct{ group, name string }
 
-func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout() == state.Logs} }
+func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout().Pool()} }
 
 // boundSeries sets the byte bounds of the series.
 func boundSeries(list []*state.Series) {
@@ -57,11 +58,8 @@ func boundSeries(list []*state.Series) {
 // timesDefault is the max of a series as a multiple of its default. A series with a greater max
 // gets a greater share of the bytes.
 func timesDefault(s *state.Series) int {
-	most, usual := s.Max, DefaultLogMax
-	switch {
-	case s.Layout() == state.Members:
-		most = s.Values
-	case s.Layout() == state.Groups && s.Keys == "" && s.Per != s.Field:
+	most, usual := cmp.Or(s.Max, s.Values), DefaultLogMax
+	if s.Per != "" && s.Keys == "" && s.Per != s.Field {
 		usual = DefaultCategories
 	}
 	return max(1, (most+usual-1)/usual)

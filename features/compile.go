@@ -73,7 +73,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			Measure: measure, Field: f.Field, Type: f.Call.Type, Scale: f.Call.Scale,
 			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
-		if measure.Layout() == state.Filters {
+		if measure.Layout().Rated() {
 			// The tiles of the window share the rate; see state.Filter.
 			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
@@ -163,7 +163,7 @@ func (f *Feature) reach() int64 {
 // to what the feature needs.
 func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
 	s.Max = f.Call.Max
-	if s.Measure == state.Distinct {
+	if s.Measure.Layout().MaxOfTile() {
 		s.Values = s.Max
 		if s.Per == "" {
 			s.Max = 0

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,13 +47,10 @@ const versionLength = 12
 // capOf is the cap of a series that definitions may raise without making another series of it; 0
 // for series without one. What a lower cap has dropped is missing under a higher one.
 func capOf(s *state.Series) int {
-	switch s.Layout() {
-	case state.LastSeen, state.Logs:
-		return s.Max
-	case state.Members:
-		return s.Values
+	if !s.Layout().Raisable() {
+		return 0
 	}
-	return 0
+	return cmp.Or(s.Max, s.Values)
 }
 
 // retained names what a log keeps: each column, each filter whose events are certain to be kept,

@@ -66,7 +66,7 @@ func TestSeriesOfIDs(t *testing.T) {
 	}
 	if diff := cmp.Diff(cost.Series{
 		ID: ids[1].ID, Group: recent.Group, Stream: "transaction", By: []string{"user_id"}, Measure: "id", State: "ids",
-		Tile: "1s", Keep: "10m", Max: 1000, Features: []string{},
+		Tile: "1s", Keep: "10m", Max: 1000, Limit: "newest 1000", Features: []string{},
 	}, ids[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

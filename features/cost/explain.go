@@ -84,6 +84,7 @@ type Series struct {
 	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
 	Keep      string   `json:"keep"`
 	Max       int      `json:"max,omitempty"`
+	Limit     string   `json:"-"`                   // Max, in words
 	Values    int      `json:"values,omitempty"`    // that are kept of a tile, of sets
 	MaxBytes  int      `json:"max_bytes,omitempty"` // that what is kept of an entity may take
 	Features  []string `json:"features"`            // that share it; none of ids
@@ -115,7 +116,6 @@ const (
 	bytesKey    = 150
 	bytesChild  = 16 // an entity that is embedded in the key of its parent
 	bytesSeries = 8
-	bytesGroup  = 14 // a value by which a series is split
 )
 
 // Explain computes the cost of definitions.
@@ -163,7 +163,7 @@ func explainSeries(s *state.Series, users []string) Series {
 	p := Series{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
 		Per: s.Per, Condition: s.Condition, State: s.Layout().String(), Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
-		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
+		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Limit: s.Limit(), Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
 	if s.Layout().Exact() {
 		p.Tile = "exact"
@@ -227,7 +227,7 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 	if f.Call.Error > 0 && !f.Window.Exact {
 		p.RelativeError = max(p.RelativeError, f.Call.Error)
 	}
-	if f.Series[0].Measure.Layout() == state.Filters {
+	if f.Series[0].Measure.Layout().Rated() {
 		p.FalsePositiveRate = max(p.FalsePositiveRate, f.Call.P)
 	}
 	p.Exact = p.Exact && spec.Exact && p.RelativeError == 0 && p.FalsePositiveRate == 0
@@ -257,10 +257,6 @@ func explainEntity(series []*state.Series) Entity {
 			p.BytesFull += bytesKey
 		}
 		once, full := s.Cost(int64(s.Tiles))
-		if s.Layout() == state.Groups {
-			once += bytesGroup
-			full = max(1, int64(s.Max)) * (full + bytesGroup)
-		}
 		if s.Bytes > 0 {
 			full = min(full, int64(s.Bytes))
 		}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/weir-stream/weir/state"
 )
 
 // WriteText writes the explanation as tables for a terminal.
@@ -50,13 +48,12 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		}
 		switch {
 		case s.Per != "" && s.Max > 0:
-			keeps += " per " + s.Per + ", first " + strconv.Itoa(s.Max)
+			keeps += " per " + s.Per
 		case s.Per != "":
 			keeps += " per range of " + s.Per
-		case s.State == state.Filters.String():
-			keeps += ", " + strconv.Itoa(s.Max) + " a tile"
-		case s.Max > 0:
-			keeps += ", newest " + strconv.Itoa(s.Max)
+		}
+		if s.Limit != "" {
+			keeps += ", " + s.Limit
 		}
 		t.row(s.ID, s.Group, s.Stream, strings.Join(s.By, ", "), keeps, s.Tile, s.Keep,
 			where, cmp.Or(strings.Join(s.Features, ", "), "-"))

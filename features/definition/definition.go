@@ -14,7 +14,6 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
-	"github.com/weir-stream/weir/state"
 )
 
 // writtenFeature is a feature as written, in either form. Words that are not given are zero.
@@ -250,9 +249,8 @@ func canonical(f *features.Feature) string {
 // choosesLog says whether the feature is answered from the log because its definition says tile:
 // exact, and not because of its function or its window.
 func choosesLog(f *features.Feature) bool {
-	if fromLog(f.Function, f.Call.Type, f.Per != "", f.Window.Type == nil) == "" {
-		stored := f.Function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
-		return f.Window.NeedsLog() == "" || stored == state.LastSeen || stored == state.Sketches
+	if fromLog(f.Function, f.Call.Type, f.Per != "", f.Window.Type == nil) != "" {
+		return false
 	}
-	return false
+	return f.Window.NeedsLog() == "" || layoutOf(f.Function).Chosen()
 }

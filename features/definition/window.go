@@ -63,7 +63,7 @@ func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w wi
 	if what == "" && onlyLog != "" {
 		what = onlyLog
 		// A function that was chosen for its own state must not be answered from a log.
-		if stored := function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout(); stored == state.LastSeen || stored == state.Sketches {
+		if layoutOf(function).Chosen() {
 			l.report(d.window.whole.location, "%s is answered from the log, and %s is not kept there; use count_distinct with method set, or add tile: exact",
 				what, called(function.Spec()))
 			return true
@@ -74,6 +74,11 @@ func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w wi
 			d.tile.text, what)
 	}
 	return what != ""
+}
+
+// layoutOf is how the state of a function is kept that has tiles.
+func layoutOf(function aggregate.Function) state.Layout {
+	return function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
 }
 
 // measuredType is the type of the definition's field, Null if there is none.
@@ -89,7 +94,7 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 // tile reads the width of a window's tiles. A function whose state has an exact edge has none: its
 // tile is a millisecond.
 func (l *loader) tile(d *writtenFeature, function aggregate.Function, typ window.Clocked) time.Duration {
-	if function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout().Exact() {
+	if layoutOf(function).Exact() {
 		if d.tile.given() {
 			l.report(d.tile.location, "tile does not apply to method %s: its window is exact", function.Spec().Method)
 		}

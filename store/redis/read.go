@@ -84,7 +84,7 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
 	needed := pending != nil
 	for i := range reads { // a read is large to copy
-		needed = needed || reads[i].Series.Layout() == state.Filters
+		needed = needed || reads[i].Series.Layout().NeedsSecret()
 	}
 	if !needed {
 		return packed.Secret{}, nil
