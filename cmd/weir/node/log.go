@@ -9,8 +9,8 @@ import (
 )
 
 // NewLogger makes the process's logger according to the settings; its level may be changed.
-func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *LogLevel) {
-	level := &LogLevel{}
+func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *logLevel) {
+	level := &logLevel{}
 	// The settings allow the four names that slog has, and no others.
 	_ = level.settings.UnmarshalText([]byte(cfg.Level))
 	level.Set(level.settings)
@@ -21,22 +21,22 @@ func NewLogger(w io.Writer, cfg config.Log) (*slog.Logger, *LogLevel) {
 	return slog.New(slog.NewTextHandler(w, options)), level
 }
 
-// LogLevel is the current level of the log.
-type LogLevel struct {
+// logLevel is the current level of the log.
+type logLevel struct {
 	slog.LevelVar
 	settings slog.Level
 }
 
 // more lowers the level by one step, down to debug.
-func (l *LogLevel) more() {
+func (l *logLevel) more() {
 	const step = slog.LevelInfo - slog.LevelDebug
 	l.Set(max(slog.LevelDebug, l.Level()-step))
 }
 
 // reset restores the level of the settings.
-func (l *LogLevel) reset() { l.Set(l.settings) }
+func (l *logLevel) reset() { l.Set(l.settings) }
 
 // tell logs the current level, at a level that is not filtered.
-func (l *LogLevel) tell(log *slog.Logger) {
+func (l *logLevel) tell(log *slog.Logger) {
 	log.Log(context.Background(), max(l.Level(), slog.LevelInfo), "log level is changed", "to", l.Level())
 }

@@ -11,7 +11,7 @@ import (
 
 // FollowSignals changes the level at SIGUSR1 and puts it back at SIGUSR2, until
 // stop is called.
-func FollowSignals(level *LogLevel, log *slog.Logger) (stop func()) {
+func FollowSignals(level *logLevel, log *slog.Logger) (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
 	go func() {
