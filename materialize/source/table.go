@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// CellKind says what a cell of a table holds.
+// CellType says what a cell of a table holds.
 type CellType uint8
 
 // The types of cells.
