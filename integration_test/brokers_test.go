@@ -24,7 +24,7 @@ func TestLogs(t *testing.T) {
 	}
 	t.Run("isolation changed then committed", on(func(t *testing.T, c *kafkatest.Cluster, r string) { isolationChanged(t, c, r, kgo.TryCommit) }))
 	t.Run("isolation changed then aborted", on(func(t *testing.T, c *kafkatest.Cluster, r string) { isolationChanged(t, c, r, kgo.TryAbort) }))
-	t.Run("topic made anew", on(topicMadeAnew))
+	t.Run("topic recreated", on(topicRecreated))
 	t.Run("stale leader", on(staleLeader))
 	t.Run("leader cut off", on(leaderCutOff))
 	t.Run("leader killed", on(leaderKilled))
@@ -74,7 +74,7 @@ func (p *payments) notLost(w *weir) {
 
 // A topic that is deleted and recreated is another log, whatever its length: Weir applies nothing
 // from it until an operator confirms it.
-func topicMadeAnew(t *testing.T, cluster *kafkatest.Cluster, redis string) {
+func topicRecreated(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)
 	w := p.start("--kafka.on_data_loss", "continue")
@@ -90,7 +90,7 @@ func topicMadeAnew(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	p.awaitStopped(w, "other_log", `^`+topic+`/0: the topic was deleted and recreated: up to offset 50 was applied of topic ID \S+ in cluster \S+, `+
 		`and now there are offsets 0 to 79 of topic ID \S+ in cluster \S+; nothing of it is applied until you choose: `+
 		`to keep the state and apply the new log from its start, run: weir progress set `+topic+` --to start --yes; `+
-		`to begin anew from the new log alone, set another namespace$`)
+		`to start over from the new log alone, set another namespace$`)
 	p.carryOn(w, after)
 }
 

@@ -153,7 +153,7 @@ func compareServed(t *testing.T, name string, log []served, tell bool) (compared
 				want = ""
 			}
 			status := a.Status
-			if status == query.Incomplete { // a training set has no such status
+			if status == query.Incomplete { // a training set made from files knows no missing records
 				status = query.Status(cells[feature+"_status"])
 			}
 			if !sameNumber(cells[feature], want) || cells[feature+"_status"] != string(status) {

@@ -232,7 +232,7 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 				repeated++
 				again := slices.IndexFunc(messages[:i], func(n kafka.Message) bool { return header(n, "weir-source-offset") == header(m, "weir-source-offset") })
 				if first := messages[again]; string(first.Value) != string(m.Value) || !first.Time.Equal(m.Time) {
-					b.t.Fatalf("offset %d of partition %d is written anew in another way\nfirst %s\nthen  %s", offset, p, first.Value, m.Value)
+					b.t.Fatalf("offset %d of partition %d is written again differently\nfirst %s\nthen  %s", offset, p, first.Value, m.Value)
 				}
 				continue
 			}

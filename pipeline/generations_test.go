@@ -202,7 +202,7 @@ func TestExistingStateIsRefilled(t *testing.T) {
 	b.expectAll(after, 24200)
 }
 
-// A cap that is raised is filled anew: what the lower one has cut off is read from the log again, and
+// A cap that is raised is filled again: what the lower one has cut off is read from the log again, and
 // answers are no longer capped.
 func TestGreaterCapsAreRefilled(t *testing.T) {
 	const caps = `

@@ -361,7 +361,7 @@ func TestTopicRecreated(t *testing.T) {
 			b.stopped(fmt.Sprintf("payments/2: the topic was deleted and recreated: up to offset 20 was applied of %v, "+
 				"and now there are offsets 0 to 29 of %v; nothing of it is applied until you choose: "+
 				"to keep the state and apply the new log from its start, run: weir progress set payments --to start --yes; "+
-				"to begin anew from the new log alone, set another namespace", was, b.logID()))
+				"to start over from the new log alone, set another namespace", was, b.logID()))
 			b.expect(60)
 			b.adopt(b.logID())
 			b.expect(150)

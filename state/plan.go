@@ -24,7 +24,7 @@ type Retained struct {
 // Retention is how much is kept of a column.
 type Retention struct {
 	Keep int64 `json:"keep,omitempty"` // see Series; 0 is forever
-	// Max is the cap on values or events that is filled anew where more is wanted; 0 if there is
+	// Max is the cap on values or events that is filled again where more is wanted; 0 if there is
 	// none. Of what a feature needs it is 0 where the state says what it lacks: such an answer is
 	// capped, and not incomplete.
 	Max int `json:"max,omitempty"`

@@ -33,7 +33,7 @@ type WindowState struct {
 	// StandardError is the relative standard error of Count for Sketches.
 	StandardError float64
 	// Count is the estimated number of distinct values for Sketches, the number of values last met
-	// in the tiles for LastSeen, and the number of identities for Identities.
+	// in the tiles for LastSeen, and the number of identities for DedupSet.
 	Count int64
 	// After is, for LastSeen, the number of values met again after the last tile: it is unknown
 	// whether they were also met in the tiles wanted.
@@ -41,7 +41,7 @@ type WindowState struct {
 	Log   Log // Logs: the whole log
 	// Filter is, for Filters, what was met in the tiles; nil for nothing.
 	Filter Filter
-	// Moments are, for Spreads, those of all values in the tiles.
+	// Moments are, for MomentTiles, those of all values in the tiles.
 	Moments Moments
 	// Groups are what Groups hold under each key with content in the tiles, by ascending key. If
 	// there are more than Series.Max keys, it has the first Max keys, which are complete, and at

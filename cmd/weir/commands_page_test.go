@@ -33,7 +33,7 @@ func TestCommandsPageIsCurrent(t *testing.T) {
 		page = want
 	}
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(page, "\n")); diff != "" {
-		t.Errorf("docs/cli.md (-want +got), written anew by go test -update:\n%s", diff)
+		t.Errorf("docs/cli.md (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }
 

@@ -51,7 +51,7 @@ func newDiffCommand() *cobra.Command {
 		Use:   "diff OLD NEW",
 		Short: "Report what a change of definitions changes",
 		Long: `Report what new definitions change: what features mean, which keep their state and
-which begin anew, which services are affected, and what costs more or less. OLD and
+which start over, which services are affected, and what costs more or less. OLD and
 NEW are files or folders, either at a Git revision, REVISION:PATH, or the URL of a
 server, for the definitions that it answers from. A server that requires tokens
 requires the scope admin.
@@ -60,7 +60,7 @@ With --backfill it asks Kafka how many records the new state is filled from, and
 estimates how long that takes. It reads no records. Kafka and backfill.rate are those
 of --config.
 
-The exit code is 2 if a feature of a service would lose its state: it begins anew or
+The exit code is 2 if a feature of a service would lose its state: it starts over or
 is gone. The command does not know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
   weir diff https://weir.internal:8080 config/features --token-file admin.token

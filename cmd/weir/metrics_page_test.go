@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write anew the page that lists the metrics")
+var update = flag.Bool("update", false, "rewrite the page that lists the metrics")
 
 // helpful matches a metric's name, help and labels in the text of its description.
 var helpful = regexp.MustCompile(`^Desc\{fqName: "(weir_[^"]+)", help: ("(?:[^"\\]|\\.)*"), .*variableLabels: \{([^}]*)\}\}$`)
@@ -60,6 +60,6 @@ func TestMetricsPageIsCurrent(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, read(t, file)); diff != "" {
-		t.Errorf("docs/metrics.md (-want +got), written anew by go test -update:\n%s", diff)
+		t.Errorf("docs/metrics.md (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }

@@ -33,7 +33,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 func load(t *testing.T, path string) *chart.Chart {
 	t.Helper()

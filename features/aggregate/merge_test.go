@@ -105,7 +105,7 @@ func (f exactFilter) Has(text []byte) bool { return f[string(text)] }
 
 func (f exactFilter) FalsePositiveRate() float64 { return 0 }
 
-// slicesOf is what the series of a function hold of events, in tiles of one millisecond.
+// statesOf is what the series of a function hold of events, in tiles of one millisecond.
 func statesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	var out []state.WindowState
 	for _, m := range k.Measures(c) {

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-var update = flag.Bool("update", false, "write anew the files that tests compare with")
+var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
 // The explanation of the shipped definitions is recorded. The series' IDs in it must not change, or
 // stores lose their state.
@@ -37,7 +37,7 @@ func TestExplainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(text.String(), "\n")); diff != "" {
-		t.Errorf("explain (-want +got), written anew by go test -update:\n%s", diff)
+		t.Errorf("explain (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestSizingPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(string(data), "\n")); diff != "" {
-		t.Errorf("%s (-want +got), written anew by go test -update:\n%s", page, diff)
+		t.Errorf("%s (-want +got), rewritten by go test -update:\n%s", page, diff)
 	}
 }
 

@@ -189,7 +189,7 @@ func TestDocumentationIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/features.md (-want +got), written anew by go test -update:\n%s", diff)
+		t.Errorf("docs/features.md (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }
 

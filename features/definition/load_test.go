@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 )
 
-var update = flag.Bool("update", false, "write anew the files that tests compare with")
+var update = flag.Bool("update", false, "rewrite the files that tests compare with")
 
 // wants are the findings that a file of bad definitions expects, from its first lines: "# want:
 // line:column: message".

@@ -101,7 +101,7 @@ func TestSchemaRefusesBadDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Fields(string(want)), taken); diff != "" {
-		t.Errorf("taken by the schema (-%s +now), written anew by go test -update:\n%s", unseen, diff)
+		t.Errorf("taken by the schema (-%s +now), rewritten by go test -update:\n%s", unseen, diff)
 	}
 	if len(taken) == len(files) {
 		t.Error("the schema refuses nothing")
@@ -120,7 +120,7 @@ func TestSchemaInTheDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(Schema()), "\n")); diff != "" {
-		t.Errorf("the schema (-%s +now), written anew by go test -update:\n%s", file, diff)
+		t.Errorf("the schema (-%s +now), rewritten by go test -update:\n%s", file, diff)
 	}
 }
 

@@ -61,9 +61,9 @@ cost
 `, "[]"},
 		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')"}, `
 features
-  ~ count: begins anew: whole after 1h
+  ~ count: starts over: whole after 1h
       COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
-  ~ ratio: begins anew: whole after 1d (in risk)
+  ~ ratio: starts over: whole after 1d (in risk)
       rests on count
 `, "[ratio]"},
 		{[]string{`kind == "pay"`, `kind == "payment"`, "note: string", "shop: string"}, `
@@ -73,15 +73,15 @@ streams
       field note is gone
       field shop is new
 features
-  ~ count: begins anew: whole after 1h
+  ~ count: starts over: whole after 1h
       the events of stream pay are read in another way
-  ~ ever: begins anew: counts from the change on (in risk)
+  ~ ever: starts over: counts from the change on (in risk)
       the events of stream pay are read in another way
-  ~ near: begins anew: whole after 1h (in other)
+  ~ near: starts over: whole after 1h (in other)
       the events of stream pay are read in another way
-  ~ paid: begins anew: whole after 1d (in risk)
+  ~ paid: starts over: whole after 1d (in risk)
       the events of stream pay are read in another way
-  ~ ratio: begins anew: whole after 1d (in risk)
+  ~ ratio: starts over: whole after 1d (in risk)
       rests on count
       rests on paid
 `, "[ever near paid ratio]"},

@@ -71,7 +71,7 @@ func (f *Feature) said() string {
 		case Some:
 			text = "goes on with its state, which reaches less far than it needs: " + whole
 		default:
-			text = "begins anew: " + whole
+			text = "starts over: " + whole
 			if f.New {
 				text = "new, " + whole
 			}

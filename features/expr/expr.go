@@ -65,7 +65,7 @@ type Variable struct {
 }
 
 // Compile compiles an expression over fields. Eval takes the values of the fields, in their order.
-// The result has the type wanted, or any type if that is Null. Its error is an *ExprError.
+// The result has the type wanted, or any type if that is Null. Its error is an *Error.
 func Compile(text string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{fields: fields}, want)
 }
@@ -77,7 +77,7 @@ type Lookup func(name string) (int, Variable, error)
 var ErrReported = errors.New("already reported")
 
 // CompileOver compiles an expression over features, which it looks up. Its error is ErrReported or
-// an *ExprError.
+// an *Error.
 func CompileOver(text string, features Lookup, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{feature: features}, want)
 }
@@ -91,7 +91,7 @@ func (e *Expr) Paths() [][]string {
 }
 
 // CompileMatch compiles the filter of a stream's records. Its names are paths in the record itself,
-// which has no types yet: a comparison of different types is unknown. Its error is an *ExprError.
+// which has no types yet: a comparison of different types is unknown. Its error is an *Error.
 func CompileMatch(text string) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{raw: true}, value.Bool)
 }

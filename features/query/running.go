@@ -10,7 +10,7 @@ import (
 )
 
 // Running answers exact features of entities whose logs grow while the moment of the question
-// advances, as in a replay of history: their windows move on and are not folded anew. The answers
+// advances, as in a replay of history: their windows move on and are not folded again. The answers
 // equal those of Reading on the same logs, whatever happens to these; moments that go back only
 // cost time.
 //

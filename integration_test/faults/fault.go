@@ -29,7 +29,7 @@ var faults = []*fault{
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction,
-	truncateLog, remakeTopic, beginAnew, reshard,
+	truncateLog, remakeTopic, startOver, reshard,
 }
 
 func faultNames() (names []string) {

@@ -20,7 +20,7 @@ var killRedis = &fault{name: "redis killed", lane: redisLane, topologies: []stri
 // [servers.Node.AwaitMended].
 func (r *round) awaitMended(n *servers.Node) {
 	if n.AwaitMended(r.kit) {
-		r.happened("file written anew by a processor")
+		r.happened("file rewritten by a processor")
 	}
 }
 

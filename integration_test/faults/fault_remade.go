@@ -12,14 +12,14 @@ import (
 
 // The topic of payments is deleted and recreated, with other events. An operator lets the
 // processors continue with it and keep the state.
-var remakeTopic = &fault{name: "topic remade", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var remakeTopic = &fault{name: "topic recreated", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.ledger.take()
 	r.remake(random)
 	r.weir("progress", "set", workload.Payments+r.suffix, "--to", "start", "--yes")
 }}
 
 // As above, but the operator chooses a new namespace, which starts from the logs that exist.
-var beginAnew = &fault{name: "topic remade and namespace begun anew", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var startOver = &fault{name: "topic recreated and namespace started over", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.remake(random)
 	for _, p := range r.all() {
 		p.Stop()

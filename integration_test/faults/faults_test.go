@@ -28,7 +28,7 @@ func TestRounds(t *testing.T) {
 	trials := newTrials(binary, false)
 	defer trials.close(false)
 	scenarios := map[string]*scenario{}
-	interludes := map[*fault]string{truncateLog: "single", remakeTopic: "single", beginAnew: "single", reshard: "cluster"}
+	interludes := map[*fault]string{truncateLog: "single", remakeTopic: "single", startOver: "single", reshard: "cluster"}
 	var names []string
 	for f := range interludes {
 		names = append(names, f.name)

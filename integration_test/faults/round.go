@@ -34,7 +34,7 @@ type round struct {
 	store      *redisstore.Store
 	processors []*servers.Process
 	api        *servers.Process
-	again      string             // suffix of the new namespace, if one was begun anew
+	again      string             // suffix of the new namespace, if one was started over
 	retired    []*servers.Process // processes of the first namespace
 	version    int                // of the definitions loaded last
 	writer     *writer

@@ -37,7 +37,7 @@ func readScopes(words []string) (Scopes, error) {
 	var s Scopes
 	for i, word := range words {
 		if !s.add(word) {
-			return Scopes{}, fmt.Errorf("what stands in the place of scope %d is none: the scopes are query, admin and service:NAME", i+1)
+			return Scopes{}, fmt.Errorf("scope %d is unknown: the scopes are query, admin and service:NAME", i+1)
 		}
 	}
 	return s, nil

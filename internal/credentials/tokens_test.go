@@ -143,8 +143,8 @@ func TestBadTokens(t *testing.T) {
 		"# none\n\n":                   path + " holds no token",
 		one + "\nsecret":               path + ":2: a token of 6 characters can be guessed: at least 16, such as from `openssl rand -hex 32`",
 		one + " " + two:                path + ":1: what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
-		one + " a " + two:              path + ":1: what stands in the place of scope 1 is none: the scopes are query, admin and service:NAME",
-		one + " a query service:":      path + ":1: what stands in the place of scope 2 is none: the scopes are query, admin and service:NAME",
+		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, admin and service:NAME",
+		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, admin and service:NAME",
 		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 	} {
 		write(t, path, text)

@@ -122,7 +122,7 @@ func TestRefillRefuses(t *testing.T) {
 		l.brokers = []string{"127.0.0.1:1"}
 		l.refused("connect: connection refused")
 	})
-	t.Run("a topic that was made anew", func(t *testing.T) {
+	t.Run("a recreated topic", func(t *testing.T) {
 		l := newLog(t, definitions)
 		l.write(paid(1, 1, 7))
 		l.remake()

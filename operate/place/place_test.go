@@ -92,12 +92,12 @@ func TestPlan(t *testing.T) {
 		gap  int64
 		err  string
 	}{
-		{name: "topic made anew, from its start", progress: []state.Position{at(500, 3, before), at(700, 4, before)}, to: "start",
+		{name: "recreated topic, from its start", progress: []state.Position{at(500, 3, before), at(700, 4, before)}, to: "start",
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
 				"  2 shards have applied another log: topic ID t1 in cluster c1; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n",
 			want: []state.Position{at(10, -1, here), at(10, -1, here)}, gap: now},
-		{name: "topic made anew, where the old one ended", progress: []state.Position{at(500, 3, before), at(20, 4, here)}, to: "60",
+		{name: "recreated topic, where the old one ended", progress: []state.Position{at(500, 3, before), at(20, 4, here)}, to: "60",
 			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
 				"  1 shard has applied another log: topic ID t1 in cluster c1; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n" +

@@ -102,7 +102,7 @@ type Example struct {
 	Answer json.RawMessage `json:"answer"` // as /v1/query gives it
 }
 
-// newFeature begins what is told of a feature, whose window begins at from.
+// newFeature is the report on a feature whose window begins at from, before its answers are added.
 func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from, since int64) *Feature {
 	told := &Feature{
 		Name: f.Name, Definition: f.Definition, By: f.By, Part: from < since, Entities: entities,

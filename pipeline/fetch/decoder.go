@@ -16,7 +16,7 @@ const defaultMaxInflatedBytes = 64 << 20
 // allocates nothing per record, and is not safe for concurrent use.
 type Decoder struct {
 	// MaxInflatedBytes limits what a single compressed batch may inflate to, and the window that zstd may ask for (only
-	// its level 22 asks for more than 64 MiB); 0 means DefaultMaxInflatedBytes. It is read by the first Reset.
+	// its level 22 asks for more than 64 MiB); 0 means 64 MiB. It is read by the first Reset.
 	MaxInflatedBytes int
 
 	part *PartitionData

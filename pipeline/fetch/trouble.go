@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNotYetFetched is the Trouble of a partition until its first attempt has ended, which takes at
-// most PollerConfig.RequestTimeout.
+// most requestTimeout.
 var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
 
 // trouble is why a position cannot be fetched.

@@ -85,7 +85,7 @@ func (e *OtherLogError) Error() string {
 	}
 	return fmt.Sprintf("%s: up to offset %d was applied of %v, and now %s of %v; nothing of it is applied until you choose: "+
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --yes; "+
-		"to begin anew from the new log alone, set another namespace",
+		"to start over from the new log alone, set another namespace",
 		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 

@@ -79,7 +79,7 @@ func TestJudge(t *testing.T) {
 			rules: Rules{ContinueOnLoss: true},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 3, and records of epoch 4 are applied; " +
 				"if it stays so, look for a broker that is cut off from the controller"},
-		{name: "the same, or a topic made anew, as brokers do not distinguish topics",
+		{name: "the same, or a recreated topic, as brokers do not distinguish topics",
 			log:      func(l *fetch.Log) { l.ID, l.Leader, l.LeaderEpoch = partial, 2, 0 },
 			progress: []state.Position{in(partial, at(50, 3))}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 0, Offset: 100}},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 3 are applied; " +
@@ -89,34 +89,34 @@ func TestJudge(t *testing.T) {
 		{name: "brokers do not report leader epochs", log: func(l *fetch.Log) { l.LeaderEpoch = -1 }, progress: []state.Position{at(50, 4)}, want: goesOn},
 
 		// Other logs.
-		{name: "made anew, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
+		{name: "recreated, and grown past the progress", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{at(50, 4), at(50, 4)}, rules: Rules{ContinueOnLoss: true},
 			err: "the topic was deleted and recreated: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
-				"to begin anew from the new log alone, set another namespace"},
+				"to start over from the new log alone, set another namespace"},
 		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: Rules{ContinueOnLoss: true},
 			err: "the topic was deleted and recreated: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
-				"to begin anew from the new log alone, set another namespace"},
-		{name: "made anew, and empty yet", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
+				"to start over from the new log alone, set another namespace"},
+		{name: "recreated, and empty yet", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
 			err: "the topic was deleted and recreated: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there is nothing yet of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
-				"to begin anew from the new log alone, set another namespace"},
+				"to start over from the new log alone, set another namespace"},
 		{name: "another cluster", log: func(l *fetch.Log) { l.ID = away }, progress: []state.Position{at(50, 4)},
 			err: "this is another cluster: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t3 in cluster c2; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
-				"to begin anew from the new log alone, set another namespace"},
-		{name: "a partition that was never read, of a topic made anew", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
+				"to start over from the new log alone, set another namespace"},
+		{name: "a partition that was never read, of a recreated topic", log: func(l *fetch.Log) { l.ID = remade }, topic: known, id: 3,
 			progress: []state.Position{none}, rules: Rules{Start: Latest},
 			err: "the topic was deleted and recreated: up to offset 0 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
-				"to begin anew from the new log alone, set another namespace"},
+				"to start over from the new log alone, set another namespace"},
 		{name: "brokers report more of the log than before", progress: []state.Position{in(partial, at(50, 4)), in(state.LogID{}, at(60, 4))},
 			to: []state.Position{at(50, 4), at(60, 4)}},
 		{name: "a broker reports less of the log", log: func(l *fetch.Log) { l.ID = partial }, progress: []state.Position{at(50, 4)}, want: goesOn},

@@ -22,7 +22,7 @@ import (
 type State interface {
 	// Apply applies a mutation.
 	Apply(op *state.Mutation)
-	// Merge merges what Append or AppendOp has packed, which must not change afterwards. It fails
+	// Merge merges what Append or Packer.Add has packed, which must not change afterwards. It fails
 	// on other bytes.
 	Merge(packed []byte) error
 	// Append packs the state.

@@ -70,6 +70,6 @@ func TestBreaker(t *testing.T) {
 	}
 	refuses(nil)
 	if !b.failed(hangs) || b.untilProbe() != firstProbe {
-		t.Error("the next time does not begin anew")
+		t.Error("the next time does not start over")
 	}
 }

@@ -157,10 +157,10 @@ func TestSweepRewritesOnlyKeysThatShrink(t *testing.T) {
 		gone, here := w.held("gone"), w.held("here")
 		w.round(sweeper)
 		if again := w.held("gone"); again != gone || len(gone) == 0 {
-			t.Errorf("what was swept was written anew: %x, it was %x", again, gone)
+			t.Errorf("what was swept was written again: %x, it was %x", again, gone)
 		}
 		if again := w.held("here"); again != here || len(here) == 0 {
-			t.Errorf("what is all kept was written anew: %x, it was %x", again, here)
+			t.Errorf("what is all kept was written again: %x, it was %x", again, here)
 		}
 		if len(sweeper.noted) != 0 {
 			t.Errorf("%d keys are still noted", len(sweeper.noted))

@@ -65,7 +65,7 @@ func (n *Node) AwaitMended(k *Kit) (mended bool) {
 		return false
 	}
 	quiet := time.Now().Add(mendWithin)
-	testkit.Eventually(k, time.Minute, "the processors have "+n.Addr()+" write its file anew", func() (bool, string) {
+	testkit.Eventually(k, time.Minute, "the processors have "+n.Addr()+" rewrite its file", func() (bool, string) {
 		info, err := n.info("all")
 		if err != nil {
 			return false, err.Error()
