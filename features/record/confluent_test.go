@@ -7,7 +7,9 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"testing/fstest"
 
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
@@ -118,5 +120,35 @@ streams:
 	}
 	if want := "stream protobuf: at: the event has no timestamp"; err == nil || err.Error() != want {
 		t.Errorf("another message: %v, want %s", err, want)
+	}
+}
+
+// A registry that keeps descriptors in base64, as Confluent's serializer for Python registers them,
+// serves as well as one with .proto files; so it is with what they import.
+func TestProtobufDescriptorsOfARegistry(t *testing.T) {
+	const streams = "streams:\n  s: {topic: events, timestamp: at, format: protobuf, fields: {user: string, amount: {type: decimal, scale: 2, path: amount.value}}}\n"
+	r, err := definition.LoadFS(fstest.MapFS{"d/test.yaml": {Data: []byte(streams)}}, "d/test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := r.NewDecoder()
+	rec := avroRecord([]byte("\x00\x00\x00\x00\x07\x00" + "\x0a\x02u1" + "\x12\x06\x0a\x040.10" + "\x1a\x02\x08\x01"))
+	_, err = d.Decode(rec)
+	missing, ok := errors.AsType[*record.MissingSchema](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	missing.Give(record.Registered{
+		Type: "PROTOBUF",
+		Text: "Cg1wYXltZW50LnByb3RvEgRzaG9wGgttb25leS5wcm90bxofZ29vZ2xlL3Byb3RvYnVmL3RpbWVzdGFtcC5wcm90byJuCgdQYXltZW50EhIKBHVzZXIYASABKAlSBHVz" +
+			"ZXISIwoGYW1vdW50GAIgASgLMgsuc2hvcC5Nb25leVIGYW1vdW50EioKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcFICYXRiBnByb3RvMw==",
+		References: []record.Reference{{Name: "money.proto", Text: "Cgttb25leS5wcm90bxIEc2hvcCIdCgVNb25leRIUCgV2YWx1ZRgBIAEoCVIFdmFsdWViBnByb3RvMw=="}},
+	})
+	events, err := d.Decode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shown(events[0]); got != "1000, , string u1, decimal 0.1" {
+		t.Errorf("got %s", got)
 	}
 }

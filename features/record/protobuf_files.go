@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,9 @@ import (
 	"strings"
 
 	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 // protoFiles are .proto files by their import paths.
@@ -72,7 +75,25 @@ func (s protoFiles) find(path string) (protocompile.SearchResult, error) {
 	if !ok {
 		return protocompile.SearchResult{}, &missingImport{path}
 	}
+	if file := describedFile(text); file != nil {
+		file.Name = &path
+		return protocompile.SearchResult{Proto: file}, nil
+	}
 	return protocompile.SearchResult{Source: io.Reader(strings.NewReader(text))}, nil
+}
+
+// describedFile is the file that a descriptor in base64 describes, nil if the text is none. Confluent's
+// serializers for Python and .NET register such, and not every registry makes a .proto file of them.
+func describedFile(text string) *descriptorpb.FileDescriptorProto {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	file := new(descriptorpb.FileDescriptorProto)
+	if proto.Unmarshal(data, file) != nil {
+		return nil
+	}
+	return file
 }
 
 // byEnd finds the only file whose path ends with an import's, or which the import's ends with.
