@@ -29,8 +29,8 @@ Redis masters can share it. Stop the processors first: nothing is applied until 
 command has finished, and they wait if they still run. Questions are answered
 meanwhile. Run it again if it was killed, or --cancel it.
 
-Then set "shards" to the new number for all processors and APIs, and start them again:
-an API with the number before refuses to answer. The keys of the shards before stay
+Then start all processors and APIs again: they take the new number from the
+namespace. Until then an API refuses to answer. The keys of the shards before stay
 until --delete-old deletes them, so Redis needs memory for all of the state twice.`,
 		Example: `  weir reshard --config config/weir.yaml --to 64
   weir reshard --config config/weir.yaml --to 64 --yes
@@ -104,7 +104,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, client redis
 	if err := awaitCopies(ctx, cfg, client, to); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied.\nSet \"shards: %[2]d\" for all processors and APIs and start them again. "+
+	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied.\nStart all processors and APIs again. "+
 		"When all of them run, delete the keys of the shards before:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
 	return err
 }

@@ -125,8 +125,22 @@ func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
 	if err := first.wait(t); err != nil {
 		t.Fatal(err)
 	}
-	_, err := weir(t, append([]string{"run"}, append(flags, "--shards", "8")...)...)
-	want := `Redis: namespace "weir" was made with shards 4, not 8: use shards 4, or another namespace`
+	// The number of shards is that of the namespace, whatever the setting says.
+	second := start(t, append([]string{"run"}, append(flags, "--shards", "8")...)...)
+	ready(t, second.address(t))
+	if shards := client.HGet(t.Context(), "weir:layout", "shards").Val(); shards != "4" {
+		t.Errorf("the namespace has %s shards, want 4", shards)
+	}
+	second.stop()
+	if err := second.wait(t); err != nil {
+		t.Error(err)
+	}
+	if err := client.HSet(t.Context(), "weir:layout", "format", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := weir(t, append([]string{"run"}, flags...)...)
+	want := `Redis: namespace "weir" was written in layout 0, and this version of Weir reads and writes layout 6 only: ` +
+		`use a version that knows layout 0, or another namespace, into which the log is read from its start`
 	if fmt.Sprint(err) != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}

@@ -128,7 +128,7 @@ func withGivenState[S connect.Store](s *settings, cmd *cobra.Command, open func(
 		return err
 	}
 	defer func() { _ = state.Close() }()
-	if err := state.CheckLayout(cmd.Context()); err != nil {
+	if err := state.Adopt(cmd.Context()); err != nil {
 		return err
 	}
 	return run(cfg, registry, state)

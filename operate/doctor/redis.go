@@ -17,7 +17,8 @@ import (
 
 // Layout compares a namespace with the settings, including the number of its shards.
 type Layout interface {
-	CheckLayout(ctx context.Context) error
+	// Adopt takes the number of shards from the namespace, if it exists, and compares the rest.
+	Adopt(ctx context.Context) error
 	Shards() int
 	// ShardsByMaster is how many of them each master holds, by address.
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
@@ -29,14 +30,19 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 		f.add(Fail, "redis", err.Error(), "check that it runs at redis.addresses, and who has access")
 		return f
 	}
+	setting := layout.Shards()
+	misfit := layout.Adopt(ctx)
 	if cluster, ok := client.(*redis.ClusterClient); ok {
 		f = redisCluster(ctx, cluster, layout)
 	} else {
 		f = redisServer(ctx, "redis", client, false)
 	}
-	if err := layout.CheckLayout(ctx); err != nil {
-		f.add(Fail, "layout", err.Error(), "set the shards with which the namespace was made, or another namespace")
-	} else {
+	switch has := layout.Shards(); {
+	case misfit != nil:
+		f.add(Fail, "layout", misfit.Error(), "set what the namespace was made with, or another namespace")
+	case has != setting:
+		f.ok("layout", "fits the settings; it has %d shards, and shards: %d is for a new namespace", has, setting)
+	default:
 		f.ok("layout", "fits the settings")
 	}
 	return f

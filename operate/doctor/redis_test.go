@@ -99,8 +99,8 @@ func TestServer(t *testing.T) {
 
 type layout func(context.Context) error
 
-func (l layout) CheckLayout(ctx context.Context) error { return l(ctx) }
-func (l layout) Shards() int                           { return 16 }
+func (l layout) Adopt(ctx context.Context) error { return l(ctx) }
+func (l layout) Shards() int                     { return 16 }
 func (l layout) ShardsByMaster(context.Context) (map[string]int, error) {
 	return map[string]int{"a:1": 6, "b:1": 5, "c:1": 5}, nil
 }
@@ -153,10 +153,16 @@ func TestLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `FAIL namespace "` + namespace + `" was made with shards 4, not 8: use shards 4, or another namespace: ` +
-		`set the shards with which the namespace was made, or another namespace`
-	if got := lines(Redis(t.Context(), client, redisstore.New(client, namespace, 8)), "layout"); len(got) != 1 || got[0] != want {
-		t.Errorf("got %v", got)
+	for _, c := range []struct {
+		store *redisstore.Store
+		want  string
+	}{
+		{redisstore.New(client, namespace, 8), "OK fits the settings; it has 4 shards, and shards: 8 is for a new namespace"},
+		{redisstore.New(client, namespace, 4, redisstore.HashEntities([]byte("key"))), `FAIL namespace "` + namespace + `" was made with hash_entities`},
+	} {
+		if got := lines(Redis(t.Context(), client, c.store), "layout"); len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+			t.Errorf("got %v, want %s", got, c.want)
+		}
 	}
 }
 

@@ -33,21 +33,51 @@ func (e *LayoutError) Error() string {
 			"use a version that knows layout %[2]s, or another namespace, into which the log is read from its start",
 			e.Namespace, e.Found, e.Wanted)
 	}
+	if e.What == keyspace.ShardsField {
+		return fmt.Sprintf("namespace %q has %s shards, and this process began with %s: start it again", e.Namespace, e.Found, e.Wanted)
+	}
 	return fmt.Sprintf("namespace %q was made with %s %s, not %s: use %s %[3]s, or another namespace",
 		e.Namespace, e.What, e.Found, e.Wanted, e.What)
 }
 
 func (e *LayoutError) Unwrap() error { return store.ErrLayout }
 
-// CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
-// LayoutError if they differ; a namespace that does not exist yet fits.
-func (s *Store) CheckLayout(ctx context.Context) error {
+// Adopt takes the number of shards from the namespace, whatever the store was made with; one that
+// does not exist yet gets the store's. Then it checks the rest of the layout. Nothing else of the
+// store may be used meanwhile, and nothing may have been before.
+func (s *Store) Adopt(ctx context.Context) error {
+	found, err := s.readLayout(ctx)
+	if err != nil {
+		return err
+	}
+	if shards, err := strconv.Atoi(found[keyspace.ShardsField]); err == nil && shards > 0 {
+		s.spread(shards)
+	}
+	return s.take(found)
+}
+
+// readLayout reads the fields of the layout; none if the namespace does not exist yet.
+func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	s.secretAsked.Store(time.Now().UnixMilli())
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.LayoutKey(s.namespace))
 	if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
-		return fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
+		return nil, fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
-	found := command.Val()
+	return command.Val(), nil
+}
+
+// CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
+// LayoutError if they differ; a namespace that does not exist yet fits.
+func (s *Store) CheckLayout(ctx context.Context) error {
+	found, err := s.readLayout(ctx)
+	if err != nil {
+		return err
+	}
+	return s.take(found)
+}
+
+// take compares a layout with the one wanted, and learns its secret.
+func (s *Store) take(found map[string]string) error {
 	for what, wanted := range s.layout() {
 		if found[what] != "" && found[what] != wanted {
 			other := &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}

@@ -188,12 +188,17 @@ func TestReshard(t *testing.T) {
 		if err := r.resharder().Cancel(ctx); !errors.Is(err, reshard.ErrNotResharding) {
 			r.Errorf("cancelled: %v", err)
 		}
-		if err := old.Create(ctx); fmt.Sprint(err) != fmt.Sprintf("namespace %q was made with shards 8, not 2: use shards 8, or another namespace", old.namespace) {
+		if err := old.Create(ctx); fmt.Sprint(err) != fmt.Sprintf("namespace %q has 8 shards, and this process began with 2: start it again", old.namespace) {
 			r.Errorf("a processor with 2 shards begins: %v", err)
 		}
 		var layout *LayoutError
 		if _, err := old.Read(ctx, []state.Read{{Series: beside, Entity: "d1"}}); !errors.As(err, &layout) {
 			r.Errorf("an API with 2 shards answers: %v", err)
+		}
+		again := New(r.store.redis, r.store.namespace, 2)
+		again.hashing = r.store.hashing
+		if err := again.Adopt(ctx); err != nil || again.Shards() != 8 {
+			r.Errorf("started again, it has %d shards, error %v", again.Shards(), err)
 		}
 		r.to(16)
 		r.write(10)

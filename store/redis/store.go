@@ -94,20 +94,27 @@ func HashEntities(secret []byte) Option {
 	}
 }
 
-// New returns the store of a namespace with its number of shards.
+// New returns the store of a namespace with a number of shards: that which it has, or is to be made
+// with. Adopt finds out which it has.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
 		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua),
 	}
-	for shard := range shards {
-		s.tags = append(s.tags, keyspace.ShardTag(namespace, shard, shards))
-	}
 	for _, option := range options {
 		option(s)
 	}
-	s.Inspector = inspector.New(client, namespace, s.tags, s.hashing, s.slack)
+	s.spread(shards)
 	return s
+}
+
+// spread sets the number of shards.
+func (s *Store) spread(shards int) {
+	s.tags = nil
+	for shard := range shards {
+		s.tags = append(s.tags, keyspace.ShardTag(s.namespace, shard, shards))
+	}
+	s.Inspector = inspector.New(s.redis, s.namespace, s.tags, s.hashing, s.slack)
 }
 
 // appendEntityKey appends the key of an entity's state in a group.

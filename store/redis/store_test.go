@@ -273,12 +273,45 @@ func TestLayout(t *testing.T) {
 		}
 		other := New(s.redis, s.namespace, 16)
 		err := other.Create(ctx)
-		want := fmt.Sprintf("namespace %q was made with shards 8, not 16: use shards 8, or another namespace", s.namespace)
+		want := fmt.Sprintf("namespace %q has 8 shards, and this process began with 16: start it again", s.namespace)
 		if err == nil || err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
 		}
 		if !errors.Is(err, store.ErrLayout) {
 			t.Error("it is no store.ErrLayout: processes would wait")
+		}
+	})
+}
+
+// The number of shards that a store is made with is for a new namespace: one that exists keeps its
+// own.
+func TestAdopt(t *testing.T) {
+	onEach(t, 8, func(t *testing.T, s *Store) {
+		ctx := context.Background()
+		start(t, s, transactions)
+		held, err := s.Inspect(ctx, events, "d1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := New(s.redis, s.namespace, 3)
+		if err := other.Adopt(ctx); err != nil || other.Shards() != 8 {
+			t.Fatalf("it has %d shards, error %v, want 8", other.Shards(), err)
+		}
+		if err := other.Create(ctx); err != nil {
+			t.Errorf("once adopted, it does not fit: %v", err)
+		}
+		found, err := other.Inspect(ctx, events, "d1")
+		if err != nil || found.Key != held.Key || found.Shard != held.Shard {
+			t.Errorf("it looks at %s in shard %d, error %v, and the one that wrote at %s in %d", found.Key, found.Shard, err, held.Key, held.Shard)
+		}
+		young := New(s.redis, s.namespace+"-young", 3)
+		if err := young.Adopt(ctx); err != nil || young.Shards() != 3 {
+			t.Errorf("a new namespace gets %d shards, error %v, want 3", young.Shards(), err)
+		}
+		hashed := New(s.redis, s.namespace, 3, HashEntities([]byte("secret")))
+		var layout *LayoutError
+		if err := hashed.Adopt(ctx); !errors.As(err, &layout) {
+			t.Errorf("with hashed entities it fits: %v", err)
 		}
 	})
 }

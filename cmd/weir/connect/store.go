@@ -21,6 +21,9 @@ type Store interface {
 
 	// Name is how messages call the store.
 	Name() string
+	// Adopt takes the number of shards from the namespace, if it exists, and then does what
+	// CheckLayout does. Nothing else of the store may be used before or meanwhile.
+	Adopt(ctx context.Context) error
 	// CheckLayout compares the namespace with the settings; one that does not exist yet fits. The
 	// error is a store.ErrLayout if they differ.
 	CheckLayout(ctx context.Context) error

@@ -31,6 +31,7 @@ type another struct {
 }
 
 func (*another) Name() string                        { return "Another" }
+func (a *another) Adopt(context.Context) error       { return a.layout }
 func (a *another) CheckLayout(context.Context) error { return a.layout }
 func (a *another) Create(context.Context) error      { return a.layout }
 func (a *another) Ready(context.Context) error       { return a.layout }

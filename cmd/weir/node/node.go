@@ -58,8 +58,8 @@ func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) 
 // Describe describes all metrics of the process.
 func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
 
-// New wires a process and starts to answer on api.listen. It makes no requests to Kafka and the
-// store yet. Run the node; that also closes what New has opened.
+// New wires a process and starts to answer on api.listen. It asks the store how the namespace was
+// made, and Kafka nothing yet. Run the node; that also closes what New has opened.
 func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, log *slog.Logger) (*Node, error) {
 	w, err := newWiring(cfg, connect.OpenStore, roles, b, log)
 	if err != nil {
@@ -86,6 +86,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 		}
 		checks = append(checks, status.Check{Name: "processor", Check: n.processor.Ready})
 	}
+	n.adopt()
 	c := w.asking
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
 	c.Backfills = n.backfills()
@@ -104,6 +105,19 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 		return nil, errors.Join(err, n.api.Shutdown(context.Background()), n.close())
 	}
 	return n, nil
+}
+
+// adoptWithin is how long the start of a process waits for the store.
+const adoptWithin = 2 * time.Second
+
+// adopt takes from the namespace what the settings say for a new one only, before anything uses the
+// store. If the store is away, the settings hold; if they turn out to differ, Run fails.
+func (n *Node) adopt() {
+	ctx, cancel := context.WithTimeout(context.Background(), adoptWithin)
+	defer cancel()
+	if err := n.store.Adopt(ctx); err != nil {
+		n.log.Debug("the layout of the namespace is not known yet", "error", err)
+	}
 }
 
 // close closes a node that was never run.

@@ -50,7 +50,7 @@ func (c *check) deployment(ctx context.Context, cfg *config.Config, questions bo
 		c.fail("layout", err)
 		return
 	}
-	if err := state.CheckLayout(ctx); err != nil {
+	if err := state.Adopt(ctx); err != nil {
 		c.fail("layout", err)
 		return
 	}
