@@ -31,6 +31,9 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 			}
 		}
 		n++
+		if t.Until != 0 && r.Timestamp >= t.Until {
+			return nil
+		}
 		e := source.Event{Line: int(r.Offset), RecordTime: r.Timestamp}
 		err := r.Fits(t.MaxRecordBytes)
 		var events []record.Event

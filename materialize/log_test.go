@@ -125,6 +125,27 @@ func TestLogsThatLackRecords(t *testing.T) {
 	}
 }
 
+// Records are cut at a moment by their own timestamps, whatever their order and the times of their
+// events; a row that would lack some is refused.
+func TestLogsUntil(t *testing.T) {
+	pay := func(came, at int64) record.Record {
+		return record.Record{Timestamp: came, Value: fmt.Appendf(nil, `{"id":"i","at":%d,"user":"u","n":1}`, at)}
+	}
+	m := making{Registry: load(t, lost), names: []string{"exact"}, until: 2_000_000, logs: []*testLog{{
+		topic: "payments", since: state.MinTime,
+		records: []record.Record{pay(1_990_000, 1_990_000), pay(2_000_000, 1_900_000), pay(1_999_999, 1_999_999), pay(2_100_000, 2_100_000)},
+	}}}
+	m.spine = "user,at\nu,1999998\nu,1999999\n"
+	got, summary, err := m.run(t)
+	if want := "user,at,exact\nu,1999998,1\nu,1999999,2\n"; err != nil || got != want || summary.Events != 2 {
+		t.Errorf("%v, %d events\n%s\nwant 2 and\n%s", err, summary.Events, got, want)
+	}
+	m.spine += "u,2000000\n"
+	if _, _, err := m.run(t); fmt.Sprint(err) != "spine.csv:4: the row is of 1970-01-01T00:33:20Z, and only records before 1970-01-01T00:33:20Z are read" {
+		t.Errorf("got %v", err)
+	}
+}
+
 // An error of the log ends a replay.
 func TestLogFails(t *testing.T) {
 	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}

@@ -70,6 +70,7 @@ type making struct {
 	inputs         []text
 	logs           []*testLog // instead of inputs
 	maxRecordBytes int
+	until          int64
 	stream, spine  string // the spine is a CSV
 	service        string
 	names          []string
@@ -112,7 +113,7 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	t.Helper()
 	replay := Replay{
 		Registry: m.Registry, State: memory.New(), AsServed: m.asServed, RecordTime: m.recordTime,
-		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes,
+		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until,
 	}
 	for _, log := range m.logs {
 		replay.Inputs = append(replay.Inputs, log.input())

@@ -40,6 +40,9 @@ type Replay struct {
 	RecordTime string
 	// ExcludeCurrent computes the rows of Stream without their own events.
 	ExcludeCurrent bool
+	// Until leaves out the records of logs whose timestamps, in ms, are not before it, and refuses
+	// rows of a spine whose moments are not; 0 leaves out none.
+	Until int64
 	// MaxRecordBytes is the size of a Log's record above which it is poison; 0 for none.
 	MaxRecordBytes int
 	// Memory is how many bytes of events and rows are held before they are sorted on disk; 0 means

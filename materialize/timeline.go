@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
@@ -296,6 +297,9 @@ func (t *timeline) readSpine(ctx context.Context) error {
 		if err != nil {
 			return t.Spine.table.At(line, err)
 		}
+		if at := row[0].Time; t.Until != 0 && at >= t.Until {
+			return t.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", momentText(at), momentText(t.Until)))
+		}
 		t.Spine.note(cells)
 		t.summary.rowSpan(row[0].Time)
 		m := moment{key: extsort.Key{Time: row[0].Time, Order: orderSpine}, input: -1, line: line, recordTime: -1, events: row}
@@ -308,6 +312,9 @@ func (t *timeline) readSpine(ctx context.Context) error {
 	}
 	return nil
 }
+
+// momentText is the text of a moment in ms.
+func momentText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
 
 // rowOf decodes a row of the spine as an event.
 func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event, error) {

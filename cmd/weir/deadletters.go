@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,13 +57,16 @@ func (f *letterFilter) parse(ids []string, now time.Time) (err error) {
 	return f.Check()
 }
 
-// parseMoment reads a moment, or how long before now it was; zero for no text.
+// parseMoment reads a moment, RFC 3339 or in ms, or how long before now it was; zero for no text.
 func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if ago, err := window.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
+	}
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > 0 {
+		return time.UnixMilli(ms), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {

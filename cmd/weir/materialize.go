@@ -26,7 +26,7 @@ type materializeOptions struct {
 	*settings
 	inputs                    []string
 	fromTopics                bool
-	since                     string
+	since, until              string
 	stream, spine, output     string
 	timeColumn, recordTime    string
 	service, as, memory       string
@@ -63,8 +63,8 @@ columns have types; only Parquet can hold features that answer with a list. The 
 appears when it is complete. An event that cannot be used ends the command with
 file:line: message.
 
-With --from-topics the events are what the topics hold when the command starts, in the
-formats of their streams. It reads the topics that the wanted features need, outside of
+With --from-topics the events are what the topics hold when the command starts, or what
+came before --until, in the formats of their streams. It reads the topics that the wanted features need, outside of
 any group. An event that cannot be used is set aside, as in production. A value lacks
 events that retention has taken, or that are older than --since: its status is
 INCOMPLETE, see --quality.`,
@@ -90,7 +90,8 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern; may be given several times")
 	flags.BoolVar(&o.fromTopics, "from-topics", false, "read the events from their topics")
-	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, or how long ago, such as 90d (default all)")
+	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, milliseconds, or how long ago, such as 90d (default all)")
+	flags.StringVar(&o.until, "until", "", "with --from-topics: only records before then: RFC 3339, milliseconds, or how long ago (default all)")
 	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels")
 	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
 	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
@@ -110,6 +111,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsOneRequired("input", "from-topics")
 	cmd.MarkFlagsMutuallyExclusive("input", "from-topics")
 	cmd.MarkFlagsMutuallyExclusive("input", "since")
+	cmd.MarkFlagsMutuallyExclusive("input", "until")
 	cmd.MarkFlagsMutuallyExclusive("record-time", "from-topics")
 	cmd.MarkFlagsMutuallyExclusive("spine", "stream")
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")

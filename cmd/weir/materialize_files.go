@@ -58,15 +58,12 @@ func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []ma
 
 // openTopics opens the topics that a replay needs, one input for each partition.
 func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config, r *materialize.Replay) (inputs []materialize.Input, err error) {
-	since, err := parseMoment("--since", o.since, time.Now())
+	since, until, err := o.span(time.Now())
 	if err != nil {
 		return nil, err
 	}
-	moment := int64(0)
-	if !since.IsZero() {
-		moment = since.UnixMilli()
-	}
-	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), moment)
+	r.Until = until
+	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), since)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +72,26 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 		inputs = append(inputs, materialize.Input{Name: l.Name(), Log: l, Read: l.Progress})
 	}
 	return inputs, nil
+}
+
+// span is which records of the topics are wanted, by their timestamps in ms; 0 is no bound.
+func (o *materializeOptions) span(now time.Time) (since, until int64, err error) {
+	for _, bound := range []struct {
+		flag, text string
+		to         *int64
+	}{{"--since", o.since, &since}, {"--until", o.until, &until}} {
+		at, err := parseMoment(bound.flag, bound.text, now)
+		if err != nil {
+			return 0, 0, err
+		}
+		if !at.IsZero() {
+			*bound.to = at.UnixMilli()
+		}
+	}
+	if until != 0 && until <= since {
+		return 0, 0, fmt.Errorf("--until %s is not after --since %s", o.until, o.since)
+	}
+	return since, until, nil
 }
 
 type closing func()

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// A moment is given as such, or as how long ago it was.
+func TestParseMoment(t *testing.T) {
+	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"": {}, "24h": now.Add(-24 * time.Hour), "90d": now.AddDate(0, 0, -90), "2026-01-31T23:59:59Z": now.Add(-12*time.Hour - time.Second),
+		"1769903999000": now.Add(-12*time.Hour - time.Second),
+	} {
+		if got, err := parseMoment("--since", text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"-1h", "yesterday", "2026-01-31", "1.5h"} {
+		if got, err := parseMoment("--since", text, now); err == nil {
+			t.Errorf("%q is %v", text, got)
+		}
+	}
+}
