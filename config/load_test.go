@@ -51,7 +51,7 @@ func TestReferenceFileGivesTheDefaults(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	want := &config.Config{
 		Namespace: "weir",
-		Shards:    16,
+		Shards:    4,
 		Features:  []string{"config/features"},
 		Kafka: config.Kafka{
 			Brokers: []string{"localhost:9092"}, Group: "weir", ClientID: "weir",

@@ -179,7 +179,7 @@ func TestCheckWhenAllIsWell(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		`ok    settings                     namespace weir, 16 shards`,
+		`ok    settings                     namespace weir, 4 shards`,
 		`ok    features                     \d+ features of 2 streams in \d+ state series, 2 services`,
 		`ok    kafka                        1 broker`,
 		`ok    topic logins                 2 partitions`,

@@ -112,7 +112,7 @@ func Size(r *features.Registry, w *Workload) *Sizing {
 // for one Redis, where each only costs another call, and enough for a cluster that whole shards
 // spread evenly.
 func ShardsFor(masters int) int {
-	n := 16
+	n := 4
 	for masters > 1 && n < max(64, shardsMaster*masters) {
 		n *= 2
 	}

@@ -91,7 +91,7 @@ func TestSize(t *testing.T) {
 	if z.QuestionKeys != 2 || z.QuestionValues != 4 {
 		t.Errorf("a question reads %d values in %d keys", z.QuestionValues, z.QuestionKeys)
 	}
-	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 16 {
+	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 4 {
 		t.Errorf("%d masters, %d processors, %d APIs, %d shards", z.Masters, z.Processors, z.APIs, z.Shards)
 	}
 	if _, err := json.Marshal(z); err != nil {
@@ -108,7 +108,7 @@ func TestSizeOfLargeWorkloads(t *testing.T) {
 	}{
 		{"events=2M/s,entities=1000", "masters 1 8 8, shards 64, processors 13, partitions 200 200"},
 		{"events=1k/s,entities=1G,memory=16GiB", "masters 19 1 19, shards 128, processors 1, partitions 1 1"},
-		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 16, processors 1, partitions 1 1"},
+		{"events=20/s,login=10/s,entities=1", "masters 1 1 1, shards 4, processors 1, partitions 1 1"},
 	} {
 		w, err := ParseWorkload(r, c.load)
 		if err != nil {
