@@ -100,14 +100,53 @@ func TestDraws(t *testing.T) {
 
 // Unknown names are refused, and the message lists the known ones.
 func TestNames(t *testing.T) {
-	for _, c := range []struct{ topology, without, want string }{
-		{"", "", ""}, {"single", "redis killed,older copy", ""},
-		{"ring", "", `no topology "ring"; there are single, sentinel, cluster`},
-		{"", "redis killed,floods", `no fault "floods"; there are processor killed, `},
+	for _, c := range []struct{ topology, with, without, want string }{
+		{"", "", "", ""}, {"single", "transaction hung", "redis killed,older copy", ""},
+		{"ring", "", "", `no topology "ring"; there are single, sentinel, cluster`},
+		{"", "", "redis killed,floods", `no fault "floods"; there are processor killed, `},
+		{"", "floods", "", `no fault "floods"; there are processor killed, `},
 	} {
-		err := check(c.topology, c.without)
+		d := drawing{topology: c.topology, with: strings.FieldsFunc(c.with, isComma), without: strings.FieldsFunc(c.without, isComma)}
+		err := d.check()
 		if got := errorText(err); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
+// Rounds can be asked for by the faults that they have.
+func TestDrawsWith(t *testing.T) {
+	seed := uint64(0)
+	seeds := func() uint64 { seed++; return seed }
+	d := drawing{topology: "cluster", with: []string{reloadDefinitions.name, hangTransaction.name}}
+	for range 5 {
+		p, err := d.next(seeds)
+		if err != nil || len(p.Versions) < 2 || p.Seed != seed || p.Topology != "cluster" || !slices.Contains(p.faults(), hangTransaction.name) {
+			t.Fatalf("seed %d draws %+v, %v", seed, p, err)
+		}
+	}
+	never := drawing{with: []string{reloadDefinitions.name, truncateLog.name}}
+	if _, err := never.next(seeds); errorText(err) != "none of 10000 seeds draws a round with definitions reloaded, log truncated" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Rounds are counted, or begin for some time; one of a seed is alone.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		bounds
+		played int
+		took   time.Duration
+		want   bool
+	}{
+		{bounds{length: time.Minute}, 100, 59 * time.Second, false},
+		{bounds{length: time.Minute}, 1, time.Minute, true},
+		{bounds{length: time.Minute, rounds: 3}, 2, time.Hour, false},
+		{bounds{length: time.Minute, rounds: 3}, 3, time.Second, true},
+		{bounds{length: time.Minute, rounds: 3, seed: 7}, 1, time.Second, true},
+	} {
+		if got := c.over(c.played, c.took); got != c.want {
+			t.Errorf("%+v after %d rounds and %v: over is %v", c.bounds, c.played, c.took, got)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,36 +25,39 @@ func main() {
 	from := flag.Uint64("from", 0, "seed of the first round; those after it count on from there; 0 draws one")
 	only := flag.String("topology", "", "play rounds of one topology: "+strings.Join(topologies, ", "))
 	without := flag.String("without", "", "faults to leave out, with commas between them: "+strings.Join(faultNames(), ", "))
+	with := flag.String("with", "", "play only rounds that have these faults, with commas between them")
+	rounds := flag.Int("rounds", 0, "how many rounds to play, however long that takes; 0 goes by -minutes")
 	race := flag.Bool("race", false, "build the binary with the race detector")
 	keep := flag.Bool("keep", false, "keep the folders of rounds that failed, with the logs of processes and servers")
 	flag.Parse()
-	if err := check(*only, *without); err != nil {
+	d := drawing{topology: *only, with: strings.FieldsFunc(*with, isComma), without: strings.FieldsFunc(*without, isComma)}
+	if err := d.check(); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(2)
 	}
-	if err := run(time.Duration(*minutes*float64(time.Minute)), *seed, *from, *only, *without, *race, *keep); err != nil {
+	b := bounds{length: time.Duration(*minutes * float64(time.Minute)), rounds: *rounds, seed: *seed, from: *from}
+	if err := run(b, d, *race, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
 
-// check refuses unknown names.
-func check(topology, without string) error {
-	if topology != "" && !slices.Contains(topologies, topology) {
-		return fmt.Errorf("no topology %q; there are %s", topology, strings.Join(topologies, ", "))
-	}
-	for _, name := range strings.FieldsFunc(without, isComma) {
-		if !slices.Contains(faultNames(), name) {
-			return fmt.Errorf("no fault %q; there are %s", name, strings.Join(faultNames(), ", "))
-		}
-	}
-	return nil
+// bounds say which rounds are played, and how many.
+type bounds struct {
+	length     time.Duration // how long rounds begin, if rounds is 0
+	rounds     int
+	seed, from uint64 // 0 for none; see the flags
+}
+
+// over says whether no further round begins.
+func (b *bounds) over(played int, took time.Duration) bool {
+	return b.seed != 0 || b.rounds > 0 && played >= b.rounds || b.rounds == 0 && took >= b.length
 }
 
 func isComma(r rune) bool { return r == ',' }
 
-// run plays rounds until the time is over, or only the round of one seed.
-func run(length time.Duration, seed, from uint64, only, without string, race, keep bool) error {
+// run plays rounds until there are enough, or only the round of one seed.
+func run(b bounds, d drawing, race, keep bool) error {
 	if err := os.Setenv("WEIR_TEST_SOURCE", "local"); err != nil { // faults change files and processes
 		return err
 	}
@@ -72,27 +74,30 @@ func run(length time.Duration, seed, from uint64, only, without string, race, ke
 	context.AfterFunc(asked, stop) // the first signal lets the round finish, the second stops it
 	t := newTrials(binary, keep)
 	defer t.close(false)
-	next := func() uint64 { s := from; from++; return s }
+	next := func() uint64 { s := b.from; b.from++; return s }
 	switch {
-	case seed != 0:
-		next = func() uint64 { return seed }
-	case from == 0:
-		from = uint64(rand.Uint32()) + 1
+	case b.seed != 0:
+		next = func() uint64 { return b.seed }
+	case b.from == 0:
+		b.from = uint64(rand.Uint32()) + 1
 	}
 	var all summary
 	out := json.NewEncoder(os.Stdout)
-	began := time.Now()
-	for {
-		r := t.play(draw(next(), only, strings.FieldsFunc(without, isComma)))
+	for began := time.Now(); ; {
+		p, err := d.next(next)
+		if err != nil {
+			return err
+		}
+		r := t.play(p)
 		if err := out.Encode(r); err != nil {
 			return err
 		}
 		all.add(r)
-		if seed != 0 || time.Since(began) >= length || asked.Err() != nil {
+		if took := time.Since(began); b.over(all.rounds, took) || asked.Err() != nil {
+			fmt.Fprint(os.Stderr, all.text(took))
 			break
 		}
 	}
-	fmt.Fprint(os.Stderr, all.text(time.Since(began)))
 	if all.failed > 0 {
 		return fmt.Errorf("%d of %d rounds failed", all.failed, all.rounds)
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/integration_test/faults/workload"
@@ -51,6 +53,13 @@ func random(seed uint64, use string) *rand.Rand {
 // draw draws a round. A topology that is not empty replaces the drawn one; faults named in without
 // are left out.
 func draw(seed uint64, topology string, without []string) *scenario {
+	p := sketch(seed, topology, without)
+	p.define()
+	return p
+}
+
+// sketch draws all of a round but its definitions, which take long.
+func sketch(seed uint64, topology string, without []string) *scenario {
 	r := random(seed, "plan")
 	p := &scenario{
 		Seed: seed, Topology: topologies[r.IntN(len(topologies))], Partitions: 1 + r.IntN(6),
@@ -72,14 +81,18 @@ func draw(seed uint64, topology string, without []string) *scenario {
 		// otherwise.
 		p.Lanes[processorLane] = slices.DeleteFunc(p.Lanes[processorLane], func(e event) bool { return e.fault == reloadDefinitions })
 	}
+	return p
+}
+
+// define draws the definitions.
+func (p *scenario) define() {
 	versions := 1
 	for _, e := range p.Lanes[processorLane] {
 		if e.fault == reloadDefinitions {
 			versions++
 		}
 	}
-	p.Versions = workload.DrawVersions(random(seed, "definitions"), versions)
-	return p
+	p.Versions = workload.DrawVersions(random(p.Seed, "definitions"), versions)
 }
 
 // drawFaults draws the faults of each lane and their times.
@@ -99,6 +112,19 @@ func drawFaults(r *rand.Rand, p *scenario, without []string) map[lane][]event {
 	return lanes
 }
 
+// faults are the names of the faults that the round has.
+func (p *scenario) faults() (names []string) {
+	for _, events := range p.Lanes {
+		for _, e := range events {
+			names = append(names, e.fault.name)
+		}
+	}
+	if p.Interlude != nil {
+		names = append(names, p.Interlude.name)
+	}
+	return names
+}
+
 // fitting returns the faults of a lane that the round may have.
 func fitting(l lane, p *scenario, without []string) (fit []*fault) {
 	for _, f := range faults {
@@ -107,4 +133,43 @@ func fitting(l lane, p *scenario, without []string) (fit []*fault) {
 		}
 	}
 	return fit
+}
+
+// drawing says which rounds may be drawn.
+type drawing struct {
+	topology      string   // empty for all
+	with, without []string // faults that each round has, and has not
+}
+
+// check refuses unknown names.
+func (d *drawing) check() error {
+	if d.topology != "" && !slices.Contains(topologies, d.topology) {
+		return fmt.Errorf("no topology %q; there are %s", d.topology, strings.Join(topologies, ", "))
+	}
+	for _, name := range slices.Concat(d.with, d.without) {
+		if !slices.Contains(faultNames(), name) {
+			return fmt.Errorf("no fault %q; there are %s", name, strings.Join(faultNames(), ", "))
+		}
+	}
+	return nil
+}
+
+// tries is how many seeds are tried for a round with the faults that are asked for.
+const tries = 10_000
+
+// next draws the first round of some seeds that has what is asked for.
+func (d *drawing) next(seeds func() uint64) (*scenario, error) {
+	for range tries {
+		if p := sketch(seeds(), d.topology, d.without); d.fits(p) {
+			p.define()
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("none of %d seeds draws a round with %s", tries, strings.Join(d.with, ", "))
+}
+
+// fits says whether a round has all the faults that are asked for.
+func (d *drawing) fits(p *scenario) bool {
+	has := p.faults()
+	return !slices.ContainsFunc(d.with, func(name string) bool { return !slices.Contains(has, name) })
 }
