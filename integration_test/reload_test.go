@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
 )
 
 // added are features that processes load while they run: new series in tiles and as a set, a log
@@ -183,4 +184,59 @@ func TestReload(t *testing.T) {
 		}
 	}
 	t.Logf("%d answers compared, of new features %v; passed over %v; complete since %v of %d", c.Compared, c.Complete, c.Incomplete, c.Since, s.clock)
+}
+
+// The same changes, while processors fill what is new: in the end every feature is whole, and has
+// every event of the log once.
+func TestReloadWithBackfill(t *testing.T) {
+	server := redistest.New(t, redistest.Options{AOF: true})
+	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr(), "--backfill.rate", "0.2")
+	file := filepath.Join(t.TempDir(), "more.yaml")
+	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.registry, err = definition.Load(append(definitions(t), file)...); err != nil {
+		t.Fatal(err)
+	}
+	s.model = model.New(s.registry)
+	const old = "features: {}\n"
+	api := s.startDefined("api", old)
+	first, second := s.startDefined("processor", old), s.startDefined("processor", old)
+	s.flow(generate.New(seed, stream(150)), fewer(40_000),
+		fault{"a processor takes new definitions, and begins to fill", func() {
+			awaitShared(t, first.weir, second.weir)
+			api.take(t, added)
+			first.take(t, added)
+			s.awaitFilling("it is known", func(*state.FillEpoch) bool { return true })
+		}},
+		fault{"the one with the old definitions hangs", func() {
+			second.Pause()
+			awaitShared(t, first.weir)
+		}},
+		fault{"it wakes up, and takes part with the old ones", func() {
+			second.Resume()
+			awaitShared(t, first.weir, second.weir)
+		}},
+		fault{"it takes the new definitions", func() { second.take(t, added) }},
+		fault{"the other is killed, and replaced by one with the old", func() {
+			s.kill(first)
+			first = s.startDefined("processor", old)
+			awaitShared(t, first.weir, second.weir)
+		}},
+		fault{"which takes the new definitions", func() { first.take(t, added) }},
+	)
+	s.awaitApplied()
+	testkit.Eventually(t, 3*time.Minute, "all features are complete", func() (bool, string) {
+		now := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
+		now.All(s.registry, s.clock, s.clock)
+		return len(now.Incomplete) == 0, fmt.Sprint(now.Incomplete)
+	})
+	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model}
+	c.All(s.registry, s.clock, moments(s.clock)...)
+	if len(c.Incomplete) > 0 {
+		t.Errorf("incomplete are %v", c.Incomplete)
+	}
+	s.checkDeadLetters()
+	t.Logf("%d answers compared; %d kills", c.Compared, s.kills)
 }
