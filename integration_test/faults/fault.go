@@ -28,7 +28,7 @@ var faults = []*fault{
 	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions,
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
-	killBroker, hangBroker, loseBrokerReplies, hangTransaction,
+	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
 	truncateLog, remakeTopic, startOver, reshard,
 }
 

@@ -101,7 +101,7 @@ func TestDraws(t *testing.T) {
 // Unknown names are refused, and the message lists the known ones.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ topology, with, without, want string }{
-		{"", "", "", ""}, {"single", "transaction hung", "redis killed,older copy", ""},
+		{"", "", "", ""}, {"single", "partitions added", "redis killed,older copy", ""},
 		{"ring", "", "", `no topology "ring"; there are single, sentinel, cluster`},
 		{"", "", "redis killed,floods", `no fault "floods"; there are processor killed, `},
 		{"", "floods", "", `no fault "floods"; there are processor killed, `},
@@ -118,10 +118,10 @@ func TestNames(t *testing.T) {
 func TestDrawsWith(t *testing.T) {
 	seed := uint64(0)
 	seeds := func() uint64 { seed++; return seed }
-	d := drawing{topology: "cluster", with: []string{reloadDefinitions.name, hangTransaction.name}}
+	d := drawing{topology: "cluster", with: []string{reloadDefinitions.name, addPartitions.name}}
 	for range 5 {
 		p, err := d.next(seeds)
-		if err != nil || len(p.Versions) < 2 || p.Seed != seed || p.Topology != "cluster" || !slices.Contains(p.faults(), hangTransaction.name) {
+		if err != nil || len(p.Versions) < 2 || p.Seed != seed || p.Topology != "cluster" || !slices.Contains(p.faults(), addPartitions.name) {
 			t.Fatalf("seed %d draws %+v, %v", seed, p, err)
 		}
 	}

@@ -130,7 +130,7 @@ func (w *writer) records(events []workload.Message) []*kgo.Record {
 }
 
 func (w *writer) client(opts ...kgo.Opt) *kgo.Client {
-	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.round.kafka.Link.Addr()), kgo.AlwaysRetryEOF(),
+	c, err := kgo.NewClient(append(opts, kgo.SeedBrokers(w.round.kafka.Link.Addr()), kgo.AlwaysRetryEOF(), kgo.MetadataMinAge(100*time.Millisecond), kgo.MetadataMaxAge(time.Second), // a topic may get more partitions
 		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }))...)
 	if err != nil {
 		w.round.kit.Fatal(err)

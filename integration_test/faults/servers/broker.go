@@ -52,6 +52,24 @@ func (b *Broker) CreateTopic(topic string, partitions int) {
 	})
 }
 
+// GrowTopic gives a topic that number of partitions.
+func (b *Broker) GrowTopic(topic string, partitions int) {
+	testkit.Eventually(b.kit, time.Minute, "more partitions of topic "+topic, func() (bool, string) {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		reply, err := b.client.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+			Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: int32(partitions)}},
+		})
+		if err == nil {
+			err = reply.Errors[topic]
+		}
+		if err == nil || errors.Is(err, kafka.InvalidPartitionNumber) { // an earlier reply was lost
+			return true, ""
+		}
+		return false, fmt.Sprint(err)
+	})
+}
+
 // DeleteTopics deletes unused topics, so that the broker starts fast after many rounds.
 func (b *Broker) DeleteTopics(topics ...string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
