@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/pipeline/busiest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -133,6 +134,7 @@ type path struct {
 	mapper   *features.Mapper
 	store    *redisstore.Store
 	writer   store.Writer
+	busiest  *busiest.Counter
 	batch    state.Batch
 	events   int
 	size     int
@@ -147,7 +149,8 @@ func newPath(b *testing.B, client redis.UniversalClient) *path {
 	cfg := config.Default()
 	p := &path{
 		mapper: registry.NewMapper(), size: cfg.Processor.Batch.MaxEvents,
-		store: redisstore.New(client, namespace, cfg.Shards), progress: map[string][]state.Position{},
+		busiest: busiest.New(time.Now),
+		store:   redisstore.New(client, namespace, cfg.Shards), progress: map[string][]state.Position{},
 	}
 	p.writer = p.store.NewWriter()
 	for _, topic := range registry.Topics() {
@@ -185,6 +188,7 @@ func (p *path) flush(b *testing.B) {
 	if err := p.writer.Apply(b.Context(), &p.batch); err != nil {
 		b.Fatal(err)
 	}
+	p.busiest.Count(&p.batch)
 	for _, s := range p.batch.Ranges {
 		if s.Behind {
 			b.Fatalf("%s was not applied", s.Partition.Topic)

@@ -8,6 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weir-stream/weir/pipeline/busiest"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
@@ -27,6 +28,7 @@ type applier struct {
 	tracing tracing
 	metrics *metrics
 	stats   *stats
+	busiest *busiest.Counter
 	trouble retry.Trouble
 	health  *health
 	name    string // of the worker, in health
@@ -111,6 +113,7 @@ func (a *applier) apply(ctx context.Context, b *workerBatch) bool {
 	a.metrics.apply.Observe(now.Sub(start).Seconds())
 	a.metrics.applied(b, now.UnixMilli())
 	a.stats.add(b)
+	a.busiest.Count(&b.Batch)
 	if b.Refused > 0 {
 		a.trouble.Log.Error("Redis refused mutations because of their data", "entities", b.Refused, "first", b.Refusal)
 		if b.RefusedKey != "" {

@@ -163,7 +163,7 @@ func (s *pool) newApplier(name string) *applier {
 			&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second},
 			enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),
 		gap: p.cfg.Store.Gap, grace: p.cfg.Recovery.GracePeriod,
-		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, health: p.health, name: name,
+		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, busiest: p.busiest, health: p.health, name: name,
 		trouble: retry.Trouble{Log: p.log, What: "applying to Redis"},
 	}
 }

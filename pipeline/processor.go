@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/pipeline/busiest"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
@@ -23,6 +24,7 @@ type Processor struct {
 	log     *slog.Logger
 	health  *health
 	stats   stats
+	busiest *busiest.Counter
 	dead    *kafka.Writer
 	history *enrich.History
 
@@ -36,7 +38,7 @@ func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
-		dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
+		busiest: busiest.New(time.Now), dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
@@ -94,9 +96,14 @@ func (p *Processor) Stats() Stats {
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer p.dead.Close()
-	var registering sync.WaitGroup
-	registering.Go(func() { p.register(ctx) })
-	defer registering.Wait()
+	var telling sync.WaitGroup
+	telling.Go(func() { p.register(ctx) })
+	telling.Go(func() {
+		ticker := time.NewTicker(busiest.Every)
+		defer ticker.Stop()
+		p.busiest.Tell(ctx, ticker.C, p.cfg.Store, p.log)
+	})
+	defer telling.Wait()
 	defer cancel(nil)
 	for ctx.Err() == nil {
 		registry, _ := p.definitions.present()

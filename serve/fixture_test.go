@@ -32,7 +32,9 @@ var noon = time.Date(2018, 7, 25, 12, 0, 0, 0, time.UTC)
 type fakeReader struct {
 	states map[string]state.WindowState // "series entity"
 	clock  int64
-	err    error
+	// busiest is what processors have told.
+	busiest []state.Busiest
+	err     error
 	// read, if set, replaces a read.
 	read func(context.Context, []state.Read) ([]state.WindowState, error)
 
@@ -70,6 +72,8 @@ func (r *fakeReader) Recycle([]state.WindowState) {}
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
 
 func (r *fakeReader) History(context.Context) (*state.History, error) { return nil, nil }
+
+func (r *fakeReader) Busiest(context.Context) ([]state.Busiest, error) { return r.busiest, r.err }
 
 func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Read) (bool, error) {
 	return false, nil

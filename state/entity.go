@@ -2,6 +2,7 @@ package state
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -63,6 +64,11 @@ func SplitParent(entity []byte) (parent, child []byte) {
 
 // Shard is the shard, 0 to shards-1, of an entity with that hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }
+
+var unescape = strings.NewReplacer(`\\`, `\`, `\|`, "|")
+
+// Unescape is the value that is escaped in an entity's text.
+func Unescape(escaped string) string { return unescape.Replace(escaped) }
 
 // SplitEntity appends the values of an entity's text to dst, still escaped.
 func SplitEntity(dst []string, text string) []string {

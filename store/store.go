@@ -55,6 +55,9 @@ type Store interface {
 	// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
 	// milliseconds.
 	Gap(ctx context.Context, p state.Partition, until int64) error
+	// TellBusiest records the busiest entities of a processor, in place of what it told before. They
+	// are forgotten unless it tells them again within state.BusiestFor.
+	TellBusiest(ctx context.Context, processor string, b state.Busiest) error
 	// Available is nil if a shard can be reached, as far as is known. It makes no request.
 	Available(ctx context.Context, shard int) error
 	// Snapshot reads the states of the reads into memory. Neither these nor those of its extensions
@@ -103,6 +106,8 @@ type Reader interface {
 	// History says which plans wrote the state; nil if the store keeps none, and all state is as
 	// complete as its reader knows.
 	History(ctx context.Context) (*state.History, error)
+	// Busiest is what each processor has told lately; see Store.TellBusiest.
+	Busiest(ctx context.Context) ([]state.Busiest, error)
 	// Applied says whether the record at an offset of a partition is in all state of the reads, or
 	// in all state if there are no reads.
 	Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error)

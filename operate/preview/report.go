@@ -128,12 +128,10 @@ func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from
 func named(by []string, entity string) string {
 	values := state.SplitEntity(nil, entity)
 	for i := range values {
-		values[i] = by[i] + "=" + unescape.Replace(values[i])
+		values[i] = by[i] + "=" + state.Unescape(values[i])
 	}
 	return strings.Join(values, " ")
 }
-
-var unescape = strings.NewReplacer(`\\`, `\`, `\|`, "|")
 
 // add counts an answer.
 func (f *Feature) add(a *query.Answer) {

@@ -165,6 +165,9 @@ func (s *Store) Clock(context.Context) (int64, error) { return s.now, nil }
 // History is nil: one plan wrote all state.
 func (s *Store) History(context.Context) (*state.History, error) { return nil, nil }
 
+// Busiest is empty: there are no processors.
+func (s *Store) Busiest(context.Context) ([]state.Busiest, error) { return nil, nil }
+
 // Applied says whether a record was applied, under any plan.
 func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
 	p.Topic, _, _ = strings.Cut(p.Topic, "@")

@@ -36,6 +36,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	TestState(t, func() State { return applyingStore(t, open(4)) })
 	t.Run("snapshot", func(t *testing.T) { testSnapshot(t, func() store.Store { return open(4) }) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, func() store.Store { return open(4) }) })
+	t.Run("busiest", func(t *testing.T) { testBusiest(t, open(4)) })
 	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
 }
 

@@ -45,7 +45,7 @@ func (p *Hashing) AppendKey(dst []byte, tag, group string, entity []byte) []byte
 		return AppendKey(dst, tag, group, entity)
 	}
 	var name [2*hashLength + 1]byte
-	return AppendKey(dst, tag, group, p.appendName(name[:0], entity))
+	return AppendKey(dst, tag, group, p.AppendName(name[:0], entity))
 }
 
 // Shard is the shard of an entity whose state.EntityHash is known: that of its name in keys, see
@@ -63,8 +63,8 @@ func (p *Hashing) Shard(entity []byte, hash uint64, shards int) int {
 // determine their shards, whatever the number of shards.
 func ShardOfName(name []byte, shards int) int { return state.Shard(state.EntityHash(name), shards) }
 
-// appendName appends the name of an entity in keys.
-func (p *Hashing) appendName(dst, entity []byte) []byte {
+// AppendName appends the name of an entity in keys.
+func (p *Hashing) AppendName(dst, entity []byte) []byte {
 	parent, child := state.SplitParent(entity)
 	dst = p.appendHash(dst, parent)
 	if len(child) == 0 {

@@ -22,6 +22,8 @@ type Store struct {
 	plans  map[string]*state.Plan // by version
 	fills  map[string]*state.Fill // by ID
 	used   map[registered]usage
+
+	busiest map[string]state.Busiest // by processor
 }
 
 // key is a series of an entity. Entities of different groups may have the same text.
@@ -33,6 +35,7 @@ func keyOf(s *state.Series, entity string) key { return key{s.ID, s.Group, entit
 func New(shards int) *Store {
 	s := &Store{
 		states: map[key]packed.State{}, plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
+		busiest: map[string]state.Busiest{},
 	}
 	for range shards {
 		s.shards = append(s.shards, newShard())

@@ -1,0 +1,124 @@
+package busiest
+
+import (
+	"github.com/weir-stream/weir/state"
+)
+
+// A sketch finds the entities with the most events of a key, in constant space, as MV-Sketch does
+// (Tang, Huang, Lee: "MV-Sketch: A Fast and Compact Invertible Sketch for Heavy Flow Detection in
+// Network Data Streams", INFOCOM 2019). Each entity falls into one bucket of each row by its hash.
+// A bucket counts its events and, by the majority vote of Boyer and Moore, finds the entity with
+// most of them: each event of another entity cancels one of the entity that leads. So in a bucket
+//
+//	the entity that leads has had at least lead events, and at most (events+lead)/2
+//	any other has had at most (events-lead)/2
+//
+// since each cancelled pair has at most one event of an entity.
+type sketch [rows][buckets]bucket
+
+const (
+	rows = 2
+	// An entity with more than about one in so many events is found.
+	buckets = 1024
+)
+
+// bucket is 40 bytes, and the name of an entity.
+type bucket struct {
+	hash         uint64 // of the entity that leads
+	events, lead uint32
+	entity       []byte // its text; valid if lead is not 0
+}
+
+func (s *sketch) bucketOf(row int, hash uint64) *bucket {
+	return &s[row][hash>>(32*row)%buckets]
+}
+
+// add counts an event of an entity. It copies the entity's text.
+func (s *sketch) add(hash uint64, entity []byte) {
+	for row := range s {
+		b := s.bucketOf(row, hash)
+		b.events++
+		switch {
+		case b.lead == 0:
+			b.hash, b.lead, b.entity = hash, 1, append(b.entity[:0], entity...)
+		case b.hash == hash:
+			b.lead++
+		default:
+			b.lead--
+		}
+	}
+}
+
+// forget removes all events. The memory of names stays.
+func (s *sketch) forget() {
+	for row := range s {
+		for i := range s[row] {
+			b := &s[row][i]
+			b.events, b.lead = 0, 0
+		}
+	}
+}
+
+// bounds are how many events an entity has had at least and at most.
+func (s *sketch) bounds(hash uint64) (least, most int64) {
+	for row := range s {
+		b := s.bucketOf(row, hash)
+		atMost := b.others()
+		if b.lead > 0 && b.hash == hash {
+			least = max(least, int64(b.lead))
+			atMost += int64(b.lead)
+		}
+		if row == 0 || atMost < most {
+			most = atMost
+		}
+	}
+	return least, most
+}
+
+// others is how many events any entity may have had that does not lead.
+func (b *bucket) others() int64 { return int64(b.events-b.lead) / 2 }
+
+// rest is how many events any entity may have had that leads in no bucket.
+func (s *sketch) rest() (most int64) {
+	for row := range s {
+		var ofRow int64
+		for i := range s[row] {
+			ofRow = max(ofRow, s[row][i].others())
+		}
+		if row == 0 || ofRow < most {
+			most = ofRow
+		}
+	}
+	return most
+}
+
+// list lists the entities that lead in a bucket of any of the sketches, with how many events they
+// have had in all of them.
+func list(key string, sketches []*sketch, most int) state.BusiestKey {
+	k := state.BusiestKey{Key: key, Entities: []state.BusyEntity{}}
+	seen := map[uint64]bool{}
+	for _, s := range sketches {
+		k.Rest += s.rest()
+		for row := range s {
+			for i := range s[row] {
+				if b := &s[row][i]; b.lead > 0 && !seen[b.hash] {
+					seen[b.hash] = true
+					k.Entities = append(k.Entities, sum(sketches, b))
+				}
+			}
+		}
+	}
+	k.Keep(most)
+	return k
+}
+
+// sum is what the sketches know about the entity that leads in a bucket.
+func sum(sketches []*sketch, of *bucket) state.BusyEntity {
+	e := state.BusyEntity{Entity: string(of.entity)}
+	for _, s := range sketches {
+		least, most := s.bounds(of.hash)
+		e.Events += least
+		e.Error += most - least
+	}
+	return e
+}

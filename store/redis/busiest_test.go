@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+)
+
+func busiestOf(entity string) state.Busiest {
+	return state.Busiest{Since: 1, Keys: []state.BusiestKey{{Key: "device", Entities: []state.BusyEntity{{Entity: entity, Events: 3}}}}}
+}
+
+// What a processor told is forgotten when it ends: another one drops it, or it expires.
+func TestBusiestIsForgotten(t *testing.T) {
+	server := redistest.Embedded(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { client.Close() })
+	s := newStore(t, client, 4)
+	began := time.Now()
+	pass := func(after time.Duration) {
+		server.FastForward(after)
+		began = began.Add(after)
+		server.SetTime(began)
+	}
+	server.SetTime(began)
+	tell := func(processor string) {
+		t.Helper()
+		if err := s.TellBusiest(t.Context(), processor, busiestOf(processor)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		told, err := s.Busiest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, b := range told {
+			got = append(got, b.Keys[0].Entities[0].Entity)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	tell("a")
+	pass(state.BusiestFor / 2)
+	tell("b")
+	expect("two processors", "a", "b")
+	pass(state.BusiestFor/2 + time.Second)
+	tell("b")
+	expect("one that goes on", "b")
+	pass(state.BusiestFor + time.Second)
+	expect("none")
+}
+
+// Where keys hash entities, nothing that is told names one.
+func TestBusiestAreHashed(t *testing.T) {
+	client := redistest.Shared(t).Client(t)
+	s := New(client, testkit.Namespace(t), 4, HashEntities([]byte("0123456789abcdef")))
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := busiestOf("jane")
+	if err := s.TellBusiest(t.Context(), "a", b); err != nil {
+		t.Fatal(err)
+	}
+	told, err := s.Busiest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := string(s.hashing.AppendName(nil, []byte("jane")))
+	if got := told[0]; !got.Hashed || got.Keys[0].Entities[0] != (state.BusyEntity{Entity: name, Events: 3}) {
+		t.Errorf("told %+v, want the name %s", got, name)
+	}
+	for _, text := range client.HVals(t.Context(), busiestKey(s.namespace)).Val() {
+		if strings.Contains(text, "jane") {
+			t.Errorf("Redis holds %s", text)
+		}
+	}
+	if b.Hashed || b.Keys[0].Entities[0].Entity != "jane" {
+		t.Errorf("what was given has become %+v", b)
+	}
+}
+
+// Something else in the key is an error, and not an answer.
+func TestBusiestOfAnother(t *testing.T) {
+	client := redistest.Shared(t).Client(t)
+	s := newStore(t, client, 4)
+	if err := client.HSet(t.Context(), busiestKey(s.namespace), "x", "1:{").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Busiest(t.Context()); err == nil || err.Error() != "read the busiest entities of x: unexpected end of JSON input" {
+		t.Errorf("got %v", err)
+	}
+}

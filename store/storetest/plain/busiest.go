@@ -1,0 +1,24 @@
+package plain
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// TellBusiest records the busiest entities of a processor.
+func (s *Store) TellBusiest(_ context.Context, processor string, b state.Busiest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busiest[processor] = b
+	return nil
+}
+
+// Busiest is what each processor told last.
+func (s *Store) Busiest(context.Context) ([]state.Busiest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.busiest)), nil
+}
