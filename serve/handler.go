@@ -61,6 +61,7 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/timeline/{name}", h.question(h.query, points)},
 		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
+		{"GET", "/v1/busiest", http.HandlerFunc(h.busiest)},
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},

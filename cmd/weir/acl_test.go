@@ -137,6 +137,10 @@ func TestLeastPrivileges(t *testing.T) {
 			t.Errorf("%s: %s, want %s", more, body, want)
 		}
 	}
+	testkit.Eventually(t, patience, "the busiest entities", func() (bool, string) {
+		_, body := statusOf(t, base+"/v1/busiest")
+		return strings.Contains(body, `{"key":"user","entities":[{"entity":"u1","events":`), body
+	})
 	// The definitions change, so that partitions are claimed.
 	writeFile(t, dir, "features.yaml", strings.Replace(aclDefinitions, "  ever:", "  more: MAX(1d, payment, cents, user)\n  ever:", 1))
 	processor.shows(t, "definitions taken")

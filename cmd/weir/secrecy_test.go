@@ -162,6 +162,13 @@ func TestKeysContainNoEntities(t *testing.T) {
 	if err != nil || !strings.Contains(out, "device_tx_7d") {
 		t.Errorf("weir state: %v\n%s", err, out)
 	}
+	testkit.Eventually(t, patience, "the busiest entities, by their hashes", func() (bool, string) {
+		_, body := statusOf(t, base+"/v1/busiest")
+		if strings.Contains(body, "d000") || strings.Contains(body, "u000") {
+			t.Fatalf("the busiest entities are named: %s", body)
+		}
+		return strings.Contains(body, `"key":"device_id"`) && strings.Contains(body, `"hashed":true`), body
+	})
 	client := redis.NewClient(&redis.Options{Addr: redisAddress})
 	defer client.Close()
 	keys := client.Keys(t.Context(), "*").Val()

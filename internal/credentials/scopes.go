@@ -21,7 +21,7 @@ type Scopes struct {
 
 // The words of scopes.
 const (
-	queryScope   = "query"    // questions about all features
+	queryScope   = "query"    // questions about all features, and which entities are busiest
 	adminScope   = "admin"    // /metrics and /v1/status
 	serviceScope = "service:" // and a name: questions about the features of that service
 )

@@ -36,6 +36,9 @@ var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/opena
 // ofAdministrators are the paths about the server and not about features.
 var ofAdministrators = map[string]bool{"/metrics": true, "/v1/status": true, "/v1/definitions": true}
 
+// ofAnalysts are the paths that name entities to clients which do not know them.
+var ofAnalysts = map[string]bool{"/v1/busiest": true}
+
 // Admit passes on requests with the required credentials, with their Client, and refuses others,
 // counted by the refusal's code.
 func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Handler {
@@ -81,6 +84,8 @@ func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	switch {
 	case ofAdministrators[r.URL.Path] && !scopes.Admin():
 		return nil, Forbidden("asking for "+r.URL.Path, "admin", client)
+	case ofAnalysts[r.URL.Path] && !scopes.Everything():
+		return nil, Forbidden("asking for "+r.URL.Path, "query", client)
 	case !ofAdministrators[r.URL.Path] && !scopes.Query():
 		return nil, Forbidden("asking for features", "query or service:NAME", client)
 	}

@@ -1,0 +1,36 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/weir-stream/weir/serve/access"
+	"github.com/weir-stream/weir/serve/reply"
+	"github.com/weir-stream/weir/state"
+)
+
+// shown is how many of the busiest entities of a key are answered.
+const shown = 20
+
+// busiest says which entities events change most now, by what all processors have told.
+func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), h.limits.Timeout)
+	defer cancel()
+	told, err := h.Reader.Busiest(ctx)
+	if err != nil {
+		refusal, _ := h.refusal(&storeError{err})
+		reply.Fail(w, refusal)
+		return
+	}
+	b, n := state.MergeBusiest(told, shown), 0
+	for _, k := range b.Keys {
+		n += len(k.Entities)
+		for i := range k.Entities {
+			k.Entities[i].Entity = state.Unescape(k.Entities[i].Entity)
+		}
+	}
+	if client := access.Client(r.Context()); client != nil && h.Access.Audit != nil {
+		h.Access.Audit.Count(client.Name, n, n, false)
+	}
+	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, b))
+}

@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/serve/access"
+	"github.com/weir-stream/weir/state"
+)
+
+func busiestOf(since int64, key string, entities ...state.BusyEntity) state.Busiest {
+	return state.Busiest{Since: since, Keys: []state.BusiestKey{{Key: key, Entities: entities}}}
+}
+
+// The busiest entities are those of all processors, as a question names them.
+func TestBusiest(t *testing.T) {
+	hashed := busiestOf(5, "device_id", state.BusyEntity{Entity: "mXlKy3uAUbPpe2HvZ4rDQw", Events: 1})
+	hashed.Hashed = true
+	for _, test := range []struct {
+		name string
+		told []state.Busiest
+		want string
+	}{
+		{"of no processor", nil, `{"busiest":[],"since":0}`},
+		{
+			"of two",
+			[]state.Busiest{
+				busiestOf(7, "device_id", state.BusyEntity{Entity: "d1", Events: 4, Error: 1}, state.BusyEntity{Entity: `a\|b\\`, Events: 3}),
+				busiestOf(6, "device_id", state.BusyEntity{Entity: "d1", Events: 5}),
+			},
+			`{"busiest":[{"key":"device_id","entities":[{"entity":"d1","events":9,"error":1},{"entity":"a|b\\","events":3,"error":0}],"rest":0}],"since":6}`,
+		},
+		{"hashed", []state.Busiest{hashed}, `{"busiest":[{"key":"device_id","entities":[{"entity":"mXlKy3uAUbPpe2HvZ4rDQw","events":1,"error":0}],"rest":0}],"since":5,"hashed":true}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := do(t, newHandler(&fakeReader{busiest: test.told}, nil), "GET", "/v1/busiest", "")
+			if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != test.want {
+				t.Errorf("%d\ngot  %s\nwant %s", w.Code, got, test.want)
+			}
+		})
+	}
+}
+
+// Only the first 20 of a key are shown, and of the others how many events they have had at most.
+func TestBusiestAreFew(t *testing.T) {
+	told := busiestOf(1, "device_id")
+	for i := range int64(30) {
+		told.Keys[0].Entities = append(told.Keys[0].Entities, state.BusyEntity{Entity: fmt.Sprint("d", i), Events: 100 - i})
+	}
+	body := do(t, newHandler(&fakeReader{busiest: []state.Busiest{told}}, nil), "GET", "/v1/busiest", "").Body.String()
+	if strings.Count(body, `"entity"`) != 20 || !strings.Contains(body, `"rest":80`) {
+		t.Errorf("got %s", body)
+	}
+}
+
+func TestBusiestOfAStoreThatIsAway(t *testing.T) {
+	w := do(t, newHandler(&fakeReader{err: errors.New("away")}, nil), "GET", "/v1/busiest", "")
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"store_unavailable"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// Who may ask about everything may learn of entities, and the log says how many they were.
+func TestBusiestTakeTheScopeQuery(t *testing.T) {
+	for client, want := range map[string]int{"a query": 200, "a": 200, "a admin": 403, "a service:payment_risk": 403} {
+		var log bytes.Buffer
+		audit := &access.Audit{}
+		told := busiestOf(1, "device_id", state.BusyEntity{Entity: "d1", Events: 4}, state.BusyEntity{Entity: "d2", Events: 3})
+		h := newHandler(&fakeReader{busiest: []state.Busiest{told}}, func(c *setup) {
+			as(clientOf(t, client))(&c.Access)
+			c.Access.Audit = audit
+		})
+		w := askWithToken(t, h, "GET", "/v1/busiest", "")
+		if w.Code != want {
+			t.Errorf("%s: %d %s", client, w.Code, w.Body)
+		}
+		if refusal := `{"error":{"code":"forbidden","message":"asking for /v1/busiest takes the scope query; the token has ` + client[min(2, len(client)):]; want == 403 && !strings.HasPrefix(w.Body.String(), refusal) {
+			t.Errorf("%s: %s, want %s", client, w.Body, refusal)
+		}
+		if audit.Flush(logTo(&log), noon); want == 200 && !strings.Contains(log.String(), " client=a questions=1 refused=0 entities=2 values=2 ") {
+			t.Errorf("%s: the log says %q", client, &log)
+		}
+	}
+}
