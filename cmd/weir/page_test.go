@@ -107,7 +107,7 @@ func TestPage(t *testing.T) {
 	})
 
 	tab.Run(t, chromedp.SendKeys("#search", "lifetime"))
-	shows(t, tab, "#count", "1 of 14")
+	shows(t, tab, "#count", "1 of 17")
 	quiet(t, tab, base)
 
 	// The page shows the server's error message.

@@ -226,7 +226,7 @@ func TestShippedDefinitions(t *testing.T) {
 			t.Errorf("%s has no description", f.Name)
 		}
 	}
-	if len(r.Features) != 14 {
+	if len(r.Features) != 17 {
 		t.Errorf("%d features", len(r.Features))
 	}
 	used := map[string]bool{}
@@ -235,7 +235,7 @@ func TestShippedDefinitions(t *testing.T) {
 			used[f.Name] = true
 		}
 	}
-	if len(used) != len(r.Features) || len(r.Services) != 2 {
+	if len(used) != len(r.Features) || len(r.Services) != 3 {
 		t.Errorf("%d services ask for %d of %d features", len(r.Services), len(used), len(r.Features))
 	}
 }

@@ -40,11 +40,11 @@ type Options struct {
 	Before int
 }
 
-// Demo returns the options of the demo: a realistic stream, some of it out of order, late or
-// repeated, and none of it poison.
+// Demo returns the options of the demo: a realistic stream, some of it out of order, too late for
+// short windows or repeated, and none of it poison.
 func Demo() Options {
 	return Options{
-		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: time.Hour, Duplicates: 0.002,
+		Logins: 0.3, Nulls: 0.02, OutOfOrder: 0.05, Late: 0.001, LateBy: 24 * time.Hour, Duplicates: 0.002,
 	}
 }
 
@@ -155,17 +155,26 @@ func (g *Generator) transaction(user int, at string) object {
 	}
 	o := g.common('t', "transaction", user, at)
 	cents := 50 + g.random.IntN(5000)*g.random.IntN(40)
-	return append(o,
-		member{"card_id", quoted(numbered('c', 6, user*3+g.oneOfThree(user)+1))},
-		member{"merchant_id", quoted(numbered('m', 5, int(g.merchants.Uint64())+1))},
+	card := member{"card_id", quoted(numbered('c', 6, user*3+g.oneOfThree(user)+1))}
+	to := member{"merchant_id", quoted(numbered('m', 5, int(g.merchants.Uint64())+1))}
+	if g.count%10 == 0 { // a transfer
+		to = member{"payee_id", quoted(numbered('u', 6, (user+g.count)%g.options.Users+1))}
+	}
+	return append(o, card, to,
 		member{"amount", strconv.Itoa(cents/100) + "." + string(numbered(0, 2, cents%100))},
 		member{"status", quoted([]byte(status))},
 	)
 }
 
 func (g *Generator) login(user int, at string) object {
-	return append(g.common('l', "login", user, at), member{"success", strconv.FormatBool(!g.chance(0.1))})
+	return append(g.common('l', "login", user, at),
+		member{"place", homes[user%len(homes)]}, member{"success", strconv.FormatBool(!g.chance(0.1))})
 }
+
+// homes are where users log in, each in one of them.
+var homes = []string{berlin, `{"lat":48.14,"lon":11.58}`, `{"lat":53.55,"lon":9.99}`, `{"lat":47.38,"lon":8.54}`, `{"lat":48.21,"lon":16.37}`}
+
+const berlin, singapore = `{"lat":52.52,"lon":13.4}`, `{"lat":1.35,"lon":103.82}`
 
 // common returns the fields of both kinds of event. A user has one to three devices, some shared
 // with another user, and a home network; one event in a hundred comes from one of a few devices

@@ -19,7 +19,7 @@ type Story struct {
 // Stories returns frauds that happened just before a moment. Their users, devices and cards occur
 // nowhere else.
 func Stories(now time.Time) []Story {
-	return []Story{deviceFarm(now), cardTesting(now), accountTakeover(now), bustOut(now)}
+	return []Story{deviceFarm(now), cardTesting(now), impossibleJourney(now), accountTakeover(now), mule(now), bustOut(now)}
 }
 
 // tale builds the events of a story.
@@ -41,14 +41,22 @@ func (t *tale) add(topic string, at time.Time, user string, fields ...member) {
 	t.events = append(t.events, Event{Topic: topic, Key: []byte(user), Value: o.json(), Timestamp: ms})
 }
 
-func (t *tale) login(at time.Time, user, device string, success bool) {
+func (t *tale) login(at time.Time, user, device, place string, success bool) {
 	t.add(Logins, at, user, member{"device_id", quoted([]byte(device))}, member{"ip", `"10.200.7.` + strconv.Itoa(1+len(t.events)%200) + `"`},
-		member{"success", strconv.FormatBool(success)})
+		member{"place", place}, member{"success", strconv.FormatBool(success)})
 }
 
 func (t *tale) payment(at time.Time, user, device, card, merchant, amount, status string) {
+	t.pay(at, user, device, card, member{"merchant_id", quoted([]byte(merchant))}, amount, status)
+}
+
+func (t *tale) transfer(at time.Time, user, device, card, payee, amount string) {
+	t.pay(at, user, device, card, member{"payee_id", quoted([]byte(payee))}, amount, "approved")
+}
+
+func (t *tale) pay(at time.Time, user, device, card string, to member, amount, status string) {
 	t.add(Transactions, at, user, member{"device_id", quoted([]byte(device))}, member{"ip", `"10.200.7.9"`}, member{"card_id", quoted([]byte(card))},
-		member{"merchant_id", quoted([]byte(merchant))}, member{"amount", amount}, member{"status", quoted([]byte(status))})
+		to, member{"amount", amount}, member{"status", quoted([]byte(status))})
 }
 
 // deviceFarm is a device on which many accounts are kept active.
@@ -59,7 +67,7 @@ func deviceFarm(now time.Time) Story {
 		for account := range accounts {
 			if (account+day)%4 == 0 {
 				at := now.Add(-time.Duration(day)*24*time.Hour + time.Duration(account)*7*time.Minute)
-				t.login(at, string(numbered('u', 6, 900101+account)), device, true)
+				t.login(at, string(numbered('u', 6, 900101+account)), device, berlin, true)
 			}
 		}
 	}
@@ -87,6 +95,37 @@ func cardTesting(now time.Time) Story {
 	}
 }
 
+// impossibleJourney is a user who logs in at home, and soon after on another continent.
+func impossibleJourney(now time.Time) Story {
+	const user, own, thief = "u900006", "d900006", "d900007"
+	t := &tale{letter: 'j'}
+	for day := 14; day > 0; day -= 2 {
+		t.login(now.Add(-time.Duration(day)*24*time.Hour), user, own, berlin, true)
+	}
+	t.login(now.Add(-70*time.Minute), user, own, berlin, true)
+	t.login(now.Add(-10*time.Minute), user, thief, singapore, true)
+	return Story{
+		Name: "impossible journey", Tells: "a user logs in in Berlin, and an hour later in Singapore, 9900 km away",
+		Service: "login_risk", Entity: map[string]string{"device_id": thief, "user_id": user, "ip_c": "10.200.7.0/24"}, Events: t.events,
+	}
+}
+
+// mule is an account that collects what was stolen from many others, and passes it on.
+func mule(now time.Time) Story {
+	const account, payers = "u900008", 25
+	t := &tale{letter: 'm'}
+	last := ""
+	for i := range payers {
+		last = string(numbered('u', 6, 900301+i))
+		t.transfer(now.Add(-time.Duration(payers-i)*40*time.Minute), last, string(numbered('d', 6, 900301+i)), string(numbered('c', 6, 900301+i)), account, "400.00")
+	}
+	t.transfer(now.Add(-5*time.Minute), account, "d900008", "c900008", "u900009", "9500.00")
+	return Story{
+		Name: "mule", Tells: "25 users, none of whom paid before, send one account 400 each within a day, and it passes 9500 on",
+		Service: "transfer_risk", Entity: map[string]string{"payee_id": account, "user_id": last}, Events: t.events,
+	}
+}
+
 // accountTakeover is a login from a new device after failed password guesses, and then a payment
 // far above the usual.
 func accountTakeover(now time.Time) Story {
@@ -94,11 +133,11 @@ func accountTakeover(now time.Time) Story {
 	t := &tale{letter: 'a'}
 	for day := 28; day > 0; day -= 2 {
 		at := now.Add(-time.Duration(day) * 24 * time.Hour)
-		t.login(at, user, own, true)
+		t.login(at, user, own, berlin, true)
 		t.payment(at.Add(time.Minute), user, own, card, "m00001", strconv.Itoa(20+day)+".50", "approved")
 	}
 	for i := range 7 {
-		t.login(now.Add(time.Duration(i-10)*time.Minute), user, thief, i == 6)
+		t.login(now.Add(time.Duration(i-10)*time.Minute), user, thief, berlin, i == 6)
 	}
 	t.payment(now.Add(-2*time.Minute), user, thief, card, "m00499", "1890.00", "approved")
 	return Story{
