@@ -76,4 +76,9 @@ func TestAnswersSayHowMuchIsFilled(t *testing.T) {
 	if diff := cmp.Diff(want, reply.Results[0].Features); diff != "" {
 		t.Errorf("%s\n(-want +got):\n%s", got, diff)
 	}
+	for name, f := range described(t, r, history, nil) {
+		if diff := cmp.Diff(want[name].Filled, f.Filled); diff != "" {
+			t.Errorf("%s in the catalogue (-want +got):\n%s", name, diff)
+		}
+	}
 }

@@ -111,7 +111,7 @@ func registry() *features.Registry {
 		{Name: "i", Type: value.Int}, {Name: "s", Type: value.String}, {Name: "t", Type: value.Timestamp},
 	}}
 	series := func(id string, m state.Measure, tile time.Duration) *state.Series {
-		return &state.Series{ID: id, Measure: m, Tile: tile.Milliseconds()}
+		return &state.Series{ID: id, Stream: stream.Name, Tiles: 8, Measure: m, Tile: tile.Milliseconds()}
 	}
 	function := func(name, method string) aggregate.Function {
 		k, ok := aggregate.Find(name, method)

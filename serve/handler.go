@@ -258,14 +258,30 @@ func (h *handler) audit(q *question, refused bool) {
 	}
 }
 
+// catalogueWait is how long the catalogue waits for a store: without one, it does not say how
+// complete features are.
+const catalogueWait = 500 * time.Millisecond
+
 // catalogue describes what the client may ask for.
 func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 	x := h.index()
+	described := x.described
 	if client := access.Client(r.Context()); client != nil && !client.Scopes.Everything() {
-		reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, x.described.Of(client.Scopes.Service)))
-		return
+		described = described.Of(client.Scopes.Service)
 	}
-	reply.Respond(w, http.StatusOK, x.catalogue)
+	ctx, cancel := context.WithTimeout(r.Context(), catalogueWait)
+	defer cancel()
+	if history, err := h.history.get(ctx, time.Time{}); err == nil {
+		described = described.Completed(func(feature string) (since int64, filled float64) {
+			c := x.features[feature].completeness(history)
+			// While events bypass the state, nothing up to now is certain.
+			if since = c.Since(); since == state.MaxTime {
+				since = h.Now().UnixMilli() + 1
+			}
+			return since, c.Filled()
+		})
+	}
+	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, described))
 }
 
 // definitions tells the definitions that are answered from, as they were written.

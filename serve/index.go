@@ -22,7 +22,6 @@ type index struct {
 	features  map[string]*preparedFeature
 	services  map[string][]*preparedFeature
 	described catalogue.Catalogue
-	catalogue []byte // the same in JSON
 	mappers   sync.Pool
 }
 
@@ -60,7 +59,6 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		described: catalogue.New(r),
 		mappers:   sync.Pool{New: func() any { return r.NewJSONMapper() }},
 	}
-	x.catalogue = reply.AppendJSON(nil, x.described)
 	if p := r.Plan(); p != nil {
 		x.version = p.Version
 	}

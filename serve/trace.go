@@ -101,12 +101,15 @@ func waited(span trace.Span, applied bool, looks int, err error) {
 	span.End()
 }
 
-// historyReader makes a span for each read of the history.
+// historyReader makes a span for each read of the history by a question.
 func (t tracing) historyReader(from store.Reader) func(context.Context) (*state.History, error) {
 	if t.tracer == nil {
 		return from.History
 	}
 	return func(ctx context.Context) (*state.History, error) {
+		if !trace.SpanContextFromContext(ctx).IsValid() {
+			return from.History(ctx)
+		}
 		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
 		defer span.End()
 		history, err := from.History(ctx)

@@ -256,12 +256,19 @@ func explainEntity(series []*state.Series) Entity {
 			p.BytesOnce += bytesOf(s)
 			p.BytesFull += bytesKey
 		}
-		once, full := s.Cost(int64(s.Tiles))
-		if s.Bytes > 0 {
-			full = min(full, int64(s.Bytes))
-		}
-		p.BytesOnce += bytesSeries + once
-		p.BytesFull += bytesSeries + full
+		once, full := OfSeries(s)
+		p.BytesOnce += once
+		p.BytesFull += full
 	}
 	return p
+}
+
+// OfSeries estimates the bytes that a series takes of an entity, with one event and when full, besides
+// the entity's key; see Entity.
+func OfSeries(s *state.Series) (once, full int64) {
+	once, full = s.Cost(int64(s.Tiles))
+	if s.Bytes > 0 {
+		full = min(full, int64(s.Bytes))
+	}
+	return bytesSeries + once, bytesSeries + full
 }

@@ -38,6 +38,31 @@ func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	return c
 }
 
+// Since is the event time, in ms, since which the state holds all events that the feature needs:
+// state.MinTime if it lacks none, state.MaxTime while events bypass it.
+func (c *Completeness) Since() int64 {
+	if len(c.parts) == 0 {
+		return c.since
+	}
+	since := int64(state.MinTime)
+	for i := range c.parts {
+		since = max(since, c.parts[i].Since())
+	}
+	return since
+}
+
+// Filled is the share of what is missing that a backfill has applied; 1 if none is under way.
+func (c *Completeness) Filled() float64 {
+	if len(c.parts) == 0 {
+		return c.filled
+	}
+	filled := 1.0
+	for i := range c.parts {
+		filled = min(filled, c.parts[i].Filled())
+	}
+	return filled
+}
+
 func (c *Completeness) part(i int) *Completeness {
 	if c == &everything {
 		return c

@@ -3,13 +3,16 @@ package catalogue
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/state"
 )
 
 // Catalogue is the answer of GET /v1/features.
@@ -43,6 +46,11 @@ type Feature struct {
 	Keep          string `json:"keep,omitempty"` // how far back can be asked for; absent: forever
 	// Timeline says whether GET /v1/timeline/{name} supports the feature.
 	Timeline bool `json:"timeline,omitempty"`
+	// CompleteSince is the event time, in ms, since which the state holds all events that the feature
+	// needs; nil if it lacks none.
+	CompleteSince *int64 `json:"complete_since,omitempty"`
+	// Filled is the share of what is missing that a backfill has applied; nil if none is under way.
+	Filled *float64 `json:"filled,omitempty"`
 	// Series are the series that answer the feature.
 	Series []Series `json:"series"`
 }
@@ -63,9 +71,14 @@ type Through struct {
 // Series is one series of a feature.
 type Series struct {
 	ID         string   `json:"id"`
+	Stream     string   `json:"stream"` // whose events it keeps
 	State      string   `json:"state"`
 	Measure    string   `json:"measure"`
 	SharedWith []string `json:"shared_with,omitempty"` // other features answered from it
+	// BytesOnce and BytesFull are about what it takes of an entity, with one event and when full,
+	// besides the entity's key; see cost.Entity.
+	BytesOnce int64 `json:"bytes_once"`
+	BytesFull int64 `json:"bytes_full"`
 }
 
 // Service is a named list of features.
@@ -78,6 +91,10 @@ type Service struct {
 type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
+	// Entities is how many entities an event changes, and Operations how many changes it makes to
+	// them, if it has all fields and passes all filters.
+	Entities   int `json:"entities"`
+	Operations int `json:"operations"`
 	// RememberIDs is how long entities remember the ids of its events; absent if they do not.
 	RememberIDs string  `json:"remember_ids,omitempty"`
 	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not enriched
@@ -111,13 +128,32 @@ func New(r *features.Registry) Catalogue {
 		c.Services = append(c.Services, service)
 	}
 	for _, s := range r.Streams {
-		c.Streams = append(c.Streams, describeStream(s, r.Enrichment(s)))
+		c.Streams = append(c.Streams, describeStream(s, r.Work(s), r.Enrichment(s)))
 	}
 	return c
 }
 
-func describeStream(s *record.Stream, e *features.Enrichment) Stream {
-	d := Stream{Name: s.Name, Topic: s.Topic}
+// Completed is the catalogue with how complete each feature is: since when, in ms of event time, and
+// what share of the rest is filled. state.MinTime is a feature that lacks nothing, and a share of 1
+// one that is not being filled.
+func (c Catalogue) Completed(of func(feature string) (since int64, filled float64)) Catalogue {
+	c.Features = slices.Clone(c.Features)
+	for i := range c.Features {
+		f := &c.Features[i]
+		since, filled := of(f.Name)
+		if since != state.MinTime {
+			f.CompleteSince = &since
+		}
+		if filled < 1 {
+			filled = math.Round(filled*1000) / 1000 // as answers do
+			f.Filled = &filled
+		}
+	}
+	return c
+}
+
+func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) Stream {
+	d := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Operations: w.Operations}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
@@ -155,8 +191,9 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(users[s.ID]), func(name string) bool { return name == f.Name })
+		once, full := cost.OfSeries(s)
 		d.Series = append(d.Series, Series{
-			ID: s.ID, State: s.Layout().Name(), Measure: s.Measure.String(), SharedWith: others,
+			BytesOnce: once, BytesFull: full, ID: s.ID, Stream: s.Stream, State: s.Layout().Name(), Measure: s.Measure.String(), SharedWith: others,
 		})
 	}
 	return d
