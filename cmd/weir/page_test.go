@@ -2,10 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +20,31 @@ import (
 func shows(t *testing.T, tab *browser.Tab, selector, text string) {
 	t.Helper()
 	testkit.Eventually(t, patience, fmt.Sprintf("%q in %s", text, selector), func() (bool, string) {
-		var found string
-		tab.Run(t, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ''`, selector), &found))
+		found := evaluate[string](t, tab, `document.querySelector(%q)?.textContent ?? ''`, selector)
 		return strings.Contains(found, text), found
 	})
+}
+
+// holds waits until an expression in JavaScript is true.
+func holds(t *testing.T, tab *browser.Tab, expression string) {
+	t.Helper()
+	testkit.Eventually(t, patience, expression, func() (bool, string) {
+		return evaluate[bool](t, tab, "%s", expression), evaluate[string](t, tab, `location.hash + ' ' + document.querySelector('main').innerText`)
+	})
+}
+
+// evaluate returns the value of an expression in JavaScript.
+func evaluate[T any](t *testing.T, tab *browser.Tab, format string, args ...any) (value T) {
+	t.Helper()
+	tab.Run(t, chromedp.Evaluate(fmt.Sprintf(format, args...), &value))
+	return value
+}
+
+// counts waits until the page has counted a number of events: what is asked then has them all.
+func counts(t *testing.T, tab *browser.Tab, base string, events int) {
+	t.Helper()
+	tab.Run(t, chromedp.Navigate(base+"/#/operations"))
+	shows(t, tab, "[data-figure=events] .hint", fmt.Sprintf("%d since the start", events))
 }
 
 // quiet checks that the console has no errors, and that the page contacted no other server.
@@ -43,78 +60,90 @@ func quiet(t *testing.T, tab *browser.Tab, base string) {
 	}
 }
 
-func writePayments(t *testing.T, broker string, amounts ...string) {
+// write writes records of now to a topic.
+func write(t *testing.T, broker, topic string, records ...string) {
 	t.Helper()
 	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{broker})
 	defer writer.Close()
 	now := time.Now()
-	for _, amount := range amounts {
-		value := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u7", "device_id": "d7", "amount": %s}`, now.UnixMilli(), amount)
-		if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Value: []byte(value), Time: now}); err != nil {
+	for _, record := range records {
+		value := strings.Replace(record, "NOW", fmt.Sprint(now.UnixMilli()), 1)
+		if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: topic, Value: []byte(value), Time: now}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// A user operates the page with the keyboard alone.
-func TestPage(t *testing.T) {
+func writePayments(t *testing.T, broker string, amounts ...string) {
+	t.Helper()
+	for _, amount := range amounts {
+		write(t, broker, generate.Transactions, `{"type": "transaction", "timestamp": NOW, "user_id": "u7", "device_id": "d7", "amount": `+amount+`}`)
+	}
+}
+
+// A user asks by the keyboard alone, and the URL keeps the question.
+func TestPageAsks(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
 	ready(t, base)
-	tab.Run(t, chromedp.Navigate(base))
-	shows(t, tab, "#catalogue", "Payments of a user with this device")
-	shows(t, tab, "#streams", "transactionTopictransactions")
-	shows(t, tab, "[data-figure=partitions] .value", "4")
-
-	// The live figures are updated.
-	shows(t, tab, "[data-figure=events] .hint", "0 since the start")
-	writePayments(t, flags[7], "12.50", "7.25", "100", "true")
-	shows(t, tab, "[data-figure=events] .hint", "4 since the start")
-	shows(t, tab, "[data-figure=dead] .value", "1")
-	shows(t, tab, "[data-details=dead]", "wrong_type")
-	shows(t, tab, "[data-details=dead]", "transactions/")
-	shows(t, tab, "[data-figure=freshness] .value", "s") // or ms if the machine is not busy
-
-	// A question gets the right answer, and a chart shows what it counts.
-	tab.Run(t, chromedp.SendKeys("#add", "device_tx_7d"+kb.Enter+"user_amount_1d"+kb.Enter),
+	writePayments(t, flags[7], "12.50", "7.25", "100")
+	counts(t, tab, base, 3)
+	tab.Run(t, chromedp.Navigate(base+"/#/ask"))
+	holds(t, tab, `document.querySelectorAll('#names option').length > 0`)
+	tab.Run(t, chromedp.SendKeys("#add", "device_tx_7d"+kb.Enter+"user_amount_1d"+kb.Enter+"user_approved_part_1d"+kb.Enter),
 		chromedp.SendKeys("#key-device_id", "d7"), chromedp.SendKeys("#key-user_id", "u7"+kb.Enter))
 	shows(t, tab, "[data-feature=device_tx_7d] .value", "3")
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.75")
-	shows(t, tab, "[data-feature=user_amount_1d] .badge", "PRESENT")
-	shows(t, tab, "[data-feature=device_tx_7d] rect:last-of-type title", ": 3")
-	shows(t, tab, "[data-feature=device_tx_7d] rect:first-of-type title", ": 0")
-	shows(t, tab, "[data-feature=user_amount_1d] rect:nth-of-type(24) title", ": 119.75")
+	shows(t, tab, "[data-feature=user_amount_1d] .words", "last day · complete")
+	shows(t, tab, "#said", "3 features at ")
+	asked := evaluate[string](t, tab, `location.hash`)
+	tab.Run(t, chromedp.Reload())
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.75")
+	holds(t, tab, `document.querySelector('#key-user_id').value === 'u7'`)
+	// The same question again is asked again.
 	writePayments(t, flags[7], "0.05")
-	shows(t, tab, "[data-figure=events] .hint", "5 since the start")
-	tab.Run(t, chromedp.SendKeys("#key-user_id", kb.Enter))
-	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.8")
+	testkit.Eventually(t, patience, "the later payment", func() (bool, string) {
+		tab.Run(t, chromedp.SendKeys("#key-user_id", kb.Enter))
+		found := evaluate[string](t, tab, `document.querySelector('[data-feature=user_amount_1d] .value')?.textContent ?? ''`)
+		return found == "119.8", found
+	})
 
 	// A pending event counts.
 	event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u7", "device_id": "d7", "amount": 1}`, time.Now().UnixMilli())
 	tab.Run(t, chromedp.Evaluate(`document.querySelector('#question details').open = true`, nil),
 		chromedp.SetValue("#pending-stream", "transaction"), chromedp.SendKeys("#pending-event", event), chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "120.8")
+	shows(t, tab, "#answer .note", "Counts a pending event of transaction")
+
+	// Back is the question before.
+	tab.Run(t, chromedp.NavigateBack())
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.8")
+	if hash := evaluate[string](t, tab, `location.hash`); hash != asked {
+		t.Errorf("back leads to %s, want %s", hash, asked)
+	}
 
 	// The page asks for members of features that need them; a feature can be removed.
-	tab.Run(t, chromedp.SendKeys("#add", "device_users_30d"+kb.Enter),
+	tab.Run(t, chromedp.SendKeys("#add", "device_users_30d"+kb.Enter), chromedp.SendKeys("#inputs summary", kb.Enter),
 		chromedp.SendKeys("#members-device_users_30d", "u7, u8"+kb.Enter))
-	shows(t, tab, "[data-feature=device_users_30d] tbody tr:last-child", "u8falseNOT_FOUND")
+	shows(t, tab, "[data-whole=device_users_30d] tbody tr:last-child", "u8falseno event")
 	tab.Run(t, chromedp.SendKeys("#chosen li:last-child button", kb.Enter), chromedp.SendKeys("#key-user_id", kb.Enter))
-	testkit.Eventually(t, patience, "an answer without the feature", func() (gone bool, detail string) {
-		tab.Run(t, chromedp.Evaluate(`document.querySelector('[data-feature=device_users_30d]') === null`, &gone))
-		return gone, "it is there"
-	})
+	holds(t, tab, `document.querySelector('[data-feature=user_amount_1d]') && !document.querySelector('[data-feature=device_users_30d]')`)
 
-	tab.Run(t, chromedp.SendKeys("#search", "lifetime"))
-	shows(t, tab, "#count", "1 of 17")
+	// Several entities are columns, and lead to their pages.
+	tab.Run(t, chromedp.SendKeys("#more-entities", kb.Enter),
+		chromedp.SendKeys("#key-device_id-2", "d8"), chromedp.SendKeys("#key-user_id-2", "u8"+kb.Enter))
+	shows(t, tab, "[data-feature=device_tx_7d]", "40no event")
+	shows(t, tab, ".answers thead th:last-child a", "device_id d8user_id u8")
 	quiet(t, tab, base)
 
-	// The page shows the server's error message.
+	// The page shows the server's error message, and what the box lacks.
 	tab.Run(t, chromedp.SendKeys("#at", "noon"), chromedp.SendKeys("#key-user_id", kb.Enter))
 	shows(t, tab, "#answer .problem", `at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; "noon" is not`)
 	tab.Run(t, chromedp.SendKeys("#add", "nothing"+kb.Enter))
 	shows(t, tab, "#add-problem", `There is no feature "nothing".`)
+	tab.Run(t, chromedp.Navigate(base+"/#/ask"), chromedp.SendKeys("#at", kb.Enter))
+	shows(t, tab, "#add-problem", "Choose a feature or a service.")
 }
 
 // An answer with several numbers is a table with a bar for each.
@@ -133,65 +162,28 @@ features:
   devices: TOP_K(7d, transaction, device_id, user_id, k=3)
   sizes: HISTOGRAM(7d, transaction, amount, user_id, bins=[10, 50])
   usual: QUANTILE(7d, transaction, amount, user_id, p=0.5)
+  each: AVG(7d, transaction, amount, user_id)
 services:
-  all: [by_device, largest, devices, sizes, usual]
+  all: [by_device, largest, devices, sizes, usual, each]
 `)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
 	ready(t, base)
 	writePayments(t, flags[7], "12.50", "7.25", "100", "60")
-	tab.Run(t, chromedp.Navigate(base))
-	shows(t, tab, "[data-figure=events] .hint", "4 since the start")
-	tab.Run(t, chromedp.SetValue("#service", "all"), chromedp.Evaluate(`document.querySelector('#service').dispatchEvent(new Event('change'))`, nil),
-		chromedp.SendKeys("#key-user_id", "u7"+kb.Enter))
-	shows(t, tab, "[data-feature=by_device] table", "device_idsumShared7179.75")
-	shows(t, tab, "[data-feature=devices] table", "ValueCountShared74")
-	shows(t, tab, "[data-feature=sizes] table", "ValuesCountSharebelow 10110 to below 50150 and above2")
-	shows(t, tab, "[data-feature=usual] .facts", "within ± 1 %")
+	counts(t, tab, base, 4)
+	tab.Run(t, chromedp.Navigate(base+"/#/ask?service=all&entity=user_id%3Du7"))
+	shows(t, tab, "[data-whole=by_device] table", "device_idsumShared7179.75")
+	shows(t, tab, "[data-whole=devices] table", "ValueCountShared74")
+	shows(t, tab, "[data-whole=sizes] table", "ValuesCountSharebelow 10110 to below 50150 and above2")
+	shows(t, tab, "[data-feature=usual] .words", "within ± 1 %")
 	// Names are not numbers and have no bars.
-	shows(t, tab, "[data-feature=largest] thead", "amountmax")
-	var widths []string
-	tab.Run(t, chromedp.Evaluate(`[...document.querySelectorAll('.shares rect')].map(r => r.getAttribute('width'))`, &widths))
+	shows(t, tab, "[data-whole=largest] thead", "amountmax")
+	widths := evaluate[[]string](t, tab, `[...document.querySelectorAll('.shares rect')].map(r => r.getAttribute('width'))`)
 	if diff := cmp.Diff([]string{"100", "100", "50", "50", "100"}, widths); diff != "" {
 		t.Errorf("widths of the bars (-want +got):\n%s", diff)
 	}
+	// A rounded number has all its digits at hand.
+	shows(t, tab, "[data-feature=each] .value", "44.94")
+	tab.Run(t, chromedp.SendKeys("[data-feature=each] button", kb.Enter))
+	shows(t, tab, "[data-feature=each] .value", "44.9375")
 	quiet(t, tab, base)
-}
-
-// If the server requires a token, the page says so and sends it.
-func TestPageSendsItsToken(t *testing.T) {
-	tab := browser.Open(t)
-	flags, _ := servers(t, allTopics)
-	behind, err := url.Parse(start(t, append([]string{"run", "--roles", "api"}, flags...)...).address(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/v1/") && r.Header.Get("Authorization") != "Bearer secret" {
-			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = w.Write([]byte(`{"error": {"code": "unauthorized", "message": "a bearer token is needed"}}`))
-			return
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	tab.Run(t, chromedp.Navigate(server.URL))
-	shows(t, tab, "#catalogue .problem", "a bearer token is needed")
-	shows(t, tab, "#live-details .problem", "a bearer token is needed")
-	tab.Run(t, chromedp.Click("#access summary"), chromedp.SendKeys("#token", "secret"+kb.Enter))
-	shows(t, tab, "#catalogue", "device_tx_7d")
-	shows(t, tab, "#live-note", "This process answers questions only")
-	tab.Run(t, chromedp.Reload())
-	shows(t, tab, "#catalogue", "device_tx_7d")
-}
-
-// The page of a process without an API shows the processor's figures.
-func TestPageOfAProcessor(t *testing.T) {
-	tab := browser.Open(t)
-	flags, _ := servers(t, allTopics)
-	base := start(t, append([]string{"run", "--roles", "processor"}, flags...)...).address(t)
-	ready(t, base)
-	tab.Run(t, chromedp.Navigate(base))
-	shows(t, tab, "[data-figure=partitions] .value", "4")
-	shows(t, tab, "#catalogue", "This process answers no questions. Open the page of a process with the role api.")
 }

@@ -1,74 +1,86 @@
-// Answers, with their quality.
+// Answers as a table, with their quality in words.
 
-import { $, el, problem, table } from './dom.js';
-import { ask, token } from './api.js';
-import { bars, shares } from './chart.js';
-import { moment, number, percent, value } from './text.js';
+import { el, name, table } from './dom.js';
+import { token } from './api.js';
+import { shares } from './chart.js';
+import { namedBy, namesIn } from './model.js';
+import { toEntity } from './route.js';
+import { count, isNumber, moment, number, quality, rounded, span, value } from './text.js';
 
-// show shows the answer to a question about one entity.
-export function show({ answer, features, question, keys, took, pending }) {
-  const result = answer.results[0];
-  const cards = Object.entries(result.features).map(([name, a]) => card(features.find(f => f.name === name), a));
-  $('answer').replaceChildren(
-    el('p', { class: 'hint' }, `At ${moment(answer.at)} UTC · ${Math.max(1, Math.round(took))} ms round trip`),
-    ...(answer.pending ?? []).map(p => el('p', { class: 'note' },
-      `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
-      (p.late ? ', too late for some features' : '') +
-      (p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'))),
-    ...cards.map(c => c.node),
-    asCommand(question));
-  if (pending) return; // a timeline counts only events on the bus
-  for (const c of cards) {
-    if (c.feature.timeline) draw(c.feature, keys, answer.at, c.node);
-  }
+const shown = 12; // items of a list that are shown at once
+
+// answers is a table with a row for each feature and a column for each entity. groups are titles,
+// which may be empty, with features. marks are what the last column shows, by feature, under markHead.
+export function answers(caption, groups, results, marks, markHead) {
+  const heads = results.length === 1 ? ['Value'] : results.map(r => entityLink(r.entity));
+  const columns = 1 + heads.length + (markHead ? 1 : 0);
+  return el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
+    el('table', { class: markHead ? 'answers marked' : 'answers' },
+      el('thead', {}, el('tr', {}, ['Feature', ...heads, markHead].filter(Boolean).map(head => el('th', { scope: 'col' }, head)))),
+      groups.map(([title, features]) => el('tbody', {},
+        title !== '' && el('tr', { class: 'group' }, el('th', { scope: 'rowgroup', colspan: columns }, title)),
+        features.flatMap(f => rows(f, results, columns, markHead && (marks.get(f.name) ?? '')))))));
 }
 
-function card(feature, a) {
-  const facts = [
-    ['Covers', `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}`],
-    ['Exact', exactness(a)],
-    ['Complete since', a.complete_since != null && moment(a.complete_since)],
-    ['Whole at the latest', a.complete_at != null && moment(a.complete_at)],
-    ['Filled from the log', a.filled != null && `${Math.round(100 * a.filled)}%`],
-    ['Oldest moment available', a.oldest != null && moment(a.oldest)],
-  ].filter(([, fact]) => fact);
-  return {
-    feature,
-    node: el('article', { class: 'card', 'data-feature': feature.name },
-      el('div', { class: 'row' }, el('h3', {}, feature.name), a.status && badge(a.status)),
-      valueOf(feature, a),
-      el('dl', { class: 'facts' }, facts.map(([term, fact]) => el('div', {}, el('dt', {}, term), el('dd', {}, fact))))),
-  };
+const pairs = entity => Object.entries(entity).map(([key, v]) => `${key} ${v}`);
+
+const entityLink = entity => el('a', { class: 'entity', href: toEntity(entity) }, pairs(entity).map(pair => el('span', {}, pair)));
+
+// rows are those of a feature: its values, and below them what does not fit beside others.
+function rows(f, results, columns, mark) {
+  const list = results.map(r => r.features[f.name]);
+  const row = el('tr', { 'data-feature': f.name, 'data-status': list[0].status },
+    el('th', { scope: 'row', title: f.description }, name(f.name),
+      el('span', { class: 'words' }, [span(f.window), list.length === 1 && quality(list[0])].filter(Boolean).join(' · '))),
+    list.map(a => el('td', { class: 'value', title: reach(a) }, brief(f, a),
+      list.length > 1 && a.status !== 'PRESENT' && el('span', { class: 'words' }, quality(a)))),
+    mark !== undefined && el('td', { class: 'mark' }, mark));
+  const caption = r => [f.name, ...(results.length > 1 ? pairs(r.entity) : [])].join(', ');
+  const below = results.map((r, i) => whole(f, list[i], caption(r))).filter(Boolean);
+  return below.length === 0 ? [row] : [row, el('tr', { 'data-whole': f.name }, el('td', { colspan: columns }, below))];
 }
 
-const badge = status => el('span', { class: `badge ${status.toLowerCase()}` }, status);
+const reach = a => `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}, ${a.exact ? 'exact' : 'not exact'}`;
 
-function exactness(a) {
-  const notes = [];
-  if (a.standard_error) notes.push(`an estimate, ± ${percent(a.standard_error)}`);
-  if (a.relative_error) notes.push(`within ± ${percent(a.relative_error)}`);
-  if (a.uncertain) notes.push(`may be ${number(a.uncertain)} greater`);
-  if (a.capped) notes.push('a cap was reached, so it may be too small');
-  if (a.status === 'INCOMPLETE') notes.push('the feature is younger than its window');
-  if (a.false_positive_rate) notes.push(`true is wrong in at most ${percent(a.false_positive_rate)}`);
-  return notes.length > 0 ? notes.join('; ') : a.exact ? 'yes' : 'no';
+// brief is the value in a cell: a number rounded, which shows all its digits when it is pressed, or
+// how many items there are.
+function brief(f, a) {
+  if (a.members) return count(a.members.length, 'member');
+  if (a.value === null || a.value === undefined) return el('span', { class: 'none' }, 'none');
+  if (f.shape) return count(Object.keys(a.value).length, 'value');
+  const [exact, read] = [value(a.value), rounded(a.value)];
+  if (!isNumber(a.value) || read.replaceAll(',', '') === exact) return read;
+  return el('button', {
+    type: 'button', class: 'exact', title: `exactly ${exact}`, 'aria-label': `${read}, rounded: show all digits`,
+    click: event => event.currentTarget.replaceWith(exact),
+  }, read);
 }
 
-// valueOf shows the value according to the shape of the feature's answers.
-function valueOf(feature, a) {
+// whole shows a value of several parts according to its shape; it is undefined for others.
+function whole(f, a, caption) {
   if (a.members) {
-    return table('Members', ['Member', 'Seen', 'Status'], a.members.map(m => [value(m.member), value(m.value), badge(m.status)]));
+    return table(`Members of ${caption}`, ['Member', 'Seen', 'Status'], a.members.map(m => [value(m.member), value(m.value), quality({ ...m, exact: true })]));
   }
-  if (a.value === null || !feature.shape) {
-    return el('p', { class: a.value === null ? 'value none' : 'value' }, value(a.value));
+  if (a.value === null || !f.shape || Object.keys(a.value).length === 0) return undefined;
+  const key = namedBy(f);
+  const linked = text => (key ? el('a', { href: toEntity({ [key]: text }) }, text) : text);
+  switch (f.shape) {
+    case 'categories': return shares(caption, [f.per, f.function], Object.entries(a.value).sort(greatestFirst).map(([c, n]) => [linked(c), n]));
+    case 'counts': return shares(caption, ['Value', 'Count'], a.value.map(item => [linked(value(item.value)), item.count]));
+    case 'bins': return shares(caption, ['Values', 'Count'], a.value.map(bin => [range(bin), bin.count]));
+    default: return chips(a.value.map(item => linked(value(item))));
   }
-  if (Object.keys(a.value).length === 0) return el('p', { class: 'value none' }, 'empty');
-  switch (feature.shape) {
-    case 'categories': return shares(feature.name, [feature.per, feature.function], Object.entries(a.value).sort(greatestFirst));
-    case 'counts': return shares(feature.name, ['Value', 'Count'], a.value.map(item => [value(item.value), item.count]));
-    case 'bins': return shares(feature.name, ['Values', 'Count'], a.value.map(bin => [range(bin), bin.count]));
-    default: return el('ol', { class: 'chips' }, a.value.map(item => el('li', {}, value(item))));
+}
+
+// chips shows the items of a list, of a long one the first.
+function chips(items) {
+  const list = el('ul', { class: 'chips' }, items.slice(0, shown).map(item => el('li', {}, item)));
+  if (items.length > shown) {
+    list.append(el('li', {}, el('button', {
+      type: 'button', class: 'more', click: () => list.replaceChildren(...items.map(item => el('li', {}, item))),
+    }, `${number(items.length - shown)} more`)));
   }
+  return list;
 }
 
 const greatestFirst = ([, a], [, b]) => Number(b) - Number(a) || 0;
@@ -79,22 +91,8 @@ function range({ from, to }) {
   return to === null ? `${value(from)} and above` : `${value(from)} to below ${value(to)}`;
 }
 
-// draw adds the timeline of a feature to its answer.
-async function draw(feature, keys, at, node) {
-  const query = new URLSearchParams(feature.keys.map(key => [key.name, keys[key.name]]));
-  query.set('at', at);
-  let timeline;
-  try {
-    timeline = await ask(`v1/timeline/${encodeURIComponent(feature.name)}?${query}`);
-  } catch (error) {
-    node.append(problem(error));
-    return;
-  }
-  if (timeline.points.some(point => typeof point.value !== 'object' || point.value?.text)) node.append(bars(feature, timeline.points));
-}
-
-// asCommand shows the question as a shell command, without the token.
-function asCommand(question) {
+// asCommand shows a question as a shell command, without the token.
+export function asCommand(question) {
   const quoted = question.replaceAll("'", "'\\''");
   const header = token() === '' ? '' : ' -H "Authorization: Bearer $WEIR_TOKEN"';
   const address = new URL('v1/query', document.baseURI).href;

@@ -22,21 +22,26 @@ const keepDigits = (_, value, context) =>
 // ask returns the server's answer for a path relative to this page. It throws the
 // server's error with all its members and the HTTP status.
 export async function ask(path, question) {
-  const headers = {};
-  if (token() !== '') headers.Authorization = `Bearer ${token()}`;
-  if (question !== undefined) headers['Content-Type'] = 'application/json';
-  let response;
-  try {
-    response = await fetch(path, { method: question === undefined ? 'GET' : 'POST', headers, body: question, cache: 'no-store' });
-  } catch {
-    throw new Error('the server does not answer');
-  }
+  const { response, text } = await fetched(path, question);
   let answer;
   try {
-    answer = JSON.parse(await response.text(), keepDigits);
+    answer = JSON.parse(text, keepDigits);
   } catch {
     throw Object.assign(new Error(`the server answered ${response.status} ${response.statusText}`), { status: response.status });
   }
   if (!response.ok) throw Object.assign(new Error(), answer.error, { status: response.status });
   return answer;
+}
+
+// fetched returns a response, whatever its status, with its text.
+export async function fetched(path, question) {
+  const headers = {};
+  if (token() !== '') headers.Authorization = `Bearer ${token()}`;
+  if (question !== undefined) headers['Content-Type'] = 'application/json';
+  try {
+    const response = await fetch(path, { method: question === undefined ? 'GET' : 'POST', headers, body: question, cache: 'no-store' });
+    return { response, text: await response.text() };
+  } catch {
+    throw new Error('the server does not answer');
+  }
 }

@@ -1,25 +1,16 @@
-// The catalogue of features.
+// The catalogue: what features are, where they come from, and who asks for them.
 
-import { $, el, problem } from './dom.js';
-import { ask } from './api.js';
+import { $, el, facts, name } from './dom.js';
+import { defined } from './model.js';
+import { toView } from './route.js';
+import { count, minute, number, percent } from './text.js';
 
-// load shows the catalogue and returns it. choose is called with the name of a feature
-// to ask.
-export async function load(choose) {
-  let catalogue;
-  try {
-    catalogue = await ask('v1/features');
-  } catch (error) {
-    $('catalogue').replaceChildren(error.status === 404
-      ? el('p', { class: 'note' }, 'This process answers no questions. Open the page of a process with the role api.')
-      : problem(error));
-    $('count').textContent = '';
-    return { features: [], services: [] };
-  }
-  const entries = catalogue.features.map(feature => ({ text: searched(feature), node: entry(feature, choose) }));
+// show shows the catalogue, filtered by the words of the URL.
+export function show(parameters) {
+  const entries = defined.features.map(feature => ({ text: searched(feature), node: entry(feature) }));
   const none = el('p', { class: 'note', hidden: true });
   $('catalogue').replaceChildren(...entries.map(e => e.node), none);
-  $('streams').replaceChildren(...catalogue.streams.length ? [el('h2', {}, 'Streams'), ...catalogue.streams.map(stream)] : []);
+  $('streams').replaceChildren(...defined.streams.length > 0 ? [el('h2', {}, 'Streams'), ...defined.streams.map(stream)] : []);
   const filter = () => {
     const words = $('search').value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
@@ -31,49 +22,79 @@ export async function load(choose) {
     none.hidden = shown > 0;
     none.textContent = entries.length === 0 ? 'No features are defined.' : 'No feature matches all of these words.';
   };
-  $('search').oninput = filter;
+  $('search').value = parameters.get('words') ?? '';
+  $('search').oninput = () => {
+    filter();
+    history.replaceState(null, '', toView('features', $('search').value === '' ? {} : { words: $('search').value }));
+  };
   filter();
-  return catalogue;
 }
 
-const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f.function, f.where, ...states(f)]
+const searched = f => [f.name, f.description, f.owner, f.definition, f.stream, f.function, f.where, ...states(f), ...services(f)]
   .filter(Boolean).join(' ').toLowerCase();
 
 const states = f => [...new Set((f.series ?? []).map(s => s.state))];
 
-// list shows the facts that have a value.
-const list = facts => el('dl', { class: 'facts' },
-  facts.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
+const services = f => defined.services.filter(s => s.features.includes(f.name)).map(s => s.name);
 
 function stream(s) {
   return el('article', { class: 'feature' },
     el('h3', {}, s.name),
-    list([
+    facts([
       ['Topic', s.topic],
+      ['An event changes', s.operations !== undefined && `up to ${s.entities} entities by ${count(s.operations, 'operation')}`],
       ['IDs remembered', s.remember_ids && `for ${s.remember_ids}`],
       ['Written to', s.enrich && `${s.enrich.topic}, with the features of ${s.enrich.service}`],
     ]));
 }
 
-function entry(f, choose) {
-  const facts = [
-    ['Window', f.window],
-    ['Tile', f.tile],
-    ['Keep', f.keep],
-    ['State', states(f).join(', ') || (f.parts || f.through ? 'that of its parts' : undefined)],
-    ['Keys', f.keys.map(k => `${k.name} (${k.type})`).join(', ')],
-    ['Owner', f.owner],
-    ['Stream', f.stream],
-    ['Where', f.where && el('code', {}, f.where)],
-    ['Computed from', f.parts?.join(', ')],
-    ['Through', f.through && `${f.through.set}, up to ${f.through.max}`],
-    ['Members', f.members && `${f.members}, ${f.members_needed ? 'required' : 'optional'}`],
-  ];
-  return el('article', { class: 'feature' },
+function entry(f) {
+  return el('article', { class: 'feature', 'data-entry': f.name },
     el('div', { class: 'row' },
-      el('h3', {}, f.name),
-      el('button', { type: 'button', class: 'quiet', 'aria-label': `Ask ${f.name}`, click: () => choose(f.name) }, 'Ask')),
+      el('h3', {}, name(f.name)),
+      el('a', { class: 'button', href: toView('ask', { feature: f.name }), 'aria-label': `Ask ${f.name}` }, 'Ask')),
     f.description && el('p', {}, f.description),
     el('code', { class: 'definition' }, f.definition),
-    list(facts));
+    lineage(f),
+    facts([
+      ['Owner', f.owner],
+      ['Window', f.window],
+      ['Tile', f.tile],
+      ['Keep', f.keep],
+      ['Keys', f.keys.map(k => `${k.name} (${k.type})`).join(', ')],
+      ['Where', f.where && el('code', {}, f.where)],
+      ['Through', f.through && `${f.through.set}, up to ${f.through.max}`],
+      ['Bytes of an entity', cost(f)],
+      ['Complete since', f.complete_since !== undefined && `${minute(f.complete_since)} UTC`],
+      ['Filled from the log', f.filled !== undefined && percent(f.filled)],
+      ['Members', f.members && `${f.members}, ${f.members_needed ? 'required' : 'optional'}`],
+    ]));
 }
+
+// cost says what the series of a feature take, whoever else uses them.
+function cost(f) {
+  const sized = (f.series ?? []).filter(s => s.bytes_full !== undefined);
+  const sum = part => number(sized.reduce((all, s) => all + s[part], 0));
+  return sized.length > 0 && `${sum('bytes_once')} with one event, ${sum('bytes_full')} at most`;
+}
+
+// lineage is the way of events to answers: topic, stream, series or parts, the feature, services.
+function lineage(f) {
+  const streams = [...new Set([f.stream, ...(f.series ?? []).map(s => s.stream)].filter(Boolean))];
+  const topics = new Set(streams.map(name => defined.streams.find(s => s.name === name)?.topic).filter(Boolean));
+  const series = (f.series ?? []).map(s => el('span', { title: s.shared_with?.length > 0 ? `shared with ${s.shared_with.join(', ')}` : undefined },
+    `${s.measure}: ${s.state}${s.shared_with?.length > 0 ? `, shared with ${s.shared_with.length}` : ''}`));
+  const steps = [
+    ['Topic', [...topics]],
+    ['Stream', streams.map(words)],
+    ['Features', f.parts?.map(words)],
+    ['Series', series],
+    ['Feature', [el('strong', {}, name(f.name))]],
+    ['Services', services(f).map(s => el('a', { href: toView('ask', { service: s }) }, s))],
+  ].filter(([, items]) => items?.length > 0);
+  return el('ol', { class: 'lineage', 'aria-label': `Lineage of ${f.name}` }, steps.map(([kind, items]) =>
+    el('li', {}, el('span', { class: 'hint' }, kind), items.map(item => el('span', {}, item)))));
+}
+
+// words is a link to what has a word in the catalogue.
+const words = text => el('a', { href: toView('features', { words: text }) }, name(text));

@@ -1,49 +1,39 @@
 // Small charts.
 
 import { el, svg, table } from './dom.js';
-import { brief, moment, value } from './text.js';
+import { brief, minute, moment, value } from './text.js';
 
-const width = 600;
-const height = 96;
+const width = 240;
+const height = 32;
 
-// bars draws a timeline: one bar for each answer, from its first millisecond on.
-export function bars(feature, answers) {
-  const numbers = answers.map(a => (a.value === null ? 0 : Number(a.value)));
+// spark draws a timeline on an axis: a bar for each of its points, over a ground that shows how far
+// the window reaches.
+export function spark(feature, points, axis) {
+  const numbers = points.map(p => (p.value === null ? 0 : Number(p.value)));
   const top = Math.max(0, ...numbers);
   const bottom = Math.min(0, ...numbers);
   const scale = n => height - ((n - bottom) / (top - bottom || 1)) * height;
-  const step = width / answers.length;
-  const gap = Math.min(3, step * 0.2);
-  const shapes = answers.map((a, i) => {
-    const y = Math.min(scale(numbers[i]), scale(0));
+  const place = ms => ((Math.min(Math.max(Number(ms), axis.from), axis.to) - axis.from) / (axis.to - axis.from)) * width;
+  const shapes = points.map((p, i) => {
+    const [x, end] = [place(p.from), place(Number(p.to) + 1)];
     const tall = Math.abs(scale(numbers[i]) - scale(0));
-    return svg('rect', {
-      class: incomplete(a) ? 'bar incomplete' : 'bar', x: i * step + gap / 2, width: step - gap,
-      y: tall === 0 ? y : Math.min(y, height - 2), height: tall === 0 ? 0 : Math.max(2, tall),
-    }, svg('title', {}, `${moment(a.from)} to ${moment(a.to)}: ${value(a.value)}`));
+    const bar = tall === 0 ? 0 : Math.max(1.5, tall);
+    return end > x && svg('rect', {
+      class: incomplete(p) ? 'bar incomplete' : 'bar', x, width: Math.max(0.8, end - x - Math.min(1.5, (end - x) * 0.2)),
+      y: Math.min(scale(numbers[i]), scale(0), height - bar), height: bar,
+    }, svg('title', {}, `${moment(p.from)} to ${moment(p.to)}: ${value(p.value)}`));
   });
-  const greatest = answers[numbers.indexOf(top)];
-  const label = `${feature.name} over ${feature.window}, in ${answers.length} bars: ` +
-    `the maximum is ${value(greatest.value)}, from ${moment(greatest.from)}`;
-  return el('figure', { class: 'timeline' },
-    el('figcaption', {}, el('span', {}, stretch(answers)), el('span', {}, `maximum ${brief(top)}`)),
+  const greatest = points[numbers.indexOf(top)] ?? points[0];
+  const label = `${feature.name} over ${feature.window}, in ${points.length} steps: ` +
+    `the maximum is ${value(greatest.value)}, from ${minute(greatest.from)}`;
+  const from = place(points[0].from);
+  return el('div', { class: 'spark', 'data-spark': feature.name },
     svg('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
-      svg('line', { class: 'axis', x1: 0, x2: width, y1: scale(0), y2: scale(0) }), shapes),
-    el('div', { class: 'ends hint' }, el('span', {}, toSecond(answers[0].from)), el('span', {}, toSecond(answers.at(-1).to))),
-    answers.some(incomplete) && el('p', { class: 'hint' }, 'Pale bars are from before the state is complete.'));
+      svg('rect', { class: 'ground', x: from, width: width - from, height }), shapes),
+    top > 0 && el('span', { class: 'hint' }, `max ${brief(top)}`));
 }
 
-const toSecond = ms => moment(ms).split('.')[0];
-
-const incomplete = a => a.status === 'INCOMPLETE';
-
-// stretch describes the width of a bar. It uses the first, which is never cut short.
-function stretch(answers) {
-  const ms = Number(answers[0].to) + 1 - Number(answers[0].from);
-  const units = [['day', 86400000], ['hour', 3600000], ['minute', 60000], ['second', 1000], ['ms', 1]];
-  const [unit, size] = units.find(([, size]) => ms % size === 0) ?? units.at(-1);
-  return ms === size ? `one bar per ${unit}` : `one bar per ${ms / size} ${unit}${unit === 'ms' ? '' : 's'}`;
-}
+const incomplete = p => p.status === 'INCOMPLETE';
 
 // shares is a table of names and values, with a bar for each number.
 export function shares(caption, heads, rows) {
@@ -64,6 +54,6 @@ export function shares(caption, heads, rows) {
 export function line(numbers, length) {
   const top = Math.max(...numbers, 1);
   const points = numbers.map((n, i) => `${((length - numbers.length + i) / (length - 1)) * 100},${23 - (n / top) * 22}`);
-  return svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+  return svg('svg', { class: 'line', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
     svg('polyline', { points: points.join(' ') }));
 }

@@ -31,6 +31,13 @@ export function table(caption, heads, rows) {
       el('tbody', {}, rows.map(row => el('tr', {}, row.map(cell => el('td', {}, cell)))))));
 }
 
+// facts lists names with what is known of them, without those of which nothing is.
+export const facts = list => el('dl', { class: 'facts' },
+  list.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
+
+// name writes a name so that a line may break behind its underscores.
+export const name = text => text.split(/(?<=_)/).flatMap((part, i) => (i > 0 ? [el('wbr'), part] : [part]));
+
 // problem shows an error of the server.
 export function problem(error) {
   const about = ['code', 'feature', 'key', 'entity', 'event', 'reason', 'path', 'nearest']

@@ -1,37 +1,54 @@
-// The question box.
+// The question box. The question is in the URL, so that it can be shared and repeated.
 
 import { $, el, problem } from './dom.js';
 import { ask } from './api.js';
-import { show } from './answer.js';
+import { answers, asCommand } from './answer.js';
+import { defined, entityJSON, feature, keysOf, literal } from './model.js';
+import { toView } from './route.js';
+import { count, minute, moment } from './text.js';
 
-let catalogue = { features: [], services: [] };
 let chosen = []; // names of features
-const typed = new Map(); // the contents of the inputs of keys and members, by their ids
+let entities = [{}]; // what was typed of each
+let asking = 0; // the number of the question whose answer is awaited
 
-// prepare offers the features, services and streams of the catalogue.
-export function prepare(from) {
-  catalogue = from;
-  $('names').replaceChildren(...catalogue.features.map(f => el('option', { value: f.name })));
-  offer($('service'), catalogue.services.map(s => s.name));
-  offer($('pending-stream'), [...new Set(catalogue.features.map(f => f.stream).filter(Boolean))].sort());
-  $('service-field').hidden = catalogue.services.length === 0;
-  chosen = chosen.filter(known);
+// show fills the box with the question of the URL, and asks it if it is whole.
+export function show(parameters) {
+  offer($('service'), defined.services.map(s => s.name), parameters.get('service'));
+  offer($('pending-stream'), [...new Set(defined.features.map(f => f.stream).filter(Boolean))].sort(), parameters.get('pending'));
+  $('names').replaceChildren(...defined.features.map(f => el('option', { value: f.name })));
+  $('service-field').hidden = defined.services.length === 0;
+  $('at').value = parameters.get('at') ?? '';
+  $('pending-event').value = parameters.get('event') ?? '';
+  chosen = parameters.getAll('feature').filter(feature);
+  entities = parameters.getAll('entity').map(text => Object.fromEntries(new URLSearchParams(text)));
+  if (entities.length === 0) entities = [{}];
   refresh();
+  for (const f of asked().filter(f => f.members && parameters.has(`members.${f.name}`))) {
+    $(`members-${f.name}`).value = parameters.get(`members.${f.name}`);
+    $(`members-${f.name}`).closest('details')?.setAttribute('open', '');
+  }
+  clear();
+  $('add').value = '';
+  $('add-problem').textContent = '';
+  if (parameters.has('entity') && asked().length > 0) put();
+}
+
+function clear() {
+  asking++;
+  $('said').textContent = '';
+  $('answer').replaceChildren();
 }
 
 // offer lists names after the first option, which stands for none of them.
-function offer(select, names) {
-  const before = select.value;
+function offer(select, names, value) {
   select.replaceChildren(select.options[0], ...names.map(name => el('option', { value: name }, name)));
-  select.value = names.includes(before) ? before : '';
+  select.value = names.includes(value) ? value : '';
 }
 
-const known = name => catalogue.features.some(f => f.name === name);
-
 // choose adds a feature to the question.
-export function choose(name) {
+function choose(name) {
   $('add-problem').textContent = '';
-  if (!known(name)) {
+  if (!feature(name)) {
     $('add-problem').textContent = name === '' ? 'Enter the name of a feature.' : `There is no feature "${name}".`;
     return;
   }
@@ -42,9 +59,9 @@ export function choose(name) {
 
 // asked returns the features of the question, including those of the service.
 function asked() {
-  const service = catalogue.services.find(s => s.name === $('service').value);
-  const names = new Set([...chosen, ...(service?.features ?? [])]);
-  return catalogue.features.filter(f => names.has(f.name));
+  const service = defined.services.find(s => s.name === $('service').value);
+  const names = new Set([...(service?.features ?? []), ...chosen]);
+  return [...names].map(feature).filter(Boolean);
 }
 
 // refresh shows the chosen features and the inputs that they need.
@@ -52,11 +69,18 @@ function refresh() {
   $('chosen').replaceChildren(...chosen.map(name => el('li', {}, name,
     el('button', { type: 'button', 'aria-label': `Remove ${name}`, click: () => remove(name) }, '×'))));
   const features = asked();
-  const keys = new Map(features.flatMap(f => f.keys).map(key => [key.name, key]));
+  const keys = keysOf(features);
+  const members = new Map([...$('inputs').querySelectorAll('[data-members]')].map(node => [node.id, node.value]));
+  const opened = $('inputs').querySelector('details')?.open ?? false;
+  const optional = features.filter(f => f.members && !f.members_needed);
   $('inputs').replaceChildren(
-    ...[...keys.values()].map(key => input(`key-${key.name}`, key.name, key.type, control(key.type))),
-    ...features.filter(f => f.members).map(f => input(`members-${f.name}`, `Members of ${f.name}`,
-      `${f.members}, separated by commas${f.members_needed ? '' : '; optional'}`, el('input'))));
+    ...entities.map((typed, i) => el('fieldset', { hidden: keys.length === 0 },
+      el('legend', {}, entities.length === 1 ? 'Entity' : `Entity ${i + 1}`),
+      keys.map(key => keyInput(key, typed, i === 0 ? '' : `-${i + 1}`)))),
+    ...features.filter(f => f.members_needed).map(f => membersInput(f, members)),
+    ...(optional.length === 0 ? [] : [el('details', { class: 'field', open: opened }, el('summary', {}, 'Ask about members'), optional.map(f => membersInput(f, members)))]));
+  $('more-entities').hidden = keys.length === 0;
+  $('fewer-entities').hidden = entities.length < 2;
 }
 
 function remove(name) {
@@ -65,89 +89,112 @@ function remove(name) {
   $('add').focus();
 }
 
-const control = type => (type === 'bool'
-  ? el('select', {}, ['true', 'false'].map(v => el('option', { value: v }, v)))
-  : el('input'));
+// keyInput is the control of a key of an entity, which remembers what is typed.
+function keyInput(key, typed, suffix) {
+  const node = key.type === 'bool' ? el('select', {}, ['', 'true', 'false'].map(v => el('option', { value: v }, v))) : el('input');
+  node.value = typed[key.name] ?? '';
+  node.addEventListener('input', () => { typed[key.name] = node.value; });
+  return field(`key-${key.name}${suffix}`, key.name, key.type, node);
+}
 
-// input makes a labelled control that remembers what was typed.
-function input(id, label, hint, node) {
+// membersInput is the control of the members that a feature is asked about, with what was typed before.
+const membersInput = (f, before) => field(`members-${f.name}`, `Members of ${f.name}`, `${f.members}, separated by commas`,
+  el('input', { 'data-members': f.name, value: before.get(`members-${f.name}`) }));
+
+// field makes a labelled control.
+function field(id, label, hint, node) {
   for (const [name, value] of Object.entries({ id, autocomplete: 'off', spellcheck: 'false' })) node.setAttribute(name, value);
-  if (typed.has(id)) node.value = typed.get(id);
-  node.addEventListener('input', () => typed.set(id, node.value));
   return el('div', { class: 'field' }, el('label', { for: id }, label, el('span', { class: 'hint' }, hint)), node);
 }
 
-// literal writes the input as JSON of a type. Other input is sent as a string: the
-// server's error says what it expects.
-function literal(text, type) {
-  if (type !== 'string') {
-    try {
-      JSON.parse(text);
-      return text;
-    } catch {
-      // a moment in RFC 3339, or a mistake
-    }
-  }
-  return JSON.stringify(text);
-}
+const trimmed = id => $(id).value.trim();
 
 // body writes the question as text, so that no digit is lost.
 function body(features) {
   const parts = [];
   if (chosen.length > 0) parts.push(`"features": ${JSON.stringify(chosen)}`);
   if ($('service').value !== '') parts.push(`"service": ${JSON.stringify($('service').value)}`);
-  parts.push(`"entities": [{${entity(features).map(([name, value]) => `${JSON.stringify(name)}: ${value}`).join(', ')}}]`);
-  const members = features.filter(f => f.members && $(`members-${f.name}`).value.trim() !== '').map(f => {
-    const values = $(`members-${f.name}`).value.split(',').map(text => literal(text.trim(), f.members));
+  parts.push(`"entities": [${entities.map(entity => entityJSON(entity, keysOf(features))).join(', ')}]`);
+  const members = features.filter(f => f.members && trimmed(`members-${f.name}`) !== '').map(f => {
+    const values = trimmed(`members-${f.name}`).split(',').map(text => literal(text.trim(), f.members));
     return `${JSON.stringify(f.name)}: [${values.join(', ')}]`;
   });
   if (members.length > 0) parts.push(`"members": {${members.join(', ')}}`);
-  if (at() !== '') parts.push(`"at": ${literal(at(), 'timestamp')}`);
+  if (trimmed('at') !== '') parts.push(`"at": ${literal(trimmed('at'), 'timestamp')}`);
   if ($('pending-stream').value !== '') {
-    const event = $('pending-event').value.trim() || '{}';
-    parts.push(`"pending": {"stream": ${JSON.stringify($('pending-stream').value)}, "event": ${event}}`);
+    parts.push(`"pending": {"stream": ${JSON.stringify($('pending-stream').value)}, "event": ${trimmed('pending-event') || '{}'}}`);
   }
   return `{${parts.join(',\n ')}}`;
 }
 
-const at = () => $('at').value.trim();
-
-// entity returns the keys that were filled in, with their values as JSON.
-function entity(features) {
-  const keys = new Map(features.flatMap(f => f.keys).map(key => [key.name, key]));
-  return [...keys.values()].map(key => [key.name, $(`key-${key.name}`).value, key.type])
-    .filter(([, text]) => text !== '').map(([name, text, type]) => [name, literal(text, type)]);
+// address is the URL of what is in the box.
+function address() {
+  const pairs = [['service', $('service').value], ...chosen.map(name => ['feature', name]), ['at', trimmed('at')],
+    ['pending', $('pending-stream').value], ['event', $('pending-stream').value && trimmed('pending-event')],
+    ...asked().filter(f => f.members).map(f => [`members.${f.name}`, trimmed(`members-${f.name}`)])].filter(([, value]) => value !== '');
+  const needed = new Set(keysOf(asked()).map(key => key.name));
+  const texts = entities.map(entity => ['entity', new URLSearchParams(Object.entries(entity).filter(([key, value]) => needed.has(key) && value !== ''))]);
+  return toView('ask', [...pairs, ...texts]);
 }
 
-async function submit(event) {
+function submit(event) {
   event.preventDefault();
   $('add-problem').textContent = '';
-  if ($('add').value.trim() !== '') {
-    choose($('add').value.trim());
+  if (trimmed('add') !== '') {
+    choose(trimmed('add'));
     // Enter after a name only adds it.
     if (document.activeElement === $('add') || $('add-problem').textContent !== '') return;
   }
+  if (asked().length === 0) $('add-problem').textContent = 'Choose a feature or a service.';
+  else {
+    // Not by way of the URL: that would fill the box anew while its user goes on typing.
+    if (location.hash !== address()) history.pushState(null, '', address());
+    put();
+  }
+}
+
+// put asks the question in the box and shows its answer.
+async function put() {
+  const mine = ++asking;
   const features = asked();
   const question = body(features);
-  const keys = Object.fromEntries(features.flatMap(f => f.keys).map(key => [key.name, $(`key-${key.name}`).value]));
-  $('answer').setAttribute('aria-busy', 'true');
+  $('said').textContent = 'Asking …';
   const began = performance.now();
   try {
     const answer = await ask('v1/query', question);
-    show({ answer, features, question, keys, took: performance.now() - began, pending: $('pending-stream').value !== '' });
+    if (mine !== asking) return;
+    $('said').textContent = `${count(features.length, 'feature')} at ${minute(answer.at)} UTC, ` +
+      `in ${Math.max(1, Math.round(performance.now() - began))} ms.`;
+    $('answer').replaceChildren(...(answer.pending ?? []).map(pendingNote), answers('Answer', [['', features]], answer.results), asCommand(question));
+    // On a phone the answer is below the box.
+    if ($('said').getBoundingClientRect().top > innerHeight / 2) $('said').scrollIntoView();
   } catch (error) {
+    if (mine !== asking) return;
+    clear();
     $('answer').replaceChildren(problem(error));
   }
-  $('answer').removeAttribute('aria-busy');
+}
+
+const pendingNote = p => el('p', { class: 'note' }, `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
+  (p.late ? ', too late for some features' : '') +
+  (p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'));
+
+// resize changes the number of entities.
+function resize(by) {
+  entities = by > 0 ? [...entities, {}] : entities.slice(0, -1);
+  refresh();
+  $('inputs').querySelector('fieldset:last-of-type input, fieldset:last-of-type select')?.focus();
 }
 
 // start adds the listeners of the box.
 export function start() {
   $('question').addEventListener('submit', submit);
   $('service').addEventListener('change', refresh);
-  $('add-button').addEventListener('click', () => choose($('add').value.trim()));
+  $('add-button').addEventListener('click', () => choose(trimmed('add')));
+  $('more-entities').addEventListener('click', () => resize(1));
+  $('fewer-entities').addEventListener('click', () => resize(-1));
   // A name picked from the list needs no button.
   $('add').addEventListener('input', event => {
-    if (event.inputType === 'insertReplacementText' && known($('add').value)) choose($('add').value);
+    if (event.inputType === 'insertReplacementText' && feature($('add').value)) choose($('add').value);
   });
 }

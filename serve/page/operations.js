@@ -1,47 +1,106 @@
 // The state of the pipeline of this process, polled.
 
 import { $, el, problem, table } from './dom.js';
-import { ask } from './api.js';
+import { ask, fetched } from './api.js';
 import { line } from './chart.js';
-import { moment, number, rate, seconds } from './text.js';
+import { bytes, minute, moment, number, percent, rate, second, seconds } from './text.js';
 
 const interval = 2000; // milliseconds
+const soon = 500; // until the second look, which gives the first rates
 const kept = 60; // number of rates in the line
+const rarely = 5; // looks until what changes little is looked at again
 
 let before = null; // the previous status
 let rates = [];
+let timer;
+let looks = 0;
+let process = {}; // what changes little: definitions, checks, keys
 
-// watch shows the status, and repeats that while the page is visible.
-export async function watch() {
-  if (!document.hidden) await look();
-  setTimeout(watch, interval);
+// watch shows the status while it is wanted and the page is visible.
+export function watch(wanted) {
+  clearTimeout(timer);
+  if (!wanted) return;
+  [before, rates, looks] = [null, [], 0];
+  const next = async () => {
+    if (!document.hidden) await look();
+    timer = setTimeout(next, looks === 1 ? soon : interval);
+  };
+  timer = setTimeout(next);
 }
 
-// look shows the current status.
-export async function look() {
+async function look() {
   let status;
   try {
     status = await ask('v1/status');
+    if (looks++ % rarely === 0) process = await slow();
   } catch (error) {
     $('live-state').textContent = 'unknown';
     $('live-note').hidden = true;
     $('figures').replaceChildren();
     $('live-details').replaceChildren(problem(error));
     before = null;
+    looks = 0;
     return;
   }
   // The process was restarted if its counters fell.
   if (before && total(status.processor?.events ?? []) < total(before.processor?.events ?? [])) before = null;
   const past = before && before.at < status.at ? (status.at - before.at) / 1000 : 0;
-  $('live-state').textContent = `at ${moment(status.at).slice(11, 19)} UTC`;
+  $('live-state').textContent = `at ${second(status.at)} UTC`;
   $('live-note').hidden = status.processor !== undefined;
   $('live-note').textContent = 'This process answers questions only; it applies no events. ' +
     'To see the pipeline, open the page of a process with the role processor.';
-  const figures = [...(status.processor ? pipeline(status.processor, past) : []), questions(status, past)];
+  const figures = [...(status.processor ? pipeline(status.processor, past) : []), questions(status, past), ...slowFigures()];
   $('figures').replaceChildren(...figures.map(figure));
   $('live-details').querySelector('.problem')?.remove();
+  checks();
   if (status.processor) details(status.processor);
+  if (status.backfills) backfills(status.backfills);
   before = status;
+}
+
+// slow reads what changes little. What this client may not see is left out.
+async function slow() {
+  const [readiness, metrics] = await Promise.all([fetched('readyz'), fetched('metrics')].map(reading => reading.catch(() => ({}))));
+  const metric = name => new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)$`, 'm').exec(metrics.text ?? '') ?? undefined;
+  let ready = {};
+  try {
+    ready = JSON.parse(readiness.text);
+  } catch {
+    // a proxy that answers with something else
+  }
+  return {
+    ready, greatest: metric('weir_greatest_key_bytes')?.[2],
+    build: /\bversion="([^"]*)"/.exec(metric('weir_build_info')?.[1] ?? '')?.[1],
+  };
+}
+
+// slowFigures lists the figures of what changes little.
+function slowFigures() {
+  const { ready: { definitions }, greatest, build } = process;
+  const reload = definitions?.last_reload;
+  return [
+    greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; weir state KEY=VALUE looks into one', warn: greatest > 1 << 20 },
+    definitions && {
+      id: 'definitions', name: 'Definitions', value: definitions.version.slice(0, 8), title: definitions.version, warn: reload?.taken === false,
+      note: !reload ? 'as at the start' : `${reload.taken ? 'changed' : 'a change was refused'} at ${minute(Date.parse(reload.at))}`,
+    },
+    build && { id: 'build', name: 'Weir', value: build, note: 'version of this process' },
+  ].filter(Boolean);
+}
+
+// checks shows what is not ready, or ready with a warning.
+function checks() {
+  const bad = (process.ready.checks ?? []).filter(check => check.error || check.warning);
+  const refused = process.ready.definitions?.last_reload?.error;
+  const list = [...bad.map(check => [check.name, check.error ?? check.warning]), ...(refused ? [['definitions', refused]] : [])];
+  fold('checks', 'Not as it should be', list, rows => [table('Not as it should be', ['Check', 'What is wrong'], rows)]);
+}
+
+function backfills(list) {
+  fold('backfills', 'Backfills', list, rows => [table('Backfills', ['Features', 'Topic', 'Filled', 'Progress', 'Left'], rows.map(b => [
+    b.features.join(', '), b.topic, percent(b.share), el('progress', { max: 1, value: b.share, 'aria-label': `Backfill of ${b.topic}` }),
+    b.seconds_left === undefined ? 'not known' : seconds(b.seconds_left),
+  ]))]);
 }
 
 const total = list => list.reduce((sum, item) => sum + Number(item.count), 0);
@@ -59,7 +118,7 @@ function pipeline(p, past) {
   const lost = total(p.lost);
   const open = total(p.open);
   return [
-    { id: 'events', name: 'Events per second', value: speed === null ? '…' : rate(speed), note: `${number(events)} since the start`, extra: line(rates, kept) },
+    { id: 'events', ...perSecond('Events', speed, events), extra: rates.length > 1 && line(rates, kept) },
     { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: open > 0 ? `${number(open)} held back by an open transaction` : 'records not fetched yet', warn: open > 0 && oldest(p.open_age) > 60 },
     { id: 'freshness', name: 'Freshness', value: fresh(0.5), note: `median age when applied; 99 % within ${fresh(0.99)}` },
     { id: 'dead', name: 'Dead letters', value: number(total(p.dead_letters)), note: `${number(late)} events were late`, warn: total(p.dead_letters) > 0 },
@@ -73,11 +132,17 @@ function questions(status, past) {
   const bad = total(status.questions.filter(q => !['answered', 'refused', 'abandoned'].includes(q.outcome)));
   const wrong = total(only(status.questions, 'refused'));
   const speed = past > 0 ? (all - total(before.questions)) / past : null;
-  return { id: 'questions', name: 'Questions per second', value: speed === null ? '…' : rate(speed), note: `${number(all)} since the start, ${number(bad)} not answered, ${number(wrong)} refused as invalid` };
+  const figure = perSecond('Questions', speed, all);
+  return { id: 'questions', ...figure, note: `${figure.note}, ${number(bad)} not answered, ${number(wrong)} refused as invalid` };
 }
 
+// perSecond is a rate or, before two looks have given one, what was counted.
+const perSecond = (name, speed, all) => (speed === null
+  ? { name, value: number(all), note: 'since the start' }
+  : { name: `${name} per second`, value: rate(speed), note: `${number(all)} since the start` });
+
 const figure = f => el('div', { class: f.warn ? 'figure warn' : 'figure', 'data-figure': f.id },
-  el('dt', {}, f.name), el('dd', { class: 'value' }, f.value), el('dd', { class: 'hint' }, f.note), f.extra && el('dd', {}, f.extra));
+  el('dt', {}, f.name), el('dd', { class: 'value', title: f.title }, f.value), el('dd', { class: 'hint' }, f.note), f.extra && el('dd', {}, f.extra));
 
 // freshness returns a function for quantiles of the time that events took: those since
 // the last look or, if there are none, all of them.
@@ -100,6 +165,8 @@ function freshness(now, last) {
   };
 }
 
+const place = d => (d ? `${d.topic}/${d.partition}/${d.offset}` : 'TOPIC/PARTITION/OFFSET');
+
 // details shows the tables behind the figures.
 function details(p) {
   const byPlace = (a, b) => a.topic.localeCompare(b.topic) || Number(a.partition) - Number(b.partition);
@@ -112,9 +179,9 @@ function details(p) {
     ...(p.last_dead_letters.length > 0 ? [
       el('h3', {}, 'Latest'),
       table('Latest dead letters', ['Record time', 'Reason', 'Path', 'Position'],
-        p.last_dead_letters.map(d => [moment(d.timestamp), d.reason, d.path || '–', el('code', {}, `${d.topic}/${d.partition}/${d.offset}`)])),
+        p.last_dead_letters.map(d => [moment(d.timestamp), d.reason, d.path || '–', el('code', {}, place(d))])),
     ] : []),
-    el('p', { class: 'hint' }, 'To see one: ', el('code', {}, 'weir deadletters show topic/partition/offset')),
+    el('p', { class: 'hint' }, 'To see one: ', el('code', {}, `weir deadletters show ${place(p.last_dead_letters[0])}`), '. To list more: ', el('code', {}, 'weir deadletters list'), '.'),
   ], p.last_dead_letters);
   fold('rewinds', 'Rewinds by topic', p.rewinds.filter(r => r.count > 0), list =>
     [table('Rewinds by topic', ['Topic', 'Rewinds'], list.map(r => [r.topic, number(r.count)]))]);
