@@ -25,9 +25,9 @@ func (f *filling) spoil() {
 	f.Filling = state.Filling{Known: true, Broken: true, At: state.NoPosition, Since: state.MinTime}
 }
 
-// feed notes what it means to all fills that the plan of a version takes a partition, which h says
+// feed notes what it means to all fills that the plan of a version takes a partition, which o says
 // how far it is applied; nil for not at all.
-func (s *Store) feed(sh *shard, p state.Partition, h *holding, version string) {
+func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string) {
 	plan := s.plans[version]
 	if plan == nil {
 		return
@@ -35,7 +35,8 @@ func (s *Store) feed(sh *shard, p state.Partition, h *holding, version string) {
 	for _, fill := range s.sortedFills() {
 		kept, known := fill.In(plan), sh.fillings[fill.Partition(p)]
 		switch {
-		case h == nil && kept != state.KeptAll, known == nil && fill.Columns[p.Topic] == nil, known != nil && known.Broken:
+		case o == nil && kept != state.KeptAll, known == nil && fill.Columns[p.Topic] == nil, known != nil && known.Broken:
+			// It has nothing to fill of the partition, or was given up there.
 		case kept == state.KeptPart:
 			if part := fill.Part(plan); part != nil && known != nil {
 				goesOn := &filling{known.Filling, part, p}
@@ -45,12 +46,12 @@ func (s *Store) feed(sh *shard, p state.Partition, h *holding, version string) {
 			sh.filling(fill, p).spoil()
 		case kept == state.KeptNone:
 			if known != nil && !known.open() {
-				known.Ranges = append(known.Ranges, state.OffsetRange{From: h.at.Offset, To: state.MaxTime})
+				known.Ranges = append(known.Ranges, state.OffsetRange{From: o.at.Offset, To: state.MaxTime})
 			}
 		case known == nil:
-			s.begin(sh.filling(fill, p), h)
+			s.begin(sh.filling(fill, p), o)
 		case known.open():
-			known.close(h)
+			known.close(o)
 		}
 	}
 }
@@ -66,27 +67,27 @@ func (sh *shard) filling(fill *state.Fill, p state.Partition) *filling {
 
 // begin sets what is to be filled of a partition that a plan with the fill takes for the first
 // time: what plans without it have applied.
-func (s *Store) begin(f *filling, h *holding) {
+func (s *Store) begin(f *filling, o *ownership) {
 	switch {
-	case h == nil:
+	case o == nil:
 		f.Begun = true // live events are all of it
-	case s.plans[h.version] != nil && f.of.In(s.plans[h.version]) == state.KeptNone:
-		f.Ranges = []state.OffsetRange{{To: h.at.Offset}}
+	case s.plans[o.version] != nil && f.of.In(s.plans[o.version]) == state.KeptNone:
+		f.Ranges = []state.OffsetRange{{To: o.at.Offset}}
 	default:
 		f.spoil()
 	}
 }
 
 // close ends the open range where a plan with the fill takes the partition again.
-func (f *filling) close(h *holding) {
+func (f *filling) close(o *ownership) {
 	last := &f.Ranges[len(f.Ranges)-1]
 	switch {
-	case h == nil || last.From > h.at.Offset:
+	case o == nil || last.From > o.at.Offset:
 		f.spoil()
-	case last.From == h.at.Offset:
+	case last.From == o.at.Offset:
 		f.Ranges = f.Ranges[:len(f.Ranges)-1]
 	default:
-		last.To = h.at.Offset
+		last.To = o.at.Offset
 	}
 }
 
@@ -193,7 +194,7 @@ func (sh *shard) knows(f *state.Fill) bool {
 
 // add adds the progress of the shard to that of a fill.
 func (sh *shard) add(e *state.FillEpoch) {
-	for p := range sh.held {
+	for p := range sh.owned {
 		if p.Topic != e.Topic {
 			continue
 		}

@@ -88,26 +88,26 @@ func (s *Store) Claim(_ context.Context, partitions []state.Partition, version s
 
 // claim takes a partition of one shard.
 func (s *Store) claim(c *state.Claim, sh *shard, p state.Partition, version string, givesWayTo []string) {
-	h := sh.held[p]
+	o := sh.owned[p]
 	switch {
-	case h == nil:
+	case o == nil:
 		s.feed(sh, p, nil, version)
 		if seen, met := sh.topics[p.Topic]; met {
 			c.Topic = &seen
 		}
 		c.Progress = append(c.Progress, state.NoPosition)
 		return
-	case h.version != version && slices.Contains(givesWayTo, h.version):
-		c.KeptBy = h.version
+	case o.version != version && slices.Contains(givesWayTo, o.version):
+		c.KeptBy = o.version
 		c.Progress = append(c.Progress, state.NoPosition)
 		return
-	case h.version != version:
-		s.feed(sh, p, h, version)
-		sh.end(p.Topic, h.version, sh.now)
-		h.version, h.since = version, time.Now()
+	case o.version != version:
+		s.feed(sh, p, o, version)
+		sh.end(p.Topic, o.version, sh.now)
+		o.version, o.since = version, time.Now()
 	}
-	c.OwnedMs = min(c.OwnedMs, time.Since(h.since).Milliseconds())
-	c.Progress = append(c.Progress, h.at)
+	c.OwnedMs = min(c.OwnedMs, time.Since(o.since).Milliseconds())
+	c.Progress = append(c.Progress, o.at)
 }
 
 // Bind adds to a plan the generations of series to keep.
@@ -131,8 +131,8 @@ func (s *Store) history() *state.History {
 		for e, at := range sh.ended {
 			last[e] = max(last[e], at)
 		}
-		for p, h := range sh.held {
-			last[epoch{p.Topic, h.version}] = state.MaxTime
+		for p, o := range sh.owned {
+			last[epoch{p.Topic, o.version}] = state.MaxTime
 		}
 	}
 	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs()}

@@ -10,7 +10,7 @@ import (
 
 // shard is the progress of one shard.
 type shard struct {
-	held     map[state.Partition]*holding
+	owned    map[state.Partition]*ownership
 	ended    map[epoch]int64 // until when a plan was applied that is no more, in ms
 	topics   map[string]state.FirstSeen
 	logs     map[string]state.LogID       // by tag
@@ -18,8 +18,8 @@ type shard struct {
 	now      int64                        // the greatest timestamp of a record, in ms
 }
 
-// holding is the progress of a partition under the plan that has it.
-type holding struct {
+// ownership is the progress of a partition under the plan that has it.
+type ownership struct {
 	version string
 	at      state.Position
 	since   time.Time // when the plan took it, or a gap was marked before it
@@ -30,7 +30,7 @@ type epoch struct{ topic, version string }
 
 func newShard() *shard {
 	return &shard{
-		held: map[state.Partition]*holding{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
+		owned: map[state.Partition]*ownership{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
 		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{},
 	}
 }
@@ -51,8 +51,8 @@ func (sh *shard) position(p state.Partition) *state.Position {
 		return &f.At
 	}
 	partition, version := split(p)
-	if h := sh.held[partition]; h != nil && h.version == version {
-		return &h.at
+	if o := sh.owned[partition]; o != nil && o.version == version {
+		return &o.at
 	}
 	return nil
 }
@@ -77,8 +77,8 @@ func (sh *shard) end(topic, version string, last int64) {
 
 // found is the position of a partition under any plan.
 func (sh *shard) found(p state.Partition) state.Position {
-	if h := sh.held[p]; h != nil {
-		return h.at
+	if o := sh.owned[p]; o != nil {
+		return o.at
 	}
 	return state.NoPosition
 }
@@ -133,16 +133,16 @@ func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
 	if from == to || sh.found(p) != from {
 		return false
 	}
-	h := sh.held[p]
-	if h == nil {
-		h = &holding{version: version}
-		sh.held[p] = h
+	o := sh.owned[p]
+	if o == nil {
+		o = &ownership{version: version}
+		sh.owned[p] = o
 	} else {
 		sh.unplace(p, from, to)
 	}
-	h.at = to
+	o.at = to
 	if !from.Exists() || w.Gap > 0 {
-		h.since = time.Now()
+		o.since = time.Now()
 	}
 	if known, met := sh.topics[p.Topic]; met {
 		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: known.Partitions}
