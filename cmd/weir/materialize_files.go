@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []ma
 		if !named {
 			name, pattern = o.stream, spec
 		}
-		files, err := filesOf(pattern)
+		files, err := source.Files(pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -97,29 +96,6 @@ func (o *materializeOptions) span(now time.Time) (since, until int64, err error)
 type closing func()
 
 func (c closing) Close() error { c(); return nil }
-
-// filesOf are the files of a name, a folder or a pattern, sorted by name.
-func filesOf(pattern string) (files []string, err error) {
-	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
-		pattern = filepath.Join(pattern, "*")
-	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}, nil
-	}
-	all, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", pattern, err)
-	}
-	for _, file := range all {
-		if format, _ := source.FormatOf(file); format != "" {
-			files = append(files, file)
-		}
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: there is no .csv, .ndjson, .avro or .parquet", pattern)
-	}
-	slices.Sort(files)
-	return files, nil
-}
 
 func (o *materializeOptions) openFile(name string) (*source.File, error) {
 	if name == source.Stdin {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -87,6 +88,30 @@ func FormatOf(name string) (format, compression string) {
 	default:
 		return "", compression
 	}
+}
+
+// Files are the files of a name, a folder or a pattern, sorted by name. Of a folder or a pattern
+// they are those whose names have a format.
+func Files(pattern string) (files []string, err error) {
+	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
+		pattern = filepath.Join(pattern, "*")
+	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pattern, err)
+	}
+	for _, file := range all {
+		if format, _ := FormatOf(file); format != "" {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: there is no .csv, .ndjson, .avro or .parquet", pattern)
+	}
+	slices.Sort(files)
+	return files, nil
 }
 
 func (f *File) decompress(compression string) error {
