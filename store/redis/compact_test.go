@@ -130,6 +130,44 @@ func TestCompactionDropsGarbage(t *testing.T) {
 	})
 }
 
+// What embedded children hold of garbage is dropped too, also if it is the only garbage of the key.
+func TestCompactionDropsGarbageOfChildren(t *testing.T) {
+	unused := &state.Series{ID: "unuse", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.CountEvents,
+		Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
+	for name, test := range map[string]struct {
+		garbage *state.Series
+		series  []*state.Series // the definitions
+	}{
+		"in a known group":    {unused, []*state.Series{pairs, beside}},
+		"in an unknown group": {others, []*state.Series{beside}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				start(t, s, transactions)
+				old := &state.Plan{Version: "old", Retained: map[string]state.Retention{test.garbage.ID + ".x": {}}}
+				if _, err := s.Register(t.Context(), state.Registration{Plan: old, At: time.Now().Add(-25 * time.Hour)}); err != nil {
+					t.Fatal(err)
+				}
+				const n = 20
+				w := s.newWriter()
+				for offset := range int64(n) {
+					b := begin(t, s, transactions)
+					b.Series, b.Now = test.series, 100*day
+					b.Update(0, offset, []byte("d1"))
+					b.Add(state.Mutation{Series: beside, Tile: 100, Num: 1})
+					b.Update(0, offset, []byte("d1|u1"))
+					b.Add(state.Mutation{Series: test.garbage, Tile: 100, Num: 1})
+					b.Ranges[0].To = offset + 1
+					apply(t, w, b)
+				}
+				if kept, left := count(t, s, beside, "d1"), count(t, s, test.garbage, "d1|u1"); kept != n || left > n/2 {
+					t.Errorf("of what is used there is %d, want %d; of garbage %d, want less than half", kept, n, left)
+				}
+			})
+		})
+	}
+}
+
 // In a copy of the namespace that is older than a day, no plan has been used for that long. State
 // of a plan that has a partition stays nonetheless: its processors may not have registered yet, or
 // cannot.
@@ -224,6 +262,30 @@ func TestCompactionAfterGarbageCouldNotBeListed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A key of which a compaction leaves nothing goes if it has no time to live. Otherwise it stays,
+// empty, with that time: writers rely on it.
+func TestCompactionThatLeavesNothing(t *testing.T) {
+	for name, lives := range map[string]time.Duration{"forever": 0, "for a while": 100 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				key, content := deviceKey(s, "d1"), strings.Repeat("x", 300)
+				s.redis.Set(t.Context(), key, content, lives)
+				reply, err := s.redis.Eval(t.Context(), compactLua, []string{key}, 1, len(content), proof([]byte(content)), "", 0).Int64Slice()
+				if err != nil || len(reply) != 1 || reply[0] != 1 {
+					t.Fatal(reply, err)
+				}
+				exists, left := s.redis.Exists(t.Context(), key).Val(), s.redis.TTL(t.Context(), key).Val()
+				if lives == 0 && exists != 0 || lives > 0 && (exists != 1 || left > lives || left < lives-time.Hour) {
+					t.Errorf("there are %d keys, for %v", exists, left)
+				}
+				if length := s.redis.StrLen(t.Context(), key).Val(); length != 0 {
+					t.Errorf("the key has %d bytes", length)
+				}
+			})
+		})
+	}
 }
 
 // A compaction after another one, or after the store went back in time, changes nothing; what was

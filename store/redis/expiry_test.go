@@ -73,6 +73,7 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 	e := &newExpiries(1)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
+	var before []expiryEntry
 	for round := range 3 {
 		given, again := 0, 0
 		for key := range uint64(keys) {
@@ -89,7 +90,10 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 		if given != keys || again > keys/20 {
 			t.Errorf("round %d: %d of %d keys were due, %d again", round, given, keys, again)
 		}
-		e.forget()
+		before = append(before[:0], e.entries...)
+		if e.forget(); !slices.Equal(e.entries, before) {
+			t.Fatal("to forget, it has gone through all entries")
+		}
 	}
 }
 

@@ -26,18 +26,9 @@ local function frozen()
   return redis.call('HGET', key, 'frozen') and redis.error_reply('RESHARDING weir reshard has not finished')
 end
 
--- The greatest number of values passed to a command, or taken from a table, at once.
-local maxValues = 1000
-
-local function hmget(names)
-  local values = {}
-  for first = 1, #names, maxValues do
-    local last = math.min(first + maxValues - 1, #names)
-    local some = redis.call('HMGET', key, unpack(names, first, last))
-    for i = 1, last - first + 1 do values[first + i - 1] = some[i] end
-  end
-  return values
-end
+-- hmget reads fields of the progress. A call is about no more partitions than Lua can pass to a
+-- command, see callPartitions.
+local function hmget(names) return redis.call('HMGET', key, unpack(names)) end
 
 local function positionField(topic, version, id)
   if version == '' then return topic .. '/' .. id end

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A call may be about thousands of partitions, as the check of all of them is once a commit
-// interval: Lua passes no more than some thousand values at once.
+// Thousands of partitions may be claimed and placed at once.
 func TestThousandsOfPartitionsPerCall(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
@@ -47,6 +46,33 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 		progress, err := s.Progress(ctx, partitions)
 		if err != nil || progress[n-1][0].Offset != n-1+5 {
 			t.Errorf("progress of the last partition %v, %v", progress[n-1], err)
+		}
+	})
+}
+
+// A call may be about thousands of partitions, as the check of all of them is once a commit
+// interval: Lua passes no more than 8000 values at once.
+func TestThousandsOfRangesPerCall(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		const n = 8200
+		b := &state.Batch{EveryShard: true, Now: 7}
+		var fields []any
+		for id := range int32(n) {
+			p, at := state.Partition{Topic: "many", ID: id}, state.Position{Offset: int64(id)}
+			fields = append(fields, keyspace.PartitionField(p), at.String())
+			b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p, To: int64(id) + 5, Progress: []state.Position{at}})
+		}
+		progress := keyspace.ProgressKey(s.tags[0])
+		if err := s.redis.HSet(t.Context(), progress, fields...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, s.newWriter(), b)
+		found := s.redis.HGetAll(t.Context(), progress).Val()
+		for id := range int64(n) {
+			at, want := found[keyspace.PartitionField(b.Ranges[id].Partition)], state.Position{Offset: id + 5}
+			if b.Ranges[id].Progress[0] != want || at != want.String() {
+				t.Fatalf("partition %d is at %s, and reported at %v, want %v", id, at, b.Ranges[id].Progress, want)
+			}
 		}
 	})
 }

@@ -39,7 +39,7 @@ var gapLua string
 var readLua string
 
 // callPartitions is how many partitions one script call is about: it blocks others for a few
-// milliseconds at most.
+// milliseconds at most. Lua passes up to some thousand values to a command.
 const callPartitions = 500
 
 // Claim takes partitions for a plan, with one pipeline to each master. It returns one claim for

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -146,7 +148,26 @@ func TestSweepWithoutIdleTimes(t *testing.T) {
 	}
 }
 
-// A master that does not answer is skipped.
+// scans counts the steps of walks at a master.
+type scans struct{ n int }
+
+func (*scans) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *scans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "scan" {
+			s.n++
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (*scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A master that does not answer is skipped: it is not asked for keys, and those that were found stay
+// to be read.
 func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	client := redistest.NewCluster(t).Client(t)
 	s := newStore(t, client, 8)
@@ -169,11 +190,24 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 		t.Fatal(err)
 	}
 	away, _ := s.masters.of(t.Context(), s.tags[0])
+	asked := &scans{}
+	away.node.AddHook(asked)
 	away.breaker.failed(fmt.Errorf("it is away")) // and nothing closes the breaker
-	for range 20 {
-		w.now = w.now.Add(time.Second)
-		sweeper.asked = w.now // the lease may be on the master that is away
-		sweeper.step(t.Context())
+	walk := func() {
+		for range 20 {
+			w.now = w.now.Add(time.Second)
+			sweeper.asked = w.now // the lease may be on the master that is away
+			sweeper.step(t.Context())
+		}
+	}
+	walk()
+	if asked.n > 0 {
+		t.Errorf("a master that is away was asked for keys %d times", asked.n)
+	}
+	w.now = w.now.Add(sweepRound)
+	sweeper.walks[away].idle = []sweptKey{{group: userEver.Group, key: w.key("gone0")}}
+	if walk(); len(sweeper.walks[away].idle) != 1 {
+		t.Error("a key that was found at a master that is away will not be read")
 	}
 	for _, user := range users {
 		m, _ := s.masters.of(t.Context(), w.key(user))
@@ -181,4 +215,44 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 			t.Errorf("%s, at a master that is away: %v, was swept: %v", user, m == away, swept)
 		}
 	}
+}
+
+// A sweep goes on at the replica that a Sentinel has promoted.
+func TestSweepAfterAFailover(t *testing.T) {
+	primary := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, primary.Addr())
+	sentinel := redistest.NewSentinel(t, "weir", primary, 1)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "weir", SentinelAddrs: []string{sentinel.Addr()}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client, 2)
+	w := newSweeping(t, s)
+	for range 3 {
+		w.pay(100, "early", "late")
+	}
+	w.pay(110, "here")
+	sweeper := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes)
+	w.round(sweeper)
+	w.wantCounts("early", 100, 110, "3 0 0")
+	for range 3 {
+		w.pay(111, "late")
+	}
+	w.pay(120, "here")
+	if n, err := client.Wait(t.Context(), 1, time.Minute).Result(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	primary.Kill()
+	testkit.Eventually(t, time.Minute, "the replica is the master", func() (bool, string) {
+		master, err := sentinel.Master(t.Context())
+		return err == nil && master == replica.Addr(), master
+	})
+	testkit.Eventually(t, time.Minute, "the sweep of a user", func() (bool, string) {
+		if _, err := s.Clock(t.Context()); err != nil {
+			return false, err.Error()
+		}
+		w.round(sweeper)
+		length := len(w.held("late"))
+		return 0 < length && length <= 16, fmt.Sprintf("the key has %d bytes", length)
+	})
+	w.wantCounts("late", 100, 120, "6 0 0")
+	w.wantCounts("here", 100, 120, "2 1 1")
 }
