@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/credentials"
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
@@ -182,7 +182,7 @@ func given(v *fastjson.Value) *fastjson.Value {
 // are not JSON.
 func (q *question) parse() (*fastjson.Value, error) {
 	if !json.Valid(q.body) {
-		return nil, reply.Errorf(reply.MalformedJSON, "the body is no JSON: %s", plain.JSON(q.body))
+		return nil, reply.Errorf(reply.MalformedJSON, "the body is no JSON: %s", reworded.JSON(q.body))
 	}
 	if !utf8.Valid(q.body) {
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is not UTF-8")

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weir-stream/weir/internal/credentials"
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/serve/reply"
 )
 
@@ -86,12 +86,12 @@ func (c *connection) do(r *http.Request) (*http.Response, error) {
 func (c *connection) call(ctx context.Context, method, address, path string, body []byte, answer any) error {
 	request, err := http.NewRequestWithContext(ctx, method, address+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(c.flag, "bad address"), plain.URL(address))
+		return fmt.Errorf("%s: %w", cmp.Or(c.flag, "bad address"), reworded.URL(address))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := c.do(request)
 	if err != nil {
-		return fmt.Errorf("no answer from %s: %w", strings.TrimSpace(c.flag+" "+address), plain.Connection(cmp.Or(errors.Unwrap(err), err)))
+		return fmt.Errorf("no answer from %s: %w", strings.TrimSpace(c.flag+" "+address), reworded.Connection(cmp.Or(errors.Unwrap(err), err)))
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/serve/status"
 )
 
@@ -91,11 +91,11 @@ func serverURL(address string) string {
 func askReady(ctx context.Context, server *connection, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
-		return fmt.Errorf("--address: %w", plain.URL(url))
+		return fmt.Errorf("--address: %w", reworded.URL(url))
 	}
 	response, err := server.do(request)
 	if err != nil {
-		return fmt.Errorf("no answer from %s: %w", url, plain.Connection(err))
+		return fmt.Errorf("no answer from %s: %w", url, reworded.Connection(err))
 	}
 	defer response.Body.Close()
 	var answer status.Readiness

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/serve/catalogue"
 )
 
@@ -221,7 +221,7 @@ func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 		what += ": " + q.pending
 	}
 	if !json.Valid(text) {
-		return nil, fmt.Errorf("%s is no JSON: %s", what, plain.JSON(text))
+		return nil, fmt.Errorf("%s is no JSON: %s", what, reworded.JSON(text))
 	}
 	return text, nil
 }

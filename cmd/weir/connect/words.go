@@ -7,7 +7,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // advice is what to do about answers of the brokers.
@@ -30,12 +30,12 @@ var advice = map[kafka.Error]string{
 func inWords(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		if text, ok := advice[code]; ok {
-			return plain.Reword(err, text)
+			return reworded.Error(err, text)
 		}
-		return plain.Reword(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
+		return reworded.Error(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
 	}
 	if strings.HasPrefix(err.Error(), "kafka.(*Client).") { // the name of the client's method
 		err = errors.Unwrap(err)
 	}
-	return plain.Connection(err)
+	return reworded.Connection(err)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/operate/doctor"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -41,7 +41,7 @@ func (c *check) deployment(ctx context.Context, cfg *config.Config, questions bo
 	}
 	defer client.Close()
 	if err := client.Ping(ctx).Err(); err != nil {
-		c.fail("redis", fmt.Errorf("%s: %w", strings.Join(cfg.Redis.Addresses, ","), plain.Connection(err)))
+		c.fail("redis", fmt.Errorf("%s: %w", strings.Join(cfg.Redis.Addresses, ","), reworded.Connection(err)))
 		return
 	}
 	c.servers(ctx, client)

@@ -1,10 +1,10 @@
-package plain_test
+package reworded_test
 
 import (
 	"encoding/json"
 	"testing"
 
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 func TestJSON(t *testing.T) {
@@ -27,7 +27,7 @@ func TestJSON(t *testing.T) {
 		if json.Valid([]byte(text)) {
 			t.Errorf("%s is valid", text)
 		}
-		if got := plain.JSON([]byte(text)); got != want {
+		if got := reworded.JSON([]byte(text)); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package plain says in plain words what libraries report: what was found, and what to do.
-package plain
+// Package reworded says in plain words what libraries report: what was found, and what to do.
+package reworded
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package plain_test
+package reworded_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/internal/plain"
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // listen accepts connections and hands each to what serves it.
@@ -62,7 +62,7 @@ func TestConnection(t *testing.T) {
 		{impatient, "http://" + silent, "the server does not answer in time: check the address, and what firewalls allow"},
 	} {
 		_, err := c.client.Get(c.url)
-		if got := plain.Connection(err); got == nil || got.Error() != c.want || !errors.Is(got, err) {
+		if got := reworded.Connection(err); got == nil || got.Error() != c.want || !errors.Is(got, err) {
 			t.Errorf("%s: %v\ngot  %v\nwant %s", c.url, err, got, c.want)
 		}
 	}
@@ -75,18 +75,18 @@ func TestConnection(t *testing.T) {
 		{&net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9092}, Err: syscall.ECONNRESET}, "10.0.0.1:9092 closes the connection at once: check whether it wants TLS, or a login"},
 		{io.ErrClosedPipe, io.ErrClosedPipe.Error()},
 	} {
-		if got := plain.Connection(c.err); got.Error() != c.want {
+		if got := reworded.Connection(c.err); got.Error() != c.want {
 			t.Errorf("%v\ngot  %v\nwant %s", c.err, got, c.want)
 		}
 	}
 }
 
 func TestURL(t *testing.T) {
-	if err := plain.URL("https://weir:8080"); err != nil {
+	if err := reworded.URL("https://weir:8080"); err != nil {
 		t.Error(err)
 	}
 	for _, address := range []string{"http://a b", "http://%zz", "http://", "ftp://weir"} {
-		if err := plain.URL(address); err == nil || !strings.HasSuffix(err.Error(), " is not an address such as http://weir:8080") {
+		if err := reworded.URL(address); err == nil || !strings.HasSuffix(err.Error(), " is not an address such as http://weir:8080") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
