@@ -57,7 +57,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	if got, want := ask(with(other, certificate...)), "the token is not valid here: it may be mistyped, or replaced by another"; got != want {
 		t.Errorf("with a wrong token\ngot  %s\nwant %s", got, want)
 	}
-	if got, want := ask([]string{"--address", base, "--token-file", tokens}), "certificate signed by unknown authority"; !strings.Contains(got, want) {
+	if got, want := ask([]string{"--address", base, "--token-file", tokens}), "the server's certificate is signed by an unknown authority: name the authority's file (ca)"; !strings.Contains(got, want) {
 		t.Errorf("without the authority: %s", got)
 	}
 

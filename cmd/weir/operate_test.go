@@ -104,7 +104,7 @@ func TestOperate(t *testing.T) {
 	if out := look(t, "", command("state", "user_id=u1", "--json")...); !json.Valid([]byte(out)) {
 		t.Errorf("state --json:\n%s", out)
 	}
-	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; user_id; user_id,device_id",
+	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; payee_id; user_id; user_id,device_id",
 		command("state", "user=u1")...)
 }
 

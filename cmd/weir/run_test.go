@@ -180,7 +180,7 @@ func TestCheckWhenAllIsWell(t *testing.T) {
 	}
 	for _, want := range []string{
 		`ok    settings                     namespace weir, 4 shards`,
-		`ok    features                     \d+ features of 2 streams in \d+ state series, 2 services`,
+		`ok    features                     \d+ features of 2 streams in \d+ state series, 3 services`,
 		`ok    kafka                        1 broker`,
 		`ok    topic logins                 2 partitions`,
 		`ok    topic transactions           2 partitions`,
