@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -28,7 +29,7 @@ func (r *round) compare() {
 	url := r.api.URL()
 	reloaded := len(r.scenario.Versions) > 1
 	if reloaded {
-		r.awaitComplete(url, registry)
+		r.awaitComplete(url, registry, clock)
 	}
 	differences := servers.NewKit("comparison", r.failure)
 	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.scenario.Interlude != nil, Members: workload.Members}
@@ -90,26 +91,33 @@ var entities = map[string]string{
 }
 
 // awaitComplete waits until all processors use the current definitions and have backfilled new
-// features. If a log has lost records, only features that were always defined are sure to become
-// complete.
-func (r *round) awaitComplete(url string, registry *features.Registry) {
-	names := map[string][]string{}
-	for _, f := range registry.Features {
-		if f.Membership() != aggregate.MembersNeeded && (r.scenario.Interlude == nil || strings.HasPrefix(f.Name, "always_")) {
-			keys := strings.Join(slices.Sorted(slices.Values(f.By)), " ")
-			names[keys] = append(names[keys], f.Name)
+// features, as far back as answers are compared: what no window needs is not read. If a log has lost
+// records, only features that were always defined are sure to become complete.
+func (r *round) awaitComplete(url string, registry *features.Registry, clock int64) {
+	asked := map[int64]map[string][]string{} // names of features by moment and keys
+	for _, at := range r.moments(clock) {
+		asked[at] = map[string][]string{}
+		for _, f := range registry.Features {
+			compared := r.scenario.Interlude == nil || strings.HasPrefix(f.Name, "always_")
+			forgotten := f.Forgets() && at < clock-f.Keep.Milliseconds()
+			if compared && !forgotten && f.Membership() != aggregate.MembersNeeded {
+				keys := strings.Join(slices.Sorted(slices.Values(f.By)), " ")
+				asked[at][keys] = append(asked[at][keys], f.Name)
+			}
 		}
 	}
 	testkit.Eventually(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
-		for keys, names := range names {
-			q := blackbox.Question{Features: names, Entities: []json.RawMessage{json.RawMessage(entities[keys])}, At: time.Now().UnixMilli()}
-			answers, err := blackbox.Ask(url, q)
-			if err != nil {
-				return false, err.Error()
-			}
-			for name, a := range answers[0] {
-				if a.CompleteSince != nil {
-					return false, fmt.Sprintf("%s is complete since %d", name, *a.CompleteSince)
+		for at, names := range asked {
+			for keys, names := range names {
+				q := blackbox.Question{Features: names, Entities: []json.RawMessage{json.RawMessage(entities[keys])}, At: at}
+				answers, err := blackbox.Ask(url, q)
+				if err != nil {
+					return false, err.Error()
+				}
+				for name, a := range answers[0] {
+					if a.Status == query.Incomplete {
+						return false, fmt.Sprintf("%s at %d is incomplete", name, at)
+					}
 				}
 			}
 		}
