@@ -99,13 +99,10 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 	return since
 }
 
-// Processors load a change at different times. One hangs with the old definitions and wakes up, and
-// another is replaced by a processor that still has them. No event is lost or counted twice, and
-// new features hold every event since their complete_since.
-func TestReload(t *testing.T) {
-	events := fewer(120_000)
+// newReloading is a scene whose model has the definitions that are added while its events flow.
+func newReloading(t *testing.T, flags ...string) *scene {
 	server := redistest.New(t, redistest.Options{AOF: true})
-	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr(), "--backfill.mode", "off")
+	s := newScene(t, server.Client(t), append([]string{"--redis.addresses", server.Addr()}, flags...)...)
 	file := filepath.Join(t.TempDir(), "more.yaml")
 	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {
 		t.Fatal(err)
@@ -115,6 +112,15 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.model = model.New(s.registry)
+	return s
+}
+
+// Processors load a change at different times. One hangs with the old definitions and wakes up, and
+// another is replaced by a processor that still has them. No event is lost or counted twice, and
+// new features hold every event since their complete_since.
+func TestReload(t *testing.T) {
+	events := fewer(120_000)
+	s := newReloading(t, "--backfill.mode", "off")
 	const old = "features: {}\n"
 	api := s.startDefined("api", old)
 	first, second := s.startDefined("processor", old), s.startDefined("processor", old)
@@ -189,17 +195,7 @@ func TestReload(t *testing.T) {
 // The same changes, while processors fill what is new: in the end every feature is whole, and has
 // every event of the log once.
 func TestReloadWithBackfill(t *testing.T) {
-	server := redistest.New(t, redistest.Options{AOF: true})
-	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr(), "--backfill.rate", "0.2")
-	file := filepath.Join(t.TempDir(), "more.yaml")
-	if err := os.WriteFile(file, []byte(added), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if s.registry, err = definition.Load(append(definitions(t), file)...); err != nil {
-		t.Fatal(err)
-	}
-	s.model = model.New(s.registry)
+	s := newReloading(t, "--backfill.rate", "0.2")
 	const old = "features: {}\n"
 	api := s.startDefined("api", old)
 	first, second := s.startDefined("processor", old), s.startDefined("processor", old)
