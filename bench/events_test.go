@@ -89,6 +89,13 @@ type feed struct {
 	produced int
 	entities entities
 	until    time.Time // of the last event
+	skew     skew
+}
+
+// skew is a part of the events that is not spread like the rest.
+type skew struct {
+	oneEntity    float64 // of one user on one device
+	onePartition float64 // of one partition of each topic
 }
 
 func newFeed(b *testing.B, brokers []string, users int) *feed {
@@ -105,12 +112,17 @@ func newFeed(b *testing.B, brokers []string, users int) *feed {
 // next makes the next event, which happens at the given time.
 func (f *feed) next(at time.Time) *kgo.Record {
 	e := newEvent(f.random, f.produced, f.users)
+	if f.skew.oneEntity > 0 && f.random.Float64() < f.skew.oneEntity {
+		e.user, e.device, e.card = 0, 0, 0
+	}
+	key := fmt.Appendf(nil, "u%06d", e.user)
+	if f.skew.onePartition > 0 && f.random.Float64() < f.skew.onePartition {
+		key = []byte("all")
+	}
 	f.produced++
 	f.entities.add(&e, at)
 	f.until = at
-	return &kgo.Record{
-		Topic: e.topic(), Key: fmt.Appendf(nil, "u%06d", e.user), Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli()),
-	}
+	return &kgo.Record{Topic: e.topic(), Key: key, Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli())}
 }
 
 // fill produces n events, evenly over a time until now.

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// Cluster is a Redis Cluster of three masters. It has no replicas except those of
-// [Cluster.AddReplica].
+// Cluster is a Redis Cluster. It has no replicas except those of [Cluster.AddReplica].
 type Cluster struct {
 	// Nodes are the masters. Each can be killed and started again.
 	Nodes []*Server
@@ -25,18 +24,23 @@ type Cluster struct {
 }
 
 const (
-	clusterMasters = 3
-	clusterSlots   = 16384
+	clusterSlots = 16384
 	// The port of the cluster bus is a server's port plus this.
 	clusterBus = 10_000
 )
 
-// NewCluster starts a Redis Cluster that only this test uses, and returns when all masters report
-// it as ok. AOF is on: a master keeps its data over Kill.
+// NewCluster starts a Redis Cluster of three masters that only this test uses, and returns when all
+// masters report it as ok. AOF is on: a master keeps its data over Kill.
 func NewCluster(t testing.TB) *Cluster {
 	t.Helper()
+	return NewClusterOf(t, 3)
+}
+
+// NewClusterOf starts a cluster like [NewCluster] of a number of masters.
+func NewClusterOf(t testing.TB, masters int) *Cluster {
+	t.Helper()
 	c := &Cluster{}
-	for range clusterMasters {
+	for range masters {
 		c.Nodes = append(c.Nodes, newClusterNode(t))
 	}
 	ctx := context.Background()
@@ -46,7 +50,7 @@ func NewCluster(t testing.TB) *Cluster {
 	}
 	for i, node := range c.Nodes {
 		client := node.Client(t)
-		from, to := i*clusterSlots/clusterMasters, (i+1)*clusterSlots/clusterMasters-1
+		from, to := i*clusterSlots/masters, (i+1)*clusterSlots/masters-1
 		if err := client.ClusterAddSlotsRange(ctx, from, to).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +135,7 @@ func (c *Cluster) WaitOK(t testing.TB) {
 			}
 			ok := strings.Contains(info, "cluster_state:ok") &&
 				strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", clusterSlots)) && // the state can be ok without all slots
-				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", clusterMasters+len(c.Replicas)))
+				strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", len(c.Nodes)+len(c.Replicas)))
 			return ok, info
 		})
 	}

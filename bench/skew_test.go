@@ -1,0 +1,42 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+)
+
+// BenchmarkSkew applies as many events spread evenly, with a tenth of them of one entity, and with half of them in one
+// partition of each topic, and reports the rates beside that of the even ones. Run it once: -benchtime 1x.
+func BenchmarkSkew(b *testing.B) {
+	for b.Loop() {
+		even := rateOf(b, skew{})
+		b.ReportMetric(even, "even-events/s")
+		for name, s := range map[string]skew{"one-entity": {oneEntity: 0.1}, "one-partition": {onePartition: 0.5}} {
+			b.ReportMetric(rateOf(b, s)/even, name+"-ratio")
+		}
+	}
+}
+
+// rateOf returns the events a second that Weir applies.
+func rateOf(b *testing.B, s skew) float64 {
+	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
+	createTopics(b, broker.Client())
+	feed := newFeed(b, broker.Addrs(), population(*events))
+	feed.skew = s
+	feed.fill(b, *events, *span)
+	for range 5 { // while Java compiles, everything on the machine is slower
+		feed.readAll(b, broker.Addrs())
+	}
+	server := redistest.New(b, redistest.Options{})
+	weir := side{name: "weir", server: server, redis: server.Client(b), addr: server.Addr()}
+	weir.load(b, broker.Addrs(), feed)
+	for _, f := range weir.figures[:4] {
+		fmt.Printf("%+v: %s %.5g\n", s, f.name, f.value)
+	}
+	server.Kill()
+	broker.Kill()
+	return weir.rate
+}
