@@ -32,7 +32,7 @@ func TestLooksAtReplicas(t *testing.T) {
 	}
 	replica.Kill()
 	_, port, _ := net.SplitHostPort(replica.Addr())
-	refused := regexp.QuoteMeta("replica "+replica.Addr()) + ` +dial tcp \S*:` + port + ": connect: connection refused"
+	refused := regexp.QuoteMeta("replica "+replica.Addr()) + ` +nothing listens at \S*:` + port + ": check the address, and that the server runs"
 	out := look(t, "", check...)
 	wants(out, "warn  replicas                     none answers: questions go to masters; repair them, or set redis.read_from: master")
 	wants(out, "warn  "+refused+"; check that it runs, .*")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // Verdict is the severity of a finding.
@@ -35,6 +37,11 @@ func (f *Findings) ok(subject, format string, args ...any) {
 
 func (f *Findings) add(verdict Verdict, subject, found, do string) {
 	*f = append(*f, Finding{verdict, subject, found, do})
+}
+
+// unreached adds the reason why a server could not be asked.
+func (f *Findings) unreached(verdict Verdict, subject string, err error, do string) {
+	f.add(verdict, subject, reworded.Connection(err).Error(), do)
 }
 
 // Count counts the findings of a verdict.

@@ -30,7 +30,7 @@ func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Fi
 	const subject = "greatest keys"
 	list, looked, all, err := keys.Greatest(ctx, longKeys, patience)
 	if err != nil {
-		f.add(Fail, subject, err.Error(), "let the user of redis.username run SCAN and STRLEN")
+		f.unreached(Fail, subject, err, "let the user of redis.username run SCAN and STRLEN")
 		return f
 	}
 	of := plural(looked, "key")

@@ -103,7 +103,7 @@ func TestGreatestOfSome(t *testing.T) {
 	}
 	none := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer none.Close()
-	const want = "FAIL walk over the keys: dial tcp 127.0.0.1:1: connect: connection refused: let the user of redis.username run SCAN and STRLEN"
+	const want = "FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: let the user of redis.username run SCAN and STRLEN"
 	if diff := cmp.Diff([]string{want}, lines(Greatest(t.Context(), redisstore.New(none, "away", 4), registry), "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

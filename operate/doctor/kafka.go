@@ -12,6 +12,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/operate/topics"
 )
 
@@ -35,7 +36,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	names := append(t.Registry.Topics(), t.DeadLetters)
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		f.add(Fail, "kafka", err.Error(), "check that it runs at kafka.brokers, and who has access")
+		f.add(Fail, "kafka", reworded.Brokers(err).Error(), "check that it runs at kafka.brokers, and who has access")
 		return f
 	}
 	f.ok("kafka", "%s", plural(len(found.Brokers), "broker"))
@@ -46,7 +47,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 		case i >= 0 && found.Topics[i].Error == nil:
 			there = append(there, found.Topics[i])
 		case i >= 0 && !errors.Is(found.Topics[i].Error, kafka.UnknownTopicOrPartition):
-			f.add(Fail, "topic "+name, found.Topics[i].Error.Error(), "check who has access to the brokers")
+			f.add(Fail, "topic "+name, reworded.Brokers(found.Topics[i].Error).Error(), "check who has access to the brokers")
 		case t.Create:
 			f.add(Warn, "topic "+name, "is missing", "weir run will create it; create it before to choose its settings")
 		default:
@@ -59,7 +60,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	}
 	settings, err := topics.Settings(ctx, client, wanted)
 	if err != nil {
-		f.add(Warn, "kafka", err.Error(), "let this user describe the topics' configurations")
+		f.add(Warn, "kafka", reworded.Brokers(err).Error(), "let this user describe the topics' configurations")
 		return f
 	}
 	for _, topic := range there {

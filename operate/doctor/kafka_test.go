@@ -127,6 +127,15 @@ func TestTopics(t *testing.T) {
 	}
 }
 
+// Brokers that cannot be asked are reported with what to do, without the client's own words.
+func TestTopicsUnavailable(t *testing.T) {
+	client := &kafka.Client{Addr: kafka.TCP("127.0.0.1:1")} // nothing listens there
+	want := []string{"FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: check that it runs at kafka.brokers, and who has access"}
+	if diff := cmp.Diff(want, lines(Kafka(t.Context(), client, Topics{Registry: load(t, "pays"), DeadLetters: "dead"}), "")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWrongDefinitions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "features.yaml")
 	if err := os.WriteFile(path, []byte("features:\n  a: COUNT(1d, pay, user)\n  a: 1\n"), 0o600); err != nil {

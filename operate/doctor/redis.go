@@ -27,7 +27,7 @@ type Layout interface {
 // Redis checks the servers, and the layout of the namespace on them.
 func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f Findings) {
 	if err := client.Ping(ctx).Err(); err != nil {
-		f.add(Fail, "redis", err.Error(), "check that it runs at redis.addresses, and who has access")
+		f.unreached(Fail, "redis", err, "check that it runs at redis.addresses, and who has access")
 		return f
 	}
 	setting := layout.Shards()
@@ -53,7 +53,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 	text, err := cluster.ClusterInfo(ctx).Result()
 	switch info := ParseInfo(text); {
 	case err != nil:
-		f.add(Fail, "redis", err.Error(), "see what CLUSTER INFO says")
+		f.unreached(Fail, "redis", err, "see what CLUSTER INFO says")
 	case info["cluster_state"] != "ok" || info["cluster_slots_assigned"] != "16384": // depending on its settings it may be ok without all
 		f.add(Fail, "redis", fmt.Sprintf("the cluster's state is %s, with %s of 16384 slots assigned", info["cluster_state"], info["cluster_slots_assigned"]),
 			"see CLUSTER NODES for masters that are lost")
@@ -62,7 +62,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 		masters, _ := strconv.Atoi(info["cluster_size"])
 		f.spread(masters, layout.Shards())
 		if held, err := layout.ShardsByMaster(ctx); err != nil {
-			f.add(Fail, "shards", err.Error(), "see CLUSTER SLOTS for slots without a master")
+			f.unreached(Fail, "shards", err, "see CLUSTER SLOTS for slots without a master")
 		} else {
 			f.balance(masters, layout.Shards(), held)
 		}
@@ -77,7 +77,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 		return nil
 	})
 	if err != nil {
-		f.add(Fail, "redis", err.Error(), "see CLUSTER NODES for masters that are lost")
+		f.unreached(Fail, "redis", err, "see CLUSTER NODES for masters that are lost")
 	}
 	var servers []Findings
 	for _, of := range byAddress {
@@ -115,7 +115,7 @@ func (f *Findings) balance(masters, shards int, held map[string]int) {
 func redisServer(ctx context.Context, subject string, client redis.Cmdable, cluster bool) (f Findings) {
 	text, err := client.Info(ctx).Result()
 	if err != nil {
-		f.add(Fail, subject, err.Error(), "let the user of redis.username run INFO")
+		f.unreached(Fail, subject, err, "let the user of redis.username run INFO")
 		return f
 	}
 	s := server{subject: subject, info: ParseInfo(text), cluster: cluster}
@@ -130,7 +130,7 @@ func redisServer(ctx context.Context, subject string, client redis.Cmdable, clus
 	asked := time.Now()
 	at, err := client.Time(ctx).Result()
 	if err != nil {
-		f.add(Fail, subject, err.Error(), "let the user of redis.username run TIME")
+		f.unreached(Fail, subject, err, "let the user of redis.username run TIME")
 		return f
 	}
 	s.skew = at.Sub(asked.Add(time.Since(asked) / 2))

@@ -169,7 +169,7 @@ func TestLayout(t *testing.T) {
 func TestRedisUnavailable(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer client.Close()
-	want := []string{"FAIL dial tcp 127.0.0.1:1: connect: connection refused: check that it runs at redis.addresses, and who has access"}
+	want := []string{"FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: check that it runs at redis.addresses, and who has access"}
 	f := Redis(t.Context(), client, layout(func(context.Context) error { return errors.New("not asked") }))
 	if diff := cmp.Diff(want, lines(f, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-stream/weir/internal/reworded"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -18,14 +19,14 @@ func Replicas(ctx context.Context, checker ReplicaChecker) (f Findings) {
 	const subject, instead = "replicas", ": questions go to masters"
 	found, err := checker.CheckReplicas(ctx)
 	if err != nil {
-		f.add(Warn, subject, err.Error()+instead, "check that the servers at redis.addresses run, and who has access")
+		f.add(Warn, subject, reworded.Connection(err).Error()+instead, "check that the servers at redis.addresses run, and who has access")
 		return f
 	}
 	var bad Findings
 	var stalest time.Duration
 	for _, r := range found {
 		if r.Err != nil {
-			bad.add(Warn, "replica "+r.Address, r.Err.Error(),
+			bad.unreached(Warn, "replica "+r.Address, r.Err,
 				"check that it runs, who has access, and in its INFO replication whose replica it is and whether the link is up")
 		}
 		stalest = max(stalest, r.Staleness)

@@ -21,7 +21,7 @@ func Rivals(ctx context.Context, deployments Deployments, now time.Time) (f Find
 	const subject = "deployments"
 	list, err := deployments.Applying(ctx)
 	if err != nil {
-		f.add(Fail, subject, err.Error(), "let the user of redis.username run HGETALL")
+		f.unreached(Fail, subject, err, "let the user of redis.username run HGETALL")
 		return f
 	}
 	list = slices.DeleteFunc(list, func(a redisstore.Applying) bool { return now.Sub(a.Used) >= state.RivalInUse })

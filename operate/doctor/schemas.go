@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
@@ -45,7 +46,7 @@ func Schemas(ctx context.Context, r SchemaRegistry) (f Findings) {
 			f.add(Warn, of, fmt.Sprintf("the registry has no subject %s-value: nothing was written yet, or under another name", topic),
 				"nothing, if producers name their subjects in another way")
 		case err != nil:
-			f.add(Fail, subject, fmt.Sprintf("%s: %v", r.URL, err), "check that it answers this machine, and check registry.username, token and tls")
+			f.add(Fail, subject, fmt.Sprintf("%s: %v", r.URL, reworded.Connection(err)), "check that it answers this machine, and check registry.username, token and tls")
 			return f
 		default:
 			latest[topic] = found

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
@@ -60,7 +61,7 @@ func (e MissingTopicsError) Error() string {
 func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kafka.MetadataResponse, error) {
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		return nil, inWords(err)
+		return nil, reworded.Brokers(err)
 	}
 	var missing MissingTopicsError
 	for _, topic := range found.Topics {
@@ -68,7 +69,7 @@ func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 		case errors.Is(topic.Error, kafka.UnknownTopicOrPartition):
 			missing = append(missing, topic.Name)
 		case topic.Error != nil:
-			return nil, fmt.Errorf("topic %s: %w", topic.Name, inWords(topic.Error))
+			return nil, fmt.Errorf("topic %s: %w", topic.Name, reworded.Brokers(topic.Error))
 		}
 	}
 	if missing != nil {
@@ -113,12 +114,12 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 	}
 	made, err := client.CreateTopics(ctx, request)
 	if err != nil {
-		return fmt.Errorf("create topics: %w", inWords(err))
+		return fmt.Errorf("create topics: %w", reworded.Brokers(err))
 	}
 	for _, name := range missing {
 		// Another process may have been faster.
 		if err := made.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
-			return fmt.Errorf("create topic %s: %w", name, inWords(err))
+			return fmt.Errorf("create topic %s: %w", name, reworded.Brokers(err))
 		}
 	}
 	return nil

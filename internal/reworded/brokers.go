@@ -1,4 +1,4 @@
-package connect
+package reworded
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/segmentio/kafka-go"
-
-	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // advice is what to do about answers of the brokers.
@@ -25,17 +23,16 @@ var advice = map[kafka.Error]string{
 	kafka.NotController:              "the brokers are choosing a controller: try again in a moment",
 }
 
-// inWords says in plain words why the brokers do not do what they are asked, with what to do; the
-// result wraps err.
-func inWords(err error) error {
+// Brokers says why brokers do not do what they are asked, with what to do. The result wraps err.
+func Brokers(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		if text, ok := advice[code]; ok {
-			return reworded.Error(err, text)
+			return Error(err, text)
 		}
-		return reworded.Error(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
+		return Error(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
 	}
 	if strings.HasPrefix(err.Error(), "kafka.(*Client).") { // the name of the client's method
 		err = errors.Unwrap(err)
 	}
-	return reworded.Connection(err)
+	return Connection(err)
 }

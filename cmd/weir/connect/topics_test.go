@@ -1,12 +1,8 @@
 package connect
 
 import (
-	"errors"
-	"net"
-	"strings"
 	"testing"
 
-	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/config"
@@ -37,27 +33,5 @@ func TestFindTopicsInWords(t *testing.T) {
 		if _, err := FindTopics(t.Context(), client, []string{"events"}); err == nil || err.Error() != c.want {
 			t.Errorf("got  %v\nwant %s", err, c.want)
 		}
-	}
-}
-
-// What brokers answer says what to do, and stays what it was for those who look into it.
-func TestAnswersInWords(t *testing.T) {
-	for code, want := range map[kafka.Error]string{
-		kafka.SASLAuthenticationFailed: "the brokers refuse the login: check the user and the password or token under kafka.sasl",
-		kafka.TopicAuthorizationFailed: "the user may not see it: allow Describe and Read on the topic",
-		kafka.KafkaStorageError:        `the brokers answer "Kafka Storage Error" (code 56)`,
-	} {
-		err := inWords(code)
-		if err.Error() != want || !errors.Is(err, code) {
-			t.Errorf("%v\ngot  %v\nwant %s", code, err, want)
-		}
-	}
-	for code := range advice {
-		if strings.HasPrefix(inWords(code).Error(), "the brokers answer") {
-			t.Errorf("%v has no advice", code)
-		}
-	}
-	if refused := new(net.OpError); !errors.As(inWords(&net.OpError{Op: "dial", Err: errors.New("odd")}), &refused) {
-		t.Error("another error is lost")
 	}
 }
