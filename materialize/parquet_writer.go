@@ -84,7 +84,7 @@ func (w *parquetWriter) cell(c *parquetColumn, cell *Cell) error {
 			v, defined := l.of(&items[n]), l.level
 			value, err := l.value(v)
 			if err != nil {
-				return &CellError{Column: c.name, Err: err}
+				return &cellError{Column: c.name, Err: err}
 			}
 			if v.IsNull() {
 				defined--

@@ -235,7 +235,7 @@ func (r *Replay) spineRow(ctx context.Context, m *moment, w Writer) error {
 
 func (r *Replay) write(w Writer, at func(error) error) error {
 	err := w.Write(r.cells)
-	if _, about := errors.AsType[*CellError](err); about {
+	if _, about := errors.AsType[*cellError](err); about {
 		return at(err)
 	}
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 // Writer writes a training set.
 type Writer interface {
 	// Write adds a row with one cell per column. It does not keep the cells. Errors about a cell
-	// are a *CellError.
+	// are a *cellError.
 	Write(cells []Cell) error
 	// Close writes what is buffered. Without it the output is incomplete.
 	Close() error
 }
 
-// CellError says that the output format cannot hold a value.
-type CellError struct {
+// cellError says that the output format cannot hold a value.
+type cellError struct {
 	Column string
 	Err    error
 }
 
 // Error names the column.
-func (e *CellError) Error() string { return fmt.Sprintf("column %s: %v", e.Column, e.Err) }
+func (e *cellError) Error() string { return fmt.Sprintf("column %s: %v", e.Column, e.Err) }
 
 // Unwrap returns the error without its column.
-func (e *CellError) Unwrap() error { return e.Err }
+func (e *cellError) Unwrap() error { return e.Err }
 
 // Cell is what a row holds in one column.
 type Cell struct {

@@ -30,11 +30,11 @@ const (
 	brokenSetAside = "set_aside"
 )
 
-// BrokenBatchError says that a partition has stopped at a batch that cannot be decoded, and how to
+// brokenBatchError says that a partition has stopped at a batch that cannot be decoded, and how to
 // continue.
-type BrokenBatchError struct{ *fetch.CorruptError }
+type brokenBatchError struct{ *fetch.CorruptError }
 
-func (e *BrokenBatchError) Error() string {
+func (e *brokenBatchError) Error() string {
 	name := recovery.Name(state.Partition{Topic: e.Topic, ID: e.Partition})
 	if e.EndOffset < 0 {
 		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; its end is unknown, so it cannot be set aside: "+
@@ -46,9 +46,9 @@ func (e *BrokenBatchError) Error() string {
 }
 
 // StopReason is the metric's label.
-func (*BrokenBatchError) StopReason() string { return "broken_batch" }
+func (*brokenBatchError) StopReason() string { return "broken_batch" }
 
-func (e *BrokenBatchError) Unwrap() error { return e.CorruptError }
+func (e *brokenBatchError) Unwrap() error { return e.CorruptError }
 
 // meetBroken decides on a batch that the current partition cannot get past: it is set aside, or the
 // partition stops and tries again.
@@ -71,7 +71,7 @@ func (w *worker) meetBroken(err error) {
 	w.current.extend(p)
 	w.current.keep(p)
 	w.due = true
-	w.stop(p, &BrokenBatchError{e})
+	w.stop(p, &brokenBatchError{e})
 }
 
 // setAside skips a batch of the current partition. A dead letter and a gap of the history are

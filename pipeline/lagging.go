@@ -18,25 +18,25 @@ import (
 // what they have. Batches cannot leave a hole meanwhile, because a lagging shard takes nothing
 // more, see state.PartitionRange.
 
-// LaggingError says that some shards lag while the others go on: the processor works, but not for
+// laggingError says that some shards lag while the others go on: the processor works, but not for
 // all entities.
-type LaggingError struct {
+type laggingError struct {
 	Shards int
 	Offset int64 // the lowest that they lack; negative if unknown
 	Err    error // why
 }
 
-func (e *LaggingError) Error() string {
+func (e *laggingError) Error() string {
 	if e.Offset < 0 {
 		return fmt.Sprintf("%d state shards could not be taken, the others go on: %v", e.Shards, e.Err)
 	}
 	return fmt.Sprintf("%d state shards lag from offset %d on, the others go on: %v", e.Shards, e.Offset, e.Err)
 }
 
-func (e *LaggingError) Unwrap() error { return e.Err }
+func (e *laggingError) Unwrap() error { return e.Err }
 
 // Degraded says that the processor works.
-func (*LaggingError) Degraded() bool { return true }
+func (*laggingError) Degraded() bool { return true }
 
 // unknown is the offset of shards that lack an unknown range.
 const unknown = int64(-1)
@@ -71,7 +71,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.Par
 		p.catchUpAt = time.Now().Add(p.waits.Next())
 	}
 	p.caughtUp = s.To
-	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
+	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
 	if why := w.unavailable(ctx, p); why != nil {
 		err.Err = why
 	}
@@ -91,7 +91,7 @@ func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 		}
 	}
 	p.catchUpAt = time.Now().Add(p.waits.Next())
-	err := &LaggingError{Shards: len(p.lags), Offset: p.behind, Err: why}
+	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: why}
 	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	w.health.set(p.String(), err)
 }
@@ -123,7 +123,7 @@ func leaveLagging(b *enrich.Batch) {
 			}
 		}
 		if lagging > 0 {
-			b.Leave(i, &LaggingError{Shards: lagging, Offset: state.Lowest(s.Progress), Err: errNotApplied})
+			b.Leave(i, &laggingError{Shards: lagging, Offset: state.Lowest(s.Progress), Err: errNotApplied})
 		}
 	}
 }

@@ -106,20 +106,20 @@ func (t *avroTable) At(line int, err error) error {
 	if line == 0 || t.row == 0 {
 		return fmt.Errorf("%s: %w", t.file, err)
 	}
-	return &LineError{File: t.file, Line: line, Row: true, Err: err}
+	return &lineError{File: t.file, Line: line, Row: true, Err: err}
 }
 
 func (t *avroTable) Next() ([]Cell, error) {
 	if !t.records.HasNext() {
 		if err := t.records.Error(); err != nil {
-			return nil, &LineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
+			return nil, &lineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
 		}
 		return nil, io.EOF
 	}
 	t.row++
 	var record map[string]any
 	if err := t.records.Decode(&record); err != nil {
-		return nil, &LineError{File: t.file, Line: t.row, Row: true, Err: err}
+		return nil, &lineError{File: t.file, Line: t.row, Row: true, Err: err}
 	}
 	t.text = t.text[:0]
 	for i, c := range t.columns {

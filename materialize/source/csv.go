@@ -41,7 +41,7 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 }
 
 func (t *csvTable) At(line int, err error) error {
-	return &LineError{File: t.file, Line: line, Err: err}
+	return &lineError{File: t.file, Line: line, Err: err}
 }
 
 func (t *csvTable) Columns() []string { return t.columns }

@@ -20,14 +20,14 @@ type Event struct {
 
 // Source reads the events of a file in order.
 type Source interface {
-	// Next reads the next event. It returns io.EOF after the last; other errors are a *LineError.
+	// Next reads the next event. It returns io.EOF after the last; other errors are a *lineError.
 	Next(*Event) error
 	// At adds a line to an error about the event.
 	At(line int, err error) error
 }
 
-// LineError is an error about a line or a row of a file.
-type LineError struct {
+// lineError is an error about a line or a row of a file.
+type lineError struct {
 	File string
 	Line int // from 1
 	// Row says that the file has no lines, and that Line is the number of a row.
@@ -36,7 +36,7 @@ type LineError struct {
 }
 
 // Error is file:line: message, or file: row n: message.
-func (e *LineError) Error() string {
+func (e *lineError) Error() string {
 	if e.Row {
 		return fmt.Sprintf("%s: row %d: %v", e.File, e.Line, e.Err)
 	}
@@ -44,4 +44,4 @@ func (e *LineError) Error() string {
 }
 
 // Unwrap returns the error without its location.
-func (e *LineError) Unwrap() error { return e.Err }
+func (e *lineError) Unwrap() error { return e.Err }

@@ -27,7 +27,7 @@ func newLines(file string, r io.Reader) *lines {
 }
 
 func (l *lines) At(line int, err error) error {
-	return &LineError{File: l.file, Line: line, Err: err}
+	return &lineError{File: l.file, Line: line, Err: err}
 }
 
 func (l *lines) next() ([]byte, error) {

@@ -100,7 +100,7 @@ func (t *parquetTable) At(line int, err error) error {
 	if line == 0 || t.row == 0 {
 		return fmt.Errorf("%s: %w", t.file, err)
 	}
-	return &LineError{File: t.file, Line: line, Row: true, Err: err}
+	return &lineError{File: t.file, Line: line, Row: true, Err: err}
 }
 
 func (t *parquetTable) Columns() []string { return t.names }
@@ -152,7 +152,7 @@ func (t *parquetTable) read() error {
 			continue
 		}
 		if err := c.read(t.block); err != nil {
-			return &LineError{File: t.file, Line: t.row + 1, Row: true, Err: fmt.Errorf("column %s: %w", t.names[i], err)}
+			return &lineError{File: t.file, Line: t.row + 1, Row: true, Err: fmt.Errorf("column %s: %w", t.names[i], err)}
 		}
 	}
 	return nil

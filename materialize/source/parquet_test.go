@@ -37,7 +37,7 @@ func TestDamagedParquet(t *testing.T) {
 			content := bytes.Clone(whole)
 			content[at] ^= 0xff
 			err := readParquet(content)
-			line, isLine := errors.AsType[*LineError](err)
+			line, isLine := errors.AsType[*lineError](err)
 			switch {
 			case err == nil:
 			case isLine && line.Line >= 1 && line.Line <= 3 && strings.Contains(err.Error(), "column "):

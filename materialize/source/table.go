@@ -36,7 +36,7 @@ type Table interface {
 	// it all columns are read.
 	Select(columns []int)
 	// Next reads the next row, with one cell per column, valid until the next call. It returns
-	// io.EOF after the last row; other errors are a *LineError.
+	// io.EOF after the last row; other errors are a *lineError.
 	Next() ([]Cell, error)
 	// Line returns the line of the row that was read last, for At.
 	Line() int

@@ -70,10 +70,10 @@ func (e *OffsetOutOfRangeError) Error() string {
 		e.Offset, e.Topic, e.Partition, e.LogStart, e.LogEnd)
 }
 
-// DivergedError says that the log no longer holds the record before a position, and has others
+// divergedError says that the log no longer holds the record before a position, and has others
 // instead: it was truncated, for example by the election of a leader that lacked it. The partition
 // is not fetched until it is added again.
-type DivergedError struct {
+type divergedError struct {
 	Topic     string
 	Partition int32
 	Offset    int64 // the position
@@ -83,7 +83,7 @@ type DivergedError struct {
 	EndEpoch int32
 }
 
-func (e *DivergedError) Error() string {
+func (e *divergedError) Error() string {
 	return fmt.Sprintf("fetch: %s/%d diverges from offset %d in epoch %d: the log was truncated to offset %d of epoch %d",
 		e.Topic, e.Partition, e.Offset, e.Epoch, e.End, e.EndEpoch)
 }
@@ -101,7 +101,7 @@ func (e *OtherLogError) Error() string {
 }
 
 // PositionError is an error of Poll about the position of one partition, which must be determined
-// again: an *OffsetOutOfRangeError, a *DivergedError or an *OtherLogError.
+// again: an *OffsetOutOfRangeError, a *divergedError or an *OtherLogError.
 type PositionError interface {
 	error
 	Of() state.Partition
@@ -113,7 +113,7 @@ func (e *OffsetOutOfRangeError) Of() state.Partition {
 }
 
 // Of is the partition.
-func (e *DivergedError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }
+func (e *divergedError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }
 
 // Of is the partition.
 func (e *OtherLogError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }

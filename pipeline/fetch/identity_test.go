@@ -105,11 +105,11 @@ func TestNewLeadersAreVerified(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		end  EpochEnd
-		want *DivergedError
+		want *divergedError
 	}{
 		{"it has all", EpochEnd{Epoch: 0, Offset: 3}, nil},
 		{"it does not know", cannotTell, nil},
-		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &DivergedError{"t", 0, 3, 0, 2, 0}},
+		{"it lacks some", EpochEnd{Epoch: 0, Offset: 2}, &divergedError{"t", 0, 3, 0, 2, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
@@ -130,7 +130,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 				}
 			} else {
 				_, err := p.Poll(testContext(t))
-				diverged, _ := errors.AsType[*DivergedError](err)
+				diverged, _ := errors.AsType[*divergedError](err)
 				if diverged == nil {
 					t.Fatalf("error %v", err)
 				}

@@ -224,7 +224,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
-		p.end(pos, &DivergedError{pos.Topic, pos.ID, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
+		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
 		return
 	}
 	if len(rp.RecordBatches) == 0 {

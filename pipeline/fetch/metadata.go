@@ -123,7 +123,7 @@ func (p *Poller) verify(unsure []unverified) {
 		}
 		p.attach(pos, u.at)
 		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetched) {
-			p.end(pos, &DivergedError{pos.Topic, pos.ID, u.offset, u.fetched, end.Offset, end.Epoch})
+			p.end(pos, &divergedError{pos.Topic, pos.ID, u.offset, u.fetched, end.Offset, end.Epoch})
 		}
 	}
 }

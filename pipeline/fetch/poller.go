@@ -141,7 +141,7 @@ type Known struct {
 }
 
 // Resume starts to fetch a partition from a position, or moves it there. Poll returns an
-// *OtherLogError if the topic is not, or no longer, that log, and a *DivergedError if the leader
+// *OtherLogError if the topic is not, or no longer, that log, and a *divergedError if the leader
 // lacks what is before the position.
 func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.mu.Lock()

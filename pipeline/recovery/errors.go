@@ -29,14 +29,14 @@ func ReasonOf(err error) string {
 // Name is the name of a partition for operators.
 func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
 
-// SupersededError says that another group applies other definitions to the namespace, began later,
+// supersededError says that another group applies other definitions to the namespace, began later,
 // and has the partition.
-type SupersededError struct {
+type supersededError struct {
 	Partition state.Partition
 	By        state.Rival
 }
 
-func (e *SupersededError) Error() string {
+func (e *supersededError) Error() string {
 	return fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (%s) and has taken the partition: "+
 		"stop one of the two deployments, or give it a namespace of its own; this one goes on by itself %v after the other was stopped, "+
 		"and when it is restarted it takes its partitions back",
@@ -44,26 +44,26 @@ func (e *SupersededError) Error() string {
 }
 
 // StopReason is the metric's label.
-func (*SupersededError) StopReason() string { return "superseded" }
+func (*supersededError) StopReason() string { return "superseded" }
 
-// LossError says that records were not applied and are no longer in the log.
-type LossError struct {
+// lossError says that records were not applied and are no longer in the log.
+type lossError struct {
 	Partition state.Partition
 	// Progress is the next offset to apply; the log holds From to To.
 	Progress, From, To int64
 }
 
-func (e *LossError) Error() string {
+func (e *lossError) Error() string {
 	return fmt.Sprintf("offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
 		"set kafka.on_data_loss to continue, or run: weir progress set %s --to start --yes",
 		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
 }
 
 // StopReason is the metric's label.
-func (*LossError) StopReason() string { return "loss" }
+func (*lossError) StopReason() string { return "loss" }
 
-// OtherLogError says that a topic is another log than the one that was applied.
-type OtherLogError struct {
+// otherLogError says that a topic is another log than the one that was applied.
+type otherLogError struct {
 	Partition state.Partition
 	// Applied is the next offset to apply of the log Was; the log Is holds From to To.
 	Applied  int64
@@ -71,7 +71,7 @@ type OtherLogError struct {
 	From, To int64
 }
 
-func (e *OtherLogError) Error() string {
+func (e *otherLogError) Error() string {
 	what := "the topic was deleted and recreated"
 	if e.Was.Cluster != e.Is.Cluster {
 		what = "this is another cluster"
@@ -90,18 +90,18 @@ func (e *OtherLogError) Error() string {
 }
 
 // StopReason is the metric's label.
-func (*OtherLogError) StopReason() string { return "other_log" }
+func (*otherLogError) StopReason() string { return "other_log" }
 
-// BeyondEndError says that more was applied than the log holds: the leader is not up to date or, if
+// beyondEndError says that more was applied than the log holds: the leader is not up to date or, if
 // it does not support epochs, the log may have lost records.
-type BeyondEndError struct {
+type beyondEndError struct {
 	Partition    state.Partition
 	Applied, End int64
 	// Verified says that the leader has what was applied.
 	Verified bool
 }
 
-func (e *BeyondEndError) Error() string {
+func (e *beyondEndError) Error() string {
 	if e.Verified {
 		return fmt.Sprintf("waiting for the leader: applied up to offset %d, and its high watermark is still at %d", e.Applied, e.End)
 	}
@@ -111,11 +111,11 @@ func (e *BeyondEndError) Error() string {
 }
 
 // StopReason is the metric's label.
-func (*BeyondEndError) StopReason() string { return "beyond_end" }
+func (*beyondEndError) StopReason() string { return "beyond_end" }
 
-// StaleLeaderError says that the brokers name a leader that is older than the records that were
+// staleLeaderError says that the brokers name a leader that is older than the records that were
 // applied, as does a broker that is cut off from the others and has not heard of an election.
-type StaleLeaderError struct {
+type staleLeaderError struct {
 	Partition      state.Partition
 	Leader         int32 // the broker
 	Epoch, Applied int32 // of that leader, and of the records that were applied
@@ -123,7 +123,7 @@ type StaleLeaderError struct {
 	Named bool
 }
 
-func (e *StaleLeaderError) Error() string {
+func (e *staleLeaderError) Error() string {
 	text := fmt.Sprintf("waiting for brokers that know the leader: they name broker %d with leader epoch %d, and records of epoch %d are applied; "+
 		"if it stays so, look for a broker that is cut off from the controller", e.Leader, e.Epoch, e.Applied)
 	if e.Named {
@@ -134,19 +134,19 @@ func (e *StaleLeaderError) Error() string {
 }
 
 // StopReason is the metric's label.
-func (*StaleLeaderError) StopReason() string { return "stale_leader" }
+func (*staleLeaderError) StopReason() string { return "stale_leader" }
 
-// OpenTransactionError says that a partition was applied beyond its last stable offset, for example
+// openTransactionError says that a partition was applied beyond its last stable offset, for example
 // with another isolation before.
-type OpenTransactionError struct {
+type openTransactionError struct {
 	Partition            state.Partition
 	Applied, Stable, End int64
 }
 
-func (e *OpenTransactionError) Error() string {
+func (e *openTransactionError) Error() string {
 	return fmt.Sprintf("waiting for open transactions to end: applied up to offset %d, the last stable offset is %d and the log ends at %d; "+
 		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
 // StopReason is the metric's label.
-func (*OpenTransactionError) StopReason() string { return "open_transaction" }
+func (*openTransactionError) StopReason() string { return "open_transaction" }

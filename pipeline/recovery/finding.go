@@ -26,7 +26,7 @@ type finding struct {
 // first be placed and checked again.
 type verdict struct {
 	placement *state.Placement
-	lost      *LossError // with the placement, or as the error
+	lost      *lossError // with the placement, or as the error
 	vanished  int64      // records that were applied and are no longer in the log
 	err       error
 }
@@ -65,7 +65,7 @@ func (f *finding) superseded() error {
 	if f.claim.KeptBy == "" {
 		return nil
 	}
-	e := &SupersededError{Partition: f.partition}
+	e := &supersededError{Partition: f.partition}
 	for _, r := range f.rivals {
 		if r.Version == f.claim.KeptBy {
 			e.By = r
@@ -93,7 +93,7 @@ func (f *finding) identity() (state.LogID, error) {
 		}
 		was := f.logs[tag]
 		if was == (state.LogID{}) || was.Contradicts(f.log.ID) {
-			return id, &OtherLogError{
+			return id, &otherLogError{
 				Partition: f.partition, Applied: max(0, state.Highest(f.claim.Progress)), Was: was, Is: f.log.ID,
 				From: f.log.Start, To: f.log.End,
 			}
@@ -114,7 +114,7 @@ func (f *finding) stale() error {
 		}
 	}
 	if told := f.log.LeaderEpoch; told >= 0 && told < applied {
-		return &StaleLeaderError{Partition: f.partition, Leader: f.log.Leader, Epoch: told, Applied: applied, Named: f.log.ID.Topic != ""}
+		return &staleLeaderError{Partition: f.partition, Leader: f.log.Leader, Epoch: told, Applied: applied, Named: f.log.ID.Topic != ""}
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	if lowest == f.log.Start {
 		return v // nothing is missing
 	}
-	v.lost = &LossError{Partition: f.partition, Progress: lowest, From: f.log.Start, To: f.log.End}
+	v.lost = &lossError{Partition: f.partition, Progress: lowest, From: f.log.Start, To: f.log.End}
 	placement.Gap = f.now
 	if !r.ContinueOnLoss {
 		return &verdict{lost: v.lost, err: v.lost}
@@ -231,9 +231,9 @@ func (f *finding) waits() error {
 			end, asked := f.ends[at.Epoch]
 			verified = verified && (at.Offset <= f.log.End || asked && end.Offset >= 0)
 		}
-		return &BeyondEndError{Partition: f.partition, Applied: highest, End: f.log.End, Verified: verified}
+		return &beyondEndError{Partition: f.partition, Applied: highest, End: f.log.End, Verified: verified}
 	case lowest > f.log.Stable:
-		return &OpenTransactionError{Partition: f.partition, Applied: lowest, Stable: f.log.Stable, End: f.log.End}
+		return &openTransactionError{Partition: f.partition, Applied: lowest, Stable: f.log.Stable, End: f.log.End}
 	}
 	return nil
 }

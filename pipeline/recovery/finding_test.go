@@ -131,7 +131,7 @@ func TestJudge(t *testing.T) {
 		{name: "added to a topic that is known", log: func(l *fetch.Log) { l.Start = 0 }, progress: []state.Position{none, none},
 			topic: known, id: 2, rules: Rules{Start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
 		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: Rules{Start: Latest},
-			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
+			want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/2 --to start --yes"},
 
@@ -140,14 +140,14 @@ func TestJudge(t *testing.T) {
 			progress: []state.Position{none, at(70, 4)}, topic: known, rules: Rules{Start: Latest},
 			to: []state.Position{at(0, -1), at(70, 4)}},
 		{name: "a shard lost its progress, and the log has not all", progress: []state.Position{at(70, 4), none}, topic: known,
-			rules: Rules{Start: Latest}, want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}},
+			rules: Rules{Start: Latest}, want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/0 --to start --yes"},
 		{name: "the same, and it is to go on", progress: []state.Position{at(70, 4), none}, topic: known,
 			rules: Rules{Start: Latest, ContinueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
-			want: verdict{lost: &LossError{Progress: 0, From: 10, To: 100}}},
+			want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}}},
 		{name: "retention was faster for one shard", progress: []state.Position{at(70, 4), at(7, 4)}, rules: Rules{ContinueOnLoss: true},
-			to: []state.Position{at(70, 4), at(10, -1)}, gap: now, want: verdict{lost: &LossError{Progress: 7, From: 10, To: 100}}},
+			to: []state.Position{at(70, 4), at(10, -1)}, gap: now, want: verdict{lost: &lossError{Progress: 7, From: 10, To: 100}}},
 
 		// Waits.
 		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},

@@ -78,20 +78,20 @@ func (s *Cache) Close() {
 	s.running.Wait()
 }
 
-// UnavailableError says that a schema is needed and the registry does not return it.
-type UnavailableError struct {
+// unavailableError says that a schema is needed and the registry does not return it.
+type unavailableError struct {
 	ID  int32
 	Err error
 }
 
-func (e *UnavailableError) Error() string {
+func (e *unavailableError) Error() string {
 	return fmt.Sprintf("schema %d is needed and cannot be fetched: %v", e.ID, e.Err)
 }
 
-func (e *UnavailableError) Unwrap() error { return e.Err }
+func (e *unavailableError) Unwrap() error { return e.Err }
 
 // StopReason is why a partition does not go on, as a label of the metrics.
-func (*UnavailableError) StopReason() string { return "schema_registry" }
+func (*unavailableError) StopReason() string { return "schema_registry" }
 
 // ErrNoRegistry says that there is no registry to ask.
 var ErrNoRegistry = errors.New("registry.url is not set")
@@ -99,11 +99,11 @@ var ErrNoRegistry = errors.New("registry.url is not set")
 var errSlow = errors.New("the registry has not answered yet")
 
 // Supply gives a format the schema that it lacks, or makes it refuse records that name it if the
-// registry has none. The error is an *UnavailableError: the registry is asked in the background,
+// registry has none. The error is an *unavailableError: the registry is asked in the background,
 // and Supply must be called again.
 func (s *Cache) Supply(ctx context.Context, missing *record.MissingSchema) error {
 	if s.cfg.Client == nil {
-		return &UnavailableError{missing.ID, ErrNoRegistry}
+		return &unavailableError{missing.ID, ErrNoRegistry}
 	}
 	f := s.fetched(missing.ID)
 	timer := time.NewTimer(patience)
@@ -111,14 +111,14 @@ func (s *Cache) Supply(ctx context.Context, missing *record.MissingSchema) error
 	select {
 	case <-f.tried:
 	case <-timer.C:
-		return &UnavailableError{missing.ID, errSlow}
+		return &unavailableError{missing.ID, errSlow}
 	case <-ctx.Done():
-		return &UnavailableError{missing.ID, ctx.Err()}
+		return &unavailableError{missing.ID, ctx.Err()}
 	}
 	select {
 	case <-f.done:
 	default:
-		return &UnavailableError{missing.ID, f.failure()}
+		return &unavailableError{missing.ID, f.failure()}
 	}
 	if f.unknown == "" {
 		missing.Give(f.content)

@@ -60,7 +60,7 @@ func count(t testing.TB, s *Store, series *state.Series, entity string) (n int64
 }
 
 func childKey(s *Store, series *state.Series, entity string) string {
-	return string(s.AppendKey(nil, series, entity))
+	return string(s.appendKey(nil, series, entity))
 }
 
 // State of a pair is embedded in the key of its first value while it is short, spilled to a key of

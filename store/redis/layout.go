@@ -18,13 +18,13 @@ import (
 // secretField is the field of the layout that holds the namespace's packed.Secret.
 const secretField = "secret"
 
-// LayoutError says that a namespace was made with another layout than wanted. It is a
+// layoutError says that a namespace was made with another layout than wanted. It is a
 // store.ErrLayout.
-type LayoutError struct {
+type layoutError struct {
 	Namespace, What, Found, Wanted string
 }
 
-func (e *LayoutError) Error() string {
+func (e *layoutError) Error() string {
 	if e.What == secretField { // the value must not be shown
 		return fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", e.Namespace, e.Found)
 	}
@@ -40,7 +40,7 @@ func (e *LayoutError) Error() string {
 		e.Namespace, e.What, e.Found, e.Wanted, e.What)
 }
 
-func (e *LayoutError) Unwrap() error { return store.ErrLayout }
+func (e *layoutError) Unwrap() error { return store.ErrLayout }
 
 // Adopt takes the number of shards from the namespace, whatever the store was made with; one that
 // does not exist yet gets the store's. Then it checks the rest of the layout. Nothing else of the
@@ -67,7 +67,7 @@ func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 }
 
 // CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
-// LayoutError if they differ; a namespace that does not exist yet fits.
+// layoutError if they differ; a namespace that does not exist yet fits.
 func (s *Store) CheckLayout(ctx context.Context) error {
 	found, err := s.readLayout(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) CheckLayout(ctx context.Context) error {
 func (s *Store) take(found map[string]string) error {
 	for what, wanted := range s.layout() {
 		if found[what] != "" && found[what] != wanted {
-			other := &LayoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
+			other := &layoutError{Namespace: s.namespace, What: what, Found: found[what], Wanted: wanted}
 			s.other.Store(other)
 			return other
 		}
@@ -90,11 +90,11 @@ func (s *Store) take(found map[string]string) error {
 		return nil
 	}
 	if found[secretField] == "" {
-		return &LayoutError{Namespace: s.namespace, What: secretField, Found: "no"}
+		return &layoutError{Namespace: s.namespace, What: secretField, Found: "no"}
 	}
 	secret, err := packed.ParseSecret(found[secretField])
 	if err != nil {
-		return &LayoutError{Namespace: s.namespace, What: secretField, Found: "a damaged"}
+		return &layoutError{Namespace: s.namespace, What: secretField, Found: "a damaged"}
 	}
 	s.secret.Store(&secret)
 	s.resharding.Store(found[keyspace.ReshardingField] != "")
@@ -147,7 +147,7 @@ const maxSecretAge = time.Second
 
 // keyed is the namespace's secret. If there was no layout at the last check, it is read again. A
 // zero secret means that there is none even now, and so no state was written before. The error is a
-// LayoutError if the namespace has another layout now.
+// layoutError if the namespace has another layout now.
 func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	if err := s.moved(); err != nil {
 		return packed.Secret{}, err
@@ -164,7 +164,7 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	return *known, nil
 }
 
-// moved is a LayoutError where the namespace was found to have another layout, so that nothing of it is in the keys that
+// moved is a layoutError where the namespace was found to have another layout, so that nothing of it is in the keys that
 // this store knows. It waits for nothing: where the layout was read too long ago, it is read again meanwhile.
 func (s *Store) moved() error {
 	now, asked := time.Now().UnixMilli(), s.secretAsked.Load()

@@ -23,7 +23,7 @@ type location struct {
 
 // locate finds the state of an entity in a series' group.
 func (s *Store) locate(series *state.Series, entity string) location {
-	l := location{key: string(s.AppendKey(nil, series, entity))}
+	l := location{key: string(s.appendKey(nil, series, entity))}
 	if series.Parent != "" {
 		text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 		parent, _ := state.SplitParent(text)

@@ -18,18 +18,18 @@ import (
 // Each master has pipelines, a deadline and a circuit breaker of its own: one that hangs does not
 // delay questions to the others.
 
-// UnavailableError says that a master did not answer. It is a state.ErrUnavailable.
-type UnavailableError struct {
+// unavailableError says that a master did not answer. It is a state.ErrUnavailable.
+type unavailableError struct {
 	Address string
 	Since   time.Time // of the first call without an answer
 	Err     error
 }
 
-func (e *UnavailableError) Error() string {
+func (e *unavailableError) Error() string {
 	return fmt.Sprintf("Redis master %s has not answered since %s: %v", e.Address, e.Since.UTC().Format(time.RFC3339), e.Err)
 }
 
-func (e *UnavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
+func (e *unavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
 
 // Deadlines bounds the calls to one master: those of questions, and those that write or maintain.
 // Both are 2 seconds by default.
@@ -89,7 +89,7 @@ func (ms *masters) of(ctx context.Context, key string) (*master, error) {
 	}
 	node, err := ms.cluster.MasterForKey(ctx, key)
 	if err != nil {
-		return nil, &UnavailableError{Address: "of the cluster", Since: ms.now(), Err: err}
+		return nil, &unavailableError{Address: "of the cluster", Since: ms.now(), Err: err}
 	}
 	ms.mu.RLock()
 	m := ms.each[node]
@@ -163,10 +163,10 @@ func (m *master) err() error {
 	if cause == nil {
 		return nil
 	}
-	return &UnavailableError{Address: m.address, Since: since, Err: cause}
+	return &unavailableError{Address: m.address, Since: since, Err: cause}
 }
 
-// send sends commands in one pipeline, each of which then has its own error: an *UnavailableError
+// send sends commands in one pipeline, each of which then has its own error: an *unavailableError
 // if the master did not answer in time.
 func (m *master) send(ctx context.Context, within time.Duration, commands []redis.Cmder) {
 	if err := m.err(); err != nil {
@@ -187,7 +187,7 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	}
 	for _, c := range commands {
 		if err := c.Err(); unanswered(err) || passing(err) {
-			c.SetErr(&UnavailableError{Address: m.address, Since: m.masters.now(), Err: err})
+			c.SetErr(&unavailableError{Address: m.address, Since: m.masters.now(), Err: err})
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) 
 	return command.Err()
 }
 
-// Available is nil if the master of a shard answers, as far as is known; else an *UnavailableError.
+// Available is nil if the master of a shard answers, as far as is known; else an *unavailableError.
 func (s *Store) Available(ctx context.Context, shard int) error {
 	m, err := s.masters.of(ctx, s.tags[shard])
 	if err != nil {
@@ -330,7 +330,7 @@ func (s *Store) down(ctx context.Context) (err error) {
 // Unavailable lists the masters that do not answer, by address, and the number of shards of each.
 func (s *Store) Unavailable(ctx context.Context) (list []unavailableMaster) {
 	for shard := range s.tags {
-		var e *UnavailableError
+		var e *unavailableError
 		if !errors.As(s.Available(ctx, shard), &e) {
 			continue
 		}
@@ -360,7 +360,7 @@ func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
 
 // unavailableMaster is a master that does not answer.
 type unavailableMaster struct {
-	Err    *UnavailableError
+	Err    *unavailableError
 	Shards int // on the master
 }
 
@@ -380,7 +380,7 @@ func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
 // Degraded says that other entities can still be answered.
 func (e *partlyDown) Degraded() bool { return true }
 
-// Ready is nil if the namespace can be used. Its error is a *LayoutError, or says that Redis cannot
+// Ready is nil if the namespace can be used. Its error is a *layoutError, or says that Redis cannot
 // be reached; it has a method Degraded if only some masters cannot.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.CheckLayout(ctx)

@@ -183,7 +183,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 	r := newRemembering(t, s)
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
 	f, _ := r.registry.Feature("user_ever")
-	key := string(s.AppendKey(nil, f.Series[0], "x"))
+	key := string(s.appendKey(nil, f.Series[0], "x"))
 	if err := s.redis.HSet(context.Background(), key, "a", 1).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -173,8 +173,8 @@ func shareOut(list []lookup, of []int) {
 	}
 }
 
-// AppendKey appends the key that holds a series of an entity.
-func (s *Store) AppendKey(dst []byte, series *state.Series, entity string) []byte {
+// appendKey appends the key that holds a series of an entity.
+func (s *Store) appendKey(dst []byte, series *state.Series, entity string) []byte {
 	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }

@@ -24,7 +24,7 @@ func TestLookups(t *testing.T) {
 	for _, l := range s.lookups(nil, reads) {
 		got[l.key] = fmt.Sprint(l.group, " ", l.entity, " ", l.reads)
 	}
-	key := func(r state.Read) string { return string(s.AppendKey(nil, r.Series, r.Entity)) }
+	key := func(r state.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
 	want := map[string]string{
 		key(reads[0]): events.Group + " 7 [0 2 4]",
 		key(reads[1]): ever.Group + " 7 [1]",
@@ -56,7 +56,7 @@ func TestLookupsOfManyKeys(t *testing.T) {
 			t.Fatalf("the reads of %s are %v", l.key, l.reads)
 		}
 		for _, i := range l.reads {
-			if got := string(s.AppendKey(nil, reads[i].Series, reads[i].Entity)); got != l.key {
+			if got := string(s.appendKey(nil, reads[i].Series, reads[i].Entity)); got != l.key {
 				t.Errorf("read %d of key %s is with those of %s", i, got, l.key)
 			}
 		}

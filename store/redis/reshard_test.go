@@ -191,7 +191,7 @@ func TestReshard(t *testing.T) {
 		if err := old.Create(ctx); fmt.Sprint(err) != fmt.Sprintf("namespace %q has 8 shards, and this process began with 2: start it again", old.namespace) {
 			r.Errorf("a processor with 2 shards begins: %v", err)
 		}
-		var layout *LayoutError
+		var layout *layoutError
 		if _, err := old.Read(ctx, []state.Read{{Series: beside, Entity: "d1"}}); !errors.As(err, &layout) {
 			r.Errorf("an API with 2 shards answers: %v", err)
 		}

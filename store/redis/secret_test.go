@@ -200,7 +200,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 			t.Errorf("a pending event where there is no namespace: met %v, %d events", met[0], n)
 		}
 		for _, user := range []string{"u1", "u2"} {
-			for _, key := range []string{keyspace.LayoutKey(api.namespace), keyspace.ProgressKey(api.tags[0]), string(api.AppendKey(nil, events, "d"))} {
+			for _, key := range []string{keyspace.LayoutKey(api.namespace), keyspace.ProgressKey(api.tags[0]), string(api.appendKey(nil, events, "d"))} {
 				if err := s.redis.Del(t.Context(), key).Err(); err != nil {
 					t.Fatal(err)
 				}

@@ -73,7 +73,7 @@ type Store struct {
 	// in milliseconds since 1970; see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
-	other       atomic.Pointer[LayoutError] // the namespace has another layout than this store
+	other       atomic.Pointer[layoutError] // the namespace has another layout than this store
 	resharding  atomic.Bool
 	hashing     *keyspace.Hashing // nil if keys contain the entities themselves
 	written     sync.Once         // makes what writers share
@@ -170,7 +170,7 @@ func loadScriptsOn(ctx context.Context, m *master) error {
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	if err := errors.Join(apply.Err(), compact.Err()); err != nil {
 		if unanswered(apply.Err()) || passing(apply.Err()) {
-			return &UnavailableError{Address: m.address, Since: m.masters.now(), Err: err}
+			return &unavailableError{Address: m.address, Since: m.masters.now(), Err: err}
 		}
 		return err
 	}

@@ -309,7 +309,7 @@ func TestAdopt(t *testing.T) {
 			t.Errorf("a new namespace gets %d shards, error %v, want 3", young.Shards(), err)
 		}
 		hashed := New(s.redis, s.namespace, 3, HashEntities([]byte("secret")))
-		var layout *LayoutError
+		var layout *layoutError
 		if err := hashed.Adopt(ctx); !errors.As(err, &layout) {
 			t.Errorf("with hashed entities it fits: %v", err)
 		}

@@ -77,7 +77,7 @@ func (w *sweeping) payment(b *state.Batch, offset, at int64, user string) {
 }
 
 func (w *sweeping) key(user string) string {
-	return string(w.store.AppendKey(nil, userEver, user))
+	return string(w.store.appendKey(nil, userEver, user))
 }
 
 func (w *sweeping) held(user string) string { return w.store.redis.Get(w.Context(), w.key(user)).Val() }

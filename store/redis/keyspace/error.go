@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Error is what is wrong with a state key. Its text, which is logged, names shard and group, but
+// keyError is what is wrong with a state key. Its text, which is logged, names shard and group, but
 // not the entity.
-type Error struct {
+type keyError struct {
 	key string
 	err error
 }
 
 // NewError wraps an error about a key.
-func NewError(key string, err error) error { return &Error{key, err} }
+func NewError(key string, err error) error { return &keyError{key, err} }
 
-func (e *Error) Error() string { return fmt.Sprintf("key %q: %v", withoutEntity(e.key), e.err) }
+func (e *keyError) Error() string { return fmt.Sprintf("key %q: %v", withoutEntity(e.key), e.err) }
 
-func (e *Error) Unwrap() error { return e.err }
+func (e *keyError) Unwrap() error { return e.err }
 
 // Key is the whole key.
-func (e *Error) Key() string { return e.key }
+func (e *keyError) Key() string { return e.key }
 
 // Foreign says whether an error means that a key does not hold a string: something else has written
 // it.
