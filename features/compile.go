@@ -248,13 +248,13 @@ func (c *Compiler) write(f *Feature, w seriesWrite) error {
 }
 
 const (
-	// idTile is the resolution of the time at which an identity was met, in milliseconds.
+	// idTile is the resolution of the time at which an event ID was met, in milliseconds.
 	idTile = 1000
-	// maxIDs is how many identities an entity remembers.
+	// maxIDs is how many event IDs an entity remembers.
 	maxIDs = 1000
 )
 
-// remember makes the series of event identities that the feature's stream keeps for an entity.
+// remember makes the series of event IDs that the feature's stream keeps for an entity.
 func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 	s := &state.Series{
 		Stream: f.Stream.Name, By: by, Measure: state.RememberID, Tile: idTile, Keep: f.Stream.RememberIDs.Milliseconds(), Max: maxIDs,

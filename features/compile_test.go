@@ -157,9 +157,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// The identities of series are in the keys of every existing store. If this test fails, state would
+// The IDs of series are in the keys of every existing store. If this test fails, state would
 // be lost.
-func TestSeriesIdentityIsFixed(t *testing.T) {
+func TestSeriesIDsAreFixed(t *testing.T) {
 	r := defined.Features(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
 	s := r.Series[0]
 	want := `series 1

@@ -102,7 +102,7 @@ func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 				layer.log = &log
 			}
 		}
-		if w.ids != nil { // identities are remembered whatever is written; once is enough
+		if w.ids != nil { // event IDs are remembered whatever is written; once is enough
 			kept := g.of(w.ids)
 			layer.ids = kept[min(i, len(kept)-1)]
 		}

@@ -208,8 +208,8 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] {
 				continue
 			}
-			op := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
-			if !m.measure(&op, e, p, s.field, b) || !m.key(&op, e, p, s, b) {
+			mutation := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
+			if !m.measure(&mutation, e, p, s.field, b) || !m.key(&mutation, e, p, s, b) {
 				continue
 			}
 			// What is younger than Keep is never late: this cheap check comes first.
@@ -221,7 +221,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 				b.Update(rangeIndex, offset, m.entity)
 				begun = true
 			}
-			b.Add(op)
+			b.Add(mutation)
 		}
 		switch {
 		case entity.log == nil || !m.recordOf(entity.log, e, p):
@@ -276,8 +276,8 @@ func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 }
 
 // measure sets the mutation's amount or member, and says whether there is one: nulls are skipped.
-func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *streamMapping, field int, b *state.Batch) bool {
-	measure, in := op.Series.Measure, state.Input{Time: e.Time, Begin: op.Tile * op.Series.Tile}
+func (m *Mapper) measure(mutation *state.Mutation, e *record.Event, p *streamMapping, field int, b *state.Batch) bool {
+	measure, in := mutation.Series.Measure, state.Input{Time: e.Time, Begin: mutation.Tile * mutation.Series.Tile}
 	if !measure.OfEvents() {
 		v := &e.Values[field]
 		if v.IsNull() {
@@ -286,19 +286,19 @@ func (m *Mapper) measure(op *state.Mutation, e *record.Event, p *streamMapping, 
 		in.Value = v
 		switch measure.Member() {
 		case state.TextMember:
-			op.Member = m.member(v, p, field, b)
+			mutation.Member = m.member(v, p, field, b)
 		case state.ValueMember:
 			m.text = state.AppendValue(m.text[:0], p.stream.Kept(field, *v))
-			op.Member = b.Hold(m.text)
+			mutation.Member = b.Hold(m.text)
 		}
 	}
-	op.Num = measure.Num(in)
+	mutation.Num = measure.Num(in)
 	return true
 }
 
 // key sets the mutation's key if its series has keys, and says whether there is one: nulls are
 // skipped.
-func (m *Mapper) key(op *state.Mutation, e *record.Event, p *streamMapping, s *seriesMapping, b *state.Batch) bool {
+func (m *Mapper) key(mutation *state.Mutation, e *record.Event, p *streamMapping, s *seriesMapping, b *state.Batch) bool {
 	if s.per < 0 {
 		return true
 	}
@@ -307,10 +307,10 @@ func (m *Mapper) key(op *state.Mutation, e *record.Event, p *streamMapping, s *s
 	case v.IsNull():
 		return false
 	case s.key == nil:
-		op.Key = m.member(v, p, s.per, b)
+		mutation.Key = m.member(v, p, s.per, b)
 	default:
 		m.text = s.key(m.text[:0], *v)
-		op.Key = b.Hold(m.text)
+		mutation.Key = b.Hold(m.text)
 	}
 	return true
 }

@@ -59,8 +59,8 @@ func event(value string) *record.Record {
 const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transaction","user_id":"u000001",` +
 	`"device_id":"d000001","card_id":"c000001","merchant_id":"m00001","ip":"10.1.2.3","amount":166.60,"score":0.5,"status":"declined"}`
 
-// operations writes a batch as text, one line for each mutation.
-func operations(b *state.Batch) []string {
+// mutations writes a batch as text, one line for each mutation.
+func mutations(b *state.Batch) []string {
 	var lines []string
 	for _, t := range b.Updates {
 		if t.Hash != state.EntityHash(t.Entity) {
@@ -105,13 +105,13 @@ func TestMap(t *testing.T) {
 	if out.Stream != "transaction" || len(out.Streams) != 1 || out.Late || b.Now != recorded {
 		t.Errorf("%+v, now %d", out, b.Now)
 	}
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42 10.1.2.0/24 approx(device_id) tile 19675 num 0 member "d000001"`,
 		`3@42 d000001 count() tile 19675 num 1 member ""`,
 		`3@42 d000001 distinct(user_id) tile 19675 num 0 member "u000001"`,
+		`3@42 u000001 last_times(device_id) tile 1700000000000 num 1700000000000 member "d000001"`,
 		`3@42 u000001 max(score) tile 28333333 num 4602678819172646912 member ""`,
 		`3@42 u000001 sum(amount) tile 472222 num 16660 member ""`,
-		`3@42 u000001 touch(device_id) tile 1700000000000 num 1700000000000 member "d000001"`,
 		`3@42 u000001|d000001 count() tile 472222 num 1 member ""`,
 	})
 }
@@ -124,7 +124,7 @@ func TestMapTwoStreams(t *testing.T) {
 	if !slices.Equal(out.Streams, []string{"paid", "transaction"}) || out.Stream != "paid" {
 		t.Errorf("%+v", out)
 	}
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42 a\|b count() tile 472222 num 1 member ""`,
 		`3@42 a\|b sum(amount) tile 472222 num 150 member ""`,
 		`3@42 a\|b sum(amount) tile 472222 where status == "approved" num 150 member ""`,
@@ -146,19 +146,19 @@ func TestMapKeysAndTimes(t *testing.T) {
 	b := &state.Batch{}
 	mustMap(t, r.NewMapper(), event(transaction), b)
 	const midnight = 19675 * 86_400_000
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42 u000001 count() tile 19675 key "\x02" num 1 member ""`,
 		`3@42 u000001 count() tile 19675 key "d000001" num 1 member ""`,
 		`3@42 u000001 count() tile 19675 num 1 member ""`,
 		`3@42 u000001 earliest() tile 19675 num 1700000000000 member ""`,
 		`3@42 u000001 last_value(amount) tile 19675 num 1700000000000 member "\xa8\x84\x02"`,
 		fmt.Sprintf(`3@42 u000001 least_text(status) tile 19675 num %d member "declined"`, midnight),
-		`3@42 u000001 spread(score) tile 19675 num 4602678819172646912 member ""`,
+		`3@42 u000001 moments(score) tile 19675 num 4602678819172646912 member ""`,
 		`3@42 u000001 sum(amount) tile 19675 key "declined" num 16660 member ""`,
 	})
 	b.Reset()
 	mustMap(t, r.NewMapper(), event(`{"type":"transaction","timestamp":NOW,"user_id":"u","amount":"201"}`), b)
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42 u count() tile 19675 key "\x02" num 1 member ""`,
 		`3@42 u count() tile 19675 num 1 member ""`,
 		`3@42 u count_holds() tile 19675 num 1 member ""`,
@@ -186,13 +186,13 @@ func TestMapNulls(t *testing.T) {
 	b := &state.Batch{}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
 	if len(b.Updates) != 0 {
-		t.Errorf("%q", operations(b))
+		t.Errorf("%q", mutations(b))
 	}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":""}`), b)
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42  count() tile 19675 num 1 member ""`,
 		`3@42  distinct(user_id) tile 19675 num 0 member ""`,
-		`3@42  touch(device_id) tile 1700000000000 num 1700000000000 member ""`,
+		`3@42  last_times(device_id) tile 1700000000000 num 1700000000000 member ""`,
 		`3@42 | count() tile 472222 num 1 member ""`,
 	})
 }
@@ -215,7 +215,7 @@ func TestMapLate(t *testing.T) {
 	} {
 		b := &state.Batch{}
 		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Mutations) != c.ops {
-			t.Errorf("age %d: %+v, %q", c.age, out, operations(b))
+			t.Errorf("age %d: %+v, %q", c.age, out, mutations(b))
 		}
 		rec := old(c.age)
 		rec.Timestamp = -1
@@ -238,10 +238,10 @@ func TestMapSequence(t *testing.T) {
 	b.Reset()
 	b.Now = recorded + 5
 	mustMap(t, m, event(`{"type":"transaction","timestamp":1699999999000,"user_id":"u2","device_id":"d2"}`), b)
-	equalLines(t, operations(b), []string{
+	equalLines(t, mutations(b), []string{
 		`3@42 d2 count() tile 19675 num 1 member ""`,
 		`3@42 d2 distinct(user_id) tile 19675 num 0 member "u2"`,
-		`3@42 u2 touch(device_id) tile 1699999999000 num 1699999999000 member "d2"`,
+		`3@42 u2 last_times(device_id) tile 1699999999000 num 1699999999000 member "d2"`,
 		`3@42 u2|d2 count() tile 472222 num 1 member ""`,
 	})
 	if b.Now != recorded+5 {
@@ -268,12 +268,12 @@ func TestMapCopies(t *testing.T) {
 	b := &state.Batch{}
 	rec := event(transaction)
 	mustMap(t, m, rec, b)
-	before := operations(b)
+	before := mutations(b)
 	for i := range rec.Value {
 		rec.Value[i] = 'x'
 	}
 	mustMap(t, m, event(strings.ReplaceAll(transaction, "0001", "0002")), &state.Batch{})
-	equalLines(t, operations(b), before)
+	equalLines(t, mutations(b), before)
 }
 
 // Poison adds nothing, not even to the streams that accepted the record.
@@ -358,7 +358,7 @@ func FuzzMapper(f *testing.F) {
 		if err != nil {
 			var p *record.Poison
 			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Mutations)+len(b.Updates) > 0 {
-				t.Fatalf("%#v, %d operations", err, len(b.Mutations))
+				t.Fatalf("%#v, %d mutations", err, len(b.Mutations))
 			}
 			return
 		}
@@ -366,16 +366,16 @@ func FuzzMapper(f *testing.F) {
 			t.Fatal("mutations without a stream")
 		}
 		at := 0
-		for _, touched := range b.Updates {
-			if touched.From != at || touched.To <= at {
-				t.Fatalf("operations from %d to %d after %d", touched.From, touched.To, at)
+		for _, update := range b.Updates {
+			if update.From != at || update.To <= at {
+				t.Fatalf("mutations from %d to %d after %d", update.From, update.To, at)
 			}
-			at = touched.To
+			at = update.To
 		}
 		if at != len(b.Mutations) {
 			t.Fatalf("%d mutations belong to entities, of %d", at, len(b.Mutations))
 		}
-		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(operations(b), operations(again)) {
+		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(mutations(b), mutations(again)) {
 			t.Fatalf("a replay differs: %v", err)
 		}
 	})

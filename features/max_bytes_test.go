@@ -51,9 +51,9 @@ features:
 				t.Errorf("%s keeps %d bytes under %d", op.Series.Measure, len(op.Member), len(op.Key))
 			}
 		}
-		for _, touched := range b.Updates {
-			if len(touched.Entity) > value.MaxText {
-				t.Errorf("an entity of %d bytes", len(touched.Entity))
+		for _, update := range b.Updates {
+			if len(update.Entity) > value.MaxText {
+				t.Errorf("an entity of %d bytes", len(update.Entity))
 			}
 		}
 		if err := stored.Apply(context.Background(), b); err != nil {

@@ -42,7 +42,7 @@ type entityWrites struct {
 	by     []int // fields that make the entity, sorted by name
 	series []seriesWrite
 	log    *logWrite     // nil where no feature needs the events themselves
-	ids    *state.Series // nil where the events' identities are not remembered
+	ids    *state.Series // nil where event IDs are not remembered
 }
 
 // logWrite is the log that a stream keeps of an entity.

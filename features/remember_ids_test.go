@@ -27,7 +27,7 @@ features:
   pair_last_7d: LAST(7d, transaction, amount, user_id, device_id, where='amount > 100')
 `
 
-// Each entity that an event changes remembers the event's identity, with its record's time.
+// Each entity that an event changes remembers the event's ID, with its record's time.
 func TestMapRemembersIDs(t *testing.T) {
 	m := defined.Registry(t, rememberingDefinitions).NewMapper()
 	id := func(text string) string {
@@ -46,11 +46,11 @@ func TestMapRemembersIDs(t *testing.T) {
 	} {
 		b := &state.Batch{}
 		mustMap(t, m, event(value), b)
-		equalLines(t, operations(b), want)
+		equalLines(t, mutations(b), want)
 	}
 }
 
-// Identities are in the same group as everything else of their entity.
+// Event IDs are in the same group as everything else of their entity.
 func TestSeriesOfIDs(t *testing.T) {
 	r := defined.Registry(t, rememberingDefinitions)
 	var ids []cost.Series
@@ -65,21 +65,21 @@ func TestSeriesOfIDs(t *testing.T) {
 		t.Fatalf("%+v", ids)
 	}
 	if diff := cmp.Diff(cost.Series{
-		ID: ids[1].ID, Group: recent.Group, Stream: "transaction", By: []string{"user_id"}, Measure: "id", State: "ids",
+		ID: ids[1].ID, Group: recent.Group, Stream: "transaction", By: []string{"user_id"}, Measure: "id", State: "dedup set",
 		Tile: "1s", Keep: "10m", Max: 1000, Limit: "newest 1000", Features: []string{},
 	}, ids[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := explained.Streams[0].Operations; got != 3+1+3 {
-		t.Errorf("%d operations", got)
+	if got := explained.Streams[0].Mutations; got != 3+1+3 {
+		t.Errorf("%d mutations", got)
 	}
-	// A device has a key for its lifetime and the identities.
+	// A device has a key for its lifetime and the event IDs.
 	if got, want := explained.Entities[0].BytesFull, int64(150+2*8+5+1000*10); got != want {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}
 	for _, s := range r.Series {
 		if s.Measure == state.RememberID && s.By[0] == "device_id" && len(s.By) == 1 && s.GroupKeep != 0 {
-			t.Errorf("the key of a device's identities and its lifetime is kept for %d", s.GroupKeep)
+			t.Errorf("the key of a device's event IDs and its lifetime is kept for %d", s.GroupKeep)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 // Work is the work for one event of a stream that has all fields and passes all filters.
 type Work struct {
-	Entities   int // that it touches
-	Filters    int // filters and conditions that are evaluated
-	Operations int // mutations of state
+	Entities  int // that it touches
+	Filters   int // filters and conditions that are evaluated
+	Mutations int // mutations of state
 }
 
 // Work counts the work for an event of a stream.
@@ -17,7 +17,7 @@ func (r *Registry) Work(s *record.Stream) Work {
 	w := Work{Entities: len(r.writes[s])}
 	filters := map[*expr.Expr]bool{}
 	for _, e := range r.writes[s] {
-		w.Operations += len(e.series)
+		w.Mutations += len(e.series)
 		for _, w := range e.series {
 			for _, e := range []*expr.Expr{w.where, w.condition} {
 				if e != nil {
@@ -26,12 +26,12 @@ func (r *Registry) Work(s *record.Stream) Work {
 			}
 		}
 		if e.ids != nil {
-			w.Operations++
+			w.Mutations++
 		}
 		if e.log == nil {
 			continue
 		}
-		w.Operations++
+		w.Mutations++
 		for _, c := range e.log.columns {
 			if c.where != nil {
 				filters[c.where] = true

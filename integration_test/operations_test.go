@@ -34,7 +34,7 @@ func runWeir(t testing.TB, args ...string) (out string, code int) {
 // promised are the metrics that every process with both roles has after an event, a dead letter and
 // a question.
 var promised = []string{
-	"weir_events_total", "weir_dead_letters_total", "weir_refused_operations_total", "weir_batches_total",
+	"weir_events_total", "weir_dead_letters_total", "weir_refused_mutations_total", "weir_batches_total",
 	"weir_batch_events_count", "weir_apply_seconds_bucket", "weir_freshness_seconds_bucket", "weir_lag_records",
 	"weir_assigned_partitions", "weir_question_duration_seconds_bucket", "weir_question_values_sum",
 	"weir_question_features_total", "weir_questions_in_flight", "go_goroutines", "process_resident_memory_bytes",

@@ -45,7 +45,7 @@ func TestEnrichFromDamagedState(t *testing.T) {
 	if n := count(t, metrics, "weir_enriched_damaged_total"); damaged == 0 || int(n) != damaged || written < 80 {
 		t.Errorf("%d events were written, %d values are damaged, %v were counted", written, damaged, n)
 	}
-	if n := count(t, metrics, "weir_refused_operations_total"); n == 0 {
+	if n := count(t, metrics, "weir_refused_mutations_total"); n == 0 {
 		t.Error("what could not be written was not counted")
 	}
 }

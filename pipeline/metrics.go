@@ -71,7 +71,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_refused_operations_total",
+			Name: "weir_refused_mutations_total",
 			Help: "State mutations that Redis refused because of their data, such as a sum that overflows.",
 		}),
 		cutKeys: prometheus.NewCounter(prometheus.CounterOpts{

@@ -24,7 +24,7 @@ func described(t *testing.T, r *features.Registry, history *state.History, failu
 		t.Fatal(err)
 	}
 	for _, s := range c.Streams {
-		if s.Entities == 0 || s.Operations == 0 {
+		if s.Entities == 0 || s.Mutations == 0 {
 			t.Errorf("the stream %s costs nothing", s.Name)
 		}
 	}

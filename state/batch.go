@@ -22,7 +22,7 @@ type Mutation struct {
 	Num int64
 	// Member is the value as text for Distinct, Approx, LastTimes, Seen, LeastText and
 	// GreatestText, the value as AppendValue encodes it for FirstValue and LastValue, the log
-	// record with its length for Record, and the event's own identity for RememberID.
+	// record with its length for Record, and the event's own ID for RememberID.
 	Member []byte
 	Key    []byte // for Groups
 }
@@ -129,13 +129,13 @@ func (b *Batch) Update(rangeIndex int, offset int64, entity []byte) {
 }
 
 // Add adds a mutation to the last update. It does not copy Member.
-func (b *Batch) Add(op Mutation) {
-	b.Mutations = append(b.Mutations, op)
+func (b *Batch) Add(m Mutation) {
+	b.Mutations = append(b.Mutations, m)
 	b.Updates[len(b.Updates)-1].To++
 }
 
-// Identity is the mutation by which an entity remembers the ID of the event; nil if it does not.
-func (b *Batch) Identity(t *EntityUpdate) *Mutation {
+// IDMutation is the mutation by which an entity remembers the ID of the event; nil if it does not.
+func (b *Batch) IDMutation(t *EntityUpdate) *Mutation {
 	for i := t.From; i < t.To; i++ {
 		if b.Mutations[i].Series.Measure == RememberID {
 			return &b.Mutations[i]

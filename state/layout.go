@@ -13,7 +13,7 @@ const (
 	LastSeen                  // values, each with the time it was last met
 	Logs                      // the events themselves, for exact windows; see Log
 	Filters                   // for each tile hashes of values, or Bloom filters of them
-	DedupSet                  // hashes of event identities, by the times of their records
+	DedupSet                  // hashes of event IDs, by the times of their records
 	MomentTiles               // number, mean and spread of values for each tile; see Moments
 	Extremes                  // one value of each tile, chosen among those met
 	Groups                    // Tiles, Members, Sketches, MomentTiles or Extremes for each key
@@ -69,7 +69,7 @@ var layouts = [...]layout{
 	Logs: {
 		name: "log", title: "log", grows: true, pool: "logs", exact: true, raisable: true, limit: "newest %d", cost: eachOfMax(25),
 	},
-	DedupSet: {name: "ids", title: "ids", limit: "newest %d", cost: eachOfMax(10)},
+	DedupSet: {name: "dedup_set", title: "dedup set", limit: "newest %d", cost: eachOfMax(10)},
 	Groups:   {name: "groups", title: "tiles by key", grows: true, limit: "first %d", key: 14},
 }
 

@@ -22,7 +22,7 @@ const (
 	LastTimes                   // the field's values with their last event time
 	Record                      // the columns of the event
 	Seen                        // the field's values in filters
-	RememberID                  // the event's own identity; see Mutation.Member
+	RememberID                  // the event's own ID; see Mutation.Member
 	CountHolds                  // +1 for every event that satisfies the condition
 	Earliest                    // the least time of an event
 	Latest                      // the greatest time of an event
@@ -35,7 +35,7 @@ const (
 
 // measure is a row of the table of measures.
 type measure struct {
-	name   string // part of a series' identity: it must never change
+	name   string // part of what a series' ID is the hash of: it must never change
 	layout Layout
 	of     input
 	counts bool // its numbers are numbers of events
@@ -66,8 +66,8 @@ var measures = [...]measure{
 	Distinct:     {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough},
 	Approx:       {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough},
 	Seen:         {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough},
-	LastTimes:    {name: "touch", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
-	ValueMoments: {name: "spread", layout: MomentTiles, of: field, num: float},
+	LastTimes:    {name: "last_times", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
+	ValueMoments: {name: "moments", layout: MomentTiles, of: field, num: float},
 
 	FirstValue: extremes("first_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time < held.Time }),
 	LastValue:  extremes("last_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time >= held.Time }),

@@ -33,7 +33,7 @@ type WindowState struct {
 	// StandardError is the relative standard error of Count for Sketches.
 	StandardError float64
 	// Count is the estimated number of distinct values for Sketches, the number of values last met
-	// in the tiles for LastSeen, and the number of identities for DedupSet.
+	// in the tiles for LastSeen, and the number of event IDs for DedupSet.
 	Count int64
 	// After is, for LastSeen, the number of values met again after the last tile: it is unknown
 	// whether they were also met in the tiles wanted.

@@ -49,7 +49,7 @@ type Series struct {
 	// ParentKeep is the GroupKeep of Parent.
 	ParentKeep int64
 	// Max is the number of values that LastSeen keeps of an entity, of events that its log keeps,
-	// of identities, of values expected in a tile of Filters, or of keys that Groups answer with; 0
+	// of event IDs, of values expected in a tile of Filters, or of keys that Groups answer with; 0
 	// means no limit.
 	Max int
 	// Values is the number of values that Members keep of a tile; 0 means no limit.

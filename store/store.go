@@ -95,7 +95,7 @@ type Reader interface {
 	// error of a single one is in its Err.
 	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 	// ReadOverlay answers all reads in one round trip as if a batch had just been applied, except
-	// events that have arrived meanwhile and whose identities are remembered. Without a batch it is
+	// events that have arrived meanwhile and whose IDs are remembered. Without a batch it is
 	// Read.
 	ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error)
 	// ReadReplica answers like ReadOverlay, but from replicas if some may answer, and says how old the

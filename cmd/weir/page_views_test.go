@@ -220,7 +220,7 @@ func TestPageOfFeatures(t *testing.T) {
 
 	// What state costs, and how complete it is. A derived feature comes from the streams of its parts.
 	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [],
-		"streams": [{"name": "payment", "topic": "payments", "entities": 2, "operations": 5}],
+		"streams": [{"name": "payment", "topic": "payments", "entities": 2, "mutations": 5}],
 		"features": [{"name": "part", "definition": "{expr: a / b}", "function": "expr", "parts": ["a", "b"], "owner": "risk", "keys": [],
 			"complete_since": 1532496076032, "filled": 0.25, "series": [
 				{"id": "a", "stream": "payment", "state": "tiles", "measure": "sum", "bytes_once": 30, "bytes_full": 1200},
@@ -229,7 +229,7 @@ func TestPageOfFeatures(t *testing.T) {
 	shows(t, tab, "[data-entry=part] .facts", "Ownerrisk")
 	shows(t, tab, "[data-entry=part] .facts", "Bytes of an entity50 with one event, 2,000 at most")
 	shows(t, tab, "[data-entry=part] .facts", "Complete since2018-07-25 05:21 UTCFilled from the log25 %")
-	shows(t, tab, "#streams", "An event changesup to 2 entities by 5 operations")
+	shows(t, tab, "#streams", "An event changesup to 2 entities by 5 mutations")
 }
 
 // Every view can be used by all, on every screen.

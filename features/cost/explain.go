@@ -27,11 +27,11 @@ type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
 	// Entities is the number of entities that an event changes, Filters the number of filters and
-	// conditions evaluated, and Operations the number of mutations, if the event has all fields and
+	// conditions evaluated, and Mutations the number of mutations, if the event has all fields and
 	// passes all filters.
-	Entities   int `json:"entities"`
-	Filters    int `json:"filters"`
-	Operations int `json:"operations"`
+	Entities  int `json:"entities"`
+	Filters   int `json:"filters"`
+	Mutations int `json:"mutations"`
 	// RememberIDs is how long entities remember the ids of its events; empty if they do not.
 	RememberIDs string      `json:"remember_ids,omitempty"`
 	Enrich      *Enrichment `json:"enrich,omitempty"` // nil if its events are not enriched
@@ -149,7 +149,7 @@ func Explain(r *features.Registry) *Explanation {
 
 func explainStream(r *features.Registry, s *record.Stream) Stream {
 	w := r.Work(s)
-	p := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Filters: w.Filters, Operations: w.Operations}
+	p := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations}
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}

@@ -65,7 +65,7 @@ services:
 	if diff := cmp.Diff([]Stream{
 		{Name: "login", Topic: "logins"},
 		{
-			Name: "tx", Topic: "transactions", Entities: 1, Operations: 2, RememberIDs: "10m",
+			Name: "tx", Topic: "transactions", Entities: 1, Mutations: 2, RememberIDs: "10m",
 			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched"},
 		},
 	}, p.Streams); diff != "" {
@@ -75,9 +75,9 @@ services:
 	if err := p.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  OPERATIONS  IDS KEPT  WRITTEN TO             WITH SERVICE
-login     logins        0         0        0           -         -                      -
-tx        transactions  1         0        2           10m       transactions.enriched  risk
+	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  MUTATIONS  IDS KEPT  WRITTEN TO             WITH SERVICE
+login     logins        0         0        0          -         -                      -
+tx        transactions  1         0        2          10m       transactions.enriched  risk
 `
 	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
 		t.Errorf("explained are\n%s\nwant\n%s", got, want)
@@ -94,8 +94,8 @@ func TestExplain(t *testing.T) {
 		"known: SEEN(10d, login, device, user, max=100)")
 	p := Explain(r)
 	if diff := cmp.Diff([]Stream{
-		{Name: "login", Topic: "logins", Entities: 2, Operations: 2},
-		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Operations: 5},
+		{Name: "login", Topic: "logins", Entities: 2, Mutations: 2},
+		{Name: "tx", Topic: "transactions", Entities: 2, Filters: 1, Mutations: 5},
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
@@ -151,7 +151,7 @@ func TestExplain(t *testing.T) {
 	}, series["count count"]); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if s := series["devices touch"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
+	if s := series["devices last_times"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
 		t.Errorf("devices: %+v", s)
 	}
 	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "for ever" {
@@ -170,7 +170,7 @@ func TestExplainTilesByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"tx        transactions  1         2        8           -         -           -\n",
+		"tx        transactions  1         2        8          -         -           -\n",
 		// One key with eight series of 9 days each (of 100 devices, and of one range each; two of
 		// the ratio, of moments and of values) and the log.
 		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),
@@ -196,8 +196,8 @@ func TestExplainJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"operations":0},` +
-		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"operations":1}],` +
+	want := `{"streams":[{"name":"login","topic":"logins","entities":0,"filters":0,"mutations":0},` +
+		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"mutations":1}],` +
 		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
 		`"series":[{"id":"VAgsA","group":"ch8w","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
 		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`

@@ -12,13 +12,13 @@ import (
 // WriteText writes the explanation as tables for a terminal.
 func (p *Explanation) WriteText(w io.Writer) error {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "OPERATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
+	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "MUTATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
 	for _, s := range p.Streams {
 		var enrich Enrichment
 		if s.Enrich != nil {
 			enrich = *s.Enrich
 		}
-		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Operations,
+		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Mutations,
 			cmp.Or(s.RememberIDs, "-"), cmp.Or(enrich.Topic, "-"), cmp.Or(enrich.Service, "-"))
 	}
 	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")

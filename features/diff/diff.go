@@ -319,7 +319,7 @@ func costs(before, after *cost.Explanation) (all []Cost) {
 	amounts := func(e *cost.Explanation) map[string]int64 {
 		m := map[string]int64{}
 		for _, s := range e.Streams {
-			m["operations of an event of "+s.Name] = int64(s.Operations)
+			m["mutations of an event of "+s.Name] = int64(s.Mutations)
 		}
 		for _, e := range e.Entities {
 			by := strings.Join(e.By, "+")

@@ -99,7 +99,7 @@ cost
   bytes of an entity device, full: 1 -> 1
   bytes of an entity user, full: 1 -> 1
   bytes of an entity user, met once: 1 -> 1
-  operations of an event of pay: 1 -> 1
+  mutations of an event of pay: 1 -> 1
 `, "[ever]"},
 	} {
 		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))

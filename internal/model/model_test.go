@@ -198,7 +198,7 @@ func TestMapperAgrees(t *testing.T) {
 	g := generate.New(5, generate.Options{
 		Users: 200, Spacing: 2 * time.Minute, Logins: 0.4, Nulls: 0.05, OutOfOrder: 0.1, Late: 0.1, Duplicates: 0.02, Poison: 0.05,
 	})
-	operations := map[string]int{} // by series and entity
+	mutations := map[string]int{} // by series and entity
 	for i := range 20_000 {
 		e := g.Next()
 		rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Offset: int64(i), Timestamp: e.Timestamp, Value: e.Value}
@@ -207,9 +207,9 @@ func TestMapperAgrees(t *testing.T) {
 		if err := m.Apply(rec); (err == nil) != (mapErr == nil) {
 			t.Fatalf("the model says %v, the mapper %v", err, mapErr)
 		}
-		for _, touched := range b.Updates {
-			for _, op := range b.Mutations[touched.From:touched.To] {
-				operations[op.Series.ID+" "+string(touched.Entity)]++
+		for _, update := range b.Updates {
+			for _, m := range b.Mutations[update.From:update.To] {
+				mutations[m.Series.ID+" "+string(update.Entity)]++
 			}
 		}
 	}
@@ -229,8 +229,8 @@ func TestMapperAgrees(t *testing.T) {
 					want++
 				}
 			}
-			if got := operations[f.Series[0].ID+" "+entity]; got != want {
-				t.Fatalf("%s of %s: %d operations, want %d", f.Name, entity, got, want)
+			if got := mutations[f.Series[0].ID+" "+entity]; got != want {
+				t.Fatalf("%s of %s: %d mutations, want %d", f.Name, entity, got, want)
 			}
 		}
 	}

@@ -215,7 +215,7 @@ func TestReport(t *testing.T) {
 		"4 set aside as malformed:\n  payments/0 at offset 102: stream pay: malformed JSON",
 		"\n  payments/0 at offset 104: stream pay: malformed JSON",
 		"\n  and 1 more\n1 set aside as oversized:\n  payments/0 at offset 106: the record has ",
-		"\ncost of an event of pay, for all definitions: entities 2, operations 6, filters 1\n",
+		"\ncost of an event of pay, for all definitions: entities 2, mutations 6, filters 1\n",
 		"\npaid_5m: SUM(5m, pay, amount, user, tile=exact)\n  cost: keys of a question 1, round trips 1, bytes of an entity ",
 		"features of it\n  of 101 events of pay, 26 do not pass the filter\n",
 		"features of it\n  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
@@ -316,7 +316,7 @@ func TestStreamsCost(t *testing.T) {
 	r := defined.Registry(t, definitions)
 	f, _ := r.Feature("logins")
 	report := run(t, Config{Features: []*features.Feature{f}}, partition("logins", 0))
-	if len(report.Streams) != 1 || report.Streams[0].Name != "login" || report.Streams[0].Entities != 1 || report.Streams[0].Operations == 0 {
+	if len(report.Streams) != 1 || report.Streams[0].Name != "login" || report.Streams[0].Entities != 1 || report.Streams[0].Mutations == 0 {
 		t.Errorf("%+v", report.Streams)
 	}
 }

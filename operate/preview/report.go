@@ -232,7 +232,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 	}
 	for _, s := range r.Streams {
-		fmt.Fprintf(&b, "cost of an event of %s, for all definitions: entities %d, operations %d, filters %d\n", s.Name, s.Entities, s.Operations, s.Filters)
+		fmt.Fprintf(&b, "cost of an event of %s, for all definitions: entities %d, mutations %d, filters %d\n", s.Name, s.Entities, s.Mutations, s.Filters)
 	}
 	for i := range r.Features {
 		r.Features[i].writeText(&b)

@@ -91,10 +91,10 @@ type Service struct {
 type Stream struct {
 	Name  string `json:"name"`
 	Topic string `json:"topic"`
-	// Entities is how many entities an event changes, and Operations how many changes it makes to
+	// Entities is how many entities an event changes, and Mutations how many changes it makes to
 	// them, if it has all fields and passes all filters.
 	Entities   int `json:"entities"`
-	Operations int `json:"operations"`
+	Mutations int `json:"mutations"`
 	// RememberIDs is how long entities remember the ids of its events; absent if they do not.
 	RememberIDs string  `json:"remember_ids,omitempty"`
 	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not enriched
@@ -153,7 +153,7 @@ func (c Catalogue) Completed(of func(feature string) (since int64, filled float6
 }
 
 func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) Stream {
-	d := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Operations: w.Operations}
+	d := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Mutations: w.Mutations}
 	if s.RememberIDs > 0 {
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}

@@ -42,7 +42,7 @@ function stream(s) {
     el('h3', {}, s.name),
     facts([
       ['Topic', s.topic],
-      ['An event changes', s.operations !== undefined && `up to ${s.entities} entities by ${count(s.operations, 'operation')}`],
+      ['An event changes', s.mutations !== undefined && `up to ${s.entities} entities by ${count(s.mutations, 'mutation')}`],
       ['IDs remembered', s.remember_ids && `for ${s.remember_ids}`],
       ['Written to', s.enrich && `${s.enrich.topic}, with the features of ${s.enrich.service}`],
     ]));

@@ -76,7 +76,7 @@ func (c *Compactor) shorten(over int, shorter func(p *part) bool) (left int) {
 }
 
 // cut drops the older half of the tiles that a part keeps at a moment, and records that; false if
-// only one tile is left. Identities are never cut: a repeated event would count twice.
+// only one tile is left. Event IDs are never cut off: a repeated event would count twice.
 func (c *Compactor) cut(p *part, now int64) bool {
 	s := p.series
 	if s.Tile == 0 || s.Measure == state.RememberID {

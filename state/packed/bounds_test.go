@@ -22,7 +22,7 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 		s := &state.Series{ID: "users", Measure: state.Distinct, Type: value.Int, Tile: 10, Values: rapid.IntRange(1, 6).Draw(t, "values")}
 		held, all := New(s), map[int64]map[string]bool{}
 		var packer Packer
-		for range rapid.IntRange(0, 80).Draw(t, "operations") {
+		for range rapid.IntRange(0, 80).Draw(t, "mutations") {
 			op := userOp(s, rapid.Int64Range(0, 4).Draw(t, "tile"), "", rapid.Int64Range(0, 15).Draw(t, "n"))
 			if all[op.Tile] == nil {
 				all[op.Tile] = map[string]bool{}

@@ -58,8 +58,8 @@ func TestKeysAreCut(t *testing.T) {
 	}
 }
 
-// Identities are not cut, however long the key is: a repeated event would count twice.
-func TestIdentitiesAreNotCut(t *testing.T) {
+// Event IDs are not cut off, however long the key is: a repeated event would count twice.
+func TestEventIDsAreNotCutOff(t *testing.T) {
 	s := &state.Series{ID: "ids", Measure: state.RememberID, Tile: 1000, Keep: day, Max: 1000, KeyBytes: 100}
 	var packer Packer
 	packer.Begin(s)
@@ -76,7 +76,7 @@ func TestIdentitiesAreNotCut(t *testing.T) {
 			return fmt.Errorf("tag %06x: %w", tag, err)
 		}
 		if got := len(held.(*dedupSet).list); got != 1000 {
-			t.Errorf("%d identities are left, want all", got)
+			t.Errorf("%d event IDs are left, want all", got)
 		}
 		return nil
 	})

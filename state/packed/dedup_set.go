@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// dedupSet holds hashes of event identities, by ascending tile; above max the oldest are dropped.
+// dedupSet holds hashes of event IDs, by ascending tile; above max the oldest are dropped.
 // Packed, each is the distance from the previous tile, then its 8 bytes.
 type dedupSet struct {
 	series *state.Series
@@ -36,7 +36,7 @@ func (a dedupEntry) compare(b dedupEntry) int {
 
 func (d *dedupSet) Apply(op *state.Mutation) { d.add(dedupEntry{op.Tile, d.hashOf(op)}) }
 
-// hashOf is the hash of a mutation's identity.
+// hashOf is the hash of a mutation's event ID.
 func (d *dedupSet) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
 
 func (d *dedupSet) add(n dedupEntry) {
@@ -48,7 +48,7 @@ func (d *dedupSet) add(n dedupEntry) {
 	d.list = d.list[max(0, len(d.list)-d.series.Max):]
 }
 
-// has says whether an event with the mutation's identity was met, at any time.
+// has says whether an event with the mutation's ID was met, at any time.
 func (d *dedupSet) has(op *state.Mutation) bool {
 	hash := d.hashOf(op)
 	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
@@ -78,7 +78,7 @@ func appendDedupEntry(dst []byte, distance, hash int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.AppendVarint(dst, distance), uint64(hash))
 }
 
-// before is the number of identities in earlier tiles.
+// before is the number of IDs in earlier tiles.
 func (d *dedupSet) before(tile int64) int {
 	i, _ := slices.BinarySearchFunc(d.list, dedupEntry{tile, math.MinInt64}, dedupEntry.compare)
 	return i

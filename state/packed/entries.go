@@ -12,7 +12,7 @@ import (
 
 // Entry is one item of a state, for people to read: a tile with its number, a value with its tiles
 // or the time it was last met, a tile's HyperLogLog, filters or moments, the hash of an event's
-// identity, or an event of a log.
+// ID, or an event of a log.
 type Entry struct {
 	// Tiles are the tiles in which it was met; a tile of LastSeen is a millisecond. It is nil if
 	// there are none.

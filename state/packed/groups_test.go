@@ -39,7 +39,7 @@ func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 			held, all := New(s), New(&state.Series{Measure: s.Measure, Type: s.Type, Tile: s.Tile, Per: "user"})
 			var packed []byte
 			packer := Packer{}
-			for range rapid.IntRange(0, 40).Draw(t, "operations") {
+			for range rapid.IntRange(0, 40).Draw(t, "mutations") {
 				op := userOp(s, rapid.Int64Range(0, 5).Draw(t, "tile"), rapid.StringMatching("[a-i]").Draw(t, "user"), rapid.Int64Range(0, 9).Draw(t, "n"))
 				all.Apply(op)
 				applySomehow(t, held, &packer, s, op)

@@ -9,7 +9,7 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// Secret keys the hash of a namespace's values and identities, SipHash-2-4 (J.-P. Aumasson, D. J.
+// Secret keys the hash of a namespace's values and event IDs, SipHash-2-4 (J.-P. Aumasson, D. J.
 // Bernstein, "SipHash: a fast short-input PRF", 2012). Without the secret it is infeasible to make
 // two values with the same hash. What was hashed with one secret cannot be found with another. The
 // zero Secret protects nothing.

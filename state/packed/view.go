@@ -134,7 +134,7 @@ func (v *View) Apply(op *state.Mutation) {
 func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	for i := range pending.Updates {
 		t := &pending.Updates[i]
-		if string(t.Entity) != entity || ids.remembers(pending.Identity(t)) {
+		if string(t.Entity) != entity || ids.remembers(pending.IDMutation(t)) {
 			continue
 		}
 		for j := t.From; j < t.To; j++ {
@@ -161,7 +161,7 @@ func (v *View) remembers(id *state.Mutation) bool {
 func IDSeries(list []*state.Series, pending *state.Batch, group, entity string) []*state.Series {
 	for i := range pending.Updates {
 		t := &pending.Updates[i]
-		id := pending.Identity(t)
+		id := pending.IDMutation(t)
 		if id != nil && id.Series.Group == group && string(t.Entity) == entity && !slices.Contains(list, id.Series) {
 			list = append(list, id.Series)
 		}
