@@ -101,7 +101,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	telling.Go(func() {
 		ticker := time.NewTicker(busiest.Every)
 		defer ticker.Stop()
-		p.busiest.Tell(ctx, ticker.C, p.cfg.Store, p.log)
+		p.busiest.Publish(ctx, ticker.C, p.cfg.Store, p.log)
 	})
 	defer telling.Wait()
 	defer cancel(nil)

@@ -55,9 +55,9 @@ type Store interface {
 	// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
 	// milliseconds.
 	Gap(ctx context.Context, p state.Partition, until int64) error
-	// TellBusiest records the busiest entities of a processor, in place of what it told before. They
-	// are forgotten unless it tells them again within state.BusiestFor.
-	TellBusiest(ctx context.Context, processor string, b state.Busiest) error
+	// PublishBusiest records the busiest entities of a processor, in place of what it published before. They
+	// are forgotten unless it publishes them again within state.BusiestFor.
+	PublishBusiest(ctx context.Context, processor string, b state.Busiest) error
 	// Available is nil if a shard can be reached, as far as is known. It makes no request.
 	Available(ctx context.Context, shard int) error
 	// Snapshot reads the states of the reads into memory. Neither these nor those of its extensions
@@ -106,7 +106,7 @@ type Reader interface {
 	// History says which plans wrote the state; nil if the store keeps none, and all state is as
 	// complete as its reader knows.
 	History(ctx context.Context) (*state.History, error)
-	// Busiest is what each processor has told lately; see Store.TellBusiest.
+	// Busiest is what each processor has published lately; see Store.PublishBusiest.
 	Busiest(ctx context.Context) ([]state.Busiest, error)
 	// Applied says whether the record at an offset of a partition is in all state of the reads, or
 	// in all state if there are no reads.

@@ -40,7 +40,7 @@ func count(c *Counter, series *state.Series, entities ...string) {
 	c.Count(b)
 }
 
-// want compares what is told about a key.
+// want compares what is published about a key.
 func want(t *testing.T, what string, got state.Busiest, key string, entities ...state.BusyEntity) {
 	t.Helper()
 	for _, k := range got.Keys {
@@ -70,8 +70,8 @@ func TestFewEntities(t *testing.T) {
 	}
 }
 
-// What is read again, because it was not applied, does not count.
-func TestWhatIsNotApplied(t *testing.T) {
+// Records that are read again, because they were not applied, count once.
+func TestRecordsReadAgainCountOnce(t *testing.T) {
 	c := New((&clock{start}).now)
 	b := &state.Batch{Ranges: []state.PartitionRange{{Behind: true}, {}}}
 	for i := range 3 {
@@ -136,7 +136,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// checkBounds compares what is told with the number of events that entities had.
+// checkBounds compares what is published with the number of events that entities had.
 func checkBounds(t interface{ Errorf(string, ...any) }, k state.BusiestKey, had map[string]int64) {
 	listedOnes := map[string]bool{}
 	for _, e := range k.Entities {
@@ -176,24 +176,24 @@ func TestHotEntities(t *testing.T) {
 	}
 }
 
-// told receives what is told.
-type told chan state.Busiest
+// published receives what is published.
+type published chan state.Busiest
 
-func (c told) TellBusiest(_ context.Context, _ string, b state.Busiest) error {
+func (c published) PublishBusiest(_ context.Context, _ string, b state.Busiest) error {
 	c <- b
 	return errors.New("away")
 }
 
-// The store is told at each tick, also after it was away.
-func TestTell(t *testing.T) {
+// The counts are published at each tick, also after the store was away.
+func TestPublish(t *testing.T) {
 	c := New((&clock{start}).now)
 	ctx, cancel := context.WithCancel(t.Context())
-	ticks, to, ended := make(chan time.Time), make(told), make(chan bool)
-	go func() { c.Tell(ctx, ticks, to, slog.New(slog.DiscardHandler)); close(ended) }()
+	ticks, to, ended := make(chan time.Time), make(published), make(chan bool)
+	go func() { c.Publish(ctx, ticks, to, slog.New(slog.DiscardHandler)); close(ended) }()
 	for n := int64(1); n <= 2; n++ {
 		count(c, byDevice, "d1")
 		ticks <- start
-		want(t, "told", <-to, "device", state.BusyEntity{Entity: "d1", Events: n})
+		want(t, "published", <-to, "device", state.BusyEntity{Entity: "d1", Events: n})
 	}
 	cancel()
 	<-ended
@@ -215,7 +215,7 @@ func BenchmarkCount(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(batch.Updates)), "ns/update")
 }
 
-// BenchmarkBusiest makes the list that is told.
+// BenchmarkBusiest makes the list that is published.
 func BenchmarkBusiest(b *testing.B) {
 	c := New(time.Now)
 	for i := range 100_000 {

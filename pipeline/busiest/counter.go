@@ -1,5 +1,6 @@
-// Package busiest counts which entities the events of the last minutes have changed most, and tells
-// the store, so that an analyst can begin without knowing one, and an operator sees a hot one.
+// Package busiest counts which entities the events of the last minutes have changed most, and
+// publishes them in the store: an analyst can begin without knowing an ID, and an operator sees hot
+// entities.
 package busiest
 
 import (
@@ -14,12 +15,12 @@ import (
 
 const (
 	// pane is the length of a stretch of time that is counted by itself. The present one and the
-	// one before make up what is told.
+	// one before make up what is published.
 	pane = 2 * time.Minute
-	// listed is how many entities of a key are told: more than are shown, so that little is missing
+	// listed is how many entities of a key are published: more than are shown, so that little is missing
 	// where several processors are added up.
 	listed = 50
-	// Every is how often to tell the store.
+	// Every is how often to publish.
 	Every = state.BusiestFor / 5
 )
 
@@ -104,22 +105,22 @@ func (c *Counter) Busiest() state.Busiest {
 	return b
 }
 
-// Teller keeps what processors tell; see store.Store.
-type Teller interface {
-	TellBusiest(ctx context.Context, processor string, b state.Busiest) error
+// Publisher stores the busiest entities of processors; see store.Store.
+type Publisher interface {
+	PublishBusiest(ctx context.Context, processor string, b state.Busiest) error
 }
 
-// Tell tells the store at each tick until the context ends. What it cannot tell it tells at the
-// next: that the store is away is known from elsewhere.
-func (c *Counter) Tell(ctx context.Context, ticks <-chan time.Time, to Teller, log *slog.Logger) {
+// Publish publishes the counts at each tick until the context ends. After a failure it tries again at the
+// next tick; others report that the store is away.
+func (c *Counter) Publish(ctx context.Context, ticks <-chan time.Time, to Publisher, log *slog.Logger) {
 	for {
 		select {
 		case <-ticks:
 		case <-ctx.Done():
 			return
 		}
-		if err := to.TellBusiest(ctx, c.name, c.Busiest()); err != nil {
-			log.Debug("the busiest entities were not told", "error", err)
+		if err := to.PublishBusiest(ctx, c.name, c.Busiest()); err != nil {
+			log.Debug("the busiest entities were not published", "error", err)
 		}
 	}
 }

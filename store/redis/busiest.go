@@ -17,11 +17,11 @@ import (
 //go:embed busiest.lua
 var busiestLua string
 
-// busiestKey holds what processors tell of their busiest entities; see busiest.lua.
+// busiestKey holds what processors publish about their busiest entities; see busiest.lua.
 func busiestKey(namespace string) string { return namespace + ":busiest" }
 
-// TellBusiest records the busiest entities of a processor, by their names in keys.
-func (s *Store) TellBusiest(ctx context.Context, processor string, b state.Busiest) error {
+// PublishBusiest records the busiest entities of a processor, by their names in keys.
+func (s *Store) PublishBusiest(ctx context.Context, processor string, b state.Busiest) error {
 	text, err := json.Marshal(s.named(b))
 	if err != nil {
 		return err
@@ -30,7 +30,7 @@ func (s *Store) TellBusiest(ctx context.Context, processor string, b state.Busie
 	script := redis.NewCmd(ctx, "eval", busiestLua, 1, key, processor, text, state.BusiestFor.Milliseconds())
 	script.SetFirstKeyPos(3)
 	if err := s.sendAbout(ctx, key, script); err != nil {
-		return fmt.Errorf("tell the busiest entities: %w", err)
+		return fmt.Errorf("publish the busiest entities: %w", err)
 	}
 	return nil
 }
@@ -51,9 +51,9 @@ func (s *Store) named(b state.Busiest) state.Busiest {
 	return named
 }
 
-// Busiest reads what processors have told lately. A processor that ended is dropped by the next
-// that tells, or with the key.
-func (s *Store) Busiest(ctx context.Context) (told []state.Busiest, err error) {
+// Busiest reads what processors have published lately. A processor that ended is dropped by the next
+// one that publishes, or with the key.
+func (s *Store) Busiest(ctx context.Context) (list []state.Busiest, err error) {
 	key := busiestKey(s.namespace)
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", key)
 	if err := s.sendAbout(ctx, key, command); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) Busiest(ctx context.Context) (told []state.Busiest, err error) {
 		if err := json.Unmarshal([]byte(text), &b); err != nil {
 			return nil, fmt.Errorf("read the busiest entities of %s: %w", processor, err)
 		}
-		told = append(told, b)
+		list = append(list, b)
 	}
-	return told, nil
+	return list, nil
 }

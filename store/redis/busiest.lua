@@ -1,6 +1,6 @@
--- Keeps what a processor tells, and drops what others have not told again for too long.
+-- Stores what a processor publishes, and drops what others have not published again for too long.
 --
--- KEYS[1]  what processors tell: HASH processor -> "<when, in ms>:<what>"
+-- KEYS[1]  what processors publish: HASH processor -> "<when, in ms>:<what>"
 -- ARGV     processor, what, for how many ms to keep it
 
 local t = redis.call('TIME')

@@ -17,7 +17,7 @@ func busiestOf(entity string) state.Busiest {
 	return state.Busiest{Since: 1, Keys: []state.BusiestKey{{Key: "device", Entities: []state.BusyEntity{{Entity: entity, Events: 3}}}}}
 }
 
-// What a processor told is forgotten when it ends: another one drops it, or it expires.
+// What a processor published is forgotten when it ends: another one drops it, or it expires.
 func TestBusiestIsForgotten(t *testing.T) {
 	server := redistest.Embedded(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -30,38 +30,38 @@ func TestBusiestIsForgotten(t *testing.T) {
 		server.SetTime(began)
 	}
 	server.SetTime(began)
-	tell := func(processor string) {
+	publish := func(processor string) {
 		t.Helper()
-		if err := s.TellBusiest(t.Context(), processor, busiestOf(processor)); err != nil {
+		if err := s.PublishBusiest(t.Context(), processor, busiestOf(processor)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect := func(what string, want ...string) {
 		t.Helper()
-		told, err := s.Busiest(t.Context())
+		list, err := s.Busiest(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, b := range told {
+		for _, b := range list {
 			got = append(got, b.Keys[0].Entities[0].Entity)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	tell("a")
+	publish("a")
 	pass(state.BusiestFor / 2)
-	tell("b")
+	publish("b")
 	expect("two processors", "a", "b")
 	pass(state.BusiestFor/2 + time.Second)
-	tell("b")
+	publish("b")
 	expect("one that goes on", "b")
 	pass(state.BusiestFor + time.Second)
 	expect("none")
 }
 
-// Where keys hash entities, nothing that is told names one.
+// Where keys hash entities, nothing that is published names one.
 func TestBusiestAreHashed(t *testing.T) {
 	client := redistest.Shared(t).Client(t)
 	s := New(client, testkit.Namespace(t), 4, HashEntities([]byte("0123456789abcdef")))
@@ -69,16 +69,16 @@ func TestBusiestAreHashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := busiestOf("jane")
-	if err := s.TellBusiest(t.Context(), "a", b); err != nil {
+	if err := s.PublishBusiest(t.Context(), "a", b); err != nil {
 		t.Fatal(err)
 	}
-	told, err := s.Busiest(t.Context())
+	list, err := s.Busiest(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := string(s.hashing.AppendName(nil, []byte("jane")))
-	if got := told[0]; !got.Hashed || got.Keys[0].Entities[0] != (state.BusyEntity{Entity: name, Events: 3}) {
-		t.Errorf("told %+v, want the name %s", got, name)
+	if got := list[0]; !got.Hashed || got.Keys[0].Entities[0] != (state.BusyEntity{Entity: name, Events: 3}) {
+		t.Errorf("published %+v, want the name %s", got, name)
 	}
 	for _, text := range client.HVals(t.Context(), busiestKey(s.namespace)).Val() {
 		if strings.Contains(text, "jane") {

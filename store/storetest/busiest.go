@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// testBusiest checks that what each processor told last is there, whoever asks.
+// testBusiest checks that what each processor published last is there, whoever asks.
 func testBusiest(t *testing.T, s store.Store) {
 	ctx := context.Background()
 	expect := func(what string, want ...state.Busiest) {
@@ -25,19 +25,19 @@ func testBusiest(t *testing.T, s store.Store) {
 			t.Errorf("%s: %s", what, diff)
 		}
 	}
-	tell := func(processor string, since, events int64) state.Busiest {
+	publish := func(processor string, since, events int64) state.Busiest {
 		t.Helper()
 		b := state.Busiest{Since: since, Keys: []state.BusiestKey{
 			{Key: "device", Rest: 3, Entities: []state.BusyEntity{{Entity: `d"1|`, Events: events, Error: 2}, {Entity: "d2", Events: 5}}},
 			{Key: "user", Entities: []state.BusyEntity{}},
 		}}
-		if err := s.TellBusiest(ctx, processor, b); err != nil {
+		if err := s.PublishBusiest(ctx, processor, b); err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	expect("nothing was told")
-	tell("a", 1, 7)
-	other := tell("b", 2, 10)
-	expect("two processors, one of which told again", tell("a", 1, 8), other)
+	expect("nothing was published")
+	publish("a", 1, 7)
+	other := publish("b", 2, 10)
+	expect("two processors, one of which published again", publish("a", 1, 8), other)
 }

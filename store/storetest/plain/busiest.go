@@ -8,15 +8,15 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// TellBusiest records the busiest entities of a processor.
-func (s *Store) TellBusiest(_ context.Context, processor string, b state.Busiest) error {
+// PublishBusiest records the busiest entities of a processor.
+func (s *Store) PublishBusiest(_ context.Context, processor string, b state.Busiest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busiest[processor] = b
 	return nil
 }
 
-// Busiest is what each processor told last.
+// Busiest is what each processor published last.
 func (s *Store) Busiest(context.Context) ([]state.Busiest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
