@@ -35,12 +35,12 @@ func TestBackfill(t *testing.T) {
 	server := redistest.New(t, redistest.Options{AOF: true})
 	shipped := definitions(t)[:1]
 	s := newSceneOf(t, server.Client(t), shipped, "--redis.addresses", server.Addr(), "--backfill.rate", "0.05")
-	text, err := os.ReadFile("testdata/kinds.yaml")
+	text, err := os.ReadFile("testdata/functions.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds, all := string(text), filepath.Join(t.TempDir(), "all.yaml")
-	withLate := kinds + strings.TrimPrefix(late, "\nfeatures:\n")
+	functions, all := string(text), filepath.Join(t.TempDir(), "all.yaml")
+	withLate := functions + strings.TrimPrefix(late, "\nfeatures:\n")
 	if err := os.WriteFile(all, []byte(withLate), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,13 @@ func TestBackfill(t *testing.T) {
 	s.flow(g, events,
 		fault{"all take every kind of feature", func() {
 			awaitShared(t, first.weir, second.weir)
-			take(kinds)
+			take(functions)
 			s.awaitFilling("in mid backfill", func(f *state.FillEpoch) bool { return f.Filled > 0 && !f.Whole })
 			copied = server.SaveCopy()
 		}},
 		fault{"a processor is killed in mid backfill", func() {
 			s.kill(first)
-			first = s.startWith(shipped, "processor", kinds)
+			first = s.startWith(shipped, "processor", functions)
 			awaitShared(t, first.weir, second.weir)
 		}},
 		fault{"more features come", func() {
@@ -78,7 +78,7 @@ func TestBackfill(t *testing.T) {
 		fault{"Redis is put back to an older copy", func() {
 			s.restore(server, copied)
 		}},
-		fault{"those that came last are taken away", func() { take(kinds) }},
+		fault{"those that came last are taken away", func() { take(functions) }},
 		fault{"and come back", func() { take(withLate) }},
 		fault{"Redis is killed", func() {
 			s.kill(server)

@@ -54,11 +54,11 @@ type scene struct {
 	clock    int64           // the greatest timestamp of a committed record, in ms
 }
 
-// definitions returns the shipped features and those of testdata/kinds.yaml.
+// definitions returns the shipped features and those of testdata/functions.yaml.
 func definitions(t testing.TB) []string {
 	t.Helper()
 	var paths []string
-	for _, path := range []string{"../config/features", "testdata/kinds.yaml"} {
+	for _, path := range []string{"../config/features", "testdata/functions.yaml"} {
 		absolute, err := filepath.Abs(path)
 		if err != nil {
 			t.Fatal(err)
