@@ -15,7 +15,7 @@ import (
 // module begins the paths of all packages.
 const module = "github.com/weir-stream/weir/"
 
-// room is a package: its folder, the packages of Weir that it imports, its files that are not tests, and its tests.
+// room is a package: its folder, the packages of Weir that it imports, its production files and its tests.
 type room struct {
 	folder  string
 	imports []string
@@ -48,7 +48,7 @@ func rooms(t *testing.T) (list []room) {
 	return list
 }
 
-// ofProduction are the packages that not only tests and benchmarks have a use for.
+// ofProduction are the packages that the binary is made of: not those for tests and benchmarks only.
 func ofProduction(t *testing.T) []room {
 	return slices.DeleteFunc(rooms(t), func(r room) bool {
 		for _, f := range []string{"bench", "docs", "integration_test", "internal/model", "internal/testkit", "store/storetest"} {
@@ -99,11 +99,11 @@ func TestImportsFollowTheDrawnLayers(t *testing.T) {
 		delete(floorOf, r.folder)
 	}
 	for folder := range floorOf {
-		t.Errorf("docs/design.md draws %s, which there is not", folder)
+		t.Errorf("docs/design.md draws %s, which does not exist", folder)
 	}
 }
 
-// A package can be looked through, and so can a file, tests included. The functions have a file each.
+// Packages and files, tests included, stay small enough to read. Only features/aggregate has more: a file for each function.
 func TestPackagesAndFilesStaySmall(t *testing.T) {
 	const mostFiles, mostLines = 25, 400
 	for _, r := range rooms(t) {

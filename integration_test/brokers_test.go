@@ -171,7 +171,7 @@ func leaderCutOff(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	p.await(w)
 	t.Logf("noticed after %v at the latest", time.Since(began).Round(time.Millisecond))
 	if log := w.Log(); !strings.Contains(log, "a broker names a younger leader") {
-		t.Errorf("the log does not tell of the younger leader:\n%s", log)
+		t.Errorf("the log does not report the younger leader:\n%s", log)
 	}
 	cluster.Unite()
 	cluster.AwaitLeader(t, topic, 1, 1, 2)
@@ -242,7 +242,7 @@ func uncleanElection(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	p.awaitGap(w, began)
 	said := fmt.Sprintf("topic=%s partition=0 vanished=%d offset=%d applied=%d", topic, vanish, both, both+vanish)
 	if log := w.Log(); !strings.Contains(log, said) || !strings.Contains(log, "the log was truncated") {
-		t.Errorf("the log does not tell of the truncation, %s:\n%s", said, log)
+		t.Errorf("the log does not report the truncation, %s:\n%s", said, log)
 	}
 	cluster.Node(2).Start()
 }

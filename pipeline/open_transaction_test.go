@@ -68,7 +68,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return value
 }
 
-// A producer that hangs in a transaction blocks everything written after it. That is no trouble of
+// A producer that hangs in a transaction blocks everything written after it. It is not a fault of
 // the processor, but it is visible.
 func TestOpenTransactionIsSeen(t *testing.T) {
 	broker := kafkatest.Shared(t)

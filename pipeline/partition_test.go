@@ -24,7 +24,7 @@ func in(id state.LogID, p state.Position) state.Position {
 
 // A store that lost something is detected by a shard with less of the same log than it was known to
 // have, and by nothing else.
-func TestWentBack(t *testing.T) {
+func TestStoreThatWentBackIsDetected(t *testing.T) {
 	none := state.NoPosition
 	for name, c := range map[string]struct {
 		confirmed, found []state.Position

@@ -102,7 +102,7 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, contex
 // registerInterval is the time between two calls of Register.
 const registerInterval = time.Minute
 
-// register regularly tells the store that the plan is in use, so that its state does not count as
+// register regularly registers the plan as in use, so that its state does not count as
 // garbage.
 func (p *Processor) register(ctx context.Context) {
 	ticker := time.NewTicker(registerInterval)

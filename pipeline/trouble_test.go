@@ -96,7 +96,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 				header(m, "weir-reason") == string(d.Reason) && header(m, "weir-stream") == d.Stream &&
 				strings.Contains(header(m, "weir-message"), d.Path)
 		}); i < 0 {
-			t.Errorf("%+v is no dead letter", d)
+			t.Errorf("%+v is not a dead letter", d)
 		}
 		if slices.Contains(known[:i], d) {
 			t.Errorf("%+v is known twice", d)

@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if !json.Valid(w.Body.Bytes()) {
-				t.Errorf("the answer is no JSON")
+				t.Errorf("the answer is not JSON")
 			}
 			if len(reader.calls) != 1 {
 				t.Errorf("%d reads of the store, want 1", len(reader.calls))

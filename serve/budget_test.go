@@ -138,7 +138,7 @@ func TestWaitingInLine(t *testing.T) {
 }
 
 // Room that becomes free shortly before a question's time is over leaves no time for the store. Who
-// is told to ask again later, and who that the store did not answer, depends on where the time went.
+// gets "ask again later", and who gets "the store did not answer", depends on where the time went.
 func TestTimeoutAfterWaitingInLine(t *testing.T) {
 	for _, test := range []struct {
 		inLine time.Duration

@@ -11,7 +11,7 @@
 //	GET  /readyz              whether every check passes; which definitions are in use
 //	GET  /metrics             for Prometheus
 //	GET  /openapi.yaml        all of this in OpenAPI 3.1
-//	GET  /                    a page for people, with all of this
+//	GET  /                    the web page
 //
 // Config.Access says how requests authenticate; probes and the page itself need no
 // authentication.
@@ -35,8 +35,7 @@
 //	   "features": {"device_tx_7d": {"value": 3, "status": "PRESENT",
 //	     "from": 1531958400000, "to": 1532496076032, "exact": true}}}]}
 //
-// A value may also state its error ("standard_error"; "uncertain", by how much it may be
-// greater; "capped"), and "complete_since": the event time, in milliseconds, since which its
+// A value may also state its error ("standard_error"; "uncertain": how much greater it may be; "capped"), and "complete_since": the event time, in milliseconds, since which its
 // state holds all events; absent if it holds all events. While the window begins before that,
 // the status is INCOMPLETE and the value is not exact. A feature whose state does not reach
 // back to the moment answers null with the status OUTSIDE_MAX_AGE and, as "oldest", the oldest

@@ -19,19 +19,19 @@ var refusals = []struct {
 }{
 	{
 		"nothing", "POST", queryPath, "",
-		400, `{"code":"malformed_json","message":"the body is no JSON: it is empty"}`,
+		400, `{"code":"malformed_json","message":"the body is not JSON: it is empty"}`,
 	},
 	{
 		"no JSON", "POST", queryPath, `{"features": [device_tx_7d]}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: 'd' at byte 15: a value is expected; text must be in double quotes"}`,
+		400, `{"code":"malformed_json","message":"the body is not JSON: 'd' at byte 15: a value is expected; text must be in double quotes"}`,
 	},
 	{
-		"a number that is no JSON", "POST", queryPath, `{"at": 017}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: '1' at byte 9: a comma or a closing brace is expected"}`,
+		"a number that is not JSON", "POST", queryPath, `{"at": 017}`,
+		400, `{"code":"malformed_json","message":"the body is not JSON: '1' at byte 9: a comma or a closing brace is expected"}`,
 	},
 	{
 		"trailing garbage", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]} {}`,
-		400, `{"code":"malformed_json","message":"the body is no JSON: '{' at byte 67: there must be nothing after the first value"}`,
+		400, `{"code":"malformed_json","message":"the body is not JSON: '{' at byte 67: there must be nothing after the first value"}`,
 	},
 	{
 		"no UTF-8", "POST", queryPath, "{\"service\": \"\xff\"}",
@@ -238,7 +238,7 @@ var refusals = []struct {
 		400, `{"code":"malformed_query","message":"the query cannot be read: invalid URL escape \"%zz\""}`,
 	},
 	{
-		"a parameter that is no UTF-8", "GET", "/v1/features/device_tx_7d?device_id=%ff", "",
+		"a parameter that is not UTF-8", "GET", "/v1/features/device_tx_7d?device_id=%ff", "",
 		400, `{"code":"malformed_query","message":"the query is not UTF-8"}`,
 	},
 }

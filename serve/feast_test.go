@@ -132,7 +132,7 @@ func TestFeastRefusals(t *testing.T) {
 	}{
 		{
 			"no JSON", `{"features": x}`, 400, "FeastError", "malformed_json",
-			"the body is no JSON: 'x' at byte 14: a value is expected; text must be in double quotes",
+			"the body is not JSON: 'x' at byte 14: a value is expected; text must be in double quotes",
 		},
 		{"no object", `[]`, 400, "FeastError", "wrong_type", "a question must be an object; a list is not"},
 		{

@@ -28,7 +28,7 @@ func FuzzQuery(f *testing.F) {
 			t.Fatalf("status %d: %s", w.Code, w.Body)
 		}
 		if !json.Valid(w.Body.Bytes()) {
-			t.Fatalf("the response is no JSON: %s", w.Body)
+			t.Fatalf("the response is not JSON: %s", w.Body)
 		}
 		if w.Code != http.StatusOK {
 			return
@@ -36,7 +36,7 @@ func FuzzQuery(f *testing.F) {
 		var question struct{ Entities []any }
 		var answer struct{ Results []struct{ Entity any } }
 		if err := json.Unmarshal(body, &question); err != nil {
-			t.Fatalf("answered what is no question: %v", err)
+			t.Fatalf("answered what is not a question: %v", err)
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			t.Fatal(err)

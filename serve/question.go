@@ -182,7 +182,7 @@ func given(v *fastjson.Value) *fastjson.Value {
 // are not JSON.
 func (q *question) parse() (*fastjson.Value, error) {
 	if !json.Valid(q.body) {
-		return nil, reply.Errorf(reply.MalformedJSON, "the body is no JSON: %s", reworded.JSON(q.body))
+		return nil, reply.Errorf(reply.MalformedJSON, "the body is not JSON: %s", reworded.JSON(q.body))
 	}
 	if !utf8.Valid(q.body) {
 		return nil, reply.Errorf(reply.MalformedJSON, "the body is not UTF-8")

@@ -26,7 +26,7 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 }
 
-// The definitions are told as they were written, those that are in use when they are asked for.
+// The definitions are served as they were written, those that are in use when they are asked for.
 func TestDefinitions(t *testing.T) {
 	r := registry()
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Registry = func() *features.Registry { return r } })

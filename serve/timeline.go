@@ -74,7 +74,7 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 	var e *reply.Error
 	switch {
 	case !query.HasTimeline(p.Feature):
-		e = reply.Errorf(reply.NoTimeline, "feature %q has no timeline: its value is no number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
+		e = reply.Errorf(reply.NoTimeline, "feature %q has no timeline: its value is not a number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
 		e = reply.Errorf(reply.NoMembers, "the timeline of feature %q has no members: omit them", p.Name)
 		e.Key = memberParameter

@@ -176,7 +176,7 @@ func TestTimelineOutsideMaxAge(t *testing.T) {
 func TestRefusedTimelines(t *testing.T) {
 	h := timelineHandler(t, &fakeReader{})
 	none := func(name string) string {
-		return `{"error":{"code":"no_timeline","message":"feature \"` + name + `\" has no timeline: its value is no number, or its window does ` +
+		return `{"error":{"code":"no_timeline","message":"feature \"` + name + `\" has no timeline: its value is not a number, or its window does ` +
 			`not fall into stretches of time; ask for the feature itself","feature":"` + name + `"}}` + "\n"
 	}
 	for _, test := range []struct {

@@ -47,7 +47,7 @@ func ParsePosition(text string) (Position, error) {
 	o, err := strconv.ParseInt(offset, 10, 64)
 	e, err2 := strconv.ParseInt(epoch, 10, 32)
 	if err != nil || err2 != nil || !whole || o < 0 || strings.Contains(log, ":") {
-		return NoPosition, fmt.Errorf("%q is no position", text)
+		return NoPosition, fmt.Errorf("%q is not a position", text)
 	}
 	return Position{Offset: o, Epoch: int32(e), Log: log}, nil
 }

@@ -1,4 +1,4 @@
-// Package textbook computes the shipped features as hand-made feature layers do: with a group of
+// Package textbook computes the shipped features as hand-written feature layers do: with a group of
 // kafka-go Readers, encoding/json, and pipelines with one command for each feature and event, on a
 // key with an expiry for each tile. Weir is measured against it, and it is meant to be a good one
 // of its kind:

@@ -113,7 +113,7 @@ func TestBadUse(t *testing.T) {
 		{"validate /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain ../../config/features --load much", `weir: --load: "much": write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB`},
-		{"run --roles judge", `weir: --roles: "judge" is no role: processor, api or both with a comma`},
+		{"run --roles judge", `weir: --roles: "judge" is not a role: processor, api or both with a comma`},
 		{"run --roles=", "weir: --roles: needs at least one of processor and api"},
 		{"run --config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
 		{"run --shards 0 --log.level loud", "--shards: shards 0 is not allowed: 1 to 16384\n" +
@@ -126,7 +126,7 @@ func TestBadUse(t *testing.T) {
 		{"demo --exit", "weir: --exit needs a number of --events to wait for"},
 		{"demo --rate -1", "weir: --events, --rate and --days are not below 0"},
 		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
-		{"deadletters list --reason wrong", `weir: "wrong" is no reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
+		{"deadletters list --reason wrong", `weir: "wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
 			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
 		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters replay --until -1h", `weir: --until: "-1h" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
@@ -136,7 +136,7 @@ func TestBadUse(t *testing.T) {
 		{"deadletters replay --kafka.isolation read_uncommitted", "weir: kafka.isolation is read_uncommitted: " +
 			"processors would count what a broken replay has rolled back; set read_committed"},
 		{"state", "weir: name an entity by its keys, such as user_id=u000001"},
-		{"state u1", `weir: "u1" is no key with a value, such as user_id=u000001`},
+		{"state u1", `weir: "u1" is not a key with a value, such as user_id=u000001`},
 		{"state user_id=1 user_id=2", `weir: key "user_id" is given twice`},
 		{"state user_id=1 --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"progress --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},

@@ -93,6 +93,6 @@ func TestDemoOnATerminal(t *testing.T) {
 		t.Errorf("lines of progress are not in one place: %q", between)
 	}
 	if found := line.FindStringIndex(before); found == nil || !strings.HasPrefix(before[strings.LastIndex(before, "dead letters"):], "dead letters\r\n") {
-		t.Errorf("what is told does not begin on a line of its own: %q", before)
+		t.Errorf("what is printed does not begin on a line of its own: %q", before)
 	}
 }

@@ -36,7 +36,7 @@ func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Is
 // Processor, API and the operator's commands work with a broker and a Redis that accept only
 // encrypted connections of known clients.
 func TestOverEncryptedConnections(t *testing.T) {
-	authority, stranger := auth.NewAuthority(t), auth.NewAuthority(t)
+	authority, foreign := auth.NewAuthority(t), auth.NewAuthority(t)
 	issuer := auth.NewIssuer(t)
 	broker := kafkatest.New(t, kafkatest.Options{TLS: authority, Issuer: issuer})
 	server := redistest.New(t, redistest.Options{AOF: true, TLS: authority})
@@ -96,9 +96,9 @@ api: {listen: '127.0.0.1:0'}
 		flags []string
 		want  string // a line of the check
 	}{
-		"a broker of another authority": {login, []string{"--kafka.tls.ca", stranger.CA},
+		"a broker of another authority": {login, []string{"--kafka.tls.ca", foreign.CA},
 			`FAIL  kafka +127\.0\.0\.1:\d+: the server's certificate is signed by an unknown authority: name the authority's file \(ca\)`},
-		"a Redis of another authority": {login, []string{"--redis.tls.ca", stranger.CA},
+		"a Redis of another authority": {login, []string{"--redis.tls.ca", foreign.CA},
 			`FAIL  redis +127\.0\.0\.1:\d+: the server's certificate is signed by an unknown authority: name the authority's file \(ca\)`},
 		"a broker of another name": {login, []string{"--kafka.tls.server_name", "example.com"},
 			`FAIL  kafka +127\.0\.0\.1:\d+: the server's certificate is not for example\.com: use a name that it has, or set tls\.server_name`},
@@ -119,7 +119,7 @@ api: {listen: '127.0.0.1:0'}
 	}
 
 	t.Run("a process that waits says why", func(t *testing.T) {
-		p := start(t, "run", "--config", settings(t, login, testkit.Namespace(t)), "--redis.tls.ca", stranger.CA)
+		p := start(t, "run", "--config", settings(t, login, testkit.Namespace(t)), "--redis.tls.ca", foreign.CA)
 		p.shows(t, "waiting for Redis")
 		p.shows(t, "certificate signed by unknown authority")
 		if code, body := statusOf(t, p.address(t)+"/readyz"); code != http.StatusServiceUnavailable ||

@@ -290,7 +290,7 @@ func TestKubernetesReferences(t *testing.T) {
 			of = m.Spec.ScaleTargetRef.Name
 		}
 		if _, ok := pods[of]; !ok {
-			t.Errorf("%s %s is of %q, which is no deployment", m.Kind, m.Metadata.Name, of)
+			t.Errorf("%s %s is of %q, which is not a deployment", m.Kind, m.Metadata.Name, of)
 		}
 	}
 	for kind, n := range map[string]int{

@@ -161,7 +161,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.gz", "weir: --output: DIR/out.gz is none of .csv, .csv.gz, .csv.zst and .parquet"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet.gz", "weir: --output: DIR/out.parquet.gz: a .parquet is compressed inside; leave out .gz"},
 		{"--features DIR --stream pay --input DIR/in.parquet --output DIR/out.csv", "weir: --input: open DIR/in.parquet: no such file or directory"},
-		{"--features DIR --stream pay --input DIR/old.parquet --output DIR/out.csv", "weir: DIR/old.parquet: this is no Parquet file, or not all of one: reading magic footer of parquet file: readat DIR/old.parquet: negative offset (read: 0)"},
+		{"--features DIR --stream pay --input DIR/old.parquet --output DIR/out.csv", "weir: DIR/old.parquet: this is not a Parquet file, or not all of one: reading magic footer of parquet file: readat DIR/old.parquet: negative offset (read: 0)"},
 		{"--features DIR --input login=DIR/in.csv --output DIR/out.csv", `weir: --input: login=DIR/in.csv: unknown stream "login"; known: pay`},
 		{"--features DIR --input DIR/none/*.csv --output DIR/out.csv", "weir: --input: DIR/none/*.csv: there is no .csv, .ndjson, .avro or .parquet"},
 		{"--features DIR --input DIR/[.csv --output DIR/out.csv", "weir: --input: DIR/[.csv: syntax error in pattern"},

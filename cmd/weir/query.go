@@ -221,7 +221,7 @@ func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 		what += ": " + q.pending
 	}
 	if !json.Valid(text) {
-		return nil, fmt.Errorf("%s is no JSON: %s", what, reworded.JSON(text))
+		return nil, fmt.Errorf("%s is not JSON: %s", what, reworded.JSON(text))
 	}
 	return text, nil
 }

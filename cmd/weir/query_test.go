@@ -150,12 +150,12 @@ func TestQueryErrors(t *testing.T) {
 			"--pending: open testdata/missing.json: no such file or directory",
 		},
 		{
-			"pending events that are no JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", `{"stream": transaction}`},
-			"--pending is no JSON: 'a' at byte 14: text must be in double quotes",
+			"pending events that are not JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", `{"stream": transaction}`},
+			"--pending is not JSON: 'a' at byte 14: text must be in double quotes",
 		},
 		{
-			"a file that is no JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", "query_test.go"},
-			"--pending: query_test.go is no JSON: 'p' at byte 1: a value is expected; text must be in double quotes",
+			"a file that is not JSON", []string{"device_tx_7d", "device_id=d1", "--address", refusing, "--pending", "query_test.go"},
+			"--pending: query_test.go is not JSON: 'p' at byte 1: a value is expected; text must be in double quotes",
 		},
 		{"refused", []string{"device_tx", "device_id=d1", "--address", refusing}, `there is no feature "device_tx"`},
 		{

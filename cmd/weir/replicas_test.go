@@ -48,6 +48,6 @@ func TestMetricsOfReplicas(t *testing.T) {
 	p := start(t, "run", "--roles", "api", "--features", shipped, "--api.listen", "127.0.0.1:0", "--redis.addresses", master.Addr(),
 		"--redis.read_from", "replica", "--redis.replicas", replica.Addr())
 	if _, metrics := statusOf(t, p.address(t)+"/metrics"); !strings.Contains(metrics, "\nweir_redis_connections{client=\"replica\",state=\"idle\"} ") {
-		t.Errorf("a process tells of no replica:\n%s", metrics)
+		t.Errorf("a process has no metrics of its replica:\n%s", metrics)
 	}
 }

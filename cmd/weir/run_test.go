@@ -91,7 +91,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 			t.Error(err)
 		}
 		if !strings.Contains(p.err.String(), "weir has ended") {
-			t.Errorf("the log does not tell of the end:\n%s", p.err.String())
+			t.Errorf("the log does not report the end:\n%s", p.err.String())
 		}
 	}
 }

@@ -117,7 +117,7 @@ func parseKeys(args []string) (map[string]string, error) {
 	for _, arg := range args {
 		key, value, ok := strings.Cut(arg, "=")
 		if !ok {
-			return nil, fmt.Errorf("%q is no key with a value, such as user_id=u000001", arg)
+			return nil, fmt.Errorf("%q is not a key with a value, such as user_id=u000001", arg)
 		}
 		if _, twice := given[key]; twice {
 			return nil, fmt.Errorf("key %q is given twice", key)

@@ -30,7 +30,7 @@ func TestParseCall(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if at := c.options[2].value.location.column; at != 83 {
-		t.Errorf("the last value stands at column %d, want 83", at)
+		t.Errorf("the last value is at column %d, want 83", at)
 	}
 }
 

@@ -105,7 +105,7 @@ cost
 		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))
 		for i := range d.Cost { // the amounts are those of package cost
 			if d.Cost[i].Before == d.Cost[i].After {
-				t.Errorf("%+v is no change", d.Cost[i])
+				t.Errorf("%+v is not a change", d.Cost[i])
 			}
 			d.Cost[i].Before, d.Cost[i].After = 1, 1
 		}

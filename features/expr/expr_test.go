@@ -258,7 +258,7 @@ func TestExprErrors(t *testing.T) {
 		{`n == 0x`, value.Bool, 7, "a number is written as 12 or 0.5"},
 		{`n == 1 /* one`, value.Bool, 14, "a comment that begins with /* must end with */"},
 		{`status == "\d"`, value.Bool, 13, `unknown escape in text: write a backslash as \\`},
-		{`n ?? 1 and ok`, value.Bool, 8, "?? cannot stand beside another operator: put one of them into brackets"},
+		{`n ?? 1 and ok`, value.Bool, 8, "?? cannot be used beside another operator: put one of the two in parentheses"},
 		{`status = "approved"`, value.Bool, 8, `unexpected "=": equality is written ==`},
 		{`n > "`, value.Bool, 6, "text that begins with a quote must end with the same quote"},
 		{`"ä" > statu`, value.Bool, 7, `unknown field "statu"; did you mean "status"?`},

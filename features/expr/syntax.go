@@ -24,7 +24,7 @@ var syntaxMessages = []struct{ theirs, ours string }{
 	{"invalid float literal", "the number is too large"},
 	{"invalid hex literal", "a number is written as 12 or 0.5"},
 	{"bad number syntax", "a number is written as 12 or 0.5"},
-	{"Operator (", "?? cannot stand beside another operator: put one of them into brackets"},
+	{"Operator (", "?? cannot be used beside another operator: put one of the two in parentheses"},
 	{"wrap predicate with brackets", "this part of the Expr language is not supported"},
 }
 

@@ -257,7 +257,7 @@ streams:
 		events, err := d.Decode(avroRecord(data))
 		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {
-			t.Fatalf("%v is no poison", err)
+			t.Fatalf("%v is not poison", err)
 		}
 		reader := avro.NewReader(strings.NewReader(string(data)), 1+len(data))
 		got, _ := reader.ReadNext(parsed).(map[string]any)

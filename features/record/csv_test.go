@@ -229,7 +229,7 @@ streams:
 		events, err := d.Decode(&record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data})
 		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {
-			t.Fatalf("%v is no poison", err)
+			t.Fatalf("%v is not poison", err)
 		}
 		if bytes.ContainsRune(data, '\r') {
 			return // encoding/csv changes the ends of lines in quotes

@@ -85,7 +85,7 @@ func FuzzDecode(f *testing.F) {
 		events, err := d.Decode(rec)
 		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {
-			t.Fatalf("%v is no poison", err)
+			t.Fatalf("%v is not poison", err)
 		}
 		if malformed := p != nil && p.Reason == record.Malformed; malformed == json.Valid(data) {
 			t.Fatalf("malformed %t, but json.Valid is so too", malformed)

@@ -138,7 +138,7 @@ func FuzzEnvelopes(f *testing.F) {
 			for range 2 {
 				events, err := d.Decode(avroRecord(data))
 				if _, poison := errors.AsType[*record.Poison](err); err != nil && !poison {
-					t.Fatalf("%v is no poison", err)
+					t.Fatalf("%v is not poison", err)
 				}
 				text := fmt.Sprint(err)
 				if len(events) > 0 {

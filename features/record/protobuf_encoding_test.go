@@ -141,7 +141,7 @@ func FuzzProtobuf(f *testing.F) {
 		events, err := d.Decode(avroRecord(data))
 		var poison *record.Poison
 		if err != nil && !errors.As(err, &poison) {
-			t.Fatalf("%v is no poison", err)
+			t.Fatalf("%v is not poison", err)
 		}
 		m := dynamicpb.NewMessage(p)
 		if unmarshalProto(data, m) != nil {

@@ -73,8 +73,8 @@ func TestCertificatesThatChange(t *testing.T) {
 	if name, verified, err := meet(t, c, as(ours, "engine")); name != "server" || !verified || err != nil {
 		t.Errorf("with our certificate: %q, %v, %v", name, verified, err)
 	}
-	if _, verified, err := meet(t, c, as(theirs, "stranger")); verified || err == nil {
-		t.Errorf("with a stranger's certificate: %v, %v", verified, err)
+	if _, verified, err := meet(t, c, as(theirs, "foreign")); verified || err == nil {
+		t.Errorf("with a foreign certificate: %v, %v", verified, err)
 	}
 
 	// A certificate without its key changes nothing.

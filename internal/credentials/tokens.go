@@ -97,14 +97,14 @@ func readTokenLine(words []string) (*Client, error) {
 	token, client := words[0], &Client{Scopes: AllScopes()}
 	switch {
 	case !tokenPattern.MatchString(token):
-		return nil, errors.New("is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]")
+		return nil, errors.New("is not a token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]")
 	case len(token) < shortestToken:
 		return nil, fmt.Errorf("a token of %d characters can be guessed: at least %d, such as from `openssl rand -hex 32`", len(token), shortestToken)
 	}
 	if len(words) > 1 {
 		// The name is not shown: if it is invalid, it may be a token.
 		if client.Name = words[1]; !namePattern.MatchString(client.Name) {
-			return nil, errors.New("what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]")
+			return nil, errors.New("what follows the token is not the name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]")
 		}
 	}
 	if len(words) > 2 {

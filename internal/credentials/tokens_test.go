@@ -142,10 +142,10 @@ func TestBadTokens(t *testing.T) {
 		"":                             path + " holds no token",
 		"# none\n\n":                   path + " holds no token",
 		one + "\nsecret":               path + ":2: a token of 6 characters can be guessed: at least 16, such as from `openssl rand -hex 32`",
-		one + " " + two:                path + ":1: what follows the token is no name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
+		one + " " + two:                path + ":1: what follows the token is not the name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, admin and service:NAME",
 		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, admin and service:NAME",
-		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is no token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
+		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is not a token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 	} {
 		write(t, path, text)
 		if _, err := credentials.LoadTokens(path); fmt.Sprint(err) != want {

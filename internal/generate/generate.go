@@ -53,7 +53,7 @@ type Event struct {
 	Topic      string
 	Key, Value []byte
 	Timestamp  int64 // of the record, in milliseconds since 1970
-	// Poison says that the value is unusable: it is no valid JSON, lacks an amount, has a field of
+	// Poison says that the value is unusable: it is not valid JSON, lacks an amount, has a field of
 	// a wrong type or no valid timestamp.
 	Poison bool
 }

@@ -1,4 +1,4 @@
-// Package reworded says in plain words what libraries report: what was found, and what to do.
+// Package reworded turns the errors of libraries into messages that say what was found and what to do.
 package reworded
 
 import (

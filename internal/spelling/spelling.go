@@ -1,4 +1,4 @@
-// Package spelling words messages about names: which names exist, and which one was probably meant.
+// Package spelling helps with mistyped names: messages list the names that exist and the one probably meant.
 package spelling
 
 // Distance is the number of bytes to insert, delete or replace to turn a into b (Levenshtein,

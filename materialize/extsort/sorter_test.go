@@ -95,7 +95,7 @@ func TestOrderedItemsAreOneRun(t *testing.T) {
 }
 
 // If the disk is full, the error says what to do.
-func TestNoRoom(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	err := New(1).Add(Key{}, []byte("x"))
 	if err == nil || !strings.Contains(err.Error(), "sort on disk (TMPDIR says where): ") {

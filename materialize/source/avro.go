@@ -38,7 +38,7 @@ type avroGroup struct{ field, name string }
 func newAvro(file string, in io.Reader) (Table, error) {
 	records, err := ocf.NewDecoder(in)
 	if err != nil {
-		return nil, fmt.Errorf("%s: this is no Avro container file, or not all of one: %w", file, err)
+		return nil, fmt.Errorf("%s: this is not an Avro container file, or not all of one: %w", file, err)
 	}
 	record, ok := records.Schema().(*avro.RecordSchema)
 	if !ok {

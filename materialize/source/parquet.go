@@ -54,7 +54,7 @@ func (t *parquetTable) open(r io.ReaderAt, size int64) (err error) {
 	defer damaged(&err)
 	f, err := openParquet(r, size)
 	if err != nil {
-		return fmt.Errorf("this is no Parquet file, or not all of one: %w", err)
+		return fmt.Errorf("this is not a Parquet file, or not all of one: %w", err)
 	}
 	for _, path := range f.Schema().Columns() {
 		leaf, _ := f.Schema().Lookup(path...)

@@ -62,7 +62,7 @@ func TestParquetWithTooLongAFooter(t *testing.T) {
 	}
 	binary.LittleEndian.PutUint32(whole[len(whole)-8:], 3<<30)
 	err = readParquet(whole)
-	if want := "in.parquet: this is no Parquet file, or not all of one: its footer would have 3221225472 bytes, and the file has 660"; err == nil || err.Error() != want {
+	if want := "in.parquet: this is not a Parquet file, or not all of one: its footer would have 3221225472 bytes, and the file has 660"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

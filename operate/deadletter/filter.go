@@ -29,7 +29,7 @@ func (f *Filter) Check() error {
 	}
 	for _, r := range f.Reasons {
 		if !slices.Contains(known, r) {
-			return fmt.Errorf("%q is no reason of a dead letter; there are %s", r, strings.Join(known, ", "))
+			return fmt.Errorf("%q is not a reason of a dead letter; there are %s", r, strings.Join(known, ", "))
 		}
 	}
 	return nil

@@ -168,7 +168,7 @@ func TestFilter(t *testing.T) {
 		}
 	}
 	err := (&Filter{Reasons: []string{"wrong"}}).Check()
-	want := `"wrong" is no reason of a dead letter; there are malformed, wrong_type, missing_field, invalid_utf8, ` +
+	want := `"wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, invalid_utf8, ` +
 		`missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`
 	if err == nil || err.Error() != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
@@ -196,8 +196,8 @@ func TestFindAndList(t *testing.T) {
 		letter{partition: 1, source: f.at(0, 2), reason: "late", stream: "s", value: "b"},
 	)
 	// Records that are not dead letters are skipped.
-	stranger := &kgo.Record{Topic: f.topic.Name, Value: []byte("hello")}
-	if err := f.client.ProduceSync(f.context(), stranger).FirstErr(); err != nil {
+	foreign := &kgo.Record{Topic: f.topic.Name, Value: []byte("hello")}
+	if err := f.client.ProduceSync(f.context(), foreign).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 	found, err := List(f.context(), f.topic, &Filter{})

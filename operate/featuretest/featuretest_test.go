@@ -42,7 +42,7 @@ func TestShippedFeatures(t *testing.T) {
 }
 
 // A test may name values of every kind of answer, and events as fields or as records.
-func TestAllKinds(t *testing.T) {
+func TestValuesOfAllTypes(t *testing.T) {
 	r, err := Run(context.Background(), "testdata/all_test.yaml")
 	if err != nil {
 		t.Fatal(err)

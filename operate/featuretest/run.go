@@ -207,7 +207,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 	each(want, func(member, yes *yaml.Node) {
 		v := value.ParseText(field.Type, field.Scale, member.Value)
 		if v.IsNull() {
-			r.find(member, "%q is no %s, which %s is", member.Value, field.Type, field.Name)
+			r.find(member, "%q is not of type %s, which %s is", member.Value, field.Type, field.Name)
 			return
 		}
 		var a query.Answer

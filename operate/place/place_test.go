@@ -171,7 +171,7 @@ func TestPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.text, text.String()); diff != "" {
-				t.Errorf("what is told (-want +got):\n%s", diff)
+				t.Errorf("what is printed (-want +got):\n%s", diff)
 			}
 			if len(f.placed) > 0 {
 				t.Errorf("%v was placed by planning it", f.placed)

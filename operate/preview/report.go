@@ -149,7 +149,7 @@ func (f *Feature) add(a *query.Answer) {
 	}
 }
 
-// mostFrequent is how many of the most frequent values are told.
+// mostFrequent is how many of the most frequent values are reported.
 const mostFrequent = 5
 
 // summarize computes the distribution of the values.

@@ -79,7 +79,7 @@ func TestCorrupt(t *testing.T) {
 			end: 13, reason: "control " + errLength.Error()},
 		{name: "control key cut", bad: testBatch{base: 12, producer: 7, attributes: attrControl,
 			records: []kmsg.Record{{Key: []byte{0, 0}}}}, end: 13, reason: "a control record with a key of 2 bytes"},
-		{name: "gzip", bad: testBatch{base: 12, codec: compress.Gzip, count: 1, payload: []byte("rubbish that is no gzip")}, end: 13,
+		{name: "gzip", bad: testBatch{base: 12, codec: compress.Gzip, count: 1, payload: []byte("rubbish that is not gzip")}, end: 13,
 			reason: "gzip: gzip: invalid header"},
 		{name: "lz4", bad: testBatch{base: 12, codec: compress.Lz4, count: 1, payload: []byte("rubbish")}, end: 13,
 			reason: "lz4: lz4: bad magic number"},

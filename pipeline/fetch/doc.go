@@ -5,9 +5,9 @@
 // A [Poller] keeps the position of each partition that was added. One goroutine looks up who leads the partitions that
 // have no leader; one goroutine for each leader sends fetch requests, each for all of that leader's partitions, and
 // waits up to MaxWait for the first record. A leader that had no more is not asked again for the Pace.
-// A position moves on as soon as a response is in, by the headers of the record batches alone, so the next long poll is already under way while the caller works. [Poller.Poll] hands out one [PartitionData] at
-// a time, undecoded. A [Decoder] turns it into records, on the caller's goroutine, and knows in the end at which
-// offset to go on:
+// A position advances as soon as a response has arrived, by the headers of the record batches alone, so the next long
+// poll is under way while the caller works. [Poller.Poll] returns one [PartitionData] at a time, undecoded. A [Decoder] turns it into records, on the caller's goroutine, and knows at the end at which
+// offset to continue:
 //
 //	for d.Reset(part); ; {
 //		ok, err := d.Next(&record)
@@ -20,16 +20,15 @@
 // it. [Poller.Seek] drops everything of the partition that was fetched before it, including requests under way.
 //
 // There are three kinds of errors. A position outside of the log is reported by Poll as an [OffsetOutOfRangeError],
-// and a batch that cannot be decoded by Next as a [CorruptError]: both are for the caller to decide, who may seek.
+// and a batch that cannot be decoded by Next as a [CorruptError]: the caller decides about both, and may seek.
 // Everything else is waited out with backoff: brokers that are unavailable, leaders that move, topics that do not exist yet.
 // [Poller.Troubles] lists the partitions that are not fetched, and since when.
 //
-// # Why it is ours
+// # Why not a library
 //
 // The connections, with TLS, SASL, versions and pooling, are those of kafka-go's Transport. Its readers are not used,
 // because they are wrong where counts must be exact: they deliver the records of aborted transactions and the
-// transaction markers themselves, check no checksum on some paths, are put back to the start by a batch that compaction
-// emptied, and never get past a transaction marker at the end of the log. A request that implements kafka-go's
+// transaction markers themselves, check no checksum on some paths, go back to the start at a batch that compaction emptied, and never get past a transaction marker at the end of the log. A request that implements kafka-go's
 // protocol.RawExchanger is handed the connection and does its own writing and reading; kmsg encodes it. The Transport
 // gives a connection to one request at a time, so a long poll does not hold up other requests, which use others.
 //

@@ -95,7 +95,7 @@ func TestJudge(t *testing.T) {
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to start over from the new log alone, set another namespace"},
-		{name: "one shard stands in the old log", log: func(l *fetch.Log) { l.ID = remade },
+		{name: "one shard is at the old log", log: func(l *fetch.Log) { l.ID = remade },
 			progress: []state.Position{in(remade, at(50, 4)), at(900, 4)}, rules: Rules{ContinueOnLoss: true},
 			err: "the topic was deleted and recreated: up to offset 900 was applied of topic ID t1 in cluster c1, " +
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +

@@ -1,4 +1,4 @@
-// Package retry holds what retries share: how long to wait, and what to log meanwhile.
+// Package retry says how long to wait before a failed call is tried again, and what to log meanwhile.
 package retry
 
 import (

@@ -46,7 +46,7 @@ type Sink interface {
 	// *record.MissingSchema, the schema is supplied and the record handed over again. Other errors
 	// end the reading.
 	Record(*record.Record) error
-	// Lost is told of records that cannot be read, and of their newest timestamp, in ms: those of a
+	// Lost reports records that cannot be read, and of their newest timestamp, in ms: those of a
 	// batch that cannot be decoded, and those that retention took before they were read.
 	Lost(state.Partition, int64)
 	// Fetching is called before more is fetched.

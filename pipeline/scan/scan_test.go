@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// heard is a Sink that notes what it is told.
+// heard is a Sink that notes its calls.
 type heard struct {
 	records []string
 	lost    []int64

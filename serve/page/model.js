@@ -44,7 +44,7 @@ export function namedBy(f) {
   return keysOf(defined.features).some(key => key.name === field) ? field : undefined;
 }
 
-// listed is the field of a feature: the argument of its definition that is no key.
+// listed is the field of a feature: the argument of its definition that is not a key.
 function listed(f) {
   const positional = /^\w+\(([^('"=]*?)(?:,\s*\w+\s*=.*)?\)$/s.exec(f.definition)?.[1].split(',').map(text => text.trim()) ?? [];
   return positional.slice(2).find(argument => f.keys.every(key => key.name !== argument));

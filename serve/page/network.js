@@ -11,7 +11,7 @@ const mostFar = 20; // entities in the third column
 const rowHeight = 30;
 const letter = 7.6; // width of a letter, at most
 
-// network draws into a box what list features tell of an entity of one key: first the entities in
+// network draws into a box what list features say about an entity of one key: first the entities in
 // its own values, then those that a question about all of these adds.
 export async function network(entity, values, at, box, stale) {
   const [[key, id], ...more] = Object.entries(entity);

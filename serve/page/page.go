@@ -1,4 +1,4 @@
-// Package page serves the page for people.
+// Package page serves the web page: HTML, CSS and JavaScript, embedded and without a build step.
 package page
 
 import (

@@ -231,7 +231,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 
 // What is left of a state that is squeezed as far as possible, with 31 tiles and values and keys of
 // 256 bytes, is as docs/state.md says.
-func TestFloors(t *testing.T) {
+func TestSqueezedStateIsAsSmallAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		measure state.Measure
 		per     string

@@ -158,7 +158,7 @@ func TestSeriesUsed(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad/3", "noon")
-		want := "claim 1 partitions: " + keyspace.ProgressKey(s.tags[0]) + `: "noon" is no position`
+		want := "claim 1 partitions: " + keyspace.ProgressKey(s.tags[0]) + `: "noon" is not a position`
 		if _, err := s.Claim(ctx, []state.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -161,7 +161,7 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 		}
 		n, err := strconv.ParseInt(id, 10, 32)
 		if err != nil {
-			return fmt.Errorf("%q is no partition", name)
+			return fmt.Errorf("%q is not a partition", name)
 		}
 		p := state.Partition{Topic: topic, ID: int32(n)}
 		f, err := fillingOf(e.Fill, p, fields)

@@ -76,7 +76,7 @@ func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 		}
 		lag, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the least lag is %q, which is no time", text)
+			return nil, fmt.Errorf("the least lag is %q, which is not a time", text)
 		}
 		if least == nil || lag < *least {
 			least = &lag

@@ -39,7 +39,7 @@ func TestLeastLag(t *testing.T) {
 		if err := s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[0]), keyspace.LagField, "x").Err(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.History(t.Context()); err == nil || err.Error() != `the least lag is "x", which is no time` {
+		if _, err := s.History(t.Context()); err == nil || err.Error() != `the least lag is "x", which is not a time` {
 			t.Errorf("error %v", err)
 		}
 	})

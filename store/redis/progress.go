@@ -94,7 +94,7 @@ func takeClaim(c *state.Claim, shard int, reply []any) error {
 	if text, _ := reply[1].(string); text != "" {
 		ownedMs, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("%q is no time that a plan has had a partition", text)
+			return fmt.Errorf("%q is not a time at which a plan took a partition", text)
 		}
 		c.OwnedMs = min(c.OwnedMs, max(ownedMs, 0))
 	}

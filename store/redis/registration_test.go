@@ -101,7 +101,7 @@ func TestClaimRespectsRivals(t *testing.T) {
 			t.Errorf("its rival has %+v", c)
 		}
 		if c := claim("v1", "v3")[1]; c.KeptBy != "" || state.Lowest(c.Progress) != 6 {
-			t.Errorf("its claim of a partition whose plan is no rival is %+v", c)
+			t.Errorf("its claim of a partition whose plan is not a rival is %+v", c)
 		}
 	})
 }

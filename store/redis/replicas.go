@@ -33,7 +33,7 @@ const (
 )
 
 // ReadFromReplicas lets ReadReplica read from the replicas that a client knows of each master, as
-// long as they are no staler than within. WatchReplicas must run.
+// long as they are not staler than within. WatchReplicas must run.
 func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *slog.Logger) Option {
 	return func(s *Store) {
 		s.replicas = &replicas{
@@ -265,7 +265,7 @@ func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 // ask sends the commands with some indices to a server, and says for each whether it was answered.
 func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, indices []int) (f state.Freshness, ok bool) {
 	pipe := server.Pipeline()
-	info := pipe.Info(ctx, "replication") // first: what is read afterwards is no older
+	info := pipe.Info(ctx, "replication") // first: what is read afterwards is not older
 	for _, i := range indices {
 		_ = pipe.Process(ctx, commands[i])
 	}

@@ -278,7 +278,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("error %q, want %q", err, want)
 		}
 		if !errors.Is(err, store.ErrLayout) {
-			t.Error("it is no store.ErrLayout: processes would wait")
+			t.Error("it is not a store.ErrLayout: processes would wait")
 		}
 	})
 }

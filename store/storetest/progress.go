@@ -137,7 +137,7 @@ func testProgress(t *testing.T, open func() store.Store) {
 		before.look()
 		after := newOwner(t, s, "v2")
 		if !before.apply(before.batch(10, 40)) {
-			t.Error("who has lost a partition is not told")
+			t.Error("an owner that has lost a partition does not learn it")
 		}
 		after.expect("only what came before", 10)
 		if after.apply(after.batch(0, 40)) {

@@ -10,7 +10,7 @@ import (
 )
 
 // The demo's broker drops records beyond its retention, however long it runs.
-func TestTopicsForget(t *testing.T) {
+func TestDemoTopicsHaveRetention(t *testing.T) {
 	broker, err := embedded.Kafka(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
-// another is a store that is no Redis, with what a process needs of it.
+// another is a store other than Redis, with what a process needs of it.
 type another struct {
 	*plain.Store
 	layout error // of the namespace

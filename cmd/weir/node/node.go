@@ -1,5 +1,5 @@
-// Package node is one process of weir run: a processor, an API or both, wired to Kafka and a store by the settings. Only
-// wiring.go passes settings to the parts.
+// Package node is one process of weir run: a processor, an API or both, wired to Kafka and a
+// store as the settings say. Only wiring.go passes settings to the parts.
 package node
 
 import (

@@ -20,7 +20,7 @@ func ParseRoles(names []string) (r Roles, err error) {
 		case "api":
 			r.API = true
 		default:
-			return Roles{}, fmt.Errorf("--roles: %q is no role: processor, api or both with a comma", name)
+			return Roles{}, fmt.Errorf("--roles: %q is not a role: processor, api or both with a comma", name)
 		}
 	}
 	if len(names) == 0 {

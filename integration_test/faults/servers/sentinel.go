@@ -71,7 +71,7 @@ func (s *Sentinel) AwaitServing(k *Kit) {
 		}
 		master := s.Master(0)
 		if !master.isMaster() {
-			return false, s.named() + " is no master"
+			return false, s.named() + " is not a master"
 		}
 		for _, n := range s.servers {
 			if n == master {

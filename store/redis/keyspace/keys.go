@@ -1,5 +1,5 @@
 // Package keyspace names every key that Weir keeps in Redis, and computes slots and times to live.
-// It also has the errors of keys that hold something else.
+// It also has the errors about keys that something else has written.
 package keyspace
 
 import (

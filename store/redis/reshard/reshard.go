@@ -1,7 +1,7 @@
 // Package reshard spreads the state of a namespace over more shards.
 //
-// The new number is a multiple of the old one, so each new shard takes all that it has from one old shard: the keys of its
-// entities, and the progress. While the keys are copied the old shards are frozen: the scripts that change a shard refuse
+// The new number is a multiple of the old one, so each new shard takes the keys of its entities and its progress from one old
+// shard. While the keys are copied the old shards are frozen: the scripts that change a shard refuse
 // to (keyspace.FrozenField). Questions go on. Each new shard is frozen until it has everything, so what a crash or a
 // failover leaves half copied is never taken for whole. Then one transaction on the layout switches over. The old keys stay
 // until they are deleted by a command of its own, once no process reads them any more.

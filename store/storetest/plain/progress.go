@@ -11,7 +11,7 @@ import (
 // shard is the progress of one shard.
 type shard struct {
 	owned    map[state.Partition]*ownership
-	ended    map[epoch]int64 // until when a plan was applied that is no more, in ms
+	ended    map[epoch]int64 // until when a plan was applied that no longer is, in ms
 	topics   map[string]state.FirstSeen
 	logs     map[string]state.LogID       // by tag
 	fillings map[state.Partition]*filling // by the name of a fill's progress, see state.Fill.Partition

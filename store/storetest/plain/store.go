@@ -1,5 +1,5 @@
-// Package plain is a second store, for tests: the whole contract in the memory of one process, as plainly as it can be
-// written. What runs on it knows a store only by the contract. Nothing in it expires, and all of it ends with the process.
+// Package plain is a second store, for tests: the whole contract in the memory of one process, written as plainly
+// as possible. What runs on it depends on the contract alone. Nothing in it expires.
 package plain
 
 import (

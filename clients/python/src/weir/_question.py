@@ -67,12 +67,12 @@ def _dump(value: Any) -> str:
         return "[" + ",".join(map(_dump, value)) + "]"
     if isinstance(value, Decimal):
         if not value.is_finite():
-            raise ValueError(f"{value} is no number of JSON")
+            raise ValueError(f"{value} is not a JSON number")
         return format(value, "f")
     if isinstance(value, datetime):
         return str(milliseconds(value))
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is no number of JSON")
+        raise ValueError(f"{value} is not a JSON number")
     return json.dumps(value)
 
 

@@ -41,12 +41,12 @@ func TestRedisOverTLSWithUser(t *testing.T) {
 	}
 
 	c.Redis.TLS.CA = ""
-	stranger, err := Client(c)
+	foreign, err := Client(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	if err := stranger.Ping(t.Context()).Err(); err == nil {
+	defer foreign.Close()
+	if err := foreign.Ping(t.Context()).Err(); err == nil {
 		t.Error("a server is trusted whose authority is unknown")
 	}
 
