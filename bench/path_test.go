@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline/busiest"
@@ -91,15 +93,35 @@ func BenchmarkApply(b *testing.B) {
 	for _, size := range []int{config.Default().Processor.Batch.MaxEvents, 100} {
 		b.Run(fmt.Sprintf("events=%d", size), func(b *testing.B) {
 			for b.Loop() {
-				apply(b, size)
+				apply(b, size, 100_000, redistest.Options{})
 			}
 		})
 	}
 }
 
-func apply(b *testing.B, size int) {
-	const n, month = 100_000, 30 * 24 * time.Hour
-	server := redistest.New(b, redistest.Options{})
+// BenchmarkAOF applies events to servers with an append-only file, which they rewrite as it grows, under the settings that
+// decide what that costs.
+func BenchmarkAOF(b *testing.B) {
+	for _, settings := range []map[string]string{
+		{"appendonly": "no"}, {}, {"rdbcompression": "no"}, {"auto-aof-rewrite-percentage": "400"},
+		{"auto-aof-rewrite-min-size": "1gb"}, {"no-appendfsync-on-rewrite": "yes"}, {"aof-rewrite-incremental-fsync": "no"},
+	} {
+		name, all := "as it comes", map[string]string{"auto-aof-rewrite-percentage": "100"}
+		for setting, value := range settings {
+			name = setting + "=" + value
+		}
+		maps.Copy(all, settings)
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				apply(b, config.Default().Processor.Batch.MaxEvents, *events, redistest.Options{AOF: true, Config: all})
+			}
+		})
+	}
+}
+
+func apply(b *testing.B, size, n int, options redistest.Options) {
+	const month = 30 * 24 * time.Hour
+	server := redistest.New(b, options)
 	s := side{redis: server.Client(b)}
 	p := newPath(b, server.Client(b))
 	p.size = size
@@ -116,16 +138,22 @@ func apply(b *testing.B, size int) {
 	start := time.Now().Add(-month)
 	for i := range n {
 		e := newEvent(random, i, population(n))
-		at := start.Add(month / n * time.Duration(i))
+		at := start.Add(month / time.Duration(n) * time.Duration(i))
 		seen.add(&e, at)
 		p.add(b, e.topic(), offsets[e.topic()], at.UnixMilli(), e.appendJSON(nil, at.UnixMilli()))
 		offsets[e.topic()]++
 	}
 	p.flush(b)
-	cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
+	testkit.Eventually(b, time.Minute, "the end of a rewrite", func() (bool, string) {
+		return s.info(b, "persistence", "aof_rewrite_in_progress", "aof_rewrite_scheduled") == 0, "it goes on"
+	})
+	cpu, children := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys"), s.info(b, "cpu", "used_cpu_user_children", "used_cpu_sys_children")
 	age(b, s.redis, seen, start.Add(month))
 	memory = s.info(b, "memory", "used_memory") - memory
-	b.ReportMetric(cpu/n*1e6, "redis-µs/event")
+	b.ReportMetric(cpu/float64(n)*1e6, "redis-µs/event")
+	if options.AOF {
+		b.ReportMetric(children/float64(n)*1e6, "rewriting-µs/event")
+	}
 	b.ReportMetric(memory/float64(len(seen)), "redis-B/entity")
 }
 

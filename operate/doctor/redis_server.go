@@ -67,6 +67,9 @@ func (s *server) persistence(f *Findings) {
 		f.add(Warn, s.subject, "aof-load-truncated is yes, and the append-only file was not rewritten since the start: "+
 			"if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn twice after another one",
 			"run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started")
+	case s.info["aof_enabled"] == "1" && s.config["rdbcompression"] == "yes" && s.config["auto-aof-rewrite-percentage"] == "100":
+		f.add(OK, s.subject, "keeps an append-only file, which it rewrites whenever it has doubled",
+			"rdbcompression no, or auto-aof-rewrite-percentage 400, each save a seventh of what an event costs it, for a longer file; see docs/sizing.md")
 	case s.info["aof_enabled"] == "1":
 		f.ok(s.subject, "keeps an append-only file")
 	case s.info["rdb_last_bgsave_status"] == "err":

@@ -55,22 +55,26 @@ func TestServer(t *testing.T) {
 		"perhaps torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "WARN aof-load-truncated is yes, " +
 			"and the append-only file was not rewritten since the start: if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn " +
 			"twice after another one: run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started"},
-		"never torn":     {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "no"}, place: 1, want: "OK keeps an append-only file"},
-		"new file":       {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:88", place: 1, want: "OK keeps an append-only file"},
-		"rewritten":      {info: "aof_last_rewrite_time_sec:0 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "OK keeps an append-only file"},
-		"failed copies":  {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
-		"silent":         {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
-		"snapshots":      {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
-		"nothing kept":   {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
-		"unknown policy": {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: eviction loses state unnoticed"},
-		"may evict":      {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
-		"evicts":         {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction"},
-		"full":           {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
-		"alone":          {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
-		"lax":            {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
-		"strict":         {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
-		"ahead":          {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
-		"behind":         {skew: -time.Hour, place: 4, want: "FAIL its clock is 1h0m0s behind this machine's: state is dropped too soon or windows end at the wrong moment: run NTP on both"},
+		"never torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "no"}, place: 1, want: "OK keeps an append-only file"},
+		"new file":   {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:88", place: 1, want: "OK keeps an append-only file"},
+		"rewritten":  {info: "aof_last_rewrite_time_sec:0 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "OK keeps an append-only file"},
+		"rewritten often": {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "100"}, place: 1, want: "OK keeps an append-only file, " +
+			"which it rewrites whenever it has doubled: rdbcompression no, or auto-aof-rewrite-percentage 400, each save a seventh of what an event costs it, " +
+			"for a longer file; see docs/sizing.md"},
+		"rewritten seldom": {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "400"}, place: 1, want: "OK keeps an append-only file"},
+		"failed copies":    {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
+		"silent":           {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
+		"snapshots":        {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
+		"nothing kept":     {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
+		"unknown policy":   {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: eviction loses state unnoticed"},
+		"may evict":        {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
+		"evicts":           {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction"},
+		"full":             {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
+		"alone":            {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
+		"lax":              {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
+		"strict":           {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
+		"ahead":            {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
+		"behind":           {skew: -time.Hour, place: 4, want: "FAIL its clock is 1h0m0s behind this machine's: state is dropped too soon or windows end at the wrong moment: run NTP on both"},
 	} {
 		s := server{subject: "redis", info: map[string]string{}, config: c.config, cluster: c.cluster, skew: c.skew}
 		for key, value := range well {
