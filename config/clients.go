@@ -95,9 +95,12 @@ func (t TLS) config(key string) (*tls.Config, error) {
 // error names the setting that cannot be used.
 func (c *Config) RedisTLS() (*tls.Config, error) { return c.Redis.TLS.config("redis.tls") }
 
-// Credentials reads the user's password from its file again, at each login; nil if no file is
-// configured.
+// Credentials is the source of each login's user and password where the password may change: a
+// token for Amazon ElastiCache, or what the password's file holds then; nil if neither is configured.
 func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {
+	if r.ElastiCache.Cache != "" {
+		return r.ElastiCache.login(r.Username, time.Now)
+	}
 	if r.PasswordFile == "" {
 		return nil
 	}

@@ -116,6 +116,7 @@ type Redis struct {
 	Username             string        `key:"username"`
 	Password             Secret        `key:"password"` // after Load, also what PasswordFile holds
 	PasswordFile         string        `key:"password_file"`
+	ElastiCache          ElastiCache   `key:"elasticache"`
 	SentinelUsername     string        `key:"sentinel_username"`
 	SentinelPassword     Secret        `key:"sentinel_password"` // after Load, also what its file holds
 	SentinelPasswordFile string        `key:"sentinel_password_file"`
@@ -125,6 +126,13 @@ type Redis struct {
 	ReadTimeout          time.Duration `key:"read_timeout"`
 	WriteTimeout         time.Duration `key:"write_timeout"`
 	TLS                  TLS           `key:"tls"`
+}
+
+// ElastiCache says for which cache of Amazon ElastiCache to log in with IAM.
+type ElastiCache struct {
+	Cache      string `key:"cache"`  // its name; empty for a login with a password
+	Region     string `key:"region"` // empty for that of AWS' own tools
+	Serverless bool   `key:"serverless"`
 }
 
 // Store says how state is kept.

@@ -10,11 +10,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	kafkasasl "github.com/segmentio/kafka-go/sasl"
 	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/aws"
@@ -57,7 +54,7 @@ func (s SASL) login() (sasl.Mechanism, error) {
 			return oauth.Auth{Token: text, Extensions: s.OAuth.extensions()}, err
 		}), nil
 	case "aws-msk-iam":
-		return aws.ManagedStreamingIAM(s.awsCredentials()), nil
+		return aws.ManagedStreamingIAM(mskLogin()), nil
 	default:
 		return nil, nil
 	}
@@ -137,27 +134,6 @@ func (o OAuth) extensions() map[string]string {
 		all[name] = value
 	}
 	return all
-}
-
-// awsCredentials returns the source of each login's credentials, found like AWS' own tools do: the
-// environment, a role of the pod or of the machine, a profile. The SDK replaces those about to
-// expire.
-func (s SASL) awsCredentials() func(context.Context) (aws.Auth, error) {
-	load := sync.OnceValues(func() (sdk.CredentialsProvider, error) {
-		c, err := awsconfig.LoadDefaultConfig(context.Background())
-		return c.Credentials, err
-	})
-	return func(ctx context.Context) (aws.Auth, error) {
-		provider, err := load()
-		if err != nil {
-			return aws.Auth{}, fmt.Errorf("kafka.sasl: AWS: %w", err)
-		}
-		found, err := provider.Retrieve(ctx)
-		if err != nil {
-			return aws.Auth{}, fmt.Errorf("kafka.sasl: AWS: %w", err)
-		}
-		return aws.Auth{AccessKey: found.AccessKeyID, SecretKey: found.SecretAccessKey, SessionToken: found.SessionToken, UserAgent: "weir"}, nil
-	}
 }
 
 // mechanism is a login in the form of kafka-go, which has the same steps by other names.

@@ -21,6 +21,7 @@ type rule struct {
 var (
 	namespaceName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	topicName     = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
+	cacheName     = regexp.MustCompile(`^[a-z0-9-]+$`)
 	extension     = regexp.MustCompile(`^[A-Za-z]+=[ -~]+$`)
 	hostName      = regexp.MustCompile(`^(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$`)
 )
@@ -94,6 +95,10 @@ var rules = []rule{
 	}},
 	{"redis.master_name", "a name if and only if redis.mode is sentinel", func(c *Config) bool {
 		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
+	}},
+	{"redis.elasticache.cache", "empty, or letters in lower case, digits and dashes, with redis.username, with redis.tls.enabled and without a password", func(c *Config) bool {
+		r := &c.Redis
+		return r.ElastiCache.Cache == "" || cacheName.MatchString(r.ElastiCache.Cache) && r.Username != "" && r.TLS.Enabled && r.Password == "" && r.PasswordFile == ""
 	}},
 	oneOf("redis.read_from", func(c *Config) string { return c.Redis.ReadFrom }, "master", "replica"),
 	{"redis.replicas", "one or more host:port when redis.mode is single and redis.read_from is replica, and none in other modes", func(c *Config) bool {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -82,6 +83,8 @@ func otherValues(t *testing.T) map[string]setting {
 	token := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_file": file("token", "a.b.c")}
 	registry := map[string]any{"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password": "secret"}
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
+	auth.UseAWS(t, "eu-west-1")
+	cache := map[string]any{"redis.elasticache.cache": "payments", "redis.username": "weir", "redis.tls.enabled": true}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
 	oidc := map[string]any{"api.oidc.issuer": "https://issuer.example.com", "api.oidc.audience": "weir"}
 	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
@@ -119,6 +122,9 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.replicas":                      {value: []string{"other:6379"}, with: replica},
 		"redis.max_staleness":                 {value: "3s", with: replica},
 		"redis.password_file":                 {value: secret},
+		"redis.elasticache.cache":             {value: "other", with: cache},
+		"redis.elasticache.region":            {value: "us-east-1", with: cache},
+		"redis.elasticache.serverless":        {value: true, with: cache},
 		"redis.sentinel_username":             {value: "weir", with: sentinel},
 		"redis.sentinel_password":             {value: "secret", with: sentinel},
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
@@ -265,6 +271,13 @@ func made(t *testing.T, settings map[string]any) string {
 		request := httptest.NewRequest(http.MethodGet, "/", nil)
 		fmt.Fprint(d, client.OptValue(sr.PreReq).(func(*http.Request) error)(request), request.Header)
 		d.add(reflect.ValueOf(client.OptValue(sr.HTTPClient).(*http.Client).Transport.(*http.Transport).TLSClientConfig))
+	}
+	if login := options.CredentialsProviderContext; login != nil {
+		_, password, err := login(t.Context())
+		token, parsing := url.ParseQuery(password)
+		token.Del("X-Amz-Date")
+		token.Del("X-Amz-Signature")
+		fmt.Fprint(d, token, err, parsing)
 	}
 	redis := w.store.(*redisconn.Deployment)
 	fmt.Fprintf(d, "%T %T %d %v", redis.Client, redis.Replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))

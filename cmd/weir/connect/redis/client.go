@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -73,7 +74,7 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &redis.UniversalOptions{
+	options := &redis.UniversalOptions{
 		Addrs:      r.Addresses,
 		ClientName: "weir",
 		MasterName: r.MasterName,
@@ -94,5 +95,11 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 		// Announced maintenance is a feature of Redis's own cloud; elsewhere
 		// asking for it costs each connection an error.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}, nil
+	}
+	if r.ElastiCache.Cache != "" {
+		// ElastiCache ends a connection 12 hours after such a login, in the middle of a request if there
+		// is one. So it is replaced before, and not all of them at once.
+		options.ConnMaxLifetime, options.ConnMaxLifetimeJitter = 11*time.Hour, 30*time.Minute
+	}
+	return options, nil
 }
