@@ -12,6 +12,8 @@ type Enrichment struct {
 	Stream  *record.Stream
 	Service *Service
 	Topic   string
+	// Avro says that they are written in Avro, by a schema in a registry, and not in JSON.
+	Avro bool
 }
 
 // Enrichment returns that of a stream, or nil if it has none.

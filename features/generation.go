@@ -48,7 +48,7 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 		over.Services = append(over.Services, services[s])
 	}
 	for _, e := range r.Enrichments {
-		over.Enrichments = append(over.Enrichments, &Enrichment{Stream: e.Stream, Service: services[e.Service], Topic: e.Topic})
+		over.Enrichments = append(over.Enrichments, &Enrichment{Stream: e.Stream, Service: services[e.Service], Topic: e.Topic, Avro: e.Avro})
 	}
 	return &over
 }

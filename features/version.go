@@ -19,7 +19,7 @@ func (r *Registry) makeVersion() {
 			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
 		}
 		if e := r.Enrichment(s); e != nil {
-			fmt.Fprintf(&b, "enrich %s %s\n", e.Service.Name, e.Topic)
+			fmt.Fprintf(&b, "enrich %s %s %t\n", e.Service.Name, e.Topic, e.Avro)
 		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.MaxBytes, f.Path)

@@ -91,7 +91,8 @@ func (r *schemaRegistry) kill() {
 
 // What Confluent's own serializers write by schemas of a real registry is read exactly: Avro with a
 // union and a decimal, Protobuf with references, JSON Schema. An unknown ID is a dead letter. While
-// the registry is away, a record of an unknown schema waits, others do not, and nothing is lost.
+// the registry is away, a record of an unknown schema waits, others do not, and nothing is lost. What
+// Weir writes in Avro, by a schema that it registers, is read by Confluent's deserializer.
 func TestSerializersOfConfluent(t *testing.T) {
 	if testkit.Race {
 		t.Skip("the detector finds nothing more than with the registries of pipeline/schemas")
@@ -102,16 +103,24 @@ func TestSerializersOfConfluent(t *testing.T) {
 	made, err := broker.Client().CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{
 		{Topic: "avro", NumPartitions: 1, ReplicationFactor: 1}, {Topic: "protobuf", NumPartitions: 1, ReplicationFactor: 1},
 		{Topic: "json", NumPartitions: 1, ReplicationFactor: 1}, {Topic: deadLetters, NumPartitions: 1, ReplicationFactor: 1},
+		{Topic: "enriched", NumPartitions: 1, ReplicationFactor: 1},
 	}})
-	if err != nil || errors.Join(made.Errors["avro"], made.Errors["protobuf"], made.Errors["json"], made.Errors[deadLetters]) != nil {
+	if err != nil || errors.Join(made.Errors["avro"], made.Errors["protobuf"], made.Errors["json"], made.Errors[deadLetters], made.Errors["enriched"]) != nil {
 		t.Fatal(err, made)
 	}
 	registry := newSchemaRegistry(t, jar)
-	produce := func(phase string) {
+	program := func(name string, arguments ...string) string {
 		t.Helper()
-		if out, err := exec.CommandContext(t.Context(), python, "testdata/serializers.py", strings.Join(broker.Addrs(), ","), registry.url, phase).CombinedOutput(); err != nil {
+		arguments = append([]string{"testdata/" + name, strings.Join(broker.Addrs(), ","), registry.url}, arguments...)
+		out, err := exec.CommandContext(t.Context(), python, arguments...).CombinedOutput()
+		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+		return string(out)
+	}
+	produce := func(phase string) {
+		t.Helper()
+		program("serializers.py", phase)
 	}
 	definitions, err := filepath.Abs("testdata/serializers.yaml")
 	if err != nil {
@@ -161,5 +170,12 @@ func TestSerializersOfConfluent(t *testing.T) {
 	w.awaitReady()
 	if n := w.metric("weir_dead_letters_total", ""); n != 0 {
 		t.Errorf("%v records became dead letters while the registry was away", n)
+	}
+	var want strings.Builder
+	for i := 1; i <= 15; i++ {
+		fmt.Fprintf(&want, "u1 0.10 %d.%d0 PRESENT True [('0.10', %d)] PRESENT\n", i/10, i%10, i)
+	}
+	if got := program("deserializer.py", "enriched", "15"); got != want.String() {
+		t.Errorf("got\n%swant\n%s", got, want.String())
 	}
 }

@@ -35,7 +35,8 @@ type Config struct {
 	// core; see package backfill.
 	Backfill     bool
 	BackfillRate float64 // by default 0.5
-	// Schemas supplies the schemas that records name; nil if no stream needs them.
+	// Schemas supplies the schemas that records name, and registers those of enriched events; nil if
+	// there are neither.
 	Schemas Schemas
 	// DeadLetterTopic receives the records that cannot be mapped.
 	DeadLetterTopic string

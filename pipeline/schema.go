@@ -7,11 +7,13 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
 
-// Schemas supplies the schemas that records name.
+// Schemas supplies the schemas that records name, and registers those of enriched events.
 type Schemas interface {
+	enrich.Registry
 	// Supply gives a format the schema that it lacks, or makes it refuse records with a schema that
 	// does not exist. If it returns an error it has done neither, and must be called again; it
 	// takes only a moment.

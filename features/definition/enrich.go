@@ -13,8 +13,12 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// enrichKeys are the keys of a stream's enrich, all required.
-var enrichKeys = []string{"service", "topic"}
+// The keys of a stream's enrich, those that are required, and the formats.
+var (
+	enrichKeys     = []string{"service", "topic", "format"}
+	enrichRequired = enrichKeys[:2]
+	enrichFormats  = []string{"json", "avro"}
+)
 
 // enrichment is the enrich of a stream, compiled once the services are.
 type enrichment struct {
@@ -28,7 +32,7 @@ func (l *loader) enrich(e enrichment) {
 	keys := l.keyed(e.node, "enrich", enrichKeys...)
 	for _, key := range enrichKeys {
 		n, ok := keys[key]
-		if !ok && e.node.Kind == yaml.MappingNode {
+		if !ok && e.node.Kind == yaml.MappingNode && slices.Contains(enrichRequired, key) {
 			l.report(e.node.location(), "enrich needs %s", key)
 		}
 		if ok {
@@ -36,10 +40,17 @@ func (l *loader) enrich(e enrichment) {
 		}
 	}
 	compiled := &features.Enrichment{Stream: e.stream}
+	if w := words["format"]; w.given() {
+		if !slices.Contains(enrichFormats, w.text) {
+			l.report(w.location, "%s", spelling.Unknown("format", w.text, enrichFormats))
+		}
+		compiled.Avro = w.text == "avro"
+	}
 	l.registry.Enrichments = append(l.registry.Enrichments, compiled)
 	if w := words["topic"]; w.given() {
 		l.topic(w)
 		compiled.Topic = w.text
+		l.oneSchema(compiled, w)
 		if round := l.readFrom(w.text, e.stream.Topic, nil); round != nil {
 			l.report(w.location, "enrich writes to topic %q, which stream %q reads: its events would circulate forever; name another topic",
 				w.text, round.Name)
@@ -58,6 +69,16 @@ func (l *loader) enrich(e enrichment) {
 	for _, f := range service.Features {
 		if f != nil { // there is a finding about it
 			l.enrichable(e.stream, f, w)
+		}
+	}
+}
+
+// oneSchema reports another stream that writes to the same topic, where one of both writes in Avro.
+func (l *loader) oneSchema(e *features.Enrichment, w word) {
+	for _, other := range l.registry.Enrichments {
+		if other != e && other.Topic == e.Topic && (other.Avro || e.Avro) {
+			l.report(w.location, "stream %q writes to topic %q too, and a topic in Avro has one schema; name another topic",
+				other.Stream.Name, w.text)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func TestEnrichedTopics(t *testing.T) {
 		t.Errorf("topics %q", got)
 	}
 	scored, _ := r.Stream("scored")
-	if r.Enrichment(scored).Service.Name != "user_risk" || r.Enrichment(r.Streams[0]) != nil {
+	if e := r.Enrichment(scored); e.Service.Name != "user_risk" || !e.Avro || r.Enrichments[1].Avro || r.Enrichment(r.Streams[0]) != nil {
 		t.Errorf("stream scored is enriched with %+v, login with %+v", r.Enrichment(scored), r.Enrichment(r.Streams[0]))
 	}
 }

@@ -156,8 +156,9 @@ func enrichSchema() schema {
 	properties := schema{
 		"service": described(ref("name"), "the service whose features are written"),
 		"topic":   described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic to write to"),
+		"format":  described(schema{"enum": enrichFormats}, "what to write: json by default, or avro by a schema in the Schema Registry"),
 	}
-	return object(only(properties, enrichKeys), enrichKeys...)
+	return object(only(properties, enrichKeys), enrichRequired...)
 }
 
 func fieldsSchema() schema {

@@ -12,10 +12,11 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
-// SchemaRegistry is the Schema Registry that streams need.
+// SchemaRegistry is the Schema Registry that definitions need.
 type SchemaRegistry struct {
 	Client   *sr.Client // nil if none is configured
 	URL      string
@@ -24,18 +25,71 @@ type SchemaRegistry struct {
 }
 
 // Schemas asks a Schema Registry for the latest schemas of the topics whose records name some, and
-// looks up in them what the definitions read. If no records name schemas there are no findings.
+// looks up in them what the definitions read; and whether it will take the schemas of enriched
+// events. If no records name schemas there are no findings.
 func Schemas(ctx context.Context, r SchemaRegistry) (f Findings) {
-	const subject = "schema registry"
-	topics := topicsWithSchemas(r.Registry)
-	switch {
-	case len(topics) == 0:
-		return nil
-	case r.Client == nil:
-		f.add(Fail, subject, fmt.Sprintf("registry.url is not set, and records of %s name schemas of a registry", strings.Join(topics, ", ")),
-			"set registry.url")
+	topics, enriched := topicsWithSchemas(r.Registry), enrichedWithSchemas(r.Registry)
+	if r.Client == nil {
+		for _, topic := range enriched {
+			if !slices.Contains(topics, topic.Topic) {
+				topics = append(topics, topic.Topic)
+			}
+		}
+		if len(topics) > 0 {
+			f.add(Fail, schemaRegistry, fmt.Sprintf("registry.url is not set, and records of %s name schemas of a registry", strings.Join(topics, ", ")),
+				"set registry.url")
+		}
 		return f
 	}
+	if len(topics) > 0 {
+		f = r.read(ctx, topics)
+	}
+	for _, e := range enriched {
+		f = append(f, r.written(ctx, e)...)
+	}
+	return f
+}
+
+// schemaRegistry is the subject of findings about the registry itself.
+const schemaRegistry = "schema registry"
+
+// unanswered is the finding that the registry does not answer.
+func (r SchemaRegistry) unanswered(err error) (f Findings) {
+	f.add(Fail, schemaRegistry, fmt.Sprintf("%s: %v", r.URL, reworded.Connection(err)), "check that it answers this machine, and check registry.username, token and tls")
+	return f
+}
+
+// written asks whether the registry will take the schema of enriched events.
+func (r SchemaRegistry) written(ctx context.Context, e *features.Enrichment) (f Findings) {
+	subject, schema := enrich.Schema(e)
+	of := "schema of " + e.Topic
+	fits, err := r.Client.CheckCompatibility(ctx, subject, -1, sr.Schema{Schema: schema})
+	switch {
+	case schemas.Lacks(err):
+		f.ok(of, "will be the first of %s", subject)
+	case err != nil:
+		return r.unanswered(err)
+	case !fits.Is:
+		f.add(Fail, of, strings.Join(append([]string{"the registry will refuse it, as it is incompatible with the latest of " + subject}, fits.Messages...), ": "),
+			"give a feature or field that changes its type another name, or enrich another topic; until then events of "+e.Stream.Topic+" wait")
+	default:
+		f.ok(of, "fits the latest of %s", subject)
+	}
+	return f
+}
+
+// enrichedWithSchemas are the enrichments in Avro.
+func enrichedWithSchemas(registry *features.Registry) (list []*features.Enrichment) {
+	for _, e := range registry.Enrichments {
+		if e.Avro {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// read looks up what the definitions read of topics in their latest schemas.
+func (r SchemaRegistry) read(ctx context.Context, topics []string) (f Findings) {
 	latest, lacking := map[string]record.Registered{}, false
 	for _, topic := range topics {
 		of := "schema of " + topic
@@ -46,8 +100,7 @@ func Schemas(ctx context.Context, r SchemaRegistry) (f Findings) {
 			f.add(Warn, of, fmt.Sprintf("the registry has no subject %s-value: nothing was written yet, or under another name", topic),
 				"nothing, if producers name their subjects in another way")
 		case err != nil:
-			f.add(Fail, subject, fmt.Sprintf("%s: %v", r.URL, reworded.Connection(err)), "check that it answers this machine, and check registry.username, token and tls")
-			return f
+			return append(f, r.unanswered(err)...)
 		default:
 			latest[topic] = found
 			f.ok(of, "%s", strings.ToLower(found.Type))

@@ -31,12 +31,30 @@ func TestSchemas(t *testing.T) {
 	stream := func(topic, field string) string {
 		return "streams:\n  s: {topic: " + topic + ", timestamp: {path: t, unit: ms}, format: avro, fields: {" + field + ": string}}\nfeatures: {n: 'COUNT(1d, s, " + field + ")'}\n"
 	}
+	enriched := func(topic string) string {
+		return "streams:\n  s: {topic: in, timestamp: t, fields: {user: string}, enrich: {service: all, topic: " + topic +
+			", format: avro}}\nfeatures: {n: 'COUNT(1d, s, user)'}\nservices: {all: [n]}\n"
+	}
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"is_compatible": false, "messages": ["READER_FIELD: user"]}`))
+	}))
+	t.Cleanup(refusing.Close)
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error_code": 40401, "message": "Subject 'scored-value' not found."}`))
+	}))
+	t.Cleanup(empty.Close)
 	for name, test := range map[string]struct{ definitions, url, want string }{
 		"a schema with all fields": {stream("payments", "user"), fake.URL(), "OK schema of payments: avro"},
 		"a schema without a field": {stream("payments", "users"), fake.URL(), "FAIL schemas: FILE:2:"},
 		"no schema yet":            {stream("orders", "user"), fake.URL(), "WARN schema of orders: the registry has no subject orders-value: nothing was written yet, or under another name"},
 		"no registry":              {stream("payments", "user"), "", "FAIL schema registry: registry.url is not set, and records of payments name schemas of a registry"},
 		"a registry that is away":  {stream("payments", "user"), away.URL, "FAIL schema registry: " + away.URL + ": proxy error"},
+		"events written in Avro":   {enriched("payments"), fake.URL(), "OK schema of payments: fits the latest of payments-value"},
+		"the first such events":    {enriched("scored"), empty.URL, "OK schema of scored: will be the first of scored-value"},
+		"a schema to be refused":   {enriched("payments"), refusing.URL, "FAIL schema of payments: the registry will refuse it, as it is incompatible with the latest of payments-value: READER_FIELD: user"},
+		"an odd registry":          {enriched("payments"), away.URL, "FAIL schema registry: " + away.URL + ": proxy error"},
+		"Avro without a registry":  {enriched("scored"), "", "FAIL schema registry: registry.url is not set, and records of scored name schemas of a registry"},
 		"nothing of a registry":    {strings.Replace(stream("payments", "user"), "avro", "json", 1), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 type Enricher struct {
 	store   store.Store
 	writer  writer
+	schemas Registry
 	metrics Metrics
 	log     *slog.Logger
 
@@ -46,9 +47,9 @@ type Enricher struct {
 }
 
 // New makes an Enricher for the batches of one worker. The client writes the events; the workers of
-// a processor share the history.
-func New(s store.Store, h *History, client *kafka.Client, m Metrics, log *slog.Logger) *Enricher {
-	return &Enricher{store: s, past: h, writer: writer{client}, metrics: m, log: log}
+// a processor share the history and the registry, which may be nil if no events are written in Avro.
+func New(s store.Store, h *History, client *kafka.Client, r Registry, m Metrics, log *slog.Logger) *Enricher {
+	return &Enricher{store: s, past: h, writer: writer{client}, schemas: r, metrics: m, log: log}
 }
 
 // Metrics count written events and damage.
@@ -254,6 +255,7 @@ func (e *Enricher) damaged(err error) {
 // progress may pass an event that was not written.
 func (e *Enricher) Write(ctx context.Context, b *Batch) {
 	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Range].Behind })
+	e.frame(ctx, b)
 	if len(e.due) == 0 {
 		return
 	}

@@ -27,9 +27,11 @@ const (
 
 // Stream is a stream whose events are enriched, and the features to add.
 type Stream struct {
-	name     string
-	topic    string
-	features []streamFeature
+	name  string
+	topic string
+	// In Avro the schema of events, and its subject in the registry; empty for JSON.
+	subject, schema string
+	features        []streamFeature
 }
 
 type streamFeature struct {
@@ -44,6 +46,9 @@ func Streams(r *features.Registry) map[*record.Stream]*Stream {
 	streams := map[*record.Stream]*Stream{}
 	for _, e := range r.Enrichments {
 		stream := &Stream{name: e.Stream.Name, topic: e.Topic}
+		if e.Avro {
+			stream.subject, stream.schema = Schema(e)
+		}
 		for _, f := range e.Service.Features {
 			stream.features = append(stream.features, streamFeature{
 				Feature: f, keys: f.By, label: append(query.AppendString(nil, f.Name), ':'),
@@ -69,7 +74,7 @@ type Event struct {
 	entities      []entity // by feature
 	answers       []query.Answer
 
-	key, event []byte // event is JSON
+	key, event []byte // event is in the format to be written
 	headers    []kafka.Header
 	value      []byte // of the record to be written
 }
@@ -91,12 +96,17 @@ func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Rec
 	n := &Event{
 		stream: stream, partition: p, offset: rec.Offset, at: e.Time, now: e.Now,
 		entities: make([]entity, len(stream.features)),
-		key:      bytes.Clone(rec.Key), event: eventJSON(e, rec.Value),
+		key:      bytes.Clone(rec.Key),
 		headers: append(rec.Headers.Copy(),
 			kafka.Header{Key: headerSourceStream, Value: []byte(stream.name)},
 			kafka.Header{Key: headerSourceTopic, Value: []byte(p.Topic)},
 			kafka.Header{Key: headerSourcePartition, Value: strconv.AppendInt(nil, int64(p.ID), 10)},
 			kafka.Header{Key: headerSourceOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)}),
+	}
+	if stream.schema != "" {
+		n.event = eventAvro(e)
+	} else {
+		n.event = eventJSON(e, rec.Value)
 	}
 	var text []byte
 	for i, f := range stream.features {
@@ -200,6 +210,14 @@ func (n *Event) size() int {
 
 // encode makes the value of the event's record from its answers.
 func (n *Event) encode() {
+	if n.stream.schema != "" {
+		n.encodeAvro()
+	} else {
+		n.encodeJSON()
+	}
+}
+
+func (n *Event) encodeJSON() {
 	out := make([]byte, 0, len(n.event)+128*(len(n.stream.features)+1))
 	out = append(out, `{"event":`...)
 	out = append(out, n.event...)

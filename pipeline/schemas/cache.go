@@ -1,4 +1,5 @@
-// Package schemas fetches the schemas that records name from a Schema Registry.
+// Package schemas fetches the schemas that records name from a Schema Registry, and registers those
+// of records that are written.
 package schemas
 
 import (
@@ -41,8 +42,9 @@ type Cache struct {
 	running sync.WaitGroup
 	fetches *prometheus.CounterVec
 
-	mu   sync.Mutex
-	byID map[int32]*schema
+	mu         sync.Mutex
+	byID       map[int32]*schema
+	registered map[[2]string]*registration // by subject and schema
 }
 
 // schema is a requested schema.
@@ -61,7 +63,7 @@ func New(cfg Config) *Cache {
 	if cfg.After == nil {
 		cfg.After = func(d time.Duration, do func()) { time.AfterFunc(d, do) }
 	}
-	s := &Cache{cfg: cfg, byID: map[int32]*schema{}, fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
+	s := &Cache{cfg: cfg, byID: map[int32]*schema{}, registered: map[[2]string]*registration{}, fetches: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "weir_schema_fetches_total", Help: "Requests for schemas to the registry by outcome: fetched, unknown, failed.",
 	}, []string{"outcome"})}
 	s.ctx, s.end = context.WithCancel(context.Background())
