@@ -93,7 +93,7 @@ type Stream struct {
 	Topic string `json:"topic"`
 	// Entities is how many entities an event changes, and Mutations how many changes it makes to
 	// them, if it has all fields and passes all filters.
-	Entities   int `json:"entities"`
+	Entities  int `json:"entities"`
 	Mutations int `json:"mutations"`
 	// RememberIDs is how long entities remember the ids of its events; absent if they do not.
 	RememberIDs string  `json:"remember_ids,omitempty"`
