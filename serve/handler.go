@@ -160,7 +160,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			h.damaged(q)
 			h.metrics.unavailable.Add(float64(q.unavailable))
 			ended(span, nil)
-			respondWhole(w, r, q.out)
+			reply.Whole(w, r, q.out)
 			q.free(h.Reader)
 			return
 		}

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // writeTimeout bounds the time from a request's headers to its answer written.
@@ -37,10 +39,10 @@ func Start(address string, h http.Handler, encryption *tls.Config, logger *slog.
 			IdleTimeout:       2 * time.Minute,
 			MaxHeaderBytes:    64 << 10,
 			TLSConfig:         encryption,
-			ConnContext:       withConnection,
+			ConnContext:       reply.WithConnection,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		},
-		listener: holding{listener},
+		listener: reply.Listener{Listener: listener},
 		done:     make(chan error, 1),
 	}
 	go func() {

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after another,
@@ -16,7 +18,7 @@ import (
 func BenchmarkWholeAnswers(b *testing.B) {
 	for _, size := range []int{3 << 10, 6 << 10, 24 << 10} {
 		body := bytes.Repeat([]byte("x"), size)
-		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respondWhole(w, r, body) })
+		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { reply.Whole(w, r, body) })
 		for _, held := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%dKB/held=%v", size>>10, held), func(b *testing.B) { benchmarkAnswers(b, h, held) })
 		}
@@ -26,10 +28,10 @@ func BenchmarkWholeAnswers(b *testing.B) {
 func benchmarkAnswers(b *testing.B, h http.Handler, held bool) {
 	var writes atomic.Int64
 	s := httptest.NewUnstartedServer(h)
-	s.Config.ConnContext = withConnection
+	s.Config.ConnContext = reply.WithConnection
 	var l net.Listener = counting{s.Listener, &writes}
 	if held {
-		l = holding{l}
+		l = reply.Listener{Listener: l}
 	}
 	s.Listener = l
 	s.Start()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/weir-stream/weir/serve/reply"
 )
 
 // counting counts what is written to a listener's connections.
@@ -63,8 +65,8 @@ func TestAnswersLeaveWhole(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var writes atomic.Int64
 			s := httptest.NewUnstartedServer(h)
-			s.Listener = holding{counting{s.Listener, &writes}}
-			s.Config.ConnContext = withConnection
+			s.Listener = reply.Listener{Listener: counting{s.Listener, &writes}}
+			s.Config.ConnContext = reply.WithConnection
 			s.EnableHTTP2 = test.streams
 			if test.encrypted {
 				s.StartTLS()

@@ -1,4 +1,4 @@
-package serve
+package reply
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-
-	"github.com/weir-stream/weir/serve/reply"
 )
 
 // net/http writes through a buffer of 4 KiB. A longer answer leaves in pieces: each is a system
@@ -70,11 +68,11 @@ func (c *connection) release() {
 	c.held = nil
 }
 
-// holding is a listener whose connections can hold back writes.
-type holding struct{ net.Listener }
+// Listener is a listener whose connections can hold back writes.
+type Listener struct{ net.Listener }
 
 // Accept waits for the next connection.
-func (l holding) Accept() (net.Conn, error) {
+func (l Listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -84,17 +82,18 @@ func (l holding) Accept() (net.Conn, error) {
 
 type connectionKey struct{}
 
-// withConnection lets respondWhole find a request's connection, also under encryption.
-func withConnection(ctx context.Context, c net.Conn) context.Context {
+// WithConnection lets Whole find the connection of a request, also under encryption. It is the
+// ConnContext of a server on a Listener.
+func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
 	}
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// respondWhole responds with JSON in one write, if the connection can hold it back and serves only
+// Whole responds with JSON in one write, if the connection can hold it back and serves only
 // this request, unlike one of HTTP/2.
-func respondWhole(w http.ResponseWriter, r *http.Request, body []byte) {
+func Whole(w http.ResponseWriter, r *http.Request, body []byte) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if ok && r.ProtoMajor == 1 && len(body) <= mostHeld {
 		c.hold()
@@ -102,5 +101,5 @@ func respondWhole(w http.ResponseWriter, r *http.Request, body []byte) {
 		// The rest of net/http's buffer must be held back too.
 		defer func() { _ = http.NewResponseController(w).Flush() }()
 	}
-	reply.Respond(w, http.StatusOK, body)
+	Respond(w, http.StatusOK, body)
 }
