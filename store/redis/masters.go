@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/breaker"
 )
 
 // Each master has pipelines, a deadline and a circuit breaker of its own: one that hangs does not
@@ -136,13 +137,13 @@ type master struct {
 	masters *masters
 	address string
 	node    redis.UniversalClient // a client of this master only
-	breaker breaker
+	breaker breaker.Breaker
 	reading gatherer // of questions
 	nearby  gatherer // of questions that its replicas may answer
 }
 
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
-	m := &master{masters: ms, address: address, node: node, breaker: breaker{now: ms.now}}
+	m := &master{masters: ms, address: address, node: node, breaker: breaker.Breaker{Now: ms.now}}
 	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.send(ctx, ms.question, commands)
 		return nil
@@ -159,7 +160,7 @@ func (m *master) askNearby(commands []redis.Cmder) gathered { return m.nearby.do
 
 // err is why the master is not asked, nil if it is.
 func (m *master) err() error {
-	since, cause := m.breaker.refusal()
+	since, cause := m.breaker.Refusal()
 	if cause == nil {
 		return nil
 	}
@@ -219,7 +220,7 @@ func setErrors(commands []redis.Cmder, err error) {
 
 // fail opens the breaker, and starts the probes that close it.
 func (m *master) fail(cause error) {
-	if m.breaker.failed(cause) {
+	if m.breaker.Failed(cause) {
 		m.masters.note(m.address, cause)
 		go m.probe()
 	}
@@ -228,22 +229,22 @@ func (m *master) fail(cause error) {
 // probe asks the master repeatedly, until it answers or the client is closed.
 func (m *master) probe() {
 	for {
-		m.masters.sleep(m.breaker.untilProbe())
-		if !m.breaker.halfOpen() {
+		m.masters.sleep(m.breaker.UntilProbe())
+		if !m.breaker.HalfOpen() {
 			continue
 		}
 		if m.masters.cluster != nil {
 			// A replica may have taken its place.
 			m.masters.cluster.ReloadState(context.Background())
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), longestProbe)
+		ctx, cancel := context.WithTimeout(context.Background(), breaker.LongestProbe)
 		err := m.node.Ping(ctx).Err()
 		cancel()
 		if errors.Is(err, redis.ErrClosed) {
 			m.masters.forget(m)
 			return
 		}
-		if m.breaker.probed(err) {
+		if m.breaker.Probed(err) {
 			m.masters.note(m.address, nil)
 			return
 		}

@@ -192,7 +192,7 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	away, _ := s.masters.of(t.Context(), s.tags[0])
 	asked := &scans{}
 	away.node.AddHook(asked)
-	away.breaker.failed(fmt.Errorf("it is away")) // and nothing closes the breaker
+	away.breaker.Failed(fmt.Errorf("it is away")) // and nothing closes the breaker
 	walk := func() {
 		for range 20 {
 			w.now = w.now.Add(time.Second)
