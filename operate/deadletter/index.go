@@ -19,27 +19,44 @@ type index struct {
 
 // newIndex reads the topic.
 func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
-	x := &index{copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
+	x := emptyIndex()
 	err := topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
-		letter, receipt := parse(at, rec)
-		switch {
-		case letter == nil && receipt.Topic == "": // written by something else
-		case letter == nil:
-			if x.receipts[receipt] == nil {
-				x.receipts[receipt] = map[int32]int64{}
-			}
-			x.receipts[receipt][at.Partition] = max(x.receipts[receipt][at.Partition], at.Offset)
-		default:
-			x.copies[letter.event()] = append(x.copies[letter.event()], at)
-			if filter.takes(letter) {
-				x.letters = append(x.letters, letter)
-			}
-		}
+		x.add(at, rec, filter)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	x.finish()
+	return x, nil
+}
+
+func emptyIndex() *index {
+	return &index{copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
+}
+
+// add adds a record of the topic. It returns the letter if the filter selects it.
+func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
+	letter, receipt := parse(at, rec)
+	switch {
+	case letter == nil && receipt.Topic == "": // written by something else
+	case letter == nil:
+		if x.receipts[receipt] == nil {
+			x.receipts[receipt] = map[int32]int64{}
+		}
+		x.receipts[receipt][at.Partition] = max(x.receipts[receipt][at.Partition], at.Offset)
+	default:
+		x.copies[letter.event()] = append(x.copies[letter.event()], at)
+		if filter.takes(letter) {
+			x.letters = append(x.letters, letter)
+			return letter
+		}
+	}
+	return nil
+}
+
+// finish says which letters have receipts, and sorts them.
+func (x *index) finish() {
 	for _, l := range x.letters {
 		l.Replayed = x.receipts[l.event()] != nil
 	}
@@ -47,7 +64,6 @@ func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error)
 		return cmp.Or(cmp.Compare(a.SetAside, b.SetAside), cmp.Compare(a.At.Partition, b.At.Partition),
 			cmp.Compare(a.At.Offset, b.At.Offset))
 	})
-	return x, nil
 }
 
 // uncovered are the partitions of an event's letters without a later receipt.

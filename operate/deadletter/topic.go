@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -22,6 +23,11 @@ type Topic struct {
 // read visits all records that the topic holds at the time of the call; records of transactions
 // once these are committed.
 func (t *Topic) read(ctx context.Context, visit func(at RecordID, rec *fetch.Record) error) error {
+	return t.readNewest(ctx, math.MaxInt64, visit)
+}
+
+// readNewest is read for the newest offsets of each partition.
+func (t *Topic) readNewest(ctx context.Context, offsets int64, visit func(at RecordID, rec *fetch.Record) error) error {
 	found, err := t.Client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{t.Name}})
 	if err == nil {
 		err = found.Topics[0].Error
@@ -47,7 +53,7 @@ func (t *Topic) read(ctx context.Context, visit func(at RecordID, rec *fetch.Rec
 	for partition, r := range ranges {
 		if r.Start < r.End {
 			left[partition] = r.End
-			records.Add(t.Name, partition, r.Start)
+			records.Add(t.Name, partition, max(r.Start, r.End-offsets))
 		}
 	}
 	var decoder fetch.Decoder
