@@ -29,6 +29,9 @@ type Config struct {
 	// MaxRecords bounds how many records are read: the newest, but at least one of each log. Their
 	// events are held in memory.
 	MaxRecords int64
+	// MaxBytes bounds the keys and values of the records together; 0 is no bound. Run returns
+	// ErrTooLarge beyond it.
+	MaxBytes int
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live events.
 	MaxRecordBytes int
 	Examples       int // entities that are shown for each feature
@@ -72,6 +75,7 @@ type preview struct {
 	state       *memory.Store
 	populations []*population
 	uses        []*use // of each feature; nil for one that is made of others
+	bytes       int    // of the records read
 	text        []byte
 }
 
@@ -90,8 +94,11 @@ type population struct {
 	seen    map[string]int // the events of each entity
 }
 
+// ErrTooLarge ends the reading of records that are larger together than MaxBytes.
+var ErrTooLarge = errors.New("the records are larger together than a preview may read")
+
 // Run reads the logs and asks the features about the entities of their events. The error is that of
-// a log.
+// a log or of the context, or ErrTooLarge.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), state: memory.New()}
 	p.report.Since, p.report.At = cfg.Since, cfg.Now
@@ -182,6 +189,9 @@ func (p *preview) take(decoder *record.Decoder, log int, r *record.Record) error
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 		return err
 	}
+	if p.bytes += len(r.Key) + len(r.Value); p.MaxBytes > 0 && p.bytes > p.MaxBytes {
+		return ErrTooLarge
+	}
 	p.report.Records++
 	switch {
 	case err != nil:
@@ -233,6 +243,9 @@ func (p *preview) apply(ctx context.Context) error {
 	slices.SortStableFunc(p.taken, func(a, b taken) int { return cmp.Compare(a.timestamp, b.timestamp) })
 	var batch state.Batch
 	for i := range p.taken {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		t := &p.taken[i]
 		batch.Reset()
 		batch.Ranges = append(batch.Ranges[:0], state.PartitionRange{})
@@ -301,6 +314,9 @@ func (p *preview) ask(ctx context.Context) error {
 		}
 		asked := pop.sample(p.Examples)
 		for start := 0; start < len(asked); start += chunk {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
 			some := asked[start:min(start+chunk, len(asked))]
 			reading.Reset(p.Now)
 			for _, entity := range some {

@@ -369,3 +369,29 @@ func TestTopics(t *testing.T) {
 		}
 	}
 }
+
+// Records are read only up to a number of bytes, and nothing goes on after the context.
+func TestPreviewIsBounded(t *testing.T) {
+	logs := func() []Log {
+		l := partition("payments", 0)
+		for range 3 {
+			l.add(now-minute, `{"at":%d,"user":"u","amount":1}`, now-minute)
+		}
+		return []Log{l}
+	}
+	registry := defined.Registry(t, definitions)
+	size := len(logs()[0].(*fakeLog).records[0].Value)
+	cfg := Config{Registry: registry, Features: registry.Features, Since: now - 10*minute, Now: now, MaxRecords: 10}
+	for most, want := range map[int]error{3*size - 1: ErrTooLarge, 3 * size: nil, 0: nil} {
+		cfg.Logs, cfg.MaxBytes = logs(), most
+		if _, err := Run(t.Context(), cfg); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", most, err, want)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	cfg.Logs = logs()
+	if _, err := Run(canceled, cfg); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
