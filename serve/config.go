@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/status"
+	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -52,6 +53,7 @@ type Config struct {
 	FromReplicas bool
 	Limits       Limits
 	Access       access.Rules
+	Tools        tools.Config
 	// Registerer receives the handler's metrics; nil keeps them private.
 	Registerer prometheus.Registerer
 	// TracerProvider receives spans of questions; nil makes none.

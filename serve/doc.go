@@ -5,6 +5,8 @@
 //	GET  /v1/timeline/{name}  the window of one feature for one entity, piece by piece
 //	GET  /v1/features         the catalogue
 //	GET  /v1/definitions      the definitions in use, as they were written
+//	POST /v1/preview          what a file of definitions would answer on the last minutes
+//	GET  /v1/dead-letters     the newest dead letters, with the beginning of their records
 //	GET  /v1/status           the status of this process and its pipeline
 //	POST /get-online-features what Feast's clients ask
 //	GET  /healthz             whether the process lives

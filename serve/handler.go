@@ -14,11 +14,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/page"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
+	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -51,6 +53,9 @@ func New(c Config) http.Handler {
 	h.budgets = newBudgets(h.limits.InFlight)
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
+	forPeople := &tools.Tools{
+		Config: c.Tools, Files: func() features.Files { return c.Registry().Files }, Now: c.Now, MaxBody: h.limits.Body, Logger: c.Logger,
+	}
 	mux := http.NewServeMux()
 	for _, route := range []struct {
 		method, path string
@@ -63,6 +68,8 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
 		{"GET", "/v1/busiest", http.HandlerFunc(h.busiest)},
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
+		{"POST", "/v1/preview", http.HandlerFunc(forPeople.ServePreview)},
+		{"GET", "/v1/dead-letters", http.HandlerFunc(forPeople.ServeDeadLetters)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},

@@ -70,6 +70,13 @@ func LoadFiles(files features.Files) (*features.Registry, error) {
 	return l.compile()
 }
 
+// NamesIn are the names of the features that a file defines, sorted, whatever else is wrong in it.
+func NamesIn(name string, data []byte) []string {
+	l := newLoader()
+	l.collect(name, data)
+	return append([]string{}, slices.Sorted(maps.Keys(l.features))...)
+}
+
 // loader collects definitions and findings.
 type loader struct {
 	readFile func(path string) ([]byte, error)             // for files that definitions name; nil for none

@@ -196,3 +196,18 @@ func FuzzLoad(f *testing.F) {
 		checkRoundTrip(t, r)
 	})
 }
+
+// The features of a file are known even if something is wrong in it.
+func TestNamesIn(t *testing.T) {
+	for text, want := range map[string]string{
+		"features: {b: 'COUNT(1h, none, user)', a: 'SUM('}": "a b",
+		"streams: {}":      "",
+		"features: [a}":    "",
+		"features: [a]":    "",
+		"# nothing at all": "",
+	} {
+		if got := strings.Join(NamesIn("a.yaml", []byte(text)), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -22,7 +22,7 @@ type Scopes struct {
 // The words of scopes.
 const (
 	queryScope   = "query"    // questions about all features, and which entities are busiest
-	adminScope   = "admin"    // /metrics and /v1/status
+	adminScope   = "admin"    // what operators see: metrics, definitions, dead letters
 	serviceScope = "service:" // and a name: questions about the features of that service
 )
 

@@ -3,6 +3,7 @@ package reworded
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/segmentio/kafka-go"
@@ -23,6 +24,35 @@ var advice = map[kafka.Error]string{
 	kafka.NotController:              "the brokers are choosing a controller: try again in a moment",
 }
 
+// clientMethod begins the errors of the Kafka client.
+const clientMethod = "kafka.(*Client)."
+
+// Plainly puts plain words in the place of what a client's library wrote in an error; the rest, which
+// says what was being done, stays. The result wraps err.
+func Plainly(err error) error {
+	part := librarysPart(err)
+	if part == nil {
+		return err
+	}
+	return Error(err, strings.Replace(err.Error(), part.Error(), Brokers(part).Error(), 1))
+}
+
+// librarysPart is the error in a chain that a client's library has made; nil if there is none.
+func librarysPart(err error) error {
+	for part := err; part != nil; part = errors.Unwrap(part) {
+		if strings.HasPrefix(part.Error(), clientMethod) {
+			return part
+		}
+	}
+	if answer, ok := errors.AsType[kafka.Error](err); ok {
+		return answer
+	}
+	if operation, ok := errors.AsType[*net.OpError](err); ok {
+		return operation
+	}
+	return nil
+}
+
 // Brokers says why brokers do not do what they are asked, with what to do. The result wraps err.
 func Brokers(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
@@ -31,7 +61,7 @@ func Brokers(err error) error {
 		}
 		return Error(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
 	}
-	if strings.HasPrefix(err.Error(), "kafka.(*Client).") { // the name of the client's method
+	if strings.HasPrefix(err.Error(), clientMethod) {
 		err = errors.Unwrap(err)
 	}
 	return Connection(err)

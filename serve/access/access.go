@@ -33,8 +33,11 @@ type Rules struct {
 // everybody who has the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
-// ofAdministrators are the paths about the server and not about features.
-var ofAdministrators = map[string]bool{"/metrics": true, "/v1/status": true, "/v1/definitions": true}
+// ofAdministrators are the paths about the server and not about features, and those that show
+// records.
+var ofAdministrators = map[string]bool{
+	"/metrics": true, "/v1/status": true, "/v1/definitions": true, "/v1/preview": true, "/v1/dead-letters": true,
+}
 
 // ofAnalysts are the paths that name entities to clients which do not know them.
 var ofAnalysts = map[string]bool{"/v1/busiest": true}

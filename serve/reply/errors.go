@@ -51,6 +51,8 @@ const (
 	UnknownService      Code = "unknown_service"
 	UnknownStream       Code = "unknown_stream"
 	UnknownTopic        Code = "unknown_topic"
+	UnknownReason       Code = "unknown_reason"
+	OutOfRange          Code = "out_of_range"
 	BadEvent            Code = "bad_event"
 	UnknownPath         Code = "unknown_path"
 	MethodNotAllowed    Code = "method_not_allowed"
@@ -59,6 +61,8 @@ const (
 	AnswerTooLarge      Code = "answer_too_large"
 	UnsupportedEncoding Code = "unsupported_encoding"
 	StoreUnavailable    Code = "store_unavailable"
+	KafkaUnavailable    Code = "kafka_unavailable"
+	NoProcessor         Code = "no_processor"
 	Overloaded          Code = "overloaded"
 	MissingToken        Code = "missing_token"
 	InvalidToken        Code = "invalid_token"
@@ -75,6 +79,8 @@ var statuses = map[Code]int{
 	UnknownService:      http.StatusNotFound,
 	UnknownStream:       http.StatusNotFound,
 	UnknownTopic:        http.StatusNotFound,
+	UnknownReason:       http.StatusNotFound,
+	NoProcessor:         http.StatusMisdirectedRequest,
 	UnknownPath:         http.StatusNotFound,
 	MethodNotAllowed:    http.StatusMethodNotAllowed,
 	BodyTooLarge:        http.StatusRequestEntityTooLarge,
@@ -82,6 +88,7 @@ var statuses = map[Code]int{
 	AnswerTooLarge:      http.StatusRequestEntityTooLarge,
 	UnsupportedEncoding: http.StatusUnsupportedMediaType,
 	StoreUnavailable:    http.StatusServiceUnavailable,
+	KafkaUnavailable:    http.StatusServiceUnavailable,
 	Overloaded:          http.StatusServiceUnavailable,
 	MissingToken:        http.StatusUnauthorized,
 	InvalidToken:        http.StatusUnauthorized,

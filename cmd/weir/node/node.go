@@ -89,7 +89,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	n.adopt()
 	c := w.asking
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
-	c.Backfills = n.backfills()
+	c.Backfills, c.Tools = n.backfills(), n.tools()
 	c.Gatherer, c.Registerer, c.TracerProvider = metrics, metrics, n.tracing
 	handler := serve.New(c)
 	if !roles.API {
@@ -158,7 +158,7 @@ func (n *Node) backfills() func() []status.Backfill {
 // withoutQuestions serves only what operators ask of every process.
 func withoutQuestions(handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/{$}", "/page/"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/v1/preview", "/v1/dead-letters", "/{$}", "/page/"} {
 		mux.Handle(path, handler)
 	}
 	return mux

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/operate/deadletter"
+	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/operate/preview"
+	"github.com/weir-stream/weir/pipeline/scan"
+	"github.com/weir-stream/weir/serve/tools"
+)
+
+// The bounds of a preview for the page: weir preview has its own.
+const (
+	previewRecords  = 20_000
+	previewBytes    = 64 << 20
+	previewExamples = 3
+)
+
+// tools reads Kafka for people as the processor does; without a processor it does not.
+func (n *Node) tools() tools.Config {
+	if n.processor == nil {
+		return tools.Config{}
+	}
+	return tools.Config{
+		Preview: func(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
+			report, err := n.preview(ctx, r, list, since)
+			return report, reworded.Plainly(err)
+		},
+		DeadLetters: func(ctx context.Context, reason string, most int) ([]tools.DeadLetter, error) {
+			list, err := n.newestDeadLetters(ctx, reason, most)
+			return list, reworded.Plainly(err)
+		},
+	}
+}
+
+func (n *Node) preview(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
+	partitions, err := lag.Partitions(ctx, n.kafka, preview.Topics(list))
+	if err != nil {
+		return nil, err
+	}
+	scanner := scan.New(scan.Config{
+		Transport: n.applying.Transport, Brokers: n.applying.Brokers, Isolation: n.applying.Isolation, Schemas: n.schemas, Patience: tools.Limit,
+	})
+	defer scanner.Close()
+	logs, err := scan.Open(ctx, scanner, partitions, since.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	cfg := preview.Config{
+		Registry: r, Features: list, Since: since.UnixMilli(), Now: time.Now().UnixMilli(), MaxRecords: previewRecords, MaxBytes: previewBytes,
+		MaxRecordBytes: n.applying.MaxRecordBytes, Examples: previewExamples,
+	}
+	for _, l := range logs {
+		cfg.Logs = append(cfg.Logs, l)
+	}
+	report, err := preview.Run(ctx, cfg)
+	if errors.Is(err, preview.ErrTooLarge) {
+		err = fmt.Errorf("the newest %d records have more than %d MiB: preview fewer minutes, or use weir preview --records", previewRecords, previewBytes>>20)
+	}
+	return report, err
+}
+
+func (n *Node) newestDeadLetters(ctx context.Context, reason string, most int) (list []tools.DeadLetter, err error) {
+	var filter deadletter.Filter
+	if reason != "" {
+		filter.Reasons = []string{reason}
+	}
+	topic := &deadletter.Topic{Client: n.kafka, Name: n.topics.DeadLetters, Patience: tools.Limit / 2}
+	letters, err := deadletter.Newest(ctx, topic, &filter, most)
+	for _, l := range letters {
+		list = append(list, tools.DeadLetter{
+			At: l.At.String(), Source: l.Source.String(), SetAside: l.SetAside, Timestamp: l.Timestamp, Reason: l.Reason, Message: l.Message,
+			Stream: l.Stream, Replayed: l.Replayed, Key: tools.ContentOf(l.Key), Value: tools.ContentOf(l.Value),
+		})
+	}
+	return list, err
+}

@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/serve/reply"
+)
+
+const (
+	defaultLetters = 10
+	maxLetters     = 100
+	// maxContent is how many bytes of a key or a value are shown.
+	maxContent = 4 << 10
+)
+
+// DeadLetters is the answer of GET /v1/dead-letters.
+type DeadLetters struct {
+	DeadLetters []DeadLetter `json:"dead_letters"` // latest first
+}
+
+// DeadLetter is a record that was set aside, with the beginning of its content.
+type DeadLetter struct {
+	At        string   `json:"at"`     // in the dead-letter topic: topic/partition/offset
+	Source    string   `json:"source"` // where the record came from, the same
+	SetAside  int64    `json:"set_aside"`
+	Timestamp int64    `json:"timestamp"` // of the record; both in ms
+	Reason    string   `json:"reason"`
+	Message   string   `json:"message"`
+	Stream    string   `json:"stream,omitempty"`
+	Replayed  bool     `json:"replayed"`
+	Key       *Content `json:"key,omitempty"` // nil for none
+	Value     *Content `json:"value,omitempty"`
+}
+
+// Content is the beginning of some bytes.
+type Content struct {
+	Bytes  int     `json:"bytes"`            // of all
+	Text   *string `json:"text,omitempty"`   // if it is UTF-8
+	Base64 string  `json:"base64,omitempty"` // if it is not
+}
+
+// ContentOf is the beginning of bytes; nil if there are none.
+func ContentOf(b []byte) *Content {
+	if b == nil {
+		return nil
+	}
+	c := &Content{Bytes: len(b)}
+	b = b[:min(len(b), maxContent)]
+	if c.Bytes > len(b) { // the cut may be within a character
+		for range utf8.UTFMax - 1 {
+			if last, size := utf8.DecodeLastRune(b); last != utf8.RuneError || size != 1 {
+				break
+			}
+			b = b[:len(b)-1]
+		}
+	}
+	if utf8.Valid(b) {
+		text := string(b)
+		c.Text = &text
+	} else {
+		c.Base64 = base64.StdEncoding.EncodeToString(b)
+	}
+	return c
+}
+
+// ServeDeadLetters answers GET /v1/dead-letters.
+func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
+	reason, most, refusal := lettersAsked(r.URL.RawQuery)
+	switch {
+	case refusal != nil:
+		reply.Fail(w, refusal)
+		return
+	case t.DeadLetters == nil:
+		reply.Fail(w, reply.Errorf(reply.NoProcessor, "%s", elsewhere))
+		return
+	case !t.reading.TryLock():
+		reply.Fail(w, reply.Errorf(reply.Overloaded, "dead letters are being read for another request; ask again in some seconds"))
+		return
+	}
+	defer t.reading.Unlock()
+	ctx, cancel := context.WithTimeout(r.Context(), Limit)
+	defer cancel()
+	letters, err := t.DeadLetters(ctx, reason, most)
+	if err != nil {
+		t.Logger.Warn("dead letters cannot be read", "error", err)
+		message := "the dead letters cannot be read: " + err.Error()
+		if ctx.Err() != nil {
+			message = "the dead letters could not be read within " + Limit.String()
+		}
+		reply.Fail(w, reply.Errorf(reply.KafkaUnavailable, "%s", message))
+		return
+	}
+	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, DeadLetters{append([]DeadLetter{}, letters...)}))
+}
+
+// lettersAsked reads the parameters.
+func lettersAsked(query string) (reason string, most int, refusal *reply.Error) {
+	most = defaultLetters
+	parameters, err := url.ParseQuery(query)
+	if err != nil {
+		return "", 0, reply.Errorf(reply.MalformedQuery, "the query cannot be read: %v", err)
+	}
+	for name, values := range parameters {
+		switch {
+		case name != "reason" && name != "limit":
+			e := reply.Errorf(reply.UnknownKey, "there is no parameter %s; there are reason and limit", reply.Quote(name))
+			e.Key, e.Nearest = name, reply.Nearest(name, []string{"reason", "limit"})
+			return "", 0, e
+		case len(values) > 1:
+			return "", 0, reply.Errorf(reply.DuplicateKey, "%s is given twice", name)
+		}
+	}
+	if parameters.Has("reason") {
+		reason = parameters.Get("reason")
+		var known []string
+		for _, r := range record.Reasons() {
+			known = append(known, string(r))
+		}
+		if !slices.Contains(known, reason) {
+			return "", 0, reply.Unknown(reply.UnknownReason, "reason", reason, known)
+		}
+	}
+	if parameters.Has("limit") {
+		if most, err = strconv.Atoi(parameters.Get("limit")); err != nil {
+			return "", 0, reply.Errorf(reply.WrongType, "limit must be a whole number, not %s", reply.Quote(parameters.Get("limit")))
+		}
+		if most < 1 || most > maxLetters {
+			return "", 0, outOfRange("limit", most, maxLetters)
+		}
+	}
+	return reason, most, nil
+}
