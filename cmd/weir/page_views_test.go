@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/browser"
 )
 
@@ -200,6 +201,57 @@ func TestPageOfOperations(t *testing.T) {
 	shows(t, tab, "[data-details=checks] tbody", "redisdoes not answerdefinitionsa.yaml:1:1: no such function")
 }
 
+// An author sees what is wrong in a file, where, and then what its features would answer.
+func TestPageOfTheEditor(t *testing.T) {
+	tab := browser.Open(t)
+	base, broker := pageServer(t)
+	writePayments(t, broker, "12.50", "7.25", "true")
+	counts(t, tab, base, 3)
+	tab.Run(t, chromedp.Navigate(base+"/#/editor"))
+	holds(t, tab, `document.querySelector('#draft-text').value.includes('COUNT(1h, transaction, user_id)')`)
+	tab.Run(t, chromedp.SetValue("#draft-text", "features:\n  fast: COUNT(5m, transactions, user_id)\n"), chromedp.SendKeys("#draft .main", kb.Enter))
+	shows(t, tab, "#draft-result", `new.yaml:2:19: unknown stream "transactions"; did you mean "transaction"?`)
+	shows(t, tab, "#draft-said", "1 mistake.")
+	tab.Run(t, chromedp.SendKeys("#draft-result button", kb.Enter))
+	holds(t, tab, `document.activeElement.id === 'draft-text' && document.activeElement.value.slice(document.activeElement.selectionStart).startsWith('transactions,')`)
+	tab.Run(t, chromedp.SetValue("#draft-text", "features:\n  fast: SUM(5m, transaction, amount, user_id)\n"), chromedp.SendKeys("#draft .main", kb.Enter))
+	shows(t, tab, "#draft-result", "3 records since ")
+	shows(t, tab, "#draft-result .problem", "1 would be set aside as wrong_type.transactions/")
+	shows(t, tab, "[data-preview=fast] .facts", "Entities1")
+	shows(t, tab, "[data-preview=fast]", "user_id=u7219.75")
+	// A file in use is offered with its text, and checked in its place.
+	tab.Run(t, chromedp.SetValue("#draft-file", ""), chromedp.Evaluate(`const file = document.querySelector('#draft-file'); file.selectedIndex = 1; file.dispatchEvent(new Event('change'))`, nil))
+	holds(t, tab, `location.hash.startsWith('#/editor?file=') && document.querySelector('#draft-text').value.includes('user_tx_lifetime: COUNT(lifetime')`)
+	tab.Run(t, chromedp.SendKeys("#draft .main", kb.Enter))
+	shows(t, tab, "[data-preview=user_tx_lifetime] .facts", "only these records, a part of the window")
+	holds(t, tab, `document.querySelectorAll('[data-preview]').length === 9`)
+	quiet(t, tab, base)
+}
+
+// An operator sees the records of dead letters only after a click, with what cannot be seen escaped.
+func TestPageOfDeadLetters(t *testing.T) {
+	tab := browser.Open(t)
+	base, broker := pageServer(t)
+	write(t, broker, generate.Transactions, `{"type": "transaction", "timestamp": NOW, "amount": "<img src=x>`+"\u202e\"}", "\x00\xff", strings.Repeat("x", 5000))
+	counts(t, tab, base, 3)
+	tab.Run(t, chromedp.Navigate(base+"/#/operations"))
+	shows(t, tab, "[data-figure=dead] .value", "3")
+	holds(t, tab, `document.querySelector('#samples').children.length === 0`)
+	tab.Run(t, chromedp.SendKeys("#letters summary", kb.Enter))
+	holds(t, tab, `document.querySelectorAll('[data-letter]').length === 3`)
+	shows(t, tab, "#samples", `<img src=x>\u{202e}`)
+	shows(t, tab, "#samples", "00 ff")
+	shows(t, tab, "#samples", "The first 4,096 of 5,000 bytes")
+	holds(t, tab, `!document.querySelector('#samples img')`)
+	writePayments(t, broker, "true")
+	testkit.Eventually(t, patience, "the later letter", func() (bool, string) {
+		tab.Run(t, chromedp.SendKeys("#letters-again", kb.Enter))
+		found := evaluate[string](t, tab, `document.querySelector('[data-letter] h3')?.textContent ?? ''`)
+		return strings.HasPrefix(found, "wrong_type"), found
+	})
+	quiet(t, tab, base)
+}
+
 // The catalogue says how events become answers, and its filter is in the URL.
 func TestPageOfFeatures(t *testing.T) {
 	tab := browser.Open(t)
@@ -249,11 +301,19 @@ func TestPageIsAccessible(t *testing.T) {
 			{"#/ask?feature=device_users_30d&feature=device_user_ids_30d&entity=device_id%3Dd7&entity=device_id%3Dd8&members.device_users_30d=u7", "#answer", "no event"},
 			{"#/ask?feature=user_tx_1h&entity=user_id%3Du7&at=noon", "#answer", "noon"},
 			{"#/features", "#catalogue", "user_tx_1h"},
+			{"#/editor", "#draft-file", "features.yaml"},
 			{"#/operations", "[data-details=dead]", "wrong_type"},
 		} {
 			tab.Run(t, chromedp.Navigate(base+"/"+view.hash))
 			shows(t, tab, view.selector, view.text)
 			tab.Run(t, chromedp.Evaluate(`for (const node of document.querySelectorAll('details')) node.open = true`, nil))
+			switch view.hash {
+			case "#/editor":
+				tab.Run(t, chromedp.SendKeys("#draft .main", kb.Enter))
+				shows(t, tab, "#draft-result", "would be set aside")
+			case "#/operations":
+				shows(t, tab, "#samples", "wrong_type")
+			}
 			for _, violation := range tab.Violations(t) {
 				t.Errorf("%s, %s: %s", screen.Name, view.hash, violation)
 			}

@@ -36,6 +36,7 @@ async function look() {
   } catch (error) {
     $('live-state').textContent = 'unknown';
     $('live-note').hidden = true;
+    $('letters').hidden = true;
     $('figures').replaceChildren();
     $('live-details').replaceChildren(problem(error));
     before = null;
@@ -54,6 +55,7 @@ async function look() {
   $('live-details').querySelector('.problem')?.remove();
   checks();
   if (status.processor) details(status.processor);
+  $('letters').hidden = !status.processor;
   if (status.backfills) backfills(status.backfills);
   before = status;
 }

@@ -3,14 +3,17 @@
 import { $, el, problem } from './dom.js';
 import { setToken, token } from './api.js';
 import * as catalogue from './catalogue.js';
+import * as editor from './editor.js';
 import * as entity from './entity.js';
+import * as letters from './letters.js';
 import { defined, keysOf, load } from './model.js';
 import * as operations from './operations.js';
 import * as question from './question.js';
 import { current, go, toEntity } from './route.js';
 import * as start from './start.js';
 
-const titles = { start: 'Start', entity: 'Entity', ask: 'Ask', features: 'Features', operations: 'Operations' };
+const titles = { start: 'Start', entity: 'Entity', ask: 'Ask', features: 'Features', editor: 'Editor', operations: 'Operations' };
+const withoutCatalogue = ['editor', 'operations'];
 
 let turn = 0; // of the view that is shown
 
@@ -31,6 +34,7 @@ async function open() {
     $(`${view}-title`).focus({ preventScroll: true });
   }
   operations.watch(view === 'operations');
+  if (view === 'editor') editor.show(parameters, stale);
   if (!await known(stale, view, named)) return;
   switch (view) {
     case 'entity': return entity.show(named, parameters.get('at') ?? '', stale);
@@ -46,7 +50,7 @@ async function known(stale, view, named) {
   try {
     await load();
   } catch (error) {
-    if (view !== 'operations') $('trouble').replaceChildren(error.status === 404
+    if (!withoutCatalogue.includes(view)) $('trouble').replaceChildren(error.status === 404
       ? el('p', { class: 'note' }, 'This process answers no questions. Open the page of a process with the role api. ', el('a', { href: '#/operations' }, 'Its operations'))
       : problem(error));
     return false;
@@ -83,5 +87,7 @@ $('skip').addEventListener('click', event => {
   document.querySelector('main > section:not([hidden]) h2').focus();
 });
 question.start();
+editor.start();
+letters.start();
 window.addEventListener('hashchange', open);
 open();

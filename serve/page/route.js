@@ -5,10 +5,11 @@
 //   #/user_id/u000123?at=1532496076032     all about an entity; further keys may follow
 //   #/ask?service=payment_risk&entity=…    a question
 //   #/features?words=…                     the catalogue
+//   #/editor?file=…                        a file of definitions
 //   #/operations                           the pipeline
 
 // views are those without an entity, by the first and only step of their path.
-const views = { '': 'start', ask: 'ask', features: 'features', operations: 'operations' };
+const views = { '': 'start', ask: 'ask', features: 'features', editor: 'editor', operations: 'operations' };
 
 // current returns the view of the URL with its parameters, undefined if there is none such.
 export function current() {

@@ -1,0 +1,110 @@
+// The editor of definitions: what is wrong in a file, and what its features would answer.
+
+import { $, el, facts, name, problem, table } from './dom.js';
+import { ask } from './api.js';
+import { toView } from './route.js';
+import { count, minute, number, percent, rounded } from './text.js';
+
+const fresh = 'new.yaml';
+const example = `features:
+  # What it tells, in words.
+  my_feature_1h: COUNT(1h, transaction, user_id)
+`;
+
+let files = new Map(); // texts by the names of the files in use
+let drafts = new Map(); // what was typed of each
+let turn = 0; // of the preview that is awaited
+
+// show offers the files in use and fills the box with that of the URL.
+export async function show(parameters, stale) {
+  $('draft-result').replaceChildren();
+  try {
+    files = new Map((await ask('v1/definitions')).definitions.map(file => [file.path, file.text]));
+  } catch (error) {
+    if (!stale()) $('draft-result').replaceChildren(problem(error));
+    return;
+  }
+  if (stale()) return;
+  const chosen = parameters.get('file');
+  $('draft-file').replaceChildren(el('option', { value: '' }, 'a new file'), ...[...files.keys()].map(path => el('option', { value: path }, path)));
+  $('draft-file').value = files.has(chosen) ? chosen : '';
+  $('draft-text').value = drafts.get($('draft-file').value) ?? files.get($('draft-file').value) ?? example;
+}
+
+// put checks what is in the box, and previews it.
+async function put(event) {
+  event.preventDefault();
+  const mine = ++turn;
+  $('draft-said').textContent = 'Checking …';
+  $('draft-result').replaceChildren();
+  const file = $('draft-file').value || fresh;
+  try {
+    const answer = await ask('v1/preview', JSON.stringify({ file, text: $('draft-text').value, minutes: Number($('draft-minutes').value) }));
+    if (mine !== turn) return;
+    const wrong = answer.findings.length;
+    $('draft-said').textContent = wrong > 0 ? `${wrong === 1 ? '1 mistake' : `${wrong} mistakes`}.` : 'All is well.';
+    $('draft-result').replaceChildren(...(wrong > 0 ? [findings(answer.findings, file)] : preview(answer)));
+  } catch (error) {
+    if (mine !== turn) return;
+    $('draft-said').textContent = '';
+    $('draft-result').replaceChildren(problem(error));
+  }
+}
+
+// findings lists mistakes; those in the box lead to their place.
+const findings = (list, file) => el('ul', { class: 'findings' }, list.map(f => {
+  const place = f.line > 0 ? `${f.file}:${f.line}:${f.column}` : f.file;
+  return el('li', {}, f.file === file && f.line > 0
+    ? el('button', { type: 'button', class: 'exact', click: () => select(f.line, f.column) }, place) : el('span', {}, place), `: ${f.message}`);
+}));
+
+// select puts the cursor where a finding is; columns count characters, the box UTF-16.
+function select(line, column) {
+  const lines = $('draft-text').value.split('\n');
+  const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
+  const at = before + [...(lines[line - 1] ?? '')].slice(0, column - 1).join('').length;
+  $('draft-text').focus();
+  $('draft-text').setSelectionRange(at, before + (lines[line - 1] ?? '').length);
+}
+
+function preview({ preview: report, no_preview: why }) {
+  if (!report) return [el('p', { class: 'note' }, `No preview: ${why}.`)];
+  const also = [[report.unmatched, 'of no stream'], [report.late, 'too late for some feature']].filter(([n]) => n > 0).map(([n, what]) => `, ${number(n)} ${what}`);
+  return [
+    el('p', {}, `${count(report.records, 'record')} since ${minute(report.since)} UTC: ${number(report.events)} used${also.join('')}.`,
+      report.cut && ' There are more; these are the newest.', report.gone && ' Older ones may be missing.'),
+    ...(report.set_aside ?? []).map(s => el('div', { class: 'problem' }, el('p', {}, `${number(s.records)} would be set aside as ${s.reason}.`),
+      s.first.map(first => el('p', { class: 'hint' }, first)))),
+    ...report.features.map(feature),
+  ];
+}
+
+function feature(f) {
+  const used = f.used ?? { no_key: 0, filtered: 0, no_value: 0 };
+  return el('article', { class: 'feature', 'data-preview': f.name },
+    el('h3', {}, name(f.name)),
+    el('code', { class: 'definition' }, f.definition),
+    f.note && el('p', { class: 'note' }, f.note),
+    facts([
+      ['Counts', f.part && 'only these records, a part of the window'],
+      ['Entities', number(f.entities)],
+      ['Without a value', f.asked > 0 && percent(f.nulls / f.asked)],
+      ['Left out', [[used.no_key, `lack ${f.by.join(' or ')}`], [used.filtered, 'do not pass the filter'], [used.no_value, 'have no value of the field']]
+        .filter(([n]) => n > 0).map(([n, why]) => `${number(n)} events ${why}`).join(', ')],
+      ['Bytes of an entity', f.bytes_full && `${number(f.bytes_once)} with one event, ${number(f.bytes_full)} at most`],
+    ]),
+    distribution(f.numbers, 'value', f.name) ?? distribution(f.lengths, 'length', f.name),
+    f.values && table(`Most frequent values of ${f.name}`, ['Value', 'Entities'], f.values.map(v => [rounded(v.value), number(v.count)])),
+    f.examples && table(`Examples of ${f.name}`, ['Entity', 'Events', 'Value'],
+      f.examples.map(e => [e.entity, number(e.events), typeof e.answer.value === 'object' ? JSON.stringify(e.answer.value) : rounded(e.answer.value)])));
+}
+
+const distribution = (d, what, of) => d && table(`${what}s of ${of}`, [`Least ${what}`, 'Median', '90 % up to', '99 % up to', 'Greatest'],
+  [[d.min, d.p50, d.p90, d.p99, d.max].map(rounded)]);
+
+// start adds the listeners of the box.
+export function start() {
+  $('draft').addEventListener('submit', put);
+  $('draft-text').addEventListener('input', () => drafts.set($('draft-file').value, $('draft-text').value));
+  $('draft-file').addEventListener('change', () => { location.hash = toView('editor', $('draft-file').value ? { file: $('draft-file').value } : {}); });
+}
