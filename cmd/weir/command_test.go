@@ -155,6 +155,23 @@ func TestBadUse(t *testing.T) {
 	}
 }
 
+// Servers that are away are reported in plain words, without those of the clients' libraries.
+func TestServersThatAreAway(t *testing.T) {
+	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
+	for args, want := range map[string]string{
+		"deadletters list --kafka.brokers 127.0.0.1:1":                                    "weir: topic weir.dead-letters: " + away,
+		"preview --kafka.brokers 127.0.0.1:1 --features ../../config/features":            "weir: read the topics: " + away,
+		"state user_id=u1 --redis.addresses 127.0.0.1:1 --features ../../config/features": away,
+	} {
+		_, err := weir(t, strings.Fields(args)...)
+		if err == nil {
+			t.Errorf("%s: no error", args)
+		} else if got := message(err); !strings.HasSuffix(got, want) {
+			t.Errorf("%s\ngot  %s\nwant %s", args, got, want)
+		}
+	}
+}
+
 func TestListenOnATakenAddress(t *testing.T) {
 	address, _ := server(t, 200, "")
 	host := strings.TrimPrefix(address, "http://")

@@ -13,8 +13,10 @@ import (
 
 	_ "time/tzdata" // an image from scratch has no database of time zones
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // garbage is the GC percentage: Weir keeps little in memory, and would collect a hundred times a
@@ -29,6 +31,7 @@ func main() {
 	// A second signal has the default effect: it ends the process at once.
 	context.AfterFunc(ctx, stop)
 
+	connect.LogStoreClient(noLog) // weir run and weir demo have a log
 	command := newRootCommand()
 	if err := command.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, message(err))
@@ -44,7 +47,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-// message formats an error. Findings are unchanged, one on each line, so that editors can jump to
+// message formats an error in plain words. Findings are unchanged, one on each line, so that editors can jump to
 // them.
 func message(err error) string {
 	if _, ok := errors.AsType[definition.Findings](err); ok {
@@ -53,5 +56,5 @@ func message(err error) string {
 	if _, ok := errors.AsType[config.Findings](err); ok {
 		return err.Error()
 	}
-	return "weir: " + err.Error()
+	return "weir: " + reworded.Plainly(err).Error()
 }

@@ -2,8 +2,10 @@ package reworded
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/segmentio/kafka-go"
@@ -28,5 +30,30 @@ func TestBrokers(t *testing.T) {
 	}
 	if refused := new(net.OpError); !errors.As(Brokers(&net.OpError{Op: "dial", Err: errors.New("odd")}), &refused) {
 		t.Error("another error is lost")
+	}
+}
+
+// Only what a client's library wrote is put in other words.
+func TestPlainly(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, Err: syscall.ECONNREFUSED}
+	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
+	mine := errors.New("mine")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{mine, "mine"},
+		{fmt.Errorf("topic a: %w", fmt.Errorf("kafka.(*Client).Metadata: %w", refused)), "topic a: " + away},
+		{fmt.Errorf("topic a: %w", kafka.TopicAuthorizationFailed), "topic a: the user may not see it: allow Describe and Read on the topic"},
+		{fmt.Errorf("read a: %w", errors.Join(mine, refused)), "read a: mine\n" + away},
+		{fmt.Errorf("topic a: %w", Brokers(refused)), "topic a: " + away},
+	} {
+		got := Plainly(test.err)
+		if got.Error() != test.want || !errors.Is(got, test.err) {
+			t.Errorf("got %q, want %q, which wraps it", got, test.want)
+		}
+	}
+	if err := Plainly(nil); err != nil {
+		t.Errorf("got %v", err)
 	}
 }
