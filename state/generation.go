@@ -168,18 +168,18 @@ func (k *Known) bind(bound, p *Plan, series string) {
 	}
 }
 
-// target is the generation that has everything wanted, or will: the last that has it, else the last
-// that will, else a new one.
+// target is the generation that has everything wanted, or will: of those that have it the one that
+// reaches back furthest, else of those that will, else a new one. Of equals it is the last.
 func (k *Known) target(p *Plan, series string, wanted map[string]Retention) (number int, ready readiness) {
-	next := 0
+	next, furthest := 0, MaxTime
 	for _, n := range k.numbers(series) {
 		next = n + 1
-		all := now
+		all, since := now, k.since(p, series, n, wanted)
 		for key, kept := range wanted {
 			all = min(all, k.ready(p.Topics[key], keyIn(GenerationID(series, n), key), kept))
 		}
-		if all != never && all >= ready {
-			number, ready = n, all
+		if all != never && (all > ready || all == ready && since <= furthest) {
+			number, ready, furthest = n, all, since
 		}
 	}
 	if ready != never {
@@ -191,14 +191,21 @@ func (k *Known) target(p *Plan, series string, wanted map[string]Retention) (num
 	return next, never
 }
 
+// since is the event time, in ms, since which a generation of a series has all events of columns.
+func (k *Known) since(p *Plan, series string, number int, columns map[string]Retention) int64 {
+	since := MinTime
+	for key, kept := range columns {
+		since = max(since, k.History.completeSince(&Retained{Key: keyIn(GenerationID(series, number), key), Topic: p.Topics[key], Retention: kept}))
+	}
+	return since
+}
+
 // replaces says whether a filled generation has all that can be asked of what another one keeps, or
 // as much of it.
 func (k *Known) replaces(p *Plan, series string, filled, other int, kept map[string]Retention) bool {
 	for key, r := range kept {
-		since := func(number int) int64 {
-			return k.History.completeSince(&Retained{Key: keyIn(GenerationID(series, number), key), Topic: p.Topics[key], Retention: r})
-		}
-		if is := since(filled); is > since(other) && (r.Keep == 0 || is > k.Now-r.Keep) {
+		column := map[string]Retention{key: r}
+		if is := k.since(p, series, filled, column); is > k.since(p, series, other, column) && (r.Keep == 0 || is > k.Now-r.Keep) {
 			return false
 		}
 	}

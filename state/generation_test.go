@@ -168,6 +168,27 @@ func TestBindKeepsWhatReachesFurther(t *testing.T) {
 	}
 }
 
+// Of generations that have everything, the one that reaches back furthest is kept: what was always
+// there does not become complete since a later moment because definitions are rolled back.
+func TestBindStaysWithWhatReachesFurthest(t *testing.T) {
+	capped := func(version string, most int) *Plan {
+		p := generationPlan(version, 1000, "aaaaa.x")
+		p.Retained["aaaaa.x"] = Retention{Keep: 1000, Max: most}
+		return p
+	}
+	before, after := capped("before", 5), capped("after", 6)
+	n := newNamespace()
+	n.take(before)
+	n.take(after)
+	n.Now += 2*1000 + MaxAhead.Milliseconds() + 1 // the new generation has all that can be asked under the old definitions
+	if got := fmt.Sprint(n.take(before).Generations); got != "map[]" {
+		t.Errorf("after a rollback the generations are %s, want the first one alone", got)
+	}
+	if got := n.History.CompleteSince([]Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: 1000}}}); got != MinTime {
+		t.Errorf("what was always kept is complete since %d", got)
+	}
+}
+
 // Records that were skipped before the time that is asked about do not matter.
 func TestBindForgets(t *testing.T) {
 	n := newNamespace()
