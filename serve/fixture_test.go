@@ -95,7 +95,7 @@ func stored() map[string]state.WindowState {
 		"sum d1":   cells(value.Value{Type: value.Decimal, Scale: 2, Num: 16655}, value.Value{Type: value.Decimal, Scale: 2, Num: 5}),
 		"nums d1":  cells(two, two),
 		"hll d1":   {Count: 12345},
-		"touch d1": {Count: 3, After: 2, Capped: true},
+		"touch d1": {Count: 3, After: 2},
 		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
 		"ever u1":  cells(value.Value{Type: value.Timestamp, Num: 1532496076032}),
 		// Of every type, in the order of By: t, s, i, d, b.
@@ -150,7 +150,7 @@ func registry() *features.Registry {
 			},
 			{
 				Name: "device_users_7d", Basis: features.OverStream{}, Definition: "COUNT_DISTINCT(7d, transaction, device_id, user_id, method=last_seen)",
-				Function: function("count_distinct", "last_seen"), By: device, ByTypes: deviceType,
+				Function: function("count_distinct", "last_seen"), Call: aggregate.Call{Max: 5}, By: device, ByTypes: deviceType,
 				Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: time.Millisecond}, Keep: 36 * time.Hour,
 				Series: []*state.Series{series("touch", state.LastTimes, time.Millisecond)},
 			},

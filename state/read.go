@@ -47,8 +47,7 @@ type WindowState struct {
 	// there are more than Series.Max keys, it has the first Max keys, which are complete, and at
 	// least one further key.
 	Groups []Group
-	// Capped says that LastSeen holds its greatest number of values, so others may have been
-	// dropped, or that Groups dropped some keys to save bytes; the remaining ones are complete.
+	// Capped says that Groups dropped some keys to save bytes; the remaining ones are complete.
 	Capped bool
 	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may
 	// lack, because an operator dropped damaged state; nil for none.

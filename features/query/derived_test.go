@@ -87,7 +87,7 @@ func TestDerivedReads(t *testing.T) {
 func TestDerivedAnswer(t *testing.T) {
 	r := defined.Features(t,
 		"sum: SUM(1d, tx, amount, user)", "count: COUNT(7d, tx, user)", "ever: COUNT(lifetime, tx, user)",
-		"recent: COUNT_DISTINCT(1h, login, user, device, method=last_seen, max=2)",
+		"recent: COUNT_DISTINCT(1h, login, user, device, method=last_seen, max=3)",
 		"estimate: APPROX_COUNT_DISTINCT(30d, login, user, device)",
 		"mean: {expr: sum / count, default: 0.5}", "bare: {expr: sum / count}", "all: {expr: mean + ever}",
 		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}",
@@ -119,7 +119,7 @@ func TestDerivedAnswer(t *testing.T) {
 		{"mean", make([]state.WindowState, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
 		{"bare", []state.WindowState{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
 		{"all", []state.WindowState{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
-		{"capped", []state.WindowState{{Count: 2, After: 1, Capped: true}}, answer{
+		{"capped", []state.WindowState{{Count: 2, After: 1}}, answer{
 			Value: "4", Window: fmt.Sprint(at-hour+1, " ", at), Status: Present, Uncertain: 1, Capped: true}},
 		{"rough", []state.WindowState{{Count: 7}, cells(1, number)}, answer{
 			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},

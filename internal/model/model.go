@@ -313,7 +313,7 @@ func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 	}
 	// If two values were last seen at the same time, it does not matter which is kept.
 	times := slices.SortedFunc(maps.Values(last), func(a, b int64) int { return cmp.Compare(b, a) })
-	most := f.Series[0].Max
+	most := f.Call.Max
 	times = times[:min(len(times), most)]
 	r := aggregate.Result{Value: value.Value{Type: value.Int}}
 	from := f.begins(entity, at)

@@ -107,11 +107,7 @@ func (l *lastSeen) Read(r *state.Read) state.WindowState {
 	if r.Last < math.MaxInt64 {
 		to = l.before(r.Last + 1)
 	}
-	return state.WindowState{
-		Count: int64(max(0, to-from)), After: int64(len(l.sorted) - to),
-		// If an older value is kept, none in the window was dropped.
-		Capped: len(l.sorted) >= l.max && from == 0,
-	}
+	return state.WindowState{Count: int64(max(0, to-from)), After: int64(len(l.sorted) - to)}
 }
 
 func (l *lastSeen) Prune(first int64) (empty bool) {

@@ -217,7 +217,6 @@ func expected(list []event, device string, from, to int64) string {
 			out[7].After++
 		}
 	}
-	out[7].Capped = len(lastSeen) >= recent.Max && out[7].Count+out[7].After == int64(recent.Max)
 	if all > 0 {
 		out[8].Buckets = []state.Bucket{{Value: value.Value{Type: value.Int, Num: all}}}
 	}
