@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +19,6 @@ import (
 type Fill struct {
 	ID      string              `json:"-"`     // the version of that plan
 	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
-	// After are earlier fills whose columns this one continues for a plan that keeps only a part of
-	// them, the last first. In partitions that no such plan has taken, their columns are filled
-	// with this fill.
-	After []string `json:"after,omitempty"`
 }
 
 // NewFill is the fill of the series that only this plan keeps, nil for none. The first plan of a
@@ -50,12 +48,13 @@ func NewFill(p *Plan, others []*Plan) *Fill {
 	return f
 }
 
-// Part is what a plan continues to fill of a fill of which it keeps a part; nil for nothing.
+// Part is what a plan continues to fill of a fill of which it keeps a part; nil for nothing. The same
+// columns are the same part, of whichever fill: partitions may come to it by different ways.
 func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil
 	}
-	part := &Fill{Columns: map[string][]string{}, After: append([]string{f.ID}, f.After...)}
+	part := &Fill{Columns: map[string][]string{}}
 	for topic, keys := range f.Columns {
 		for _, key := range keys {
 			if _, kept := p.Retained[key]; kept {
@@ -66,11 +65,62 @@ func (f *Fill) Part(p *Plan) *Fill {
 	if len(part.Columns) == 0 {
 		return nil
 	}
-	part.ID = hashed(fmt.Sprintf("part 1\n%s\n%v\n", f.ID, part.Columns), partLength)
+	part.ID = hashed(fmt.Sprintf("part 1\n%v\n", part.Columns), partLength)
 	return part
 }
 
 const partLength = 12
+
+// InOrder sorts fills such that parts come after what they are parts of.
+func InOrder(fills map[string]*Fill) []*Fill {
+	return slices.SortedFunc(maps.Values(fills), func(a, b *Fill) int {
+		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (f *Fill) size() (columns int) {
+	for _, keys := range f.Columns {
+		columns += len(keys)
+	}
+	return columns
+}
+
+// Before are those of the fills that have all columns of this one and more, the least of them first.
+// In partitions that no plan with this fill has taken, its columns are filled with these.
+func (f *Fill) Before(fills map[string]*Fill) (before []*Fill) {
+	for _, other := range fills {
+		if f.PartOf(other) {
+			before = append(before, other)
+		}
+	}
+	slices.SortFunc(before, func(a, b *Fill) int { return cmp.Or(cmp.Compare(a.size(), b.size()), cmp.Compare(a.ID, b.ID)) })
+	return before
+}
+
+// PartOf says whether another fill has all columns of this one and more.
+func (f *Fill) PartOf(other *Fill) bool {
+	for topic, keys := range f.Columns {
+		if slices.ContainsFunc(keys, func(key string) bool { return !other.Has(topic, key) }) {
+			return false
+		}
+	}
+	return f.size() < other.size()
+}
+
+// Shares says whether another fill has columns of the same series.
+func (f *Fill) Shares(other *Fill) bool {
+	return slices.ContainsFunc(f.series(), func(id string) bool { return slices.Contains(other.series(), id) })
+}
+
+// series are the IDs of the series whose columns the fill has.
+func (f *Fill) series() (ids []string) {
+	for _, keys := range f.Columns {
+		for _, key := range keys {
+			ids = append(ids, seriesOf(key))
+		}
+	}
+	return ids
+}
 
 // Kept is how much of a fill a plan keeps.
 type Kept int

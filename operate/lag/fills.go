@@ -53,15 +53,9 @@ func SetTimeLeft(fills, before []Fill, took time.Duration) {
 
 // Fills lists those of a history that have features.
 func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) {
-	goesOn := map[string]bool{}
-	for i := range h.Fills {
-		for _, id := range h.Fills[i].Fill.After {
-			goesOn[id] = true
-		}
-	}
 	for i := range h.Fills {
 		e := &h.Fills[i]
-		if e.Broken && goesOn[e.Fill.ID] {
+		if e.Broken && slices.ContainsFunc(h.Fills, func(part state.FillEpoch) bool { return part.Fill.PartOf(e.Fill) }) {
 			continue // its part has a line of its own
 		}
 		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All, id: e.Fill.ID}

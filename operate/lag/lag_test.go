@@ -94,7 +94,9 @@ func TestWrite(t *testing.T) {
 	young.Filled, young.All, young.Since = 10, 40, since.UnixMilli()
 	done.Whole, broken.Broken = true, true
 	taken := epoch("6") // young continues with a part of it
-	taken.Broken, young.Fill.After = true, []string{"6"}
+	taken.Broken = true
+	young.Fill.Columns = map[string][]string{"logins": {"young"}}
+	taken.Fill.Columns = map[string][]string{"logins": {"gone", "young"}}
 	names["6"] = []string{"gone", "young"}
 	fills := Fills(&state.History{Fills: []state.FillEpoch{young, epoch("2"), broken, done, epoch("5"), taken}},
 		func(f *state.Fill) []string { return names[f.ID] })

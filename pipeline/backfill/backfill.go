@@ -108,8 +108,9 @@ func (b *Backfiller) Run(ctx context.Context, w Work) {
 		if w.Of != nil && !w.Of(f) {
 			continue
 		}
+		before := slices.DeleteFunc(slices.Clone(fills), func(other *state.Fill) bool { return !f.PartOf(other) })
 		running.Go(func() {
-			r := newRunner(b, w, f)
+			r := newRunner(b, w, f, before)
 			defer r.close()
 			r.run(ctx)
 		})

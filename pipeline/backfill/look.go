@@ -28,7 +28,7 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 			r.end(j)
 		}
 	}
-	fillings, err := r.cfg.Store.Fillings(ctx, r.fill, partitions)
+	fillings, err := r.fillings(ctx, partitions)
 	if err != nil {
 		r.report.trouble(err)
 		return false
@@ -60,6 +60,29 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 		}
 	}
 	return false
+}
+
+// fillings reads the progress of the fill by partition and shard. Where a fill with all of its
+// columns has a partition, nothing is left for this one.
+func (r *runner) fillings(ctx context.Context, partitions []state.Partition) ([][]state.Filling, error) {
+	fillings, err := r.cfg.Store.Fillings(ctx, r.fill, partitions)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range r.before {
+		others, err := r.cfg.Store.Fillings(ctx, f, partitions)
+		if err != nil {
+			return nil, err
+		}
+		for i := range others {
+			for shard, other := range others[i] {
+				if is := &fillings[i][shard]; !is.Known && other.Known && !other.Broken {
+					*is = state.Filling{Known: true, Begun: true, At: state.NoPosition, Since: state.MinTime}
+				}
+			}
+		}
+	}
+	return fillings, nil
 }
 
 func pick[T any](list []T, some []int) (picked []T) {

@@ -22,7 +22,8 @@ type runner struct {
 	*Backfiller
 	work     Work
 	fill     *state.Fill
-	features []string // that need it, sorted by name
+	before   []*state.Fill // those of the plan that have all of its columns and more
+	features []string      // that need it, sorted by name
 	poller   *fetch.Poller
 	writer   store.Writer
 	mapper   *features.Mapper
@@ -44,9 +45,9 @@ type runner struct {
 	report reporter
 }
 
-func newRunner(b *Backfiller, w Work, f *state.Fill) *runner {
+func newRunner(b *Backfiller, w Work, f *state.Fill, before []*state.Fill) *runner {
 	r := &runner{
-		Backfiller: b, work: w, fill: f, features: w.Registry.FilledBy(f), writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
+		Backfiller: b, work: w, fill: f, before: before, features: w.Registry.FilledBy(f), writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
 		log:  b.cfg.Logger.With("fill", f.ID),
 		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, logged: map[state.Partition]bool{},
 		poller: fetch.NewPoller(fetch.PollerConfig{

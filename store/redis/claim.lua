@@ -12,6 +12,8 @@
 --            with that part ("" for none)
 --            number of its topics, and these
 --            number of plans known to have none of its series, and their versions
+--            number of other fills that have all of its columns and more, and their IDs
+--            number of other fills of the same series, and their IDs
 --          for each partition: topic, id
 -- Returns  for each partition:
 --            its position ("" for none)
@@ -46,6 +48,7 @@ for i = 1, count do
   known[fills[i].id] = true
   a = a + 3
   fills[i].topics, fills[i].without = readSet(), readSet()
+  fills[i].before, fills[i].sharing = readSet(), readSet()
 end
 local partitions = {}
 for i = a, #ARGV, 2 do
@@ -87,7 +90,7 @@ end
 local now = clock()
 for id in pairs(clampTimestamps(now + maxAhead)) do
   -- The caller does not know this fill, so nobody can say whether the plan has its series.
-  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}} end
+  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}, before = {}, sharing = {}} end
 end
 
 -- handOver gives the successor of a fill its ranges and position in a partition.
@@ -98,6 +101,14 @@ local function handOver(fill, p, ranges)
   if at then redis.call('HSET', key, 'fill:' .. fill.successor .. suffix, at) end
 end
 
+-- knows says whether the partition has any of the fills, abandoned ones included if they are asked for.
+local function knows(p, ids, abandoned)
+  for id in pairs(ids) do
+    local ranges = redis.call('HGET', key, 'range:' .. id .. ':' .. p.topic .. '/' .. p.id)
+    if ranges and not p.skipped[id] and (abandoned or ranges ~= '!') then return true end
+  end
+end
+
 -- updateRanges updates the ranges that a fill has to apply of a partition that the plan claims.
 local function updateRanges(fill, p)
   local name = 'range:' .. fill.id .. ':' .. p.topic .. '/' .. p.id
@@ -106,6 +117,8 @@ local function updateRanges(fill, p)
   local at = p.at and string.format('%d', offset(p.at))
   if fill.kept == 'part' then
     if ranges and fill.successor ~= '' then handOver(fill, p, ranges) end
+    -- No plan with it has had the partition.
+    if not ranges then p.skipped[fill.id] = true end
     abandon(fill.id, p.topic, p.id)
   elseif fill.kept == 'none' then
     -- A range opens here, unless one is open.
@@ -114,7 +127,11 @@ local function updateRanges(fill, p)
       redis.call('HSET', key, name, ranges .. separator .. at .. string.format('-@%d', now))
     end
   elseif not ranges then
-    if not at then
+    if knows(p, fill.before, false) then return end -- it goes on as a part of that one
+    if knows(p, fill.sharing, true) then
+      -- That one may have fed some of its columns.
+      abandon(fill.id, p.topic, p.id)
+    elseif not at then
       -- The plan will apply all records itself.
       redis.call('HSET', key, name, '-9223372036854775808;')
     elseif fill.without[p.holder] then
@@ -147,6 +164,7 @@ for i, p in ipairs(partitions) do
   if p.at and p.holder ~= version and givesWayTo[p.holder] then
     p.at, keeper = nil, p.holder
   elseif not p.at or p.holder ~= version then
+    p.skipped = {}
     for _, fill in ipairs(fills) do
       if p.at or fill.kept == 'all' then updateRanges(fill, p) end
     end

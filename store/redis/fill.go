@@ -135,10 +135,11 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	}
 	var epochs []state.FillEpoch
 	for _, f := range fills {
+		before := f.Before(fills)
 		for topic := range f.Columns {
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, fields := range shards {
-				if err := addShard(&e, fields); err != nil {
+				if err := addShard(&e, before, fields); err != nil {
 					return nil, err
 				}
 			}
@@ -148,8 +149,8 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	return epochs, nil
 }
 
-// addShard adds the progress of a shard to that of a fill.
-func addShard(e *state.FillEpoch, fields map[string]string) error {
+// addShard adds the progress of a shard to that of a fill, which continues those before.
+func addShard(e *state.FillEpoch, before []*state.Fill, fields map[string]string) error {
 	if fields == nil {
 		e.Whole = false // it has never answered
 	}
@@ -164,7 +165,7 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 			return fmt.Errorf("%q is not a partition", name)
 		}
 		p := state.Partition{Topic: topic, ID: int32(n)}
-		f, err := fillingOf(e.Fill, p, fields)
+		f, err := fillingOf(append([]*state.Fill{e.Fill}, before...), p, fields)
 		if err != nil {
 			return err
 		}
@@ -175,17 +176,21 @@ func addShard(e *state.FillEpoch, fields map[string]string) error {
 	return nil
 }
 
-// fillingOf is the progress of a fill with a partition or, if no plan with it has taken that, of
-// the fills that it continues.
-func fillingOf(f *state.Fill, p state.Partition, fields map[string]string) (filling state.Filling, err error) {
-	for _, id := range append([]string{f.ID}, f.After...) {
-		of := &state.Fill{ID: id}
-		filling, err = state.ParseFilling(fields[keyspace.RangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
-		if err != nil || filling.Known {
-			break
+// fillingOf is the progress with a partition of the first fill with which a plan has taken it,
+// preferably of one that was not given up there.
+func fillingOf(fills []*state.Fill, p state.Partition, fields map[string]string) (filling state.Filling, err error) {
+	for _, of := range fills {
+		found, err := state.ParseFilling(fields[keyspace.RangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
+		switch {
+		case err != nil:
+			return filling, err
+		case found.Known && !found.Broken:
+			return found, nil
+		case !filling.Known:
+			filling = found
 		}
 	}
-	return filling, err
+	return filling, nil
 }
 
 // claimArgs are the first arguments of claim.lua.

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +49,8 @@ func newFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*sta
 		fresh = append(fresh, f)
 	}
 	for _, f := range fills {
-		if part := f.Part(p); part != nil && fills[part.ID] == nil {
+		part := f.Part(p)
+		if part != nil && fills[part.ID] == nil && !slices.ContainsFunc(fresh, func(f *state.Fill) bool { return f.ID == part.ID }) {
 			fresh = append(fresh, part)
 		}
 	}
@@ -106,9 +106,7 @@ func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fil
 // others come after these.
 func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) []any {
 	args := []any{len(fills)}
-	for _, f := range slices.SortedFunc(maps.Values(fills), func(a, b *state.Fill) int {
-		return cmp.Or(cmp.Compare(len(a.After), len(b.After)), cmp.Compare(a.ID, b.ID))
-	}) {
+	for _, f := range state.InOrder(fills) {
 		part := ""
 		if goesOn := f.Part(p); goesOn != nil {
 			part = goesOn.ID
@@ -124,6 +122,17 @@ func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*s
 			}
 		}
 		args = append(append(args, len(free)), free...)
+		var before, sharing []any
+		for id, other := range fills {
+			if f.PartOf(other) {
+				before = append(before, id)
+			}
+			if other != f && f.Shares(other) {
+				sharing = append(sharing, id)
+			}
+		}
+		args = append(append(args, len(before)), before...)
+		args = append(append(args, len(sharing)), sharing...)
 	}
 	return args
 }

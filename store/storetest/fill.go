@@ -110,7 +110,7 @@ func (f *filling) partOf(fill *state.Fill) *state.Fill {
 		f.Fatal(err)
 	}
 	for _, part := range fills {
-		if slices.Contains(part.After, fill.ID) {
+		if part.PartOf(fill) {
 			return part
 		}
 	}

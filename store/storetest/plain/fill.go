@@ -32,7 +32,8 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 	if plan == nil {
 		return
 	}
-	for _, fill := range s.sortedFills() {
+	skipped := map[*state.Fill]bool{} // given up although no plan with them has had the partition
+	for _, fill := range state.InOrder(s.fills) {
 		kept, known := fill.In(plan), sh.fillings[fill.Partition(p)]
 		switch {
 		case o == nil && kept != state.KeptAll, known == nil && fill.Columns[p.Topic] == nil, known != nil && known.Broken:
@@ -43,17 +44,32 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 				goesOn.Ranges = slices.Clone(known.Ranges)
 				sh.fillings[part.Partition(p)] = goesOn
 			}
+			skipped[fill] = known == nil
 			sh.filling(fill, p).spoil()
 		case kept == state.KeptNone:
 			if known != nil && !known.open() {
 				known.Ranges = append(known.Ranges, state.OffsetRange{From: o.at.Offset, To: state.MaxTime})
 			}
+		case known == nil && sh.fills(p, func(f *filling) bool { return !f.Broken && fill.PartOf(f.of) }):
+			// It goes on as a part of that one.
+		case known == nil && sh.fills(p, func(f *filling) bool { return !skipped[f.of] && fill.Shares(f.of) }):
+			sh.filling(fill, p).spoil() // that one may have fed some of its columns
 		case known == nil:
 			s.begin(sh.filling(fill, p), o)
 		case known.open():
 			known.close(o)
 		}
 	}
+}
+
+// fills says whether the partition has a fill that is such.
+func (sh *shard) fills(p state.Partition, such func(*filling) bool) bool {
+	for _, f := range sh.fillings {
+		if f.in == p && such(f) {
+			return true
+		}
+	}
+	return false
 }
 
 // filling is the progress of a fill with a partition, which it adds if it is new.
@@ -168,14 +184,14 @@ func (f *filling) start(at *state.FillStart) {
 
 // fillEpochs is the progress of the fills that some shard knows, over all shards.
 func (s *Store) fillEpochs() (epochs []state.FillEpoch) {
-	for _, f := range s.sortedFills() {
+	for _, f := range state.InOrder(s.fills) {
 		if !slices.ContainsFunc(s.shards, func(sh *shard) bool { return sh.knows(f) }) {
 			continue
 		}
 		for topic := range f.Columns {
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, sh := range s.shards {
-				sh.add(&e)
+				sh.add(&e, f.Before(s.fills))
 			}
 			epochs = append(epochs, e)
 		}
@@ -192,16 +208,17 @@ func (sh *shard) knows(f *state.Fill) bool {
 	return false
 }
 
-// add adds the progress of the shard to that of a fill.
-func (sh *shard) add(e *state.FillEpoch) {
+// add adds the progress of the shard to that of a fill. Where no plan with the fill has taken the
+// partition, it is that of those before.
+func (sh *shard) add(e *state.FillEpoch, before []*state.Fill) {
 	for p := range sh.owned {
 		if p.Topic != e.Topic {
 			continue
 		}
 		f := sh.look(e.Fill.Partition(p))
-		for _, id := range e.Fill.After { // where no plan with the fill has taken the partition
-			if !f.Known {
-				f = sh.look((&state.Fill{ID: id}).Partition(p))
+		for _, other := range before {
+			if found := sh.look(other.Partition(p)); !f.Known || f.Broken && found.Known && !found.Broken {
+				f = found
 			}
 		}
 		filled, all := f.Share()

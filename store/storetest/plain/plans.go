@@ -1,7 +1,6 @@
 package plain
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -58,18 +57,11 @@ func (s *Store) note(p *state.Plan) {
 		s.fills[f.ID] = f
 	}
 	s.plans[p.Version] = p
-	for _, f := range s.sortedFills() {
+	for _, f := range state.InOrder(s.fills) {
 		if part := f.Part(p); part != nil && s.fills[part.ID] == nil {
 			s.fills[part.ID] = part
 		}
 	}
-}
-
-// sortedFills are all fills: those that continue others come after these.
-func (s *Store) sortedFills() []*state.Fill {
-	return slices.SortedFunc(maps.Values(s.fills), func(a, b *state.Fill) int {
-		return cmp.Or(cmp.Compare(len(a.After), len(b.After)), cmp.Compare(a.ID, b.ID))
-	})
 }
 
 // Claim takes partitions for the plan of a version.
