@@ -11,6 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
@@ -181,4 +182,15 @@ func header(r *kgo.Record, key string) string {
 		}
 	}
 	return ""
+}
+
+// checkDeadLetters checks that every poison record has a dead letter, and that no other record has
+// one, late ones excepted.
+func (s *scene) checkDeadLetters() {
+	s.t.Helper()
+	for place, letter := range readDead(s.t, s.broker, s.poison) {
+		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(record.Late) {
+			s.t.Errorf("the record at %s went to the dead letters: %s", place, header(letter, "weir-message"))
+		}
+	}
 }

@@ -47,6 +47,7 @@ type scene struct {
 	began    time.Time
 	registry *features.Registry
 	model    *model.Model
+	earlier  *earlier
 	known    map[string]bool // places of the records in the model
 	written  int64           // records in the log, aborted ones included
 	most     int64           // the most offsets seen applied
@@ -154,11 +155,12 @@ func (s *scene) write(events []generate.Event, how func([]generate.Event) ([]*kg
 func (s *scene) apply(r *kgo.Record) error {
 	at := place(r.Topic, r.Partition, r.Offset)
 	s.known[at] = true
-	err := s.model.Apply(record.Record{
+	written := record.Record{
 		Partition: state.Partition{Topic: r.Topic, ID: r.Partition}, Offset: r.Offset,
 		Timestamp: r.Timestamp.UnixMilli(), Key: r.Key, Value: r.Value,
-	})
-	if err != nil {
+	}
+	s.earlier.apply(&written)
+	if err := s.model.Apply(written); err != nil {
 		s.poison = append(s.poison, at)
 		return err
 	}
@@ -383,17 +385,6 @@ func (s *scene) keepUp(ctx context.Context) error {
 		case <-ticker.C:
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d records are applied: %w", applied, s.written, errors.Join(ctx.Err(), err))
-		}
-	}
-}
-
-// checkDeadLetters checks that every poison record has a dead letter, and that no other record has
-// one, late ones excepted.
-func (s *scene) checkDeadLetters() {
-	s.t.Helper()
-	for place, letter := range readDead(s.t, s.broker, s.poison) {
-		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(record.Late) {
-			s.t.Errorf("the record at %s went to the dead letters: %s", place, header(letter, "weir-message"))
 		}
 	}
 }

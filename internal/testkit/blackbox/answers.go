@@ -122,6 +122,10 @@ type Comparison struct {
 	// Gaps accepts such answers too, and compares them nevertheless: the log has lost records that
 	// the state still has.
 	Gaps bool
+	// Earlier is what the model of earlier definitions says of a feature, if they have it. Their caps
+	// may have been lower: an answer that is capped where theirs is, and the model's is not, is passed
+	// over.
+	Earlier func(feature, entity string, at int64) (r aggregate.Result, has bool)
 	// Members are named for features that need some, by their field. Features whose field is
 	// missing here are not asked for.
 	Members map[string][]value.Value
@@ -129,6 +133,7 @@ type Comparison struct {
 	Compared, Wrong int
 	falsePositives
 	Incomplete map[string]int   // answers skipped, by feature
+	Capped     map[string]int   // answers skipped because of earlier caps, by feature
 	Complete   map[string]int   // answers compared, by feature that is complete since a moment
 	Since      map[string]int64 // that moment, by feature
 }
@@ -137,7 +142,7 @@ type Comparison struct {
 // moments before a feature's keep, counted back from clock.
 func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	c.T.Helper()
-	c.Incomplete, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int64{}
+	c.Incomplete, c.Capped, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int64{}
 	for _, group := range c.groups(r) {
 		var entities []string
 		for _, f := range group {
@@ -227,6 +232,10 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				c.Complete[f.Name]++
 				got.CompleteSince = nil
 			}
+			if got.Capped && !want.Capped && c.cappedEarlier(f.Name, entity, at) {
+				c.Capped[f.Name]++
+				continue
+			}
 			c.Compared++
 			c.note(got, want)
 			if difference := Differs(got, f, want); difference != "" {
@@ -236,6 +245,14 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 			}
 		}
 	}
+}
+
+func (c *Comparison) cappedEarlier(feature, entity string, at int64) bool {
+	if c.Earlier == nil {
+		return false
+	}
+	r, has := c.Earlier(feature, entity, at)
+	return has && r.Capped
 }
 
 // unavailable reports whether a Redis master did not answer for an entity.
