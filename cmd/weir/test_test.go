@@ -46,16 +46,16 @@ func TestTutorialsTest(t *testing.T) {
 	writeFile(t, dir, "merchants_test.yaml", tests)
 	report := filepath.Join(t.TempDir(), "report.xml")
 	out, err := weir(t, "test", dir, "--junit", report)
-	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "11 tests, 0 failed, 37 values compared\n") || strings.Contains(out, "not asked about") {
+	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "12 tests, 0 failed, 39 values compared\n") || strings.Contains(out, "not asked about") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="11" failures="0">`) {
+	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="12" failures="0">`) {
 		t.Errorf("the report is\n%s", got)
 	}
 
 	writeFile(t, dir, "transactions.yaml", strings.Replace(readFile(t, filepath.Join(dir, "transactions.yaml")), "COUNT_DISTINCT(1h, transaction, user_id, m", "COUNT_DISTINCT(5m, transaction, user_id, m", 1))
 	out, err = weir(t, "test", dir)
-	if err == nil || message(err) != "weir: 1 of 11 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
+	if err == nil || message(err) != "weir: 1 of 12 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -226,7 +226,7 @@ func TestShippedDefinitions(t *testing.T) {
 			t.Errorf("%s has no description", f.Name)
 		}
 	}
-	if len(r.Features) != 18 {
+	if len(r.Features) != 19 {
 		t.Errorf("%d features", len(r.Features))
 	}
 	// The page draws these; no rule engine asks for them.

@@ -174,7 +174,7 @@ func (g *Generator) login(user int, at string) object {
 // homes are where users log in, each in one of them.
 var homes = []string{berlin, `{"lat":48.14,"lon":11.58}`, `{"lat":53.55,"lon":9.99}`, `{"lat":47.38,"lon":8.54}`, `{"lat":48.21,"lon":16.37}`}
 
-const berlin = `{"lat":52.52,"lon":13.4}`
+const berlin, singapore = `{"lat":52.52,"lon":13.4}`, `{"lat":1.35,"lon":103.82}`
 
 // common returns the fields of both kinds of event. A user has one to three devices, some shared
 // with another user, and a home network; one event in a hundred comes from one of a few devices

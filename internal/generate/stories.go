@@ -19,7 +19,7 @@ type Story struct {
 // Stories returns frauds that happened just before a moment. Their users, devices and cards occur
 // nowhere else.
 func Stories(now time.Time) []Story {
-	return []Story{deviceFarm(now), cardTesting(now), accountTakeover(now), mule(now), bustOut(now)}
+	return []Story{deviceFarm(now), cardTesting(now), impossibleJourney(now), accountTakeover(now), mule(now), bustOut(now)}
 }
 
 // tale builds the events of a story.
@@ -92,6 +92,21 @@ func cardTesting(now time.Time) Story {
 	return Story{
 		Name: "card testing", Tells: "a stolen card is tried at 30 merchants within 10 minutes, mostly declined",
 		Service: "payment_risk", Entity: map[string]string{"user_id": user, "device_id": device, "card_id": card}, Events: t.events,
+	}
+}
+
+// impossibleJourney is a user who logs in at home, and soon after on another continent.
+func impossibleJourney(now time.Time) Story {
+	const user, own, thief = "u900006", "d900006", "d900007"
+	t := &tale{letter: 'j'}
+	for day := 14; day > 0; day -= 2 {
+		t.login(now.Add(-time.Duration(day)*24*time.Hour), user, own, berlin, true)
+	}
+	t.login(now.Add(-70*time.Minute), user, own, berlin, true)
+	t.login(now.Add(-10*time.Minute), user, thief, singapore, true)
+	return Story{
+		Name: "impossible journey", Tells: "a user logs in in Berlin, and an hour later in Singapore, 9900 km away",
+		Service: "login_risk", Entity: map[string]string{"device_id": thief, "user_id": user, "ip_c": "10.200.7.0/24"}, Events: t.events,
 	}
 }
 
