@@ -43,7 +43,7 @@ func TestNewest(t *testing.T) {
 			t.Errorf("got %s, want %s", test.got, test.want)
 		}
 	}
-	if _, err := Newest(f.context(), f.topic, &Filter{Reasons: []string{"none"}}, 1); err == nil || !strings.HasPrefix(err.Error(), `"none" is no reason`) {
+	if _, err := Newest(f.context(), f.topic, &Filter{Reasons: []string{"none"}}, 1); err == nil || !strings.HasPrefix(err.Error(), `"none" is not a reason`) {
 		t.Errorf("got %v", err)
 	}
 
