@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 CONTRACT = HERE.parent.parent / "serve" / "openapi.yaml"
 OAPI_CODEGEN = "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2"
 OPENAPI_GENERATOR = "org.openapitools:openapi-generator-cli:7.17.0"
+TYPESCRIPT = ["typescript@5.9.3", "@types/node@20.19.25"]
 
 USER, OTHER = {"user_id": "u000001"}, {"user_id": "u000002", "device_id": "d000001"}
 
@@ -141,3 +142,12 @@ def test_python(asked: tuple[str, Path, list[Any]], tmp_path: Path) -> None:
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--requirement", tmp_path / "requirements.txt")
     check(run(python, HERE / "ask.py", asked[0], asked[1], env={**os.environ, "PYTHONPATH": str(tmp_path)}), asked)
+
+
+def test_typescript(asked: tuple[str, Path, list[Any]], tmp_path: Path) -> None:
+    generate("typescript-fetch", tmp_path / "api", "--additional-properties", "importFileExtension=.js")
+    shutil.copy(HERE / "ask.ts", tmp_path)
+    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
+    run("npm", "install", "--silent", "--no-audit", "--no-fund", *TYPESCRIPT, cwd=tmp_path)
+    run("node", "node_modules/typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "nodenext", "--outDir", "out", "ask.ts", cwd=tmp_path)
+    check(run("node", "out/ask.js", asked[0], asked[1], cwd=tmp_path), asked)
