@@ -1,0 +1,55 @@
+package config_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/weir-stream/weir/config"
+)
+
+// The Schema Registry is asked with the password or token that its file holds then, over TLS.
+func TestLoginAtTheRegistry(t *testing.T) {
+	serverTLS, ca := authority(t)
+	var given string
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given = r.Header.Get("Authorization")
+		_, _ = w.Write([]byte(`["payments-value"]`))
+	}))
+	server.TLS = serverTLS
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "secret")
+	ask := func(r config.Registry) error {
+		t.Helper()
+		c := config.Default()
+		r.URL, r.Timeout, given = server.URL, c.Registry.Timeout, ""
+		c.Registry = r
+		client, err := c.SchemaRegistry()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Subjects(within(t))
+		return err
+	}
+	encrypted := config.TLS{Enabled: true, CA: ca, ServerName: "example.com"}
+	for _, test := range []struct {
+		registry config.Registry
+		secret   string
+		want     string
+	}{
+		{config.Registry{TLS: encrypted}, "", ""},
+		{config.Registry{TLS: encrypted, Username: "weir", PasswordFile: file}, "old", "Basic d2VpcjpvbGQ="},
+		{config.Registry{TLS: encrypted, Username: "weir", PasswordFile: file}, "new", "Basic d2VpcjpuZXc="},
+		{config.Registry{TLS: encrypted, TokenFile: file}, "a.b.c", "Bearer a.b.c"},
+	} {
+		rewrite(t, file, test.secret+"\n")
+		if err := ask(test.registry); err != nil || given != test.want {
+			t.Errorf("%+v: logged in with %q, %v; want %q", test.registry, given, err, test.want)
+		}
+	}
+	if ask(config.Registry{TLS: config.TLS{Enabled: true, ServerName: "example.com"}}) == nil {
+		t.Error("a registry is trusted whose authority is unknown")
+	}
+}
