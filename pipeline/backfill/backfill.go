@@ -137,6 +137,23 @@ func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }
 
+// write applies a batch, however long the store is away, and reports its errors. It says whether it
+// could before the context ended.
+func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) bool {
+	for {
+		err := w.Apply(ctx, b)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			trouble(err)
+		}
+		if !retry.Wait(ctx, lookInterval) {
+			return false
+		}
+	}
+}
+
 // turns lets one runner at a time work, for a share of the time.
 type turns struct {
 	mu   sync.Mutex

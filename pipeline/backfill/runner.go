@@ -232,17 +232,8 @@ func (r *runner) apply(ctx context.Context, everyShard bool) bool {
 	for i, j := range r.of {
 		wanted[i] = j.steps[0].skip
 	}
-	for {
-		err := r.writer.Apply(ctx, &r.batch)
-		if err == nil {
-			break
-		}
-		if ctx.Err() == nil {
-			r.report.trouble(err)
-		}
-		if !retry.Wait(ctx, lookInterval) {
-			return false
-		}
+	if !write(ctx, r.writer, &r.batch, r.report.trouble) {
+		return false
 	}
 	for i, j := range r.of {
 		j.in = false
