@@ -160,11 +160,13 @@ type turns struct {
 	rate float64
 }
 
-// take works, and then rests.
-func (t *turns) take(ctx context.Context, work func()) {
+// take works, and then rests. work returns how long something else was done beside it, which counts
+// as well.
+func (t *turns) take(ctx context.Context, work func() (beside time.Duration)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	began := time.Now()
-	work()
-	retry.Wait(ctx, time.Duration(float64(time.Since(began))*(1-t.rate)/t.rate))
+	beside := work()
+	took := time.Since(began) + beside
+	retry.Wait(ctx, time.Duration(float64(took)*(1-t.rate)/t.rate))
 }

@@ -18,6 +18,9 @@ const restFor = 5 * time.Second
 // look finds what is left of the partitions, and starts jobs for those without one. It says whether
 // enough is done.
 func (r *runner) look(ctx context.Context) (enough bool) {
+	if !r.settle() {
+		return false
+	}
 	partitions := ofTopics(r.fill, r.work.Partitions())
 	present := map[state.Partition]bool{}
 	for _, p := range partitions {
@@ -256,7 +259,7 @@ func (r *runner) reposition(ctx context.Context, err error) {
 	if j == nil {
 		return
 	}
-	r.apply(ctx, true)
+	r.flush(ctx, true)
 	if r.jobs[j.Partition] != j {
 		return
 	}

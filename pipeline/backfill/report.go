@@ -3,6 +3,7 @@ package backfill
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -12,8 +13,10 @@ type reporter struct {
 	each     time.Duration
 	features string
 
-	pace     pace // of the current work
-	logged   time.Time
+	pace   pace // of the current work
+	logged time.Time
+
+	mu       sync.Mutex // of what follows: trouble may come from several goroutines
 	troubled time.Time
 }
 
@@ -45,6 +48,8 @@ const sayAgain = 30 * time.Second
 
 // trouble logs an error, not too often.
 func (r *reporter) trouble(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if now := time.Now(); now.Sub(r.troubled) >= sayAgain {
 		r.troubled = now
 		r.log.Warn("backfilling fails, trying again", "error", err)

@@ -36,10 +36,10 @@ type runner struct {
 	done   bool      // nothing was left then
 	swept  time.Time // every shard was moved then
 
-	batch   state.Batch
-	of      []*job // by range of the batch
-	events  int
-	bytes   int
+	batch   *batch        // being filled
+	spare   *batch        // empty; nil while it is written
+	wrote   chan *batch   // returns it
+	beside  time.Duration // for which batches were written without being waited for
 	decoder fetch.Decoder
 
 	report reporter
@@ -50,6 +50,7 @@ func newRunner(b *Backfiller, w Work, f *state.Fill, before []*state.Fill) *runn
 		Backfiller: b, work: w, fill: f, before: before, features: w.Registry.FilledBy(f), writer: b.cfg.Store.NewWriter(), mapper: w.Registry.NewFillMapper(f),
 		log:  b.cfg.Logger.With("fill", f.ID),
 		jobs: map[state.Partition]*job{}, rest: map[state.Partition]time.Time{}, logged: map[state.Partition]bool{},
+		batch: &batch{}, spare: &batch{}, wrote: make(chan *batch, 1),
 		poller: fetch.NewPoller(fetch.PollerConfig{
 			Transport: b.cfg.Transport, Bootstrap: kafka.TCP(b.cfg.Brokers...), Isolation: b.cfg.Isolation, Logger: b.cfg.Logger,
 		}),
@@ -74,6 +75,7 @@ const patience = 5 * time.Millisecond
 
 // run fills until the context ends or enough is done.
 func (r *runner) run(ctx context.Context) {
+	defer r.settle()
 	for ctx.Err() == nil {
 		every := lookInterval
 		if r.done {
@@ -94,15 +96,25 @@ func (r *runner) run(ctx context.Context) {
 		cancel()
 		switch {
 		case err == nil:
-			r.turns.take(ctx, func() { r.take(ctx, part) })
+			r.turn(ctx, func() { r.take(ctx, part) })
 		case errors.Is(err, context.DeadlineExceeded):
-			if r.events > 0 || time.Since(r.swept) > lookInterval {
-				r.turns.take(ctx, func() { r.apply(ctx, true) })
+			if r.batch.events > 0 || time.Since(r.swept) > lookInterval {
+				r.turn(ctx, func() { r.flush(ctx, true) })
 			}
 		case ctx.Err() == nil:
 			r.reposition(ctx, err)
 		}
 	}
+}
+
+// turn works when it is the runner's turn. What was written beside earlier work counts too.
+func (r *runner) turn(ctx context.Context, work func()) {
+	r.turns.take(ctx, func() time.Duration {
+		work()
+		beside := r.beside
+		r.beside = 0
+		return beside
+	})
 }
 
 // take maps fetched data of a partition.
@@ -133,8 +145,8 @@ func (r *runner) take(ctx context.Context, part *fetch.PartitionData) {
 				return
 			}
 		}
-		if r.events >= r.cfg.MaxEvents || r.bytes >= r.cfg.MaxBytes {
-			if !r.apply(ctx, time.Since(r.swept) > lookInterval) || r.jobs[j.Partition] != j {
+		if r.batch.events >= r.cfg.MaxEvents || r.batch.bytes >= r.cfg.MaxBytes {
+			if !r.submit(ctx, time.Since(r.swept) > lookInterval) || r.jobs[j.Partition] != j {
 				return
 			}
 		}
@@ -149,7 +161,7 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	for {
 		_, err = r.mapper.Map(&record.Record{
 			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
-		}, rangeIndex, &r.batch)
+		}, rangeIndex, &r.batch.Batch)
 		missing, lacks := errors.AsType[*record.MissingSchema](err)
 		if !lacks {
 			break
@@ -161,8 +173,8 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	if err == nil {
 		r.metrics.records.WithLabelValues(j.Topic).Inc()
 	}
-	r.events++
-	r.bytes += len(rec.Value)
+	r.batch.events++
+	r.batch.bytes += len(rec.Value)
 	j.next = rec.Offset + 1
 	r.batch.Ranges[rangeIndex].To = j.next
 	return true
@@ -176,7 +188,7 @@ func (r *runner) rangeOf(j *job) int {
 		r.batch.Ranges = append(r.batch.Ranges, state.PartitionRange{
 			Partition: r.fill.Partition(j.Partition), To: j.next, Epoch: -1, Progress: j.progress, Lagging: lagging,
 		})
-		r.of = append(r.of, j)
+		r.batch.of = append(r.batch.of, j)
 	}
 	return j.index
 }
@@ -188,7 +200,7 @@ func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
 	for len(j.steps) > 0 && offset >= j.steps[0].To {
 		j.next = j.steps[0].To
 		r.batch.Ranges[r.rangeOf(j)].To = j.next
-		if !r.apply(ctx, true) || r.jobs[j.Partition] != j {
+		if !r.flush(ctx, true) || r.jobs[j.Partition] != j {
 			return false
 		}
 		j.steps = j.steps[1:]
@@ -211,48 +223,4 @@ func (r *runner) end(j *job) {
 		r.batch.Ranges[j.index].Behind = true
 	}
 	delete(r.jobs, j.Partition)
-}
-
-// apply writes the batch, and moves all shards of its partitions if asked to, however long the
-// store is away. It says whether it could before the context ended.
-func (r *runner) apply(ctx context.Context, everyShard bool) bool {
-	if everyShard {
-		r.swept = time.Now()
-		for _, j := range r.jobs {
-			if len(j.steps) > 0 && j.next > j.steps[0].From {
-				r.rangeOf(j)
-			}
-		}
-	}
-	if len(r.batch.Ranges) == 0 {
-		return true
-	}
-	r.batch.EveryShard = everyShard
-	wanted := make([][]bool, len(r.of))
-	for i, j := range r.of {
-		wanted[i] = j.steps[0].skip
-	}
-	if !write(ctx, r.writer, &r.batch, r.report.trouble) {
-		return false
-	}
-	for i, j := range r.of {
-		j.in = false
-		s := &r.batch.Ranges[i]
-		if r.jobs[j.Partition] != j {
-			continue
-		}
-		lags := false
-		for shard, lagging := range s.Lagging {
-			lags = lags || lagging && !wanted[i][shard]
-		}
-		if s.Behind || lags {
-			// The store went back in time, another process works on the partition, the fill was
-			// given up, or a master does not answer: what is left is read again.
-			r.end(j)
-		}
-	}
-	r.batch.Reset()
-	clear(r.of)
-	r.of, r.events, r.bytes = r.of[:0], 0, 0
-	return true
 }

@@ -1,0 +1,95 @@
+package backfill
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// batch is a batch of a runner. Two alternate: while one is written, the other is filled.
+type batch struct {
+	state.Batch
+	of            []*job   // by range
+	skip          [][]bool // by range: the shards that are not to be moved
+	events, bytes int
+
+	written bool
+	took    time.Duration
+}
+
+func (b *batch) reset() {
+	b.Batch.Reset()
+	clear(b.of)
+	clear(b.skip)
+	b.of, b.skip, b.events, b.bytes = b.of[:0], b.skip[:0], 0, 0
+}
+
+// stopped says whether some shard does not go on with a range: the store went back in time, another
+// process works on the partition, the fill was given up, or a master does not answer.
+func (b *batch) stopped(i int) bool {
+	for shard, lags := range b.Ranges[i].Lagging {
+		if lags && !b.skip[i][shard] {
+			return true
+		}
+	}
+	return b.Ranges[i].Behind
+}
+
+// submit has the batch written, after the one before, and goes on with the other one. It moves all
+// shards of the runner's partitions if asked to. It says whether the one before was written before
+// the context ended.
+func (r *runner) submit(ctx context.Context, everyShard bool) bool {
+	if !r.settle() {
+		return false
+	}
+	if everyShard {
+		r.swept = time.Now()
+		for _, j := range r.jobs {
+			if len(j.steps) > 0 && j.next > j.steps[0].From {
+				r.rangeOf(j)
+			}
+		}
+	}
+	b := r.batch
+	if len(b.Ranges) == 0 {
+		return true
+	}
+	b.EveryShard = everyShard
+	for _, j := range b.of {
+		b.skip = append(b.skip, j.steps[0].skip)
+		j.in = false
+	}
+	r.batch, r.spare = r.spare, nil
+	go func() {
+		began := time.Now()
+		b.written = write(ctx, r.writer, &b.Batch, r.report.trouble)
+		b.took = time.Since(began)
+		r.wrote <- b
+	}()
+	return true
+}
+
+// settle waits for the batch under way, if there is one, and ends the jobs that it has stopped: what
+// is left of them is read again. It says whether the batch was written before the context ended.
+func (r *runner) settle() bool {
+	if r.spare != nil {
+		return true
+	}
+	began := time.Now()
+	b := <-r.wrote
+	r.beside += max(0, b.took-time.Since(began))
+	for i, j := range b.of {
+		if r.jobs[j.Partition] == j && b.stopped(i) {
+			r.end(j)
+		}
+	}
+	b.reset()
+	r.spare = b
+	return b.written
+}
+
+// flush has the batch written and waits for that.
+func (r *runner) flush(ctx context.Context, everyShard bool) bool {
+	return r.submit(ctx, everyShard) && r.settle()
+}
