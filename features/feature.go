@@ -36,7 +36,7 @@ type Feature struct {
 	// Per is the field by whose values the answer is split; empty for none.
 	Per string
 	// Columns are the columns of the log that an exact window reads.
-	Columns logColumns
+	Columns LogColumns
 
 	retained []state.Retained
 }

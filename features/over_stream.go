@@ -10,10 +10,34 @@ import (
 // OverStream is the basis of a feature that aggregates the events of a stream.
 type OverStream struct{}
 
-// logColumns are the columns of a log that a feature reads; nil where it needs no field, filter,
+// LogColumns are the columns of a log that a feature reads; nil where it needs no field, filter,
 // condition or category.
-type logColumns struct {
+type LogColumns struct {
 	Field, Filter, Condition, Category *state.Column
+}
+
+// With adds the columns of a feature that takes the same events, so that one reading of a record
+// serves both. ok is false, and nothing is added, if the features differ in their filter or need
+// different columns for the same purpose.
+func (c *LogColumns) With(other *LogColumns) (ok bool) {
+	with, ok := *c, equalColumns(c.Filter, other.Filter)
+	for _, pair := range [...]struct {
+		to   **state.Column
+		from *state.Column
+	}{{&with.Field, other.Field}, {&with.Condition, other.Condition}, {&with.Category, other.Category}} {
+		if *pair.to == nil {
+			*pair.to = pair.from
+		}
+		ok = ok && (pair.from == nil || equalColumns(*pair.to, pair.from))
+	}
+	if ok {
+		*c = with
+	}
+	return ok
+}
+
+func equalColumns(a, b *state.Column) bool {
+	return a == b || a != nil && b != nil && *a == *b
 }
 
 // Parts returns none.

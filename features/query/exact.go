@@ -166,7 +166,7 @@ func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRe
 	samples := slices.Grow(dst, len(events))
 	for i := range events {
 		var s aggregate.Sample
-		takes, err := sampleOf(&s, f, &events[i])
+		takes, err := sampleOf(&s, &f.Columns, &events[i])
 		if err != nil {
 			return nil, err
 		}
@@ -178,25 +178,25 @@ func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRe
 }
 
 // sampleOf sets the event as the feature sees it, and says whether it passes the filter.
-func sampleOf(s *aggregate.Sample, f *features.Feature, r *state.LogRecord) (takes bool, err error) {
+func sampleOf(s *aggregate.Sample, of *features.LogColumns, r *state.LogRecord) (takes bool, err error) {
 	*s = aggregate.Sample{Time: r.Time}
-	if f.Columns.Filter != nil {
-		if _, takes, err = r.Column(*f.Columns.Filter); err != nil || !takes {
+	if of.Filter != nil {
+		if _, takes, err = r.Column(*of.Filter); err != nil || !takes {
 			return false, err
 		}
 	}
-	if f.Columns.Field != nil {
-		if s.Value, _, err = r.Column(*f.Columns.Field); err != nil {
+	if of.Field != nil {
+		if s.Value, _, err = r.Column(*of.Field); err != nil {
 			return false, err
 		}
 	}
-	if f.Columns.Category != nil {
-		if s.Category, _, err = r.Column(*f.Columns.Category); err != nil {
+	if of.Category != nil {
+		if s.Category, _, err = r.Column(*of.Category); err != nil {
 			return false, err
 		}
 	}
-	if f.Columns.Condition != nil {
-		if _, s.Holds, err = r.Column(*f.Columns.Condition); err != nil {
+	if of.Condition != nil {
+		if _, s.Holds, err = r.Column(*of.Condition); err != nil {
 			return false, err
 		}
 	}

@@ -47,6 +47,9 @@ type runningWindow struct {
 
 type runningFeature struct {
 	*features.Feature
+	// columns are those of the feature and of all after it that share its samples.
+	columns  features.LogColumns
+	shares   bool // the samples of the feature before it
 	function aggregate.Incremental
 	spec     aggregate.Spec
 	index    int
@@ -115,11 +118,22 @@ func (r *Running) take(f *features.Feature) int {
 	}
 	log.values++
 	w := &log.windows[at]
-	w.features = append(w.features, runningFeature{f, f.Function.(aggregate.Incremental), f.Function.Spec(), index})
+	w.add(runningFeature{Feature: f, columns: f.Columns, function: f.Function.(aggregate.Incremental), spec: f.Function.Spec(), index: index})
 	for i := at + 1; i < len(log.windows); i++ {
 		log.windows[i].value++
 	}
 	return index
+}
+
+// add adds a feature, which shares the samples of the last one if it can.
+func (w *runningWindow) add(f runningFeature) {
+	for i := len(w.features) - 1; i >= 0; i-- {
+		if last := &w.features[i]; !last.shares {
+			f.shares = last.columns.With(&f.columns)
+			break
+		}
+	}
+	w.features = append(w.features, f)
 }
 
 // Complete sets how complete the state of the feature in a slot is. Without it, it lacks nothing.
@@ -233,10 +247,13 @@ func (r *Running) move(m *moving) error {
 
 // each calls do for the value of each feature that takes a record.
 func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
+	takes := false
 	for i := range m.w.features {
-		takes, err := sampleOf(&r.sample, m.w.features[i].Feature, record)
-		if err != nil {
-			return err
+		if f := &m.w.features[i]; !f.shares {
+			var err error
+			if takes, err = sampleOf(&r.sample, &f.columns, record); err != nil {
+				return err
+			}
 		}
 		if takes {
 			do(m.values[i], &r.sample)
