@@ -14,26 +14,37 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// answers computes the features of a row.
+// answers computes the features of rows.
 type answers struct {
 	columns []Column
 	asked   []asking
-	keys    [][]string // the distinct key sets, each sorted
+	// keys are the distinct sets of keys of the features and of the logs that they depend on, each
+	// sorted.
+	keys [][]string
+	// about are, by keys, the features that are asked of an entity, as indices in asked; all are all
+	// of them.
+	about [][]int
+	all   []int
 
-	now      int64    // time of the newest event applied, in milliseconds
-	entities []string // by keys
-	lacks    []bool   // by keys: the row has no such entity
 	running  query.Running
+	logsOver []int // by log of running: index of its keys
 	// runBefore says that all running answers are computed before the row's event is applied,
 	// because none of their windows leaves it out.
 	runBefore bool
 	reads     bool // some answers are not running, but read
+	owns      bool // some features are asked about the row's own value
 	reading   query.Reading
 	answer    query.Answer // the last one read
-	text      []byte
 
-	// Totals over the row's answers.
-	found, capped, uncertain, outside, incomplete int
+	found, capped, uncertain, outside, incomplete int // totals
+}
+
+// subject is whom the features of a row are asked about.
+type subject struct {
+	now, time int64         // of the newest event applied, and of the row, in milliseconds
+	entities  [][]byte      // texts of the row's entities, by keys
+	lacks     []bool        // by keys: the row has no such entity
+	event     *record.Event // may be nil unless some feature is asked about the row's own value
 }
 
 // asking is a feature that is asked for each row, and the columns made from its answer.
@@ -61,12 +72,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			a.asked[len(a.asked)-1].end = i + 1
 			continue
 		}
-		keys := f.By
-		at := slices.IndexFunc(a.keys, func(k []string) bool { return slices.Equal(k, keys) })
-		if at < 0 {
-			at = len(a.keys)
-			a.keys = append(a.keys, keys)
-		}
+		at := a.keysAt(f.By)
 		some, all := excludes(f)
 		own := f.Membership() == aggregate.MembersNeeded
 		if excludeCurrent && some && !all {
@@ -81,10 +87,36 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		} else {
 			a.reads = true
 		}
+		a.owns = a.owns || own
+		a.about[at], a.all = append(a.about[at], len(a.asked)), append(a.all, len(a.asked))
 		a.asked = append(a.asked, asked)
 	}
-	a.entities, a.lacks = make([]string, len(a.keys)), make([]bool, len(a.keys))
+	for i := range a.running.Logs {
+		a.logsOver = append(a.logsOver, a.keysAt(a.running.Logs[i].Series.By))
+	}
 	return nil
+}
+
+// keysAt finds or adds a set of keys.
+func (a *answers) keysAt(keys []string) int {
+	at := slices.IndexFunc(a.keys, func(k []string) bool { return slices.Equal(k, keys) })
+	if at < 0 {
+		at = len(a.keys)
+		a.keys, a.about = append(a.keys, keys), append(a.about, nil)
+	}
+	return at
+}
+
+// ofOneEntity says whether each feature depends on the events of one entity only.
+func (a *answers) ofOneEntity() bool {
+	return !slices.ContainsFunc(a.asked, func(f asking) bool { return !ofOneEntity(f.Feature, f.By) })
+}
+
+func ofOneEntity(f *features.Feature, by []string) bool {
+	if _, hops := f.Basis.(*features.MultiHop); hops || !slices.Equal(f.By, by) {
+		return false
+	}
+	return !slices.ContainsFunc(f.Parts(), func(part *features.Feature) bool { return !ofOneEntity(part, by) })
 }
 
 // complete sets what is known of the events that are missing.
@@ -113,61 +145,44 @@ func excludes(f *features.Feature) (some, all bool) {
 	return some, all
 }
 
-// begin makes the cells of a row that are not answers. The newest moment applied is in
-// milliseconds.
-func (a *answers) begin(cells []Cell, e *record.Event, now int64) []Cell {
-	a.now, a.found, a.capped, a.uncertain, a.outside, a.incomplete = now, 0, 0, 0, 0, 0
-	for i, keys := range a.keys {
-		text, ok := e.Entity(a.text[:0], keys)
-		if a.text, a.lacks[i] = text, !ok; a.reads {
-			a.entities[i] = string(text)
-		}
-	}
-	cells = cells[:0]
-	for i := range a.columns {
-		var cell Cell
-		switch c := &a.columns[i]; c.of {
-		case identity:
-			cell.Value = value.Value{Type: value.String, Str: e.ID}
-		case ofEvent:
-			cell.Value = e.Values[c.at]
-		}
-		cells = append(cells, cell)
-	}
-	return cells
-}
-
 // without is the status of a feature that cannot be asked for a row; empty if it can.
-func (a *answers) without(f *asking, e *record.Event) query.Status {
+func (a *answers) without(f *asking, s *subject) query.Status {
 	switch {
-	case a.lacks[f.keys]:
+	case s.lacks[f.keys]:
 		return query.NotFound
-	case f.forgets && e.Time < a.now-f.keep:
+	case f.forgets && s.time < s.now-f.keep:
 		return query.OutsideMaxAge
-	case f.own && f.Own(e).IsNull():
+	case f.own && f.Own(s.event).IsNull():
 		return query.NullValue
 	default:
 		return ""
 	}
 }
 
-// fill fills in the answers of a row that are computed before its event is applied, or those
-// computed after.
-func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.Event, before bool) error {
+// allKeys are the entities of a row by all sets of keys.
+const allKeys = -1
+
+// fill fills in the answers of a row about its entity by some keys, or about all: those that are
+// computed before its event is applied, or those computed after.
+func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, before bool, to *rowCells) error {
+	some := a.all
+	if keys != allKeys {
+		some = a.about[keys]
+	}
 	if before == a.runBefore {
-		if err := a.run(from, e); err != nil {
+		if err := a.run(from, s, keys); err != nil {
 			return err
 		}
 	}
-	if err := a.read(ctx, from, e, before); err != nil {
+	if err := a.read(ctx, from, s, some, before); err != nil {
 		return err
 	}
-	for i := range a.asked {
+	for _, i := range some {
 		f := &a.asked[i]
 		if f.before != before {
 			continue
 		}
-		answer := a.next(f, e)
+		answer := a.next(f, s)
 		if answer.Err != nil {
 			return answer.Err // a defect: nothing else writes to the memory
 		}
@@ -176,20 +191,19 @@ func (a *answers) fill(ctx context.Context, from State, cells []Cell, e *record.
 		}
 		a.count(answer)
 		for c := f.first; c < f.end; c++ {
-			cells[c] = a.columns[c].cell(answer)
+			to.keep(c, a.columns[c].cell(answer))
 		}
 	}
 	return nil
 }
 
 // run moves the windows of the row's entities to its moment.
-func (a *answers) run(from State, e *record.Event) error {
-	for i := range a.running.Logs {
-		series, ok := a.running.Logs[i].Series, false
-		if a.text, ok = e.Entity(a.text[:0], series.By); !ok {
+func (a *answers) run(from State, s *subject, keys int) error {
+	for i, over := range a.logsOver {
+		if keys != allKeys && keys != over || s.lacks[over] {
 			continue
 		}
-		log, start, beside := from.Log(series, a.text)
+		log, start, beside := from.Log(a.running.Logs[i].Series, s.entities[over])
 		var windows *query.Windows
 		if beside != nil {
 			if *beside == nil {
@@ -197,36 +211,36 @@ func (a *answers) run(from State, e *record.Event) error {
 			}
 			windows = (*beside).(*query.Windows)
 		}
-		if err := a.running.Move(i, windows, log, start, e.Time); err != nil {
+		if err := a.running.Move(i, windows, log, start, s.time); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read reads what the answers that are not running need.
-func (a *answers) read(ctx context.Context, from State, e *record.Event, before bool) error {
+// read reads what some of the answers need, as far as they are not running.
+func (a *answers) read(ctx context.Context, from State, s *subject, some []int, before bool) error {
 	if !a.reads {
 		return nil
 	}
-	a.reading.Reset(a.now)
-	for i := range a.asked {
+	a.reading.Reset(s.now)
+	for _, i := range some {
 		f := &a.asked[i]
-		if f.index >= 0 || f.before != before || a.without(f, e) != "" {
+		if f.index >= 0 || f.before != before || a.without(f, s) != "" {
 			continue
 		}
 		feature := f.Feature
 		if f.own {
-			feature = feature.AskedAbout([]value.Value{f.Own(e)})
+			feature = feature.AskedAbout([]value.Value{f.Own(s.event)})
 		}
-		a.reading.Want(feature, a.entities[f.keys], e.Time)
+		a.reading.Want(feature, string(s.entities[f.keys]), s.time)
 	}
 	return a.reading.Read(ctx, from)
 }
 
 // next is the answer of the next feature.
-func (a *answers) next(f *asking, e *record.Event) *query.Answer {
-	status := a.without(f, e)
+func (a *answers) next(f *asking, s *subject) *query.Answer {
+	status := a.without(f, s)
 	if status == "" && f.index >= 0 {
 		return a.running.Answer(f.index)
 	}

@@ -3,10 +3,10 @@ package materialize
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"io"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
@@ -15,9 +15,13 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// State keeps the state of a replay; it must be empty.
+// State keeps the state of a replay for some of the entities. It serves one goroutine.
 type State interface {
-	Apply(context.Context, *state.Batch) error
+	// Update applies mutations to an entity at a moment, in milliseconds. Moments of one entity do not
+	// go back.
+	Update(entity []byte, mutations []state.Mutation, now int64)
+	// Sweep drops what is too old to be asked for at a moment, when that is worth it.
+	Sweep(now int64)
 	query.Reader
 	// Log returns the log of an entity, the position of its first record, and where the caller may
 	// keep data beside it.
@@ -32,7 +36,11 @@ type Replay struct {
 	Stream  *record.Stream
 	Spine   *Spine
 	Columns []Column
-	State   State
+	// NewState makes an empty State.
+	NewState func() State
+	// Cores is how many goroutines share the entities; 0 means one for each core. All are in one if
+	// some feature depends on the events of several entities.
+	Cores int
 	// AsServed counts an event from the time when its record arrived, as in production, and not
 	// from its own time. Events that cannot be used are then set aside, as those of a Log are always.
 	AsServed bool
@@ -51,10 +59,9 @@ type Replay struct {
 	// Progress, if not nil, is called from time to time.
 	Progress func(Progress)
 
-	answers answers
+	block   int // moments of a block; 0 means as many as fit
+	parts   []*part
 	summary Summary
-	batch   state.Batch
-	cells   []Cell
 }
 
 // Progress is the progress of a replay.
@@ -91,7 +98,10 @@ const DefaultMemory = 64 << 20
 // file, to a writer that it opens for the columns, and closes after writing all. Errors about an
 // event or a row include its location.
 func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (Summary, error) {
-	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory))}
+	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory)), streams: r.Registry.Streams}
+	if r.Spine != nil {
+		t.streams = append(slices.Clone(t.streams), r.Spine.stream)
+	}
 	err := r.run(ctx, t, open)
 	if closed := t.sorter.Close(); err == nil {
 		err = closed
@@ -100,16 +110,17 @@ func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (
 }
 
 func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writer, error)) error {
-	if err := r.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
+	if err := t.newParts(); err != nil {
 		return err
 	}
-	t.prepare()
 	if err := t.readInputs(ctx); err != nil {
 		return err
 	}
 	r.summary.Spilled = t.sorter.Spilled()
 	if h := r.history(); h != nil {
-		r.answers.complete(h)
+		for _, p := range r.parts {
+			p.answers.complete(h)
+		}
 	}
 	if r.Spine != nil {
 		r.Spine.setTypes(r.Columns)
@@ -127,123 +138,119 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	return w.Close()
 }
 
+func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), mostParts) }
+
+// newParts makes the parts among which the entities are shared out.
+func (t *timeline) newParts() error {
+	r := t.Replay
+	r.parts = nil
+	for i := range r.cores() {
+		p := &part{index: i, state: r.NewState(), last: map[uint64]int32{}}
+		if err := p.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
+			return err
+		}
+		p.subject.entities, p.subject.lacks = make([][]byte, len(p.answers.keys)), make([]bool, len(p.answers.keys))
+		inOrder := !p.answers.ofOneEntity()
+		if inOrder || p.answers.owns {
+			p.reader = t.newReader()
+		}
+		r.parts = append(r.parts, p)
+		if t.inOrder = inOrder; inOrder {
+			break
+		}
+	}
+	return nil
+}
+
 // replay applies the events in order and writes the rows.
 func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 	sorted, err := t.sorter.Sorted()
 	if err != nil {
 		return err
 	}
-	mapper, total := r.Registry.NewJSONMapper(), t.sorter.Len()
-	for n := 0; ; n++ {
-		if n%lookEvery == 0 {
-			if err := r.lookAt(ctx, Progress{Share: float64(n) / float64(max(total, 1))}); err != nil {
+	var all []*changes
+	for range r.cores() {
+		all = append(all, t.newChanges())
+	}
+	out := t.newOutput(w)
+	go out.run()
+	err = r.blocks(ctx, t, sorted, all, out)
+	if ended := out.end(); err == nil {
+		err = ended
+	}
+	for _, p := range r.parts {
+		r.summary.add(&p.answers)
+	}
+	return err
+}
+
+// blocks makes the rows of one block after another, and hands them to the output.
+func (r *Replay) blocks(ctx context.Context, t *timeline, sorted *extsort.Iterator, all []*changes, out *output) error {
+	for done, total, most := 0, t.sorter.Len(), cmp.Or(r.block, momentsOf(r.Columns)); ; {
+		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(max(total, 1))}); err != nil {
+			return err
+		}
+		b := <-out.done
+		err := b.err
+		if err == nil {
+			err = b.read(sorted, most)
+		}
+		if err == nil {
+			err = r.rows(ctx, t, b, all)
+		}
+		if err != nil {
+			out.done <- b
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		done += len(b.keys)
+		out.todo <- b
+	}
+}
+
+// rows applies the events of a block and answers its rows.
+func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes) error {
+	err := together(len(all), func(i int) error {
+		return all[i].find(b, i*len(b.keys)/len(all), (i+1)*len(b.keys)/len(all))
+	})
+	if err != nil {
+		return err
+	}
+	b.rows = b.rows[:0]
+	for _, c := range all {
+		for _, f := range c.failures {
+			if err := t.bad(&r.Inputs[f.input], f.line, f.err); err != nil {
 				return err
 			}
 		}
-		key, item, err := sorted.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+		c.rowsBefore = int32(len(b.rows))
+		b.rows = append(b.rows, c.rows...)
+		r.summary.Events, r.summary.Late = r.summary.Events+c.events, r.summary.Late+c.late
+	}
+	r.summary.Rows += len(b.rows)
+	b.cells = slices.Grow(b.cells[:0], len(b.rows)*b.columns)[:len(b.rows)*b.columns]
+	return together(len(r.parts), func(i int) error {
+		p := r.parts[i]
+		if err := p.replay(ctx, b, all); err != nil {
 			return err
 		}
-		m, err := t.read(key, item)
-		if err != nil {
-			return err
-		}
-		if m.input < 0 {
-			err = r.spineRow(ctx, &m, w)
-		} else {
-			err = r.event(ctx, t, &m, mapper, int64(n), w)
-		}
-		if err != nil {
-			return err
-		}
-	}
+		p.state.Sweep(b.keys[len(b.keys)-1].Time)
+		return nil
+	})
 }
 
-// event applies an event, and writes its row if it is one.
-func (r *Replay) event(ctx context.Context, t *timeline, m *moment, mapper *features.Mapper, offset int64, w Writer) error {
-	in := &r.Inputs[m.input]
-	at := func(err error) error { return in.at(m.line, err) }
-	r.batch.Reset()
-	r.batch.Ranges = append(r.batch.Ranges[:0], state.PartitionRange{})
-	outcome, err := mapper.MapEvents(m.events, offset, m.recordTime, 0, &r.batch)
-	if err != nil {
-		return t.bad(in, m.line, err)
+// together does something n times at once, and returns the error of the first that has one.
+func together(n int, do func(int) error) error {
+	errs := make([]error, n)
+	var running sync.WaitGroup
+	for i := 1; i < n; i++ {
+		running.Go(func() { errs[i] = do(i) })
 	}
-	r.summary.Events++
-	if outcome.Late {
-		r.summary.Late++
-	}
-	r.batch.Now = m.key.Time
-	for i := range m.events {
-		if e := &m.events[i]; e.Stream == r.Stream {
-			return r.streamRow(ctx, m, e, at, w)
-		}
-	}
-	return r.State.Apply(ctx, &r.batch)
-}
-
-// streamRow applies an event and writes its row.
-func (r *Replay) streamRow(ctx context.Context, m *moment, e *record.Event, at func(error) error, w Writer) error {
-	if e.ID == nil {
-		return at(fmt.Errorf("stream %s: %s: the event has no id", r.Stream.Name, idColumn(r.Stream).Name))
-	}
-	r.cells = r.answers.begin(r.cells, e, m.key.Time)
-	if err := r.answers.fill(ctx, r.State, r.cells, e, true); err != nil {
-		return at(err)
-	}
-	if err := r.State.Apply(ctx, &r.batch); err != nil {
-		return err
-	}
-	if err := r.answers.fill(ctx, r.State, r.cells, e, false); err != nil {
-		return at(err)
-	}
-	return r.write(w, at)
-}
-
-// spineRow writes a row of the spine.
-func (r *Replay) spineRow(ctx context.Context, m *moment, w Writer) error {
-	at := func(err error) error { return r.Spine.table.At(m.line, err) }
-	e := &m.events[0]
-	r.cells = r.answers.begin(r.cells, e, m.key.Time)
-	for i := range r.Columns {
-		c := &r.Columns[i]
-		if c.of != passedOn {
-			break
-		}
-		text := m.cells.text()
-		if m.cells.err != nil {
-			return m.cells.err
-		}
-		if text == nil {
-			continue
-		}
-		var err error
-		if r.cells[i], err = passed(c.field.Type, text); err != nil {
-			return at(fmt.Errorf("column %s: %w", c.Name, err))
-		}
-	}
-	for _, before := range []bool{true, false} {
-		if err := r.answers.fill(ctx, r.State, r.cells, e, before); err != nil {
-			return at(err)
-		}
-	}
-	return r.write(w, at)
-}
-
-func (r *Replay) write(w Writer, at func(error) error) error {
-	err := w.Write(r.cells)
-	if _, about := errors.AsType[*cellError](err); about {
-		return at(err)
-	}
-	if err != nil {
-		return err
-	}
-	r.summary.Rows++
-	r.summary.add(&r.answers)
-	return nil
+	errs[0] = do(0)
+	running.Wait()
+	return cmp.Or(errs...)
 }
 
 // look reports how far the reading is, and ends it with the context.

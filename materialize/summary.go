@@ -49,7 +49,7 @@ func (s *Summary) rowSpan(time int64) {
 	s.firstRow, s.lastRow = min(s.firstRow, time), max(s.lastRow, time)
 }
 
-// add adds the totals of a row's answers.
+// add adds the totals of answers.
 func (s *Summary) add(a *answers) {
 	s.Found += a.found
 	s.Capped += a.capped
@@ -64,7 +64,7 @@ func (s *Summary) empty(r *Replay) error {
 	if s.Rows == 0 {
 		return fmt.Errorf("no event is of stream %s, so there are no rows", r.Stream.Name)
 	}
-	if r.Spine == nil || s.Found > 0 || len(r.answers.asked) == 0 {
+	if r.Spine == nil || s.Found > 0 || len(r.parts[0].answers.asked) == 0 {
 		return nil
 	}
 	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

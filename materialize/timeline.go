@@ -52,13 +52,11 @@ const (
 // timeline holds all events and rows in the order of the replay.
 type timeline struct {
 	*Replay
-	sorter *extsort.Sorter
-	item   []byte
-	used   int // events of an input that some stream takes
-	// streams hold the event that was read last of each of the registry's streams, and then of the
-	// spine's.
-	streams []record.Event
-	events  []record.Event // those of a moment
+	sorter  *extsort.Sorter
+	item    []byte
+	used    int              // events of an input that some stream takes
+	streams []*record.Stream // the registry's, and then the spine's
+	inOrder bool             // features depend on several entities, so all is replayed in order
 }
 
 // recordTimeField is the name of the field that record times are read from.
@@ -75,6 +73,29 @@ type moment struct {
 	cells  item // of a row of the spine: the cells that are passed on
 }
 
+// row is the event of the row that a moment makes: of the spine, or of a stream; nil if it is none.
+func (m *moment) row(stream *record.Stream) *record.Event {
+	for i := range m.events {
+		if e := &m.events[i]; m.input < 0 || e.Stream == stream {
+			return e
+		}
+	}
+	return nil
+}
+
+// at adds the location of a moment to an error about it.
+func (t *timeline) at(b *block, n int, err error) error {
+	m, damaged := b.moment(t.newReader(), n)
+	switch {
+	case damaged != nil:
+		return damaged
+	case m.input < 0:
+		return t.Spine.table.At(m.line, err)
+	default:
+		return t.Inputs[m.input].at(m.line, err)
+	}
+}
+
 func (t *timeline) add(m *moment, cells []source.Cell) error {
 	t.item = binary.AppendVarint(t.item[:0], int64(m.input))
 	t.item = binary.AppendVarint(t.item, int64(m.line))
@@ -86,41 +107,45 @@ func (t *timeline) add(m *moment, cells []source.Cell) error {
 			stream = slices.IndexFunc(t.Registry.Streams, func(s *record.Stream) bool { return s.Name == e.Stream.Name })
 		}
 		t.item = binary.AppendVarint(t.item, int64(stream))
-		t.item = appendEvent(t.item, e, len(t.streams[stream].Values))
+		t.item = appendEvent(t.item, e, len(t.streams[stream].Fields))
 	}
 	return t.sorter.Add(m.key, appendCells(t.item, cells))
 }
 
-// read is the inverse of add. The moment's events are valid until the next read, and alias data.
-func (t *timeline) read(key extsort.Key, data []byte) (moment, error) {
+// reader reads moments of a timeline for one goroutine.
+type reader struct {
+	streams []record.Event // the event of each stream that was read last
+	events  []record.Event // those of a moment
+}
+
+func (t *timeline) newReader() *reader {
+	r := &reader{}
+	for _, s := range t.streams {
+		r.streams = append(r.streams, record.Event{Stream: s, Values: make([]value.Value, len(s.Fields))})
+	}
+	return r
+}
+
+// read is the inverse of timeline.add. The moment's events are valid until the next read, and alias
+// data.
+func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 	i := item{rest: data}
 	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
-	t.events = t.events[:0]
+	r.events = r.events[:0]
 	for n := i.int(); n > 0 && i.err == nil; n-- {
 		stream := i.int()
-		if stream < 0 || stream >= int64(len(t.streams)) {
+		if stream < 0 || stream >= int64(len(r.streams)) {
 			return m, errCut
 		}
-		e := &t.streams[stream]
+		e := &r.streams[stream]
 		i.event(e)
 		if e.Now = m.recordTime; e.Now < 0 {
 			e.Now = e.Time
 		}
-		t.events = append(t.events, *e)
+		r.events = append(r.events, *e)
 	}
-	m.events, m.cells = t.events, i
+	m.events, m.cells = r.events, i
 	return m, i.err
-}
-
-// prepare allocates the events of each stream.
-func (t *timeline) prepare() {
-	streams := t.Registry.Streams
-	if t.Spine != nil {
-		streams = append(slices.Clone(streams), t.Spine.stream)
-	}
-	for _, s := range streams {
-		t.streams = append(t.streams, record.Event{Stream: s, Values: make([]value.Value, len(s.Fields))})
-	}
 }
 
 // readInputs reads all files.

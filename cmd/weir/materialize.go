@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -117,6 +119,10 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
+// replayGarbage is the GC percentage of a replay, which keeps much in memory, of which little becomes
+// garbage.
+const replayGarbage = 100
+
 func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err error) {
 	defer func() {
 		for _, f := range o.open {
@@ -141,6 +147,9 @@ func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err erro
 			return fmt.Errorf("--output: %s is the input", o.output)
 		}
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(replayGarbage)
+	}
 	progress := newProgress(screen, time.Now)
 	replay.Progress = progress.show
 	var summary materialize.Summary
@@ -161,8 +170,9 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	if o.as != "events" && o.as != "served" {
 		return nil, fmt.Errorf("--as %s: expected events or served", o.as)
 	}
+	secret := packed.NewSecret()
 	r := &materialize.Replay{
-		Registry: registry, State: memory.NewKeyed(packed.NewSecret()), Memory: int64(size),
+		Registry: registry, NewState: func() materialize.State { return memory.NewKeyed(secret) }, Memory: int64(size),
 		AsServed: o.as == "served", RecordTime: o.recordTime, ExcludeCurrent: o.excludeCurrent,
 		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes),
 	}

@@ -140,7 +140,7 @@ func TestFirstVisits(t *testing.T) {
 	}
 	events := source.NewEvents("events.ndjson", bytes.NewReader(read(t, folder, "events.ndjson")))
 	replay := materialize.Replay{
-		Registry: r, Stream: stream, Columns: columns, State: memory.New(),
+		Registry: r, Stream: stream, Columns: columns, NewState: func() materialize.State { return memory.New() },
 		Inputs: []materialize.Input{{Stream: stream, Open: func(*record.Stream) (source.Source, error) { return events, nil }}},
 	}
 	var out strings.Builder

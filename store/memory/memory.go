@@ -17,6 +17,7 @@ var _ store.Reader = (*Store)(nil)
 // Store is the state of one replay. It serves one goroutine.
 type Store struct {
 	entries map[key]*entry
+	last    *entry // the one that was found last
 	// swept is the number of entries left by the last sweep over all.
 	swept int
 	now   int64 // the greatest Now of the applied batches
@@ -31,6 +32,7 @@ type Store struct {
 type key struct{ series, entity string }
 
 type entry struct {
+	key    key
 	series *state.Series
 	packed.State
 	size   int // packed length of the state, in bytes, when it was last measured
@@ -57,23 +59,27 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 		s.ends[b.Ranges[i].Partition] = b.Ranges[i].To
 	}
 	for i := range b.Updates {
-		t := &b.Updates[i]
-		for j := t.From; j < t.To; j++ {
-			op := &b.Mutations[j]
-			e := s.entry(op.Series, t.Entity)
-			e.Apply(op)
-			if op.Series.Keep > 0 {
-				e.Prune(op.Series.Horizon(s.now))
-			}
-			if op.Series.Bytes > 0 {
-				s.fit(e, op)
-			}
+		u := &b.Updates[i]
+		s.Update(u.Entity, b.Mutations[u.From:u.To], s.now)
+	}
+	s.Sweep(s.now)
+	return nil
+}
+
+// Update applies mutations to an entity at a moment, in milliseconds. For each entity, moments must
+// not go back.
+func (s *Store) Update(entity []byte, mutations []state.Mutation, now int64) {
+	for i := range mutations {
+		op := &mutations[i]
+		e := s.entry(op.Series, entity)
+		e.Apply(op)
+		if op.Series.Keep > 0 {
+			e.Prune(op.Series.Horizon(now))
+		}
+		if op.Series.Bytes > 0 {
+			s.fit(e, op)
 		}
 	}
-	if len(s.entries) > max(leastSweep, 2*s.swept) {
-		s.sweep()
-	}
-	return nil
 }
 
 // fit keeps a state after a mutation within the bytes of its series, as a compaction does in Redis.
@@ -91,22 +97,37 @@ func (s *Store) fit(e *entry, op *state.Mutation) {
 
 // entry finds or makes the state of a series of an entity.
 func (s *Store) entry(series *state.Series, entity []byte) *entry {
-	e := s.entries[key{series.ID, string(entity)}]
+	e := s.find(series, entity)
 	if e == nil {
-		e = &entry{series: series, State: packed.NewKeyed(series, s.secret)}
-		s.entries[key{series.ID, string(entity)}] = e
+		e = &entry{key: key{series.ID, string(entity)}, series: series, State: packed.NewKeyed(series, s.secret)}
+		s.entries[e.key] = e
 	}
 	return e
 }
 
-// sweep drops entities whose state is too old to be asked for. It runs when the number of entries
-// has doubled, so its cost for each is small.
-func (s *Store) sweep() {
+// find finds the state of a series of an entity; nil if there is none. Most often it is the one that
+// was found last: a replay changes an entity and then asks about it.
+func (s *Store) find(series *state.Series, entity []byte) *entry {
+	if l := s.last; l != nil && l.key.entity == string(entity) && l.key.series == series.ID {
+		return l
+	}
+	e := s.entries[key{series.ID, string(entity)}]
+	s.last = e
+	return e
+}
+
+// Sweep drops entities whose state is too old to be asked for at a moment, in milliseconds. It does
+// so when the number of entities has doubled, so its cost for each is small.
+func (s *Store) Sweep(now int64) {
+	if len(s.entries) <= max(leastSweep, 2*s.swept) {
+		return
+	}
 	for k, e := range s.entries {
-		if e.series.Keep > 0 && e.Prune(e.series.Horizon(s.now)) {
+		if e.series.Keep > 0 && e.Prune(e.series.Horizon(now)) {
 			delete(s.entries, k)
 		}
 	}
+	s.last = nil
 	s.swept = len(s.entries)
 }
 
@@ -125,7 +146,7 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 // position of its first record; see packed.LogOf. Callers may keep data beside each log, which is
 // dropped with it; beside is nil for an empty log.
 func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
-	e := s.entries[key{series.ID, string(entity)}]
+	e := s.find(series, entity)
 	if e == nil {
 		return nil, 0, nil
 	}

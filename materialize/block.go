@@ -1,0 +1,81 @@
+package materialize
+
+import (
+	"io"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/materialize/extsort"
+	"github.com/weir-stream/weir/value"
+)
+
+// block is a part of the timeline, which is replayed together: the state of an entity is then
+// brought into the processor's caches once for all its events, and entities are shared out over the
+// cores.
+type block struct {
+	keys []extsort.Key
+	text []byte // of all moments
+	ends []int  // in text
+
+	rows    []int32 // the moments that are rows, in order
+	columns int
+	cells   []cell      // of the rows, one row after another
+	long    []longCells // by part
+
+	err error // of writing it, or a block before it
+}
+
+// Rows and events of a block are bounded by what their answers take in memory.
+const (
+	blockMoments = 1 << 14
+	blockCells   = 1 << 20
+	// longBlock is the most moments of a block whose answers may be long, such as texts and lists.
+	longBlock = 1 << 9
+)
+
+// momentsOf is how many moments a block has.
+func momentsOf(columns []Column) int {
+	most := min(blockMoments, max(longBlock, blockCells/max(1, len(columns))))
+	for i := range columns {
+		c := &columns[i]
+		if typ, _, shape := c.typed(); c.of == answered && (shape != aggregate.Scalar || typ == value.String) {
+			return longBlock
+		}
+	}
+	return most
+}
+
+// read reads the next moments; io.EOF if there are none left.
+func (b *block) read(sorted *extsort.Iterator, most int) error {
+	b.keys, b.text, b.ends = b.keys[:0], b.text[:0], b.ends[:0]
+	for i := range b.long {
+		clear(b.long[i])
+		b.long[i] = b.long[i][:0]
+	}
+	for len(b.keys) < most {
+		key, item, err := sorted.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		b.keys, b.text = append(b.keys, key), append(b.text, item...)
+		b.ends = append(b.ends, len(b.text))
+	}
+	if len(b.keys) == 0 {
+		return io.EOF
+	}
+	return nil
+}
+
+// moment reads a moment.
+func (b *block) moment(r *reader, n int) (moment, error) {
+	from := 0
+	if n > 0 {
+		from = b.ends[n-1]
+	}
+	return r.read(b.keys[n], b.text[from:b.ends[n]])
+}
+
+// row are the cells of a row.
+func (b *block) row(n int32) []cell { return b.cells[int(n)*b.columns : int(n+1)*b.columns] }

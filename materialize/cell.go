@@ -1,0 +1,72 @@
+package materialize
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/value"
+)
+
+// cell holds an answer until its row is written. Numbers, most of all answers, are in it.
+type cell struct {
+	bits  uint64 // of the number; of others the index in longCells
+	typ   value.Type
+	scale uint8
+	part  uint8 // 0 for a number; else the part whose longCells have it, from 1
+}
+
+// mostParts is how many parts a cell can tell apart.
+const mostParts = math.MaxUint8
+
+// longCells hold answers that are no numbers, with memory of their own.
+type longCells []Cell
+
+// rowCells are the cells of a row, for a part that answers some of them.
+type rowCells struct {
+	cells []cell // by column
+	long  *longCells
+	part  uint8
+}
+
+// keep sets a cell to a copy of an answer's.
+func (r *rowCells) keep(column int, of Cell) {
+	v, to := &of.Value, &r.cells[column]
+	switch {
+	case of.Items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
+		*to = cell{bits: uint64(len(*r.long)), part: r.part + 1}
+		*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(of.Items)})
+	case v.Type == value.Float:
+		*to = cell{typ: v.Type, bits: math.Float64bits(v.Flt)}
+	default:
+		*to = cell{typ: v.Type, scale: v.Scale, bits: uint64(v.Num)}
+	}
+}
+
+// get is what was kept.
+func (c cell) get(long []longCells) Cell {
+	switch {
+	case c.part > 0:
+		return long[c.part-1][c.bits]
+	case c.typ == value.Float:
+		return Cell{Value: value.Value{Type: c.typ, Flt: math.Float64frombits(c.bits)}}
+	default:
+		return Cell{Value: value.Value{Type: c.typ, Scale: c.scale, Num: int64(c.bits)}}
+	}
+}
+
+// owned is a value with its own text.
+func owned(v value.Value) value.Value {
+	v.Str = bytes.Clone(v.Str)
+	return v
+}
+
+func ownedItems(items []aggregate.Item) []aggregate.Item {
+	items = slices.Clone(items)
+	for i := range items {
+		of := &items[i]
+		of.Value, of.Category, of.From, of.To = owned(of.Value), owned(of.Category), owned(of.From), owned(of.To)
+	}
+	return items
+}

@@ -1,0 +1,105 @@
+package materialize
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// output writes the rows of blocks, while the next ones are made.
+type output struct {
+	*timeline
+	writer Writer
+	reader *reader
+	cells  []Cell
+
+	todo chan *block
+	done chan *block // returns every block of todo, and has blocks to begin with
+}
+
+// blocksAhead is how many blocks there are: one is made while another is written.
+const blocksAhead = 2
+
+func (t *timeline) newOutput(w Writer) *output {
+	o := &output{
+		timeline: t, writer: w, reader: t.newReader(), cells: make([]Cell, len(t.Columns)),
+		todo: make(chan *block, blocksAhead), done: make(chan *block, blocksAhead),
+	}
+	for range blocksAhead {
+		o.done <- &block{columns: len(t.Columns), long: make([]longCells, len(t.parts))}
+	}
+	return o
+}
+
+// run writes blocks until todo is closed, or until an error.
+func (o *output) run() {
+	var err error
+	for b := range o.todo {
+		if err == nil {
+			err = o.write(b)
+		}
+		b.err = err
+		o.done <- b
+	}
+}
+
+// end waits until all blocks are written.
+func (o *output) end() (err error) {
+	close(o.todo)
+	for range blocksAhead {
+		err = cmp.Or(err, (<-o.done).err)
+	}
+	return err
+}
+
+func (o *output) write(b *block) error {
+	for i, n := range b.rows {
+		m, err := b.moment(o.reader, int(n))
+		if err != nil {
+			return err
+		}
+		if err := o.fill(&m, b, b.row(int32(i))); err != nil {
+			return o.at(b, int(n), err)
+		}
+		err = o.writer.Write(o.cells)
+		if _, about := errors.AsType[*cellError](err); about {
+			return o.at(b, int(n), err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the cells of a row.
+func (o *output) fill(m *moment, b *block, answers []cell) error {
+	e := m.row(o.Stream)
+	for i := range o.Columns {
+		c := &o.Columns[i]
+		switch c.of {
+		case identity:
+			o.cells[i] = Cell{Value: value.Value{Type: value.String, Str: e.ID}}
+		case ofEvent:
+			o.cells[i] = Cell{Value: e.Values[c.at]}
+		case passedOn:
+			text := m.cells.text()
+			if m.cells.err != nil {
+				return m.cells.err
+			}
+			o.cells[i] = Cell{}
+			if text == nil {
+				continue
+			}
+			var err error
+			if o.cells[i], err = passed(c.field.Type, text); err != nil {
+				return fmt.Errorf("column %s: %w", c.Name, err)
+			}
+		default:
+			o.cells[i] = answers[i].get(b.long)
+		}
+	}
+	return nil
+}
