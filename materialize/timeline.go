@@ -169,7 +169,7 @@ func (t *timeline) readInputs(ctx context.Context) error {
 		}
 		before, aside := t.summary.Passed, t.summary.SetAside
 		t.used = 0
-		if err := t.readEvents(ctx, i, record.NewJSONDecoder(only)); err != nil {
+		if err := t.readEvents(ctx, i, decoderOf(in.source, only)); err != nil {
 			return err
 		}
 		if n := t.summary.SetAside - aside; t.used == 0 && n > 0 {
@@ -183,6 +183,14 @@ func (t *timeline) readInputs(ctx context.Context) error {
 		return t.readSpine(ctx)
 	}
 	return nil
+}
+
+// decoderOf makes the decoder of a file's events.
+func decoderOf(s source.Source, streams []*record.Stream) *record.Decoder {
+	if d, ok := s.(source.Decodable); ok {
+		return d.NewDecoder(streams)
+	}
+	return record.NewJSONDecoder(streams)
 }
 
 // noneOf returns the error that no stream takes any of the file's n events.
@@ -303,14 +311,13 @@ func (t *timeline) bad(in *Input, line int, err error) error {
 }
 
 func (t *timeline) readSpine(ctx context.Context) error {
-	decoder := record.NewJSONDecoder([]*record.Stream{t.Spine.stream})
 	for n := 0; ; n++ {
 		if n%lookEvery == 0 {
 			if err := t.look(ctx, t.readShare()); err != nil {
 				return err
 			}
 		}
-		object, cells, err := t.Spine.rows.Next()
+		cells, err := t.Spine.rows.Next()
 		if err == io.EOF {
 			break
 		}
@@ -318,7 +325,7 @@ func (t *timeline) readSpine(ctx context.Context) error {
 			return err
 		}
 		line := t.Spine.table.Line()
-		row, err := t.rowOf(decoder, object)
+		row, err := t.rowOf()
 		if err != nil {
 			return t.Spine.table.At(line, err)
 		}
@@ -341,9 +348,9 @@ func (t *timeline) readSpine(ctx context.Context) error {
 // momentText is the text of a moment in ms.
 func momentText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
 
-// rowOf decodes a row of the spine as an event.
-func (t *timeline) rowOf(decoder *record.Decoder, object []byte) ([]record.Event, error) {
-	events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1, Value: object})
+// rowOf decodes the row of the spine that was read last, as an event.
+func (t *timeline) rowOf() ([]record.Event, error) {
+	events, err := t.Spine.rows.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1})
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		if poison.Reason == record.MissingTimestamp {
 			return nil, fmt.Errorf("column %s: the row has no time", t.Spine.time)

@@ -53,37 +53,14 @@ func (f *csvFormat) Check(path []string, _ value.Type) error {
 }
 
 func (f *csvFormat) NewScanner(tree *Node) Scanner {
-	s := &csvScanner{csvFormat: f, slots: make([]int, len(f.columns))}
-	for i := range s.slots {
-		s.slots[i] = -1
-	}
-	s.find(tree, "")
-	return s
+	return &csvScanner{csvFormat: f, tableSlots: newTableSlots(tree, f.columns)}
 }
 
 // csvScanner reads lines for one tree.
 type csvScanner struct {
 	*csvFormat
-	slots   []int   // by column; -1 for an unused one
-	objects []*Node // those with values below them, the deepest first
-	text    []byte  // memory for cells with quotes in them
-}
-
-// find finds the columns of a node's value and of those below it.
-func (s *csvScanner) find(n *Node, path string) {
-	for _, c := range n.children {
-		column := c.name
-		if path != "" {
-			column = path + "." + c.name
-		}
-		if i := slices.Index(s.columns, column); i >= 0 {
-			s.slots[i] = c.slot
-		}
-		s.find(c, column)
-	}
-	if len(n.children) > 0 {
-		s.objects = append(s.objects, n)
-	}
+	tableSlots
+	text []byte // memory for cells with quotes in them
 }
 
 // Scan finds the values of the tree in a line, with or without a line end.
@@ -107,23 +84,8 @@ func (s *csvScanner) Scan(rec *Record, values []Datum) error {
 		}
 		pos = next + 1
 	}
-	for _, n := range s.objects {
-		if values[n.slot].Type == Absent {
-			values[n.slot].Type = objectOver(n, values)
-		}
-	}
-	values[0].Type = Object
+	s.end(values)
 	return nil
-}
-
-// objectOver is the type of a node without a column: an object if it has any values.
-func objectOver(n *Node, values []Datum) DatumType {
-	for _, c := range n.children {
-		if k := values[c.slot].Type; k != Absent && k != Null {
-			return Object
-		}
-	}
-	return Null
 }
 
 // cell reads the cell at a position of the line, and returns the position of the separator after

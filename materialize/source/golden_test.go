@@ -126,8 +126,19 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// eventsOf returns the decoded events of a file, with their lines.
+// eventsOf returns the decoded events of a file, with their lines. Those of tables must be the same by
+// way of JSON and without.
 func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, err error) {
+	t.Helper()
+	got, err = decodedOf(t, path, stream, false)
+	directly, errDirectly := decodedOf(t, path, stream, true)
+	if diff := cmp.Diff(got, directly); diff != "" || fmt.Sprint(err) != fmt.Sprint(errDirectly) {
+		t.Errorf("%s: without JSON (-by JSON +without):\n%s%v\n%v", path, diff, err, errDirectly)
+	}
+	return got, err
+}
+
+func decodedOf(t testing.TB, path string, stream *record.Stream, directly bool) (got []string, err error) {
 	t.Helper()
 	f, err := Open(path, nil, "")
 	if err != nil {
@@ -139,6 +150,9 @@ func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, e
 		return nil, err
 	}
 	decoder := record.NewJSONDecoder([]*record.Stream{stream})
+	if d, ok := s.(Decodable); ok && directly {
+		decoder = d.NewDecoder([]*record.Stream{stream})
+	}
 	for {
 		var e Event
 		err := s.Next(&e)

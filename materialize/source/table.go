@@ -44,12 +44,44 @@ type Table interface {
 	At(line int, err error) error
 }
 
+// Decodable is a Source whose events are decoded without a detour over JSON.
+type Decodable interface {
+	Source
+	// NewDecoder makes a decoder of the event that was read last. Events then have no Value.
+	NewDecoder([]*record.Stream) *record.Decoder
+}
+
 // events reads the rows of a table as events of a stream.
 type events struct {
 	Table
 	root  *node
 	value []byte
+	cells *decodedCells // of the decoder; nil for none
 }
+
+// decodedCells are the cells of a row for a decoder.
+type decodedCells struct {
+	leaves []*node // by column; nil for those that are not read
+	cells  []Cell
+	text   []byte // memory of the row's texts
+}
+
+// newDecoder makes a decoder of the cells, which are set for each row.
+func (c *decodedCells) newDecoder(t Table, root *node, streams []*record.Stream) *record.Decoder {
+	c.leaves = make([]*node, len(t.Columns()))
+	root.leaves(c.leaves)
+	return record.NewTableDecoder(streams, t.Columns(), func(column int) (d record.Datum, err error) {
+		cell := &c.cells[column]
+		if cell.Type == Null {
+			return record.Datum{Type: record.Null}, nil
+		}
+		d, c.text, err = c.leaves[column].datum(c.text, cell)
+		return d, err
+	})
+}
+
+// set sets the row.
+func (c *decodedCells) set(cells []Cell) { c.cells, c.text = cells, c.text[:0] }
 
 // EventsOf reads a table as events of a stream. A column is named after the path of a field, of the
 // event's time or id, or of a name in the stream's match. A location has two columns, whose names
@@ -74,10 +106,20 @@ func EventsOf(t Table, stream *record.Stream) (Source, error) {
 	return &events{Table: t, root: root}, nil
 }
 
+func (e *events) NewDecoder(streams []*record.Stream) *record.Decoder {
+	e.cells = &decodedCells{}
+	return e.cells.newDecoder(e.Table, e.root, streams)
+}
+
 func (e *events) Next(event *Event) error {
 	cells, err := e.Table.Next()
 	if err != nil {
 		return err
+	}
+	if e.cells != nil {
+		e.cells.set(cells)
+		*event = Event{RecordTime: -1, Line: e.Line()}
+		return nil
 	}
 	e.value, err = e.root.append(e.value[:0], cells)
 	if err != nil {
@@ -97,12 +139,11 @@ func twice(names []string) error {
 	return nil
 }
 
-// Rows reads the rows of a table as JSON objects with some fields, which the decoder reads like
-// records.
+// Rows reads the rows of a table for a decoder of a stream.
 type Rows struct {
 	Table
-	root  *node
-	value []byte
+	*record.Decoder // of the row that was read last
+	cells           decodedCells
 }
 
 // RowsOf reads the fields of a stream from a table. Event times become milliseconds.
@@ -112,18 +153,17 @@ func RowsOf(t Table, stream *record.Stream) (*Rows, error) {
 		return nil, t.At(1, err)
 	}
 	root.add(stream.Timestamp.Path).typ = isInstant
-	return &Rows{Table: t, root: root}, nil
+	r := &Rows{Table: t}
+	r.Decoder = r.cells.newDecoder(t, root, []*record.Stream{stream})
+	return r, nil
 }
 
-// Next returns the next row's object and its cells, valid until the next call.
-func (r *Rows) Next() (value []byte, cells []Cell, err error) {
-	if cells, err = r.Table.Next(); err != nil {
-		return nil, nil, err
+// Next returns the next row's cells, valid until the next call.
+func (r *Rows) Next() (cells []Cell, err error) {
+	if cells, err = r.Table.Next(); err == nil {
+		r.cells.set(cells)
 	}
-	if r.value, err = r.root.append(r.value[:0], cells); err != nil {
-		return nil, nil, r.At(r.Line(), err)
-	}
-	return r.value, cells, nil
+	return cells, err
 }
 
 var _ io.Closer = (*File)(nil)

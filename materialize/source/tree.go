@@ -112,6 +112,16 @@ func (n *node) columns(dst []int) []int {
 	return dst
 }
 
+// leaves sets the nodes of columns, by index.
+func (n *node) leaves(of []*node) {
+	if n.children == nil {
+		of[n.column] = n
+	}
+	for _, c := range n.children {
+		c.leaves(of)
+	}
+}
+
 // empty says whether all cells of the node are null.
 func (n *node) empty(cells []Cell) bool {
 	if n.children == nil {
@@ -139,42 +149,76 @@ func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
 	return append(dst, '}'), nil
 }
 
+// appendCell appends a cell as JSON.
 func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
+	d, _, err := n.datum(nil, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Type == record.True:
+		return append(dst, "true"...), nil
+	case d.Type == record.False:
+		return append(dst, "false"...), nil
+	case d.Type == record.String:
+		return appendString(dst, d.Text), nil
+	default:
+		return append(dst, d.Text...), nil
+	}
+}
+
+// datum is the value of a cell that is not null. It appends to a buffer what is not the cell's text.
+func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
+	number, text := record.Datum{Type: record.Number, Text: c.Text}, record.Datum{Type: record.String, Text: c.Text}
+	start := len(buffer)
 	switch n.typ {
 	case isNumber:
 		if c.Type != Number && (c.Type == Bool || c.Type == Time || !isJSONNumber(c.Text)) {
-			return nil, n.expected("a number", c)
+			return text, buffer, n.expected("a number", c)
 		}
-		return append(dst, c.Text...), nil
+		return number, buffer, nil
 	case isBool:
-		switch strings.ToLower(string(c.Text)) {
-		case "true", "1":
-			return append(dst, "true"...), nil
-		case "false", "0":
-			return append(dst, "false"...), nil
-		}
-		return nil, n.expected("true or false", c)
+		return n.truth(buffer, c)
 	case isMoment:
 		switch {
 		case c.Type == Time:
-			return appendTime(dst, c.Ms, n.unit), nil
+			quoted := n.unit == "rfc3339" || n.unit == "datetime"
+			buffer = appendTime(buffer, c.Ms, n.unit)
+			if number.Text, text.Text = buffer[start:], buffer[start:]; quoted {
+				return text, buffer, nil
+			}
+			return number, buffer, nil
 		case c.Type == Number || c.Type == Untyped && isJSONNumber(c.Text):
-			return append(dst, c.Text...), nil
+			return number, buffer, nil
 		case c.Type == Bool:
-			return nil, n.expected("a timestamp", c)
+			return text, buffer, n.expected("a timestamp", c)
 		}
 	case isInstant:
-		return n.appendInstant(dst, c)
+		buffer, err := n.appendInstant(buffer, c)
+		number.Text = buffer[start:]
+		return number, buffer, err
 	case isUntyped:
-		if c.Type == Number || c.Type == Bool {
-			return append(dst, c.Text...), nil
+		if c.Type == Bool {
+			return n.truth(buffer, c)
+		}
+		if c.Type == Number {
+			return number, buffer, nil
 		}
 	case isString:
 		if c.Type == Number && bytes.ContainsAny(c.Text, ".eE") {
-			return nil, n.expected("a string or a whole number", c)
+			return text, buffer, n.expected("a string or a whole number", c)
 		}
 	}
-	return appendString(dst, c.Text), nil
+	return text, buffer, nil
+}
+
+func (n *node) truth(buffer []byte, c *Cell) (record.Datum, []byte, error) {
+	switch strings.ToLower(string(c.Text)) {
+	case "true", "1":
+		return record.Datum{Type: record.True}, buffer, nil
+	case "false", "0":
+		return record.Datum{Type: record.False}, buffer, nil
+	}
+	return record.Datum{}, buffer, n.expected("true or false", c)
 }
 
 // appendInstant appends a timestamp in milliseconds.
@@ -190,7 +234,7 @@ func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
 			return strconv.AppendInt(dst, t.UnixMilli(), 10), nil
 		}
 	}
-	return nil, n.expected("a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC", c)
+	return dst, n.expected("a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC", c)
 }
 
 func (n *node) expected(what string, c *Cell) error {
@@ -202,9 +246,9 @@ func appendTime(dst []byte, ms int64, unit string) []byte {
 	t := time.UnixMilli(ms).UTC()
 	switch unit {
 	case "rfc3339":
-		return appendString(dst, []byte(t.Format(time.RFC3339Nano)))
+		return t.AppendFormat(dst, time.RFC3339Nano)
 	case "datetime":
-		return appendString(dst, []byte(t.Format("2006-01-02 15:04:05.000")))
+		return t.AppendFormat(dst, "2006-01-02 15:04:05.000")
 	case "s":
 		return value.AppendDecimal(dst, ms, 3)
 	case "us":
