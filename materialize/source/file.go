@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -35,8 +36,8 @@ type File struct {
 	file   *os.File // nil for the standard input
 	in     io.Reader
 	close  func()
-	read   int64 // bytes of the file
-	size   int64 // 0 if unknown
+	read   atomic.Int64 // bytes of the file
+	size   int64        // 0 if unknown
 }
 
 // Open opens a file. Its extension says its format: .csv, .ndjson, .jsonl, .avro or .parquet, and
@@ -118,18 +119,29 @@ func (f *File) decompress(compression string) error {
 	switch counted := bufio.NewReaderSize(counter{f}, 1<<16); compression {
 	case ".gz":
 		unzipped, err := gzip.NewReader(counted)
-		f.in = unzipped
+		if err == nil {
+			f.readAhead(unzipped, func() {})
+		}
 		return err
 	case ".zst":
 		d, err := zstd.NewReader(counted, zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return err
 		}
-		f.in, f.close = d, d.Close
+		f.readAhead(d, d.Close)
 		return nil
 	default:
 		f.in = counted
 		return nil
+	}
+}
+
+// readAhead reads what is unpacked, and closes it with the file.
+func (f *File) readAhead(unpacked io.Reader, done func()) {
+	a := newAhead(unpacked)
+	f.in, f.close = a, func() {
+		a.close()
+		done()
 	}
 }
 
@@ -138,13 +150,13 @@ type counter struct{ f *File }
 
 func (c counter) Read(b []byte) (int, error) {
 	n, err := c.f.file.Read(b)
-	c.f.read += int64(n)
+	c.f.read.Add(int64(n))
 	return n, err
 }
 
 func (c counter) ReadAt(b []byte, at int64) (int, error) {
 	n, err := c.f.file.ReadAt(b, at)
-	c.f.read = min(c.f.read+int64(n), c.f.size)
+	c.f.read.Store(min(c.f.read.Load()+int64(n), c.f.size))
 	return n, err
 }
 
@@ -198,7 +210,7 @@ func (f *File) Table() (Table, error) {
 }
 
 // Read returns how many bytes of the file have been read, and its size, 0 if unknown.
-func (f *File) Read() (read, size int64) { return f.read, f.size }
+func (f *File) Read() (read, size int64) { return f.read.Load(), f.size }
 
 // Same says whether a name refers to the file.
 func (f *File) Same(name string) bool {
