@@ -90,7 +90,7 @@ bench-scale: ## what an event and a question cost as features, entities, shards 
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./bench -entities $(ENTITIES)
 	go test -run '^$$' -bench Skew -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
 
-bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHON has them and WEIR_FDH the handbook's transactions
+bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHON has them and WEIR_TEST_FDH the handbook's transactions
 	go test -run '^$$' -bench Handbook -benchtime 3x -timeout 30m ./bench
 
 bench-backfill: ## new features filled from a real Kafka into a real Redis; EVENTS=300000

@@ -17,13 +17,13 @@ import (
 )
 
 // BenchmarkHandbook computes the 14 features of the Fraud Detection Handbook for each of its
-// transactions with Weir, DuckDB and pandas, from a compressed CSV to a CSV, each in a process of
-// its own, in turn. WEIR_FDH names the folder of transactions-45d.csv.gz and WEIR_TEST_PYTHON a
+// transactions with Weir, on all cores and on one, DuckDB and pandas, from a compressed CSV to a CSV, each in a process of
+// its own, in turn. WEIR_TEST_FDH names the folder of transactions-45d.csv.gz and WEIR_TEST_PYTHON a
 // Python that has duckdb and pandas. The benchmark fails if DuckDB's values differ from Weir's.
 func BenchmarkHandbook(b *testing.B) {
-	python, folder := os.Getenv("WEIR_TEST_PYTHON"), os.Getenv("WEIR_FDH")
+	python, folder := os.Getenv("WEIR_TEST_PYTHON"), os.Getenv("WEIR_TEST_FDH")
 	if python == "" || folder == "" {
-		b.Skip("WEIR_TEST_PYTHON names no Python that has duckdb and pandas, or WEIR_FDH no folder of the handbook's transactions")
+		b.Skip("WEIR_TEST_PYTHON names no Python that has duckdb and pandas, or WEIR_TEST_FDH no folder of the handbook's transactions")
 	}
 	input, output := filepath.Join(folder, "transactions-45d.csv.gz"), b.TempDir()
 	binary := filepath.Join(output, "weir")
@@ -32,12 +32,17 @@ func BenchmarkHandbook(b *testing.B) {
 	}
 	out := func(name string) string { return filepath.Join(output, name+".csv") }
 	columns := testkit.HandbookColumns()
+	weir := func(name string) []string {
+		return []string{binary, "materialize", "--features", "../integration_test/testdata/fdh.yaml", "--stream", "transaction",
+			"--input", input, "--output", out(name), "--columns", strings.Join(columns, ",")}
+	}
+	const oneCore = "Weir on one core"
 	commands := []struct {
 		name string
 		args []string
 	}{
-		{"Weir", []string{binary, "materialize", "--features", "../integration_test/testdata/fdh.yaml", "--stream", "transaction",
-			"--input", input, "--output", out("Weir"), "--columns", strings.Join(columns, ",")}},
+		{"Weir", weir("Weir")},
+		{oneCore, append([]string{"env", "GOMAXPROCS=1"}, weir(oneCore)...)},
 		{"DuckDB", []string{python, "handbook/duck.py", input, out("DuckDB")}},
 		{"pandas", []string{python, "handbook/with_pandas.py", input, out("pandas")}},
 	}
@@ -61,6 +66,7 @@ func BenchmarkHandbook(b *testing.B) {
 			b.Fatal(err)
 		}
 		compareHandbook(b, out("Weir"), out("DuckDB"), columns)
+		compareHandbook(b, out(oneCore), out("DuckDB"), columns)
 	}
 }
 
