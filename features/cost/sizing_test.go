@@ -41,7 +41,7 @@ func TestSizingPage(t *testing.T) {
 		}
 		want += use + load + "\n" + text.String() + "```" + rest
 	}
-	if len(uses) != 3 {
+	if len(uses) != 4 {
 		t.Errorf("%d uses on the page", len(uses)-1)
 	}
 	if *update {
