@@ -84,9 +84,15 @@ func (s *Series) Tag() uint32 {
 	return uint32(1+hash>>16%254)<<16 | uint32(hash&0xffff)
 }
 
+// DamageTag is the tag of a section that notes what of an entity's state could not be read. No series
+// or group has it.
+const DamageTag = 0xffffff
+
 // EmbeddingTag is 24 bits that identify a group's children in the key of their parent; the first
 // byte is 255. No two groups embedded in one have the same.
-func EmbeddingTag(group string) uint32 { return 0xff0000 | uint32(xxhash.Sum64String(group)&0xffff) }
+func EmbeddingTag(group string) uint32 {
+	return 0xff0000 | uint32(xxhash.Sum64String(group)&0xffff%0xffff)
+}
 
 // TileOf is the index of the tile that contains the moment t, in milliseconds.
 func (s *Series) TileOf(t int64) int64 {

@@ -170,7 +170,9 @@ func (r *refilling) lacking(held inspector.Held) (kept packed.Salvage, lacks boo
 	if all {
 		kept.Tags = nil
 	}
-	kept.Kept = packed.Without(held.Packed, func(tag uint32) bool { return all || tag == packed.LossTag || slices.Contains(kept.Tags, tag) })
+	kept.Kept = packed.Without(held.Packed, func(tag uint32) bool {
+		return all || tag == packed.LossTag || tag == state.DamageTag || slices.Contains(kept.Tags, tag)
+	})
 	return kept, r.scope.All || kept.Wrong != nil || len(losses) > 0
 }
 

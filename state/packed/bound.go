@@ -1,6 +1,8 @@
 package packed
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -10,7 +12,8 @@ import (
 // The packed state of an entity is bounded, whatever the entity meets. First each series that grows
 // is squeezed into its own bytes (Fit). If all series of a key still take too much, the growing
 // ones are squeezed further; if that does not suffice, the oldest tiles of the longest series are
-// dropped, which leaves a Loss.
+// dropped, and then what the definitions do not have, which leaves a Loss. Embedded children are not
+// bounded: they are spilled, and bounded in keys of their own.
 
 // squeezer is a State that can be made smaller at the cost of precision or completeness, which it
 // then reports.
@@ -22,7 +25,10 @@ type squeezer interface {
 // bound limits the parts, total bytes long, to what their series allow together, and says whether
 // it changed any.
 func (c *Compactor) bound(total int, now int64) (changed bool) {
-	growing, mostGrowing, most := 0, 0, 0
+	if c.embedded {
+		return false
+	}
+	growing, mostGrowing, most := 0, 0, c.Most
 	for _, p := range c.parts {
 		if p.series == nil {
 			continue
@@ -32,11 +38,14 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 			growing, mostGrowing = growing+p.size, max(mostGrowing, p.series.GroupBytes)
 		}
 	}
+	for _, size := range c.unknownChildren() {
+		total += size
+	}
 	over := growing - mostGrowing
 	if most > 0 {
 		over = max(over, total-most)
 	}
-	if over <= 0 || len(c.parts) == 0 {
+	if over <= 0 {
 		return false
 	}
 	left := c.shorten(over, func(p *part) bool {
@@ -44,9 +53,47 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 		return ok && p.series.GroupBytes > 0 && q.squeeze()
 	})
 	if most > 0 && total-over+left > most {
-		c.shorten(total-over+left-most, func(p *part) bool { return c.cut(p, now) })
+		left = c.shorten(total-over+left-most, func(p *part) bool { return c.cut(p, now) })
+		c.cutUnknown(left)
 	}
 	return true
+}
+
+// unknownChildren are the bytes of children whose series are unknown, by tag. These are not spilled.
+func (c *Compactor) unknownChildren() map[uint32]int {
+	sizes := map[uint32]int{}
+	for _, child := range c.children {
+		if c.seriesOf(child) == nil {
+			sizes[child.Tag] += len(AppendChild(c.section[:0], child))
+		}
+	}
+	return sizes
+}
+
+// cutUnknown drops series and children that the definitions do not have, the longest first, until
+// over bytes are saved. Other definitions may have them, so that is recorded as a loss of all that
+// was applied.
+func (c *Compactor) cutUnknown(over int) {
+	if over <= 0 {
+		return
+	}
+	sizes := c.unknownChildren()
+	for _, p := range c.parts {
+		if p.series == nil {
+			sizes[p.tag] += p.size
+		}
+	}
+	longestFirst := slices.SortedFunc(maps.Keys(sizes), func(a, b uint32) int { return cmp.Compare(sizes[b], sizes[a]) })
+	for _, tag := range longestFirst {
+		if over <= 0 {
+			break
+		}
+		over -= sizes[tag]
+		c.parts = slices.DeleteFunc(c.parts, func(p part) bool { return p.tag == tag })
+		c.children = slices.DeleteFunc(c.children, func(child Child) bool { return child.Tag == tag })
+		c.Cut = true
+		c.losses = append(c.losses, Loss{Until: c.Latest, Tags: []uint32{tag}})
+	}
 }
 
 // shorten shortens the longest of the known parts until over bytes are saved or none can be

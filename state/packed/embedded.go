@@ -2,7 +2,9 @@ package packed
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -35,7 +37,7 @@ type Child struct {
 }
 
 // IsEmbedding says whether a tag is that of embedded children.
-func IsEmbedding(tag uint32) bool { return tag>>16 == 0xff }
+func IsEmbedding(tag uint32) bool { return tag>>16 == 0xff && tag != state.DamageTag }
 
 // AppendChild appends the section of a child.
 func AppendChild(dst []byte, c Child) []byte {
@@ -55,21 +57,27 @@ func ChildOf(tag uint32, body []byte) (Child, error) {
 }
 
 // WithEmbedded is all state of a child, partly from its own key and partly from its parent's, and
-// the losses of the parent that concern it.
+// the losses of the parent that concern it. It fails if the parent is damaged such that the child's
+// part is unknown.
 func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, losses Losses, err error) {
-	held = slices.Clip(own)
+	var damage Damage
+	held = own
 	err = Sections(parent, func(t uint32, body []byte) error {
 		if t != tag {
+			damage.Take(t, body)
 			_, err := losses.Take(t, body)
 			return err
 		}
 		c, err := ChildOf(t, body)
 		if err == nil && bytes.Equal(c.Name, name) {
-			held = append(held, c.Sections...)
+			if len(held) == len(own) {
+				held = slices.Clip(whole(own))
+			}
+			held = append(held, whole(c.Sections)...)
 		}
 		return err
 	})
-	return held, losses.OfChildren(tag), err
+	return held, losses.OfChildren(tag), cmp.Or(err, damage.Err(func(t uint32) bool { return t == tag }))
 }
 
 // OfChildren are those of a parent's losses that concern the children with a tag.
@@ -112,9 +120,9 @@ func (c *Compactor) takeChild(tag uint32, body []byte) error {
 	if err != nil {
 		return err
 	}
+	child.Sections = slices.Clip(whole(child.Sections)) // what follows in the parent belongs to others
 	i := slices.IndexFunc(c.children, func(have Child) bool { return have.Tag == tag && bytes.Equal(have.Name, child.Name) })
 	if i < 0 {
-		child.Sections = slices.Clip(child.Sections) // what follows in the parent belongs to others
 		c.children = append(c.children, child)
 		return nil
 	}
@@ -122,19 +130,18 @@ func (c *Compactor) takeChild(tag uint32, body []byte) error {
 	return nil
 }
 
-// appendChildren compacts the children and appends them, or spills those that are known.
-func (c *Compactor) appendChildren(dst []byte, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
+// appendChildren compacts the children and appends them, or spills those that are known. The error
+// says what is damaged, see Compact.
+func (c *Compactor) appendChildren(dst []byte, garbage func(tag uint32) bool, now int64, nonce Nonce) (_ []byte, wrong error) {
 	start := len(dst)
 	known := c.children[:0] // compacted
 	for _, child := range c.children {
-		var series func(tag uint32) *state.Series
-		if c.Children != nil {
-			series = c.Children(child.Tag)
-		}
+		series := c.seriesOf(child)
 		compact, err := c.compactChild(child, series, garbage, now, nonce)
+		if err != nil && wrong == nil {
+			wrong = fmt.Errorf("%w, of an entity with tag %06x that is embedded in it", err, child.Tag)
+		}
 		switch {
-		case err != nil:
-			return nil, err
 		case len(compact) == 0:
 		case series == nil:
 			dst = AppendChild(dst, Child{child.Tag, child.Name, compact})
@@ -148,9 +155,17 @@ func (c *Compactor) appendChildren(dst []byte, garbage func(tag uint32) bool, no
 	}
 	if len(dst)-start > c.mostEmbedded() {
 		c.Spilled = append(c.Spilled, known...)
-		return dst[:start], nil
+		return dst[:start], wrong
 	}
-	return dst, nil
+	return dst, wrong
+}
+
+// seriesOf returns the series of a child, nil if these are unknown.
+func (c *Compactor) seriesOf(child Child) func(tag uint32) *state.Series {
+	if c.Children == nil {
+		return nil
+	}
+	return c.Children(child.Tag)
 }
 
 // mostEmbedded is how many bytes of children stay with their parent.
@@ -167,14 +182,11 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 		series = func(uint32) *state.Series { return nil }
 	}
 	if c.inner == nil {
-		c.inner = new(Compactor)
+		c.inner = &Compactor{embedded: true}
 	}
 	var past map[uint32]bool
 	if c.Idle {
-		var err error
-		if past, err = c.inner.past(child.Sections, series, now); err != nil {
-			return nil, err
-		}
+		past = c.inner.past(child.Sections, series, now)
 	}
 	// A known series is not garbage, even if it is not compacted here: the list of garbage may be
 	// older than its return.
@@ -184,16 +196,14 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 }
 
 // past are the series that keep nothing any more at a moment.
-func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) (map[uint32]bool, error) {
+func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) map[uint32]bool {
 	defer c.clear()
-	if err := c.take(sections, series); err != nil {
-		return nil, err
-	}
+	c.take(sections, series)
 	past := map[uint32]bool{}
 	for _, p := range c.parts {
 		past[p.tag] = p.series != nil && p.series.Keep > 0 && p.state.Prune(p.series.Horizon(now))
 	}
-	return past, nil
+	return past
 }
 
 // associative leaves out the series whose mutations must be merged with all earlier state, some of

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -129,10 +130,15 @@ type Part struct {
 	State    State         // nil if the series is unknown
 }
 
-// Unpack splits packed state by series, in stored order.
+// Unpack splits packed state by series, in stored order. It fails if that is damaged, and then lists
+// what can be read.
 func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
+	var damage Damage
 	err := Sections(packed, func(tag uint32, body []byte) error {
+		if damage.Take(tag, body) {
+			return nil
+		}
 		i := slices.IndexFunc(parts, func(p Part) bool { return p.Tag == tag })
 		if i < 0 {
 			i = len(parts)
@@ -149,5 +155,5 @@ func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error)
 		}
 		return p.State.Merge(body)
 	})
-	return parts, err
+	return parts, cmp.Or(err, damage.Err(anyTag))
 }

@@ -2,6 +2,7 @@ package packed
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -110,9 +111,13 @@ type Salvage struct {
 // and all of unknown ones. After a section without an end, the rest cannot be attributed to any
 // series.
 func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
+	var damage Damage // found by compactions
 	broken := map[uint32]error{}
 	states := map[uint32]State{}
 	s.Wrong = Sections(packed, func(tag uint32, body []byte) error {
+		if damage.Take(tag, body) {
+			return nil
+		}
 		series := known(tag)
 		if tag == LossTag {
 			if _, err := new(Losses).Take(tag, body); err != nil {
@@ -137,16 +142,21 @@ func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 		}
 		return nil
 	})
-	if s.Wrong == nil && broken[LossTag] == nil {
+	for _, tag := range damage.Tags {
+		broken[tag] = damage.Err(anyTag)
+	}
+	s.Wrong = cmp.Or(s.Wrong, broken[LossTag])
+	if damage.All {
+		s.Wrong = cmp.Or(s.Wrong, damage.Err(anyTag))
+	}
+	if s.Wrong == nil {
 		for tag, err := range broken {
 			s.Wrong, s.Tags = err, append(s.Tags, tag)
 		}
 		slices.Sort(s.Tags)
-	} else if s.Wrong == nil {
-		s.Wrong = broken[LossTag]
 	}
 	_ = Sections(packed, func(tag uint32, body []byte) error {
-		if broken[tag] == nil {
+		if broken[tag] == nil && tag != state.DamageTag {
 			s.Kept = appendSection(s.Kept, tag, body)
 		}
 		return nil

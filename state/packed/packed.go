@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -65,26 +66,40 @@ func appendSection(dst []byte, tag uint32, body []byte) []byte {
 // Sections calls visit with each section of packed state, except a header. It returns the error of
 // visit, or an error with the byte at which a damaged section begins.
 func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
-	r := decoder{packed: packed}
+	_, err := walk(packed, headerEnd(packed), visit)
+	return err
+}
+
+// headerEnd is where the sections of packed state begin: behind the header, if there is one.
+func headerEnd(packed []byte) int {
 	if len(packed) > 0 && packed[0] == 0 {
-		r.bytes(headerSize)
+		return headerSize
 	}
+	return 0
+}
+
+// walk calls visit with each section from a byte on, and returns where the last one ends.
+func walk(packed []byte, from int, visit func(tag uint32, body []byte) error) (end int, err error) {
+	if from > len(packed) {
+		return 0, fmt.Errorf("%w: its header is cut off", errPacked)
+	}
+	r := decoder{packed: packed, at: from}
 	for r.more() {
 		start := r.at
 		t := r.bytes(tagSize)
 		body := r.bytes(r.uvarint())
 		if r.err != nil {
-			return fmt.Errorf("%w: the section at byte %d reaches beyond the end, at byte %d", r.err, start, len(packed))
+			return start, fmt.Errorf("%w: the section at byte %d reaches beyond the end, at byte %d", r.err, start, len(packed))
 		}
 		tag := tagOf(t)
+		if tag>>16 == 0 && tag != LossTag {
+			return start, fmt.Errorf("%w: no section has the tag %06x, which is at byte %d", errPacked, tag, start)
+		}
 		if err := visit(tag, body); err != nil {
-			return fmt.Errorf("%w: in the section of tag %06x, bytes %d to %d", err, tag, start, r.at)
+			return start, fmt.Errorf("%w: in the section of tag %06x, bytes %d to %d", err, tag, start, r.at)
 		}
 	}
-	if r.err != nil {
-		return fmt.Errorf("%w: its header is cut off", r.err)
-	}
-	return nil
+	return r.at, nil
 }
 
 // Compactor compacts packed state. It reuses its memory and serves one goroutine. Its zero value is
@@ -100,9 +115,14 @@ type Compactor struct {
 	// Spilled are the children that the last compaction left out, because together they took too
 	// much. They must be appended to their own keys in the same step.
 	Spilled []Child
-	// Cut says that the last compaction dropped tiles that would have been kept, because the key
+	// Cut says that the last compaction dropped state that would have been kept, because the key
 	// was too long.
 	Cut bool
+	// Most is how many bytes the last resort leaves a key, see bound; 0 for as many as needed.
+	Most int
+	// Latest is a moment in milliseconds: no record that was applied has a later timestamp, as far
+	// as such are believed.
+	Latest int64
 
 	pool     pool
 	parts    []part
@@ -110,7 +130,9 @@ type Compactor struct {
 	section  []byte
 	children []Child
 	losses   Losses
+	damage   Damage
 	inner    *Compactor // for children
+	embedded bool       // it is such an inner one
 }
 
 // part is the state of one series.
@@ -127,11 +149,12 @@ type part struct {
 // first tile that the series keeps at a moment in milliseconds. Sections of unknown series are left
 // unchanged, unless they are garbage. The nonce must never have been used before. If nothing is
 // left, nothing is appended.
+//
+// What cannot be read is set aside, now or earlier: the error says what was found, but what is
+// appended has all the rest, and a note of that.
 func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Series, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
 	defer c.clear()
-	if err := c.take(packed, known); err != nil {
-		return nil, err
-	}
+	c.take(packed, known)
 	oldest := c.oldest(now)
 	c.parts = slices.DeleteFunc(c.parts, func(p part) bool {
 		if p.series == nil {
@@ -155,18 +178,17 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 		dst = c.appendParts(dst[:start+headerSize])
 	}
 	dst = c.appendLosses(dst, oldest, garbage)
-	dst, err := c.appendChildren(dst, garbage, now, nonce)
-	if err != nil {
-		return nil, err
-	}
+	dst = c.damage.append(dst, garbage)
+	dst, wrong := c.appendChildren(dst, garbage, now, nonce)
+	wrong = cmp.Or(c.damage.Err(anyTag), wrong)
 	if len(dst) == start+headerSize {
-		return dst[:start], nil
+		return dst[:start], wrong
 	}
 	if len(c.Spilled) > 0 {
 		unmark(dst[start:])
 	}
 	putHeader(dst[start:], len(dst)-start, nonce)
-	return dst, nil
+	return dst, wrong
 }
 
 // putHeader writes the header for a state of that size into the first bytes.
@@ -186,29 +208,53 @@ func packedLength(length int) uint32 {
 	return uint32(power)<<lengthBits | uint32(mantissa)
 }
 
-// take splits packed state into parts.
-func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) error {
+// take splits packed state into parts, except what is damaged.
+func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) {
 	c.Spilled, c.Cut = nil, false
-	return Sections(packed, func(tag uint32, body []byte) error {
-		if isLoss, err := c.losses.Take(tag, body); isLoss {
-			return err
+	err := Sections(packed, func(tag uint32, body []byte) error {
+		if err := c.takeSection(tag, body, known); err != nil {
+			c.damage.add(tag, fmt.Errorf("%w: in a section of tag %06x", err, tag))
 		}
-		if IsEmbedding(tag) {
-			return c.takeChild(tag, body)
-		}
-		i := slices.IndexFunc(c.parts, func(p part) bool { return p.tag == tag && p.series != nil })
-		if i < 0 {
-			i = len(c.parts)
-			c.parts = append(c.parts, part{tag: tag, body: body})
-			if s := known(tag); s != nil {
-				c.parts[i].series, c.parts[i].state = s, c.pool.take(s)
-			}
-		}
-		if c.parts[i].series == nil {
-			return nil
-		}
-		return c.parts[i].state.Merge(body)
+		return nil
 	})
+	if err != nil {
+		c.damage.addAll(err)
+	}
+	c.children = slices.DeleteFunc(c.children, func(child Child) bool { return c.damage.has(child.Tag) })
+	c.parts = slices.DeleteFunc(c.parts, func(p part) bool {
+		broken := c.damage.has(p.tag)
+		if broken && p.series != nil {
+			c.pool.put(p.series, p.state)
+		}
+		return broken
+	})
+}
+
+func (c *Compactor) takeSection(tag uint32, body []byte, known func(tag uint32) *state.Series) error {
+	if c.damage.Take(tag, body) {
+		return nil
+	}
+	if isLoss, err := c.losses.Take(tag, body); isLoss {
+		if err != nil {
+			c.damage.addAll(fmt.Errorf("%w: in the note of a loss", err))
+		}
+		return nil
+	}
+	if IsEmbedding(tag) {
+		return c.takeChild(tag, body)
+	}
+	i := slices.IndexFunc(c.parts, func(p part) bool { return p.tag == tag && p.series != nil })
+	if i < 0 {
+		i = len(c.parts)
+		c.parts = append(c.parts, part{tag: tag, body: body})
+		if s := known(tag); s != nil {
+			c.parts[i].series, c.parts[i].state = s, c.pool.take(s)
+		}
+	}
+	if c.parts[i].series == nil {
+		return nil
+	}
+	return c.parts[i].state.Merge(body)
 }
 
 func (c *Compactor) clear() {
@@ -219,5 +265,5 @@ func (c *Compactor) clear() {
 	}
 	clear(c.parts)
 	clear(c.children)
-	c.parts, c.children, c.losses = c.parts[:0], c.children[:0], nil
+	c.parts, c.children, c.losses, c.damage = c.parts[:0], c.children[:0], nil, Damage{}
 }

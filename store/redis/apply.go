@@ -249,9 +249,9 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 		w.arg(m.to.Append(w.bytes))
 	}
 	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
-	w.spare(keys, c.keys)
+	w.spare(keys)
 	w.lifetimes(keys)
-	full = w.packAll(keys, c.keys, more)
+	full = w.packAll(keys, more)
 	expiry := &w.store.expiry[shard]
 	expiry.Lock()
 	for i := range keys {

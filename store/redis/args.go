@@ -30,14 +30,14 @@ const checkBytes = 512
 
 // packAll writes the mutations of each state key as one argument, and then which keys may be full.
 // If this is not the shard's last call, full says that the pipeline must not have further ones.
-func (w *writer) packAll(keys []stateKey, names []any, more bool) (full bool) {
+func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	w.checked = w.checked[:0]
 	for i := range keys {
 		n, before := w.pack(&keys[i]), 0
 		if len(w.appended) > 0 {
 			before = w.appended[keys[i].hash]
 		}
-		if before/checkBytes < (before+n)/checkBytes && !w.isDamaged(*names[i].(*string)) {
+		if before/checkBytes < (before+n)/checkBytes {
 			w.checked = append(w.checked, i+1)
 		}
 		if more {

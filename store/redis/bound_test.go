@@ -129,7 +129,7 @@ func crowded(n int) string { return fmt.Sprintf("%060d", n) }
 
 // metBy are the members of a crowd whom u1 has met at a device.
 var metBy = &state.Series{ID: "metby", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.Distinct, Type: value.String,
-	Tile: day, Keep: 8 * day, GroupKeep: 9 * day, ParentKeep: 9 * day}
+	Tile: day, Keep: 8 * day, GroupKeep: 9 * day, ParentKeep: 9 * day, KeyBytes: 500 << 10}
 
 // crowdBatch is a batch of one partition with n events of the device d1, whose users are drawn from
 // the crowd, and met by u1 if so wanted.

@@ -13,12 +13,15 @@ local call, byte = redis.call, string.byte
 local minLength, minAppends, checkEvery, shortLength = 64, 6, 32, 512
 local longLength, maxGrowth = 65536, 262144
 
--- compactedLength returns the length of a key after its last compaction, given its first four
--- bytes; 0 if it was never compacted.
-local function compactedLength(header)
+-- compactedLength returns the length of a key of that size after its last compaction, given its
+-- first four bytes; 0 if it was never compacted. What says that it was longer than it is, rounded up
+-- to the next unit, is no header.
+local function compactedLength(header, size)
   local first, l1, l2, l3 = byte(header, 1, 4)
-  if first ~= 0 then return 0 end
-  return ((l1 % 8 * 256 + l2) * 256 + l3) * 2 ^ math.floor(l1 / 8)
+  if first ~= 0 or not l3 then return 0 end
+  local unit = 2 ^ math.floor(l1 / 8)
+  local length = ((l1 % 8 * 256 + l2) * 256 + l3) * unit
+  return length - unit < size and length or 0
 end
 
 -- candidate returns the content of a key if the key is worth compacting, else nil. The key has
@@ -26,7 +29,7 @@ end
 local function candidate(key, size, appended)
   if size < minAppends * appended and size < longLength or size % checkEvery >= appended then return nil end
   local value = size <= shortLength and call('GET', key) or call('GETRANGE', key, '0', '3')
-  local length = compactedLength(value)
+  local length = compactedLength(value, size)
   if size < length + math.min(length, math.max(maxGrowth, length / 2)) then return nil end
   return #value == size and value or call('GET', key)
 end
@@ -41,7 +44,7 @@ local maxAppended = 471040
 local function full(key, appended)
   local size = redis.pcall('STRLEN', key)
   if type(size) == 'table' or size + appended <= maxAppended then return nil end
-  local length = compactedLength(call('GETRANGE', key, '0', '3'))
+  local length = compactedLength(call('GETRANGE', key, '0', '3'), size)
   if size + appended <= length + maxAppended or size < length + longLength then return nil end
   return call('GET', key)
 end

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
-	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,16 +26,16 @@ type compactor struct {
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	// damaged are keys that cannot be compacted, with the moment, in milliseconds since 1970, until
-	// which they are not requested again: they may be long, and would come with each batch that
-	// appends to them.
-	damaged map[string]int64
+	// told are keys of which damage was reported, with the moment, in milliseconds since 1970, until
+	// which it is not reported again.
+	told map[string]int64
 
 	// idleOnly says that the candidates belong to entities without recent events.
 	idleOnly bool
 
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series // by group and tag
+	most  map[string]int                      // bytes that a key may take, by group
 	// embedded are the same by their parent's group, one series for each tag.
 	embedded map[string]map[uint32]*state.Series
 	of       []*state.Series // what known was made from
@@ -89,7 +89,7 @@ func (c *compactor) learn(series []*state.Series) {
 		return
 	}
 	c.of, c.fresh = series, packed.Compactor{}
-	c.known, c.embedded = map[string]map[uint32]*state.Series{}, map[string]map[uint32]*state.Series{}
+	c.known, c.embedded, c.most = map[string]map[uint32]*state.Series{}, map[string]map[uint32]*state.Series{}, map[string]int{}
 	for _, s := range series {
 		if s.Parent != "" {
 			if c.embedded[s.Parent] == nil {
@@ -100,7 +100,7 @@ func (c *compactor) learn(series []*state.Series) {
 		if c.known[s.Group] == nil {
 			c.known[s.Group] = map[uint32]*state.Series{}
 		}
-		c.known[s.Group][s.Tag()] = s
+		c.known[s.Group][s.Tag()], c.most[s.Group] = s, max(c.most[s.Group], s.KeyBytes)
 	}
 }
 
@@ -133,7 +133,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		for _, f := range rest[:n] {
 			args = append(args, len(f.held), proof(f.held), f.packed, len(f.spilled))
 			for _, s := range f.spilled {
-				args = append(args, s.sections, s.lives, w.treatment(s))
+				args = append(args, s.sections, s.lives, s.check())
 			}
 		}
 		cmd := redis.NewCmd(ctx, args...)
@@ -147,7 +147,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 }
 
 // compact compacts the candidates. Keys with damaged state are counted as refused by the batch.
-// What cannot be compacted or replaced becomes a candidate again, damaged keys after a while.
+// What is not replaced becomes a candidate again.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	w.receiveSpilled()
 	candidates := w.candidates
@@ -165,21 +165,15 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		for _, h := range candidates {
 			delete(w.noted, h.key)
 		}
-		if errors.Is(err, state.ErrUnavailable) {
-			return nil // they become candidates again
-		}
 		return err
 	}
 	now := housekeeping(b.Now)
 	for _, h := range candidates {
-		done, err := w.compactKey(h, now)
-		if err != nil {
-			delete(w.noted, h.key)
-			w.rest(h.key)
+		done, wrong := w.compactKey(h, now)
+		if wrong != nil && w.tell(h.key) {
 			if b.Refused++; b.Refused == 1 {
-				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, err)).Error(), h.key
+				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, wrong)).Error(), h.key
 			}
-			continue
 		}
 		if w.fresh.Cut {
 			b.CutKeys++
@@ -225,13 +219,9 @@ type spill struct {
 	sections []byte
 }
 
-// treatment is how the script treats the key of a spilled child: whether it checks that the key is
-// full, and whether it may return the key as a candidate.
-func (w *writer) treatment(s spill) string {
-	switch {
-	case w.isDamaged(s.key):
-		return "exempt"
-	case len(s.sections) >= checkBytes:
+// check says how the script treats the key of the child: whether it checks that the key is full.
+func (s *spill) check() string {
+	if len(s.sections) >= checkBytes {
 		return "check"
 	}
 	return ""
@@ -258,52 +248,46 @@ func (w *writer) receiveSpilled() {
 	}
 }
 
-// damagedRest is how long a damaged key is left alone; an operator may drop the damage meanwhile.
-const (
-	damagedRest = time.Minute
-	mostDamaged = 10_000 // keys remembered
-)
-
-// rest leaves a damaged key alone for a while.
-func (w *writer) rest(key string) {
-	if w.damaged == nil || len(w.damaged) >= mostDamaged {
-		w.damaged = map[string]int64{}
-	}
-	w.damaged[key] = w.now + damagedRest.Milliseconds()
-}
-
-// isDamaged says whether to leave a key alone.
-func (w *writer) isDamaged(key string) bool {
-	until, ok := w.damaged[key]
-	if ok && w.now >= until {
-		delete(w.damaged, key)
-		return false
-	}
-	return ok
-}
-
 // spare writes which keys must not be returned as candidates: those that an earlier call may have
-// returned, and damaged ones.
-func (w *writer) spare(keys []stateKey, names []any) {
-	if len(w.appended) == 0 && len(w.damaged) == 0 {
-		w.num(0)
-		return
-	}
+// returned.
+func (w *writer) spare(keys []stateKey) {
 	at := len(w.args)
 	w.num(0) // placeholder for their number
+	if len(w.appended) == 0 {
+		return
+	}
 	for i := range keys {
-		if _, ok := w.appended[keys[i].hash]; ok || w.isDamaged(*names[i].(*string)) {
+		if _, ok := w.appended[keys[i].hash]; ok {
 			w.num(int64(i + 1))
 		}
 	}
 	w.args[at] = len(w.args) - at - 1
 }
 
-// compactKey compacts the content of a key.
+const (
+	// toldEvery is how often the damage of a key is reported.
+	toldEvery = time.Minute
+	mostTold  = 10_000 // keys remembered
+)
+
+// tell says whether to report that a key is damaged.
+func (w *writer) tell(key string) bool {
+	if w.now < w.told[key] {
+		return false
+	}
+	if w.told == nil || len(w.told) >= mostTold {
+		w.told = map[string]int64{}
+	}
+	w.told[key] = w.now + toldEvery.Milliseconds()
+	return true
+}
+
+// compactKey compacts the content of a key. The error says what is damaged, see packed.Compactor.
 func (w *writer) compactKey(h candidate, now int64) (compacted, error) {
 	group := w.groupOf(h)
 	known := w.known[group]
-	w.fresh.Children, w.fresh.Idle = w.children(group), w.idleOnly
+	w.fresh.Children, w.fresh.Idle, w.fresh.Most = w.children(group), w.idleOnly, w.most[group]
+	w.fresh.Latest = state.Believed(math.MaxInt64, time.Now())
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))

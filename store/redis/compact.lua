@@ -6,8 +6,7 @@
 -- ARGV      number of state keys to replace, and for each: length of the content that was
 --           compacted; that content or its SHA-1; the compacted content; number of its spilled
 --           children, and for each of these the bytes to append to its key, its time to live in
---           seconds, 0 for forever, and "check" if its key may be full, "exempt" if it must not be
---           returned as a candidate, else ""
+--           seconds, 0 for forever, and "check" if its key may be full, else ""
 -- Returns   the number of keys replaced, and for each child's key that is a compaction candidate
 --           its number among these keys and its content
 --
@@ -39,7 +38,7 @@ local function offer(child, content)
 end
 
 -- spill appends sections to the key of a child.
-local function spill(child, sections, seconds, treatment)
+local function spill(child, sections, seconds)
   local key = KEYS[n + child]
   local size = redis.pcall('APPEND', key, sections)
   if type(size) == 'table' then return end
@@ -48,7 +47,7 @@ local function spill(child, sections, seconds, treatment)
   elseif size == #sections or expiresWithin(key, seconds) then
     call('EXPIRE', key, seconds)
   end
-  if size >= minLength and size > #sections and treatment ~= 'exempt' then offer(child, candidate(key, size, #sections)) end
+  if size >= minLength and size > #sections then offer(child, candidate(key, size, #sections)) end
 end
 
 -- While a shard is copied, no state may move from one key to another. The candidates are found
@@ -82,7 +81,7 @@ for i = 1, n do
     for j = 1, children do blocked = fullChild(child + j, a + 3 * j) or blocked end
     if not blocked then
       replace(key, ARGV[a + 2] .. sub(content, length + 1))
-      for j = 1, children do spill(child + j, unpack(ARGV, a + 1 + 3 * j, a + 3 + 3 * j)) end
+      for j = 1, children do spill(child + j, unpack(ARGV, a + 1 + 3 * j, a + 2 + 3 * j)) end
     end
   end
   a, child = a + 4 + 3 * children, child + children

@@ -109,36 +109,6 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 	})
 }
 
-// What compacting cannot shorten is appended to nonetheless: a damaged key, which is reported, and
-// one of series that the definitions do not have.
-func TestKeysThatStayFull(t *testing.T) {
-	foreign := &state.Series{ID: "other", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Tile: day}
-	for name, test := range map[string]struct {
-		content string
-		refused int
-	}{
-		"damaged": {strings.Repeat("\xfe", fullAt), 1},
-		"unknown": {padded(foreign, fullAt, 1), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onEach(t, 1, func(t *testing.T, s *Store) {
-				start(t, s, transactions)
-				s.redis.Set(t.Context(), deviceKey(s, "d1"), test.content, 0)
-				w, refused := s.newWriter(), 0
-				for range 3 {
-					b := oneEvent(t, s, long)
-					apply(t, w, b)
-					refused += b.Refused
-				}
-				length := s.redis.StrLen(t.Context(), deviceKey(s, "d1")).Val()
-				if want := int64(fullAt + 3*checkBytes); refused != test.refused || length < want || length > want+200 {
-					t.Errorf("the key has %d bytes, want %d; refused %d times, want %d", length, want, refused, test.refused)
-				}
-			})
-		})
-	}
-}
-
 // The key of a child without room for what its parent spills is compacted before that.
 func TestFullChildrenAreCompactedFirst(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
@@ -156,29 +126,6 @@ func TestFullChildrenAreCompactedFirst(t *testing.T) {
 		}
 		if !spilled {
 			t.Error("nothing was spilled")
-		}
-	})
-}
-
-// A parent is compacted although the key of one of its children is full and cannot be.
-func TestDamagedChildrenDoNotBlockTheirParent(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		start(t, s, transactions)
-		s.redis.Set(t.Context(), childKey(s, metBy, "d1|u1"), strings.Repeat("\xfe", fullAt), 0)
-		w, random, refused := s.newWriter(), rand.New(rand.NewPCG(3, 4)), 0
-		var all []event
-		for range 8 {
-			b, list := crowdBatch(t, s, transactions, random, 1800, true)
-			all = append(all, list...)
-			apply(t, w, b)
-			refused += b.Refused
-			if length := s.redis.StrLen(t.Context(), deviceKey(s, "d1")).Val(); length > 1<<20 {
-				t.Errorf("the parent's key has %d bytes", length)
-			}
-		}
-		wantCrowd(t, s, all, false)
-		if length := s.redis.StrLen(t.Context(), childKey(s, metBy, "d1|u1")).Val(); refused != 1 || length < fullAt+100<<10 {
-			t.Errorf("the child's key has %d bytes, and was refused %d times, want once", length, refused)
 		}
 	})
 }

@@ -53,12 +53,12 @@ const day = 24 * 60 * 60 * 1000
 
 // Series of every state kind, as the plan of a registry would make them.
 var (
-	events   = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	amount   = &state.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	events   = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, KeyBytes: 500 << 10}
+	amount   = &state.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, KeyBytes: 500 << 10}
 	weight   = &state.Series{ID: "float", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 	smallest = &state.Series{ID: "least", Group: "devic", By: []string{"device"}, Measure: state.Min, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 	biggest  = &state.Series{ID: "great", Group: "devic", By: []string{"device"}, Measure: state.Max, Type: value.Float, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
-	users    = &state.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
+	users    = &state.Series{ID: "users", Group: "devic", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, KeyBytes: 500 << 10}
 	approx   = &state.Series{ID: "hllog", Group: "devic", By: []string{"device"}, Measure: state.Approx, Type: value.String, Tile: day, Keep: 8 * day, GroupKeep: 9 * day}
 	recent   = &state.Series{ID: "lasts", Group: "devic", By: []string{"device"}, Measure: state.LastTimes, Type: value.String, Tile: 1, Keep: 8 * day, GroupKeep: 9 * day, Max: 20}
 	ever     = &state.Series{ID: "everx", Group: "etern", By: []string{"device"}, Measure: state.CountEvents}

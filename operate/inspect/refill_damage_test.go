@@ -1,0 +1,37 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/inspector"
+)
+
+// What a compaction has set aside is dropped and refilled like what is still damaged: the note of it
+// goes, and the other series stay.
+func TestRefillOfWhatWasSetAside(t *testing.T) {
+	sound := &state.Series{ID: "sound", Measure: state.CountEvents, Tile: 1000}
+	broken := &state.Series{ID: "broken", Measure: state.Sum, Tile: 1000}
+	of := &group{series: []*state.Series{sound, broken}}
+	var packer packed.Packer
+	packer.Begin(sound)
+	packer.Add(&state.Mutation{Series: sound, Tile: 1, Num: 1})
+	whole := packer.End(nil)
+	tag := broken.Tag()
+	held := append(whole, byte(tag>>16), byte(tag>>8), byte(tag), 1, 2)
+	compacted, err := new(packed.Compactor).Compact(nil, held, of.tagged, func(uint32) bool { return false }, 0, packed.Nonce{1})
+	if err == nil {
+		t.Fatal("nothing is damaged")
+	}
+	r := &refilling{dropping: &dropping{group: of}}
+	kept, lacks := r.lacking(inspector.Held{Packed: compacted})
+	if !lacks || kept.Wrong == nil || !strings.HasPrefix(kept.Wrong.Error(), "the state is damaged: ") || len(kept.Tags) != 1 || kept.Tags[0] != tag {
+		t.Errorf("it lacks %v %x, %v", lacks, kept.Tags, kept.Wrong)
+	}
+	parts, err := packed.Unpack(kept.Kept, of.tagged)
+	if err != nil || len(parts) != 1 || parts[0].Series != sound {
+		t.Errorf("kept are %+v, %v", parts, err)
+	}
+}

@@ -1,0 +1,116 @@
+package packed
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// State that cannot be read is set aside when its key is compacted: it is dropped, and a section
+// with the tag state.DamageTag notes that, until an operator drops the note. So damage stays visible,
+// whatever is appended behind it, and a key with damage is as short as any other.
+//
+//	body  number of tags (varint), tags, what was found wrong
+//
+// Without tags the note concerns everything in the key, children included: it is unknown what a
+// section without an end has swallowed.
+
+// Damage is what of a key, or of an embedded child, could not be read.
+type Damage struct {
+	All   bool     // everything
+	Tags  []uint32 // of series, or of embedded children
+	Wrong string   // what was found first
+}
+
+const (
+	// mostDamagedTags bounds the tags of a note. Beyond that, it concerns everything.
+	mostDamagedTags = 100
+	// mostWrong bounds what a note says.
+	mostWrong = 120
+)
+
+// Take adds the damage that a section notes if the section is such a note, and says whether it is.
+func (d *Damage) Take(tag uint32, body []byte) (isDamage bool) {
+	if tag != state.DamageTag {
+		return false
+	}
+	r := decoder{packed: body}
+	n := r.uvarint()
+	tags := r.bytes(min(n, mostDamagedTags+1) * tagSize)
+	wrong := fmt.Errorf("%w: %s", errPacked, body[r.at:])
+	if r.err != nil || n == 0 || n > mostDamagedTags {
+		d.addAll(wrong)
+	}
+	for ; len(tags) > 0; tags = tags[tagSize:] {
+		d.add(tagOf(tags), wrong)
+	}
+	return true
+}
+
+// add adds that the sections with a tag cannot be read.
+func (d *Damage) add(tag uint32, wrong error) {
+	d.note(wrong)
+	if !d.has(tag) {
+		d.Tags = append(d.Tags, tag)
+	}
+	if len(d.Tags) > mostDamagedTags {
+		d.addAll(wrong)
+	}
+}
+
+// addAll adds that it is unknown what cannot be read.
+func (d *Damage) addAll(wrong error) {
+	d.note(wrong)
+	d.All = true
+}
+
+func (d *Damage) note(wrong error) {
+	if d.Wrong == "" {
+		d.Wrong = strings.TrimPrefix(wrong.Error(), errPacked.Error()+": ")
+		d.Wrong = d.Wrong[:min(len(d.Wrong), mostWrong)]
+	}
+}
+
+// has says whether the sections with a tag cannot be read.
+func (d *Damage) has(tag uint32) bool { return slices.Contains(d.Tags, tag) }
+
+// Err is the error of all that can be read only with the sections of one of some tags; nil if these
+// are sound.
+func (d *Damage) Err(of func(tag uint32) bool) error {
+	if d.All || slices.ContainsFunc(d.Tags, of) {
+		return fmt.Errorf("%w: %s", errPacked, d.Wrong)
+	}
+	return nil
+}
+
+// append appends the note, without tags that are garbage; nothing if there is no damage.
+func (d *Damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
+	var tags []uint32
+	if !d.All {
+		if tags = slices.DeleteFunc(slices.Clone(d.Tags), garbage); len(tags) == 0 {
+			return dst
+		}
+	}
+	body := binary.AppendUvarint(nil, uint64(len(tags)))
+	for _, tag := range tags {
+		body = appendTag(body, tag)
+	}
+	return appendSection(dst, state.DamageTag, append(body, d.Wrong...))
+}
+
+func anyTag(uint32) bool { return true }
+
+// whole are the sections of packed state, which may begin with a header, up to one without an end,
+// and then a note of that. So sections that are appended are not taken for a part of it.
+func whole(packed []byte) []byte {
+	end, err := walk(packed, headerEnd(packed), func(uint32, []byte) error { return nil })
+	if err == nil {
+		return packed
+	}
+	var d Damage
+	d.addAll(err)
+	return d.append(slices.Clip(packed[:end]), nil)
+}
