@@ -209,3 +209,20 @@ func TestUnknownStateIsCut(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A header identifies no more than what its compaction left.
+func TestIdentified(t *testing.T) {
+	for _, size := range []int{headerSize, 300, 1<<19 - 1, 1 << 19, 1<<19 + 1, 1<<20 - 1, 1<<20 + 3, 5_000_001} {
+		packed := make([]byte, size)
+		putHeader(packed, size, Nonce{1})
+		if got := Identified(append(packed, "more"...)); got > size || got < size-size>>(lengthBits-1) {
+			t.Errorf("of %d bytes %d are identified", size, got)
+		}
+		if got := Identified(packed[:size/2]); size > headerSize && got != 0 {
+			t.Errorf("half of %d bytes is said to have %d", size, got)
+		}
+	}
+	if Identified(nil) != 0 || Identified([]byte("never compacted")) != 0 {
+		t.Error("bytes without a header are identified")
+	}
+}

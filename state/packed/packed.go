@@ -198,6 +198,22 @@ func putHeader(packed []byte, size int, nonce Nonce) {
 	copy(packed[1+lengthSize:], nonce[:])
 }
 
+// Identified is how many bytes of packed state its header identifies: nothing else ever begins with
+// the same header. They are those of the last compaction, or a few less.
+func Identified(packed []byte) int {
+	if len(packed) < headerSize || packed[0] != 0 {
+		return 0
+	}
+	length := tagOf(packed[1:])
+	power := length >> lengthBits
+	rounded := int(length&(1<<lengthBits-1)) << power
+	least := rounded - 1<<power + 1
+	if least > len(packed) {
+		return 0 // it is no header
+	}
+	return max(least, 0)
+}
+
 // packedLength is a length in the encoding of headers.
 func packedLength(length int) uint32 {
 	power := max(0, bits.Len(uint(length))-lengthBits)

@@ -131,7 +131,8 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 		args[2] = len(args) - 3
 		args = append(args, n)
 		for _, f := range rest[:n] {
-			args = append(args, len(f.held), proof(f.held), f.packed, len(f.spilled))
+			header, from, rest := proof(f.held)
+			args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
 			for _, s := range f.spilled {
 				args = append(args, s.sections, s.lives, s.check())
 			}
@@ -301,18 +302,22 @@ func (w *writer) groupOf(h candidate) string {
 	return group
 }
 
-// shortest is the length up to which content is sent whole as its own proof: comparing it is faster
-// than its SHA-1.
+// shortest is the length up to which bytes are sent as their own proof: comparing them is faster
+// than their SHA-1.
 const shortest = 256
 
-// proof lets the script check that a key still begins with certain content: short content itself,
-// or the SHA-1 of long content, as redis.sha1hex writes it.
-func proof(held []byte) any {
-	if len(held) <= shortest {
-		return held
+// proof lets the script check that a key still begins with certain content, without reading all of
+// it: the header of its last compaction identifies what that left, up to byte from. The rest is what
+// was appended since, or its SHA-1, as redis.sha1hex writes it.
+func proof(held []byte) (header []byte, from int, rest any) {
+	if from = packed.Identified(held); from > 0 {
+		header = held[:packed.HeaderSize]
 	}
-	sum := sha1.Sum(held)
-	return hex.EncodeToString(sum[:])
+	if len(held)-from <= shortest {
+		return header, from, held[from:]
+	}
+	sum := sha1.Sum(held[from:])
+	return header, from, hex.EncodeToString(sum[:])
 }
 
 // A full memory (maxmemory with noeviction) refuses batches. Nothing would be compacted then,

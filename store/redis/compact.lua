@@ -4,9 +4,10 @@
 -- KEYS      the state keys of one shard to replace, the keys of spilled children and, if there are
 --           any, the shard's progress
 -- ARGV      number of state keys to replace, and for each: length of the content that was
---           compacted; that content or its SHA-1; the compacted content; number of its spilled
---           children, and for each of these the bytes to append to its key, its time to live in
---           seconds, 0 for forever, and "check" if its key may be full, else ""
+--           compacted; its header, "" for none; the length that the header stands for; the rest of
+--           that content or its SHA-1; the compacted content; number of its spilled children, and for
+--           each of these the bytes to append to its key, its time to live in seconds, 0 for forever,
+--           and "check" if its key may be full, else ""
 -- Returns   the number of keys replaced, and for each child's key that is a compaction candidate
 --           its number among these keys and its content
 --
@@ -15,17 +16,24 @@
 -- Bytes appended since the content was read stay behind the compacted content. It also stays as it is
 -- if the key of a child is full: that must be compacted first.
 --
--- The key is read by GETEX, which counts as a write. With a full memory Redis refuses only the
--- first write of a script, and only if that may take memory. So a compaction goes through when
--- nothing else can be written, and makes room.
+-- The content is long, and each copy of it in Lua costs more than all else. So only what is behind
+-- the part that the header stands for is read.
+--
+-- The key is deleted before it is set. With a full memory Redis refuses only the first write of a
+-- script, and only if that may take memory. So a compaction goes through when nothing else can be
+-- written, and makes room.
 --
 -- A child's key that does not hold a string is damaged; what is spilled to it is lost.
 
-local sub = string.sub
 local reply, n = {0}, tonumber(ARGV[1])
 
-local function matches(proof, content)
-  return proof == content or #proof ~= #content and proof == redis.sha1hex(content)
+-- begins says whether a key begins with the content that was compacted, given the arguments about it.
+local function begins(key, length, header, from, proof)
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' or size < length then return false end
+  if header ~= '' and call('GETRANGE', key, 0, #header - 1) ~= header then return false end
+  local rest = from < length and call('GETRANGE', key, from, length - 1) or ''
+  return proof == rest or #proof ~= #rest and proof == redis.sha1hex(rest)
 end
 
 -- offer returns the key of a child as a candidate, if its content is given. It says whether it is.
@@ -60,30 +68,32 @@ local function fullChild(child, a)
   return ARGV[a + 3] == 'check' and offer(child, full(KEYS[n + child], #ARGV[a + 1]))
 end
 
--- replace replaces the content of a state key.
-local function replace(key, content)
+-- replace replaces the first bytes of a state key.
+local function replace(key, length, content)
+  local appended, left = call('GETRANGE', key, length, -1), call('PTTL', key)
+  call('DEL', key)
   -- An empty key that has a time to live is kept until it expires, because writers rely on the
   -- time to live that they gave it.
-  if content == '' and call('PTTL', key) < 0 then
-    call('DEL', key)
-  else
-    call('SET', key, content, 'KEEPTTL')
+  if left >= 0 then
+    call('SET', key, content, 'PX', string.format('%.0f', math.max(left, 1)))
+  elseif content ~= '' then
+    call('SET', key, content)
   end
+  if appended ~= '' then call('APPEND', key, appended) end
   reply[1] = reply[1] + 1
 end
 
 local a, child = 2, 0 -- index of the next argument to read, number of children before it
 for i = 1, n do
-  local key, length, children = KEYS[i], tonumber(ARGV[a]), tonumber(ARGV[a + 3])
-  local content = call('GETEX', key)
-  if content and #content >= length and matches(ARGV[a + 1], sub(content, 1, length)) then
+  local key, length, from, children = KEYS[i], tonumber(ARGV[a]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 5])
+  if begins(key, length, ARGV[a + 1], from, ARGV[a + 3]) then
     local blocked = false
-    for j = 1, children do blocked = fullChild(child + j, a + 3 * j) or blocked end
+    for j = 1, children do blocked = fullChild(child + j, a + 2 + 3 * j) or blocked end
     if not blocked then
-      replace(key, ARGV[a + 2] .. sub(content, length + 1))
-      for j = 1, children do spill(child + j, unpack(ARGV, a + 1 + 3 * j, a + 2 + 3 * j)) end
+      replace(key, length, ARGV[a + 4])
+      for j = 1, children do spill(child + j, unpack(ARGV, a + 3 + 3 * j, a + 4 + 3 * j)) end
     end
   end
-  a, child = a + 4 + 3 * children, child + children
+  a, child = a + 6 + 3 * children, child + children
 end
 return reply

@@ -272,7 +272,7 @@ func TestCompactionThatLeavesNothing(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
 				key, content := deviceKey(s, "d1"), strings.Repeat("x", 300)
 				s.redis.Set(t.Context(), key, content, lives)
-				reply, err := s.redis.Eval(t.Context(), compactLua, []string{key}, 1, len(content), proof([]byte(content)), "", 0).Int64Slice()
+				reply, err := s.redis.Eval(t.Context(), compactLua, []string{key}, replacing([]byte(content), nil)...).Int64Slice()
 				if err != nil || len(reply) != 1 || reply[0] != 1 {
 					t.Fatal(reply, err)
 				}
@@ -288,19 +288,27 @@ func TestCompactionThatLeavesNothing(t *testing.T) {
 	}
 }
 
+// replacing are arguments of the script that replaces the content of a key without children.
+func replacing(held, by []byte) []any {
+	header, from, rest := proof(held)
+	return []any{1, len(held), header, from, rest, by, 0}
+}
+
 // A compaction after another one, or after the store went back in time, changes nothing; what was
 // appended meanwhile stays.
 func TestCompactionComesTooLate(t *testing.T) {
-	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 3) })
-	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 30) })
+	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 0, 3) })
+	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 0, 30) })
+	t.Run("of what has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3) })
+	t.Run("of what has grown much since the last one", func(t *testing.T) { compactTooLate(t, 20, 30) })
 }
 
-// compactTooLate compacts what a number of events have left.
-func compactTooLate(t *testing.T, before int) {
+// compactTooLate compacts what a number of events have left, after some that were compacted before.
+func compactTooLate(t *testing.T, earlier, more int) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
-		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 40)
+		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 60)
 		for i := range list {
 			list[i].device = "d1"
 		}
@@ -317,20 +325,26 @@ func compactTooLate(t *testing.T, before int) {
 			w := s.newWriter()
 			apply(t, w, b)
 		}
-		write(list[:before])
+		if earlier > 0 {
+			write(list[:earlier])
+			tend(t, s, writer())
+		}
+		before := earlier + more
+		write(list[earlier:before])
 		held, err := s.redis.Get(ctx, key).Bytes()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if short := before < 10; short != (len(held) <= shortest) {
-			t.Fatalf("%d events have left %d bytes", before, len(held))
+		header, from, _ := proof(held)
+		if few := more < 10; few != (len(held)-from <= shortest) || (header == nil) != (earlier == 0) {
+			t.Fatalf("%d events have left %d bytes, of which %d were compacted", before, len(held), from)
 		}
 		stale, err := writer().compactKey(candidate{0, key, held}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		replace := func() int64 {
-			reply, err := s.redis.Eval(ctx, compactLua, []string{key}, 1, len(held), proof(held), stale.packed, 0).Int64Slice()
+			reply, err := s.redis.Eval(ctx, compactLua, []string{key}, replacing(held, stale.packed)...).Int64Slice()
 			if err != nil || len(reply) != 1 {
 				t.Fatal(reply, err)
 			}
@@ -343,6 +357,10 @@ func compactTooLate(t *testing.T, before int) {
 		s.redis.Set(ctx, key, string(held[:len(held)-1])+"?", 0)
 		if n := replace(); n != 0 {
 			t.Error("a compaction was made of what is no longer there")
+		}
+		s.redis.Set(ctx, key, "\x00\x01"+string(held[2:]), 0)
+		if n := replace(); n != 0 {
+			t.Error("a compaction was made of what begins otherwise")
 		}
 		s.redis.Set(ctx, key, held, 0)
 		write(list[before:])
