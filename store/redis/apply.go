@@ -38,9 +38,9 @@ type writer struct {
 	combiner combiner
 	packer   packed.Packer
 	calls    []scriptCall
-	refused  []scriptCall   // because the memory is full
-	appended map[uint64]int // bytes by the hash of a key, in earlier calls of the shard
-	progress []any          // by shard, the progress key
+	refused  []scriptCall        // because the memory is full
+	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
+	progress []any               // by shard, the progress key
 	sha      any
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
@@ -65,6 +65,15 @@ type scriptCall struct {
 	cmd   *redis.Cmd
 	keys  []any // the state keys
 	moves []move
+
+	spared []byte  // numbers of keys, two bytes each, that it must not return as candidates
+	spares *string // the same as an argument
+}
+
+// appended is what the calls of a pipeline append to a key: how many bytes, and the last of them,
+// with the number of the key in it, from 1.
+type appended struct {
+	bytes, call, key int
 }
 
 // move moves the progress of a range in a shard from one position to another.
@@ -78,7 +87,7 @@ func (s *Store) NewWriter() store.Writer { return s.newWriter() }
 
 func (s *Store) newWriter() *writer {
 	s.makeExpiries()
-	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]int{}}
+	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]appended{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, keyspace.ProgressKey(tag))
 	}
@@ -193,6 +202,9 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 			w.call(ctx, b, shard, at, last, false)
 		}
 	}
+	for i := range w.calls {
+		*w.calls[i].spares = string(w.calls[i].spared)
+	}
 }
 
 // encodeShard makes the calls for what is still to be applied to a shard, except the last, whose
@@ -249,7 +261,8 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 		w.arg(m.to.Append(w.bytes))
 	}
 	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
-	w.spare(keys)
+	c.spares = new(string) // known once all calls are made
+	w.args = append(w.args, c.spares)
 	w.lifetimes(keys)
 	full = w.packAll(keys, more)
 	expiry := &w.store.expiry[shard]

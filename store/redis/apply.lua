@@ -7,7 +7,7 @@
 -- ARGV      number of partition ranges, and for each: progress field, position before, position after
 --           greatest record timestamp in the batch in milliseconds, as far as it is believed
 --           (state.MaxAhead)
---           number of state keys that must not be returned as candidates, and their numbers, from 1
+--           two bytes for each state key that must not be returned as a candidate: its number, from 1
 --           number of distinct times to live, and each in seconds, 0 for forever
 --           two bytes for each state key: the number of its time to live, from 1
 --           for each state key the bytes to append
@@ -16,8 +16,8 @@
 --           the append creates is always set: nobody has written it yet, or something else
 --           deleted it.
 -- Returns   if applied: the number of keys that refused the append, the reason of the first one,
---           and for each compaction candidate its number and content. If several calls of a batch
---           append to a key, only the first may return it.
+--           and for each compaction candidate its number and content. If several calls of a
+--           pipeline append to a key, only the last may return it.
 --           if not applied, because some position is not the expected one: "found", and the
 --           position of each range ("" for none)
 --           if not applied, because keys are full and must be compacted first: "full", and for each
@@ -72,8 +72,11 @@ if tonumber(now) > tonumber(found[ranges + 1] or '0') then
 end
 
 local exempt = {} -- numbers of the keys that must not be returned as candidates
-for i = 1, tonumber(ARGV[a]) do exempt[tonumber(ARGV[a + i])] = true end
-a = a + 1 + tonumber(ARGV[a])
+for i = 1, #ARGV[a], 2 do
+  local high, low = byte(ARGV[a], i, i + 1)
+  exempt[high * 256 + low] = true
+end
+a = a + 1
 
 local lifetimes = a -- the argument before the first time to live
 a = a + 1 + tonumber(ARGV[a])

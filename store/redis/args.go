@@ -30,18 +30,24 @@ const checkBytes = 512
 
 // packAll writes the mutations of each state key as one argument, and then which keys may be full.
 // If this is not the shard's last call, full says that the pipeline must not have further ones.
+//
+// Of several calls that append to a key only the last may return it: what it returns has all that
+// the pipeline appends, so that little is left of that when the key is replaced.
 func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	w.checked = w.checked[:0]
 	for i := range keys {
 		n, before := w.pack(&keys[i]), 0
 		if len(w.appended) > 0 {
-			before = w.appended[keys[i].hash]
+			if earlier, met := w.appended[keys[i].hash]; met {
+				before = earlier.bytes
+				w.calls[earlier.call].spare(earlier.key)
+			}
 		}
 		if before/checkBytes < (before+n)/checkBytes {
 			w.checked = append(w.checked, i+1)
 		}
 		if more {
-			w.appended[keys[i].hash] = before + n
+			w.appended[keys[i].hash] = appended{before + n, len(w.calls), i + 1}
 			full = full || before+n >= passBytes
 		}
 	}
@@ -51,6 +57,9 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	}
 	return full
 }
+
+// spare says that a call must not return a key as a candidate.
+func (c *scriptCall) spare(key int) { c.spared = append(c.spared, byte(key>>8), byte(key)) }
 
 // pack writes the mutations of one state key as one argument, and returns its length.
 func (w *writer) pack(k *stateKey) int {

@@ -249,22 +249,6 @@ func (w *writer) receiveSpilled() {
 	}
 }
 
-// spare writes which keys must not be returned as candidates: those that an earlier call may have
-// returned.
-func (w *writer) spare(keys []stateKey) {
-	at := len(w.args)
-	w.num(0) // placeholder for their number
-	if len(w.appended) == 0 {
-		return
-	}
-	for i := range keys {
-		if _, ok := w.appended[keys[i].hash]; ok {
-			w.num(int64(i + 1))
-		}
-	}
-	w.args[at] = len(w.args) - at - 1
-}
-
 const (
 	// toldEvery is how often the damage of a key is reported.
 	toldEvery = time.Minute

@@ -83,6 +83,29 @@ func TestFullKeysAreCompactedFirst(t *testing.T) {
 	})
 }
 
+// A single writer gets a key in time to compact it: no call finds it full, and so none is sent twice.
+func TestOneWriterFindsNoKeyFull(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		watch := &traffic{}
+		s.redis.AddHook(watch)
+		w := s.newWriter()
+		for range 4 {
+			b := begin(t, s, transactions)
+			b.Series, b.Now, b.EveryShard = allSeries, 100*day, true
+			for range 5000 {
+				b.Update(0, b.Ranges[0].To, []byte("d1"))
+				b.Add(state.Mutation{Series: users, Tile: 100, Member: fmt.Appendf(nil, "%0116d", b.Ranges[0].To%2586)})
+				b.Ranges[0].To++
+			}
+			apply(t, w, b)
+		}
+		if watch.full > 0 || watch.out < 1<<20 {
+			t.Errorf("%d calls found the key full, of which %d bytes were returned", watch.full, watch.out)
+		}
+	})
+}
+
 // Several calls of a pipeline that append a little each fill a key too.
 func TestManySmallAppendsFillAKey(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {

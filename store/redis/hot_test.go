@@ -18,6 +18,7 @@ import (
 type traffic struct {
 	in, out int
 	widest  int // the most calls of one pipeline
+	full    int // calls that found keys full
 	twice   []any
 }
 
@@ -45,6 +46,9 @@ func (w *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 				continue // a replacement
 			}
 			calls++
+			if reply[0] == "full" {
+				w.full++
+			}
 			for rest := reply[2:]; len(rest) > 1; rest = rest[2:] {
 				w.out += len(textOf(rest[1]))
 				if handed[rest[0]] {
