@@ -13,9 +13,10 @@ import (
 // FillReach is how far back records matter to a fill, in ms before the newest, and how far their
 // events may lie after their records.
 type FillReach struct {
-	Forever bool // all records matter
+	Forever bool // all records matter, from After on
 	Reach   int64
 	Future  int64
+	After   int64 // records with earlier timestamps, in ms, do not matter; 0 for none
 }
 
 // FillReach computes the reach of a fill in the records of a topic.
@@ -34,6 +35,9 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 			}
 		}
 	}
+	if f.Cut != nil {
+		reach.After = max(0, f.Cut.Until-reach.Future)
+	}
 	return reach
 }
 
@@ -44,6 +48,31 @@ const fillMargin = 60_000
 // also those of other series, because a record is poison as a whole.
 func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 	m := r.NewMapper()
+	r.reduce(m, f)
+	return m
+}
+
+// NewArchiveMapper makes a mapper of a stream's events in files, given as JSON objects, to the
+// series of a fill. They count whatever the cut says: the caller maps only those before it.
+func (r *Registry) NewArchiveMapper(f *state.Fill, stream *record.Stream) *Mapper {
+	m := r.NewJSONMapper(stream)
+	r.reduce(m, f)
+	for _, mapping := range m.mappings {
+		for i := range mapping.entities {
+			e := &mapping.entities[i]
+			for j := range e.series {
+				e.series[j].cut = nil
+			}
+			if e.log != nil {
+				e.log.cut = nil
+			}
+		}
+	}
+	return m
+}
+
+// reduce makes a mapper map only to the series of a fill.
+func (r *Registry) reduce(m *Mapper, f *state.Fill) {
 	for stream, mapping := range m.mappings {
 		var entities []entityMapping
 		for i, e := range mapping.entities {
@@ -61,7 +90,6 @@ func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 		}
 		mapping.entities = entities
 	}
-	return m
 }
 
 // FillOf makes a fill that covers some series completely and that no store has, so that records can
@@ -138,11 +166,43 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, sorted by name.
+// FilledBy lists the features that need something of a fill, sorted by name. Of a fill over a cut
+// they are all that may, whichever generation they read now.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
-	for _, feature := range r.Features {
-		if slices.ContainsFunc(feature.retained, func(u state.Retained) bool { return f.Has(u.Topic, u.Key) }) {
-			names = append(names, feature.Name)
+	name := func(key string) string { return key }
+	if f.Cut != nil {
+		name = r.plan.AsDefined()
+	}
+	filled := map[string]bool{}
+	for _, keys := range f.Columns {
+		for _, key := range keys {
+			filled[name(key)] = true
+		}
+	}
+	return r.needing(func(key string) bool { return filled[name(key)] })
+}
+
+// Unfilled lists the features that need something of series over a cut that none of the fills has,
+// sorted by name.
+func (r *Registry) Unfilled(cut state.Cut, fills []*state.Fill) (names []string) {
+	over, unfilled, name := map[string]bool{}, map[string]bool{}, r.plan.AsDefined()
+	for _, s := range r.Series {
+		over[s.ID] = s.Cut != nil && *s.Cut == cut
+	}
+	for key := range r.plan.Retained {
+		has := func(f *state.Fill) bool { return f.Has(cut.Topic, key) }
+		if over[key[:state.SeriesIDLength]] && !slices.ContainsFunc(fills, has) {
+			unfilled[name(key)] = true
+		}
+	}
+	return r.needing(func(key string) bool { return unfilled[name(key)] })
+}
+
+// needing lists the features that need a column, by its key.
+func (r *Registry) needing(column func(key string) bool) (names []string) {
+	for _, f := range r.Features {
+		if slices.ContainsFunc(f.retained, func(u state.Retained) bool { return column(u.Key) }) {
+			names = append(names, f.Name)
 		}
 	}
 	return names

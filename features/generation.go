@@ -67,11 +67,11 @@ func (g *generations) of(s *state.Series) []*state.Series {
 		return kept
 	}
 	var kept []*state.Series
-	for _, number := range g.plan.GenerationsOf(s.ID) {
+	for _, name := range g.plan.GenerationsOf(s.ID) {
 		generation := s
-		if number > 0 {
+		if name != (state.Generation{}) {
 			other := *s
-			other.ID = state.GenerationID(s.ID, number)
+			other.ID, other.Cut = state.GenerationID(s.ID, name), g.plan.CutOf(name)
 			generation = &other
 		}
 		kept = append(kept, generation)
@@ -145,7 +145,7 @@ func (g *generations) feature(f *Feature) *Feature {
 
 // best is the generation of a series that is the most complete for a feature.
 func (g *generations) best(f *Feature, s *state.Series) *state.Series {
-	kept, numbers := g.of(s), g.plan.GenerationsOf(s.ID)
+	kept := g.of(s)
 	retained := slices.DeleteFunc(slices.Clone(f.retained), func(u state.Retained) bool { return u.Key[:len(s.ID)] != s.ID })
-	return kept[slices.Index(numbers, g.history.Best(s.ID, numbers, retained))]
+	return kept[slices.Index(g.plan.GenerationsOf(s.ID), g.history.Best(s.ID, g.plan, retained))]
 }

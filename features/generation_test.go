@@ -84,7 +84,7 @@ services:
 			t.Errorf("%s reads %v, and %v had all of it", name, got, want)
 		}
 	}
-	if got, want := reads("column"), []string{state.GenerationID(given("column")[0], 1)}; !slices.Equal(got, want) {
+	if got, want := reads("column"), []string{state.GenerationID(given("column")[0], state.Generation{Number: 1})}; !slices.Equal(got, want) {
 		t.Errorf("a new column is read from %v, want %v", got, want)
 	}
 	if s := keeping.Services[0]; s.Features[1].Series[0].ID != reads("column")[0] {

@@ -62,12 +62,14 @@ type entityMapping struct {
 type logMapping struct {
 	*logWrite
 	wheres []int // by column, index in the mapping; -1 for a field
+	cut    *state.Cut
 }
 
 type seriesMapping struct {
 	*state.Series
 	where, condition, tile int // indexes in the mapping; -1 for none
 	field, per             int
+	cut                    *state.Cut
 	key                    func(dst []byte, v value.Value) []byte
 }
 
@@ -112,7 +114,7 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 	for _, w := range writes {
 		e := entityMapping{by: w.by, ids: w.ids}
 		if w.log != nil {
-			e.log = &logMapping{logWrite: w.log}
+			e.log = &logMapping{logWrite: w.log, cut: w.log.series.Cut}
 			for _, c := range w.log.columns {
 				e.log.wheres = append(e.log.wheres, whereIndex(c.where))
 			}
@@ -120,7 +122,7 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 		for _, sw := range w.series {
 			sp := seriesMapping{
 				Series: sw.series, where: whereIndex(sw.where), condition: whereIndex(sw.condition),
-				field: sw.field, per: sw.per, key: sw.key,
+				field: sw.field, per: sw.per, key: sw.key, cut: sw.series.Cut,
 			}
 			i, ok := tileOf[sw.series.Tile]
 			if !ok {
@@ -205,7 +207,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 		begun := false
 		for j := range entity.series {
 			s := &entity.series[j]
-			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] {
+			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] || !counts(e, s.cut) {
 				continue
 			}
 			mutation := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
@@ -224,7 +226,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 			b.Add(mutation)
 		}
 		switch {
-		case entity.log == nil || !m.recordOf(entity.log, e, p):
+		case entity.log == nil || !counts(e, entity.log.cut) || !m.recordOf(entity.log, e, p):
 		case entity.log.series.Late(e.Time, e.Now):
 			late = true
 		default:
@@ -245,6 +247,9 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 	}
 	return late
 }
+
+// counts says whether an event counts in series over a cut, nil for none, where the mapper maps it.
+func counts(e *record.Event, cut *state.Cut) bool { return cut == nil || cut.Logged(e.Time) }
 
 // recordOf builds the event's record for a log, and says whether any feature takes the event.
 func (m *Mapper) recordOf(log *logMapping, e *record.Event, p *streamMapping) bool {

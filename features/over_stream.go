@@ -79,7 +79,7 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	need := func(s *state.Series, key string) {
 		u := state.Retained{
 			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
-			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile,
+			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile, Cut: s.Cut,
 		}
 		if s.Layout().Forgets() {
 			u.Max = f.Call.Max

@@ -19,11 +19,11 @@ func TestMostCompleteGenerationIsRead(t *testing.T) {
 	series := later.Series[0].ID
 	now := r.Plan()
 	// A plan over the same definitions has a second generation of that series, filled.
-	bound := &state.Plan{Version: now.Version + ".bound", Retained: maps.Clone(now.Retained), Generations: map[string][]int{series: {0, 1}}}
+	bound := &state.Plan{Version: now.Version + ".bound", Retained: maps.Clone(now.Retained), Generations: map[string][]state.Generation{series: {{}, {Number: 1}}}}
 	fill := &state.Fill{ID: bound.Version, Columns: map[string][]string{}}
 	for key, kept := range now.Retained {
 		if strings.HasPrefix(key, series) {
-			key = state.GenerationID(series, 1) + key[len(series):]
+			key = state.GenerationID(series, state.Generation{Number: 1}) + key[len(series):]
 			bound.Retained[key] = kept
 			fill.Columns["payments"] = append(fill.Columns["payments"], key)
 		}
@@ -52,7 +52,7 @@ func TestMostCompleteGenerationIsRead(t *testing.T) {
 			t.Errorf("read %v, want %v\n%s", read, ids, got)
 		}
 	}
-	second := state.GenerationID(series, 1)
+	second := state.GenerationID(series, state.Generation{Number: 1})
 	ask(`{"features": ["later"], "entities": [{"user": "u1"}]}`, `"status":"NOT_FOUND"`, series, second)
 	ask(`{"features": ["later"], "entities": [{"user": "u1"}]}`, `"status":"NOT_FOUND"`, second)
 	history.Fills[0].Whole = false // Redis went back in time

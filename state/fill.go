@@ -7,45 +7,54 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 )
 
 // When a plan is the first to keep some series, these are filled: live events feed them from the
 // offset at which the plan took a partition, and a backfill feeds them everything before exactly
 // that offset. See docs/definition-changes.md, "How new features are filled".
 
-// Fill is what is filled together: the columns of series that one plan was the first to keep.
+// Fill is what is filled together: the columns of series that one plan was the first to keep, over
+// the same cut or without one.
 type Fill struct {
-	ID      string              `json:"-"`     // the version of that plan
+	ID      string              `json:"-"`     // the version of that plan, with a '~' and the cut if there is one
 	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
+	Cut     *Cut                `json:"cut,omitempty"`
 }
 
-// NewFill is the fill of the series that only this plan keeps, nil for none. The first plan of a
-// namespace fills nothing: it reads the log from its beginning.
-func NewFill(p *Plan, others []*Plan) *Fill {
-	if len(others) == 0 {
-		return nil
-	}
+// NewFills are the fills of the series that only this plan keeps. The first plan of a namespace
+// reads the log from its beginning, so it fills only what comes from files.
+func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 	known := map[string]bool{}
 	for _, other := range others {
 		for _, id := range other.Series() {
 			known[id] = true
 		}
 	}
-	f := &Fill{ID: p.Version, Columns: map[string][]string{}}
+	cuts, byCut := p.seriesCuts(), map[string]*Fill{}
 	for key := range p.Retained {
-		if !known[seriesOf(key)] {
-			f.Columns[p.Topics[key]] = append(f.Columns[p.Topics[key]], key)
+		series := seriesOf(key)
+		id := cuts[series]
+		if known[series] || len(others) == 0 && id == "" {
+			continue
+		}
+		f := byCut[id]
+		if f == nil {
+			f = &Fill{ID: p.Version, Columns: map[string][]string{}}
+			if cut, has := p.Cuts[id]; has {
+				f.ID, f.Cut = p.Version+"~"+id, &cut
+			}
+			byCut[id] = f
+			fills = append(fills, f)
+		}
+		f.Columns[p.Topics[key]] = append(f.Columns[p.Topics[key]], key)
+	}
+	for _, f := range fills {
+		for _, keys := range f.Columns {
+			slices.Sort(keys)
 		}
 	}
-	if len(f.Columns) == 0 {
-		return nil
-	}
-	for _, keys := range f.Columns {
-		slices.Sort(keys)
-	}
-	return f
+	slices.SortFunc(fills, func(a, b *Fill) int { return cmp.Compare(a.ID, b.ID) })
+	return fills
 }
 
 // Part is what a plan continues to fill of a fill of which it keeps a part; nil for nothing. The same
@@ -54,7 +63,7 @@ func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil
 	}
-	part := &Fill{Columns: map[string][]string{}}
+	part := &Fill{Columns: map[string][]string{}, Cut: f.Cut}
 	for topic, keys := range f.Columns {
 		for _, key := range keys {
 			if _, kept := p.Retained[key]; kept {
@@ -167,6 +176,18 @@ func (f *Fill) Has(topic, key string) bool {
 func (f *Fill) Partition(p Partition) Partition {
 	return Partition{Topic: "fill:" + f.ID + ":" + p.Topic, ID: p.ID}
 }
+
+// Archive is the name of the fill's progress in the rows of an archive.
+func (f *Fill) Archive(a *Archive) Partition { return ArchivePartition(f.ID, a.ID) }
+
+// ArchivePartition is Fill.Archive by the IDs.
+func ArchivePartition(fill, archive string) Partition {
+	return Partition{Topic: "fill:" + fill + ":archive:" + archive}
+}
+
+// Moved is the log tag of the position of a fill in an archive that another fill continues, which
+// keeps a part of its columns.
+const Moved = "moved"
 
 func seriesOf(key string) string { return key[:min(len(key), SeriesIDLength)] }
 
@@ -294,12 +315,19 @@ type FillEpoch struct {
 	Topic string
 	// Whole says that every shard has filled all partitions of the topic that the namespace knows.
 	Whole bool
+	// Archived says, of a fill over a cut, that every shard has all rows of the archives that any
+	// shard knows of; ArchivedSince is the event time since which these have all events, in ms.
+	Archived      bool
+	ArchivedSince int64
 	// Broken says that it can never be complete.
 	Broken bool
 	Since  int64 // see Filling; over all shards and partitions
-	// Filled and All count offsets, from which the filled share follows.
+	// Filled and All count offsets and rows, from which the filled share follows.
 	Filled, All int64
 }
+
+// Done says whether nothing is left to fill, neither from the log nor from files.
+func (f *FillEpoch) Done() bool { return f.Whole && (f.Fill.Cut == nil || f.Archived) }
 
 // share is the filled share, below 1 while anything is left; 0 if it is not yet known where the
 // filling of partitions starts.
@@ -311,59 +339,3 @@ func (f *FillEpoch) share() float64 {
 }
 
 const almostFilled = 0.999 // by offsets; a partition may not have begun
-
-// WholeFills remembers since when fills are complete, for readers of state and then history: their
-// state may be from before a fill was complete that the history calls complete. Its zero value is
-// ready. It is safe for concurrent use.
-type WholeFills struct {
-	mu    sync.Mutex
-	since map[wholeFill]time.Time
-}
-
-type wholeFill struct{ id, topic string }
-
-// Note records what a history says that was read at or after a moment.
-func (w *WholeFills) Note(h *History, read time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	since := map[wholeFill]time.Time{}
-	if h != nil {
-		for i := range h.Fills {
-			if f := &h.Fills[i]; f.Whole {
-				key := wholeFill{f.Fill.ID, f.Topic}
-				since[key] = read
-				if earlier, known := w.since[key]; known {
-					since[key] = earlier
-				}
-			}
-		}
-	}
-	w.since = since
-}
-
-// At adjusts a history to state as of a moment: fills that were not known to be complete by then
-// are not.
-func (w *WholeFills) At(h *History, moment time.Time) *History {
-	if h == nil || len(h.Fills) == 0 {
-		return h
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	young := func(f *FillEpoch) bool {
-		since, known := w.since[wholeFill{f.Fill.ID, f.Topic}]
-		return f.Whole && (!known || since.After(moment))
-	}
-	for i := range h.Fills {
-		if !young(&h.Fills[i]) {
-			continue
-		}
-		masked := *h
-		masked.Fills = slices.Clone(h.Fills)
-		for j := range masked.Fills {
-			f := &masked.Fills[j]
-			f.Whole = f.Whole && !young(f)
-		}
-		return &masked
-	}
-	return h
-}

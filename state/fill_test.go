@@ -15,7 +15,7 @@ func fillPlan(version string, keys ...string) *Plan {
 }
 
 // Only series that no other plan has are filled: the content of others is unknown.
-func TestNewFill(t *testing.T) {
+func TestNewFills(t *testing.T) {
 	before := fillPlan("1", "aaaaa.x", "bbbbb.x:col1")
 	for name, c := range map[string]struct {
 		plan   *Plan
@@ -28,14 +28,14 @@ func TestNewFill(t *testing.T) {
 		"fields from elsewhere": {fillPlan("2", "aaaaa.y"), []*Plan{before}, "map[]"},
 	} {
 		units := map[string][]string{}
-		if f := NewFill(c.plan, c.others); f != nil {
+		for _, f := range NewFills(c.plan, c.others) {
 			units = f.Columns
 		}
 		if got := fmt.Sprint(units); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	f := NewFill(fillPlan("2", "ccccc.x", "ddddd.x"), []*Plan{before})
+	f := NewFills(fillPlan("2", "ccccc.x", "ddddd.x"), []*Plan{before})[0]
 	for want, p := range map[Kept]*Plan{
 		KeptAll: fillPlan("3", "ccccc.x", "ddddd.x", "eeeee.x"), KeptNone: before, KeptPart: fillPlan("4", "ccccc.x"),
 	} {

@@ -31,7 +31,7 @@ func (n *namespace) take(definitions *Plan) *Plan {
 		for _, other := range n.Plans {
 			others = append(others, other)
 		}
-		if f := NewFill(p, others); f != nil {
+		for _, f := range NewFills(p, others) {
 			n.Fills[f.ID] = f
 			n.History.Fills = append(n.History.Fills, FillEpoch{Fill: f, Topic: "t", Since: MinTime})
 		}
@@ -109,7 +109,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x:col1", "aaaaa.x:old", "bbbbb.x"))
 	p := n.take(generationPlan("2", 5000, "aaaaa.x:col1", "aaaaa.x:new", "bbbbb.y"))
-	a, b := GenerationID("aaaaa", 1), GenerationID("bbbbb", 1)
+	a, b := GenerationID("aaaaa", Generation{Number: 1}), GenerationID("bbbbb", Generation{Number: 1})
 	want := fmt.Sprint(map[string]Retention{
 		"aaaaa.x:col1": {Keep: 1000}, a + ".x:col1": {Keep: 5000}, a + ".x:new": {Keep: 5000},
 		b + ".y": {Keep: 5000}, // it is fed from elsewhere: the old one is of no use
@@ -226,7 +226,7 @@ func TestBestGeneration(t *testing.T) {
 	n.take(generationPlan("2", 5000, "aaaaa.x"))
 	serving := n.History.Serving(generationPlan("2", 5000, "aaaaa.x"))
 	best := func(keep int64) int {
-		return n.History.Best("aaaaa", serving.GenerationsOf("aaaaa"), []Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: keep}}})
+		return n.History.Best("aaaaa", serving, []Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: keep}}}).Number
 	}
 	if got := best(1000); got != 0 {
 		t.Errorf("generation %d is read for what was always kept", got)

@@ -19,6 +19,7 @@ type Retained struct {
 	Retention
 	Future int64 // how far an event's time may lie after its record's, in milliseconds
 	Tile   int64 // of the series, in milliseconds
+	Cut    *Cut  // of the series; nil for none
 }
 
 // Retention is how much is kept of a column.
@@ -40,9 +41,10 @@ type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
 	Retained map[string]Retention `json:"units"`
 	Topics   map[string]string    `json:"-"` // by column, the topic whose events feed it; not known for plans read from the store
-	// Generations maps the ID of a series as defined to the numbers of the generations that are
-	// kept; it has no entry if only the first is.
-	Generations map[string][]int `json:"generations,omitempty"`
+	// Generations maps the ID of a series as defined to the generations that are kept; it has no
+	// entry if only the first is.
+	Generations map[string][]Generation `json:"generations,omitempty"`
+	Cuts        map[string]Cut          `json:"cuts,omitempty"` // of the generations, by ID
 }
 
 // Covers says whether this plan keeps everything that another keeps.
@@ -177,7 +179,7 @@ func (h *History) CompleteSince(retained []Retained) int64 {
 func (h *History) Filled(retained []Retained) float64 {
 	share := 1.0
 	for i := range retained {
-		if f := h.fillOf(&retained[i]); f != nil && !f.Whole && !f.Broken {
+		if f := h.fillOf(&retained[i]); f != nil && !f.Done() && !f.Broken {
 			share = min(share, f.share())
 		}
 	}
@@ -185,7 +187,8 @@ func (h *History) Filled(retained []Retained) float64 {
 }
 
 func (h *History) completeSince(u *Retained) int64 {
-	since, begun := MinTime, false
+	// What is there of the events that the log feeds, and since when what was there is kept.
+	since, kept, begun := MinTime, MinTime, false
 	fill := h.fillOf(u)
 	filled := fill != nil && fill.Whole
 	if filled {
@@ -196,29 +199,31 @@ func (h *History) completeSince(u *Retained) int64 {
 			continue
 		}
 		begun = begun || m.Last == MaxTime
-		var kept Retention
+		var has Retention
 		known := false
 		if plan := h.Plans[m.Version]; plan != nil {
-			kept, known = plan.Retained[u.Key]
+			has, known = plan.Retained[u.Key]
 		}
-		if known && kept.covers(u.Retention) {
-			continue
-		}
-		if m.Last == MaxTime {
+		switch {
+		case known && has.covers(u.Retention):
+		case m.Last == MaxTime:
 			return MaxTime
-		}
-		if filled && !known && m.Version != Gap {
-			continue // what that plan skipped is filled; it has not had a partition since, see Fill
-		}
-		last := m.Last + u.Future
-		if known && u.Tile > 0 {
+		case filled && !known && m.Version != Gap:
+			// What that plan skipped is filled; it has not had a partition since, see Fill.
+		case known && u.Tile > 0:
 			// Tiles that the plan began may be dropped when their own time is over.
-			last = (FloorDiv(last, u.Tile)+1)*u.Tile - 1
+			kept = max(kept, (FloorDiv(m.Last+u.Future, u.Tile)+1)*u.Tile)
+		case known:
+			kept = max(kept, m.Last+u.Future+1)
+		default:
+			since = max(since, m.Last+u.Future+1)
 		}
-		since = max(since, last+1)
 	}
 	if !begun {
 		return MaxTime
 	}
-	return since
+	if u.Cut != nil {
+		since = fill.over(u.Cut, since)
+	}
+	return max(since, kept)
 }

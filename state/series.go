@@ -4,6 +4,11 @@
 package state
 
 import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-stream/weir/value"
@@ -67,6 +72,8 @@ type Series struct {
 	KeyBytes int
 	// Rate bounds the false positives in a tile of Filters.
 	Rate float64
+	// Cut says which events of the log count; nil if all do. Those of files count before it.
+	Cut *Cut
 }
 
 // Layout is how the series is stored.
@@ -124,4 +131,41 @@ func FloorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
+}
+
+// Generation names one of the generations of a series. Its zero value is the first one.
+type Generation struct {
+	Number int
+	Cut    string // the ID of its cut, see Cut; empty if the log feeds it with all events
+}
+
+// GenerationID is the ID of a generation of a series.
+func GenerationID(series string, g Generation) string {
+	if g == (Generation{}) {
+		return series
+	}
+	return hashed(fmt.Sprintf("generation 1\n%s %s\n", series, g), SeriesIDLength)
+}
+
+// String is the number and, if there is a cut, a '/' and the cut.
+func (g Generation) String() string {
+	if g.Cut == "" {
+		return strconv.Itoa(g.Number)
+	}
+	return strconv.Itoa(g.Number) + "/" + g.Cut
+}
+
+// MarshalText writes what String returns.
+func (g Generation) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText parses what MarshalText writes.
+func (g *Generation) UnmarshalText(text []byte) (err error) {
+	number, cut, _ := strings.Cut(string(text), "/")
+	g.Cut = cut
+	g.Number, err = strconv.Atoi(number)
+	return err
+}
+
+func compareGenerations(a, b Generation) int {
+	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Cut, b.Cut))
 }

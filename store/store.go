@@ -52,6 +52,16 @@ type Store interface {
 	// StartFill sets where the filling of partitions starts, where that is not set; where it is
 	// set, it raises the moment since which they are covered.
 	StartFill(ctx context.Context, starts ...state.FillStart) error
+	// Archives are those of the namespace.
+	Archives(ctx context.Context) ([]*state.Archive, error)
+	// AddArchive adds the files of a draft, those that the namespace does not know, to the archives of
+	// its cut, see state.NewArchive.
+	AddArchive(ctx context.Context, draft *state.Archive) error
+	// BeginArchives tells all shards which archives a fill over a cut needs, all of the cut, and
+	// returns its positions in each archive, by shard: how many rows it has. Batches of the partition
+	// that Fill.Archive names apply the rest, and move these. A position with the log state.Moved
+	// goes no further. The error is state.ErrLostArchive if shards know more archives of the cut.
+	BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error)
 	// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
 	// milliseconds.
 	Gap(ctx context.Context, p state.Partition, until int64) error

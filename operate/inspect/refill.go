@@ -276,6 +276,21 @@ func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
 		})
 		losses = append(losses, packed.Loss{Until: until, Tags: tags})
 	}
+	return append(losses, r.lostFiles()...)
+}
+
+// lostFiles are the losses of series over cuts: the log never had what came from files.
+func (r *refilling) lostFiles() (losses packed.Losses) {
+	cuts := map[state.Cut]bool{}
+	for s := range r.want.series {
+		if s.Cut != nil {
+			cuts[*s.Cut] = true
+		}
+	}
+	for cut := range cuts {
+		tags := r.tagged(func(s *state.Series) bool { return r.want.series[s] && s.Cut != nil && *s.Cut == cut })
+		losses = append(losses, packed.Loss{Until: cut.Until - 1, Tags: tags})
+	}
 	return losses
 }
 

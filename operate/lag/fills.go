@@ -20,7 +20,7 @@ type Fill struct {
 	// Status is "filling", "done", or "given up" if some partition can never be complete: another
 	// fill replaces it.
 	Status string `json:"status"`
-	// Filled and All count offsets over all shards; All is 0 before it has begun.
+	// Filled and All count offsets, and rows of files, over all shards; All is 0 before it has begun.
 	Filled int64 `json:"filled"`
 	All    int64 `json:"all"`
 	// Since is the event time since which the features are complete once it is done; null for all
@@ -63,13 +63,13 @@ func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) 
 			continue
 		}
 		switch {
-		case e.Whole:
+		case e.Done():
 			f.Status = "done"
 		case e.Broken:
 			f.Status = "given up"
 		}
-		if e.Since != state.MinTime {
-			at := time.UnixMilli(e.Since).UTC()
+		if since := e.CompleteSince(); since != state.MinTime {
+			at := time.UnixMilli(since).UTC()
 			f.Since = &at
 		}
 		list = append(list, f)

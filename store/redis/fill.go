@@ -24,6 +24,9 @@ import (
 //go:embed fill.lua
 var fillLua string
 
+//go:embed archive.lua
+var archiveLua string
+
 // awayLonger is how long a plan without a fill may have had a partition so that the fill can go on:
 // less than garbageAfter, after which unused series are dropped.
 const awayLonger = garbageAfter / 2
@@ -31,29 +34,27 @@ const awayLonger = garbageAfter / 2
 // Bind adds to a plan, as definitions make it, the generations to keep, and returns the history
 // that this is based on.
 func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
-	plans, fills, _, err := s.allPlans(ctx)
+	known, _, err := s.allPlans(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read what there is of a plan: %w", err)
 	}
-	history, err := s.History(ctx)
-	if err != nil {
+	if known.History, err = s.History(ctx); err != nil {
 		return nil, nil, err
 	}
-	now, err := s.Clock(ctx)
-	if err != nil {
+	if known.Now, err = s.Clock(ctx); err != nil {
 		return nil, nil, err
 	}
-	return state.Bind(p, &state.Known{Plans: plans, Fills: fills, History: history, Now: now}), history, nil
+	return state.Bind(p, &known), known.History, nil
 }
 
 // Fills are those that a plan keeps completely.
 func (s *Store) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
-	_, all, _, err := s.allPlans(ctx)
+	known, _, err := s.allPlans(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read what is to be filled: %w", err)
 	}
 	var kept []*state.Fill
-	for _, f := range all {
+	for _, f := range known.Fills {
 		if f.In(p) == state.KeptAll {
 			kept = append(kept, f)
 		}
@@ -115,6 +116,117 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 	return nil
 }
 
+// BeginArchives tells all shards which archives a fill over a cut needs, all of the cut, and returns
+// its positions in each archive, by shard.
+func (s *Store) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
+	known, _, err := s.allPlans(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read what is to be filled: %w", err)
+	}
+	before := f.Before(known.Fills)
+	args := []any{f.Cut.ID(), f.ID, len(before)}
+	for _, other := range before {
+		args = append(args, other.ID)
+	}
+	var apart []any
+	for id, other := range known.Fills {
+		if !f.Shares(other) {
+			apart = append(apart, id)
+		}
+	}
+	args = append(append(args, len(apart)), apart...)
+	positions := make([][]state.Position, len(archives))
+	for i, a := range archives {
+		args = append(args, a.ID, a.Rows(), a.Since)
+		positions[i] = make([]state.Position, len(s.tags))
+	}
+	var calls progressCalls
+	for shard, tag := range s.tags {
+		calls.add(archiveLua, shard, tag, args, len(archives), func(reply []any) (err error) {
+			for i := range archives {
+				if positions[i][shard], err = parsePosition(reply[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := calls.send(ctx, s); err != nil {
+		if strings.HasPrefix(err.Error(), "ARCHIVE ") {
+			err = state.ErrLostArchive
+		}
+		return nil, fmt.Errorf("say which files are needed: %w", err)
+	}
+	return positions, nil
+}
+
+// archive is what shards know of an archive.
+type archive struct{ rows, since int64 }
+
+// archivesOf are the archives of a cut that any shard knows, by ID.
+func archivesOf(cut *state.Cut, shards []map[string]string) (map[string]archive, error) {
+	known := map[string]archive{}
+	for _, fields := range shards {
+		for name, text := range fields {
+			id, of := strings.CutPrefix(name, archivePrefix+cut.ID()+":")
+			if !of {
+				continue
+			}
+			rows, since, _ := strings.Cut(text, ";")
+			var a archive
+			var err, err2 error
+			a.rows, err = strconv.ParseInt(rows, 10, 64)
+			a.since, err2 = strconv.ParseInt(since, 10, 64)
+			if cmp.Or(err, err2) != nil {
+				return nil, fmt.Errorf("%q does not say how many rows an archive has, and since when", text)
+			}
+			known[id] = a
+		}
+	}
+	return known, nil
+}
+
+// addArchives adds the progress of a fill over a cut in its archives.
+func addArchives(e *state.FillEpoch, before []*state.Fill, shards []map[string]string) error {
+	archives, err := archivesOf(e.Fill.Cut, shards)
+	if err != nil {
+		return err
+	}
+	e.Archived, e.ArchivedSince = len(archives) > 0, state.MaxTime
+	for id, a := range archives {
+		e.ArchivedSince = min(e.ArchivedSince, a.since)
+		for _, fields := range shards {
+			at, err := rowsOf(append([]*state.Fill{e.Fill}, before...), id, fields)
+			if err != nil {
+				return err
+			}
+			e.Broken = e.Broken || at.Log == state.Moved
+			e.Archived = e.Archived && fields != nil && at.Offset >= a.rows && !e.Broken
+			e.Filled, e.All = e.Filled+max(0, at.Offset), e.All+a.rows
+		}
+	}
+	return nil
+}
+
+// rowsOf is the position in an archive of the first fill that has one which is not moved, else a moved
+// one.
+func rowsOf(fills []*state.Fill, archive string, fields map[string]string) (at state.Position, err error) {
+	at = state.NoPosition
+	for i, f := range fills {
+		found, err := state.ParsePosition(fields[keyspace.PartitionField(state.ArchivePartition(f.ID, archive))])
+		if err != nil {
+			return at, err
+		}
+		if found.Exists() && (i == 0 || found.Log != state.Moved) {
+			return found, nil
+		}
+		if found.Exists() {
+			at = found
+		}
+	}
+	return at, nil
+}
+
 // fillEpochs is the progress of fills according to all shards.
 func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]state.FillEpoch, error) {
 	ids := map[string]bool{}
@@ -140,6 +252,11 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, fields := range shards {
 				if err := addShard(&e, before, fields); err != nil {
+					return nil, err
+				}
+			}
+			if f.Cut != nil {
+				if err := addArchives(&e, before, shards); err != nil {
 					return nil, err
 				}
 			}

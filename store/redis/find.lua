@@ -1,5 +1,5 @@
--- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua and fill.lua begin
--- with it.
+-- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua, fill.lua and
+-- archive.lua begin with it.
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id>    position of the partition, which only the plan of that version may
@@ -18,6 +18,10 @@
 --   range:<fill>:<topic>/<id> the offsets of the partition that a fill has to apply, see
 --                             state.Filling: "since;from-to,from-@ms"; "!" if the fill was abandoned
 --   fill:<fill>:<topic>/<id>  position up to which the fill has applied them, moved by apply.lua
+--   archive:<cut>:<archive>   number of rows of an archive, and the event time in ms since which it
+--                             has all events: "rows;since"
+--   fill:<fill>:archive:<archive>/0
+--                             position up to which the fill has applied its rows, moved by apply.lua
 
 local key = KEYS[1]
 

@@ -1,9 +1,9 @@
--- Adds a plan and its fills to the plans of the namespace, unless a plan or fill was added since
--- they were read.
+-- Adds a plan and its fills, or an archive, to the plans of the namespace, unless anything was
+-- added since they were read.
 --
 -- KEYS[1]  the plans, see plansKey
 -- ARGV     number of fields that were read; version of the plan; the plan; for each of its fills:
---          ID, fill
+--          ID, fill; or for an archive: number of fields that were read; its field; the archive
 -- Returns  1 if it was added, 0 if the plans must be read again
 
 local key = KEYS[1]

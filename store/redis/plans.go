@@ -21,19 +21,22 @@ import (
 var planLua string
 
 // fillPrefix begins the fields of the plans that hold fills: the ID of a fill follows, and the
-// value is a state.Fill as JSON.
-const fillPrefix = "fill:"
+// value is a state.Fill as JSON. So archivePrefix does for archives.
+const (
+	fillPrefix    = "fill:"
+	archivePrefix = "archive:"
+)
 
 // notePlan adds the plan and its fills if they are new, and finds what is to be filled.
 func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	for {
-		plans, fills, fields, err := s.allPlans(ctx)
+		known, fields, err := s.allPlans(ctx)
 		if err != nil {
 			return err
 		}
-		fresh := newFills(p, plans, fills)
-		if plans[p.Version] != nil && len(fresh) == 0 {
-			s.claimed.Store(p.Version, claimFills(p, plans, fills))
+		fresh := newFills(p, &known)
+		if known.Plans[p.Version] != nil && len(fresh) == 0 {
+			s.claimed.Store(p.Version, claimFills(p, &known))
 			return nil
 		}
 		if err := s.addPlan(ctx, p, fresh, fields); err != nil {
@@ -44,13 +47,11 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 
 // newFills are the fills that a plan brings: of series that no plan had before, and of the parts of
 // other fills that it keeps.
-func newFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) (fresh []*state.Fill) {
-	if f := state.NewFill(p, slices.Collect(maps.Values(plans))); f != nil {
-		fresh = append(fresh, f)
-	}
-	for _, f := range fills {
+func newFills(p *state.Plan, known *state.Known) []*state.Fill {
+	fresh := state.NewFills(p, slices.Collect(maps.Values(known.Plans)))
+	for _, f := range known.Fills {
 		part := f.Part(p)
-		if part != nil && fills[part.ID] == nil && !slices.ContainsFunc(fresh, func(f *state.Fill) bool { return f.ID == part.ID }) {
+		if part != nil && known.Fills[part.ID] == nil && !slices.ContainsFunc(fresh, func(f *state.Fill) bool { return f.ID == part.ID }) {
 			fresh = append(fresh, part)
 		}
 	}
@@ -63,8 +64,7 @@ func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill,
 	if err != nil {
 		return err
 	}
-	key := plansKey(s.namespace)
-	args := []any{"eval", planLua, 1, key, fields, p.Version, text}
+	args := []any{"eval", planLua, 1, plansKey(s.namespace), fields, p.Version, text}
 	for _, f := range fills {
 		text, err := json.Marshal(f)
 		if err != nil {
@@ -72,41 +72,83 @@ func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill,
 		}
 		args = append(args, f.ID, text)
 	}
-	command := redis.NewCmd(ctx, args...)
-	command.SetFirstKeyPos(3)
-	return s.sendAbout(ctx, key, command)
+	return s.addToPlans(ctx, args)
 }
 
-// allPlans reads all plans that ever wrote to the namespace and their fills, by version, and the
+// addToPlans runs plan.lua.
+func (s *Store) addToPlans(ctx context.Context, args []any) error {
+	command := redis.NewCmd(ctx, args...)
+	command.SetFirstKeyPos(3)
+	return s.sendAbout(ctx, plansKey(s.namespace), command)
+}
+
+// Archives are those of the namespace.
+func (s *Store) Archives(ctx context.Context) ([]*state.Archive, error) {
+	known, _, err := s.allPlans(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the archives: %w", err)
+	}
+	return known.Archives, nil
+}
+
+// AddArchive adds the files of a draft that the namespace does not know to those before its cut.
+func (s *Store) AddArchive(ctx context.Context, draft *state.Archive) error {
+	for {
+		known, fields, err := s.allPlans(ctx)
+		if err != nil {
+			return fmt.Errorf("read the archives: %w", err)
+		}
+		a := state.NewArchive(*draft, known.Archives)
+		if a == nil {
+			return nil
+		}
+		text, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		if err := s.addToPlans(ctx, []any{"eval", planLua, 1, plansKey(s.namespace), fields, archivePrefix + a.ID, text}); err != nil {
+			return fmt.Errorf("register the files: %w", err)
+		}
+	}
+}
+
+// allPlans reads all plans that ever wrote to the namespace, their fills, and the archives, and the
 // number of these fields.
-func (s *Store) allPlans(ctx context.Context) (plans map[string]*state.Plan, fills map[string]*state.Fill, fields int, err error) {
+func (s *Store) allPlans(ctx context.Context) (known state.Known, fields int, err error) {
 	names := redis.NewStringSliceCmd(ctx, "hkeys", plansKey(s.namespace))
 	if err := s.sendAbout(ctx, plansKey(s.namespace), names); err != nil {
-		return nil, nil, 0, err
+		return known, 0, err
 	}
-	versions, ids := map[string]bool{}, map[string]bool{}
+	versions, fills := map[string]bool{}, map[string]bool{}
+	var archives []string
 	for _, name := range names.Val() {
 		if id, isFill := strings.CutPrefix(name, fillPrefix); isFill {
-			ids[id] = true
+			fills[id] = true
+		} else if id, isArchive := strings.CutPrefix(name, archivePrefix); isArchive {
+			archives = append(archives, id)
 		} else {
 			versions[name] = true
 		}
 	}
-	if plans, err = s.plansOf(ctx, versions); err != nil {
-		return nil, nil, 0, err
+	if known.Plans, err = s.plansOf(ctx, versions); err != nil {
+		return known, 0, err
 	}
-	fills, err = s.fillsOf(ctx, ids)
-	if err == nil && len(plans)+len(fills) < len(names.Val()) {
+	if known.Fills, err = s.fillsOf(ctx, fills); err != nil {
+		return known, 0, err
+	}
+	found, err := s.archives.get(ctx, s, "archive", archivePrefix, archives, func(id string) *state.Archive { return &state.Archive{ID: id} })
+	known.Archives = slices.Collect(maps.Values(found))
+	if err == nil && len(known.Plans)+len(known.Fills)+len(found) < len(names.Val()) {
 		err = fmt.Errorf("read the plans: %w", state.ErrUnavailable)
 	}
-	return plans, fills, len(names.Val()), err
+	return known, len(names.Val()), err
 }
 
 // claimFills is the argument of claim.lua about fills for a plan's claims: those that continue
 // others come after these.
-func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*state.Fill) []any {
-	args := []any{len(fills)}
-	for _, f := range state.InOrder(fills) {
+func claimFills(p *state.Plan, known *state.Known) []any {
+	args := []any{len(known.Fills)}
+	for _, f := range state.InOrder(known.Fills) {
 		part := ""
 		if goesOn := f.Part(p); goesOn != nil {
 			part = goesOn.ID
@@ -116,14 +158,14 @@ func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*s
 			args = append(args, topic)
 		}
 		var free []any
-		for version, other := range plans {
+		for version, other := range known.Plans {
 			if f.In(other) == state.KeptNone {
 				free = append(free, version)
 			}
 		}
 		args = append(append(args, len(free)), free...)
 		var before, sharing []any
-		for id, other := range fills {
+		for id, other := range known.Fills {
 			if f.PartOf(other) {
 				before = append(before, id)
 			}
@@ -137,7 +179,7 @@ func claimFills(p *state.Plan, plans map[string]*state.Plan, fills map[string]*s
 	return args
 }
 
-// planCache caches plans or fills by ID. An ID is a hash, so its content never changes.
+// planCache caches plans, fills or archives by ID. An ID is a hash, so its content never changes.
 type planCache[T any] struct {
 	mu    sync.Mutex
 	known map[string]*T

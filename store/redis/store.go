@@ -68,6 +68,7 @@ type Store struct {
 	past       past
 	registered registrations
 	fills      planCache[state.Fill]
+	archives   planCache[state.Archive]
 	claimed    sync.Map // []any by version: arguments of claim.lua about fills
 	// secret is nil until a layout was found, and secretAsked is the last time it was looked for,
 	// in milliseconds since 1970; see keyed.

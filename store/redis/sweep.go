@@ -176,12 +176,12 @@ func (w *sweeper) mayPrune(ctx context.Context) bool {
 // they forget something, or a past plan kept something forever that this one does not.
 func (w *sweeper) needed(ctx context.Context) bool {
 	if now := w.store.masters.now(); w.looked.IsZero() || now.Sub(w.looked) >= sweepPlans {
-		plans, _, _, err := w.store.allPlans(ctx)
+		known, _, err := w.store.allPlans(ctx)
 		if err != nil {
 			return false
 		}
 		w.looked, w.left = now, false
-		for _, p := range plans {
+		for _, p := range known.Plans {
 			w.left = w.left || p.KeepsForever() && !w.plan.Covers(p)
 		}
 	}

@@ -193,6 +193,9 @@ func (s *Store) fillEpochs() (epochs []state.FillEpoch) {
 			for _, sh := range s.shards {
 				sh.add(&e, f.Before(s.fills))
 			}
+			if f.Cut != nil {
+				s.addArchives(&e)
+			}
 			epochs = append(epochs, e)
 		}
 	}

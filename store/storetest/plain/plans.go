@@ -53,7 +53,7 @@ func (s *Store) Register(_ context.Context, r state.Registration) (rivals []stat
 
 // note adds a plan, and what it is the first to keep.
 func (s *Store) note(p *state.Plan) {
-	if f := state.NewFill(p, slices.Collect(maps.Values(s.plans))); f != nil {
+	for _, f := range state.NewFills(p, slices.Collect(maps.Values(s.plans))) {
 		s.fills[f.ID] = f
 	}
 	s.plans[p.Version] = p
@@ -107,7 +107,7 @@ func (s *Store) Bind(_ context.Context, p *state.Plan) (*state.Plan, *state.Hist
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.history()
-	return state.Bind(p, &state.Known{Plans: s.plans, Fills: s.fills, History: h, Now: s.clock()}), h, nil
+	return state.Bind(p, &state.Known{Plans: s.plans, Fills: s.fills, Archives: s.archives, History: h, Now: s.clock()}), h, nil
 }
 
 // History says which plans wrote the state.

@@ -16,6 +16,8 @@ type shard struct {
 	logs     map[string]state.LogID       // by tag
 	fillings map[state.Partition]*filling // by the name of a fill's progress, see state.Fill.Partition
 	now      int64                        // the greatest timestamp of a record, in ms
+	archives map[state.Cut]map[string]*state.Archive
+	rows     map[state.Partition]*state.Position // by the name of a fill's progress, see state.Fill.Archive
 }
 
 // ownership is the progress of a partition under the plan that has it.
@@ -32,6 +34,7 @@ func newShard() *shard {
 	return &shard{
 		owned: map[state.Partition]*ownership{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
 		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{},
+		archives: map[state.Cut]map[string]*state.Archive{}, rows: map[state.Partition]*state.Position{},
 	}
 }
 
@@ -44,6 +47,9 @@ func split(p state.Partition) (state.Partition, string) {
 // position is that of a partition under the plan or the fill that its name has; nil if that does
 // not have it.
 func (sh *shard) position(p state.Partition) *state.Position {
+	if at := sh.rows[p]; at != nil {
+		return at
+	}
 	if f := sh.fillings[p]; f != nil {
 		if !f.Begun || f.Broken {
 			return nil

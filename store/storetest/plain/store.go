@@ -23,7 +23,8 @@ type Store struct {
 	fills  map[string]*state.Fill // by ID
 	used   map[registered]usage
 
-	busiest map[string]state.Busiest // by processor
+	archives []*state.Archive
+	busiest  map[string]state.Busiest // by processor
 }
 
 // key is a series of an entity. Entities of different groups may have the same text.

@@ -1,0 +1,217 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// before is the cut of these tests: the log has the events of day 100 on.
+var before = &state.Cut{Topic: transactions.Topic, Until: 100 * day}
+
+// overCut is a generation of a series over the cut.
+func overCut(base string) *state.Series {
+	s := *added
+	s.ID, s.Cut = state.GenerationID(base, state.Generation{Cut: before.ID()}), before
+	return &s
+}
+
+// archived and archivedToo are generations over the cut of these series.
+var (
+	archivedBases         = map[*state.Series]string{archived: "arch1", archivedToo: "arch2"}
+	archived, archivedToo = overCut("arch1"), overCut("arch2")
+)
+
+// file is a file with one row for each device, ten times.
+var file = state.ArchivedFile{Name: "a.csv", Stream: "transaction", Hash: "a", Rows: 10 * devices}
+
+// register adds a file to the archives of the cut, and returns them.
+func (f *filling) register(since int64, files ...state.ArchivedFile) []*state.Archive {
+	f.Helper()
+	if err := f.store.AddArchive(f.Context(), &state.Archive{Cut: *before, Since: since, Files: files}); err != nil {
+		f.Fatal(err)
+	}
+	known, err := f.store.Archives(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	return state.ArchivesOf(*before, known)
+}
+
+// rows are the positions of a fill in archives, by shard.
+func (f *filling) rows(fill *state.Fill, archives ...*state.Archive) [][]state.Position {
+	f.Helper()
+	positions, err := f.store.BeginArchives(f.Context(), fill, archives)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return positions
+}
+
+// applyRows applies rows of an archive, and says whether they were refused.
+func (f *filling) applyRows(fill *state.Fill, a *state.Archive, progress []state.Position, from, to int64, series ...*state.Series) (behind bool) {
+	f.Helper()
+	b := f.batch(fill.Archive(a), progress, from, to, series...)
+	return f.applyBatch(b)
+}
+
+// epoch is what the history says of a fill.
+func (f *filling) epoch(fill *state.Fill) *state.FillEpoch {
+	f.Helper()
+	h, err := f.store.History(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i := range h.Fills {
+		if h.Fills[i].Fill.ID == fill.ID {
+			return &h.Fills[i]
+		}
+	}
+	f.Fatalf("the history has no fill %s", fill.ID)
+	return nil
+}
+
+// expectSinceOver says since when a series over the cut is complete.
+func (f *filling) expectSinceOver(s *state.Series, want int64) {
+	f.Helper()
+	history, err := f.store.History(f.Context())
+	if err != nil {
+		f.Fatal(err)
+	}
+	got := history.CompleteSince([]state.Retained{{Key: s.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: s.Keep}, Tile: s.Tile, Cut: before}})
+	if got != want {
+		f.Errorf("%s is complete since %d, want %d", s.ID, got, want)
+	}
+}
+
+// testArchive checks that what files have is applied exactly once to series over a cut.
+func testArchive(t *testing.T, open func() store.Store) {
+	begin := func(t *testing.T, series ...*state.Series) (*filling, *state.Fill) {
+		s := open()
+		f := &filling{T: t, store: s, writer: s.NewWriter()}
+		f.take("v1", events)
+		f.goOn(30)
+		f.take("v2", append([]*state.Series{events}, series...)...)
+		fill := f.fill("v2~" + before.ID())
+		f.start(fill, 30, before.Until)
+		return f, fill
+	}
+	t.Run("once", func(t *testing.T) {
+		f, fill := begin(t, archived)
+		f.expectSinceOver(archived, 100*day)
+		archives := f.register(50*day, file)
+		if again := f.register(50*day, file); len(again) != 1 || !cmp.Equal(again, archives) {
+			t.Errorf("registered again they are %+v", again)
+		}
+		known := f.rows(fill, archives...)[0]
+		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 6*devices, archived)
+		if e := f.epoch(fill); e.Archived || e.Filled == 0 || e.Filled >= e.All {
+			t.Errorf("got %+v", e)
+		}
+		f.expectSinceOver(archived, 100*day)
+		f.applyRows(fill, archives[0], known, 0, 10*devices, archived) // from the beginning again
+		f.expectCount(archived, 10*devices)
+		f.expectSinceOver(archived, 50*day)
+		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 10*devices, archived)
+		f.expectCount(archived, 10*devices)
+		f.goOn(40)
+		f.expectCount(archived, 10*devices+10)
+	})
+	t.Run("more files", func(t *testing.T) {
+		f, fill := begin(t, archived)
+		archives := f.register(50*day, file)
+		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 10*devices, archived)
+		f.expectSinceOver(archived, 50*day)
+		archives = f.register(40*day, file, state.ArchivedFile{Name: "b.csv", Stream: "transaction", Hash: "b", Rows: devices})
+		if len(archives) != 2 || len(archives[1].Files) != 1 {
+			t.Fatalf("got %+v", archives)
+		}
+		positions := f.rows(fill, archives...)
+		f.expectSinceOver(archived, 100*day)
+		f.applyRows(fill, archives[1], positions[1], 0, devices, archived)
+		f.expectCount(archived, 11*devices)
+		f.expectSinceOver(archived, 40*day)
+		if err := f.store.AddArchive(t.Context(), &state.Archive{Cut: *before, Since: 30 * day, Stated: true}); err != nil {
+			t.Fatal(err)
+		}
+		if archives = f.register(20 * day); len(archives) != 3 || !archives[2].Stated {
+			t.Fatalf("with what was stated they are %+v", archives)
+		}
+		f.rows(fill, archives...)
+		f.expectSinceOver(archived, 30*day)
+	})
+	t.Run("a shard that goes back", func(t *testing.T) {
+		f, fill := begin(t, archived)
+		archives := f.register(50*day, file)
+		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 6*devices, archived)
+		believed := f.rows(fill, archives...)[0]
+		believed[0].Offset = 8 * devices
+		if !f.applyRows(fill, archives[0], believed, 6*devices, 10*devices, archived) {
+			t.Error("a shard that lacks rows before a batch takes the batch")
+		}
+		found := f.rows(fill, archives...)[0]
+		if state.Lowest(found) != 6*devices || found[0].Offset != 6*devices {
+			t.Errorf("the positions are %v", found)
+		}
+		if e := f.epoch(fill); e.Archived {
+			t.Errorf("got %+v", e)
+		}
+		f.applyRows(fill, archives[0], found, 6*devices, 10*devices, archived)
+		f.expectCount(archived, 10*devices)
+		f.expectSinceOver(archived, 50*day)
+	})
+	t.Run("a plan that has a part of it", func(t *testing.T) {
+		f, fill := begin(t, archived, archivedToo)
+		archives := f.register(50*day, file)
+		known := f.rows(fill, archives...)[0]
+		f.applyRows(fill, archives[0], known, 0, 4*devices, archived, archivedToo)
+		under := f.rows(fill, archives...)[0]
+		f.take("v3", events, archived)
+		part := f.partOf(fill)
+		progress := f.rows(part, archives...)[0]
+		if at := state.Lowest(progress); at != 4*devices {
+			t.Fatalf("the part goes on at row %d", at)
+		}
+		if !f.applyRows(fill, archives[0], under, 4*devices, 10*devices, archived, archivedToo) {
+			t.Error("what was under way is applied")
+		}
+		for _, at := range f.rows(fill, archives...)[0] {
+			if at.Log != state.Moved {
+				t.Errorf("the fill goes on at %s", at)
+			}
+		}
+		f.applyRows(part, archives[0], progress, 4*devices, 10*devices, archived)
+		f.expectCount(archived, 10*devices)
+		f.expectSinceOver(archived, 50*day)
+		if e := f.epoch(fill); !e.Broken {
+			t.Errorf("got %+v", e)
+		}
+	})
+	t.Run("a part that began before what it is a part of", func(t *testing.T) {
+		f, fill := begin(t, archived, archivedToo)
+		archives := f.register(50*day, file)
+		f.take("v3", events, archived)
+		part := f.partOf(fill)
+		f.applyRows(part, archives[0], f.rows(part, archives...)[0], 0, 4*devices, archived)
+		for _, at := range f.rows(fill, archives...)[0] {
+			if at.Log != state.Moved {
+				t.Errorf("the fill goes on at %s, though its part has rows", at)
+			}
+		}
+		f.applyRows(part, archives[0], f.rows(part, archives...)[0], 4*devices, 10*devices, archived)
+		f.expectCount(archived, 10*devices)
+		f.expectSinceOver(archived, 50*day)
+	})
+	t.Run("files that are no longer registered", func(t *testing.T) {
+		f, fill := begin(t, archived)
+		f.rows(fill, f.register(50*day, file)...)
+		other := state.NewArchive(state.Archive{Cut: *before, Files: []state.ArchivedFile{{Hash: "b"}}}, nil)
+		if _, err := f.store.BeginArchives(t.Context(), fill, []*state.Archive{other}); !errors.Is(err, state.ErrLostArchive) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
