@@ -26,27 +26,46 @@ func newBackfillCommand() *cobra.Command {
 	var (
 		names []string
 		rate  float64
+		files fromFiles
 	)
 	cmd := &cobra.Command{
 		Use:   "backfill",
-		Short: "Fill new features from the log",
+		Short: "Fill new features from the log, or from files of what it no longer has",
 		Long: `Fill new features from the log, while events flow, and end when they are complete.
 Processors do this by themselves unless backfill.mode is off. Both may be at work at
 once, and each record still counts once. The processors must have taken the
 definitions, which are those of --config and --features. The command may be stopped
-and started again at any time.`,
+and started again at any time.
+
+With --input, features are filled from files with what their log no longer has: events
+before --until count if they are in the files, all others if they are in the log. That
+goes by the events' own times, so files need no order, and may overlap the log. Each row
+counts once, whatever is killed and however often the command runs: a file is known by its
+content. Meanwhile features answer as before. Files are .csv, whose column names are paths
+of the stream's fields, .ndjson, with one JSON object a line, as in the topic or as weir
+generate writes them, .avro and .parquet; the first two also as .gz or .zst.`,
 		Example: `  weir backfill --config config/weir.yaml
-  weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1`,
+  weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1
+  weir backfill --config config/weir.yaml --input 'transaction=history/*.parquet' --until 2026-01-01T00:00:00Z`,
 		Args: cobra.NoArgs,
 	}
 	s := addSettings(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if len(files.inputs) > 0 {
+			return withGivenState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, store connect.Store) error {
+				files.cfg, files.registry, files.store, files.out = cfg, registry, store, cmd.OutOrStdout()
+				files.screen = &fillScreen{out: files.out, said: map[string]string{}}
+				var err error
+				if files.rate, err = rateOf(rate, cfg); err != nil {
+					return err
+				}
+				return files.run(cmd.Context())
+			})
+		}
 		return withKeptState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
-			if rate == 0 {
-				rate = cfg.Backfill.Rate
-			}
-			if rate < 0.01 || rate > 1 {
-				return fmt.Errorf("--rate %v is not allowed: 0.01 to 1", rate)
+			rate, err := rateOf(rate, cfg)
+			if err != nil {
+				return err
 			}
 			wanted, err := fillsOf(registry, names)
 			if err != nil {
@@ -57,7 +76,19 @@ and started again at any time.`,
 	}
 	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with those that were defined together with them (default all)")
 	cmd.Flags().Float64Var(&rate, "rate", 0, "share of a core to take, 0.01 to 1; by default backfill.rate")
+	files.flags(cmd)
 	return cmd
+}
+
+// rateOf is the rate that was given, or else that of the settings.
+func rateOf(given float64, cfg *config.Config) (float64, error) {
+	if given == 0 {
+		given = cfg.Backfill.Rate
+	}
+	if given < 0.01 || given > 1 {
+		return 0, fmt.Errorf("--rate %v is not allowed: 0.01 to 1", given)
+	}
+	return given, nil
 }
 
 // fillsOf says whether the named features need a fill; without names all are needed.
@@ -140,9 +171,14 @@ func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 		s.broken = true
 		share += fmt.Sprintf("; %d partitions were given up", len(p.Broken))
 	}
-	if line := strings.Join(s.registry.FilledBy(f), ", ") + ": " + share; s.said[f.ID] != line {
-		s.said[f.ID] = line
+	s.say(f.ID, strings.Join(s.registry.FilledBy(f), ", ")+": "+share)
+	return enough
+}
+
+// say writes a line about something if it is another than the last about that.
+func (s *fillScreen) say(about, line string) {
+	if s.said[about] != line {
+		s.said[about] = line
 		fmt.Fprintln(s.out, line)
 	}
-	return enough
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,5 +65,137 @@ func TestBackfillByHand(t *testing.T) {
 	}
 	if out := look(t, "", command("progress")...); strings.Contains(out, "backfill") {
 		t.Errorf("progress says\n%s", out)
+	}
+}
+
+// An operator fills features from files with what the log never had, while processors have backfill
+// switched off. Every mistake is reported before anything is changed.
+func TestBackfillFromFiles(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	folder := t.TempDir()
+	define := filepath.Join(folder, "features.yaml")
+	put := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("features.yaml", `streams: {tx: {topic: transactions, timestamp: at, fields: {user: string}}, in: {topic: logins, timestamp: at, fields: {user: string}}}
+features:
+  paid: COUNT(30d, tx, user, tile=1h)
+  last_hour: COUNT(1h, tx, user, tile=1m, keep=1h)
+`)
+	flags[1] = define
+	processor := append([]string{"run", "--processor.commit_interval", "10ms", "--backfill.mode", "off"}, flags...)
+	p := start(t, processor...)
+	base := p.address(t)
+	ready(t, base)
+	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{flags[7]})
+	defer writer.Close()
+	now := time.Now().Truncate(time.Second)
+	cut := now.Add(-5 * 24 * time.Hour)
+	row := func(at time.Time) string { return fmt.Sprintf("%d,u1", at.UnixMilli()) }
+	// The log has two events before the cut, one at the cut, and two after it.
+	for _, at := range []time.Time{cut.Add(-time.Hour), cut.Add(-time.Millisecond), cut, cut.Add(time.Millisecond), now} {
+		value := fmt.Appendf(nil, `{"at": %d, "user": "u1"}`, at.UnixMilli())
+		if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Value: value, Time: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := func(args ...string) []string { return append(append([]string{"backfill"}, args...), flags...) }
+	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
+		out, err := weir(t, append([]string{"progress", "--max-lag", "0"}, flags...)...)
+		return err == nil && strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+	})
+	// The files have them too, but for the last, and two more from before.
+	old := now.Add(-20 * 24 * time.Hour)
+	file := put("a.csv", strings.Join([]string{"at,user", row(cut), row(old), row(cut.Add(-time.Millisecond)), row(cut.Add(-time.Hour)), row(cut.Add(time.Millisecond)), row(old.Add(time.Hour))}, "\n"))
+	until := cut.UTC().Format(time.RFC3339)
+	for want, args := range map[string][]string{
+		`--until: "yesterday" is no moment such as 2026-01-31T23:59:59Z, and no milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
+		`--since 7 is not before --until 7`:                                         {"--input", "tx=" + file, "--until", "7", "--since", "7"},
+		"--input: " + file + ": say of which stream its events are: STREAM=" + file: {"--input", file, "--until", until},
+		`--input: pay=x: unknown stream "pay"; known: in, tx`:                       {"--input", "pay=x", "--until", until},
+		"open " + folder + "/none.csv: no such file or directory":                   {"--input", "tx=" + folder + "/none.csv", "--until", until},
+	} {
+		look(t, want, command(args...)...)
+	}
+	put("bad.csv", "at,user\n1,u1\nx,u1")
+	_, err := weir(t, command("--input", "tx="+folder+"/bad.csv", "--until", until)...)
+	if got := fmt.Sprint(err); !strings.HasPrefix(got, "1 of 2 events of transactions cannot be used; the first: "+folder+"/bad.csv:3: ") || !strings.HasSuffix(got, "; --set-aside leaves them out") {
+		t.Errorf("a bad file is reported as\n%s", got)
+	}
+	later := now.Add(time.Hour)
+	_, err = weir(t, command("--input", "tx="+file, "--until", later.Format(time.RFC3339))...)
+	if got := fmt.Sprint(err); !strings.Contains(got, "is later than the newest record applied") {
+		t.Errorf("a cut in the future is reported as\n%s", got)
+	}
+	p.stop()
+	_ = p.wait(t)
+	fill := start(t, command("--input", "tx="+file, "--until", until, "--rate", "1")...)
+	testkit.Eventually(t, patience, "it waits for processors", func() (bool, string) {
+		return strings.Contains(fill.out.String(), "waiting until processors take the files into account for paid: "), fill.out.String() + fill.err.String()
+	})
+	p = start(t, processor...)
+	base = p.address(t)
+	ready(t, base)
+	if err := fill.wait(t); err != nil {
+		t.Fatal(err, fill.out.String())
+	}
+	ask := func() string {
+		return look(t, "", "query", "--address", base, "--json", "paid", "last_hour", "user=u1")
+	}
+	if answer, out := ask(), fill.out.String(); !strings.Contains(answer, `"value":5,"status":"PRESENT"`) ||
+		!strings.Contains(out, "\npaid: complete since the beginning without the files, which reach back less, so they go on without them.") {
+		t.Errorf("the topic claims to have all events: %s\n%s", answer, out)
+	}
+	answers := func(want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, "the answer is "+want, func() (bool, string) {
+			answer := ask()
+			return strings.Contains(answer, want), answer
+		})
+	}
+	since := func(moment time.Time) []string {
+		return command("--input", "tx="+file, "--until", until, "--since", moment.UTC().Format(time.RFC3339))
+	}
+	look(t, "--since "+old.Add(time.Second).UTC().Format(time.RFC3339)+": the files of transactions were registered as having all events since "+
+		old.UTC().Format(time.RFC3339)+": choose another --until, which fills everything anew", since(old.Add(time.Second))...)
+	if out, want := look(t, "", since(old)...), "\npaid: complete since "+old.UTC().Format(time.RFC3339)+"\n"; !strings.Contains(out, want) {
+		t.Errorf("of what was stated it says\n%s", out)
+	}
+	answers(`"value":7,"status":"INCOMPLETE"`)
+	answers(fmt.Sprintf(`"complete_since":%d`, old.UnixMilli()))
+	if out := look(t, "", command("--input", "tx="+file, "--until", until, "--since", "beginning")...); !strings.Contains(out, "\npaid: complete since the beginning\n") {
+		t.Errorf("with all events it says\n%s", out)
+	}
+	counts := func(n int) {
+		t.Helper()
+		answers(fmt.Sprintf(`"value":%d,"status":"PRESENT"`, n))
+	}
+	counts(7)
+	if out := look(t, "", command("--input", "tx="+file, "--until", until)...); !strings.Contains(out, "done") {
+		t.Errorf("once more it says\n%s", out)
+	}
+	counts(7)
+	put("a.csv", "at,user\n"+row(old))
+	_, err = weir(t, command("--input", "tx="+file, "--until", until)...)
+	if got := fmt.Sprint(err); !strings.HasPrefix(got, file+" was changed since it was backfilled, when it had 6 rows") {
+		t.Errorf("a changed file is reported as\n%s", got)
+	}
+	put("b.csv", "at,user\n"+row(old.Add(2*time.Hour)))
+	look(t, "", command("--input", "tx="+folder+"/b.csv", "--until", until, "--rate", "1")...)
+	counts(8)
+	more := slices.Clone(flags)
+	more[1] = put("more.yaml", "streams: {tx: {topic: transactions, timestamp: at, fields: {user: string}}}\nfeatures: {other: 'COUNT(20d, tx, user, tile=2h)'}\n")
+	fill = start(t, append([]string{"backfill", "--input", "tx=" + folder + "/b.csv", "--until", until}, more...)...)
+	testkit.Eventually(t, patience, "it waits for processors with its definitions", func() (bool, string) {
+		return strings.Contains(fill.out.String(), "waiting until processors take the files into account for other: a minute at most, if they have these definitions"), fill.out.String() + fill.err.String()
+	})
+	fill.stop()
+	if err := fill.wait(t); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped, it says %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"context"
+	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -46,4 +47,13 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 		}
 	}
 	return e, nil
+}
+
+// BeginsAfter says since when the log of a cut's topic has all events behind the cut, in ms, if that is
+// later than the cut: the events between are neither in files nor in the log. future is how far, in
+// ms, events may lie after their records.
+func BeginsAfter(ctx context.Context, brokers Brokers, cut *state.Cut, future int64, partitions []state.Partition) (since int64, later bool, err error) {
+	reach := features.FillReach{Forever: true, Future: future, After: max(0, cut.Until-future)}
+	e, err := EstimateFill(ctx, brokers, reach, partitions, time.Now().UnixMilli())
+	return e.Since, e.Lost, err
 }

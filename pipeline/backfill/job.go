@@ -59,7 +59,7 @@ func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, 
 	switch {
 	case log.Start > 0 && log.Start == log.End:
 		from, since = log.Start, now+reach.Future+1 // nothing says how old the records were that retention has taken
-	case reach.Forever || first.Offset >= 0 && first.Offset <= log.Start:
+	case moment == 0 || first.Offset >= 0 && first.Offset <= log.Start:
 		from, since = log.Start, max(moment, first.Timestamp)+reach.Future+1
 	case first.Offset < 0:
 		from, since = beyondAll, moment+reach.Future // all records are older
@@ -78,7 +78,7 @@ const beyondAll = 1 << 52
 // matters is the moment before which records do not matter, in ms; 0 if all do.
 func matters(reach features.FillReach, newest int64) int64 {
 	if reach.Forever {
-		return 0
+		return reach.After
 	}
-	return max(0, newest-reach.Reach)
+	return max(reach.After, newest-reach.Reach)
 }

@@ -1,0 +1,389 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/say"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
+)
+
+// fromFiles fills features from files.
+type fromFiles struct {
+	inputs     []string
+	until      string
+	since      string
+	recordTime string
+	setAside   bool
+
+	cfg      *config.Config
+	registry *features.Registry // as given
+	store    connect.Store
+	rate     float64
+	out      io.Writer
+	screen   *fillScreen
+}
+
+// beginning is what --since says of files with all events there ever were.
+const beginning = "beginning"
+
+func (f *fromFiles) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern; may be given several times")
+	flags.StringVar(&f.until, "until", "", "with --input: events before this moment are those of the files, all others those of the log; RFC 3339 or milliseconds since 1970")
+	flags.StringVar(&f.since, "since", "", "with --input: since when the files have all events, whatever the present state claims; beginning: there are none before (default their earliest event, unless the present state reaches back further)")
+	flags.StringVar(&f.recordTime, "record-time", "", "with --input: the field that says when a record arrived (default the timestamp of its envelope, or else the event's own time)")
+	flags.BoolVar(&f.setAside, "set-aside", false, "with --input: leave out events that cannot be used, as processors do")
+	cmd.MarkFlagsRequiredTogether("input", "until")
+	for _, flag := range []string{"since", "record-time", "set-aside"} {
+		cmd.MarkFlagsMutuallyExclusive("of", flag)
+	}
+	cmd.MarkFlagsMutuallyExclusive("of", "input")
+}
+
+func (f *fromFiles) run(ctx context.Context) error {
+	until, err := momentOf("--until", f.until)
+	if err != nil {
+		return err
+	}
+	since, err := f.stated(until)
+	if err != nil {
+		return err
+	}
+	inputs, err := f.byTopic()
+	if err != nil {
+		return fmt.Errorf("--input: %w", err)
+	}
+	if err := f.notAhead(ctx, until); err != nil {
+		return err
+	}
+	var all []*backfill.FromFiles
+	for _, topic := range f.registry.Topics() {
+		if len(inputs[topic]) == 0 {
+			continue
+		}
+		b, err := f.read(ctx, state.Cut{Topic: topic, Until: until}, since, inputs[topic])
+		if err != nil {
+			return err
+		}
+		all = append(all, b)
+	}
+	for _, b := range all {
+		err := b.Register(ctx)
+		if later, is := errors.AsType[*backfill.LaterSinceError](err); is {
+			err = fmt.Errorf("--since %s: the files of %s were registered as having all events since %s: choose another --until, which fills everything anew",
+				f.since, b.Cut.Topic, whenever(later.Registered))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.fill(ctx, all)
+}
+
+// stated is the moment of --since, in ms; nil without one.
+func (f *fromFiles) stated(until int64) (*int64, error) {
+	since := state.MinTime
+	switch f.since {
+	case "":
+		return nil, nil
+	case beginning:
+		return &since, nil
+	}
+	since, err := momentOf("--since", f.since)
+	if err == nil && since >= until {
+		err = fmt.Errorf("--since %s is not before --until %s", f.since, f.until)
+	}
+	return &since, err
+}
+
+// fill fills from files and log until all is whole that processors keep over the cuts. That may change
+// meanwhile: definitions do, cuts pass out of windows, and a store goes back in time.
+func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
+	for {
+		var reached []*backfill.FromFiles
+		for _, b := range all {
+			switch err := b.Run(ctx); {
+			case errors.Is(err, backfill.ErrNothingReachesBack):
+				f.screen.say(b.Cut.Topic, fmt.Sprintf("%s: %v", b.Cut.Topic, err))
+			case errors.Is(err, state.ErrLostArchive):
+				return fmt.Errorf("%w: give another --until, which fills everything anew", err)
+			case err != nil:
+				return err
+			default:
+				reached = append(reached, b)
+			}
+		}
+		if len(reached) == 0 {
+			return backfill.ErrNothingReachesBack
+		}
+		if whole, err := f.fromLog(ctx, reached); whole || err != nil {
+			return err
+		}
+		if !retry.Wait(ctx, bindInterval) {
+			return ctx.Err()
+		}
+	}
+}
+
+// bindInterval is how often to look whether processors keep something else now.
+const bindInterval = 2 * time.Second
+
+// momentOf parses a moment, in ms.
+func momentOf(flag, text string) (int64, error) {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return ms, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %q is no moment such as 2026-01-31T23:59:59Z, and no milliseconds since 1970", flag, text)
+	}
+	return t.UnixMilli(), nil
+}
+
+// byTopic finds the files of each topic. There must be some of each of its streams, because the cut
+// holds for all.
+func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
+	inputs, given := map[string][]backfill.Input{}, map[*record.Stream]bool{}
+	for _, spec := range f.inputs {
+		name, pattern, named := strings.Cut(spec, "=")
+		if !named {
+			if len(f.registry.Streams) > 1 {
+				return nil, fmt.Errorf("%s: say of which stream its events are: STREAM=%s", spec, spec)
+			}
+			name, pattern = f.registry.Streams[0].Name, spec
+		}
+		stream, err := streamOf(f.registry, name, spec)
+		if err != nil {
+			return nil, err
+		}
+		files, err := source.Files(pattern)
+		if err != nil {
+			return nil, err
+		}
+		given[stream] = true
+		for _, file := range files {
+			inputs[stream.Topic] = append(inputs[stream.Topic], backfill.Input{Name: file, Stream: stream, RecordTime: f.recordTime})
+		}
+	}
+	for _, s := range f.registry.Streams {
+		if len(inputs[s.Topic]) > 0 && !given[s] {
+			return nil, fmt.Errorf("stream %s reads topic %s too, whose events before --until are those of files from now on: give its files", s.Name, s.Topic)
+		}
+	}
+	return inputs, nil
+}
+
+// notAhead returns an error if the cut is later than what is applied.
+func (f *fromFiles) notAhead(ctx context.Context, until int64) error {
+	newest, err := f.store.Clock(ctx)
+	if err == nil && until > newest {
+		err = fmt.Errorf("--until %s is later than the newest record applied, of %s: events to come would not count", f.until, inWords(newest))
+	}
+	return err
+}
+
+func inWords(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
+
+// whenever is inWords of a moment since which something is complete.
+func whenever(ms int64) string {
+	if ms == state.MinTime {
+		return "the beginning"
+	}
+	return inWords(ms)
+}
+
+// read reads all files of a topic, and checks that its log goes on where they end.
+func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, inputs []backfill.Input) (*backfill.FromFiles, error) {
+	if err := f.meets(ctx, &cut); err != nil {
+		return nil, err
+	}
+	b := &backfill.FromFiles{
+		Store: f.store, Definitions: f.registry, Cut: cut, Since: since, Rate: f.rate,
+		MaxEvents: f.cfg.Processor.Batch.MaxEvents, MaxBytes: int(f.cfg.Processor.Batch.MaxBytes),
+		Trouble: f.tell,
+		Waiting: func(of []string) {
+			f.screen.say("waiting", fmt.Sprintf("waiting until processors take the files into account for %s: a minute at most, if they have these definitions", strings.Join(of, ", ")))
+		},
+		Progress: func(fill *state.Fill, of []string, filled, all int64) {
+			f.screen.say(fill.ID, fmt.Sprintf("%s: %d%% of %d rows", strings.Join(of, ", "), 100*filled/max(all, 1), all))
+		},
+	}
+	unusable, events, first := int64(0), int64(0), error(nil)
+	for _, in := range inputs {
+		file, err := backfill.ReadFile(ctx, in, f.registry, &cut)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(f.out, "%s: %s of %s, %d before --until\n", file.Name, say.Number(int(file.Events), "event"), file.Stream, file.Before)
+		b.Files = append(b.Files, file)
+		events += file.Events
+		unusable, first = unusable+file.Unusable, cmp.Or(first, file.Reason)
+	}
+	if unusable > 0 {
+		found := fmt.Sprintf("%d of %s of %s cannot be used; the first: %v", unusable, say.Number(int(events), "event"), cut.Topic, first)
+		if !f.setAside {
+			return nil, errors.New(found + "; --set-aside leaves them out")
+		}
+		fmt.Fprintln(f.out, found)
+	}
+	return b, nil
+}
+
+// meets returns an error if the log of a cut's topic begins after it.
+func (f *fromFiles) meets(ctx context.Context, cut *state.Cut) error {
+	client, err := connect.KafkaClient(f.cfg)
+	if err != nil {
+		return err
+	}
+	partitions, err := lag.Partitions(ctx, client, []string{cut.Topic})
+	if err != nil {
+		return err
+	}
+	poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: connect.Isolation(f.cfg), Logger: slog.New(slog.DiscardHandler)})
+	defer poller.Close()
+	future := int64(0)
+	for _, s := range f.registry.Streams {
+		if s.Topic == cut.Topic {
+			future = max(future, s.MaxFuture.Milliseconds())
+		}
+	}
+	since, later, err := backfill.BeginsAfter(ctx, poller, cut, future, partitions)
+	if err == nil && later {
+		err = fmt.Errorf("--until %s: the log of %s has all events only since %s, so those between would be missing: a later --until, with files up to it, leaves no gap",
+			f.until, cut.Topic, inWords(since))
+	}
+	return err
+}
+
+// fromLog fills from the log what is over the cuts, where processors do not, and says whether all is
+// whole then, from files too.
+func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (whole bool, err error) {
+	bound, err := f.bind(ctx, all)
+	if err != nil || len(bound.pending) > 0 {
+		return false, f.unlessAway(ctx, err)
+	}
+	filling, stop := f.whileBound(ctx, bound.registry.Plan().Version)
+	err = runBackfill(filling, f.cfg, bound.registry, f.store, f.rate, bound.has, f.out)
+	stop()
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil && filling.Err() == nil && !errors.Is(err, errNotFilled) && !errors.Is(err, errNothingToFill):
+		return false, err
+	}
+	if bound, err = f.bind(ctx, all); err != nil || !bound.whole() {
+		return false, f.unlessAway(ctx, err)
+	}
+	f.report(bound)
+	return true, nil
+}
+
+// unlessAway says that the store is away, which is waited for.
+func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() == nil {
+		f.tell(err)
+	}
+	return ctx.Err()
+}
+
+func (f *fromFiles) tell(err error) { f.screen.say("trouble", "trying again: "+err.Error()) }
+
+// boundFills are the fills over cuts of the definitions as they are bound now.
+type boundFills struct {
+	registry *features.Registry
+	history  *state.History
+	fills    []*state.Fill
+	pending  []string // features for which there is no fill
+}
+
+func (f *fromFiles) bind(ctx context.Context, all []*backfill.FromFiles) (*boundFills, error) {
+	plan, history, err := f.store.Bind(ctx, f.registry.Plan())
+	if err != nil {
+		return nil, err
+	}
+	bound := &boundFills{registry: f.registry.Keeping(plan, history), history: history}
+	for _, b := range all {
+		fills, pending, err := backfill.FillsOver(ctx, f.store, bound.registry, history, b.Cut)
+		if err != nil {
+			return nil, err
+		}
+		bound.fills, bound.pending = append(bound.fills, fills...), append(bound.pending, pending...)
+	}
+	return bound, nil
+}
+
+func (b *boundFills) has(fill *state.Fill) bool {
+	return slices.ContainsFunc(b.fills, func(f *state.Fill) bool { return f.ID == fill.ID })
+}
+
+func (b *boundFills) whole() bool {
+	done := 0
+	for i := range b.history.Fills {
+		if e := &b.history.Fills[i]; b.has(e.Fill) && e.Done() {
+			done++ // a cut, and so a fill over it, is of one topic
+		}
+	}
+	return len(b.pending) == 0 && done == len(b.fills)
+}
+
+// whileBound is a context that ends when the definitions bind to another plan. A fill that nobody
+// keeps any more would never be whole.
+func (f *fromFiles) whileBound(ctx context.Context, version string) (context.Context, context.CancelFunc) {
+	bound, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		for retry.Wait(bound, bindInterval) {
+			if plan, _, err := f.store.Bind(bound, f.registry.Plan()); err == nil && plan.Version != version {
+				return
+			}
+		}
+	}()
+	return bound, stop
+}
+
+// report says since when features are complete, and which go on without the files.
+func (f *fromFiles) report(b *boundFills) {
+	names := map[bool]map[int64][]string{true: {}, false: {}} // by whether they have the files, and since when they are complete
+	filled := map[string]bool{}
+	for _, fill := range b.fills {
+		for _, name := range b.registry.FilledBy(fill) {
+			filled[name] = true
+		}
+	}
+	for _, feature := range b.registry.Features {
+		if filled[feature.Name] {
+			with := slices.ContainsFunc(feature.Retained(), func(u state.Retained) bool { return u.Cut != nil })
+			since := b.history.CompleteSince(feature.Retained())
+			names[with][since] = append(names[with][since], feature.Name)
+		}
+	}
+	for _, since := range slices.Sorted(maps.Keys(names[true])) {
+		fmt.Fprintf(f.out, "%s: complete since %s\n", strings.Join(names[true][since], ", "), whenever(since))
+	}
+	for _, since := range slices.Sorted(maps.Keys(names[false])) {
+		fmt.Fprintf(f.out, "%s: complete since %s without the files, which reach back less, so they go on without them. "+
+			"If there were events before the topic's first, state by --since since when the files have all, or --since %s\n",
+			strings.Join(names[false][since], ", "), whenever(since), beginning)
+	}
+}

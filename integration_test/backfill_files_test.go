@@ -1,0 +1,340 @@
+package integration_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+)
+
+// What the log no longer has comes from files, in every format, in no order, and overlapping the log
+// on both sides of the cut, while events flow. The command is killed again and again, so are a
+// processor and Redis, and Redis is put back to an older copy. In the end every feature of every
+// entity equals the model over all events, and is complete since the beginning. To run the command
+// again changes nothing.
+func TestBackfillFromFiles(t *testing.T) {
+	past, live := fewer(60_000), fewer(20_000)
+	server := redistest.New(t, redistest.Options{AOF: true})
+	s := newSceneOf(t, server.Client(t), []string{oneStreamATopic(t)}, "--redis.addresses", server.Addr())
+	options := stream(150)
+	options.Spacing, options.LateBy = time.Minute, 6*time.Hour
+	g := generate.New(seed, options)
+	var events []generate.Event
+	for range past {
+		events = append(events, g.Next())
+	}
+	// The files have events up to filed, the log those from logged on.
+	logged, filed := past/2, past*2/3
+	cut := newCut(t, s, events, logged, filed)
+	inputs := writeFiles(t, events[:filed])
+	for _, e := range events[:logged] {
+		_ = s.model.Apply(*recordOf(&e)) // poison is left out
+	}
+	s.fadeOut(events[:logged])
+	if err := s.write(events[logged:], s.producer.write); err != nil {
+		t.Fatal(err)
+	}
+	api, first := s.start("api"), s.start("processor")
+	s.awaitApplied()
+	command := func(rate string) *testkit.Program {
+		args := slices.Concat([]string{"backfill"}, s.settings, inputs,
+			[]string{"--until", strconv.FormatInt(cut, 10), "--since", "beginning", "--record-time", "record_time", "--set-aside", "--rate", rate})
+		return testkit.Start(t, binary, args...)
+	}
+	var copied redistest.Copy
+	killed := 0
+	// begun starts the command, and waits until it has applied more than one batch, or has ended.
+	begun := func() *testkit.Program {
+		t.Helper()
+		p := command("0.05")
+		testkit.Eventually(t, 3*time.Minute, "the command is under way", func() (bool, string) {
+			return strings.Count(p.Log(), "% of ") >= 2 || hasEnded(p), p.Log()
+		})
+		return p
+	}
+	kill := fault{"the command is killed", func() {
+		p := begun()
+		if !hasEnded(p) {
+			killed++
+		}
+		p.Kill()
+	}}
+	// Processors take the files into account within a minute, and new ones at once.
+	waiting := command("1")
+	testkit.Eventually(t, time.Minute, "the command waits for processors", func() (bool, string) {
+		return strings.Contains(waiting.Log(), "waiting until processors"), waiting.Log()
+	})
+	s.kill(first)
+	first = s.start("processor")
+	first.awaitReady()
+	waiting.Kill()
+	kill.happen()
+	s.flow(g, live,
+		fault{"Redis is copied", func() { copied = server.SaveCopy() }},
+		kill,
+		fault{"a processor is killed", func() {
+			s.kill(first)
+			first = s.start("processor")
+			first.awaitReady()
+		}},
+		kill,
+		fault{"Redis is put back to the copy while the command runs", func() {
+			p := begun()
+			before := strings.Count(p.Log(), "% of ")
+			s.restore(server, copied)
+			testkit.Eventually(t, 3*time.Minute, "the command goes on", func() (bool, string) {
+				return strings.Count(p.Log(), "% of ") > before || hasEnded(p), p.Log()
+			})
+			p.Kill()
+			killed++
+		}},
+		kill,
+		fault{"Redis is killed", func() {
+			s.kill(server)
+			server.Start()
+		}},
+		kill,
+	)
+	if killed < 4 && !testkit.Race {
+		t.Errorf("only %d of the commands were killed before they ended", killed)
+	}
+	s.awaitApplied()
+	for range 2 {
+		p := command("1")
+		testkit.Eventually(t, 5*time.Minute, "the command ends", func() (bool, string) {
+			return hasEnded(p), p.Log()
+		})
+		if p.ExitCode() != 0 {
+			t.Fatalf("the command failed:\n%s", p.Log())
+		}
+	}
+	// Short windows of now no longer reach back before the cut, and need not be complete there.
+	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
+	c.All(s.registry, s.clock, moments(s.clock)...)
+	if len(c.Incomplete) > 0 {
+		t.Errorf("incomplete are %v", c.Incomplete)
+	}
+	t.Logf("%d answers compared; %d kills of servers and processors, %d of the command", c.Compared, s.kills, killed)
+	h, err := s.store.History(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifetimes := 0
+	for _, f := range s.registry.Serving(h).Features {
+		if !slices.ContainsFunc(f.Retained(), func(u state.Retained) bool { return u.Keep == 0 }) {
+			continue
+		}
+		if lifetimes++; h.CompleteSince(f.Retained()) != state.MinTime {
+			t.Errorf("%s is complete since %d", f.Name, h.CompleteSince(f.Retained()))
+		}
+	}
+	if lifetimes == 0 {
+		t.Error("no feature is kept forever")
+	}
+}
+
+func hasEnded(p *testkit.Program) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// oneStreamATopic has features of every function, without those of the other streams of the topics, whose
+// files would have to be given too.
+func oneStreamATopic(t *testing.T) (path string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/functions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const amount = "amount: {type: decimal, scale: 2"
+	path = filepath.Join(t.TempDir(), "functions.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), amount, amount+", required: true", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// newCut is a moment about which files and log have all events.
+func newCut(t *testing.T, s *scene, events []generate.Event, logged, filed int) int64 {
+	t.Helper()
+	cut := events[(logged+filed)/2].Timestamp
+	for i := range events {
+		decoded, err := s.registry.NewDecoder().Decode(recordOf(&events[i]))
+		if err != nil || len(decoded) == 0 {
+			continue
+		}
+		if at := decoded[0].Time; at < cut && i >= filed || at >= cut && i < logged {
+			t.Fatalf("event %d of %d is on the wrong side of the cut", i, at)
+		}
+	}
+	return cut
+}
+
+// recordOf is an event as a record.
+func recordOf(e *generate.Event) *record.Record {
+	return &record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value}
+}
+
+// fadeOut writes the last of some events to the log, and has retention take them.
+func (s *scene) fadeOut(events []generate.Event) {
+	s.t.Helper()
+	records, err := s.producer.write(events[max(0, len(events)-500):])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ends := map[state.Partition]int64{}
+	for _, r := range records {
+		p := state.Partition{Topic: r.Topic, ID: r.Partition}
+		ends[p] = max(ends[p], r.Offset+1)
+	}
+	for p, end := range ends {
+		request, of, partition := kmsg.NewPtrDeleteRecordsRequest(), kmsg.NewDeleteRecordsRequestTopic(), kmsg.NewDeleteRecordsRequestTopicPartition()
+		partition.Partition, partition.Offset = p.ID, end
+		of.Topic, of.Partitions = p.Topic, append(of.Partitions, partition)
+		request.Topics, request.TimeoutMillis = append(request.Topics, of), 5000
+		response, err := request.RequestWith(ctx, s.producer.plain)
+		if err != nil || response.Topics[0].Partitions[0].ErrorCode != 0 {
+			s.t.Fatal(err, response)
+		}
+	}
+	s.written += int64(len(records))
+}
+
+// columns are the paths of the events' fields.
+var columns = []string{
+	"event_id", "timestamp", "type", "user_id", "device_id", "ip", "card_id", "merchant_id", "amount", "status", "success", "record_time",
+}
+
+// writeFiles writes the events in no order, with the times of their records, to files in every
+// format, poison to lines of JSON. It returns the flags that name them.
+func writeFiles(t *testing.T, events []generate.Event) (flags []string) {
+	t.Helper()
+	events = slices.Clone(events)
+	rand.New(rand.NewPCG(seed, 4)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	for topic, stream := range map[string]string{generate.Transactions: "payment", generate.Logins: "access"} {
+		var lines bytes.Buffer
+		var tables [2][]map[string]json.RawMessage
+		for i := range events {
+			e := &events[i]
+			fields := map[string]json.RawMessage{}
+			switch err := json.Unmarshal(e.Value, &fields); {
+			case e.Topic != topic:
+			case i%3 < 2 && err == nil && !e.Poison:
+				fields["record_time"] = strconv.AppendInt(nil, e.Timestamp, 10)
+				tables[i%3] = append(tables[i%3], fields)
+			case err == nil:
+				fmt.Fprintf(&lines, "{\"record_time\": %d, %s\n", e.Timestamp, e.Value[1:])
+			default:
+				fmt.Fprintf(&lines, "%s\n", e.Value)
+			}
+		}
+		folder := t.TempDir()
+		for name, content := range map[string][]byte{"a.ndjson.gz": gzipped(t, lines.Bytes()), "b.csv": csvOf(t, tables[0]), "c.parquet": parquetOf(t, tables[1])} {
+			if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flags = append(flags, "--input", stream+"="+folder)
+	}
+	return flags
+}
+
+func gzipped(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// text is a cell as text, empty for null.
+func text(cell json.RawMessage) string {
+	if string(cell) == "null" {
+		return ""
+	}
+	return strings.Trim(string(cell), `"`)
+}
+
+func csvOf(t *testing.T, table []map[string]json.RawMessage) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	rows := [][]string{columns}
+	for _, fields := range table {
+		var row []string
+		for _, name := range columns {
+			row = append(row, text(fields[name]))
+		}
+		rows = append(rows, row)
+	}
+	if err := w.WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// parquetOf has typed columns, and several row groups.
+func parquetOf(t *testing.T, table []map[string]json.RawMessage) []byte {
+	t.Helper()
+	type row struct {
+		ID         *string  `json:"event_id" parquet:"event_id,optional"`
+		Timestamp  int64    `json:"timestamp" parquet:"timestamp"`
+		Type       string   `json:"type" parquet:"type"`
+		User       *string  `json:"user_id" parquet:"user_id,optional"`
+		Device     *string  `json:"device_id" parquet:"device_id,optional"`
+		IP         *string  `json:"ip" parquet:"ip,optional"`
+		Card       *string  `json:"card_id" parquet:"card_id,optional"`
+		Merchant   *string  `json:"merchant_id" parquet:"merchant_id,optional"`
+		Amount     *float64 `json:"amount" parquet:"amount,optional"`
+		Status     *string  `json:"status" parquet:"status,optional"`
+		Success    *bool    `json:"success" parquet:"success,optional"`
+		RecordTime int64    `json:"record_time" parquet:"record_time"`
+	}
+	var out bytes.Buffer
+	w := parquet.NewGenericWriter[row](&out, parquet.MaxRowsPerRowGroup(1000))
+	for _, fields := range table {
+		values, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var named row
+		if err := json.Unmarshal(values, &named); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]row{named}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

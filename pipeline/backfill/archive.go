@@ -1,0 +1,393 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// FromFiles fills from files what definitions need of the events of a topic before a cut. All
+// fields are required, unless they say otherwise.
+type FromFiles struct {
+	Store       store.Store
+	Definitions *features.Registry // as given, not bound to generations
+	Cut         state.Cut
+	// Since is the event time, in ms, since which somebody stated that the files have all events before
+	// the cut, MinTime for all there ever were; nil if nobody did: then it is their earliest event, or
+	// what was stated before.
+	Since *int64
+	Files []*File
+	// Rate is the share of a core to use, above 0 and up to 1. Time spent waiting for the store
+	// counts.
+	Rate      float64
+	MaxEvents int // of a batch; by default 2000
+	MaxBytes  int // of a batch's values; by default 4 MiB
+
+	// Trouble, Waiting and Progress may be nil. They are told of errors of the store, after which it is
+	// tried again, the features for which no processor has taken the files yet, and the rows of a fill
+	// that are applied.
+	Trouble  func(error)
+	Waiting  func(features []string)
+	Progress func(f *state.Fill, features []string, filled, all int64)
+
+	writer store.Writer
+	waited map[string]bool // fills, see grace
+}
+
+// Errors of FromFiles.
+var (
+	// ErrNothingReachesBack means that no feature needs events before the cut.
+	ErrNothingReachesBack = errors.New("no feature reaches back before --until, so its files are not needed")
+	// ErrOtherCut means that files were registered with another cut since.
+	ErrOtherCut = errors.New("files of the topic were registered with another --until meanwhile")
+)
+
+// MissingFilesError names files that are registered, were not applied completely, and are not given.
+type MissingFilesError struct{ Names []string }
+
+func (e *MissingFilesError) Error() string {
+	return fmt.Sprintf("these files were registered with the same --until, and are not applied completely: give them too: %s", strings.Join(e.Names, ", "))
+}
+
+// A LaterSinceError says that the files of the cut were registered as reaching back further than is
+// stated now.
+type LaterSinceError struct{ Registered, Stated int64 } // event times in ms; MinTime for all events
+
+func (e *LaterSinceError) Error() string {
+	return "the files were registered as having all events since an earlier moment than is stated now"
+}
+
+// errAgain means that positions must be read again: the store went back in time, a master does not
+// answer, or the fill was given up.
+var errAgain = errors.New("positions must be read again")
+
+// Register makes the files known to the namespace. Processors then begin to keep, beside what they
+// keep, series over the cut.
+func (f *FromFiles) Register(ctx context.Context) error {
+	known, err := f.Store.Archives(ctx)
+	if err != nil {
+		return err
+	}
+	if err := CheckNames(f.Files, state.ArchivesOf(f.Cut, known)); err != nil {
+		return err
+	}
+	if since, _ := state.WholeSince(f.Cut, known); f.Since != nil && *f.Since > since {
+		return &LaterSinceError{Registered: since, Stated: *f.Since}
+	}
+	return f.add(ctx)
+}
+
+func (f *FromFiles) add(ctx context.Context) error {
+	draft := state.Archive{Cut: f.Cut, Since: f.Cut.Until}
+	for _, file := range f.Files {
+		draft.Files = append(draft.Files, file.ArchivedFile)
+		draft.Since = min(draft.Since, file.Earliest)
+	}
+	if f.Since != nil {
+		draft.Since, draft.Stated = *f.Since, true
+	}
+	return f.Store.AddArchive(ctx, &draft)
+}
+
+// Run fills from the files, which are registered, until all are applied to everything that the
+// definitions keep over the cut. It waits for a store that is away, and for processors that have not
+// taken the files. Errors are those above, state.ErrLostArchive, or about a file.
+func (f *FromFiles) Run(ctx context.Context) error {
+	f.writer, f.waited = f.Store.NewWriter(), map[string]bool{}
+	if f.MaxEvents == 0 {
+		f.MaxEvents = 2000
+	}
+	if f.MaxBytes == 0 {
+		f.MaxBytes = 4 << 20
+	}
+	for {
+		done, err := f.round(ctx)
+		about, is := errors.AsType[*storeError](err)
+		switch {
+		case done || ctx.Err() != nil:
+			return ctx.Err()
+		case is && !errors.Is(err, state.ErrLostArchive):
+			f.trouble(about.err)
+		case err != nil && !errors.Is(err, errAgain):
+			return err
+		}
+		if !retry.Wait(ctx, lookInterval) {
+			return ctx.Err()
+		}
+	}
+}
+
+// storeError is an error of the store.
+type storeError struct{ err error }
+
+func (e *storeError) Error() string { return e.err.Error() }
+func (e *storeError) Unwrap() error { return e.err }
+
+func (f *FromFiles) trouble(err error) {
+	if f.Trouble != nil {
+		f.Trouble(err)
+	}
+}
+
+// round applies what is left to all fills over the cut that there are now, and says whether that was
+// all.
+func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
+	archives, err := f.archives(ctx)
+	if err != nil {
+		return false, err
+	}
+	plan, history, err := f.Store.Bind(ctx, f.Definitions.Plan())
+	if err != nil {
+		return false, &storeError{err}
+	}
+	if _, reaches := plan.Cuts[f.Cut.ID()]; !reaches {
+		return false, ErrNothingReachesBack
+	}
+	registry, missing := f.Definitions.Keeping(plan, history), map[string]bool{}
+	fills, pending, err := FillsOver(ctx, f.Store, registry, history, f.Cut)
+	if err != nil {
+		return false, &storeError{err}
+	}
+	if len(pending) > 0 && f.Waiting != nil {
+		f.Waiting(pending)
+	}
+	done = len(pending) == 0
+	for _, fill := range fills {
+		applied, err := f.fill(ctx, registry, fill, archives, missing)
+		if err != nil {
+			return false, err
+		}
+		done = done && applied
+	}
+	if len(missing) > 0 {
+		e := &MissingFilesError{}
+		for name := range missing {
+			e.Names = append(e.Names, name)
+		}
+		slices.Sort(e.Names)
+		return false, e
+	}
+	return done, nil
+}
+
+// FillsOver are the fills over a cut that definitions, bound to a history, keep and that can be
+// complete. pending are the features for which there is none: processors have not taken the files
+// into account yet, or have other definitions.
+func FillsOver(ctx context.Context, s store.Store, r *features.Registry, h *state.History, cut state.Cut) (fills []*state.Fill, pending []string, err error) {
+	all, err := s.Fills(ctx, r.Plan())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, fill := range all {
+		if fill.Cut != nil && *fill.Cut == cut && !givenUp(h, fill) {
+			fills = append(fills, fill)
+		}
+	}
+	whole := slices.Clone(fills)
+	// A part of a fill that goes on itself is not filled on its own.
+	fills = slices.DeleteFunc(fills, func(part *state.Fill) bool {
+		return slices.ContainsFunc(whole, part.PartOf)
+	})
+	return fills, r.Unfilled(cut, fills), nil
+}
+
+// givenUp says whether a fill can never be complete: processors bind to another generation.
+func givenUp(h *state.History, f *state.Fill) bool {
+	return slices.ContainsFunc(h.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == f.ID && e.Broken })
+}
+
+// archives are those of the cut. If the store has gone back to before the files were registered,
+// they are registered again.
+func (f *FromFiles) archives(ctx context.Context) ([]*state.Archive, error) {
+	known, err := f.Store.Archives(ctx)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+	archives := state.ArchivesOf(f.Cut, known)
+	for _, file := range f.Files {
+		if !hasFile(archives, file) {
+			if err := f.add(ctx); err != nil {
+				return nil, &storeError{err}
+			}
+			return nil, errAgain
+		}
+	}
+	if current := state.CutOf(f.Cut.Topic, known); current == nil || *current != f.Cut {
+		return nil, ErrOtherCut
+	}
+	return archives, nil
+}
+
+// grace is how long the shards know of an archive before its first row is applied: who knows a
+// history without it must not call a part of it complete.
+const grace = store.MaxHistoryAge + 100*time.Millisecond
+
+// fill applies what is left of the archives to a fill, and says whether that was all. It adds the
+// names of files that it lacks.
+func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.Fill, archives []*state.Archive, missing map[string]bool) (bool, error) {
+	positions, err := f.Store.BeginArchives(ctx, fill, archives)
+	if err != nil {
+		return false, &storeError{err}
+	}
+	newest, err := f.Store.Clock(ctx)
+	if err != nil {
+		return false, &storeError{err}
+	}
+	reach := r.FillReach(fill, f.Cut.Topic)
+	reach.After = 0
+	a := &applying{FromFiles: f, registry: r, fill: fill, features: r.FilledBy(fill), moment: matters(reach, newest), began: time.Now()}
+	done := true
+	for i, archive := range archives {
+		a.all += archive.Rows()
+		if name := fill.ID + archive.ID; state.Highest(positions[i]) == 0 && archive.Rows() > 0 && !f.waited[name] {
+			f.waited[name] = true
+			done = false
+		}
+	}
+	if !done {
+		if !retry.Wait(ctx, grace) {
+			return false, ctx.Err()
+		}
+		return false, errAgain
+	}
+	for i, archive := range archives {
+		applied, err := a.archive(ctx, archive, positions[i], missing)
+		if err != nil {
+			return false, err
+		}
+		done = done && applied
+		a.before += archive.Rows()
+	}
+	return done, nil
+}
+
+// applying applies archives to a fill.
+type applying struct {
+	*FromFiles
+	registry *features.Registry
+	fill     *state.Fill
+	features []string // filled
+	moment   int64    // events before it do not matter, in ms
+
+	before, all int64 // rows of archives, before the present one and together
+
+	batch    state.Batch
+	progress []state.Position
+	of       state.Partition
+	events   int
+	bytes    int
+	swept    time.Time // every shard was moved then
+	began    time.Time // with the batch
+}
+
+// archive applies what is left of an archive, and says whether that was all.
+func (a *applying) archive(ctx context.Context, archive *state.Archive, progress []state.Position, missing map[string]bool) (bool, error) {
+	rows, from := archive.Rows(), state.Lowest(progress)
+	if slices.ContainsFunc(progress, func(at state.Position) bool { return at.Log == state.Moved }) {
+		return false, nil
+	}
+	if from >= rows {
+		return true, nil
+	}
+	a.of, a.progress = a.fill.Archive(archive), progress
+	a.begin(from)
+	base, lacks := int64(0), false
+	for i := range archive.Files {
+		known := &archive.Files[i]
+		end := base + known.Rows
+		at := slices.IndexFunc(a.Files, func(given *File) bool { return given.Same(known) })
+		switch {
+		case end <= from:
+		case at < 0:
+			missing[known.Name] = true
+			lacks = true
+		case !lacks:
+			if err := a.file(ctx, a.Files[at], base, max(0, from-base)); err != nil {
+				return false, err
+			}
+		}
+		base = end
+	}
+	return !lacks, a.apply(ctx, a.batch.Ranges[0].To, true)
+}
+
+// begin begins a batch at a row.
+func (a *applying) begin(row int64) {
+	a.batch.Reset()
+	a.batch.Ranges = append(a.batch.Ranges, state.PartitionRange{Partition: a.of, To: row, Epoch: -1, Progress: a.progress})
+	a.events, a.bytes, a.began = 0, 0, time.Now()
+}
+
+// file applies the rows of a file but the first ones, which have been. base is the number of rows
+// before the file.
+func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
+	r, err := f.open()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	mapper := a.registry.NewArchiveMapper(a.fill, f.input.Stream)
+	for row := range f.Rows {
+		if err := r.next(); err == io.EOF {
+			return f.changed()
+		} else if err != nil {
+			return err
+		}
+		if row < skip {
+			continue
+		}
+		if err := a.row(r, mapper, base+row); err != nil {
+			return err
+		}
+		if a.events >= a.MaxEvents || a.bytes >= a.MaxBytes {
+			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
+				return err
+			}
+		}
+	}
+	a.batch.Ranges[0].To = base + f.Rows
+	return nil
+}
+
+// row adds a row to the batch. Events that cannot be used have been reported.
+func (a *applying) row(r *rows, mapper *features.Mapper, offset int64) error {
+	a.events++
+	a.bytes += len(r.line.Value)
+	event, timestamp, err := r.event()
+	if err != nil || event == nil || a.Cut.Logged(event.Time) || event.Time < a.moment {
+		return nil
+	}
+	_, _ = mapper.MapEvents([]record.Event{*event}, offset, timestamp, 0, &a.batch)
+	return nil
+}
+
+// apply writes the batch, which has all rows up to one, and begins the next.
+func (a *applying) apply(ctx context.Context, to int64, everyShard bool) error {
+	if everyShard {
+		a.swept = time.Now()
+	}
+	s := &a.batch.Ranges[0]
+	s.To, a.batch.EveryShard = to, everyShard
+	if !write(ctx, a.writer, &a.batch, a.trouble) {
+		return ctx.Err()
+	}
+	if s.Behind || slices.Contains(s.Lagging, true) {
+		return errAgain
+	}
+	retry.Wait(ctx, time.Duration(float64(time.Since(a.began))*(1-a.Rate)/a.Rate))
+	a.begin(to)
+	if a.Progress != nil {
+		a.Progress(a.fill, a.features, a.before+to, a.all)
+	}
+	return nil
+}

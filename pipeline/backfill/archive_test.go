@@ -1,0 +1,207 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/storetest/plain"
+)
+
+// keeping is a namespace whose only partition has been applied to its end by one plan after another.
+type keeping struct {
+	*testing.T
+	store     *plain.Store
+	partition state.Partition
+}
+
+const newest = 2_000_000_000_000
+
+// keepingSome is a namespace that has applied one event under definitions with these features.
+func keepingSome(t *testing.T, names ...string) *keeping {
+	k := &keeping{T: t, store: plain.New(2), partition: state.Partition{Topic: "payments"}}
+	plan := k.take(names...)
+	at := k.partition.WithPlan(plan.Version)
+	if _, err := k.store.Place(t.Context(), state.Begin(at, 2, 0)); err != nil {
+		t.Fatal(err)
+	}
+	progress, err := k.store.Progress(t.Context(), []state.Partition{at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := state.Batch{Ranges: []state.PartitionRange{{Partition: at, To: 1, Epoch: -1, Progress: progress[0]}}, EveryShard: true, Now: newest}
+	if err := k.store.NewWriter().Apply(t.Context(), &b); err != nil || b.Ranges[0].Behind {
+		t.Fatal(err, b.Ranges[0])
+	}
+	return k
+}
+
+// lifetimes are definitions with these features.
+func lifetimes(t *testing.T, names ...string) *features.Registry {
+	text := "streams: {payment: {topic: payments, timestamp: at, fields: {user: string, a: string, b: string, c: string}}}\nfeatures:\n"
+	for _, name := range names {
+		text += fmt.Sprintf("  %s: COUNT_DISTINCT(lifetime, payment, user, %s)\n", name, name)
+	}
+	return defined.Registry(t, text)
+}
+
+// take has the partition claimed by definitions with these features.
+func (k *keeping) take(names ...string) *state.Plan {
+	k.Helper()
+	plan, _, err := k.store.Bind(k.Context(), lifetimes(k.T, names...).Plan())
+	if err != nil {
+		k.Fatal(err)
+	}
+	if _, err := k.store.Register(k.Context(), state.Registration{Plan: plan}); err != nil {
+		k.Fatal(err)
+	}
+	if _, err := k.store.Claim(k.Context(), []state.Partition{k.partition}, plan.Version); err != nil {
+		k.Fatal(err)
+	}
+	return plan
+}
+
+// files fills definitions with these features from files of payments.
+func (k *keeping) files(cut state.Cut, files map[string]string, names ...string) *FromFiles {
+	k.Helper()
+	r := lifetimes(k.T, names...)
+	f := &FromFiles{Store: k.store, Definitions: r, Cut: cut, Rate: 1, Trouble: func(err error) { k.Error(err) }}
+	folder := k.TempDir()
+	for name, text := range files {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			k.Fatal(err)
+		}
+		file, err := ReadFile(k.Context(), Input{Name: path, Stream: r.Streams[0]}, r, &cut)
+		if err != nil {
+			k.Fatal(err)
+		}
+		f.Files = append(f.Files, file)
+	}
+	slices.SortFunc(f.Files, func(a, b *File) int { return strings.Compare(a.Name, b.Name) })
+	return f
+}
+
+// over is what the namespace has over the cut for definitions with these features.
+func (k *keeping) over(cut state.Cut, names ...string) (fills []*state.Fill, pending []string, history *state.History) {
+	k.Helper()
+	r := lifetimes(k.T, names...)
+	plan, history, err := k.store.Bind(k.Context(), r.Plan())
+	if err != nil {
+		k.Fatal(err)
+	}
+	fills, pending, err = FillsOver(k.Context(), k.store, r.Keeping(plan, history), history, cut)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return fills, pending, history
+}
+
+var (
+	cutHere = state.Cut{Topic: "payments", Until: newest - 1000}
+	past    = map[string]string{
+		"a.ndjson": `{"at": 1, "user": "u", "a": "1", "b": "1", "c": "1"}`,
+		"b.ndjson": `{"at": 2, "user": "u", "a": "2", "b": "2", "c": "2"}`,
+	}
+)
+
+// Definitions lose features while files are applied. Of the fills that come from that, one that was
+// given up is not waited for where another has its columns.
+func TestFromFilesWhileDefinitionsChange(t *testing.T) {
+	k := keepingSome(t, "a", "b", "c")
+	f := k.files(cutHere, past, "a")
+	if err := f.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, pending, _ := k.over(cutHere, "a", "b", "c"); !slices.Equal(pending, []string{"a", "b", "c"}) {
+		t.Errorf("before processors take the files, %v are waited for", pending)
+	}
+	for _, names := range [][]string{{"a", "b", "c"}, {"a", "b"}, {"a"}} {
+		k.take(names...)
+	}
+	fills, pending, _ := k.over(cutHere, "a")
+	if len(fills) != 1 || len(pending) > 0 {
+		t.Fatalf("%d fills are to be filled, and %v are waited for", len(fills), pending)
+	}
+	if _, pending, _ := k.over(cutHere, "a", "c"); !slices.Equal(pending, []string{"c"}) {
+		t.Errorf("once more is defined, %v are waited for", pending)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if err := f.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, _, history := k.over(cutHere, "a"); !slices.ContainsFunc(history.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == fills[0].ID && e.Archived }) {
+		t.Errorf("the files are not in: %+v", history.Fills)
+	}
+}
+
+// A part of a fill is filled with it while nobody keeps the part alone.
+func TestPartsAreFilledOnce(t *testing.T) {
+	k := keepingSome(t, "a", "b")
+	if err := k.files(cutHere, past, "a", "b").Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.take("a", "b")
+	less, _, err := k.store.Bind(t.Context(), lifetimes(t, "a").Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.store.Register(t.Context(), state.Registration{Plan: less}); err != nil { // it claims nothing
+		t.Fatal(err)
+	}
+	if fills, pending, _ := k.over(cutHere, "a", "b"); len(fills) != 1 || fills[0].In(less) != state.KeptPart || len(pending) > 0 {
+		t.Errorf("to be filled are %+v, and %v are waited for", fills, pending)
+	}
+}
+
+// What cannot be filled, or not completely, is reported by name.
+func TestFromFilesReports(t *testing.T) {
+	k := keepingSome(t, "a")
+	f := k.files(cutHere, past, "a")
+	since := int64(1)
+	f.Since = &since
+	if err := f.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.take("a")
+	run := func(f *FromFiles) (err error) {
+		synctest.Test(t, func(t *testing.T) { err = f.Run(t.Context()) })
+		return err
+	}
+	some := *f
+	some.Files = f.Files[:1]
+	missing, is := errors.AsType[*MissingFilesError](run(&some))
+	if !is || !slices.Equal(missing.Names, []string{f.Files[1].Name}) || !strings.HasSuffix(missing.Error(), "give them too: "+f.Files[1].Name) {
+		t.Errorf("got %v", missing)
+	}
+	if err := run(f); err != nil {
+		t.Error(err)
+	}
+	later := int64(2)
+	f.Since = &later
+	if err, is := errors.AsType[*LaterSinceError](f.Register(t.Context())); !is || err.Registered != 1 || err.Stated != 2 {
+		t.Errorf("got %v", err)
+	}
+	other := k.files(state.Cut{Topic: "payments", Until: newest - 5}, past, "a")
+	if err := other.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(f); !errors.Is(err, ErrOtherCut) {
+		t.Errorf("got %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := other.Run(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,241 @@
+package backfill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Input names a file of events of a stream.
+type Input struct {
+	Name   string
+	Stream *record.Stream
+	// RecordTime is the path of the field with the time of an event's record; empty if only
+	// envelopes say that. Lateness is judged against it, or else against the event's own time.
+	RecordTime string
+}
+
+// File is an input as it was read.
+type File struct {
+	state.ArchivedFile
+	Events   int64 // of the stream
+	Before   int64 // of these, those before the cut
+	Earliest int64 // event time of these, in ms; state.MaxTime without any
+	Unusable int64 // events of the stream that cannot be used; the first one is so for Reason
+	Reason   error
+
+	input    Input
+	size     int64
+	modified time.Time
+}
+
+// ReadFile reads a file to its end to find what is in it. Events are mapped as they will be when
+// they are applied; one that cannot be used is counted. An error says where in the file it is.
+func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *state.Cut) (*File, error) {
+	in.Name = filepath.Clean(in.Name)
+	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime}
+	if err := f.hash(); err != nil {
+		return nil, err
+	}
+	r, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	mapper, batch := registry.NewJSONMapper(in.Stream), &state.Batch{}
+	for ; ; f.Rows++ {
+		if f.Rows%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := r.next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		batch.Reset()
+		batch.Ranges = append(batch.Ranges, state.PartitionRange{})
+		if err := f.note(r, mapper, batch, cut); err != nil {
+			f.Events++
+			if f.Unusable++; f.Unusable == 1 {
+				f.Reason = err
+			}
+		}
+	}
+	if f.Events == 0 && f.Rows > 0 {
+		return nil, f.noneOf()
+	}
+	return f, nil
+}
+
+// note counts the event of a row.
+func (f *File) note(r *rows, mapper *features.Mapper, batch *state.Batch, cut *state.Cut) error {
+	event, timestamp, err := r.event()
+	if err != nil || event == nil {
+		return err
+	}
+	if _, err := mapper.MapEvents([]record.Event{*event}, 0, timestamp, 0, batch); err != nil {
+		return r.at(err)
+	}
+	f.Events++
+	if !cut.Logged(event.Time) {
+		f.Before++
+		f.Earliest = min(f.Earliest, event.Time)
+	}
+	return nil
+}
+
+func (f *File) noneOf() error {
+	stream, match := f.input.Stream, ""
+	if stream.Match != nil {
+		match = ", which takes events with match " + stream.Match.Text
+	}
+	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", f.Name, f.Rows, stream.Name, match)
+}
+
+// hash reads the whole file.
+func (f *File) hash() error {
+	file, err := os.Open(f.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a file that can be read twice", f.Name)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return err
+	}
+	f.Hash = base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:hashBytes])
+	f.size, f.modified = info.Size(), info.ModTime()
+	return nil
+}
+
+const hashBytes = 12
+
+// rows reads the events of a file, one for each row.
+type rows struct {
+	file    *source.File
+	source  source.Source
+	decoder *record.Decoder
+	stream  *record.Stream
+	timed   int // index of the field with the record's time; -1 for none
+	line    source.Event
+}
+
+// recordTimeField is the name of the field that record times are read from.
+const recordTimeField = "record time"
+
+// open opens the file, which must be as it was read.
+func (f *File) open() (*rows, error) {
+	info, err := os.Stat(f.Name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != f.size || !info.ModTime().Equal(f.modified) {
+		return nil, f.changed()
+	}
+	r := &rows{stream: f.input.Stream, timed: -1}
+	reading := r.stream
+	if f.input.RecordTime != "" {
+		with := *r.stream
+		r.timed = len(with.Fields)
+		with.Fields = append(slices.Clone(with.Fields), record.Field{
+			Name: recordTimeField, Type: value.Timestamp, Path: strings.Split(f.input.RecordTime, "."), Required: true,
+		})
+		reading = &with
+	}
+	r.decoder = record.NewJSONDecoder([]*record.Stream{reading})
+	if r.file, err = source.Open(f.Name, nil, ""); err != nil {
+		return nil, err
+	}
+	if r.source, err = r.file.Events(reading); err != nil {
+		_ = r.file.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// changed is the error for a file that is not as it was read.
+func (f *File) changed() error {
+	return fmt.Errorf("%s was changed while it was backfilled: it must stay as it is", f.Name)
+}
+
+func (r *rows) close() { _ = r.file.Close() }
+
+// next reads the next row; the error is io.EOF after the last one.
+func (r *rows) next() error { return r.source.Next(&r.line) }
+
+// event decodes the row, and returns the timestamp of its record, in ms, which is that of the event
+// if there is none. The event is nil if the stream does not take it, and valid until the next one.
+func (r *rows) event() (*record.Event, int64, error) {
+	rec := record.Record{Partition: state.Partition{Topic: r.line.Topic}, Timestamp: r.line.RecordTime, Value: r.line.Value}
+	if rec.Partition.Topic == "" {
+		rec.Partition.Topic = r.stream.Topic
+	}
+	if r.timed >= 0 {
+		rec.Timestamp = -1
+	}
+	events, err := r.decoder.Decode(&rec)
+	if r.timed >= 0 && err == nil && len(events) > 0 {
+		// The record time is known now, so the event may turn out to be too far ahead of it.
+		rec.Timestamp = events[0].Values[r.timed].Num
+		events, err = r.decoder.Decode(&rec)
+	}
+	if err != nil {
+		return nil, 0, r.at(err)
+	}
+	if len(events) == 0 {
+		return nil, 0, nil
+	}
+	e := &events[0]
+	e.Stream = r.stream
+	if rec.Timestamp < 0 {
+		rec.Timestamp = e.Time
+	}
+	return e, rec.Timestamp, nil
+}
+
+// at adds the location of the row to an error about it.
+func (r *rows) at(err error) error { return r.source.At(r.line.Line, err) }
+
+// CheckNames returns an error if a file has the name of one that archives have with another
+// content.
+func CheckNames(files []*File, archives []*state.Archive) error {
+	var changed []error
+	for _, f := range files {
+		for _, a := range archives {
+			for i := range a.Files {
+				if known := &a.Files[i]; known.Name == f.Name && known.Stream == f.Stream && !known.Same(&f.ArchivedFile) && !hasFile(archives, f) {
+					changed = append(changed, fmt.Errorf("%s was changed since it was backfilled, when it had %d rows, so what it lacks is unknown: "+
+						"give the file as it was, or another --until, which fills everything anew", f.Name, known.Rows))
+				}
+			}
+		}
+	}
+	return errors.Join(changed...)
+}
+
+func hasFile(archives []*state.Archive, f *File) bool {
+	return slices.ContainsFunc(archives, func(a *state.Archive) bool {
+		return slices.ContainsFunc(a.Files, func(known state.ArchivedFile) bool { return known.Same(&f.ArchivedFile) })
+	})
+}

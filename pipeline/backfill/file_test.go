@@ -1,0 +1,153 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
+)
+
+const payments = `
+streams: {payment: {topic: payments, match: kind == "pay", timestamp: at, max_future: 1s, fields: {user: string, cents: int}}}
+features:
+  big: COUNT(30d, payment, user, where='100 / cents > 0')
+`
+
+// fileOf writes a file and reads it.
+func fileOf(t *testing.T, name, text, recordTime string) (*File, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := defined.Registry(t, payments)
+	f, err := ReadFile(t.Context(), Input{Name: path, Stream: r.Streams[0], RecordTime: recordTime}, r, &state.Cut{Topic: "payments", Until: 1000})
+	if err != nil {
+		err = errors.New(strings.ReplaceAll(err.Error(), path, name))
+	}
+	return f, err
+}
+
+// A file is read to its end before anything is applied: what it has is counted, and what is wrong is
+// said with its place.
+func TestReadFile(t *testing.T) {
+	f, err := fileOf(t, "a.ndjson", `{"kind":"pay","at":1000,"user":"a","cents":1}
+{"kind":"pay","at":999,"user":"a","cents":1}
+{"kind":"other","at":3}
+
+{"kind":"pay","at":500,"user":"a","cents":1}
+{"kind":"pay","at":"x","user":"a","cents":1}
+{"kind":"pay","at":7,"user":"a","cents":0}
+no JSON
+`, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(f.Rows, f.Events, f.Before, f.Earliest, f.Unusable); got != "7 6 3 7 2" {
+		t.Errorf("rows, events, those before the cut, the earliest and unusable ones are %s", got)
+	}
+	if got := f.Reason.Error(); !strings.HasSuffix(got, "a.ndjson:6: stream payment: at: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z") &&
+		!strings.Contains(got, "a.ndjson:6: stream payment: at: expected a timestamp") {
+		t.Errorf("the first reason is %s", got)
+	}
+	for want, c := range map[string][3]string{
+		"a.ndjson: none of its 1 events belongs to stream payment, which takes events with match kind == \"pay\"": {"a.ndjson", `{"kind":"x"}`},
+		"a.txt is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst":                      {"a.txt", "x"},
+		`a.csv:2: column cents: expected a number, found "x"`:                                                     {"a.csv", "kind,at,user,cents\npay,1,a,x\n"},
+		`a.csv:1: field cents of stream payment: unknown column "cents"; known: at, kind, user`:                   {"a.csv", "kind,at,user\npay,1,a\n"},
+		`a.ndjson.gz: unexpected EOF`: {"a.ndjson.gz", "x"},
+	} {
+		if _, err := fileOf(t, c[0], c[1], ""); fmt.Sprint(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := defined.Registry(t, payments)
+	if _, err := ReadFile(ended, Input{Name: f.Name, Stream: r.Streams[0]}, r, &state.Cut{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The time of a record, if it is known, decides whether its event lies too far in the future.
+func TestRecordTimes(t *testing.T) {
+	const early = `{"kind":"pay","at":5000,"user":"a","cents":1,"came":%d}`
+	for came, unusable := range map[int64]int64{4000: 0, 3999: 1} {
+		f, err := fileOf(t, "a.ndjson", fmt.Sprintf(early, came), "came")
+		if err != nil || f.Unusable != unusable {
+			t.Errorf("a record of %d: %d cannot be used, want %d (%v)", came, f.Unusable, unusable, err)
+		}
+	}
+	f, err := fileOf(t, "a.ndjson", `{"topic":"payments","key":null,"timestamp":3999,"value":{"kind":"pay","at":5000,"user":"a","cents":1}}`, "")
+	if err != nil || f.Unusable != 1 {
+		t.Errorf("a record of its envelope's time: %+v (%v)", f, err)
+	}
+}
+
+// A file must stay as it was read, and as it was registered.
+func TestChangedFiles(t *testing.T) {
+	const text = `{"kind":"pay","at":5,"user":"a","cents":1}`
+	f, err := fileOf(t, "a.ndjson", text, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := f.open(); err != nil {
+		t.Error(err)
+	} else {
+		r.close()
+	}
+	if err := os.Chtimes(f.Name, time.Time{}, time.UnixMilli(5)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.open(); err == nil || !strings.HasSuffix(err.Error(), "a.ndjson was changed while it was backfilled: it must stay as it is") {
+		t.Errorf("got %v", err)
+	}
+	cut := state.Cut{Topic: "payments", Until: 1000}
+	registered := f.ArchivedFile
+	archives := []*state.Archive{state.NewArchive(state.Archive{Cut: cut, Files: []state.ArchivedFile{registered}}, nil)}
+	if err := CheckNames([]*File{f}, archives); err != nil {
+		t.Error(err)
+	}
+	f.Hash = "other"
+	if err := CheckNames([]*File{f}, archives); err == nil || !strings.Contains(err.Error(), "a.ndjson was changed since it was backfilled, when it had 1 rows") {
+		t.Errorf("got %v", err)
+	}
+	f.Name = "b.ndjson"
+	if err := CheckNames([]*File{f}, archives); err != nil {
+		t.Error(err)
+	}
+}
+
+// The log must go on where files end.
+func TestBeginsAfter(t *testing.T) {
+	cut := &state.Cut{Topic: "payments", Until: 9010}
+	for name, c := range map[string]struct {
+		log   fetch.Log
+		first fetch.Dated
+		since int64
+		later bool
+	}{
+		"it goes further back":      {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: 70, Timestamp: 9003}, state.MinTime, false},
+		"it has everything":         {fetch.Log{Start: 0, End: 100}, fetch.Dated{Offset: 0, Timestamp: 9500}, state.MinTime, false},
+		"it begins later":           {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: 5, Timestamp: 9100}, 9111, true},
+		"nothing was written since": {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: -1}, state.MinTime, false},
+	} {
+		b := &fakeBrokers{logs: []fetch.Log{c.log}, dated: []fetch.Dated{c.first}}
+		since, later, err := BeginsAfter(t.Context(), b, cut, 10, make([]state.Partition, 1))
+		if err != nil || since != c.since || later != c.later || b.moment != 9000 {
+			t.Errorf("%s: %d, %v, %v, of the moment %d", name, since, later, err, b.moment)
+		}
+	}
+	if matters(features.FillReach{Forever: true, After: 7}, 100) != 7 || matters(features.FillReach{Reach: 50, After: 70}, 100) != 70 || matters(features.FillReach{Reach: 10, After: 70}, 100) != 90 {
+		t.Error("records before a cut are read")
+	}
+}
