@@ -50,8 +50,8 @@ const beginning = "beginning"
 func (f *fromFiles) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern; may be given several times")
-	flags.StringVar(&f.until, "until", "", "with --input: events before this moment are those of the files, all others those of the log; RFC 3339 or milliseconds since 1970")
-	flags.StringVar(&f.since, "since", "", "with --input: since when the files have all events, whatever the present state claims; beginning: there are none before (default their earliest event, unless the present state reaches back further)")
+	flags.StringVar(&f.until, "until", "", "with --input: events before this moment come from the files, all others from the log; RFC 3339 or milliseconds since 1970")
+	flags.StringVar(&f.since, "since", "", "with --input: the files have every event since this moment, whatever the present state claims; beginning: since there were events (default their earliest event, unless the present state reaches back further)")
 	flags.StringVar(&f.recordTime, "record-time", "", "with --input: the field that says when a record arrived (default the timestamp of its envelope, or else the event's own time)")
 	flags.BoolVar(&f.setAside, "set-aside", false, "with --input: leave out events that cannot be used, as processors do")
 	cmd.MarkFlagsRequiredTogether("input", "until")
@@ -156,7 +156,7 @@ func momentOf(flag, text string) (int64, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %q is no moment such as 2026-01-31T23:59:59Z, and no milliseconds since 1970", flag, text)
+		return 0, fmt.Errorf("%s: %q is neither a moment such as 2026-01-31T23:59:59Z nor milliseconds since 1970", flag, text)
 	}
 	return t.UnixMilli(), nil
 }
@@ -169,7 +169,7 @@ func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
 		name, pattern, named := strings.Cut(spec, "=")
 		if !named {
 			if len(f.registry.Streams) > 1 {
-				return nil, fmt.Errorf("%s: say of which stream its events are: STREAM=%s", spec, spec)
+				return nil, fmt.Errorf("%s: name the stream of its events: STREAM=%s", spec, spec)
 			}
 			name, pattern = f.registry.Streams[0].Name, spec
 		}
@@ -188,7 +188,7 @@ func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
 	}
 	for _, s := range f.registry.Streams {
 		if len(inputs[s.Topic]) > 0 && !given[s] {
-			return nil, fmt.Errorf("stream %s reads topic %s too, whose events before --until are those of files from now on: give its files", s.Name, s.Topic)
+			return nil, fmt.Errorf("stream %s reads topic %s too, and from now on the topic's events before --until come from files only: give files of that stream too", s.Name, s.Topic)
 		}
 	}
 	return inputs, nil
@@ -198,7 +198,7 @@ func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
 func (f *fromFiles) notAhead(ctx context.Context, until int64) error {
 	newest, err := f.store.Clock(ctx)
 	if err == nil && until > newest {
-		err = fmt.Errorf("--until %s is later than the newest record applied, of %s: events to come would not count", f.until, inWords(newest))
+		err = fmt.Errorf("--until %s is later than the newest record applied, of %s: events that are still to come would not count", f.until, inWords(newest))
 	}
 	return err
 }
@@ -382,8 +382,8 @@ func (f *fromFiles) report(b *boundFills) {
 		fmt.Fprintf(f.out, "%s: complete since %s\n", strings.Join(names[true][since], ", "), whenever(since))
 	}
 	for _, since := range slices.Sorted(maps.Keys(names[false])) {
-		fmt.Fprintf(f.out, "%s: complete since %s without the files, which reach back less, so they go on without them. "+
-			"If there were events before the topic's first, state by --since since when the files have all, or --since %s\n",
+		fmt.Fprintf(f.out, "%s: complete since %s, without the files: they reach back less far than the present state, so features keep that. "+
+			"If there were events before the topic's first record, state with --since since when the files have every event, or --since %s\n",
 			strings.Join(names[false][since], ", "), whenever(since), beginning)
 	}
 }

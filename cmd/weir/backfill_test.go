@@ -114,9 +114,9 @@ features:
 	file := put("a.csv", strings.Join([]string{"at,user", row(cut), row(old), row(cut.Add(-time.Millisecond)), row(cut.Add(-time.Hour)), row(cut.Add(time.Millisecond)), row(old.Add(time.Hour))}, "\n"))
 	until := cut.UTC().Format(time.RFC3339)
 	for want, args := range map[string][]string{
-		`--until: "yesterday" is no moment such as 2026-01-31T23:59:59Z, and no milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
+		`--until: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
 		`--since 7 is not before --until 7`:                                         {"--input", "tx=" + file, "--until", "7", "--since", "7"},
-		"--input: " + file + ": say of which stream its events are: STREAM=" + file: {"--input", file, "--until", until},
+		"--input: " + file + ": name the stream of its events: STREAM=" + file: {"--input", file, "--until", until},
 		`--input: pay=x: unknown stream "pay"; known: in, tx`:                       {"--input", "pay=x", "--until", until},
 		"open " + folder + "/none.csv: no such file or directory":                   {"--input", "tx=" + folder + "/none.csv", "--until", until},
 	} {
@@ -148,7 +148,7 @@ features:
 		return look(t, "", "query", "--address", base, "--json", "paid", "last_hour", "user=u1")
 	}
 	if answer, out := ask(), fill.out.String(); !strings.Contains(answer, `"value":5,"status":"PRESENT"`) ||
-		!strings.Contains(out, "\npaid: complete since the beginning without the files, which reach back less, so they go on without them.") {
+		!strings.Contains(out, "\npaid: complete since the beginning, without the files: they reach back less far than the present state, so features keep that.") {
 		t.Errorf("the topic claims to have all events: %s\n%s", answer, out)
 	}
 	answers := func(want string) {
