@@ -125,7 +125,7 @@ func evenDevice(n int64) string { return fmt.Sprintf("even%d", n%10_000) }
 func neighbour(n int64) string { return fmt.Sprintf("near%d", n%200) }
 
 // BenchmarkNeighbours asks about other entities in a hot entity's shard and applies their events.
-// Meanwhile the same number of events a batch goes to the hot entity, or evenly to 10,000 entities.
+// Meanwhile as many events a second go to the hot entity, or evenly to 10,000 entities.
 func BenchmarkNeighbours(b *testing.B) {
 	for name, device := range map[string]func(int64) string{"hot": hotDevice, "even": evenDevice} {
 		b.Run(name, func(b *testing.B) {
@@ -136,8 +136,15 @@ func BenchmarkNeighbours(b *testing.B) {
 	}
 }
 
+// The load beside the neighbours is 10,000 events a second, in batches as a processor would make of them. Without a pace, it
+// would be as many as each kind of load allows, and not comparable.
+const (
+	loadBatch = 500
+	loadEvery = 50 * time.Millisecond
+)
+
 func neighbours(b *testing.B, device func(int64) string) {
-	const rounds = 400
+	const rounds = 2000
 	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
 	if err != nil {
 		b.Fatal(err)
@@ -151,14 +158,17 @@ func neighbours(b *testing.B, device func(int64) string) {
 		load.apply(b, 2000, device)
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
+	began, before := time.Now(), load.offset
 	go func() {
 		defer close(stopped)
+		tick := time.NewTicker(loadEvery)
+		defer tick.Stop()
 		for {
 			select {
 			case <-stop:
 				return
-			default:
-				load.apply(b, 2000, device)
+			case <-tick.C:
+				load.apply(b, loadBatch, device)
 			}
 		}
 	}()
@@ -173,6 +183,7 @@ func neighbours(b *testing.B, device func(int64) string) {
 	}
 	close(stop)
 	<-stopped
+	b.ReportMetric(float64(load.offset-before)/time.Since(began).Seconds(), "load-events/s")
 	for name, times := range map[string][]time.Duration{"question": asked, "update": updated} {
 		report(b, name, times)
 	}
