@@ -115,10 +115,10 @@ features:
 	until := cut.UTC().Format(time.RFC3339)
 	for want, args := range map[string][]string{
 		`--until: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
-		`--since 7 is not before --until 7`:                                         {"--input", "tx=" + file, "--until", "7", "--since", "7"},
+		`--since 7 is not before --until 7`:                                    {"--input", "tx=" + file, "--until", "7", "--since", "7"},
 		"--input: " + file + ": name the stream of its events: STREAM=" + file: {"--input", file, "--until", until},
-		`--input: pay=x: unknown stream "pay"; known: in, tx`:                       {"--input", "pay=x", "--until", until},
-		"open " + folder + "/none.csv: no such file or directory":                   {"--input", "tx=" + folder + "/none.csv", "--until", until},
+		`--input: pay=x: unknown stream "pay"; known: in, tx`:                  {"--input", "pay=x", "--until", until},
+		"open " + folder + "/none.csv: no such file or directory":              {"--input", "tx=" + folder + "/none.csv", "--until", until},
 	} {
 		look(t, want, command(args...)...)
 	}
