@@ -68,9 +68,9 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 		q.reading.Lose(history.Missing)
 	}
 	// State that was filled meanwhile may be missing in what was read.
-	told := h.history.whole.At(history, began.Add(-staleness))
-	q.young = told != history
-	return told, nil
+	usable := h.history.whole.At(history, began.Add(-staleness))
+	q.young = usable != history
+	return usable, nil
 }
 
 // read reads what the question needs, from replicas if they may answer it. An event that it has

@@ -12,17 +12,17 @@ import (
 // shown is how many of the busiest entities of a key are answered.
 const shown = 20
 
-// busiest says which entities events change most now, by what all processors have told.
+// busiest says which entities events change most now, as all processors report them.
 func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.limits.Timeout)
 	defer cancel()
-	told, err := h.Reader.Busiest(ctx)
+	reported, err := h.Reader.Busiest(ctx)
 	if err != nil {
 		refusal, _ := h.refusal(&storeError{err})
 		reply.Fail(w, refusal)
 		return
 	}
-	b, n := state.MergeBusiest(told, shown), 0
+	b, n := state.MergeBusiest(reported, shown), 0
 	for _, k := range b.Keys {
 		n += len(k.Entities)
 		for i := range k.Entities {

@@ -180,8 +180,8 @@ func definitionsAt(ctx context.Context, server *connection, name string) (*featu
 
 // definitionsOf loads the definitions that a server answers from.
 func definitionsOf(ctx context.Context, server *connection, address string) (*features.Registry, error) {
-	var told catalogue.Definitions
-	err := server.call(ctx, http.MethodGet, address, "/v1/definitions", nil, &told)
+	var served catalogue.Definitions
+	err := server.call(ctx, http.MethodGet, address, "/v1/definitions", nil, &served)
 	if refusal, ok := errors.AsType[*reply.Error](err); ok {
 		switch refusal.Status {
 		case http.StatusNotFound:
@@ -194,16 +194,16 @@ func definitionsOf(ctx context.Context, server *connection, address string) (*fe
 	if err != nil {
 		return nil, err
 	}
-	registry, err := definition.LoadFiles(told.Files)
+	registry, err := definition.LoadFiles(served.Files)
 	if findings, ok := errors.AsType[definition.Findings](err); ok {
 		for i := range findings {
 			findings[i].File = address + ": " + findings[i].File
 		}
 		return nil, findings
 	}
-	if err == nil && registry.Version() != told.Version {
+	if err == nil && registry.Version() != served.Version {
 		return nil, fmt.Errorf("%s answers from definitions of version %s, which mean %s to this release: use the weir of the server's release",
-			address, told.Version, registry.Version())
+			address, served.Version, registry.Version())
 	}
 	return registry, err
 }

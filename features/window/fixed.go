@@ -25,17 +25,17 @@ func (f Fixed) String() string {
 func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
 // Open implements Opened.
-func (f Fixed) Open(at, since int64, times []int64) (from, told int64, sure bool) {
+func (f Fixed) Open(at, since int64, times []int64) (from, coveredSince int64, sure bool) {
 	size, stretch := f.Size.Milliseconds(), f.MaxLength.Milliseconds()
 	since = max(since, (state.FloorDiv(at, stretch)-1)*stretch)
 	end, previous := since, since-1 // of the window; the event before
-	from, told = since, since
+	from, coveredSince = since, since
 	for _, t := range times {
 		if t < since {
 			continue
 		}
 		if t-previous >= size {
-			told, sure = previous+1, true
+			coveredSince, sure = previous+1, true
 		}
 		if t >= end {
 			from, end = t, t+size
@@ -44,10 +44,10 @@ func (f Fixed) Open(at, since int64, times []int64) (from, told int64, sure bool
 	}
 	switch {
 	case at < end:
-		return from, told, sure
+		return from, coveredSince, sure
 	case !sure && at-previous >= size:
-		return previous + size, told, true // the last one has ended by then, wherever it began
+		return previous + size, coveredSince, true // the last one has ended by then, wherever it began
 	default:
-		return end, told, sure
+		return end, coveredSince, sure
 	}
 }

@@ -15,7 +15,7 @@ func (s Session) String() string {
 func (s Session) Reach() time.Duration { return s.MaxLength + s.Gap }
 
 // Open implements Opened.
-func (s Session) Open(at, _ int64, times []int64) (from, told int64, sure bool) {
+func (s Session) Open(at, _ int64, times []int64) (from, coveredSince int64, sure bool) {
 	from, sure = s.begin(at, times)
 	return from, from - s.Gap.Milliseconds() + 1, sure
 }

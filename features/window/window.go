@@ -54,10 +54,10 @@ type Opened interface {
 	Type
 	// Open is the first millisecond of the window at a moment, given the rising times of all events
 	// of the entity since a time, which is Reach before the moment or later. If no window is open,
-	// it is the end of the last one. Only events since the time told determine it; earlier ones
+	// it is the end of the last one. Only events since coveredSince determine it; earlier ones
 	// would not have moved it. If sure is false, events before since might have begun the window
 	// elsewhere.
-	Open(at, since int64, times []int64) (from, told int64, sure bool)
+	Open(at, since int64, times []int64) (from, coveredSince int64, sure bool)
 }
 
 // Exclusion is what a window leaves out around the event being scored, which is the newest of the

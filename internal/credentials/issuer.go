@@ -81,14 +81,14 @@ func (i *Issuer) Discover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("api.oidc.issuer: %w", err)
 	}
-	var told struct {
+	var discovery struct {
 		Keys string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&told); err != nil {
+	if err := provider.Claims(&discovery); err != nil {
 		return fmt.Errorf("api.oidc.issuer: %w", err)
 	}
 	i.verifier.Store(&verifier{
-		oidc.NewRemoteKeySet(ctx, told.Keys), provider.Verifier(&oidc.Config{ClientID: i.config.Audience, Now: i.config.Now}),
+		oidc.NewRemoteKeySet(ctx, discovery.Keys), provider.Verifier(&oidc.Config{ClientID: i.config.Audience, Now: i.config.Now}),
 	})
 	return nil
 }

@@ -59,7 +59,7 @@ func (s *server) role(f *Findings) {
 
 func (s *server) persistence(f *Findings) {
 	const again = "after a crash events since then are read again"
-	save, told := s.config["save"]
+	save, known := s.config["save"]
 	switch {
 	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
 		f.add(Fail, s.subject, "the last write to the append-only file failed", "check its log and its disk")
@@ -74,7 +74,7 @@ func (s *server) persistence(f *Findings) {
 		f.ok(s.subject, "keeps an append-only file")
 	case s.info["rdb_last_bgsave_status"] == "err":
 		f.add(Fail, s.subject, "appendonly is off, and the last snapshot failed", "check its log and its disk; set appendonly yes")
-	case !told:
+	case !known:
 		f.add(Warn, s.subject, "appendonly is off, and it does not report whether it makes snapshots: "+again, "set appendonly yes")
 	case save != "":
 		f.add(Warn, s.subject, "appendonly is off, only snapshots are made (save "+save+"): "+again, "set appendonly yes")
@@ -119,10 +119,10 @@ func (s *server) replicas(f *Findings) {
 		f.add(Warn, s.subject, "has no replica: no server takes over when it is lost", "add a replica, with Sentinel or in a cluster")
 		return
 	}
-	switch least, told := s.config["min-replicas-to-write"]; {
-	case told && least == "0":
+	switch least, known := s.config["min-replicas-to-write"]; {
+	case known && least == "0":
 		f.ok(s.subject, "replicas: %s; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again", n)
-	case told:
+	case known:
 		f.ok(s.subject, "replicas: %s; min-replicas-to-write is %s: with fewer, events wait", n, least)
 	default:
 		f.ok(s.subject, "replicas: %s", n)

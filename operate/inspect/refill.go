@@ -315,10 +315,10 @@ func (r *refilling) tagged(some func(*state.Series) bool) (tags []uint32) {
 // tagsOfOthers are the tags of other definitions' series, of the entity and of its children.
 func (r *refilling) tagsOfOthers() []uint32 {
 	tags := slices.Clone(r.used)
-	told := map[uint32]bool{}
+	listed := map[uint32]bool{}
 	for _, s := range r.registry.Series {
-		if embedding := state.EmbeddingTag(s.Group); s.Parent == r.group.name && !told[embedding] {
-			told[embedding] = true
+		if embedding := state.EmbeddingTag(s.Group); s.Parent == r.group.name && !listed[embedding] {
+			listed[embedding] = true
 			tags = append(append(tags, embedding), r.used...)
 		}
 	}

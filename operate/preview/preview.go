@@ -303,13 +303,13 @@ func (p *preview) ask(ctx context.Context) error {
 	for i, f := range p.Features {
 		pop := p.populationOf(f)
 		from, _ := query.Covers(f, p.Now, p.Now)
-		told := newFeature(costs, f, len(pop.seen), from, p.report.Since)
+		shown := newFeature(costs, f, len(pop.seen), from, p.report.Since)
 		if u := p.uses[i]; u != nil {
-			told.Used = &u.told
+			shown.Used = &u.counts
 		}
 		if f.Membership() == aggregate.MembersNeeded {
-			told.Note = "it is asked about members: ask it of a server, or in a test"
-			p.report.Features = append(p.report.Features, *told)
+			shown.Note = "it is asked about members: ask it of a server, or in a test"
+			p.report.Features = append(p.report.Features, *shown)
 			continue
 		}
 		asked := pop.sample(p.Examples)
@@ -328,14 +328,14 @@ func (p *preview) ask(ctx context.Context) error {
 			for i, entity := range some {
 				var a query.Answer
 				reading.Next(&a)
-				told.add(&a)
+				shown.add(&a)
 				if start+i < p.Examples {
-					told.Examples = append(told.Examples, Example{Entity: named(f.By, entity), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
+					shown.Examples = append(shown.Examples, Example{Entity: named(f.By, entity), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
 				}
 			}
 		}
-		told.summarize()
-		p.report.Features = append(p.report.Features, *told)
+		shown.summarize()
+		p.report.Features = append(p.report.Features, *shown)
 	}
 	return nil
 }

@@ -104,24 +104,24 @@ type Example struct {
 
 // newFeature is the report on a feature whose window begins at from, before its answers are added.
 func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from, since int64) *Feature {
-	told := &Feature{
+	shown := &Feature{
 		Name: f.Name, Definition: f.Definition, By: f.By, Part: from < since, Entities: entities,
 		Statuses: map[query.Status]int{}, shape: f.Shape(),
 	}
 	if from != state.MinTime {
-		told.Window = &from
+		shown.Window = &from
 	}
 	for _, c := range costs.Features {
 		if c.Name == f.Name {
-			told.Keys, told.RoundTrips = c.Keys, c.RoundTrips
+			shown.Keys, shown.RoundTrips = c.Keys, c.RoundTrips
 		}
 	}
 	for _, e := range costs.Entities {
 		if slices.Equal(e.By, f.By) {
-			told.BytesOnce, told.BytesFull = e.BytesOnce, e.BytesFull
+			shown.BytesOnce, shown.BytesFull = e.BytesOnce, e.BytesFull
 		}
 	}
-	return told
+	return shown
 }
 
 // named writes an entity with its keys, as weir query takes them.

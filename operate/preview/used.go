@@ -26,7 +26,7 @@ type use struct {
 	by     []int
 	field  int        // -1 for none
 	where  *expr.Expr // nil for none
-	told   Used
+	counts Used
 }
 
 // newUse returns nil for a feature that is made of others.
@@ -34,7 +34,7 @@ func newUse(f *features.Feature) *use {
 	if _, ok := f.Basis.(features.OverStream); !ok {
 		return nil
 	}
-	u := &use{stream: f.Stream, field: -1, told: Used{Stream: f.Stream.Name}}
+	u := &use{stream: f.Stream, field: -1, counts: Used{Stream: f.Stream.Name}}
 	for _, key := range f.By {
 		u.by = append(u.by, f.Stream.FieldIndex(key))
 	}
@@ -56,21 +56,21 @@ func (u *use) add(e *record.Event) {
 	if u == nil || e.Stream != u.stream {
 		return
 	}
-	u.told.Events++
+	u.counts.Events++
 	for _, field := range u.by {
 		if e.Values[field].IsNull() {
-			u.told.NoKey++
+			u.counts.NoKey++
 			return
 		}
 	}
 	if u.where != nil {
 		if passed, err := u.where.True(e.Values); err != nil || !passed {
-			u.told.Filtered++
+			u.counts.Filtered++
 			return
 		}
 	}
 	if u.field >= 0 && e.Values[u.field].IsNull() {
-		u.told.NoValue++
+		u.counts.NoValue++
 	}
 }
 

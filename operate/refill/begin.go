@@ -95,15 +95,15 @@ func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, relogged
 // Fetching reports the progress, once a second.
 func (l *Log) Fetching() {
 	now := time.Now()
-	if l.cfg.Screen == nil || now.Before(l.told) {
+	if l.cfg.Screen == nil || now.Before(l.nextReport) {
 		return
 	}
-	if !l.told.IsZero() {
+	if !l.nextReport.IsZero() {
 		left := int64(0)
 		for _, p := range l.parts {
 			left += p.To - p.Next
 		}
 		fmt.Fprintf(l.cfg.Screen, "read %d records of the log, %d of them of the entity; some %d are left\n", l.Records, l.Events, left)
 	}
-	l.told = now.Add(time.Second)
+	l.nextReport = now.Add(time.Second)
 }

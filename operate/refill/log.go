@@ -39,17 +39,17 @@ type Log struct {
 	// LostUntil is by topic the timestamp, in ms, up to which the log lacks wanted records.
 	LostUntil map[string]int64
 
-	cfg      Config
-	want     *Want
-	registry *features.Registry
-	fill     *state.Fill
-	scanner  *scan.Scanner
-	mapper   *features.Mapper
-	batch    state.Batch
-	contents *contents
-	parts    map[state.Partition]*part
-	newest   int64     // greatest believed timestamp of a record read, in ms
-	told     time.Time // no progress is reported until then
+	cfg        Config
+	want       *Want
+	registry   *features.Registry
+	fill       *state.Fill
+	scanner    *scan.Scanner
+	mapper     *features.Mapper
+	batch      state.Batch
+	contents   *contents
+	parts      map[state.Partition]*part
+	newest     int64     // greatest believed timestamp of a record read, in ms
+	nextReport time.Time // no progress is reported until then
 }
 
 // part is one partition.

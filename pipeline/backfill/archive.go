@@ -33,7 +33,7 @@ type FromFiles struct {
 	MaxEvents int // of a batch; by default 2000
 	MaxBytes  int // of a batch's values; by default 4 MiB
 
-	// Trouble, Waiting and Progress may be nil. They are told of errors of the store, after which it is
+	// Trouble, Waiting and Progress may be nil. They are called with errors of the store, after which it is
 	// tried again, the features for which no processor has taken the files yet, and the rows of a fill
 	// that are applied.
 	Trouble  func(error)

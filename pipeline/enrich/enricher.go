@@ -173,9 +173,9 @@ func (e *Enricher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	told := e.past.whole.At(history, e.asked)
-	e.young = told != history
-	e.known.look(told, e.past.now())
+	usable := e.past.whole.At(history, e.asked)
+	e.young = usable != history
+	e.known.look(usable, e.past.now())
 	return nil
 }
 

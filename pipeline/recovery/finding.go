@@ -113,8 +113,8 @@ func (f *finding) stale() error {
 			applied = max(applied, at.Epoch)
 		}
 	}
-	if told := f.log.LeaderEpoch; told >= 0 && told < applied {
-		return &staleLeaderError{Partition: f.partition, Leader: f.log.Leader, Epoch: told, Applied: applied, Named: f.log.ID.Topic != ""}
+	if epoch := f.log.LeaderEpoch; epoch >= 0 && epoch < applied {
+		return &staleLeaderError{Partition: f.partition, Leader: f.log.Leader, Epoch: epoch, Applied: applied, Named: f.log.ID.Topic != ""}
 	}
 	return nil
 }

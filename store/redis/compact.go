@@ -26,9 +26,9 @@ type compactor struct {
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	// told are keys of which damage was reported, with the moment, in milliseconds since 1970, until
+	// reported are keys of which damage was reported, with the moment, in milliseconds since 1970, until
 	// which it is not reported again.
-	told map[string]int64
+	reported map[string]int64
 
 	// idleOnly says that the candidates belong to entities without recent events.
 	idleOnly bool
@@ -171,7 +171,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	now := housekeeping(b.Now)
 	for _, h := range candidates {
 		done, wrong := w.compactKey(h, now)
-		if wrong != nil && w.tell(h.key) {
+		if wrong != nil && w.reportsDamage(h.key) {
 			if b.Refused++; b.Refused == 1 {
 				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, wrong)).Error(), h.key
 			}
@@ -250,20 +250,20 @@ func (w *writer) receiveSpilled() {
 }
 
 const (
-	// toldEvery is how often the damage of a key is reported.
-	toldEvery = time.Minute
-	mostTold  = 10_000 // keys remembered
+	// reportEvery is how often the damage of a key is reported.
+	reportEvery  = time.Minute
+	mostReported = 10_000 // keys remembered
 )
 
-// tell says whether to report that a key is damaged.
-func (w *writer) tell(key string) bool {
-	if w.now < w.told[key] {
+// reportsDamage says whether to report that a key is damaged.
+func (w *writer) reportsDamage(key string) bool {
+	if w.now < w.reported[key] {
 		return false
 	}
-	if w.told == nil || len(w.told) >= mostTold {
-		w.told = map[string]int64{}
+	if w.reported == nil || len(w.reported) >= mostReported {
+		w.reported = map[string]int64{}
 	}
-	w.told[key] = w.now + toldEvery.Milliseconds()
+	w.reported[key] = w.now + reportEvery.Milliseconds()
 	return true
 }
 

@@ -186,8 +186,8 @@ func TestDamageIsReportedOnceAMinute(t *testing.T) {
 		if refused != 1 || size > 20_000 {
 			t.Errorf("it was reported %d times, want once, and has %d bytes", refused, size)
 		}
-		for key := range w.told {
-			w.told[key] = 0 // the minute is over
+		for key := range w.reported {
+			w.reported[key] = 0 // the minute is over
 		}
 		write(60)
 		if refused != 2 {

@@ -37,7 +37,7 @@ func (d *running) watch(ctx context.Context) error {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	start := time.Now()
-	second, told := start, d.exit
+	second, reported := start, d.exit
 	var handled, before, sent int64 // now and a second ago
 	moved := start
 	for {
@@ -57,8 +57,8 @@ func (d *running) watch(ctx context.Context) error {
 			return fmt.Errorf("%d of %d events are handled, and no more for %s: %w", handled, d.past.count+d.events, demoPatience,
 				errors.Join(errors.New("the processor makes no progress"), d.node.Ready(ctx)))
 		}
-		if !told && sent > 0 && handled >= max(sent, d.past.count) {
-			told = true
+		if !reported && sent > 0 && handled >= max(sent, d.past.count) {
+			reported = true
 			d.tell(ctx, time.Since(start))
 		}
 		past := time.Since(second)

@@ -116,12 +116,12 @@ func (w *reloader) taken(r *features.Registry) {
 // refuse logs definitions that are refused, once for the same reasons.
 func (w *reloader) refuse(err error) {
 	w.mu.Lock()
-	told := w.last != nil && w.last.Error == err.Error()
-	if !told {
+	repeated := w.last != nil && w.last.Error == err.Error()
+	if !repeated {
 		w.last = &status.Reload{At: w.now().UTC(), Error: err.Error()}
 	}
 	w.mu.Unlock()
-	if told {
+	if repeated {
 		return
 	}
 	w.metrics.reloaded("refused", w.now())

@@ -93,14 +93,14 @@ func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := false
+	replicating := false
 	testkit.Eventually(t, time.Minute, "cluster replica at "+r.addr, func() (bool, string) {
 		// It fails until the node knows the master. Repeating it after success would start over.
-		if !told {
+		if !replicating {
 			if err := client.ClusterReplicate(ctx, id).Err(); err != nil {
 				return false, err.Error()
 			}
-			told = true
+			replicating = true
 		}
 		info, err := client.Info(ctx, "replication").Result()
 		if err != nil {
