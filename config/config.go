@@ -74,11 +74,20 @@ type TLS struct {
 
 // SASL says how to authenticate with the brokers.
 type SASL struct {
-	Mechanism    string `key:"mechanism"` // none, plain, scram-sha-256, scram-sha-512, oauthbearer or aws-msk-iam
-	Username     string `key:"username"`
-	Password     Secret `key:"password"` // after Load, also what PasswordFile held then
-	PasswordFile string `key:"password_file"`
-	OAuth        OAuth  `key:"oauth"`
+	Mechanism    string   `key:"mechanism"` // none, plain, scram-sha-256, scram-sha-512, oauthbearer, aws-msk-iam or gssapi
+	Username     string   `key:"username"`
+	Password     Secret   `key:"password"` // after Load, also what PasswordFile held then
+	PasswordFile string   `key:"password_file"`
+	OAuth        OAuth    `key:"oauth"`
+	Kerberos     Kerberos `key:"kerberos"`
+}
+
+// Kerberos says how to log in with gssapi.
+type Kerberos struct {
+	Service string `key:"service"` // of the brokers' principals
+	Realm   string `key:"realm"`   // of the user; empty for the default of Config
+	Keytab  string `key:"keytab"`
+	Config  string `key:"config"` // krb5.conf
 }
 
 // OAuth says where the tokens of oauthbearer come from: an issuer or a file.

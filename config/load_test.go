@@ -60,7 +60,10 @@ func TestDefaults(t *testing.T) {
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
 			Fetch: config.Fetch{MaxBytes: 32 << 20, PartitionMaxBytes: 1 << 20},
-			SASL:  config.SASL{Mechanism: "none", OAuth: config.OAuth{Scopes: []string{}, Extensions: []string{}}},
+			SASL: config.SASL{
+				Mechanism: "none", OAuth: config.OAuth{Scopes: []string{}, Extensions: []string{}},
+				Kerberos: config.Kerberos{Service: "kafka", Config: "/etc/krb5.conf"},
+			},
 		},
 		Registry: config.Registry{Timeout: 5 * time.Second},
 		Redis: config.Redis{

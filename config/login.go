@@ -55,6 +55,8 @@ func (s SASL) login() (sasl.Mechanism, error) {
 		}), nil
 	case "aws-msk-iam":
 		return aws.ManagedStreamingIAM(mskLogin()), nil
+	case "gssapi":
+		return kerberosLogin{s.Kerberos, s.Username}, nil
 	default:
 		return nil, nil
 	}
@@ -146,15 +148,24 @@ func (m mechanism) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, e
 		broker = net.JoinHostPort(to.Host, strconv.Itoa(to.Port))
 	}
 	session, first, err := m.Authenticate(ctx, broker)
-	return steps{session}, first, err
+	return &steps{Session: session}, first, err
 }
 
-type steps struct{ sasl.Session }
+type steps struct {
+	sasl.Session
+	last bool // the session is done, but for the broker's reply to its last response
+}
 
 // Next answers a broker's challenge.
-func (s steps) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
+func (s *steps) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
+	if s.last {
+		return true, nil, nil
+	}
 	if done, response, err = s.Challenge(challenge); err != nil && len(challenge) > 0 {
 		err = fmt.Errorf("%w: the broker says %q", err, challenge)
+	}
+	if s.last = done && len(response) > 0 && err == nil; s.last {
+		return false, response, nil // kafka-go sends it only if the session goes on
 	}
 	return done, response, err
 }

@@ -60,11 +60,15 @@ var rules = []rule{
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
 	{"kafka.tls.key", "a file if and only if kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
-	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam"),
-	{"kafka.sasl.username", "a name if and only if kafka.sasl.mechanism is plain or scram-…", func(c *Config) bool {
+	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam", "gssapi"),
+	{"kafka.sasl.username", "a name if and only if kafka.sasl.mechanism is plain, scram-… or gssapi", func(c *Config) bool {
 		m := c.Kafka.SASL.Mechanism
-		return (c.Kafka.SASL.Username != "") == (m == "plain" || strings.HasPrefix(m, "scram-"))
+		return (c.Kafka.SASL.Username != "") == (m == "plain" || m == "gssapi" || strings.HasPrefix(m, "scram-"))
 	}},
+	{"kafka.sasl.kerberos.keytab", "a file if and only if kafka.sasl.mechanism is gssapi", func(c *Config) bool {
+		return (c.Kafka.SASL.Kerberos.Keytab != "") == (c.Kafka.SASL.Mechanism == "gssapi")
+	}},
+	{"kafka.sasl.kerberos.service", "a name", func(c *Config) bool { return c.Kafka.SASL.Kerberos.Service != "" }},
 	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, if and only if kafka.sasl.mechanism is oauthbearer", func(c *Config) bool {
 		o := &c.Kafka.SASL.OAuth
 		if c.Kafka.SASL.Mechanism != "oauthbearer" {

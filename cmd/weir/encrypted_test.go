@@ -14,8 +14,8 @@ import (
 )
 
 // logins returns the ways to log in at a broker: for each the listener's address and the kafka
-// section of the settings, without brokers. The issuer may be nil.
-func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Issuer) map[string][2]string {
+// section of the settings, without brokers. The issuer and the Kerberos may be nil.
+func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Issuer, kerberos *auth.Kerberos) map[string][2]string {
 	cert, key := authority.Issue("client")
 	sasl := func(mechanism string) [2]string {
 		return [2]string{broker.SecureAddr(), fmt.Sprintf("tls: {enabled: true, ca: %s}\n  sasl: {mechanism: %s, username: %s, password: %s}",
@@ -30,6 +30,11 @@ func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Is
 			"tls: {enabled: true, ca: %s}\n  sasl: {mechanism: oauthbearer, oauth: {token_url: %s, client_id: %s, client_secret: %s}}",
 			authority.CA, issuer.TokenURL, auth.IssuerClient, auth.IssuerSecret)}
 	}
+	if kerberos != nil {
+		all["gssapi"] = [2]string{broker.SecureAddr(), fmt.Sprintf(
+			"tls: {enabled: true, ca: %s}\n  sasl: {mechanism: gssapi, username: %s, kerberos: {service: %s, keytab: %s, config: %s}}",
+			authority.CA, kafkatest.SecureUser, kafkatest.KerberosService, kerberos.Keytab(kafkatest.SecureUser), kerberos.Config)}
+	}
 	return all
 }
 
@@ -38,9 +43,10 @@ func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Is
 func TestOverEncryptedConnections(t *testing.T) {
 	authority, foreign := auth.NewAuthority(t), auth.NewAuthority(t)
 	issuer := auth.NewIssuer(t)
-	broker := kafkatest.New(t, kafkatest.Options{TLS: authority, Issuer: issuer})
-	server := redistest.New(t, redistest.Options{AOF: true, TLS: authority})
-	if err := server.Client(t).ConfigSet(t.Context(), "requirepass", "open sesame").Err(); err != nil {
+	kerberos := auth.FindKerberos(t)
+	broker := kafkatest.New(t, kafkatest.Options{TLS: authority, Issuer: issuer, Kerberos: kerberos})
+	redis := redistest.New(t, redistest.Options{AOF: true, TLS: authority})
+	if err := redis.Client(t).ConfigSet(t.Context(), "requirepass", "open sesame").Err(); err != nil {
 		t.Fatal(err)
 	}
 	cert, key := authority.Issue("client")
@@ -62,10 +68,10 @@ redis:
   password: open sesame
   tls: {enabled: true, ca: %[6]s, cert: %[7]s, key: %[8]s}
 api: {listen: '127.0.0.1:0'}
-`, namespace, shipped, login[0], login[1], server.SecureAddr(), authority.CA, cert, key))
+`, namespace, shipped, login[0], login[1], redis.SecureAddr(), authority.CA, cert, key))
 	}
 
-	for name, login := range logins(broker, authority, issuer) {
+	for name, login := range logins(broker, authority, issuer, kerberos) {
 		t.Run(name, func(t *testing.T) {
 			file := settings(t, login, testkit.Namespace(t))
 			p := start(t, "run", "--config", file)
@@ -90,7 +96,11 @@ api: {listen: '127.0.0.1:0'}
 		})
 	}
 
-	login := logins(broker, authority, nil)["scram-sha-512"]
+	if kerberos == nil {
+		t.Run("gssapi", func(t *testing.T) { auth.NewKerberos(t) }) // says what to install
+	}
+
+	login := logins(broker, authority, nil, nil)["scram-sha-512"]
 	for name, test := range map[string]struct {
 		login [2]string
 		flags []string

@@ -81,6 +81,7 @@ func otherValues(t *testing.T) map[string]setting {
 	privately := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_url": private.URL, "kafka.sasl.oauth.client_id": "weir"}
 	privateCA := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: private.Certificate().Raw}))
 	token := map[string]any{"kafka.sasl.mechanism": "oauthbearer", "kafka.sasl.oauth.token_file": file("token", "a.b.c")}
+	kerberos := map[string]any{"kafka.sasl.mechanism": "gssapi", "kafka.sasl.username": "weir", "kafka.sasl.kerberos.keytab": "/keytab"}
 	registry := map[string]any{"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password": "secret"}
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
 	auth.UseAWS(t, "eu-west-1")
@@ -110,6 +111,10 @@ func otherValues(t *testing.T) map[string]setting {
 		"kafka.sasl.oauth.ca":                 {value: file("ca.pem", privateCA), with: privately},
 		"kafka.sasl.oauth.token_file":         {value: file("other", "d.e.f"), with: token},
 		"kafka.sasl.oauth.extensions":         {value: []string{"logicalCluster=lkc-1"}, with: token},
+		"kafka.sasl.kerberos.service":         {value: "stream", with: kerberos},
+		"kafka.sasl.kerberos.realm":           {value: "OTHER", with: kerberos},
+		"kafka.sasl.kerberos.keytab":          {value: "/other", with: kerberos},
+		"kafka.sasl.kerberos.config":          {value: "/other", with: kerberos},
 		"registry.url":                        {value: "http://registry:8081"},
 		"registry.username":                   {value: "somebody", with: registry},
 		"registry.password":                   {value: "other", with: registry},

@@ -48,6 +48,8 @@ type Options struct {
 	TLS *auth.Authority
 	// Issuer, if set, issues the tokens with which clients may also log in at SecureAddr.
 	Issuer *auth.Issuer
+	// Kerberos, if set, gives the tickets with which clients may also log in at SecureAddr.
+	Kerberos *auth.Kerberos
 	// Loaded runs the broker with the JVM settings of Kafka's own start script, for lasting load;
 	// otherwise it starts fast and takes little memory.
 	Loaded bool

@@ -141,6 +141,11 @@ func (o Options) jvm() []string {
 		o.Issuer = nil
 		return append(o.jvm(), allowed)
 	}
+	if o.Kerberos != nil {
+		realms := "-Djava.security.krb5.conf=" + o.Kerberos.Config
+		o.Kerberos = nil
+		return append(o.jvm(), realms)
+	}
 	if o.Loaded { // as in kafka-server-start.sh and kafka-run-class.sh
 		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
 			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}

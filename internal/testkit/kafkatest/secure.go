@@ -18,10 +18,12 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// These are the user that a secure listener knows, with PLAIN and both kinds of SCRAM.
+// These are the user that a secure listener knows, with PLAIN and both kinds of SCRAM, and the service
+// of its principal.
 const (
-	SecureUser     = "weir"
-	SecurePassword = "hunter2-hunter2"
+	SecureUser      = "weir"
+	SecurePassword  = "hunter2-hunter2"
+	KerberosService = "stream"
 )
 
 // secureListeners are the ports of a broker's TLS listeners.
@@ -76,6 +78,14 @@ func (l secureListeners) properties(t testing.TB, opts Options) map[string]strin
 		properties[listener+"server.callback.handler.class"] = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 		properties[listener+"oauthbearer.jwks.endpoint.url"] = opts.Issuer.KeysURL
 		properties[listener+"oauthbearer.expected.audience"] = auth.IssuerAudience
+	}
+	if opts.Kerberos != nil {
+		principal := KerberosService + "/127.0.0.1"
+		properties["sasl.enabled.mechanisms"] += ",GSSAPI"
+		properties["sasl.kerberos.service.name"] = KerberosService
+		properties["listener.name.sasl_ssl.gssapi.sasl.jaas.config"] = fmt.Sprintf(
+			"com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab=%q principal=%q;",
+			opts.Kerberos.Keytab(principal), principal+"@"+auth.Realm)
 	}
 	maps.Copy(properties, opts.Config)
 	return properties
