@@ -7,7 +7,7 @@ import { count, minute, number, percent, rounded } from './text.js';
 
 const fresh = 'new.yaml';
 const example = `features:
-  # What it tells, in words.
+  # What this feature says about a user, in words.
   my_feature_1h: COUNT(1h, transaction, user_id)
 `;
 

@@ -163,7 +163,7 @@ function freshness(now, last) {
       }
       [below, from] = [upTo, bucket.seconds];
     }
-    return `more than ${seconds(from)}`;
+    return `> ${seconds(from)}`;
   };
 }
 
