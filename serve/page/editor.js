@@ -13,7 +13,7 @@ const example = `features:
 
 let files = new Map(); // texts by the names of the files in use
 let drafts = new Map(); // what was typed of each
-let turn = 0; // of the preview that is awaited
+let checking = false; // the server previews for one request at a time
 
 // show offers the files in use and fills the box with that of the URL.
 export async function show(parameters, stale) {
@@ -34,20 +34,21 @@ export async function show(parameters, stale) {
 // put checks what is in the box, and previews it.
 async function put(event) {
   event.preventDefault();
-  const mine = ++turn;
+  if (checking) return;
+  checking = true;
   $('draft-said').textContent = 'Checking …';
   $('draft-result').replaceChildren();
   const file = $('draft-file').value || fresh;
   try {
     const answer = await ask('v1/preview', JSON.stringify({ file, text: $('draft-text').value, minutes: Number($('draft-minutes').value) }));
-    if (mine !== turn) return;
     const wrong = answer.findings.length;
     $('draft-said').textContent = wrong > 0 ? `${wrong === 1 ? '1 mistake' : `${wrong} mistakes`}.` : 'All is well.';
     $('draft-result').replaceChildren(...(wrong > 0 ? [findings(answer.findings, file)] : preview(answer)));
   } catch (error) {
-    if (mine !== turn) return;
     $('draft-said').textContent = '';
     $('draft-result').replaceChildren(problem(error));
+  } finally {
+    checking = false;
   }
 }
 

@@ -4,10 +4,11 @@ import { $, el, facts, problem } from './dom.js';
 import { ask } from './api.js';
 import { moment, number } from './text.js';
 
-let turn = 0; // of the letters that are awaited
+let reading = false; // the server reads for one request at a time
 
 async function read() {
-  const mine = ++turn;
+  if (reading) return;
+  reading = true;
   $('samples').replaceChildren(el('p', { class: 'hint', role: 'status' }, 'Reading …'));
   let shown;
   try {
@@ -16,7 +17,8 @@ async function read() {
   } catch (error) {
     shown = [problem(error)];
   }
-  if (mine === turn) $('samples').replaceChildren(...shown);
+  reading = false;
+  $('samples').replaceChildren(...shown);
 }
 
 const letter = l => el('article', { class: 'feature', 'data-letter': l.source },
