@@ -75,8 +75,8 @@ def test_question() -> None:
     [
         ({"features": "f"}, TypeError, "a list of names, not one name"),
         ({"at": datetime(2026, 1, 1)}, ValueError, "has no time zone"),
-        ({"entities": [{"x": float("nan")}]}, ValueError, "no number of JSON"),
-        ({"entities": [{"x": Decimal("Infinity")}]}, ValueError, "no number of JSON"),
+        ({"entities": [{"x": float("nan")}]}, ValueError, "not a JSON number"),
+        ({"entities": [{"x": Decimal("Infinity")}]}, ValueError, "not a JSON number"),
         ({"entities": [{"x": object()}]}, TypeError, "not JSON serializable"),
     ],
 )
