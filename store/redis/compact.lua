@@ -19,9 +19,11 @@
 -- The content is long, and each copy of it in Lua costs more than all else. So only what is behind
 -- the part that the header stands for is read.
 --
--- The key is deleted before it is set. With a full memory Redis refuses only the first write of a
--- script, and only if that may take memory. So a compaction goes through when nothing else can be
--- written, and makes room.
+-- PERSIST comes before the key is set, and the time to live is set again. With a full memory Redis
+-- refuses only the first write of a script, and only if that may take memory. So a compaction goes
+-- through when nothing else can be written, and makes room. The key is never deleted before it is
+-- set: while its slot moves to another master, Redis sends a key that is missing there, and the
+-- script would end without it.
 --
 -- A child's key that does not hold a string is damaged; what is spilled to it is lost.
 
@@ -71,13 +73,15 @@ end
 -- replace replaces the first bytes of a state key.
 local function replace(key, length, content)
   local appended, left = call('GETRANGE', key, length, -1), call('PTTL', key)
-  call('DEL', key)
+  call('PERSIST', key)
   -- An empty key that has a time to live is kept until it expires, because writers rely on the
   -- time to live that they gave it.
   if left >= 0 then
     call('SET', key, content, 'PX', string.format('%.0f', math.max(left, 1)))
-  elseif content ~= '' then
+  elseif content ~= '' or appended ~= '' then
     call('SET', key, content)
+  else
+    call('DEL', key)
   end
   if appended ~= '' then call('APPEND', key, appended) end
   reply[1] = reply[1] + 1
