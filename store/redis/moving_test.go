@@ -180,3 +180,27 @@ func TestRedirectedCommandsRunOnce(t *testing.T) {
 		})
 	}
 }
+
+// A compaction replaces keys of a slot that moves. Redis sends a script on to the other master as soon as it asks for a
+// key that is missing, so a key must not be missing in between.
+func TestCompactionInASlotThatMoves(t *testing.T) {
+	m := newMoving(t)
+	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 0)
+	const batches = 200
+	key := string(keyspace.AppendKey(nil, m.tags[m.shard], events.Group, []byte(m.devices[0])))
+	compacted, last := 0, int64(0)
+	for offset := int64(10); offset < batches; offset++ {
+		if s := m.batch(offset, offset+1); s.Behind || s.Lagging != nil && s.Lags(m.shard) {
+			t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+		}
+		length := m.redis.StrLen(t.Context(), key).Val()
+		if length < last {
+			compacted++
+		}
+		last = length
+	}
+	if compacted == 0 {
+		t.Error("nothing was compacted: nothing is tried")
+	}
+	m.count(batches, batches)
+}

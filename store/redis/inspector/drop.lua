@@ -12,7 +12,8 @@
 -- Returns  the moment in ms, and the fields and values of the progress; an empty list if a key has
 --          changed, and then nothing is done
 --
--- The key is deleted first: a full memory refuses no write after that. The new content takes less
+-- PERSIST comes first: a full memory refuses no write after that. A key that was deleted first would be
+-- missing in a slot that moves, and the script would end. The new content takes less
 -- than the old one.
 
 local call = redis.call
@@ -27,7 +28,7 @@ end
 if not unchanged(KEYS[2], ARGV[1]) or KEYS[3] and not unchanged(KEYS[3], ARGV[6]) then return {} end
 
 local now = call('HGET', KEYS[1], 'now') or '0'
-call('DEL', KEYS[2])
+call('PERSIST', KEYS[2])
 call('SET', KEYS[2], ARGV[2] .. string.rep('0', tonumber(ARGV[4]) - #now) .. now .. ARGV[3])
 if ARGV[5] ~= '0' then call('EXPIRE', KEYS[2], ARGV[5]) end
 if KEYS[3] then call('SET', KEYS[3], ARGV[7], 'KEEPTTL') end
