@@ -12,9 +12,9 @@
 -- Returns  the moment in ms, and the fields and values of the progress; an empty list if a key has
 --          changed, and then nothing is done
 --
--- PERSIST comes first: a full memory refuses no write after that. A key that was deleted first would be
--- missing in a slot that moves, and the script would end. The new content takes less
--- than the old one.
+-- PERSIST comes first: a full memory refuses no write after that, and the new content takes less than
+-- the old one. A key that was deleted first would be missing in a slot that moves, and the script
+-- would end.
 
 local call = redis.call
 -- The shard is being copied, see package reshard.
