@@ -14,8 +14,8 @@
 // WEIR_TEST_REQUIRE=1 it fails.
 //
 // Package kafkatest has brokers, package redistest Redis servers. All tests of a binary share the
-// servers that Shared returns, and stay apart by fresh names: kafkatest.CreateTopic and
-// [Namespace]. Tests that break a server start their own, with New, NewCluster, NewReplica and the
+// servers that Shared and SharedCluster return, and stay apart by fresh names: kafkatest.CreateTopic
+// and [Namespace]. Tests that break a server start their own, with New, NewCluster, NewReplica and the
 // like; these are never "given". A package whose tests use the shared servers stops them in its
 // TestMain:
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -33,14 +34,15 @@ type resharded struct {
 // onResharded runs a test on each kind of server, with entities in keys as they are and hashed, and with children that
 // are embedded and spilled.
 func onResharded(t *testing.T, test func(r *resharded)) {
-	for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {
-		t.Run(name, func(t *testing.T) {
-			for server, connect := range servers {
-				if server == "redis" { // not the shared one: tests of sweeps walk over its keys, of which these are many
-					connect = func(t testing.TB) redis.UniversalClient { return redistest.New(t, redistest.Options{}).Client(t) }
-				}
-				t.Run(server, func(t *testing.T) {
-					s := New(connect(t), testkit.Namespace(t), 2, options...)
+	own := maps.Clone(servers) // the shared ones are walked over by tests of sweeps, and these keys are many
+	own["redis"] = func(t testing.TB) redis.UniversalClient { return redistest.New(t, redistest.Options{}).Client(t) }
+	own["cluster"] = func(t testing.TB) redis.UniversalClient { return redistest.NewCluster(t).Client(t) }
+	for server, connect := range own {
+		t.Run(server, func(t *testing.T) {
+			client := connect(t)
+			for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {
+				t.Run(name, func(t *testing.T) {
+					s := New(client, testkit.Namespace(t), 2, options...)
 					if err := s.Create(t.Context()); err != nil {
 						t.Fatal(err)
 					}

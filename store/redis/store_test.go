@@ -31,7 +31,7 @@ var servers = map[string]func(testing.TB) redis.UniversalClient{
 		return c
 	},
 	"redis":   func(t testing.TB) redis.UniversalClient { return redistest.Shared(t).Client(t) },
-	"cluster": func(t testing.TB) redis.UniversalClient { return redistest.NewCluster(t).Client(t) },
+	"cluster": func(t testing.TB) redis.UniversalClient { return redistest.SharedCluster(t).Client(t) },
 }
 
 // onEach runs a test on each kind of server, with an empty namespace.

@@ -39,6 +39,14 @@ func NewCluster(t testing.TB) *Cluster {
 // NewClusterOf starts a cluster like [NewCluster] of a number of masters.
 func NewClusterOf(t testing.TB, masters int) *Cluster {
 	t.Helper()
+	c := startCluster(t, masters)
+	c.announce(t, false)
+	return c
+}
+
+// startCluster starts a cluster, which takes more than two seconds: Redis lets no cluster serve earlier.
+func startCluster(t testing.TB, masters int) *Cluster {
+	t.Helper()
 	c := &Cluster{}
 	for range masters {
 		c.Nodes = append(c.Nodes, newClusterNode(t))
@@ -61,8 +69,12 @@ func NewClusterOf(t testing.TB, masters int) *Cluster {
 		}
 	}
 	c.WaitOK(t)
-	server.Announce(t, false, "Redis Cluster from %s at %s", c.Nodes[0].origin, strings.Join(c.Addrs(), ","))
 	return c
+}
+
+func (c *Cluster) announce(t testing.TB, shared bool) {
+	t.Helper()
+	server.Announce(t, shared, "Redis Cluster from %s at %s", c.Nodes[0].origin, strings.Join(c.Addrs(), ","))
 }
 
 func newClusterNode(t testing.TB) *Server {
