@@ -16,7 +16,7 @@ import (
 )
 
 // These trials test the identity of the log on real brokers that elect, lose and replace it.
-func TestLogs(t *testing.T) {
+func TestIdentityOfLogs(t *testing.T) {
 	cluster := kafkatest.NewCluster(t)
 	redis := redistest.New(t, redistest.Options{})
 	on := func(test func(*testing.T, *kafkatest.Cluster, string)) func(*testing.T) {
