@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 )
@@ -218,7 +216,7 @@ func (d *damaging) check(list []event, damaged string) {
 
 // A note of damage lasts through compactions and moves, whatever is appended.
 func TestDamageStaysUntilItIsDropped(t *testing.T) {
-	s := newStore(t, servers["miniredis"](t).(*redis.Client), 1)
+	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)
 	s.redis.Set(t.Context(), childKey(s, beside, "d1"), childSection("pairs", "u1", unending), 0)
 	d, w := &damaging{T: t, s: s}, s.newWriter()

@@ -203,7 +203,7 @@ func (r *refilling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 
 // A batch that never finds room fails, and waits like any that Redis does not take.
 func TestBatchesDoNotTryForever(t *testing.T) {
-	client := servers["miniredis"](t).(*redis.Client)
+	client := miniredis(t)
 	s := newStore(t, client, 1)
 	start(t, s, transactions)
 	b := oneEvent(t, s, long)

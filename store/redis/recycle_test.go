@@ -34,7 +34,7 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 
 // Reads into recycled window states return the state, and nothing where there is none.
 func TestReadsIntoRecycledWindowStates(t *testing.T) {
-	s := newStore(t, servers["miniredis"](t), 1)
+	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)
 	b := begin(t, s, transactions)
 	fill(b, 0, event{device: "d1", user: "u", time: 100 * day, cents: 10}, event{offset: 1, device: "d1", user: "u", time: 101 * day, cents: 10})

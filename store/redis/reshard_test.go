@@ -339,7 +339,7 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 
 // Numbers of shards that cannot be had are refused, and say why.
 func TestReshardRefuses(t *testing.T) {
-	s := newStore(t, servers["miniredis"](t), 4)
+	s := newStore(t, miniredis(t), 4)
 	r := &reshard.Resharder{Redis: s.redis, Namespace: s.namespace, Report: func(string, int) {}}
 	for _, to := range []int{0, 2, 4, 6, 32768} {
 		want := fmt.Sprintf("4 shards cannot be spread over %d: the new number is a multiple of the old one, up to 16384", to)
