@@ -132,26 +132,40 @@ func (c *Cluster) CreateTopic(t testing.TB, replicas ...int) (topic string) {
 // MakeTopic is CreateTopic with a given name and settings; it does not delete the topic.
 func (c *Cluster) MakeTopic(t testing.TB, topic string, config map[string]string, replicas ...int) {
 	t.Helper()
-	var entries []kafka.ConfigEntry
-	for name, value := range config {
-		entries = append(entries, kafka.ConfigEntry{ConfigName: name, ConfigValue: value})
+	// kafka-go waits until its metadata shows the topic, and never sees internal ones there.
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.nodes[0].Addr()))
+	if err != nil {
+		t.Fatal(err)
 	}
-	client := c.Client()
-	defer closeIdle(client)
+	defer client.Close()
+	request := createTopicRequest(topic, config, replicas)
 	testkit.Eventually(t, 30*time.Second, "topic "+topic, func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
-			Topic: topic, NumPartitions: -1, ReplicationFactor: -1,
-			ReplicaAssignments: []kafka.ReplicaAssignment{{Partition: 0, Replicas: replicas}},
-			ConfigEntries:      entries,
-		}}})
+		reply, err := client.SeedBrokers()[0].RetriableRequest(ctx, request)
 		if err == nil {
-			err = reply.Errors[topic]
+			err = kerr.ErrorForCode(reply.(*kmsg.CreateTopicsResponse).Topics[0].ErrorCode)
 		}
-		return err == nil || errors.Is(err, kafka.TopicAlreadyExists), fmt.Sprint(err)
+		return err == nil || errors.Is(err, kerr.TopicAlreadyExists), fmt.Sprint(err)
 	})
 	c.AwaitLeader(t, topic, replicas[0], replicas...)
+}
+
+// createTopicRequest asks for a topic of one partition on these nodes.
+func createTopicRequest(topic string, config map[string]string, replicas []int) *kmsg.CreateTopicsRequest {
+	created := kmsg.NewCreateTopicsRequestTopic()
+	created.Topic, created.NumPartitions, created.ReplicationFactor = topic, -1, -1
+	partition := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
+	for _, id := range replicas {
+		partition.Replicas = append(partition.Replicas, int32(id))
+	}
+	created.ReplicaAssignment = append(created.ReplicaAssignment, partition)
+	for name, value := range config {
+		created.Configs = append(created.Configs, kmsg.CreateTopicsRequestTopicConfig{Name: name, Value: &value})
+	}
+	request := kmsg.NewPtrCreateTopicsRequest()
+	request.Topics, request.TimeoutMillis = append(request.Topics, created), 10_000
+	return request
 }
 
 // DeleteTopic deletes a topic and waits until it is gone.
