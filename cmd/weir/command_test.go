@@ -159,9 +159,9 @@ func TestBadUse(t *testing.T) {
 func TestServersThatAreAway(t *testing.T) {
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
 	for args, want := range map[string]string{
-		"deadletters list --kafka.brokers 127.0.0.1:1":                                    "weir: topic weir.dead-letters: " + away,
-		"preview --kafka.brokers 127.0.0.1:1 --features ../../config/features":            "weir: read the topics: " + away,
-		"state user_id=u1 --redis.addresses 127.0.0.1:1 --features ../../config/features": away,
+		"deadletters list --kafka.brokers 127.0.0.1:1":                                                            "weir: topic weir.dead-letters: " + away,
+		"preview --kafka.brokers 127.0.0.1:1 --features ../../config/features":                                    "weir: read the topics: " + away,
+		"state user_id=u1 --redis.addresses 127.0.0.1:1 --redis.read_timeout 1m --features ../../config/features": away,
 	} {
 		_, err := weir(t, strings.Fields(args)...)
 		if err == nil {
