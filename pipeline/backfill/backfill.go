@@ -99,10 +99,23 @@ type Progress struct {
 // Run fills what the definitions' plan, which is registered, keeps, until the context ends or Until
 // has ended each fill. It waits for Kafka or a store that is away.
 func (b *Backfiller) Run(ctx context.Context, w Work) {
-	fills, ok := b.fills(ctx, w.Registry.Plan())
-	if !ok {
-		return
+	plan := w.Registry.Plan()
+	fills, ok := b.fills(ctx, plan)
+	for ok {
+		present, cancel := context.WithCancel(ctx)
+		wait := b.work(present, w, fills)
+		if ok = w.Until == nil; ok {
+			fills, ok = b.otherFills(ctx, plan, fills)
+			cancel()
+		}
+		wait()
+		cancel()
 	}
+}
+
+// work works on fills, until the context ends or Until has ended each of them. It returns a function
+// that waits for that.
+func (b *Backfiller) work(ctx context.Context, w Work, fills []*state.Fill) (wait func()) {
 	var running sync.WaitGroup
 	for _, f := range fills {
 		if w.Of != nil && !w.Of(f) {
@@ -115,7 +128,20 @@ func (b *Backfiller) Run(ctx context.Context, w Work) {
 			r.run(ctx)
 		})
 	}
-	running.Wait()
+	return running.Wait
+}
+
+// otherFills waits until what is to be filled is not the same fills any more. A store that went back
+// in time, such as a master that started empty before another took its place, may know fewer fills
+// than the one that follows it.
+func (b *Backfiller) otherFills(ctx context.Context, p *state.Plan, same []*state.Fill) (fills []*state.Fill, ok bool) {
+	for retry.Wait(ctx, restful*lookInterval) {
+		fills, ok = b.fills(ctx, p)
+		if !ok || !slices.EqualFunc(fills, same, func(a, b *state.Fill) bool { return a.ID == b.ID }) {
+			return fills, ok
+		}
+	}
+	return nil, false
 }
 
 // fills finds what is to be filled, however long the store is away.

@@ -1,0 +1,95 @@
+package backfill
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// forgetful is a store that may not know what is to be filled, as a master that started empty does until
+// another takes its place.
+type forgetful struct {
+	store.Store
+	mu     sync.Mutex
+	empty  bool
+	worked map[string]int // how often the progress of a fill was read, by ID
+}
+
+func (s *forgetful) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.empty {
+		return nil, nil
+	}
+	return s.Store.Fills(ctx, p)
+}
+
+func (s *forgetful) Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.worked[f.ID]++
+	return s.Store.Fillings(ctx, f, nil)
+}
+
+// became sets whether the store is empty, and returns what is worked on in the next minutes.
+func (s *forgetful) became(empty bool) (worked []string) {
+	s.mu.Lock()
+	s.empty = empty
+	s.mu.Unlock()
+	time.Sleep(time.Minute) // of the bubble: what was begun before ends
+	s.mu.Lock()
+	clear(s.worked)
+	s.mu.Unlock()
+	time.Sleep(time.Minute)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.worked {
+		worked = append(worked, id)
+	}
+	return worked
+}
+
+// A backfill works on what the store knows to be filled, also if the store knew nothing of it when the
+// backfill began, or does not for a while.
+func TestFillsAreFoundAgain(t *testing.T) {
+	k := keepingSome(t, "a")
+	k.take("a", "b")
+	plan, history, err := k.store.Bind(t.Context(), lifetimes(t, "a", "b").Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fills, err := k.store.Fills(t.Context(), plan)
+	if err != nil || len(fills) != 1 {
+		t.Fatal(fills, err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetful{Store: k.store, empty: true, worked: map[string]int{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			New(Config{Store: s, Transport: &kafka.Transport{}}).Run(ctx, Work{
+				Registry: lifetimes(t, "a", "b").Keeping(plan, history), Partitions: func() []state.Partition { return nil },
+			})
+		}()
+		for _, empty := range []bool{true, false, true, false} {
+			worked, want := s.became(empty), []string{fills[0].ID}
+			if empty {
+				want = nil
+			}
+			if !slices.Equal(worked, want) {
+				t.Errorf("while the store is empty: %v, %v are worked on, want %v", empty, worked, want)
+			}
+		}
+		cancel()
+		<-ended
+	})
+}
