@@ -1,15 +1,10 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
@@ -28,11 +23,11 @@ func (r *round) compare() {
 	loop, clock, poison := r.ledger.loop(registry)
 	url := r.api.URL()
 	reloaded := len(r.scenario.Versions) > 1
-	if reloaded {
-		r.awaitComplete(url, registry, clock)
-	}
 	differences := servers.NewKit("comparison", r.failure)
 	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.scenario.Interlude != nil, Members: workload.Members}
+	if reloaded {
+		r.awaitComplete(&c, registry, clock)
+	}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
 		if (strings.HasPrefix(name, "always_") || r.scenario.Interlude == nil) && n > 0 {
@@ -85,42 +80,15 @@ func (r *round) moments(clock int64) []int64 {
 	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
 }
 
-// entities are the sample entities that a round waits for, by their keys.
-var entities = map[string]string{
-	"user": `{"user":"u0"}`, "card": `{"card":"c0"}`, "net": `{"net":"10.0.0.0/24"}`, "shop user": `{"shop":"s0","user":"u0"}`,
-}
-
-// awaitComplete waits until all processors use the current definitions and have backfilled new
-// features, as far back as answers are compared: what no window needs is not read. If a log has lost
-// records, only features that were always defined are sure to become complete.
-func (r *round) awaitComplete(url string, registry *features.Registry, clock int64) {
-	asked := map[int64]map[string][]string{} // names of features by moment and keys
-	for _, at := range r.moments(clock) {
-		asked[at] = map[string][]string{}
-		for _, f := range registry.Features {
-			compared := r.scenario.Interlude == nil || strings.HasPrefix(f.Name, "always_")
-			forgotten := f.Forgets() && at < clock-f.Keep.Milliseconds()
-			if compared && !forgotten && f.Membership() != aggregate.MembersNeeded {
-				keys := strings.Join(slices.Sorted(slices.Values(f.By)), " ")
-				asked[at][keys] = append(asked[at][keys], f.Name)
-			}
-		}
-	}
+// awaitComplete waits until new features are backfilled, as far back as answers are compared: what no
+// window needs is not read. Each entity is asked about, because windows of the last events reach back
+// as far as these do.
+func (r *round) awaitComplete(c *blackbox.Comparison, registry *features.Registry, clock int64) {
 	testkit.Eventually(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
-		for at, names := range asked {
-			for keys, names := range names {
-				q := blackbox.Question{Features: names, Entities: []json.RawMessage{json.RawMessage(entities[keys])}, At: at}
-				answers, err := blackbox.Ask(url, q)
-				if err != nil {
-					return false, err.Error()
-				}
-				for name, a := range answers[0] {
-					if a.Status == query.Incomplete {
-						return false, fmt.Sprintf("%s at %d is incomplete", name, at)
-					}
-				}
-			}
+		incomplete, err := c.FirstIncomplete(registry, clock, r.moments(clock)...)
+		if err != nil {
+			return false, err.Error()
 		}
-		return true, ""
+		return incomplete == "", incomplete
 	})
 }

@@ -143,6 +143,45 @@ type Comparison struct {
 func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	c.T.Helper()
 	c.Incomplete, c.Capped, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int64{}
+	c.ask(r, clock, moments, func(asked []*features.Feature, entities []string, at int64) bool {
+		c.chunk(asked, entities, at)
+		return true
+	})
+	if problem := c.problem(); problem != "" {
+		c.Wrong++
+		c.T.Errorf("%s", problem)
+	}
+	if c.Wrong > 0 {
+		c.T.Errorf("%d of %d answers differ from the model", c.Wrong, c.Compared)
+	}
+}
+
+// FirstIncomplete asks what All asks until an answer is not complete, and returns that one; "" if all are.
+func (c *Comparison) FirstIncomplete(r *features.Registry, clock int64, moments ...int64) (first string, err error) {
+	c.ask(r, clock, moments, func(asked []*features.Feature, entities []string, at int64) bool {
+		var answers []map[string]Answer
+		if answers, err = Ask(c.URL, c.question(asked, entities, at)); err != nil {
+			return false
+		}
+		for i, entity := range entities {
+			for _, f := range asked {
+				if a := answers[i][f.Name]; a.Status == query.Incomplete {
+					first = fmt.Sprintf("%s of %s at %d is %s", f.Name, entity, at, a.Status)
+					if a.CompleteSince != nil {
+						first += fmt.Sprintf(", complete since %d", *a.CompleteSince)
+					}
+					return false
+				}
+			}
+		}
+		return true
+	})
+	return first, err
+}
+
+// ask calls a function with each question: some features of the same entities, some of these, and a
+// moment. It ends when the function returns false.
+func (c *Comparison) ask(r *features.Registry, clock int64, moments []int64, question func(asked []*features.Feature, entities []string, at int64) bool) {
 	for _, group := range c.groups(r) {
 		var entities []string
 		for _, f := range group {
@@ -162,17 +201,25 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 				cost += f.FanOut() + len(c.membersOf(f))
 			}
 			for chunk := range slices.Chunk(entities, maxValues/cost) {
-				c.chunk(asked, chunk, at)
+				if !question(asked, chunk, at) {
+					return
+				}
 			}
 		}
 	}
-	if problem := c.problem(); problem != "" {
-		c.Wrong++
-		c.T.Errorf("%s", problem)
+}
+
+// question asks for features of entities at a moment.
+func (c *Comparison) question(asked []*features.Feature, entities []string, at int64) Question {
+	q := Question{At: at}
+	for _, f := range asked {
+		q.Features = append(q.Features, f.Name)
+		q.name(f, c.membersOf(f))
 	}
-	if c.Wrong > 0 {
-		c.T.Errorf("%d of %d answers differ from the model", c.Wrong, c.Compared)
+	for _, entity := range entities {
+		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
 	}
+	return q
 }
 
 // groups returns the features by their by-fields; features that need members have groups of their
@@ -196,14 +243,7 @@ const Shown = 10
 
 func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int64) {
 	c.T.Helper()
-	q := Question{At: at}
-	for _, f := range asked {
-		q.Features = append(q.Features, f.Name)
-		q.name(f, c.membersOf(f))
-	}
-	for _, entity := range entities {
-		q.Entities = append(q.Entities, entityJSON(asked[0], entity))
-	}
+	q := c.question(asked, entities, at)
 	var answers []map[string]Answer
 	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine answers late
 		var err error
