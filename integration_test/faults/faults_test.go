@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,19 +137,52 @@ func TestDrawsWith(t *testing.T) {
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		bounds
-		played int
-		took   time.Duration
-		want   bool
+		begun int
+		took  time.Duration
+		want  bool
 	}{
 		{bounds{length: time.Minute}, 100, 59 * time.Second, false},
 		{bounds{length: time.Minute}, 1, time.Minute, true},
 		{bounds{length: time.Minute, rounds: 3}, 2, time.Hour, false},
 		{bounds{length: time.Minute, rounds: 3}, 3, time.Second, true},
+		{bounds{length: time.Minute, rounds: 3, seed: 7}, 0, time.Second, false},
 		{bounds{length: time.Minute, rounds: 3, seed: 7}, 1, time.Second, true},
 	} {
-		if got := c.over(c.played, c.took); got != c.want {
-			t.Errorf("%+v after %d rounds and %v: over is %v", c.bounds, c.played, c.took, got)
+		if got := c.over(c.begun, c.took); got != c.want {
+			t.Errorf("%+v after %d rounds and %v: over is %v", c.bounds, c.begun, c.took, got)
 		}
+	}
+}
+
+// Rounds that are played at a time have seeds of their own, and are no more than asked for.
+func TestSession(t *testing.T) {
+	b := bounds{rounds: 5, from: 100}
+	var out strings.Builder
+	s := &session{bounds: b, seeds: b.seeds(), asked: t.Context(), began: time.Now(), out: json.NewEncoder(&out)}
+	var playing sync.WaitGroup
+	for range 3 {
+		playing.Go(func() {
+			for p := s.next(); p != nil; p = s.next() {
+				s.report(result{Seed: p.Seed})
+			}
+		})
+	}
+	playing.Wait()
+	var seeds []uint64
+	for line := range strings.Lines(out.String()) {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, r.Seed)
+	}
+	slices.Sort(seeds)
+	if !slices.Equal(seeds, []uint64{100, 101, 102, 103, 104}) || s.all.rounds != 5 || s.err != nil {
+		t.Errorf("rounds of seeds %v, %d in the summary, error %v", seeds, s.all.rounds, s.err)
+	}
+	never := &session{drawing: drawing{with: []string{reloadDefinitions.name, truncateLog.name}}, seeds: b.seeds(), asked: t.Context(), began: time.Now()}
+	if p := never.next(); p != nil || never.err == nil {
+		t.Errorf("an impossible round is %v, error %v", p, never.err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,16 +28,21 @@ func main() {
 	without := flag.String("without", "", "faults to leave out, with commas between them: "+strings.Join(faultNames(), ", "))
 	with := flag.String("with", "", "play only rounds that have these faults, with commas between them")
 	rounds := flag.Int("rounds", 0, "how many rounds to play, however long that takes; 0 goes by -minutes")
+	parallel := flag.Int("parallel", 1, "how many rounds to play at a time, each on servers of its own")
 	race := flag.Bool("race", false, "build the binary with the race detector")
 	keep := flag.Bool("keep", false, "keep the folders of rounds that failed, with the logs of processes and servers")
 	flag.Parse()
 	d := drawing{topology: *only, with: strings.FieldsFunc(*with, isComma), without: strings.FieldsFunc(*without, isComma)}
-	if err := d.check(); err != nil {
+	err := d.check()
+	if err == nil && *parallel < 1 {
+		err = fmt.Errorf("-parallel is %d: play at least one round at a time", *parallel)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(2)
 	}
 	b := bounds{length: time.Duration(*minutes * float64(time.Minute)), rounds: *rounds, seed: *seed, from: *from}
-	if err := run(b, d, *race, *keep); err != nil {
+	if err := run(b, d, *parallel, *race, *keep); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
@@ -50,14 +56,34 @@ type bounds struct {
 }
 
 // over says whether no further round begins.
-func (b *bounds) over(played int, took time.Duration) bool {
-	return b.seed != 0 || b.rounds > 0 && played >= b.rounds || b.rounds == 0 && took >= b.length
+func (b *bounds) over(begun int, took time.Duration) bool {
+	switch {
+	case begun == 0:
+		return false
+	case b.seed != 0:
+		return true
+	case b.rounds > 0:
+		return begun >= b.rounds
+	}
+	return took >= b.length
+}
+
+// seeds returns a source of the rounds' seeds.
+func (b *bounds) seeds() func() uint64 {
+	if b.seed != 0 {
+		return func() uint64 { return b.seed }
+	}
+	next := b.from
+	if next == 0 {
+		next = uint64(rand.Uint32()) + 1
+	}
+	return func() uint64 { next++; return next - 1 }
 }
 
 func isComma(r rune) bool { return r == ',' }
 
-// run plays rounds until there are enough, or only the round of one seed.
-func run(b bounds, d drawing, race, keep bool) error {
+// run plays rounds until there are enough, or only the round of one seed; some of them at a time.
+func run(b bounds, d drawing, parallel int, race, keep bool) error {
 	if err := os.Setenv("WEIR_TEST_SOURCE", "local"); err != nil { // faults change files and processes
 		return err
 	}
@@ -71,35 +97,24 @@ func run(b bounds, d drawing, race, keep bool) error {
 		return err
 	}
 	asked, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(asked, stop) // the first signal lets the round finish, the second stops it
-	t := newTrials(binary, keep)
-	defer t.close(false)
-	next := func() uint64 { s := b.from; b.from++; return s }
-	switch {
-	case b.seed != 0:
-		next = func() uint64 { return b.seed }
-	case b.from == 0:
-		b.from = uint64(rand.Uint32()) + 1
+	context.AfterFunc(asked, stop) // the first signal lets the rounds finish, the second stops them
+	s := &session{bounds: b, drawing: d, seeds: b.seeds(), asked: asked, began: time.Now(), out: json.NewEncoder(os.Stdout)}
+	var playing sync.WaitGroup
+	for range parallel {
+		t := newTrials(binary, keep)
+		playing.Go(func() {
+			defer t.close(false)
+			for p := s.next(); p != nil; p = s.next() {
+				s.report(t.play(p))
+			}
+		})
 	}
-	var all summary
-	out := json.NewEncoder(os.Stdout)
-	for began := time.Now(); ; {
-		p, err := d.next(next)
-		if err != nil {
-			return err
-		}
-		r := t.play(p)
-		if err := out.Encode(r); err != nil {
-			return err
-		}
-		all.add(r)
-		if took := time.Since(began); b.over(all.rounds, took) || asked.Err() != nil {
-			fmt.Fprint(os.Stderr, all.text(took))
-			break
-		}
+	playing.Wait()
+	if s.all.rounds > 0 {
+		fmt.Fprint(os.Stderr, s.all.text(time.Since(s.began)))
 	}
-	if all.failed > 0 {
-		return fmt.Errorf("%d of %d rounds failed", all.failed, all.rounds)
+	if s.err == nil && s.all.failed > 0 {
+		return fmt.Errorf("%d of %d rounds failed", s.all.failed, s.all.rounds)
 	}
-	return nil
+	return s.err
 }

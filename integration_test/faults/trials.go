@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -10,7 +11,46 @@ import (
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 )
 
-// trials are the rounds of a run and the servers they share.
+// session draws the rounds of a run, and reports them. It is safe for concurrent use.
+type session struct {
+	bounds  bounds
+	drawing drawing
+	asked   context.Context // ends when no further round is to begin
+	began   time.Time
+
+	mu    sync.Mutex
+	seeds func() uint64
+	begun int
+	out   *json.Encoder
+	all   summary
+	err   error // the first of drawing and reporting
+}
+
+// next draws the next round; nil if no further one begins.
+func (s *session) next() (p *scenario) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || s.asked.Err() != nil || s.bounds.over(s.begun, time.Since(s.began)) {
+		return nil
+	}
+	if p, s.err = s.drawing.next(s.seeds); s.err != nil {
+		return nil
+	}
+	s.begun++
+	return p
+}
+
+// report writes the result of a round, and adds it to the summary.
+func (s *session) report(r result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all.add(r)
+	if err := s.out.Encode(r); err != nil && s.err == nil {
+		s.err = err
+	}
+}
+
+// trials are rounds that are played one after the other, and the servers that they share.
 type trials struct {
 	binary string
 	keep   bool
