@@ -323,7 +323,7 @@ func (m *Mapper) key(mutation *state.Mutation, e *record.Event, p *streamMapping
 // member is the text of a field's value, which is copied into the batch once.
 func (m *Mapper) member(v *value.Value, p *streamMapping, field int, b *state.Batch) []byte {
 	if p.members[field] == nil {
-		m.text = p.stream.Kept(field, *v).AppendText(m.text[:0])
+		m.text = p.stream.AppendKept(m.text[:0], field, v)
 		p.members[field] = b.Hold(m.text)
 	}
 	return p.members[field]

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -33,7 +34,14 @@ func AppendEntity(dst []byte, first bool, v value.Value) []byte {
 	if v.Type != value.String {
 		return v.AppendText(dst)
 	}
-	for _, c := range v.Kept(value.MaxText).Str {
+	text := v.Str
+	if len(text) > value.MaxText {
+		text = value.Shorten(nil, text, value.MaxText)
+	}
+	if bytes.IndexByte(text, '|') < 0 && bytes.IndexByte(text, '\\') < 0 {
+		return append(dst, text...)
+	}
+	for _, c := range text {
 		if c == '|' || c == '\\' {
 			dst = append(dst, '\\')
 		}

@@ -185,29 +185,32 @@ func comparison(operator string, l, r term) term {
 	if l.null || r.null {
 		return nullTest(operator, l, r)
 	}
-	var holds func(int) bool
-	switch operator {
-	case "==":
-		holds = func(c int) bool { return c == 0 }
-	case "!=":
-		holds = func(c int) bool { return c != 0 }
-	case "<":
-		holds = func(c int) bool { return c < 0 }
-	case "<=":
-		holds = func(c int) bool { return c <= 0 }
-	case ">":
-		holds = func(c int) bool { return c > 0 }
-	case ">=":
-		holds = func(c int) bool { return c >= 0 }
-	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
-		a, b := l.eval(f), r.eval(f)
-		c, ok := compare(&a, &b)
+	holds := orders[operator]
+	result := func(a, b *value.Value) value.Value {
+		order, ok := compare(a, b)
 		if !ok {
 			return value.Value{}
 		}
-		return Truth(holds(c))
+		return Truth(holds[order+1])
+	}
+	if r.literal { // which most are compared with
+		b := r.constant()
+		return term{typ: value.Bool, eval: func(f *frame) value.Value {
+			a := l.eval(f)
+			return result(&a, &b)
+		}}
+	}
+	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+		a, b := l.eval(f), r.eval(f)
+		return result(&a, &b)
 	}}
+}
+
+// orders says of which orders of its two sides a comparison is true: less, equal, greater.
+var orders = map[string][3]bool{
+	"==": {false, true, false}, "!=": {true, false, true},
+	"<": {true, false, false}, "<=": {true, true, false},
+	">": {false, false, true}, ">=": {false, true, true},
 }
 
 // nullTest is a comparison with the literal nil, which tests for nulls.

@@ -280,21 +280,19 @@ func (s *streamDecoder) identity() ([]byte, error) {
 
 func (s *streamDecoder) readFields() error {
 	for i := range s.fields {
-		f := &s.fields[i]
-		var v value.Value
+		f, v := &s.fields[i], &s.values[i]
 		var err error
 		if f.expr != nil {
-			v, err = f.derive(s)
+			*v, err = f.derive(s)
 		} else {
-			v, err = s.field(f)
+			err = s.field(f, v)
 		}
 		if err != nil {
 			return err
 		}
-		if f.Required && v.IsNull() {
+		if f.Required && v.Type == value.Null {
 			return s.poison(MissingField, f.pathInRecord(), "the field %s is required", f.Name)
 		}
-		s.values[i] = v
 	}
 	return nil
 }

@@ -8,26 +8,29 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// field reads one field of the record.
-func (s *streamDecoder) field(f *fieldDecoder) (value.Value, error) {
+// field reads one field of the record into v.
+func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 	at := &s.data[f.node.slot]
 	switch at.Type {
 	case Absent:
-		return value.Value{}, s.reachable(WrongType, f.node, f.Path)
+		*v = value.Value{}
+		return s.reachable(WrongType, f.node, f.Path)
 	case Null:
-		return value.Value{}, nil
+		*v = value.Value{}
+		return nil
 	}
 	if f.Type == value.String && at.isText() {
 		if !utf8.Valid(at.Text) {
-			return value.Value{}, s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
+			return s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
 		}
-		return value.Value{Type: value.String, Str: at.Text}, nil
+		*v = value.Value{Type: value.String, Str: at.Text}
+		return nil
 	}
-	v, ok := s.typed(f, at)
-	if !ok {
-		return value.Value{}, s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), at.describe())
+	var ok bool
+	if *v, ok = s.typed(f, at); !ok {
+		return s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), at.describe())
 	}
-	return v, nil
+	return nil
 }
 
 // typed converts a value to the field's type, which is not string, if possible.

@@ -153,11 +153,12 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 	}
 	s.pos++
 	s.space()
+	found := 0
 	for first := true; s.peek() != closing || !first; first = false {
 		var child *Node
 		if closing == '}' {
 			var ok bool
-			if child, ok = s.name(n); !ok {
+			if child, ok = s.name(n, &found); !ok {
 				return false
 			}
 		}
@@ -180,8 +181,8 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 }
 
 // name scans the name of an object's member and the colon after it, and finds the member below n,
-// nil for none.
-func (s *jsonScanner) name(n *Node) (child *Node, ok bool) {
+// nil for none; found counts those found.
+func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
 	if s.peek() != '"' {
 		return nil, false
 	}
@@ -196,7 +197,7 @@ func (s *jsonScanner) name(n *Node) (child *Node, ok bool) {
 			s.key = appendUnescaped(s.key[:0], key)
 			key = s.key
 		}
-		child = n.child(key)
+		child = n.nextChild(key, found)
 	}
 	s.space()
 	if s.peek() != ':' {

@@ -33,6 +33,14 @@ type Stream struct {
 // Kept is the value of a field as state keeps it.
 func (s *Stream) Kept(field int, v value.Value) value.Value { return v.Kept(s.Fields[field].MaxBytes) }
 
+// AppendKept appends the text of a field's value as state keeps it.
+func (s *Stream) AppendKept(dst []byte, field int, v *value.Value) []byte {
+	if v.Type == value.String {
+		return value.Shorten(dst, v.Str, s.Fields[field].MaxBytes)
+	}
+	return v.AppendText(dst)
+}
+
 // FieldIndex is the index of the field with that name, -1 for none.
 func (s *Stream) FieldIndex(name string) int {
 	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })

@@ -33,6 +33,20 @@ func (n *Node) child(name []byte) *Node {
 	return nil
 }
 
+// nextChild is child, for the children of a record one after the other: at counts those found. It
+// brings the children into the order in which the last record named them, where they are found at
+// once.
+func (n *Node) nextChild(name []byte, at *int) *Node {
+	for i := *at; i < len(n.children); i++ {
+		if c := n.children[i]; c.name == string(name) {
+			n.children[i], n.children[*at] = n.children[*at], c
+			*at++
+			return c
+		}
+	}
+	return n.child(name) // named twice, or unknown
+}
+
 // number assigns slots to n and all nodes below it, from the first free one.
 func (n *Node) number(free int) int {
 	n.slot = free
