@@ -272,7 +272,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
 		case b.Ranges[i].Behind:
-			w.log.Warn("the store went back in time, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
+			w.log.Warn("the store went back in time, was spread over more shards, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)

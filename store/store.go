@@ -29,10 +29,11 @@ type Store interface {
 	// Create makes the namespace if it does not exist. The error is an ErrLayout if the namespace
 	// has another layout.
 	Create(ctx context.Context) error
-	// Shards is the number of shards of the state, the same for as long as the Store is used.
+	// Shards is the number of shards of the state. It may change: what was claimed or read for another
+	// number is then marked Behind, or refused.
 	Shards() int
-	// ShardOf is the shard that an update is applied to.
-	ShardOf(u *state.EntityUpdate) int
+	// ShardOf is which of a number of shards an update is applied to.
+	ShardOf(u *state.EntityUpdate, shards int) int
 	// Bind adds to a plan, as definitions make it, the generations of series to keep, given the
 	// existing state, and returns the history that this is based on.
 	Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error)

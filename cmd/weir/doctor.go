@@ -72,17 +72,17 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		return nil, err
 	}
 	defer redis.Close()
-	servers := doctor.Redis(ctx, redis.Client, redis)
+	servers := doctor.Redis(ctx, redis.Client, redis.Store())
 	findings = append(findings, servers...)
 	if redis.FromReplicas() {
-		findings = append(findings, doctor.Replicas(ctx, redis)...)
+		findings = append(findings, doctor.Replicas(ctx, redis.Store())...)
 	}
 	if registry == nil {
 		return findings, nil // the topics are unknown
 	}
 	if len(servers) > 1 { // otherwise none answers
-		findings = append(findings, doctor.Rivals(ctx, redis, time.Now())...)
-		findings = append(findings, doctor.Greatest(ctx, redis, registry)...)
+		findings = append(findings, doctor.Rivals(ctx, redis.Store(), time.Now())...)
+		findings = append(findings, doctor.Greatest(ctx, redis.Store(), registry)...)
 	}
 	schemas, err := cfg.SchemaRegistry()
 	if err != nil {

@@ -25,13 +25,13 @@ func newReshardCommand() *cobra.Command {
 		Use:   "reshard --to SHARDS|--cancel|--delete-old",
 		Short: "Spread the state over more shards",
 		Long: `Spread the state of a namespace over a multiple of its state shards, so that more
-Redis masters can share it. Stop the processors first: nothing is applied until the
-command has finished, and they wait if they still run. Questions are answered
-meanwhile. Run it again if it was killed, or --cancel it.
+Redis masters can share it. Processors and APIs run meanwhile: the keys are copied,
+then those that have changed, and while the last few are copied events wait for a
+fraction of a second. Then all go on with the new shards within a second. Run it
+again if it was killed, or --cancel it.
 
-Then start all processors and APIs again: they take the new number from the
-namespace. Until then an API refuses to answer. The keys of the shards before stay
-until --delete-old deletes them, so Redis needs memory for all of the state twice.`,
+The keys of the shards before stay until --delete-old deletes them, so Redis needs
+memory for all of the state twice.`,
 		Example: `  weir reshard --config config/weir.yaml --to 64
   weir reshard --config config/weir.yaml --to 64 --yes
   weir reshard --config config/weir.yaml --delete-old`,
@@ -49,7 +49,8 @@ until --delete-old deletes them, so Redis needs memory for all of the state twic
 		}
 		defer func() { _ = client.Close() }()
 		tally := &tally{screen: cmd.ErrOrStderr(), clock: time.Now}
-		r := &reshard.Resharder{Redis: client, Namespace: cfg.Namespace, Report: tally.add}
+		r := &reshard.Resharder{Redis: client, Namespace: cfg.Namespace, Report: tally.add, Grace: oldKeysStay}
+		r.Await = func(ctx context.Context) error { return awaitCopies(ctx, cfg, client, to) }
 		out := cmd.OutOrStdout()
 		switch {
 		case cancel:
@@ -63,7 +64,7 @@ until --delete-old deletes them, so Redis needs memory for all of the state twic
 			}
 			_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", say.Number(tally.of("deleted"), "key"))
 		default:
-			err = spread(cmd.Context(), out, cfg, client, r, tally, to, yes)
+			err = spread(cmd.Context(), out, cfg, r, tally, to, yes)
 		}
 		return err
 	}
@@ -77,8 +78,12 @@ until --delete-old deletes them, so Redis needs memory for all of the state twic
 	return cmd
 }
 
+// oldKeysStay is how long the keys of the shards before stay at least: APIs have found the new number, and answered what
+// they were asked before that.
+const oldKeysStay = 10 * time.Second
+
 // spread reshards the namespace, or says what that would mean.
-func spread(ctx context.Context, out io.Writer, cfg *config.Config, client redis.UniversalClient, r *reshard.Resharder, t *tally, to int, yes bool) error {
+func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.Resharder, t *tally, to int, yes bool) error {
 	l, err := r.Layout(ctx)
 	if err != nil {
 		return err
@@ -87,25 +92,19 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, client redis
 		return err
 	}
 	if !yes {
-		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Nothing is applied while its keys are copied,\n"+
-			"and Redis needs memory for all of them twice until weir reshard --delete-old.\nnothing was changed; with --yes it is\n", cfg.Namespace, l.Shards, to)
+		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Redis needs memory for its keys twice\n"+
+			"until weir reshard --delete-old.\nnothing was changed; with --yes it is\n", cfg.Namespace, l.Shards, to)
 		return err
 	}
-	if err := r.Copy(ctx, to); err != nil {
-		return err
-	}
-	if err := awaitCopies(ctx, cfg, client, to); err != nil {
-		return err
-	}
-	if err := r.Switch(ctx); err != nil {
+	if err := r.Spread(ctx, to); err != nil {
 		return err
 	}
 	// A failover that loses the switch brings the number before back: this again does it again.
-	if err := awaitCopies(ctx, cfg, client, to); err != nil {
+	if err := r.Await(ctx); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied.\nStart all processors and APIs again. "+
-		"When all of them run, delete the keys of the shards before:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
+	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied. Processors and APIs that run take them within a second.\n"+
+		"Then delete the keys of the shards before:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
 	return err
 }
 

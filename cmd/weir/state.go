@@ -36,7 +36,7 @@ features that use it. It writes nothing.`,
 			return err
 		}
 		return withState(s, cmd, openRedis, func(_ *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
-			keys, err := inspect.Read(cmd.Context(), state, registry, given, names)
+			keys, err := inspect.Read(cmd.Context(), state.Store(), registry, given, names)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			return err
 		}
 		drop := func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
-			dropped, err := inspect.Drop(cmd.Context(), state, registry, scope)
+			dropped, err := inspect.Drop(cmd.Context(), state.Store(), registry, scope)
 			if err != nil {
 				return err
 			}

@@ -206,6 +206,11 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 	confirmed = true
 	for i := range b.Ranges {
 		s := &b.Ranges[i]
+		if len(progress[i]) != len(s.Progress) { // the namespace was spread over more shards
+			confirmed = confirmed && s.Behind
+			s.Behind = true
+			continue
+		}
 		for shard, found := range progress[i] {
 			switch known := s.Progress[shard]; {
 			case s.Behind || found == known:

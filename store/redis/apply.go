@@ -118,7 +118,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		w.byShard[shard] = w.byShard[shard][:0]
 	}
 	for i := range b.Updates {
-		shard := w.store.ShardOf(&b.Updates[i])
+		shard := w.store.ShardOf(&b.Updates[i], len(w.byShard))
 		w.byShard[shard] = append(w.byShard[shard], int32(i))
 	}
 	if err := w.learnSecret(ctx); err != nil {
@@ -185,6 +185,9 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	last := make([]int64, len(b.Ranges))
 	for shard := range w.byShard {
 		for i := range b.Ranges {
+			if b.Ranges[i].Behind {
+				continue // its progress may be of another number of shards
+			}
 			at[i] = b.Ranges[i].Progress[shard]
 			last[i] = at[i].Offset
 		}

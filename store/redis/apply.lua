@@ -24,9 +24,12 @@
 --           of them its number and content
 --           the error RESHARDING if the shard is frozen, see find.lua
 --
--- No error may be raised after the first write. That write, to the progress, meets every refusal
--- that does not depend on the data: a full memory, a replica, a failing disk. Keys that do not
--- hold a string are counted as refused.
+-- While the shard is copied, the names of the state keys are added to a set, see keyspace.ChangedKey. It
+-- is in the slot of the shard.
+--
+-- No error may be raised after the first write. That write, to the progress or the set of changed
+-- keys, meets every refusal that does not depend on the data: a full memory, a replica, a failing
+-- disk. Keys that do not hold a string are counted as refused.
 
 -- Locals are faster than globals.
 local pcall, type = redis.pcall, type
@@ -34,19 +37,14 @@ local KEYS, ARGV = KEYS, ARGV
 local progress, ranges = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- index of the next argument to read
 
--- The greatest number of values passed to a command at once: Lua's unpack is limited to some
--- thousand.
-local maxValues = 1000
-
 local fields, found = {}, {}
 for i = 1, ranges do fields[i] = ARGV[a + 3 * (i - 1)] end
-fields[ranges + 1], fields[ranges + 2], fields[ranges + 3] = 'now', 'lag', 'frozen'
-for first = 1, ranges + 3, maxValues do
-  local last = math.min(first + maxValues - 1, ranges + 3)
+fields[ranges + 1], fields[ranges + 2], fields[ranges + 3], fields[ranges + 4] = 'now', 'lag', 'frozen', 'copying'
+for first = 1, ranges + 4, maxValues do
+  local last = math.min(first + maxValues - 1, ranges + 4)
   local values = call('HMGET', progress, unpack(fields, first, last))
   for i = first, last do found[i] = values[i - first + 1] end
 end
--- The shard is being copied, see package reshard.
 if found[ranges + 3] then return redis.error_reply('RESHARDING weir reshard has not finished') end
 for i = 1, ranges do
   if found[i] ~= ARGV[a + 3 * (i - 1) + 1] then
@@ -95,6 +93,7 @@ for i = checked + 1, checked + tonumber(ARGV[checked]) do
 end
 if #fullKeys > 1 then return fullKeys end
 
+if found[ranges + 4] then noteChanged(progress, found[ranges + 4], 2, #KEYS) end
 for first = 1, #updates, maxValues do
   call('HSET', progress, unpack(updates, first, math.min(first + maxValues - 1, #updates)))
 end

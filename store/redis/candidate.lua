@@ -1,5 +1,6 @@
 -- What the scripts that append to state keys share: apply.lua and compact.lua begin with it.
--- It decides whether a key is worth compacting or full, and reads how long a key lives.
+-- It decides whether a key is worth compacting or full, reads how long a key lives, and notes what
+-- changes while a shard is copied.
 
 local call, byte = redis.call, string.byte
 
@@ -47,6 +48,19 @@ local function full(key, appended)
   local length = compactedLength(call('GETRANGE', key, '0', '3'), size)
   if size + appended <= length + maxAppended or size < length + longLength then return nil end
   return call('GET', key)
+end
+
+-- The greatest number of values passed to a command at once: Lua's unpack is limited to some
+-- thousand.
+local maxValues = 1000
+
+-- noteChanged adds keys, by number, to those that changed while the shard is copied by the process
+-- with a token, see package reshard.
+local function noteChanged(progress, token, first, last)
+  local changed = string.sub(progress, 1, -1 - #'progress') .. 'changed/' .. token
+  for i = first, last, maxValues do
+    call('SADD', changed, unpack(KEYS, i, math.min(i + maxValues - 1, last)))
+  end
 end
 
 -- expiresWithin says whether a key expires within that many seconds. A key without a time to

@@ -60,9 +60,13 @@ local function spill(child, sections, seconds)
   if size >= minLength and size > #sections then offer(child, candidate(key, size, #sections)) end
 end
 
--- While a shard is copied, no state may move from one key to another. The candidates are found
+-- While a shard is frozen, no state may move from one key to another. The candidates are found
 -- again later.
-if #KEYS > n and call('HGET', KEYS[#KEYS], 'frozen') then return reply end
+local frozen, copying
+if #KEYS > n then
+  frozen, copying = unpack(call('HMGET', KEYS[#KEYS], 'frozen', 'copying'))
+  if frozen then return reply end
+end
 
 -- fullChild says whether a child's key is full, and returns it as a candidate then. The child's
 -- arguments begin behind index a.
@@ -100,4 +104,7 @@ for i = 1, n do
   end
   a, child = a + 6 + 3 * children, child + children
 end
+-- While a shard is copied, the keys between which state may have moved are noted as changed. A
+-- compaction that moves none changes no answer, so its key need not be copied again.
+if copying and reply[1] > 0 then noteChanged(KEYS[#KEYS], copying, 1, #KEYS - 1) end
 return reply

@@ -13,8 +13,9 @@
 --   log:<log>                 cluster ID / topic ID of a log
 --   now                       greatest record timestamp applied, in ms
 --   lag                       least time by which "now" was behind the clock, in ms
---   frozen                    the shard is being copied, or is not copied yet: nothing may change
---                             it, see package reshard
+--   copying                   the shard is being copied by the process with that token: the keys that
+--                             change are noted, see package reshard
+--   frozen                    the shard has been copied, or is not copied yet: nothing may change it
 --   range:<fill>:<topic>/<id> the offsets of the partition that a fill has to apply, see
 --                             state.Filling: "since;from-to,from-@ms"; "!" if the fill was abandoned
 --   fill:<fill>:<topic>/<id>  position up to which the fill has applied them, moved by apply.lua

@@ -101,9 +101,6 @@ func (s *Store) take(found map[string]string) error {
 	return nil
 }
 
-// errResharding says why nothing may be applied.
-var errResharding = errors.New("the namespace is being spread over more shards: weir reshard has not finished")
-
 // Create makes the namespace if it does not exist, checks its layout and loads the scripts. If the
 // master of the layout does not answer and others do, the layout found earlier holds.
 func (s *Store) Create(ctx context.Context) error {
@@ -113,9 +110,6 @@ func (s *Store) Create(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
-	}
-	if s.resharding.Load() {
-		return errResharding
 	}
 	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
@@ -145,6 +139,10 @@ func (s *Store) layout() map[string]string {
 // spread over more shards, while this process went on.
 const maxSecretAge = time.Second
 
+// reshardingAge is the same while the namespace is being spread over more shards: questions are answered from the shards before
+// for so long.
+const reshardingAge = 50 * time.Millisecond
+
 // keyed is the namespace's secret. If there was no layout at the last check, it is read again. A
 // zero secret means that there is none even now, and so no state was written before. The error is a
 // layoutError if the namespace has another layout now.
@@ -167,8 +165,11 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 // moved is a layoutError where the namespace was found to have another layout, so that nothing of it is in the keys that
 // this store knows. It waits for nothing: where the layout was read too long ago, it is read again meanwhile.
 func (s *Store) moved() error {
-	now, asked := time.Now().UnixMilli(), s.secretAsked.Load()
-	if now-asked > maxSecretAge.Milliseconds() && s.secretAsked.CompareAndSwap(asked, now) {
+	now, asked, age := time.Now().UnixMilli(), s.secretAsked.Load(), maxSecretAge
+	if s.resharding.Load() {
+		age = reshardingAge
+	}
+	if now-asked > age.Milliseconds() && s.secretAsked.CompareAndSwap(asked, now) {
 		go func() {
 			_ = s.CheckLayout(context.Background()) // it has the deadline of any command; Ready reports the error
 		}()

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/store/redis/reshard"
 )
@@ -94,7 +95,13 @@ func (r *resharded) check() {
 }
 
 func (r *resharded) resharder() *reshard.Resharder {
-	return &reshard.Resharder{Redis: r.store.redis, Namespace: r.store.namespace, Report: func(string, int) {}}
+	return resharderOf(r.store)
+}
+
+func resharderOf(s *Store) *reshard.Resharder {
+	return &reshard.Resharder{
+		Redis: s.redis, Namespace: s.namespace, Report: func(string, int) {}, Await: func(context.Context) error { return nil },
+	}
 }
 
 // now has the test go on with a number of shards.
@@ -105,10 +112,7 @@ func (r *resharded) now(shards int) {
 // to reshards the namespace.
 func (r *resharded) to(shards int) {
 	r.Helper()
-	if err := r.resharder().Copy(r.Context(), shards); err != nil {
-		r.Fatal(err)
-	}
-	if err := r.resharder().Switch(r.Context()); err != nil {
+	if err := r.resharder().Spread(r.Context(), shards); err != nil {
 		r.Fatal(err)
 	}
 	r.now(shards)
@@ -175,7 +179,7 @@ func TestReshard(t *testing.T) {
 		if got := len(r.keys(2)); got != before || before < 40 {
 			r.Errorf("%d keys of the shards before, %d after events of those now", before, got)
 		}
-		if err := r.resharder().Copy(ctx, 16); err == nil || !strings.Contains(err.Error(), "--delete-old first") {
+		if err := r.resharder().Spread(ctx, 16); err == nil || !strings.Contains(err.Error(), "--delete-old first") {
 			r.Errorf("resharded again: %v", err)
 		}
 		if err := r.resharder().DeleteOld(ctx); err != nil {
@@ -208,61 +212,48 @@ func TestReshard(t *testing.T) {
 	})
 }
 
-// While a namespace is resharded nothing is applied to it, claimed, placed, dropped or spilled, and questions are answered.
+// While shards are frozen, nothing is applied to them, claimed, placed, dropped, refilled or spilled, and questions are answered.
 func TestFrozenShardsDoNotChange(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
-		var tried atomic.Bool
+		held, _ := r.store.Inspect(ctx, beside, "d0")
+		for _, tag := range r.store.tags {
+			r.store.redis.HSet(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField, "token")
+		}
 		b, w := r.batch(), r.store.newWriter()
-		resharder := r.resharder()
-		resharder.Report = func(string, int) {
-			if tried.Swap(true) {
-				return
-			}
-			held, _ := r.store.Inspect(ctx, beside, "d0")
-			for what, err := range map[string]error{
-				"dropped": errorOf(r.store.Drop(ctx, held, nil, packed.Loss{}, 0)),
-				"applied": w.Apply(ctx, b), "begun": r.store.Create(ctx), "gap noted": r.store.Gap(ctx, transactions, day),
-				"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, "v9")),
-				"placed":  errorOf(r.store.Place(ctx, state.Begin(transactions, 2, 7))),
-				"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
-			} {
-				if err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
-					r.Errorf("%s: %v", what, err)
-				}
-			}
-			key, child := childKey(r.store, beside, "d0"), childKey(r.store, pairs, "d0|u100")
-			value := r.store.redis.Get(ctx, key).Val()
-			progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d0")])
-			reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
-			if err != nil || reply[0] != 0 || r.store.redis.Get(ctx, key).Val() != value {
-				r.Errorf("spilled: %v, %v", reply, err)
+		for what, err := range map[string]error{
+			"dropped": errorOf(r.store.Drop(ctx, held, nil, packed.Loss{}, 0)), "refilled": r.store.Refill(ctx, held, inspector.Refill{}),
+			"applied": w.Apply(ctx, b), "gap noted": r.store.Gap(ctx, transactions, day),
+			"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, "v9")),
+			"placed":  errorOf(r.store.Place(ctx, state.Begin(transactions, 2, 7))),
+			"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
+				r.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := resharder.Copy(ctx, 8); err != nil {
-			r.Fatal(err)
+		key, child := childKey(r.store, beside, "d0"), childKey(r.store, pairs, "d0|u100")
+		value := r.store.redis.Get(ctx, key).Val()
+		progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d0")])
+		reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
+		if err != nil || reply[0] != 0 || r.store.redis.Get(ctx, key).Val() != value {
+			r.Errorf("spilled: %v, %v", reply, err)
 		}
-		// The batch was not applied: what it counts is wanted once it is.
-		if err := r.resharder().Cancel(ctx); err != nil {
-			r.Fatal(err)
-		}
-		if left := r.keys(8); len(left) > 0 {
-			r.Errorf("cancelling leaves %q", left)
+		for _, tag := range r.store.tags {
+			r.store.redis.HDel(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField)
 		}
 		apply(r.T, w, b)
 		r.write(5)
-		r.check()
-		r.to(4)
 		r.check()
 	})
 }
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// Resharding that is killed at any moment is begun again, by the same command.
+// Resharding that is killed at any moment is begun again, by the same command, or given up. Events are applied meanwhile.
 func TestReshardingIsKilled(t *testing.T) {
 	onResharded(t, func(r *resharded) {
-		for kill := 1; ; kill += 3 {
+		for kill := 1; ; kill += 5 {
 			ctx, cancel := context.WithCancel(r.Context())
 			var steps atomic.Int64
 			resharder := r.resharder()
@@ -271,43 +262,60 @@ func TestReshardingIsKilled(t *testing.T) {
 					cancel()
 				}
 			}
-			err := resharder.Copy(ctx, 6)
+			err := resharder.Spread(ctx, 6)
 			killed := ctx.Err() != nil
 			cancel()
-			if killed && err != nil {
-				if err := r.resharder().Copy(r.Context(), 8); err == nil || !strings.Contains(err.Error(), "being spread over 6") {
-					r.Fatalf("resharded to another number meanwhile: %v", err)
+			if !killed {
+				if err != nil {
+					r.Fatal(err)
 				}
-				continue
+				break
 			}
 			if err != nil {
-				r.Fatal(err)
+				if err := r.resharder().Spread(r.Context(), 8); err == nil || !strings.Contains(err.Error(), "being spread over 6") {
+					r.Fatalf("resharded to another number meanwhile: %v", err)
+				}
+				r.write(1)
 			}
-			break
+			if kill%2 == 0 && err != nil {
+				if err := r.resharder().Cancel(r.Context()); err != nil {
+					r.Fatal(err)
+				}
+				if left := r.keys(6); len(left) > 0 {
+					r.Errorf("cancelling leaves %q", left)
+				}
+			}
 		}
-		r.to(6)
+		r.now(6)
 		r.write(5)
 		r.check()
 	})
 }
 
-// A copy that is not the same as its key is found before anything uses it.
+// Copies that are lost before anything uses them are found, and a key that cannot be copied is named.
 func TestReshardingComparesCopies(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		lost := childKey(New(r.store.redis, r.store.namespace, 8, r.options...), beside, "d3")
 		resharder := r.resharder()
-		resharder.Report = func(string, int) { r.store.redis.Del(ctx, lost) }
-		if err := resharder.Copy(ctx, 8); err == nil || !strings.Contains(err.Error(), "its copy is not the same") {
-			r.Errorf("a lost copy: %v", err)
+		resharder.Report = func(doing string, _ int) {
+			if doing == "copied" && r.store.redis.Exists(ctx, lost).Val() == 1 {
+				r.store.redis.Del(ctx, lost)
+				resharder.Report = func(string, int) {}
+			}
 		}
-		if err := r.resharder().Cancel(ctx); err != nil {
+		if err := resharder.Spread(ctx, 8); err != nil {
+			r.Error(err)
+		}
+		r.now(8)
+		r.check()
+		if err := r.resharder().DeleteOld(ctx); err != nil {
 			r.Fatal(err)
 		}
 		foreign := childKey(r.store, beside, "d5")
 		r.store.redis.Del(ctx, foreign)
 		r.store.redis.RPush(ctx, foreign, "x")
-		if err := r.resharder().Copy(ctx, 8); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), foreign) {
+		if err := r.resharder().Spread(ctx, 16); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), foreign) {
 			r.Errorf("a key of another type: %v", err)
 		}
 	})
@@ -321,7 +329,7 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 		shard := r.store.shardOf("d3")
 		progress := keyspace.ProgressKey(r.store.tags[shard])
 		r.store.redis.Del(ctx, progress, childKey(r.store, beside, "d3"))
-		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, 1)
+		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, "token")
 		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, ""); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
 			r.Errorf("claimed: %v", err)
 		}
@@ -340,20 +348,20 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 // Numbers of shards that cannot be had are refused, and say why.
 func TestReshardRefuses(t *testing.T) {
 	s := newStore(t, miniredis(t), 4)
-	r := &reshard.Resharder{Redis: s.redis, Namespace: s.namespace, Report: func(string, int) {}}
+	r := resharderOf(s)
 	for _, to := range []int{0, 2, 4, 6, 32768} {
 		want := fmt.Sprintf("4 shards cannot be spread over %d: the new number is a multiple of the old one, up to 16384", to)
-		if err := r.Copy(t.Context(), to); err == nil || err.Error() != want {
+		if err := r.Spread(t.Context(), to); err == nil || err.Error() != want {
 			t.Errorf("to %d: %v, want %s", to, err, want)
 		}
 	}
 	r.Namespace = "nobody's"
-	if err := r.Copy(t.Context(), 8); err == nil || err.Error() != `there is no namespace "nobody's"` {
+	if err := r.Spread(t.Context(), 8); err == nil || err.Error() != `there is no namespace "nobody's"` {
 		t.Error(err)
 	}
 	s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), keyspace.ShardsField, "many")
 	r.Namespace = s.namespace
-	if err := r.Copy(t.Context(), 8); err == nil || !strings.Contains(err.Error(), `has shards "many"`) {
+	if err := r.Spread(t.Context(), 8); err == nil || !strings.Contains(err.Error(), `has shards "many"`) {
 		t.Error(err)
 	}
 }

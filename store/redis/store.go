@@ -75,10 +75,10 @@ type Store struct {
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
 	other       atomic.Pointer[layoutError] // the namespace has another layout than this store
-	resharding  atomic.Bool
-	hashing     *keyspace.Hashing // nil if keys contain the entities themselves
-	written     sync.Once         // makes what writers share
-	expiry      []expiry          // by shard
+	resharding  atomic.Bool                 // the namespace is being spread over more shards
+	hashing     *keyspace.Hashing           // nil if keys contain the entities themselves
+	written     sync.Once                   // makes what writers share
+	expiry      []expiry                    // by shard
 	slack       time.Duration
 }
 
@@ -126,9 +126,9 @@ func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []by
 // Shards is the number of state shards.
 func (s *Store) Shards() int { return len(s.tags) }
 
-// ShardOf is the shard that an update is applied to.
-func (s *Store) ShardOf(u *state.EntityUpdate) int {
-	return s.hashing.Shard(u.Entity, u.Hash, len(s.tags))
+// ShardOf is which of a number of shards an update is applied to.
+func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int {
+	return s.hashing.Shard(u.Entity, u.Hash, shards)
 }
 
 // Ping reaches Redis.

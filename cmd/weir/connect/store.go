@@ -32,8 +32,8 @@ type Store interface {
 	Ready(ctx context.Context) error
 	// FromReplicas says whether ReadReplica may read from replicas. Watch must run then.
 	FromReplicas() bool
-	// Watch tracks what ReadReplica needs until the context ends, and returns at once if that is
-	// nothing.
+	// Watch tracks what ReadReplica needs, and how many shards the namespace has, until the context
+	// ends.
 	Watch(ctx context.Context)
 	// AwaitReplicas waits until all copies have what was written so far, at most for within. It
 	// fails if that is unknown.

@@ -18,7 +18,7 @@
 
 local call = redis.call
 -- The shard is being copied, see package reshard.
-if call('HGET', KEYS[1], 'frozen') then return redis.error_reply('RESHARDING weir reshard has not finished') end
+if call('HGET', KEYS[1], 'frozen') or call('HGET', KEYS[1], 'copying') then return redis.error_reply('RESHARDING weir reshard has not finished') end
 
 local function unchanged(key, proof)
   local found = call('TYPE', key).ok

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 //go:embed refill.lua
@@ -41,14 +42,14 @@ const (
 // Redis, and the same call may be repeated.
 func (s *Inspector) Refill(ctx context.Context, held Held, r Refill) error {
 	loss := packed.AppendLoss(nil, r.Dropped)
-	keys, args := []string{held.Key}, []any{loss, packed.HeaderSize, ""}
+	keys, args := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}, []any{loss, packed.HeaderSize, ""}
 	size := 0
 	for _, c := range r.Children {
-		if len(keys) > childrenAtOnce || size > bytesAtOnce {
+		if len(keys)-2 >= childrenAtOnce || size > bytesAtOnce {
 			if err := s.refill(ctx, keys, args); err != nil {
 				return err
 			}
-			keys, args, size = keys[:1], args[:3], 0
+			keys, args, size = keys[:2], args[:3], 0
 		}
 		keys = append(keys, string(s.hashing.AppendKey(nil, s.tags[held.Shard], c.Group, []byte(c.Entity))))
 		args = append(args, packed.Refilled(c.Sections, nil, newNonce()), s.lifetime(c.Keep))
@@ -62,7 +63,7 @@ func (s *Inspector) refill(ctx context.Context, keys []string, args []any) error
 	done, err := redis.NewScript(refillSource).Run(ctx, s.redis, keys, args...).Bool()
 	switch {
 	case err != nil:
-		return fmt.Errorf("refill key %q: %w", keys[0], err)
+		return fmt.Errorf("refill key %q: %w", keys[1], err)
 	case !done:
 		return ErrChanged
 	}

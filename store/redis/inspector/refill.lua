@@ -1,8 +1,9 @@
 -- Brings back what was dropped of a state key, before what was applied since, and sets the keys of
 -- its children, unless the key was dropped again or its children were spilled meanwhile.
 --
--- KEYS[1]   the state key
--- KEYS[2..] the keys of children
+-- KEYS[1]   the shard's progress
+-- KEYS[2]   the state key
+-- KEYS[3..] the keys of children
 -- ARGV      the section of the loss to remove, with its mark: if it is there, nothing was dropped
 --           or spilled
 --           length of the key's header
@@ -14,14 +15,16 @@
 -- Once the loss is removed, the same call changes nothing. Until then it may be repeated.
 
 local call = redis.call
-local content = call('TYPE', KEYS[1]).ok == 'string' and call('GET', KEYS[1]) or ''
+-- The shard is being copied, see package reshard.
+if call('HGET', KEYS[1], 'frozen') or call('HGET', KEYS[1], 'copying') then return redis.error_reply('RESHARDING weir reshard has not finished') end
+local content = call('TYPE', KEYS[2]).ok == 'string' and call('GET', KEYS[2]) or ''
 local first, last = string.find(content, ARGV[1], 1, true)
 if not first then return 0 end
-for i = 2, #KEYS do
-  call('SET', KEYS[i], ARGV[2 * i])
-  if ARGV[2 * i + 1] ~= '0' then call('EXPIRE', KEYS[i], ARGV[2 * i + 1]) end
+for i = 3, #KEYS do
+  call('SET', KEYS[i], ARGV[2 * i - 2])
+  if ARGV[2 * i - 1] ~= '0' then call('EXPIRE', KEYS[i], ARGV[2 * i - 1]) end
 end
 if ARGV[3] ~= '' then
-  call('SET', KEYS[1], ARGV[3] .. string.sub(content, ARGV[2] + 1, first - 1) .. string.sub(content, last + 1), 'KEEPTTL')
+  call('SET', KEYS[2], ARGV[3] .. string.sub(content, ARGV[2] + 1, first - 1) .. string.sub(content, last + 1), 'KEEPTTL')
 end
 return 1

@@ -17,6 +17,7 @@ import (
 //	<ns>:layout                           HASH    format, shards, hash_entities, secret
 //	<tag>progress                         HASH    how far the shard is in each partition; see find.lua
 //	<tag><group>:<entity>                 STRING  state of the group's series; see package state
+//	<tag>changed/<token>                  SET     keys changed while the shard is copied; see package reshard
 
 // LayoutKey holds the layout that a namespace was made with.
 func LayoutKey(namespace string) string { return namespace + ":layout" }
@@ -45,17 +46,28 @@ const ClockField = "now"
 // record applied was behind Redis' clock; see state.History.
 const LagField = "lag"
 
-// FrozenField is the field of a shard's progress that stands there while the shard is copied to others, and in those until
-// they have all of it: nothing may change the shard then.
+// CopyingField is the field of a shard's progress that stands there while the shard is copied to others: it holds the token of
+// the process that copies. The scripts that change state keys note them in the set ChangedKey then.
+const CopyingField = "copying"
+
+// FrozenField is the field of a shard's progress that stands there at the end of copying, and in the new shards until
+// they have everything: nothing may change the shard then. In new shards it holds the token of the process that copies.
 const FrozenField = "frozen"
+
+// ChangedKey is the set of the state keys of a shard that have changed since the process with a token began to copy it.
+func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 
 // Fields of the layout.
 const (
 	ShardsField = "shards"
 	// ReshardingField is the number of shards that the namespace is being spread over.
 	ReshardingField = "resharding"
+	// ResharderField is the token of the process that does that.
+	ResharderField = "resharder"
 	// OldShardsField is the number of shards before, whose keys were not deleted yet.
 	OldShardsField = "old_shards"
+	// SwitchedField is when that was, in seconds by the clock of Redis.
+	SwitchedField = "switched"
 )
 
 // Pattern is what SCAN finds the keys of a namespace's shards by.

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,106 +21,96 @@ const (
 	walkKeys = 1000
 	// copiedKeys is how many keys are read at once. Each has less than a mebibyte.
 	copiedKeys = 64
+	// fewKeys is how many keys are copied within the tenth of a second that events may well wait.
+	fewKeys = 1000
+	// rounds is how often what has changed meanwhile is copied before events wait, however much it is.
+	rounds = 20
+	// shardsAtOnce is of how many shards keys that have changed are copied at the same time.
+	shardsAtOnce = 4
 )
 
-// copying copies the shards of one number to those of a multiple of it.
-type copying struct {
-	*Resharder
-	from, to []string       // tags
-	shards   map[string]int // by tag, those of from
-	wanted   map[int]bool   // the new shards to be copied
-}
-
-func newCopying(r *Resharder, from, to int) *copying {
-	c := &copying{Resharder: r, from: tags(r.Namespace, from), to: tags(r.Namespace, to), shards: map[string]int{}, wanted: map[int]bool{}}
-	for shard, tag := range c.from {
-		c.shards[tag] = shard
-	}
-	return c
-}
-
-// run copies all new shards, or only those that are frozen.
-func (c *copying) run(ctx context.Context, onlyFrozen bool) error {
-	if onlyFrozen {
-		list, err := c.frozen(ctx)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		for _, shard := range list {
-			c.wanted[shard] = true
-		}
-	} else {
-		for shard := range c.to {
-			c.wanted[shard] = true
-		}
-	}
-	if err := c.freeze(ctx); err != nil {
-		return err
-	}
+// copyAll copies all keys, and compares them with their copies: keys are found that slots took elsewhere while they were walked
+// over, and copies that were lost.
+func (c *copying) copyAll(ctx context.Context) error {
 	if err := c.walk(ctx, c.copyKeys); err != nil {
 		return fmt.Errorf("copy the keys: %w", err)
 	}
-	// Copies that a failover has lost, or keys that slots took elsewhere while they were walked over, are found here.
 	if err := c.walk(ctx, c.compareKeys); err != nil {
 		return fmt.Errorf("compare the keys with their copies: %w", err)
 	}
-	return c.unfreeze(ctx)
+	return nil
 }
 
-// frozen are the new shards that do not have everything yet.
-func (c *copying) frozen(ctx context.Context) (list []int, err error) {
-	pipe := c.Redis.Pipeline()
-	replies := make([]*redis.BoolCmd, len(c.to))
-	for shard, tag := range c.to {
-		replies[shard] = pipe.HExists(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("read which shards are frozen: %w", err)
-	}
-	for shard, reply := range replies {
-		if reply.Val() {
-			list = append(list, shard)
+// catchUp copies the keys that have changed meanwhile, until few are left.
+func (c *copying) catchUp(ctx context.Context) error {
+	for range rounds {
+		if n, err := c.copyChanged(ctx); err != nil || n < fewKeys {
+			return err
 		}
-	}
-	return list, nil
-}
-
-// freeze has nothing change the old shards any more, nor the new ones until they are copied.
-func (c *copying) freeze(ctx context.Context) error {
-	pipe := c.Redis.Pipeline()
-	for _, tag := range c.from {
-		pipe.HSet(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField, 1)
-	}
-	for shard := range c.wanted {
-		pipe.HSet(ctx, keyspace.ProgressKey(c.to[shard]), keyspace.FrozenField, 1)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("freeze the shards: %w", err)
 	}
 	return nil
 }
 
-// unfreeze gives the new shards their progress, by which they are whole.
-func (c *copying) unfreeze(ctx context.Context) error {
-	for _, shard := range slices.Sorted(maps.Keys(c.wanted)) {
-		fields, err := c.Redis.HGetAll(ctx, keyspace.ProgressKey(c.from[shard%len(c.from)])).Result()
-		if err != nil {
-			return fmt.Errorf("read the progress of shard %d: %w", shard%len(c.from), err)
-		}
-		delete(fields, keyspace.FrozenField)
-		key := keyspace.ProgressKey(c.to[shard])
-		_, err = c.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.Del(ctx, key)
-			if len(fields) > 0 {
-				pipe.HSet(ctx, key, fields)
+// copyLast copies the keys that have changed until the shards were frozen.
+func (c *copying) copyLast(ctx context.Context) error {
+	_, err := c.copyChanged(ctx)
+	return err
+}
+
+// copyChanged copies the keys that have changed since it began last. It returns their number.
+func (c *copying) copyChanged(ctx context.Context) (int64, error) {
+	var (
+		copied atomic.Int64
+		shards = make(chan string)
+		errs   = make([]error, shardsAtOnce)
+		copies sync.WaitGroup
+	)
+	for i := range errs {
+		copies.Go(func() {
+			for tag := range shards {
+				n, err := c.copyChangedOf(ctx, tag)
+				copied.Add(n)
+				errs[i] = errors.Join(errs[i], err)
 			}
-			return nil
 		})
-		if err != nil {
-			return fmt.Errorf("write the progress of shard %d of %d: %w", shard, len(c.to), err)
+	}
+	for _, tag := range c.from {
+		shards <- tag
+	}
+	close(shards)
+	copies.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return 0, fmt.Errorf("copy the keys that have changed: %w", err)
+	}
+	return copied.Load(), nil
+}
+
+// taken is the set of the changed keys that are being copied.
+func taken(changed string) string { return changed + "/taken" }
+
+// copyChangedOf copies the keys of one shard that have changed. Until they are copied, their names stay in a set: a request whose
+// reply is lost may be repeated.
+func (c *copying) copyChangedOf(ctx context.Context, tag string) (int64, error) {
+	changed := keyspace.ChangedKey(tag, c.token)
+	names := taken(changed)
+	n, err := c.Redis.Eval(ctx, takeLua, []string{changed, names}).Int64()
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	for cursor := uint64(0); ; {
+		var keys []string
+		if keys, cursor, err = c.Redis.SScan(ctx, names, cursor, "", walkKeys).Result(); err != nil {
+			return 0, err
+		}
+		for some := range slices.Chunk(keys, copiedKeys) {
+			if err := c.copyKeys(ctx, some); err != nil {
+				return 0, err
+			}
+		}
+		if cursor == 0 {
+			return n, c.Redis.Unlink(ctx, names).Err()
 		}
 	}
-	return nil
 }
 
 // walk passes all keys of the namespace's shards, by master, a few times some of them. Masters are visited at once.
@@ -183,6 +176,7 @@ const (
 // copied is a key of an old shard, and where it is copied to.
 type copied struct {
 	key, target string
+	shard       int // the new one
 	value       *redis.StringCmd
 	lives       *redis.DurationCmd
 }
@@ -195,67 +189,70 @@ func (c *copying) targets(keys []string) (list []copied) {
 			continue
 		}
 		if shard := keyspace.ShardOfName([]byte(name), len(c.to)); c.wanted[shard] {
-			list = append(list, copied{key: key, target: c.to[shard] + key[len(tag):]})
+			list = append(list, copied{key: key, target: c.to[shard] + key[len(tag):], shard: shard})
 		}
 	}
 	return list
 }
 
+// copyKeys copies keys as they are now. One that is gone is deleted.
 func (c *copying) copyKeys(ctx context.Context, keys []string) error {
 	list := c.targets(keys)
+	if len(list) == 0 {
+		return nil
+	}
 	pipe := c.Redis.Pipeline()
 	for i := range list {
 		list[i].value, list[i].lives = pipe.Get(ctx, list[i].key), pipe.PTTL(ctx, list[i].key)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	pipe = c.Redis.Pipeline()
+	targets, args := map[int][]string{}, map[int][]any{}
 	for _, k := range list {
-		lives := k.lives.Val()
-		switch err := errors.Join(k.value.Err(), k.lives.Err()); {
-		case errors.Is(err, redis.Nil) || lives == keyGone:
-			continue
-		case keyspace.Foreign(k.value.Err()):
-			return foreign(k.key)
-		case err != nil:
+		content, lives, err := k.held()
+		if err != nil {
 			return err
-		case lives == livesForever:
-			lives = 0
-		case lives == 0:
-			lives = time.Millisecond
 		}
-		pipe.Set(ctx, k.target, k.value.Val(), lives)
+		if targets[k.shard] == nil {
+			targets[k.shard], args[k.shard] = []string{keyspace.ProgressKey(c.to[k.shard])}, []any{c.token}
+		}
+		targets[k.shard], args[k.shard] = append(targets[k.shard], k.target), append(args[k.shard], content, lives)
 	}
-	if pipe.Len() == 0 {
-		return nil
+	pipe = c.Redis.Pipeline()
+	for shard, keys := range targets {
+		pipe.Eval(ctx, copyLua, keys, args[shard]...)
 	}
 	_, err := pipe.Exec(ctx)
 	c.Report("copied", len(list))
 	return err
 }
 
-// foreign is the error of a key that cannot be copied. The entity is named, which an operator needs to drop it.
-func foreign(key string) error {
-	return fmt.Errorf("key %q: %w; weir reshard --cancel, drop it with weir state drop, and run this again", key, keyspace.ErrForeign)
+// held is what a key holds and how long it lives, as copy.lua takes it.
+func (k *copied) held() (content, lives string, err error) {
+	switch err := errors.Join(k.value.Err(), k.lives.Err()); {
+	case errors.Is(err, redis.Nil) || k.lives.Val() == keyGone:
+		return "", "gone", nil
+	case keyspace.Foreign(k.value.Err()):
+		return "", "", foreign(k.key)
+	case err != nil:
+		return "", "", err
+	case k.lives.Val() == livesForever:
+		return k.value.Val(), "0", nil
+	}
+	return k.value.Val(), strconv.FormatInt(max(k.lives.Val().Milliseconds(), 1), 10), nil
 }
 
-// compareKeys compares keys with their copies. One that differs is copied once more: a compaction may have come in between.
+// foreign is the error of a key that cannot be copied. The entity is named, which an operator needs to drop it.
+func foreign(key string) error {
+	return fmt.Errorf("key %q: %w; drop it with weir state drop, and run this again", key, keyspace.ErrForeign)
+}
+
+// compareKeys compares keys with their copies. One that differs is copied once more: it may have changed meanwhile.
 func (c *copying) compareKeys(ctx context.Context, keys []string) error {
 	differ, err := c.differing(ctx, keys)
-	if err != nil {
+	if err != nil || len(differ) == 0 {
 		return err
 	}
-	if len(differ) > 0 {
-		if err := c.copyKeys(ctx, differ); err != nil {
-			return err
-		}
-		if differ, err = c.differing(ctx, differ); err != nil {
-			return err
-		}
-	}
-	if len(differ) > 0 {
-		return keyspace.NewError(differ[0], errors.New("its copy is not the same: run it again"))
-	}
-	return nil
+	return c.copyKeys(ctx, differ)
 }
 
 // differing are the keys whose copies are not the same.

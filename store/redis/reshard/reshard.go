@@ -1,17 +1,21 @@
-// Package reshard spreads the state of a namespace over more shards.
+// Package reshard spreads the state of a namespace over more shards while it is used.
 //
 // The new number is a multiple of the old one, so each new shard takes the keys of its entities and its progress from one old
-// shard. While the keys are copied the old shards are frozen: the scripts that change a shard refuse
-// to (keyspace.FrozenField). Questions go on. Each new shard is frozen until it has everything, so what a crash or a
-// failover leaves half copied is never taken for whole. Then one transaction on the layout switches over. The old keys stay
-// until they are deleted by a command of its own, once no process reads them any more.
+// shard. While the keys are copied, the scripts that change a shard note which keys they change (keyspace.CopyingField), and
+// these are copied again, until few are left. Then the old shards are frozen (keyspace.FrozenField), which takes as long as
+// copying those few: the new shards get the progress, and one transaction on the layout switches over. Processes that have the
+// namespace open go on with the new shards, see redisstore.Namespace. Each new shard is frozen until it has everything, so what a
+// crash or a failover leaves half copied is never taken for complete. The old keys stay until they are deleted by a command of
+// its own, once no process reads them any more.
 package reshard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,6 +29,10 @@ type Resharder struct {
 	// Report is called, from several goroutines, as keys are copied, compared or deleted: what is done, and to how many
 	// keys more.
 	Report func(doing string, keys int)
+	// Grace is how long after the switch the old keys stay at least: questions that were asked before it read them.
+	Grace time.Duration
+	// Await waits until the replicas have what was written so far. It fails if that takes too long.
+	Await func(ctx context.Context) error
 }
 
 // Layout is the part of a namespace's layout that resharding changes.
@@ -76,41 +84,30 @@ func (l Layout) Check(to int) error {
 	return nil
 }
 
-// Copy freezes the shards, and copies them to new ones. Where the namespace has that number of shards already, it copies again
-// what a failover has lost of those.
-func (r *Resharder) Copy(ctx context.Context, to int) error {
-	l, err := r.Layout(ctx)
-	if err == nil {
-		err = l.Check(to)
-	}
-	if err != nil {
-		return err
-	}
-	c := newCopying(r, l.Shards, to)
-	if l.Old > 0 {
-		c = newCopying(r, l.Old, to)
-	} else if err := r.Redis.HSet(ctx, keyspace.LayoutKey(r.Namespace), keyspace.ReshardingField, to).Err(); err != nil {
-		return fmt.Errorf("note in the layout that the namespace is resharded: %w", err)
-	}
-	return c.run(ctx, l.Old > 0)
-}
+// attempts is how often copying begins anew because a server was restarted or replaced meanwhile.
+const attempts = 5
 
-// Switch makes the number of shards that the namespace was copied to its number of shards. Without such a copy it does nothing.
-func (r *Resharder) Switch(ctx context.Context) error {
-	l, err := r.Layout(ctx)
-	if err != nil || l.To == 0 {
-		return err
+// Spread copies the namespace to a number of shards, and switches over. Where the namespace has that number of shards already, it
+// copies again what a failover has lost of those. If it fails, the namespace goes on with the shards that it has.
+func (r *Resharder) Spread(ctx context.Context, to int) error {
+	for attempt := 1; ; attempt++ {
+		l, err := r.Layout(ctx)
+		if err == nil {
+			err = l.Check(to)
+		}
+		if err != nil {
+			return err
+		}
+		if l.Old > 0 {
+			err = newCopying(r, l.Old, to, rand.Text()).mend(ctx)
+		} else {
+			err = newCopying(r, l.Shards, to, rand.Text()).spread(ctx, l.To > 0)
+		}
+		if !errors.Is(err, errReplaced) || attempt == attempts {
+			return err
+		}
+		r.Report("began again: a server of Redis was restarted or replaced; copied", 0)
 	}
-	key := keyspace.LayoutKey(r.Namespace)
-	_, err = r.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		pipe.HSet(ctx, key, keyspace.ShardsField, l.To, keyspace.OldShardsField, l.Shards)
-		pipe.HDel(ctx, key, keyspace.ReshardingField)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("switch namespace %q to %d shards: %w", r.Namespace, l.To, err)
-	}
-	return nil
 }
 
 // ErrNotResharding says that there is nothing to cancel.
@@ -125,15 +122,18 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	if l.To == 0 {
 		return ErrNotResharding
 	}
+	// Whoever copies must not switch over what is deleted here.
+	c := newCopying(r, l.Shards, l.To, rand.Text())
+	if err := c.claim(ctx); err != nil {
+		return err
+	}
+	if err := c.release(ctx, ""); err != nil {
+		return err
+	}
 	if err := r.deleteShards(ctx, l.To); err != nil {
 		return err
 	}
-	for _, tag := range tags(r.Namespace, l.Shards) {
-		if err := r.Redis.HDel(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField).Err(); err != nil {
-			return fmt.Errorf("unfreeze %s: %w", tag, err)
-		}
-	}
-	return r.forget(ctx, keyspace.ReshardingField)
+	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
 }
 
 // ErrNoOldShards says that there is nothing to delete.
@@ -148,21 +148,42 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if l.Old == 0 {
 		return ErrNoOldShards
 	}
-	frozen, err := newCopying(r, l.Old, l.Shards).frozen(ctx)
+	lacking, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
 	if err != nil {
 		return err
 	}
-	if len(frozen) > 0 {
-		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d first", len(frozen), l.Shards)
+	if lacking > 0 {
+		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d first", lacking, l.Shards)
+	}
+	if err := r.awaitGrace(ctx); err != nil {
+		return err
 	}
 	if err := r.deleteShards(ctx, l.Old); err != nil {
 		return err
 	}
-	return r.forget(ctx, keyspace.OldShardsField)
+	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
 }
 
-func (r *Resharder) forget(ctx context.Context, field string) error {
-	if err := r.Redis.HDel(ctx, keyspace.LayoutKey(r.Namespace), field).Err(); err != nil {
+// awaitGrace waits until the namespace was switched over for as long as Grace.
+func (r *Resharder) awaitGrace(ctx context.Context) error {
+	switched, err := r.Redis.HGet(ctx, keyspace.LayoutKey(r.Namespace), keyspace.SwitchedField).Int64()
+	if err != nil {
+		return fmt.Errorf("read when namespace %q was switched over: %w", r.Namespace, err)
+	}
+	now, err := r.Redis.Time(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("read the clock of Redis: %w", err)
+	}
+	select {
+	case <-time.After(time.Unix(switched, 0).Add(r.Grace).Sub(now)):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *Resharder) forget(ctx context.Context, fields ...string) error {
+	if err := r.Redis.HDel(ctx, keyspace.LayoutKey(r.Namespace), fields...).Err(); err != nil {
 		return fmt.Errorf("note in the layout that it is done: %w", err)
 	}
 	return nil

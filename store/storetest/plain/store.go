@@ -51,7 +51,7 @@ func (s *Store) Create(context.Context) error { return nil }
 func (s *Store) Shards() int { return len(s.shards) }
 
 // ShardOf is the shard that an update is applied to.
-func (s *Store) ShardOf(u *state.EntityUpdate) int { return state.Shard(u.Hash, len(s.shards)) }
+func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int { return state.Shard(u.Hash, shards) }
 
 // Available is nil: there is nothing to reach.
 func (s *Store) Available(context.Context, int) error { return nil }
@@ -68,7 +68,7 @@ func (w writer) Apply(_ context.Context, b *state.Batch) error {
 	byShard := make([][]*state.EntityUpdate, len(w.store.shards))
 	for i := range b.Updates {
 		u := &b.Updates[i]
-		shard := w.store.ShardOf(u)
+		shard := w.store.ShardOf(u, len(w.store.shards))
 		byShard[shard] = append(byShard[shard], u)
 	}
 	for shard, updates := range byShard {

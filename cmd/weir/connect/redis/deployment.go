@@ -3,7 +3,6 @@
 package redisconn
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 
@@ -15,7 +14,7 @@ import (
 
 // Deployment is the store of the settings' namespace with its connections.
 type Deployment struct {
-	*redisstore.Store
+	*redisstore.Namespace
 	Client   redis.UniversalClient
 	Replicas *redis.ClusterClient // nil where questions are read from masters
 }
@@ -37,9 +36,11 @@ func Open(cfg *config.Config, questions bool, log *slog.Logger) (*Deployment, er
 	if d.Replicas != nil {
 		options = append(options, redisstore.ReadFromReplicas(d.Replicas, cfg.Redis.MaxStaleness, log))
 	}
-	if d.Store, err = NewStore(cfg, client, options...); err != nil {
+	store, err := NewStore(cfg, client, options...)
+	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	d.Namespace = redisstore.NewNamespace(store)
 	return d, nil
 }
 
@@ -64,13 +65,6 @@ func (d *Deployment) Name() string { return "Redis" }
 
 // FromReplicas says whether questions may be read from replicas.
 func (d *Deployment) FromReplicas() bool { return d.Replicas != nil }
-
-// Watch tracks what reading from replicas needs, until the context ends.
-func (d *Deployment) Watch(ctx context.Context) {
-	if d.FromReplicas() {
-		d.WatchReplicas(ctx)
-	}
-}
 
 // Close closes the connections.
 func (d *Deployment) Close() error {

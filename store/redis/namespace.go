@@ -1,0 +1,351 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+var _ store.Store = (*Namespace)(nil)
+
+// Namespace is the store of a namespace that may be spread over more shards while it is used; see package reshard. It uses the
+// Store with the present number of shards. Once it finds another number, calls go to a Store with that. Batches and placements
+// that were made for the number before change nothing: their partitions are to be claimed again. It is safe for concurrent
+// use.
+type Namespace struct {
+	mu       sync.RWMutex
+	store    *Store
+	replaced chan struct{} // closed when store is replaced
+}
+
+// NewNamespace returns the namespace of a store.
+func NewNamespace(s *Store) *Namespace { return &Namespace{store: s, replaced: make(chan struct{})} }
+
+// Store is the store with the present number of shards, as far as is known.
+func (n *Namespace) Store() *Store {
+	s, _ := n.current()
+	return s
+}
+
+// current is the present store, and what is closed when another replaces it.
+func (n *Namespace) current() (s *Store, replaced <-chan struct{}) {
+	n.mu.RLock()
+	s, replaced = n.store, n.replaced
+	n.mu.RUnlock()
+	if shards := s.spreadOver(); shards > 0 {
+		return n.replace(s, shards)
+	}
+	return s, replaced
+}
+
+// replace replaces a store by one with another number of shards.
+func (n *Namespace) replace(s *Store, shards int) (*Store, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.store == s {
+		n.store = s.withShards(shards)
+		close(n.replaced)
+		n.replaced = make(chan struct{})
+	}
+	return n.store, n.replaced
+}
+
+// spreadOver is the number of shards that the namespace was found to have, if it is not the store's; else 0.
+func (s *Store) spreadOver() int {
+	other := s.other.Load()
+	if other == nil || other.What != keyspace.ShardsField {
+		return 0
+	}
+	shards, _ := strconv.Atoi(other.Found)
+	return max(shards, 0)
+}
+
+// withShards is a store of the same namespace with another number of shards.
+func (s *Store) withShards(shards int) *Store {
+	other := &Store{
+		redis: s.redis, namespace: s.namespace, masters: s.masters, replicas: s.replicas, apply: s.apply, compact: s.compact,
+		hashing: s.hashing, slack: s.slack,
+	}
+	other.secret.Store(s.secret.Load())
+	other.spread(shards)
+	return other
+}
+
+// errSpread is the error of a call that was prepared for another number of shards.
+var errSpread = errors.New("the namespace has just been spread over more shards")
+
+// frozen says whether an error means that the shards are frozen: they have just been, or are being, copied.
+func frozen(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "RESHARDING ")
+}
+
+// next is the store to call again with after an error of a call with s, nil if there is none.
+func (n *Namespace) next(ctx context.Context, s *Store, err error) *Store {
+	if frozen(err) {
+		_ = s.CheckLayout(ctx) // an error means that the number is not known yet
+	}
+	if next := n.Store(); err != nil && next != s {
+		return next
+	}
+	return nil
+}
+
+// with calls with the present store, and again if it turns out that the namespace has another number of shards.
+func with[T any](ctx context.Context, n *Namespace, call func(*Store) (T, error)) (T, error) {
+	s := n.Store()
+	result, err := call(s)
+	if next := n.next(ctx, s, err); next != nil {
+		return call(next)
+	}
+	return result, err
+}
+
+// do is with for calls without a result.
+func (n *Namespace) do(ctx context.Context, call func(*Store) error) error {
+	_, err := with(ctx, n, func(s *Store) (struct{}, error) { return struct{}{}, call(s) })
+	return err
+}
+
+// Watch looks whether the namespace has been spread over more shards, at least each second, until the context ends; and tracks
+// what ReadReplica needs.
+func (n *Namespace) Watch(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	if s := n.Store(); s.replicas != nil {
+		watching.Go(func() { s.WatchReplicas(ctx) })
+	}
+	ticker := time.NewTicker(reshardingAge)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			_ = n.Store().moved()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Sweep sweeps as Store.Sweep does, whatever the number of shards.
+func (n *Namespace) Sweep(ctx context.Context, plan *state.Plan, series []*state.Series) {
+	for ctx.Err() == nil {
+		s, replaced := n.current()
+		bounded, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.Sweep(bounded, plan, series)
+		}()
+		select {
+		case <-replaced:
+		case <-ctx.Done():
+		}
+		cancel()
+		<-ended
+	}
+}
+
+// namespaceWriter is a writer with the present store.
+type namespaceWriter struct {
+	n      *Namespace
+	of     *Store
+	writer *writer
+}
+
+// NewWriter returns a writer for one goroutine. It writes to the present store.
+func (n *Namespace) NewWriter() store.Writer { return &namespaceWriter{n: n} }
+
+// Apply applies a batch. Ranges that were claimed with another number of shards are marked Behind.
+func (w *namespaceWriter) Apply(ctx context.Context, b *state.Batch) error {
+	return w.n.do(ctx, func(s *Store) error {
+		if w.of != s {
+			w.of, w.writer = s, s.newWriter()
+		}
+		for i := range b.Ranges {
+			if len(b.Ranges[i].Progress) != s.Shards() {
+				b.Ranges[i].Behind = true
+			}
+		}
+		return w.writer.Apply(ctx, b)
+	})
+}
+
+// Place is that of the present store. Placements that were made for another number of shards are refused.
+func (n *Namespace) Place(ctx context.Context, placements ...state.Placement) (int, error) {
+	return with(ctx, n, func(s *Store) (int, error) {
+		for i := range placements {
+			if len(placements[i].From) != s.Shards() {
+				return 0, errSpread
+			}
+		}
+		return s.Place(ctx, placements...)
+	})
+}
+
+// ReadReplica is that of the present store.
+func (n *Namespace) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) (states []state.WindowState, freshness state.Freshness, err error) {
+	err = n.do(ctx, func(s *Store) (err error) {
+		states, freshness, err = s.ReadReplica(ctx, reads, pending)
+		return err
+	})
+	return states, freshness, err
+}
+
+// Bind is that of the present store.
+func (n *Namespace) Bind(ctx context.Context, p *state.Plan) (plan *state.Plan, history *state.History, err error) {
+	err = n.do(ctx, func(s *Store) (err error) {
+		plan, history, err = s.Bind(ctx, p)
+		return err
+	})
+	return plan, history, err
+}
+
+// Available is nil for a shard that there is no more.
+func (n *Namespace) Available(ctx context.Context, shard int) error {
+	s := n.Store()
+	if shard >= s.Shards() {
+		return nil
+	}
+	return s.Available(ctx, shard)
+}
+
+// Read is that of the present store.
+func (n *Namespace) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+	return n.ReadOverlay(ctx, reads, nil)
+}
+
+// ReadOverlay is that of the present store.
+func (n *Namespace) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
+	return with(ctx, n, func(s *Store) ([]state.WindowState, error) { return s.ReadOverlay(ctx, reads, pending) })
+}
+
+// Recycle is that of the present store.
+func (n *Namespace) Recycle(states []state.WindowState) { n.Store().Recycle(states) }
+
+// Clock is that of the present store.
+func (n *Namespace) Clock(ctx context.Context) (int64, error) {
+	return with(ctx, n, func(s *Store) (int64, error) { return s.Clock(ctx) })
+}
+
+// History is that of the present store.
+func (n *Namespace) History(ctx context.Context) (*state.History, error) {
+	return with(ctx, n, func(s *Store) (*state.History, error) { return s.History(ctx) })
+}
+
+// Busiest is that of the present store.
+func (n *Namespace) Busiest(ctx context.Context) ([]state.Busiest, error) {
+	return n.Store().Busiest(ctx)
+}
+
+// PublishBusiest is that of the present store.
+func (n *Namespace) PublishBusiest(ctx context.Context, processor string, b state.Busiest) error {
+	return n.Store().PublishBusiest(ctx, processor, b)
+}
+
+// Applied is that of the present store.
+func (n *Namespace) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
+	return with(ctx, n, func(s *Store) (bool, error) { return s.Applied(ctx, p, offset, reads) })
+}
+
+// Snapshot is that of the present store.
+func (n *Namespace) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
+	return with(ctx, n, func(s *Store) (state.Snapshot, error) { return s.Snapshot(ctx, reads) })
+}
+
+// Progress is that of the present store.
+func (n *Namespace) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
+	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.Progress(ctx, partitions) })
+}
+
+// Log is that of the present store.
+func (n *Namespace) Log(ctx context.Context, tag string) (state.LogID, error) {
+	return with(ctx, n, func(s *Store) (state.LogID, error) { return s.Log(ctx, tag) })
+}
+
+// Claim is that of the present store.
+func (n *Namespace) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+	return with(ctx, n, func(s *Store) ([]state.Claim, error) { return s.Claim(ctx, partitions, version, givesWayTo...) })
+}
+
+// Gap is that of the present store.
+func (n *Namespace) Gap(ctx context.Context, p state.Partition, until int64) error {
+	return n.do(ctx, func(s *Store) error { return s.Gap(ctx, p, until) })
+}
+
+// Register is that of the present store.
+func (n *Namespace) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
+	return n.Store().Register(ctx, r)
+}
+
+// Fills is that of the present store.
+func (n *Namespace) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
+	return with(ctx, n, func(s *Store) ([]*state.Fill, error) { return s.Fills(ctx, p) })
+}
+
+// Fillings is that of the present store.
+func (n *Namespace) Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
+	return with(ctx, n, func(s *Store) ([][]state.Filling, error) { return s.Fillings(ctx, f, partitions) })
+}
+
+// StartFill is that of the present store.
+func (n *Namespace) StartFill(ctx context.Context, starts ...state.FillStart) error {
+	return n.do(ctx, func(s *Store) error { return s.StartFill(ctx, starts...) })
+}
+
+// Archives is that of the present store.
+func (n *Namespace) Archives(ctx context.Context) ([]*state.Archive, error) {
+	return n.Store().Archives(ctx)
+}
+
+// AddArchive is that of the present store.
+func (n *Namespace) AddArchive(ctx context.Context, draft *state.Archive) error {
+	return n.Store().AddArchive(ctx, draft)
+}
+
+// BeginArchives is that of the present store.
+func (n *Namespace) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
+	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.BeginArchives(ctx, f, archives) })
+}
+
+// Shards is that of the present store.
+func (n *Namespace) Shards() int { return n.Store().Shards() }
+
+// ShardOf is that of the present store.
+func (n *Namespace) ShardOf(u *state.EntityUpdate, shards int) int {
+	return n.Store().ShardOf(u, shards)
+}
+
+// Create is that of the present store.
+func (n *Namespace) Create(ctx context.Context) error {
+	return n.do(ctx, func(s *Store) error { return s.Create(ctx) })
+}
+
+// Adopt is that of the present store.
+func (n *Namespace) Adopt(ctx context.Context) error { return n.Store().Adopt(ctx) }
+
+// CheckLayout is that of the present store.
+func (n *Namespace) CheckLayout(ctx context.Context) error {
+	return n.do(ctx, func(s *Store) error { return s.CheckLayout(ctx) })
+}
+
+// Ready is that of the present store.
+func (n *Namespace) Ready(ctx context.Context) error {
+	return n.do(ctx, func(s *Store) error { return s.Ready(ctx) })
+}
+
+// AwaitReplicas is that of the present store.
+func (n *Namespace) AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error) {
+	return with(ctx, n, func(s *Store) ([]store.Copies, error) { return s.AwaitReplicas(ctx, within) })
+}
+
+// Unavailable is that of the present store.
+func (n *Namespace) Unavailable(ctx context.Context) []unavailableMaster {
+	return n.Store().Unavailable(ctx)
+}

@@ -1,0 +1,12 @@
+-- Notes in the layout of a namespace that a process reshards it, unless another has switched it over.
+-- Whoever resharded it until now can do nothing more.
+--
+-- KEYS[1]  layout of the namespace
+-- ARGV     token of the process, the new number of shards, the present one
+-- Returns  an error if the namespace has another number of shards
+
+local call = redis.call
+if call('HGET', KEYS[1], 'shards') ~= ARGV[3] or call('HEXISTS', KEYS[1], 'old_shards') == 1 then
+  return redis.error_reply('RESHARDING another weir reshard has finished')
+end
+return call('HSET', KEYS[1], 'resharding', ARGV[2], 'resharder', ARGV[1])

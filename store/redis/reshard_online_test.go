@@ -1,0 +1,214 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
+)
+
+// What changes while the keys are copied and compared is copied again: what is applied, and what is spilled to other keys. State
+// is not dropped meanwhile.
+func TestReshardWhileEventsAreApplied(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		var mu sync.Mutex
+		written, comparing := 0, false
+		resharder := r.resharder()
+		resharder.Report = func(doing string, _ int) {
+			mu.Lock()
+			defer mu.Unlock()
+			comparing = comparing || doing == "compared"
+			if doing == "compared" || !comparing { // the last keys are copied while nothing is applied
+				r.write(3)
+				written++
+			}
+			held, _ := r.store.Inspect(r.Context(), beside, "d0")
+			if _, err := r.store.Drop(r.Context(), held, nil, packed.Loss{}, 0); !frozen(err) {
+				r.Errorf("dropped while keys are %s: %v", doing, err)
+			}
+		}
+		if err := resharder.Spread(r.Context(), 8); err != nil {
+			r.Fatal(err)
+		}
+		if written < 4 {
+			r.Errorf("events were applied %d times meanwhile", written)
+		}
+		r.now(8)
+		r.check()
+		r.write(10)
+		r.check()
+		if err := r.resharder().DeleteOld(r.Context()); err != nil {
+			r.Error(err)
+		}
+		if left := r.keys(2); len(left) > 0 {
+			r.Errorf("keys of the shards before: %q", left)
+		}
+	})
+}
+
+// Who has a namespace open goes on with its new shards: writers, questions, claims. Each event counts once, and no answer is less
+// than one before.
+func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		n := NewNamespace(r.store)
+		var using sync.WaitGroup
+		using.Go(func() { n.Watch(ctx) })
+		using.Go(func() {
+			last := int64(0)
+			for ctx.Err() == nil {
+				states, err := n.Read(ctx, []state.Read{{Series: beside, Entity: "d0", Last: 1000}})
+				if ctx.Err() != nil {
+					return
+				}
+				if err != nil || states[0].Err != nil {
+					r.Error(err)
+					return
+				}
+				now := int64(0)
+				for _, b := range states[0].Buckets {
+					now += b.Value.Num
+				}
+				if now < last {
+					r.Errorf("d0 counts %d after %d", now, last)
+				}
+				last = now
+			}
+		})
+		applied := 0
+		using.Go(func() {
+			w := n.NewWriter()
+			for ; ctx.Err() == nil; applied++ {
+				r.applyOnce(n, w, r.batch())
+			}
+		})
+		const to = 16
+		if err := r.resharder().Spread(r.Context(), to); err != nil {
+			r.Fatal(err)
+		}
+		testkit.Eventually(r.T, time.Minute, "the namespace has the new shards", func() (bool, string) {
+			return n.Shards() == to, fmt.Sprint(n.Shards())
+		})
+		stop()
+		using.Wait()
+		r.now(to)
+		r.check()
+		if applied < 10 {
+			r.Errorf("%d batches were applied", applied)
+		}
+	})
+}
+
+// applyOnce applies a batch as a processor does: from the progress that it finds, and again from there where the namespace was
+// spread over more shards.
+func (r *resharded) applyOnce(n *Namespace, w store.Writer, b *state.Batch) {
+	p := b.Ranges[0].Partition
+	for {
+		progress, err := n.Progress(r.Context(), []state.Partition{p})
+		if err != nil {
+			r.Error(err)
+			return
+		}
+		b.Ranges[0] = state.PartitionRange{Partition: p, Progress: progress[0], To: b.Ranges[0].To}
+		for err = w.Apply(r.Context(), b); frozen(err); {
+			err = w.Apply(r.Context(), b)
+		}
+		if err != nil {
+			r.Error(err)
+			return
+		}
+		if !b.Ranges[0].Behind {
+			return
+		}
+	}
+}
+
+// A process that hangs while it copies, and goes on when another has finished or given up, changes nothing.
+func TestReshardingThatHungChangesNothing(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		for _, after := range []int64{1, 2, 3} {
+			var steps atomic.Int64
+			hung := r.resharder()
+			hung.Report = func(string, int) {
+				if steps.Add(1) != after {
+					return
+				}
+				if err := r.resharder().Spread(r.Context(), 4); err != nil {
+					r.Fatal(err)
+				}
+				r.now(4)
+				r.write(3)
+			}
+			if err := hung.Spread(r.Context(), 4); err == nil || !strings.Contains(err.Error(), "another weir reshard has") {
+				r.Fatalf("it goes on: %v", err)
+			}
+			r.write(3)
+			r.check()
+			// Back to two shards, for the next one: the namespace is made anew.
+			if err := r.resharder().DeleteOld(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+			r.again()
+		}
+	})
+}
+
+// again has the test go on with a new namespace of two shards.
+func (r *resharded) again() {
+	r.Helper()
+	r.store = New(r.store.redis, testkit.Namespace(r.T), 2, r.options...)
+	if err := r.store.Create(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	start(r.T, r.store, transactions)
+	r.offset, r.want = 0, map[string]int64{}
+	r.write(60)
+}
+
+// A master that was replaced by a replica while its keys were copied may have gone back in time: copying begins again.
+func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
+	for name, persistence := range map[string]redistest.Options{"same": {}, "restarted": {AOF: true}} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.New(t, persistence)
+			s := newStore(t, server.Client(t), 2)
+			start(t, s, transactions)
+			r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+			r.write(20)
+			var mu sync.Mutex
+			began, restarted := 0, false
+			resharder := r.resharder()
+			resharder.Report = func(doing string, _ int) {
+				mu.Lock()
+				defer mu.Unlock()
+				if strings.HasPrefix(doing, "began again") {
+					began++
+				}
+				if doing == "compared" && !restarted && persistence.AOF {
+					restarted = true
+					server.Kill()
+					server.Start()
+				}
+			}
+			if err := resharder.Spread(t.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{true: 1}[persistence.AOF]; began != want {
+				t.Errorf("it began again %d times, want %d", began, want)
+			}
+			r.now(4)
+			r.write(5)
+			r.check()
+		})
+	}
+}
