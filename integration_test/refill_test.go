@@ -128,7 +128,7 @@ func replyLost(r *refilling, refill func() error) error {
 // refill damages some keys and refills them.
 func (d *damager) refill(keys int, happens func(*refilling, func() error) error) {
 	d.t.Helper()
-	store := &refilling{Store: d.scene.store, happens: happens}
+	store := &refilling{Store: d.scene.store.Store(), happens: happens}
 	for _, key := range d.some(keys) {
 		d.damage(key)
 		if err := d.drop(store, inspect.Scope{Keys: key.entity}); errors.Is(err, errKilled) {
@@ -147,7 +147,7 @@ func (d *damager) refill(keys int, happens func(*refilling, func() error) error)
 func (d *damager) again() {
 	d.t.Helper()
 	for _, entity := range d.broken {
-		if err := d.drop(d.scene.store, inspect.Scope{Keys: entity}); err != nil {
+		if err := d.drop(d.scene.store.Store(), inspect.Scope{Keys: entity}); err != nil {
 			d.t.Fatalf("%v: %v", entity, err)
 		}
 	}
@@ -158,7 +158,7 @@ func (d *damager) again() {
 func (d *damager) all() {
 	d.t.Helper()
 	for _, key := range d.some(1 << 30) {
-		if err := d.drop(d.scene.store, inspect.Scope{Keys: key.entity}); err != nil {
+		if err := d.drop(d.scene.store.Store(), inspect.Scope{Keys: key.entity}); err != nil {
 			d.t.Fatalf("%v: %v", key.entity, err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -38,7 +39,7 @@ type scene struct {
 	broker   *kafkatest.Broker
 	kafka    *kafka.Client
 	producer *producer
-	store    *redisstore.Store
+	store    *redisstore.Namespace
 	group    string
 	settings []string // of every process
 	started  []*weir
@@ -88,7 +89,7 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 	namespace := testkit.Namespace(t)
 	return &scene{
 		t: t, broker: broker, kafka: broker.Client(), producer: newProducer(t, broker),
-		store: redisstore.New(client, namespace, shards), group: namespace,
+		store: redisstore.NewNamespace(redisstore.New(client, namespace, shards)), group: namespace,
 		began: time.Now(), registry: registry, model: model.New(registry), known: map[string]bool{},
 		settings: append([]string{
 			"--namespace", namespace, "--features", strings.Join(paths, ","),
@@ -191,8 +192,8 @@ func (s *scene) applyRepeated() {
 // applied returns the number of offsets applied by all shards.
 func (s *scene) applied() (sum int64, err error) { return appliedOf(s.store) }
 
-func appliedOf(store *redisstore.Store) (sum int64, err error) {
-	progress, err := store.Progress(ctx, partitions())
+func appliedOf(of store.Progress) (sum int64, err error) {
+	progress, err := of.Progress(ctx, partitions())
 	if err != nil {
 		return 0, err
 	}

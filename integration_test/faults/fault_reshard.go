@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// The namespace is spread over more shards, by a command that is killed again and again while masters fail over. What is
-// lost with a master is copied again.
+// The namespace is spread over more shards while events flow, by a command that is killed again and again while masters fail
+// over. Processes go on by themselves, unless they were killed. What is lost with a master is copied again.
 var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.killAllOrNone(random)
 	command := []string{"reshard", "--to", strconv.Itoa(r.scenario.Shards * (2 + random.IntN(3))), "--yes"}
@@ -23,6 +25,9 @@ var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: f
 			failOver.happen(r, masters)
 		})
 	}
+	var writing sync.WaitGroup
+	written := 1 + random.IntN(3000)
+	writing.Go(func() { r.writer.more(written) })
 	for range random.IntN(5) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+random.IntN(300))*time.Millisecond)
 		_ = exec.CommandContext(ctx, r.trials.binary, slices.Concat(command, r.settings())...).Run() // killed, or done
@@ -30,13 +35,10 @@ var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: f
 	}
 	failing.Wait()
 	r.weir(command...)
-	for _, p := range r.all() {
-		p.Stop()
-	}
-	r.retired = append(r.retired, r.all()...)
+	writing.Wait()
 	r.scenario.Shards, _ = strconv.Atoi(command[2])
-	r.begin()
-	if random.IntN(2) == 0 {
+	r.store = redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
+	if random.IntN(4) == 0 {
 		r.weir("reshard", "--delete-old")
 	}
 }}
