@@ -87,11 +87,11 @@ func AppendValue(dst []byte, v value.Value) []byte { return appendWire(dst, wire
 // ReadValue reads the only value in b, of a type and scale. Its string aliases b. It fails on
 // anything that AppendValue has not written.
 func ReadValue(t value.Type, scale uint8, b []byte) (value.Value, error) {
-	v, rest, err := readColumn(b, wires[t])
+	v := value.Value{Type: t, Scale: scale}
+	rest, err := readColumn(b, wires[t], &v)
 	if err == nil && len(rest) > 0 {
 		err = errLog
 	}
-	v.Type, v.Scale = t, scale
 	return v, err
 }
 
@@ -179,70 +179,78 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 	}
 }
 
-// Column finds the value of a column; ok says whether the record has the column. A string aliases
-// the log.
-func (r LogRecord) Column(c Column) (v value.Value, ok bool, err error) {
+// Column sets v to the value of a column, null if the record does not have the column; ok says
+// whether it does. After an error v is null. A string aliases the log.
+func (r *LogRecord) Column(c Column, v *value.Value) (ok bool, err error) {
 	for rest := r.columns; len(rest) > 0; {
 		if len(rest) < 3 {
-			return value.Value{}, false, errLog
+			return false, errLog
 		}
 		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
-		v, rest, err = readColumn(rest[3:], wire(tag&7))
-		if err != nil {
-			return value.Value{}, false, err
+		*v = value.Value{}
+		if rest, err = readColumn(rest[3:], wire(tag&7), v); err != nil {
+			return false, err // v is still null
 		}
 		if tag == c.tag {
 			v.Type, v.Scale = c.Type, c.Scale
-			return v, true, nil
+			return true, nil
 		}
 	}
-	return value.Value{}, false, nil
+	*v = value.Value{}
+	return false, nil
 }
 
-// readColumn reads the value of a column in one of the encodings.
-func readColumn(b []byte, w wire) (v value.Value, rest []byte, err error) {
+// Has says whether the record has a column.
+func (r *LogRecord) Has(c Column) (bool, error) {
+	var v value.Value
+	return r.Column(c, &v)
+}
+
+// readColumn reads the value of a column in one of the encodings into v, without its type.
+func readColumn(b []byte, w wire, v *value.Value) (rest []byte, err error) {
 	switch w {
 	case wireFlag:
-		return v, b, nil
+		return b, nil
 	case wireVarint:
 		num, n := binary.Varint(b)
 		if n <= 0 {
-			return v, nil, errLog
+			return nil, errLog
 		}
 		v.Num = num
-		return v, b[n:], nil
+		return b[n:], nil
 	case wireFixed:
 		if len(b) < 8 {
-			return v, nil, errLog
+			return nil, errLog
 		}
 		v.Flt = math.Float64frombits(binary.BigEndian.Uint64(b))
-		return v, b[8:], nil
+		return b[8:], nil
 	case wireBytes:
 		size, n := binary.Uvarint(b)
 		if n <= 0 || size > uint64(len(b)-n) {
-			return v, nil, errLog
+			return nil, errLog
 		}
 		v.Str = b[n : n+int(size)]
-		return v, b[n+int(size):], nil
+		return b[n+int(size):], nil
 	case wirePair:
 		if len(b) < 16 {
-			return v, nil, errLog
+			return nil, errLog
 		}
 		v.Flt = math.Float64frombits(binary.BigEndian.Uint64(b))
 		v.Lon = math.Float64frombits(binary.BigEndian.Uint64(b[8:]))
-		return v, b[16:], nil
+		return b[16:], nil
 	}
-	return v, nil, errLog
+	return nil, errLog
 }
 
 // Tags lists the tags of the record's columns.
-func (r LogRecord) Tags() (tags []uint32, err error) {
+func (r *LogRecord) Tags() (tags []uint32, err error) {
+	var unused value.Value
 	for rest := r.columns; len(rest) > 0; {
 		if len(rest) < 3 {
 			return nil, errLog
 		}
 		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
-		if _, rest, err = readColumn(rest[3:], wire(tag&7)); err != nil {
+		if rest, err = readColumn(rest[3:], wire(tag&7), &unused); err != nil {
 			return nil, err
 		}
 		tags = append(tags, tag)

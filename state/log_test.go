@@ -67,7 +67,8 @@ func TestLogRoundTrip(t *testing.T) {
 				t.Fatalf("time %d, want %d", r.Time, e.time)
 			}
 			for i, c := range logColumns {
-				v, ok, err := r.Column(c)
+				var v value.Value
+				ok, err := r.Column(c, &v)
 				if err != nil || ok != e.has[i] {
 					t.Fatalf("column %d: %v, %v; want %v", i, ok, err, e.has[i])
 				}
@@ -110,7 +111,7 @@ func TestLogDamaged(t *testing.T) {
 	} {
 		var columnErr error
 		err := Log(c.log).Records(func(r LogRecord) bool {
-			_, _, columnErr = r.Column(logColumns[0])
+			_, columnErr = r.Column(logColumns[0], new(value.Value))
 			return true
 		})
 		if err == nil {
@@ -134,7 +135,8 @@ func FuzzLog(f *testing.F) {
 		whole := bytes.Clone(data)
 		_ = Log(data).Records(func(r LogRecord) bool {
 			for _, c := range logColumns {
-				if v, ok, err := r.Column(c); err != nil && (ok || !reflect.DeepEqual(v, value.Value{})) {
+				v := value.Value{Num: 1}
+				if ok, err := r.Column(c, &v); err != nil && (ok || !reflect.DeepEqual(v, value.Value{})) {
 					t.Fatalf("a value %+v with error %v", v, err)
 				}
 			}

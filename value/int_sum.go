@@ -23,9 +23,8 @@ func (s *IntSum) Sub(n int64) {
 	s.high -= n>>63 + int64(borrow)
 }
 
-// Value is the sum as an Int, or as a Decimal of a scale.
-func (s *IntSum) Value(t Type, scale uint8) Value {
-	v := sumOf(s.high, s.low)
-	v.Type, v.Scale = t, scale
-	return v
+// Set sets the number of an Int or a Decimal to the sum.
+func (s *IntSum) Set(v *Value) {
+	sum := sumOf(s.high, s.low)
+	v.Num, v.Carry = sum.Num, sum.Carry
 }

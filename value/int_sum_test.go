@@ -21,7 +21,9 @@ func TestIntSumsEqualBigInts(t *testing.T) {
 				sum.Add(n)
 				want.Add(want, big.NewInt(n))
 			}
-			if got := sum.Value(Int, 0); got.Big().Cmp(want) != 0 {
+			got := Value{Type: Int}
+			sum.Set(&got)
+			if got.Big().Cmp(want) != 0 {
 				t.Fatalf("the sum is %s, want %s", got.AppendText(nil), want)
 			}
 		}

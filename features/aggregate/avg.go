@@ -42,4 +42,9 @@ func (avg) Running(c Call) Running { return &runningAverage{newRunningSum(c)} }
 
 type runningAverage struct{ runningSum }
 
-func (r *runningAverage) Result() Result { return averageOf(r.value(), r.values) }
+func (r *runningAverage) Result(to *Result) {
+	if *to = (Result{}); r.values > 0 {
+		sum, capped := r.float()
+		to.Value.Type, to.Value.Flt, to.Found, to.Capped = value.Float, sum/float64(r.values), true, capped
+	}
+}

@@ -42,4 +42,6 @@ type runningCount struct{ events int64 }
 func (r *runningCount) Add(*Sample)    { r.events++ }
 func (r *runningCount) Remove(*Sample) { r.events-- }
 
-func (r *runningCount) Result() Result { return Result{Value: integer(r.events), Found: r.events > 0} }
+func (r *runningCount) Result(to *Result) {
+	*to = Result{Value: integer(r.events), Found: r.events > 0}
+}

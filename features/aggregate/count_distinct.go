@@ -78,7 +78,7 @@ func (r *runningDistinct) Remove(e *Sample) {
 	}
 }
 
-func (r *runningDistinct) Result() Result {
+func (r *runningDistinct) Result(to *Result) {
 	n := int64(len(r.events))
-	return Result{Value: integer(n), Found: n > 0}
+	*to = Result{Value: integer(n), Found: n > 0}
 }

@@ -112,9 +112,8 @@ func (r *runningExtreme) Remove(e *Sample) {
 	r.removed++
 }
 
-func (r *runningExtreme) Result() Result {
-	if len(r.held) == 0 {
-		return Result{}
+func (r *runningExtreme) Result(to *Result) {
+	if *to = (Result{}); len(r.held) > 0 {
+		to.Value, to.Found = r.held[0].Value, true
 	}
-	return Result{Value: r.held[0].Value, Found: true}
 }

@@ -58,4 +58,4 @@ func (r *runningRatio) take(e *Sample, n int64) {
 	}
 }
 
-func (r *runningRatio) Result() Result { return share(r.holds, r.events) }
+func (r *runningRatio) Result(to *Result) { *to = share(r.holds, r.events) }

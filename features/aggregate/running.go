@@ -15,5 +15,6 @@ type Running interface {
 	Add(*Sample)
 	// Remove removes the first event of the window, which is passed once more.
 	Remove(*Sample)
-	Result() Result
+	// Result sets the value of the window.
+	Result(*Result)
 }

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -112,11 +113,24 @@ func (r *runningSum) Remove(e *Sample) {
 	r.values--
 }
 
-func (r *runningSum) value() value.Value {
+// float is the sum as a finite float, and whether it left the range of its type.
+func (r *runningSum) float() (sum float64, capped bool) {
 	if r.typ == value.Float {
-		return value.Value{Type: r.typ, Scale: r.scale, Flt: r.floats.Float()}
+		sum = r.floats.Float()
+		return max(-math.MaxFloat64, min(math.MaxFloat64, sum)), math.IsInf(sum, 0)
 	}
-	return r.ints.Value(r.typ, r.scale)
+	v := value.Value{Type: r.typ, Scale: r.scale}
+	r.ints.Set(&v)
+	return v.Float64(), v.Saturated()
 }
 
-func (r *runningSum) Result() Result { return sumOf(r.value(), r.values) }
+func (r *runningSum) Result(to *Result) {
+	*to = Result{Found: r.values > 0}
+	to.Value.Type, to.Value.Scale = r.typ, r.scale
+	if r.typ == value.Float {
+		to.Value.Flt, to.Capped = r.float()
+		return
+	}
+	r.ints.Set(&to.Value)
+	to.Capped = to.Value.Saturated()
+}

@@ -181,22 +181,22 @@ func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRe
 func sampleOf(s *aggregate.Sample, of *features.LogColumns, r *state.LogRecord) (takes bool, err error) {
 	*s = aggregate.Sample{Time: r.Time}
 	if of.Filter != nil {
-		if _, takes, err = r.Column(*of.Filter); err != nil || !takes {
+		if takes, err = r.Has(*of.Filter); err != nil || !takes {
 			return false, err
 		}
 	}
 	if of.Field != nil {
-		if s.Value, _, err = r.Column(*of.Field); err != nil {
+		if _, err = r.Column(*of.Field, &s.Value); err != nil {
 			return false, err
 		}
 	}
 	if of.Category != nil {
-		if s.Category, _, err = r.Column(*of.Category); err != nil {
+		if _, err = r.Column(*of.Category, &s.Category); err != nil {
 			return false, err
 		}
 	}
 	if of.Condition != nil {
-		if _, s.Holds, err = r.Column(*of.Condition); err != nil {
+		if s.Holds, err = r.Has(*of.Condition); err != nil {
 			return false, err
 		}
 	}

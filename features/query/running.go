@@ -28,6 +28,7 @@ type Running struct {
 	derived []*runningDerived // by index; nil for features over a stream
 	at      int64
 	sample  aggregate.Sample
+	result  aggregate.Result
 }
 
 // RunningLog is everything that is answered from one log.
@@ -181,11 +182,12 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			return err
 		}
 		for j := range w.features {
-			f, result := &w.features[j], m.values[j].Result()
-			result.Capped = result.Capped || cut && lost >= m.first
+			f := &w.features[j]
+			m.values[j].Result(&r.result)
+			r.result.Capped = r.result.Capped || cut && lost >= m.first
 			a := &r.answers[f.index]
 			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
-			tell(a, &f.spec, f.Per, &result)
+			tell(a, &f.spec, f.Per, &r.result)
 			a.complete(f.Feature, r.whole[f.index])
 		}
 	}
@@ -225,7 +227,7 @@ func (r *Running) move(m *moving) error {
 			m.from = m.to // it left the window before it entered
 			continue
 		}
-		if err := r.each(m, &record, aggregate.Running.Add); err != nil {
+		if err := r.each(m, &record, true); err != nil {
 			return err
 		}
 	}
@@ -238,15 +240,15 @@ func (r *Running) move(m *moving) error {
 			break
 		}
 		m.from += int64(size)
-		if err := r.each(m, &record, aggregate.Running.Remove); err != nil {
+		if err := r.each(m, &record, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// each calls do for the value of each feature that takes a record.
-func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Running, *aggregate.Sample)) error {
+// each adds a record to the value of each feature that takes it, or removes it.
+func (r *Running) each(m *moving, record *state.LogRecord, enters bool) error {
 	takes := false
 	for i := range m.w.features {
 		if f := &m.w.features[i]; !f.shares {
@@ -255,8 +257,12 @@ func (r *Running) each(m *moving, record *state.LogRecord, do func(aggregate.Run
 				return err
 			}
 		}
-		if takes {
-			do(m.values[i], &r.sample)
+		switch {
+		case !takes:
+		case enters:
+			m.values[i].Add(&r.sample)
+		default:
+			m.values[i].Remove(&r.sample)
 		}
 	}
 	return nil

@@ -281,8 +281,8 @@ func newEntry(s *state.Series, from *packed.Entry, columns []features.LogColumn)
 			e.Columns[fmt.Sprintf("unknown column %06x", tag)] = ""
 			continue
 		}
-		v, _, err := from.Record.Column(columns[i].Column)
-		if err != nil {
+		var v value.Value
+		if _, err := from.Record.Column(columns[i].Column, &v); err != nil {
 			return e, err
 		}
 		if columns[i].Type == value.Null {

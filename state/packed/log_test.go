@@ -29,8 +29,8 @@ func told(t rapid.TB, l State) string {
 	log := l.Read(&state.Read{}).Log
 	var list []logged
 	err := log.Records(func(r state.LogRecord) bool {
-		v, _, err := r.Column(numberColumn)
-		if err != nil {
+		var v value.Value
+		if _, err := r.Column(numberColumn, &v); err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, logged{r.Time, v.Num})

@@ -223,7 +223,8 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	var records []string
 	var times []int64
 	err := s.Log.Records(func(l state.LogRecord) bool {
-		v, _, err := l.Column(number)
+		var v value.Value
+		_, err := l.Column(number, &v)
 		records = append(records, fmt.Sprint(l.Time, " ", v.Num, err))
 		times = append(times, l.Time)
 		return true

@@ -44,7 +44,8 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			first := int64(-1)
 			n := int64(0)
 			err = windowStates[0].Log.Records(func(r state.LogRecord) bool {
-				v, ok, err := r.Column(number)
+				var v value.Value
+				ok, err := r.Column(number, &v)
 				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
 					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
 				}
