@@ -190,8 +190,10 @@ func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, be
 			answer.Value, answer.Items = answer.Items[0].Value, nil
 		}
 		a.count(answer)
-		for c := f.first; c < f.end; c++ {
-			to.keep(c, a.columns[c].cell(answer))
+		to.keep(f.first, &answer.Value, answer.Items)
+		for c := f.first + 1; c < f.end; c++ {
+			about := a.columns[c].about(answer)
+			to.keep(c, &about, nil)
 		}
 	}
 	return nil

@@ -30,13 +30,13 @@ type rowCells struct {
 	part  uint8
 }
 
-// keep sets a cell to a copy of an answer's.
-func (r *rowCells) keep(column int, of Cell) {
-	v, to := &of.Value, &r.cells[column]
+// keep sets a cell to a copy of a value, or of the items in its place.
+func (r *rowCells) keep(column int, v *value.Value, items []aggregate.Item) {
+	to := &r.cells[column]
 	switch {
-	case of.Items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
+	case items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
 		*to = cell{bits: uint64(len(*r.long)), part: r.part + 1}
-		*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(of.Items)})
+		*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(items)})
 	case v.Type == value.Float:
 		*to = cell{typ: v.Type, bits: math.Float64bits(v.Flt)}
 	default:
@@ -44,15 +44,18 @@ func (r *rowCells) keep(column int, of Cell) {
 	}
 }
 
-// get is what was kept.
-func (c cell) get(long []longCells) Cell {
-	switch {
-	case c.part > 0:
-		return long[c.part-1][c.bits]
-	case c.typ == value.Float:
-		return Cell{Value: value.Value{Type: c.typ, Flt: math.Float64frombits(c.bits)}}
-	default:
-		return Cell{Value: value.Value{Type: c.typ, Scale: c.scale, Num: int64(c.bits)}}
+// get sets to to what was kept.
+func (c *cell) get(to *Cell, long []longCells) {
+	if c.part > 0 {
+		*to = long[c.part-1][c.bits]
+		return
+	}
+	*to = Cell{}
+	v := &to.Value
+	if v.Type, v.Scale = c.typ, c.scale; c.typ == value.Float {
+		v.Flt = math.Float64frombits(c.bits)
+	} else {
+		v.Num = int64(c.bits)
 	}
 }
 

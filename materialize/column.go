@@ -84,19 +84,17 @@ func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	}
 }
 
-// cell is the column's cell for an answer.
-func (c *Column) cell(a *query.Answer) Cell {
+// about is what a column other than that of the value says about an answer.
+func (c *Column) about(a *query.Answer) value.Value {
 	switch c.of {
 	case status:
-		return Cell{Value: value.Value{Type: value.String, Str: []byte(a.Status)}}
+		return value.Value{Type: value.String, Str: []byte(a.Status)}
 	case capped:
-		return Cell{Value: truth(a.Capped)}
+		return truth(a.Capped)
 	case errorOf:
-		return Cell{Value: value.Value{Type: value.Float, Flt: max(a.StandardError, a.RelativeError, a.FalsePositiveRate)}}
-	case uncertain:
-		return Cell{Value: value.Value{Type: value.Int, Num: a.Uncertain}}
+		return value.Value{Type: value.Float, Flt: max(a.StandardError, a.RelativeError, a.FalsePositiveRate)}
 	default:
-		return Cell{Value: a.Value, Items: a.Items}
+		return value.Value{Type: value.Int, Num: a.Uncertain}
 	}
 }
 

@@ -98,7 +98,7 @@ func (o *output) fill(m *moment, b *block, answers []cell) error {
 				return fmt.Errorf("column %s: %w", c.Name, err)
 			}
 		default:
-			o.cells[i] = answers[i].get(b.long)
+			answers[i].get(&o.cells[i], b.long)
 		}
 	}
 	return nil
