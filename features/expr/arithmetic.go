@@ -37,23 +37,24 @@ func (o operation) typ(a, b value.Type) (value.Type, bool) {
 	return common(a, b)
 }
 
-func arithmetic(f *frame, op operation, a, b value.Value) value.Value {
+func arithmetic(f *frame, op *operation, a, b *value.Value) value.Value {
 	switch {
 	case !a.Type.Numeric() || !b.Type.Numeric():
 		return value.Value{}
 	case op.floats == nil && (a.Type != value.Int || b.Type != value.Int):
 		return value.Value{}
 	case op.exact == nil || a.Type == value.Float || b.Type == value.Float:
-		if op.exact == nil && b.Float64() == 0 {
+		x, y := a.Float64(), b.Float64()
+		if op.exact == nil && y == 0 {
 			return value.Value{}
 		}
-		r := op.floats(a.Float64(), b.Float64())
+		r := op.floats(x, y)
 		if math.IsInf(r, 0) || math.IsNaN(r) {
 			return f.fail(ErrOverflow)
 		}
 		return value.Value{Type: value.Float, Flt: r + 0} // -0 is 0
 	}
-	v, ok := op.exact(a, b)
+	v, ok := op.exact(*a, *b)
 	if !ok {
 		return f.fail(ErrOverflow)
 	}

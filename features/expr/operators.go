@@ -58,7 +58,8 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 			op = addition
 		}
 		return term{typ: x.typ, scale: x.scale, literal: x.literal, eval: func(f *frame) value.Value {
-			return arithmetic(f, op, zero, x.eval(f))
+			v := x.eval(f)
+			return arithmetic(f, &op, &zero, &v)
 		}}, nil
 	}
 }
@@ -138,7 +139,8 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		scale = min(l.scale+r.scale, value.MaxScale)
 	}
 	return term{typ: typ, scale: scale, eval: func(f *frame) value.Value {
-		return arithmetic(f, op, l.eval(f), r.eval(f))
+		a, b := l.eval(f), r.eval(f)
+		return arithmetic(f, &op, &a, &b)
 	}}, nil
 }
 

@@ -36,7 +36,7 @@ func newDerivation(of *expr.Expr, parts int) *derivation {
 // begin begins an answer that covers the event times of all parts together.
 func (d *derivation) begin(a *Answer, from, to int64) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
-	d.whole = *a
+	d.whole = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
 }
 
 // take adds the answer of a part.
