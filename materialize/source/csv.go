@@ -48,21 +48,21 @@ func (t *csvTable) Columns() []string { return t.columns }
 func (t *csvTable) Line() int         { return t.line }
 
 func (t *csvTable) Select(columns []int) {
-	t.chosen = make([]bool, len(t.columns))
+	t.chosen, t.records.most = make([]bool, len(t.columns)), 1
 	for _, c := range columns {
-		t.chosen[c] = true
+		t.chosen[c], t.records.most = true, max(t.records.most, c+1)
 	}
 }
 
 // read reads a record. Errors name the record's first line: a quote that is never closed is found
 // only at the end of the file.
 func (t *csvTable) read() ([][]byte, error) {
-	record, line, err := t.records.next()
+	record, count, line, err := t.records.next()
 	if err == io.EOF {
 		return nil, io.EOF
 	}
 	t.line = line
-	if err == nil && t.columns != nil && len(record) != len(t.columns) {
+	if err == nil && t.columns != nil && count != len(t.columns) {
 		err = csv.ErrFieldCount
 	}
 	if err != nil {
@@ -95,6 +95,7 @@ const csvBuffer = 64 << 10
 // split at their commas, which takes a third of the time.
 type csvRecords struct {
 	in    *bufio.Reader
+	most  int // cells that are needed of a record, the first ones; 0 means all
 	lines int // read
 	long  []byte
 	cells [][]byte
@@ -103,33 +104,34 @@ type csvRecords struct {
 	quotedText bytes.Reader
 }
 
-// next reads a record and returns the number of its first line. The record is valid until the next
-// call.
-func (r *csvRecords) next() (record [][]byte, line int, err error) {
+// next reads a record and returns its first cells, at least those that are needed, how many it has,
+// and the number of its first line. The record is valid until the next call.
+func (r *csvRecords) next() (record [][]byte, count, line int, err error) {
 	var text []byte
 	for len(text) == 0 {
 		if text, err = r.readLine(); err != nil {
-			return nil, r.lines, err
+			return nil, 0, r.lines, err
 		}
 		if bytes.Contains(text, quote) {
-			return r.readQuoted(text)
+			record, line, err = r.readQuoted(text)
+			return record, len(record), line, err
 		}
 		text = trimLine(text)
 	}
 	r.cells = r.cells[:0]
-	for {
-		comma := bytes.IndexByte(text, ',')
-		if comma < 0 {
-			break
+	for r.most == 0 || len(r.cells) < r.most {
+		end := bytes.IndexByte(text, ',')
+		if end < 0 {
+			r.cells = append(r.cells, text)
+			return r.cells, len(r.cells), r.lines, nil
 		}
-		r.cells = append(r.cells, text[:comma])
-		text = text[comma+1:]
+		r.cells = append(r.cells, text[:end])
+		text = text[end+1:]
 	}
-	r.cells = append(r.cells, text)
-	return r.cells, r.lines, nil
+	return r.cells, len(r.cells) + 1 + bytes.Count(text, comma), r.lines, nil
 }
 
-var quote = []byte{'"'}
+var quote, comma = []byte{'"'}, []byte{','}
 
 // trimLine removes the end of a line.
 func trimLine(line []byte) []byte {

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The records, lines and errors of a CSV are those of encoding/csv.
+// The records, lines and errors of a CSV are those of encoding/csv, of which the first cells may be
+// enough.
 func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
@@ -19,9 +20,10 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 		})).Draw(t, "text"), "")
 		records, standard := newRecords(text), csv.NewReader(strings.NewReader(text))
 		standard.FieldsPerRecord = -1
+		records.most = rapid.IntRange(0, 4).Draw(t, "needed")
 		for {
 			want, wantErr := standard.Read()
-			got, line, err := records.next()
+			got, count, line, err := records.next()
 			if parse, ok := errors.AsType[*csv.ParseError](wantErr); ok {
 				if !errors.Is(err, parse.Err) || line != parse.StartLine {
 					t.Fatalf("%q: line %d: %v, want %v", text, line, err, wantErr)
@@ -34,7 +36,7 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 			if wantErr != nil || err != nil {
 				t.Fatalf("%q: %v, want %v", text, err, wantErr)
 			}
-			if wantLine, _ := standard.FieldPos(0); line != wantLine || !equalRecords(got, want) {
+			if wantLine, _ := standard.FieldPos(0); line != wantLine || count != len(want) || !begins(want, got, records.most) {
 				t.Fatalf("%q: line %d is %q, want line %d, %q", text, line, got, wantLine, want)
 			}
 		}
@@ -45,8 +47,10 @@ func newRecords(text string) *csvRecords {
 	return &csvRecords{in: bufio.NewReaderSize(strings.NewReader(text), csvBuffer)}
 }
 
-func equalRecords(got [][]byte, want []string) bool {
-	if len(got) != len(want) {
+// begins says whether a record begins with those cells, and these are as many as are needed; 0 means
+// all.
+func begins(want []string, got [][]byte, most int) bool {
+	if len(got) > len(want) || len(got) < len(want) && (most == 0 || len(got) < most) {
 		return false
 	}
 	for i := range got {
