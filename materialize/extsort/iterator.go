@@ -33,9 +33,9 @@ func (s *Sorter) inMemory() head {
 		if len(s.items) == 0 {
 			return io.EOF
 		}
-		i := s.items[0]
+		i := &s.items[0]
 		s.items = s.items[1:]
-		h.key, h.data = i.Key, i.data
+		h.key, h.data = i.Key, s.data(i)
 		return nil
 	}}
 }

@@ -49,14 +49,20 @@ type Sorter struct {
 	last    Key // of the last run
 }
 
+// item is where the data of a key are in the blocks. It has no pointer, so the garbage collector does
+// not look at the items, of which there may be millions.
 type item struct {
 	Key
-	data []byte
+	block, from, size uint32
+}
+
+func (s *Sorter) data(i *item) []byte {
+	return s.blocks[i.block][i.from : i.from+i.size : i.from+i.size]
 }
 
 const (
 	// itemSize is about how many bytes of memory an item takes in addition to its data.
-	itemSize = 40
+	itemSize = 32
 	// blockSize is how many bytes are allocated at once, unless an item needs more: a growing slice
 	// would be copied repeatedly.
 	blockSize = 1 << 20
@@ -70,7 +76,7 @@ func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
 
 // Add adds an item; its data is copied. It fails if the temporary file cannot be written.
 func (s *Sorter) Add(key Key, data []byte) error {
-	s.items = append(s.items, item{key, s.hold(data)})
+	s.items = append(s.items, s.hold(key, data))
 	s.held += int64(len(data))
 	s.total++
 	if s.held+int64(itemSize*len(s.items)) < s.memory {
@@ -79,18 +85,18 @@ func (s *Sorter) Add(key Key, data []byte) error {
 	return s.spill()
 }
 
-// hold copies data into the blocks.
-func (s *Sorter) hold(data []byte) []byte {
-	for ; s.block < len(s.blocks); s.block++ {
-		b := s.blocks[s.block]
-		if n := len(b); cap(b)-n >= len(data) {
-			b = append(b, data...)
-			s.blocks[s.block] = b
-			return b[n:]
-		}
+// hold copies the data of an item into the blocks.
+func (s *Sorter) hold(key Key, data []byte) item {
+	for s.block < len(s.blocks) && cap(s.blocks[s.block])-len(s.blocks[s.block]) < len(data) {
+		s.block++
 	}
-	s.blocks = append(s.blocks, append(make([]byte, 0, max(blockSize, len(data))), data...))
-	return s.blocks[s.block]
+	if s.block == len(s.blocks) {
+		s.blocks = append(s.blocks, make([]byte, 0, max(blockSize, len(data))))
+	}
+	b := &s.blocks[s.block]
+	i := item{key, uint32(s.block), uint32(len(*b)), uint32(len(data))}
+	*b = append(*b, data...)
+	return i
 }
 
 // Len is the number of items added.
@@ -114,9 +120,9 @@ func (s *Sorter) spill() error {
 		if len(s.items) == 0 {
 			return Key{}, nil, io.EOF
 		}
-		i := s.items[0]
+		i := &s.items[0]
 		s.items = s.items[1:]
-		return i.Key, i.data, nil
+		return i.Key, s.data(i), nil
 	}
 	all, goesOn := s.items, len(s.runs) > 0 && s.items[0].Compare(s.last) >= 0
 	s.last = s.items[len(s.items)-1].Key
