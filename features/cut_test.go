@@ -59,3 +59,45 @@ features:
 		}
 	}
 }
+
+// Each record is written to a series over a cut by offsets from one side, whatever its time; every
+// record of another log, and an event that is not written yet, is on the log's side.
+func TestEventsAboutACutByOffsets(t *testing.T) {
+	r := defined.Registry(t, `
+streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}
+features:
+  tiled: COUNT(30d, payment, user, tile=1h)
+  exact: COUNT(30d, payment, user, tile=exact)
+`)
+	const moment = 1_000_000_000_000
+	known := state.Known{
+		History: &state.History{}, Now: moment,
+		Archives: []*state.Archive{state.NewArchive(state.Archive{Cut: state.Cut{Topic: "payments", Until: moment, Ends: "1:10", Log: "here"}}, nil)},
+	}
+	bound := state.Bind(r.Plan(), &known)
+	keeping := r.Keeping(bound, nil)
+	fill := state.NewFills(bound, nil)[0]
+	if reach := keeping.FillReach(fill, "payments"); reach.After != 0 {
+		t.Errorf("the log is read from the moment %d on, not from offsets on", reach.After)
+	}
+	for _, at := range []int64{moment - 1, moment + 1} {
+		for _, test := range []struct {
+			partition int32
+			offset    int64
+			log       string
+			want      int
+		}{{1, 9, "here", 0}, {1, 10, "here", 2}, {1, 9, "", 0}, {0, 0, "here", 2}, {1, 9, "another", 2}, {1, record.Unwritten, "", 2}} {
+			b := state.Batch{Ranges: make([]state.PartitionRange, 1)}
+			rec := &record.Record{
+				Partition: state.Partition{Topic: "payments", ID: test.partition}, Offset: test.offset, Log: test.log,
+				Timestamp: at, Value: fmt.Appendf(nil, `{"at": %d, "user": "u"}`, at),
+			}
+			if _, err := keeping.NewFillMapper(fill).Map(rec, 0, &b); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(b.Mutations); got != test.want {
+				t.Errorf("offset %d of partition %d of log %q writes %d series, want %d", test.offset, test.partition, test.log, got, test.want)
+			}
+		}
+	}
+}

@@ -35,7 +35,7 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 			}
 		}
 	}
-	if f.Cut != nil {
+	if f.Cut != nil && f.Cut.Ends == "" {
 		reach.After = max(0, f.Cut.Until-reach.Future)
 	}
 	return reach

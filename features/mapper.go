@@ -62,14 +62,14 @@ type entityMapping struct {
 type logMapping struct {
 	*logWrite
 	wheres []int // by column, index in the mapping; -1 for a field
-	cut    *state.Cut
+	cut    *state.Boundary
 }
 
 type seriesMapping struct {
 	*state.Series
 	where, condition, tile int // indexes in the mapping; -1 for none
 	field, per             int
-	cut                    *state.Cut
+	cut                    *state.Boundary
 	key                    func(dst []byte, v value.Value) []byte
 }
 
@@ -98,7 +98,7 @@ func (r *Registry) newMapper(streams []*record.Stream, decoder *record.Decoder) 
 
 func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 	p := &streamMapping{stream: s, members: make([][]byte, len(s.Fields))}
-	whereOf, tileOf := map[string]int{}, map[int64]int{}
+	whereOf, tileOf, cuts := map[string]int{}, map[int64]int{}, boundaries{}
 	whereIndex := func(where *expr.Expr) int {
 		if where == nil {
 			return -1
@@ -114,7 +114,7 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 	for _, w := range writes {
 		e := entityMapping{by: w.by, ids: w.ids}
 		if w.log != nil {
-			e.log = &logMapping{logWrite: w.log, cut: w.log.series.Cut}
+			e.log = &logMapping{logWrite: w.log, cut: cuts.of(w.log.series.Cut)}
 			for _, c := range w.log.columns {
 				e.log.wheres = append(e.log.wheres, whereIndex(c.where))
 			}
@@ -122,7 +122,7 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 		for _, sw := range w.series {
 			sp := seriesMapping{
 				Series: sw.series, where: whereIndex(sw.where), condition: whereIndex(sw.condition),
-				field: sw.field, per: sw.per, key: sw.key, cut: sw.series.Cut,
+				field: sw.field, per: sw.per, key: sw.key, cut: cuts.of(sw.series.Cut),
 			}
 			i, ok := tileOf[sw.series.Tile]
 			if !ok {
@@ -150,11 +150,16 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 	if err != nil {
 		return Outcome{}, err
 	}
-	return m.MapEvents(events, rec.Offset, rec.Timestamp, rangeIndex, b)
+	return m.mapEvents(events, state.Place{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}, rec.Timestamp, rangeIndex, b)
 }
 
-// MapEvents is like Map, for a record already decoded by a Decoder of the same streams.
+// MapEvents is like Map, for a record already decoded by a Decoder of the same streams, and not of a
+// partition.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
+	return m.mapEvents(events, state.Place{Offset: offset}, timestamp, rangeIndex, b)
+}
+
+func (m *Mapper) mapEvents(events []record.Event, at state.Place, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	for i := range events {
 		if err := m.mappings[events[i].Stream].filter(&events[i]); err != nil {
 			return Outcome{}, err
@@ -165,7 +170,7 @@ func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, range
 	for i := range events {
 		e := &events[i]
 		m.streams = append(m.streams, e.Stream.Name)
-		if m.write(e, m.mappings[e.Stream], offset, rangeIndex, b) {
+		if m.write(e, m.mappings[e.Stream], &at, rangeIndex, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
 		}
@@ -190,7 +195,7 @@ func (p *streamMapping) filter(e *record.Event) error {
 }
 
 // write adds the event's mutations, and says whether it was late for any series.
-func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeIndex int, b *state.Batch) (late bool) {
+func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, rangeIndex int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
 		if width > 0 {
@@ -207,7 +212,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 		begun := false
 		for j := range entity.series {
 			s := &entity.series[j]
-			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] || !counts(e, s.cut) {
+			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] || !s.cut.Logged(e.Time, at) {
 				continue
 			}
 			mutation := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
@@ -220,18 +225,18 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 				continue
 			}
 			if !begun {
-				b.Update(rangeIndex, offset, m.entity)
+				b.Update(rangeIndex, at.Offset, m.entity)
 				begun = true
 			}
 			b.Add(mutation)
 		}
 		switch {
-		case entity.log == nil || !counts(e, entity.log.cut) || !m.recordOf(entity.log, e, p):
+		case entity.log == nil || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
 		case entity.log.series.Late(e.Time, e.Now):
 			late = true
 		default:
 			if !begun {
-				b.Update(rangeIndex, offset, m.entity)
+				b.Update(rangeIndex, at.Offset, m.entity)
 				begun = true
 			}
 			m.text = state.AppendLogRecord(m.text[:0], m.record)
@@ -248,8 +253,19 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, offset int64, rangeInd
 	return late
 }
 
-// counts says whether an event counts in series over a cut, nil for none, where the mapper maps it.
-func counts(e *record.Event, cut *state.Cut) bool { return cut == nil || cut.Logged(e.Time) }
+// boundaries are those of the cuts of series.
+type boundaries map[state.Cut]*state.Boundary
+
+// of is the boundary of a cut; nil for none.
+func (b boundaries) of(cut *state.Cut) *state.Boundary {
+	if cut == nil {
+		return nil
+	}
+	if b[*cut] == nil {
+		b[*cut] = cut.Boundary()
+	}
+	return b[*cut]
+}
 
 // recordOf builds the event's record for a log, and says whether any feature takes the event.
 func (m *Mapper) recordOf(log *logMapping, e *record.Event, p *streamMapping) bool {

@@ -1,12 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"encoding/csv"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/features/record"
@@ -62,17 +56,8 @@ func TestBackfillFromFiles(t *testing.T) {
 	}
 	var copied redistest.Copy
 	killed := 0
-	// begun starts the command, and waits until it has applied more than one batch, or has ended.
-	begun := func() *testkit.Program {
-		t.Helper()
-		p := command("0.05")
-		testkit.Eventually(t, 3*time.Minute, "the command is under way", func() (bool, string) {
-			return strings.Count(p.Log(), "% of ") >= 2 || hasEnded(p), p.Log()
-		})
-		return p
-	}
 	kill := fault{"the command is killed", func() {
-		p := begun()
+		p := begun(t, command)
 		if !hasEnded(p) {
 			killed++
 		}
@@ -98,7 +83,7 @@ func TestBackfillFromFiles(t *testing.T) {
 		}},
 		kill,
 		fault{"Redis is put back to the copy while the command runs", func() {
-			p := begun()
+			p := begun(t, command)
 			before := strings.Count(p.Log(), "% of ")
 			s.restore(server, copied)
 			testkit.Eventually(t, 3*time.Minute, "the command goes on", func() (bool, string) {
@@ -117,6 +102,79 @@ func TestBackfillFromFiles(t *testing.T) {
 	if killed < 4 && !testkit.Race {
 		t.Errorf("only %d of the commands were killed before they ended", killed)
 	}
+	t.Logf("%d of the commands were killed", killed)
+	s.fillTwice(api, command)
+}
+
+// The files are those of a sink, whose rows say which records they were. They end at other moments of
+// each partition, beyond where retention has reached, and events are late: offsets divide exactly all
+// the same, while the command and a processor are killed and Redis is put back.
+func TestBackfillFromFilesByOffsets(t *testing.T) {
+	past, live := fewer(20_000), fewer(5_000)
+	server := redistest.New(t, redistest.Options{AOF: true})
+	s := newSceneOf(t, server.Client(t), []string{oneStreamATopic(t)}, "--redis.addresses", server.Addr())
+	options := stream(150)
+	options.Spacing, options.LateBy = time.Minute, 6*time.Hour
+	g := generate.New(seed, options)
+	var events []generate.Event
+	for range past {
+		events = append(events, g.Next())
+	}
+	records, err := s.producer.write(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.written += int64(len(records))
+	for _, r := range records {
+		_ = s.apply(r) // poison is left out
+	}
+	inputs := s.sink(records[:past*2/3])
+	s.forget(records[:past/2])
+	api, first := s.start("api"), s.start("processor")
+	s.awaitApplied()
+	command := func(rate string) *testkit.Program {
+		args := slices.Concat([]string{"backfill"}, s.settings, inputs,
+			[]string{"--offsets", "partition,offset", "--since", "beginning", "--record-time", "record_time", "--set-aside", "--rate", rate})
+		return testkit.Start(t, binary, args...)
+	}
+	waiting := command("1")
+	testkit.Eventually(t, time.Minute, "the command waits for processors", func() (bool, string) {
+		return strings.Contains(waiting.Log(), "waiting until processors"), waiting.Log()
+	})
+	var copied redistest.Copy
+	restart := fault{"a processor is killed", func() {
+		s.kill(first)
+		first = s.start("processor")
+		first.awaitReady()
+	}}
+	restart.happen()
+	waiting.Kill()
+	kill := fault{"the command is killed", func() { begun(t, command).Kill() }}
+	s.flow(g, live,
+		fault{"Redis is copied", func() { copied = server.SaveCopy() }},
+		kill,
+		fault{"Redis is put back to the copy", func() { s.restore(server, copied) }},
+		kill,
+		restart,
+	)
+	s.fillTwice(api, command)
+}
+
+// begun starts a command, and waits until it has applied more than one batch, or has ended.
+func begun(t testing.TB, command func(rate string) *testkit.Program) *testkit.Program {
+	t.Helper()
+	p := command("0.05")
+	testkit.Eventually(t, 3*time.Minute, "the command is under way", func() (bool, string) {
+		return strings.Count(p.Log(), "% of ") >= 2 || hasEnded(p), p.Log()
+	})
+	return p
+}
+
+// fillTwice runs a command that fills from files to its end, twice, and compares every answer with the
+// model over all events.
+func (s *scene) fillTwice(api *weir, command func(rate string) *testkit.Program) {
+	t := s.t
+	t.Helper()
 	s.awaitApplied()
 	for range 2 {
 		p := command("1")
@@ -133,7 +191,7 @@ func TestBackfillFromFiles(t *testing.T) {
 	if len(c.Incomplete) > 0 {
 		t.Errorf("incomplete are %v", c.Incomplete)
 	}
-	t.Logf("%d answers compared; %d kills of servers and processors, %d of the command", c.Compared, s.kills, killed)
+	t.Logf("%d answers compared; %d kills of servers and processors", c.Compared, s.kills)
 	h, err := s.store.History(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -205,6 +263,13 @@ func (s *scene) fadeOut(events []generate.Event) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.forget(records)
+	s.written += int64(len(records))
+}
+
+// forget has retention take the log up to some records.
+func (s *scene) forget(records []*kgo.Record) {
+	s.t.Helper()
 	ends := map[state.Partition]int64{}
 	for _, r := range records {
 		p := state.Partition{Topic: r.Topic, ID: r.Partition}
@@ -220,121 +285,4 @@ func (s *scene) fadeOut(events []generate.Event) {
 			s.t.Fatal(err, response)
 		}
 	}
-	s.written += int64(len(records))
-}
-
-// columns are the paths of the events' fields.
-var columns = []string{
-	"event_id", "timestamp", "type", "user_id", "device_id", "ip", "card_id", "merchant_id", "amount", "status", "success", "record_time",
-}
-
-// writeFiles writes the events in no order, with the times of their records, to files in every
-// format, poison to lines of JSON. It returns the flags that name them.
-func writeFiles(t *testing.T, events []generate.Event) (flags []string) {
-	t.Helper()
-	events = slices.Clone(events)
-	rand.New(rand.NewPCG(seed, 4)).Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-	for topic, stream := range map[string]string{generate.Transactions: "payment", generate.Logins: "access"} {
-		var lines bytes.Buffer
-		var tables [2][]map[string]json.RawMessage
-		for i := range events {
-			e := &events[i]
-			fields := map[string]json.RawMessage{}
-			switch err := json.Unmarshal(e.Value, &fields); {
-			case e.Topic != topic:
-			case i%3 < 2 && err == nil && !e.Poison:
-				fields["record_time"] = strconv.AppendInt(nil, e.Timestamp, 10)
-				tables[i%3] = append(tables[i%3], fields)
-			case err == nil:
-				fmt.Fprintf(&lines, "{\"record_time\": %d, %s\n", e.Timestamp, e.Value[1:])
-			default:
-				fmt.Fprintf(&lines, "%s\n", e.Value)
-			}
-		}
-		folder := t.TempDir()
-		for name, content := range map[string][]byte{"a.ndjson.gz": gzipped(t, lines.Bytes()), "b.csv": csvOf(t, tables[0]), "c.parquet": parquetOf(t, tables[1])} {
-			if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		flags = append(flags, "--input", stream+"="+folder)
-	}
-	return flags
-}
-
-func gzipped(t *testing.T, content []byte) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// text is a cell as text, empty for null.
-func text(cell json.RawMessage) string {
-	if string(cell) == "null" {
-		return ""
-	}
-	return strings.Trim(string(cell), `"`)
-}
-
-func csvOf(t *testing.T, table []map[string]json.RawMessage) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	rows := [][]string{columns}
-	for _, fields := range table {
-		var row []string
-		for _, name := range columns {
-			row = append(row, text(fields[name]))
-		}
-		rows = append(rows, row)
-	}
-	if err := w.WriteAll(rows); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
-}
-
-// parquetOf has typed columns, and several row groups.
-func parquetOf(t *testing.T, table []map[string]json.RawMessage) []byte {
-	t.Helper()
-	type row struct {
-		ID         *string  `json:"event_id" parquet:"event_id,optional"`
-		Timestamp  int64    `json:"timestamp" parquet:"timestamp"`
-		Type       string   `json:"type" parquet:"type"`
-		User       *string  `json:"user_id" parquet:"user_id,optional"`
-		Device     *string  `json:"device_id" parquet:"device_id,optional"`
-		IP         *string  `json:"ip" parquet:"ip,optional"`
-		Card       *string  `json:"card_id" parquet:"card_id,optional"`
-		Merchant   *string  `json:"merchant_id" parquet:"merchant_id,optional"`
-		Amount     *float64 `json:"amount" parquet:"amount,optional"`
-		Status     *string  `json:"status" parquet:"status,optional"`
-		Success    *bool    `json:"success" parquet:"success,optional"`
-		RecordTime int64    `json:"record_time" parquet:"record_time"`
-	}
-	var out bytes.Buffer
-	w := parquet.NewGenericWriter[row](&out, parquet.MaxRowsPerRowGroup(1000))
-	for _, fields := range table {
-		values, err := json.Marshal(fields)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var named row
-		if err := json.Unmarshal(values, &named); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write([]row{named}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }

@@ -19,8 +19,9 @@ type assignedPartition struct {
 	// confirmed is the progress that was known when the partition was last abandoned; nil for none.
 	// If a shard then has less, the store went back in time.
 	confirmed []state.Position
-	position  int64 // the next offset to map
-	epoch     int32 // the leader epoch of the record before it, or a later one of the log; -1 if unknown
+	position  int64  // the next offset to map
+	log       string // the tag of the log that it is read from
+	epoch     int32  // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
 	// in is the batch being filled that has a share of the partition, at index.
 	in    *workerBatch

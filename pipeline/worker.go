@@ -172,7 +172,7 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	w.begin(b)
 	rangeIndex, before := b.rangeOf(w.from), len(b.Updates)
 	out, err := w.mapWithSchemas(&record.Record{
-		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp,
+		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Log: w.from.log,
 		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
 	}, rangeIndex, &b.Batch)
 	if w.from.lacks != nil {

@@ -54,7 +54,7 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	if err != nil {
 		return 0, err
 	}
-	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Timestamp: q.now, Value: value}
+	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: q.now, Value: value}
 	outcome, err := mapper.Map(&rec, 0, q.pending)
 	var poison *record.Poison
 	switch {

@@ -3,20 +3,47 @@ package state
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
-// Each event has one side of a cut.
+// Each event has one side of a cut, by its time or by its offset.
 func TestCut(t *testing.T) {
 	c := Cut{Topic: "t", Until: 100}
 	for at, want := range map[int64]bool{99: false, 100: true, 101: true, -5: false} {
-		if c.Logged(at) != want {
+		if c.Boundary().Logged(at, &Place{}) != want || c.FromFile(at) == want {
 			t.Errorf("an event at %d counts in the log: %v", at, !want)
 		}
 	}
-	if other := (&Cut{Topic: "t", Until: 101}).ID(); other == c.ID() {
+	by := Cut{Topic: "t", Until: 100, Ends: Ends{10: 7, 2: 5}.Text(), Log: "here"}
+	for at, want := range map[Place]bool{
+		{2, 4, "here"}: false, {2, 5, "here"}: true, {10, 6, "here"}: false, {10, 7, ""}: true, {10, 6, ""}: false,
+		{3, 0, "here"}:    true, // the files have nothing of this partition
+		{2, 4, "another"}: true,
+	} {
+		if by.Boundary().Logged(99, &at) != want || !by.FromFile(101) {
+			t.Errorf("a record at %v counts in the log: %v", at, !want)
+		}
+	}
+	var none *Cut
+	if !none.Boundary().Logged(0, &Place{}) {
+		t.Error("without a cut an event does not count")
+	}
+	ids := map[string]bool{}
+	for _, other := range []Cut{c, by, {Topic: "t", Until: 101}, {Topic: "t", Until: 100, Ends: "2:5"}, {Topic: "t", Until: 100, Ends: "2:5", Log: "x"}} {
+		ids[other.ID()] = true
+	}
+	if len(ids) != 5 {
 		t.Error("two cuts have the same name")
+	}
+	if ends, err := ParseEnds(by.Ends); err != nil || len(ends) != 2 || ends[10] != 7 || by.Ends != "2:5 10:7" {
+		t.Errorf("%q is %v, %v", by.Ends, ends, err)
+	}
+	for _, bad := range []string{"1", "1:", ":1", "1:x", "a:1", "1:2 3"} {
+		if _, err := ParseEnds(bad); err == nil || !strings.HasSuffix(err.Error(), "is not the offset at which a partition is cut") {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }
 

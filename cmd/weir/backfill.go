@@ -37,16 +37,19 @@ once, and each record still counts once. The processors must have taken the
 definitions, which are those of --config and --features. The command may be stopped
 and started again at any time.
 
-With --input, features are filled from files with what their log no longer has: events
-before --until count if they are in the files, all others if they are in the log. That
-goes by the events' own times, so files need no order, and may overlap the log. Each row
-counts once, whatever is killed and however often the command runs: a file is known by its
-content. Meanwhile features answer as before. Files are .csv, whose column names are paths
-of the stream's fields, .ndjson, with one JSON object a line, as in the topic or as weir
-generate writes them, .avro and .parquet; the first two also as .gz or .zst.`,
+With --input, features are filled from files with what their log no longer has. With
+--until, events before that moment count if they are in the files, all others if they are
+in the log. That goes by the events' own times. With --offsets, records before the files'
+last one of each partition count if they are in the files, all others if they are in the
+log. Files need no order, and may overlap the log. Each row counts once, whatever is
+killed and however often the command runs: a file is known by its content. Meanwhile
+features answer as before. Files are .csv, whose column names are paths of the stream's
+fields, .ndjson, with one JSON object a line, as in the topic or as weir generate writes
+them, .avro and .parquet; the first two also as .gz or .zst.`,
 		Example: `  weir backfill --config config/weir.yaml
   weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1
-  weir backfill --config config/weir.yaml --input 'transaction=history/*.parquet' --until 2026-01-01T00:00:00Z`,
+  weir backfill --config config/weir.yaml --input 'transaction=history/*.parquet' --until 2026-01-01T00:00:00Z
+  weir backfill --config config/weir.yaml --input 'transaction=sink/*.parquet' --offsets topic,partition,offset`,
 		Args: cobra.NoArgs,
 	}
 	s := addSettings(cmd)
@@ -62,16 +65,15 @@ generate writes them, .avro and .parquet; the first two also as .gz or .zst.`,
 				return files.run(cmd.Context())
 			})
 		}
-		return withKeptState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
+		if err := files.needless(); err != nil {
+			return err
+		}
+		return withGivenState(s, cmd, openStore, func(cfg *config.Config, registry *features.Registry, state connect.Store) error {
 			rate, err := rateOf(rate, cfg)
 			if err != nil {
 				return err
 			}
-			wanted, err := fillsOf(registry, names)
-			if err != nil {
-				return err
-			}
-			return runBackfill(cmd.Context(), cfg, registry, state, rate, wanted, cmd.OutOrStdout())
+			return fillFromLog(cmd.Context(), cfg, registry, state, rate, names, cmd.OutOrStdout())
 		})
 	}
 	cmd.Flags().StringSliceVar(&names, "of", nil, "features to fill, with those that were defined together with them (default all)")
@@ -108,9 +110,30 @@ var (
 	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors start it again: try again in a minute")
 )
 
-// runBackfill fills all partitions until the wanted fills are done.
-func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Registry, kept store.Store,
-	rate float64, wanted func(*state.Fill) bool, out io.Writer) error {
+// fillFromLog fills features from the log, all without names, whatever the definitions are bound to
+// meanwhile.
+func fillFromLog(ctx context.Context, cfg *config.Config, given *features.Registry, kept store.Store, rate float64, names []string, out io.Writer) error {
+	screen := &fillScreen{out: out, said: map[string]string{}}
+	for {
+		bound, err := backfill.Bind(ctx, kept, given)
+		if err != nil {
+			return err
+		}
+		wanted, err := fillsOf(bound.Registry, names)
+		if err != nil {
+			return err
+		}
+		if err := runBackfill(ctx, cfg, bound, kept, rate, wanted, screen); !errors.Is(err, backfill.ErrRebound) {
+			return err
+		}
+	}
+}
+
+// runBackfill fills all partitions until the wanted fills are done, or the binding ends, see
+// backfill.Binding.Watch.
+func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Binding, kept store.Store,
+	rate float64, wanted func(*state.Fill) bool, screen *fillScreen) error {
+	registry := bound.Registry
 	transport, err := cfg.KafkaTransport()
 	if err != nil {
 		return err
@@ -126,17 +149,21 @@ func runBackfill(ctx context.Context, cfg *config.Config, registry *features.Reg
 		return err
 	}
 	defer cache.Close()
-	screen := &fillScreen{out: out, registry: registry, said: map[string]string{}}
+	screen.registry, screen.broken = registry, false
+	watched, stop := bound.Watch(ctx, wanted)
+	defer stop()
 	b := backfill.New(backfill.Config{
 		Store: kept, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
 		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
 	})
-	b.Run(ctx, backfill.Work{
+	b.Run(watched, backfill.Work{
 		Registry: registry, Partitions: func() []state.Partition { return partitions }, Of: wanted, Until: screen.until,
 	})
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case watched.Err() != nil:
+		return context.Cause(watched)
 	case len(screen.said) == 0:
 		return errNothingToFill
 	case screen.broken:
@@ -181,4 +208,41 @@ func (s *fillScreen) say(about, line string) {
 		s.said[about] = line
 		fmt.Fprintln(s.out, line)
 	}
+}
+
+// boundFills are the fills over cuts of the definitions as they are bound now.
+type boundFills struct {
+	*backfill.Binding
+	fills   []*state.Fill
+	pending []string // features for which there is no fill
+}
+
+func (f *fromFiles) bind(ctx context.Context, all []*backfill.FromFiles) (*boundFills, error) {
+	binding, err := backfill.Bind(ctx, f.store, f.registry)
+	if err != nil {
+		return nil, err
+	}
+	bound := &boundFills{Binding: binding}
+	for _, b := range all {
+		fills, pending, err := binding.FillsOver(ctx, b.Cut)
+		if err != nil {
+			return nil, err
+		}
+		bound.fills, bound.pending = append(bound.fills, fills...), append(bound.pending, pending...)
+	}
+	return bound, nil
+}
+
+func (b *boundFills) has(fill *state.Fill) bool {
+	return slices.ContainsFunc(b.fills, func(f *state.Fill) bool { return f.ID == fill.ID })
+}
+
+func (b *boundFills) whole() bool {
+	done := 0
+	for i := range b.History.Fills {
+		if e := &b.History.Fills[i]; b.has(e.Fill) && e.Done() {
+			done++ // a cut, and so a fill over it, is of one topic
+		}
+	}
+	return len(b.pending) == 0 && done == len(b.fills)
 }

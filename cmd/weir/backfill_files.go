@@ -32,6 +32,7 @@ import (
 type fromFiles struct {
 	inputs     []string
 	until      string
+	offsets    []string // fields
 	since      string
 	recordTime string
 	setAside   bool
@@ -51,18 +52,48 @@ func (f *fromFiles) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern; may be given several times")
 	flags.StringVar(&f.until, "until", "", "with --input: events before this moment come from the files, all others from the log; RFC 3339 or milliseconds since 1970")
+	flags.StringSliceVar(&f.offsets, "offsets", nil, "with --input: the fields that say which record of the log a row was: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET; all rows come from the files, and all later records from the log")
 	flags.StringVar(&f.since, "since", "", "with --input: the files have every event since this moment, whatever the present state claims; beginning: since there were events (default their earliest event, unless the present state reaches back further)")
 	flags.StringVar(&f.recordTime, "record-time", "", "with --input: the field that says when a record arrived (default the timestamp of its envelope, or else the event's own time)")
 	flags.BoolVar(&f.setAside, "set-aside", false, "with --input: leave out events that cannot be used, as processors do")
-	cmd.MarkFlagsRequiredTogether("input", "until")
+	cmd.MarkFlagsMutuallyExclusive("until", "offsets")
 	for _, flag := range []string{"since", "record-time", "set-aside"} {
 		cmd.MarkFlagsMutuallyExclusive("of", flag)
 	}
 	cmd.MarkFlagsMutuallyExclusive("of", "input")
 }
 
+// needless returns an error if what goes with --input was given without it.
+func (f *fromFiles) needless() error {
+	if f.until+f.since+f.recordTime != "" || len(f.offsets) > 0 || f.setAside {
+		return errors.New("--until, --offsets, --since, --record-time and --set-aside say something about files: name these with --input")
+	}
+	return nil
+}
+
+// divided finds the moment of --until, in ms, or the fields of --offsets; state.MaxTime or nil without.
+func (f *fromFiles) divided(ctx context.Context) (until int64, coordinates *backfill.Coordinates, err error) {
+	switch {
+	case f.until != "":
+		if until, err = momentOf("--until", f.until); err == nil {
+			err = f.notAhead(ctx, until)
+		}
+		return until, nil, err
+	case len(f.offsets) == 0:
+		return 0, nil, errors.New("--input needs --until or --offsets: what counts from the files, and what from the log")
+	case len(f.offsets) > 3 || len(f.offsets) < 2 || slices.Contains(f.offsets, ""):
+		return 0, nil, fmt.Errorf("--offsets %s: name two or three fields: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET", strings.Join(f.offsets, ","))
+	}
+	last := len(f.offsets) - 1
+	coordinates = &backfill.Coordinates{Partition: f.offsets[last-1], Offset: f.offsets[last]}
+	if last == 2 {
+		coordinates.Topic = f.offsets[0]
+	}
+	return state.MaxTime, coordinates, nil
+}
+
 func (f *fromFiles) run(ctx context.Context) error {
-	until, err := momentOf("--until", f.until)
+	until, coordinates, err := f.divided(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,12 +101,9 @@ func (f *fromFiles) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := f.byTopic()
+	inputs, err := f.byTopic(coordinates)
 	if err != nil {
 		return fmt.Errorf("--input: %w", err)
-	}
-	if err := f.notAhead(ctx, until); err != nil {
-		return err
 	}
 	var all []*backfill.FromFiles
 	for _, topic := range f.registry.Topics() {
@@ -91,7 +119,7 @@ func (f *fromFiles) run(ctx context.Context) error {
 	for _, b := range all {
 		err := b.Register(ctx)
 		if later, is := errors.AsType[*backfill.LaterSinceError](err); is {
-			err = fmt.Errorf("--since %s: the files of %s were registered as having all events since %s: choose another --until, which fills everything anew",
+			err = fmt.Errorf("--since %s: the files of %s were registered as having all events since %s: choose another cut, which fills everything anew",
 				f.since, b.Cut.Topic, whenever(later.Registered))
 		}
 		if err != nil {
@@ -127,7 +155,7 @@ func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
 			case errors.Is(err, backfill.ErrNothingReachesBack):
 				f.screen.say(b.Cut.Topic, fmt.Sprintf("%s: %v", b.Cut.Topic, err))
 			case errors.Is(err, state.ErrLostArchive):
-				return fmt.Errorf("%w: give another --until, which fills everything anew", err)
+				return fmt.Errorf("%w: choose another cut, which fills everything anew", err)
 			case err != nil:
 				return err
 			default:
@@ -163,7 +191,7 @@ func momentOf(flag, text string) (int64, error) {
 
 // byTopic finds the files of each topic. There must be some of each of its streams, because the cut
 // holds for all.
-func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
+func (f *fromFiles) byTopic(coordinates *backfill.Coordinates) (map[string][]backfill.Input, error) {
 	inputs, given := map[string][]backfill.Input{}, map[*record.Stream]bool{}
 	for _, spec := range f.inputs {
 		name, pattern, named := strings.Cut(spec, "=")
@@ -183,12 +211,12 @@ func (f *fromFiles) byTopic() (map[string][]backfill.Input, error) {
 		}
 		given[stream] = true
 		for _, file := range files {
-			inputs[stream.Topic] = append(inputs[stream.Topic], backfill.Input{Name: file, Stream: stream, RecordTime: f.recordTime})
+			inputs[stream.Topic] = append(inputs[stream.Topic], backfill.Input{Name: file, Stream: stream, RecordTime: f.recordTime, Coordinates: coordinates})
 		}
 	}
 	for _, s := range f.registry.Streams {
 		if len(inputs[s.Topic]) > 0 && !given[s] {
-			return nil, fmt.Errorf("stream %s reads topic %s too, and from now on the topic's events before --until come from files only: give files of that stream too", s.Name, s.Topic)
+			return nil, fmt.Errorf("stream %s reads topic %s too, and from now on the topic's events before the cut come from files only: give files of that stream too", s.Name, s.Topic)
 		}
 	}
 	return inputs, nil
@@ -215,7 +243,10 @@ func whenever(ms int64) string {
 
 // read reads all files of a topic, and checks that its log goes on where they end.
 func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, inputs []backfill.Input) (*backfill.FromFiles, error) {
-	if err := f.meets(ctx, &cut); err != nil {
+	before, beforeCut := &cut, "before --until"
+	if len(f.offsets) > 0 {
+		before, beforeCut = nil, "before the cut"
+	} else if err := f.meets(ctx, &cut, nil); err != nil {
 		return nil, err
 	}
 	b := &backfill.FromFiles{
@@ -231,11 +262,11 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 	}
 	unusable, events, first := int64(0), int64(0), error(nil)
 	for _, in := range inputs {
-		file, err := backfill.ReadFile(ctx, in, f.registry, &cut)
+		file, err := backfill.ReadFile(ctx, in, f.registry, before)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(f.out, "%s: %s of %s, %d before --until\n", file.Name, say.Number(int(file.Events), "event"), file.Stream, file.Before)
+		fmt.Fprintf(f.out, "%s: %s of %s, %d %s\n", file.Name, say.Number(int(file.Events), "event"), file.Stream, file.Before, beforeCut)
 		b.Files = append(b.Files, file)
 		events += file.Events
 		unusable, first = unusable+file.Unusable, cmp.Or(first, file.Reason)
@@ -247,11 +278,18 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 		}
 		fmt.Fprintln(f.out, found)
 	}
-	return b, nil
+	if before != nil {
+		return b, nil
+	}
+	for _, gap := range backfill.PlacesOf(b.Files).Gaps() {
+		fmt.Fprintf(f.out, "%s, %s; transactions and compaction leave such gaps, and so do lost files\n", cut.Topic, gap)
+	}
+	return b, f.meets(ctx, &b.Cut, b.Files)
 }
 
-// meets returns an error if the log of a cut's topic begins after it.
-func (f *fromFiles) meets(ctx context.Context, cut *state.Cut) error {
+// meets returns an error if the log of a cut's topic begins after it. If there are files, the cut becomes
+// that by their offsets.
+func (f *fromFiles) meets(ctx context.Context, cut *state.Cut, files []*backfill.File) (err error) {
 	client, err := connect.KafkaClient(f.cfg)
 	if err != nil {
 		return err
@@ -262,6 +300,12 @@ func (f *fromFiles) meets(ctx context.Context, cut *state.Cut) error {
 	}
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: client.Transport, Bootstrap: client.Addr, Isolation: connect.Isolation(f.cfg), Logger: slog.New(slog.DiscardHandler)})
 	defer poller.Close()
+	if files != nil {
+		if *cut, err = backfill.CutByOffsets(ctx, poller, cut.Topic, files, partitions); err != nil {
+			err = fmt.Errorf("--offsets: %w", err)
+		}
+		return err
+	}
 	future := int64(0)
 	for _, s := range f.registry.Streams {
 		if s.Topic == cut.Topic {
@@ -283,13 +327,15 @@ func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (who
 	if err != nil || len(bound.pending) > 0 {
 		return false, f.unlessAway(ctx, err)
 	}
-	filling, stop := f.whileBound(ctx, bound.registry.Plan().Version)
-	err = runBackfill(filling, f.cfg, bound.registry, f.store, f.rate, bound.has, f.out)
-	stop()
+	err = runBackfill(ctx, f.cfg, bound.Binding, f.store, f.rate, bound.has, f.screen)
+	abandoned, is := errors.AsType[*backfill.AbandonedError](err)
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil && filling.Err() == nil && !errors.Is(err, errNotFilled) && !errors.Is(err, errNothingToFill):
+	case is:
+		f.screen.say("waiting", fmt.Sprintf("waiting until processors have these definitions: %v", abandoned))
+		return false, nil
+	case err != nil && !errors.Is(err, backfill.ErrRebound) && !errors.Is(err, errNotFilled) && !errors.Is(err, errNothingToFill):
 		return false, err
 	}
 	if bound, err = f.bind(ctx, all); err != nil || !bound.whole() {
@@ -309,72 +355,19 @@ func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
 
 func (f *fromFiles) tell(err error) { f.screen.say("trouble", "trying again: "+err.Error()) }
 
-// boundFills are the fills over cuts of the definitions as they are bound now.
-type boundFills struct {
-	registry *features.Registry
-	history  *state.History
-	fills    []*state.Fill
-	pending  []string // features for which there is no fill
-}
-
-func (f *fromFiles) bind(ctx context.Context, all []*backfill.FromFiles) (*boundFills, error) {
-	plan, history, err := f.store.Bind(ctx, f.registry.Plan())
-	if err != nil {
-		return nil, err
-	}
-	bound := &boundFills{registry: f.registry.Keeping(plan, history), history: history}
-	for _, b := range all {
-		fills, pending, err := backfill.FillsOver(ctx, f.store, bound.registry, history, b.Cut)
-		if err != nil {
-			return nil, err
-		}
-		bound.fills, bound.pending = append(bound.fills, fills...), append(bound.pending, pending...)
-	}
-	return bound, nil
-}
-
-func (b *boundFills) has(fill *state.Fill) bool {
-	return slices.ContainsFunc(b.fills, func(f *state.Fill) bool { return f.ID == fill.ID })
-}
-
-func (b *boundFills) whole() bool {
-	done := 0
-	for i := range b.history.Fills {
-		if e := &b.history.Fills[i]; b.has(e.Fill) && e.Done() {
-			done++ // a cut, and so a fill over it, is of one topic
-		}
-	}
-	return len(b.pending) == 0 && done == len(b.fills)
-}
-
-// whileBound is a context that ends when the definitions bind to another plan. A fill that nobody
-// keeps any more would never be whole.
-func (f *fromFiles) whileBound(ctx context.Context, version string) (context.Context, context.CancelFunc) {
-	bound, stop := context.WithCancel(ctx)
-	go func() {
-		defer stop()
-		for retry.Wait(bound, bindInterval) {
-			if plan, _, err := f.store.Bind(bound, f.registry.Plan()); err == nil && plan.Version != version {
-				return
-			}
-		}
-	}()
-	return bound, stop
-}
-
 // report says since when features are complete, and which go on without the files.
 func (f *fromFiles) report(b *boundFills) {
 	names := map[bool]map[int64][]string{true: {}, false: {}} // by whether they have the files, and since when they are complete
 	filled := map[string]bool{}
 	for _, fill := range b.fills {
-		for _, name := range b.registry.FilledBy(fill) {
+		for _, name := range b.Registry.FilledBy(fill) {
 			filled[name] = true
 		}
 	}
-	for _, feature := range b.registry.Features {
+	for _, feature := range b.Registry.Features {
 		if filled[feature.Name] {
 			with := slices.ContainsFunc(feature.Retained(), func(u state.Retained) bool { return u.Cut != nil })
-			since := b.history.CompleteSince(feature.Retained())
+			since := b.History.CompleteSince(feature.Retained())
 			names[with][since] = append(names[with][since], feature.Name)
 		}
 	}

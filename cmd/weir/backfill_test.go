@@ -162,7 +162,7 @@ features:
 		return command("--input", "tx="+file, "--until", until, "--since", moment.UTC().Format(time.RFC3339))
 	}
 	look(t, "--since "+old.Add(time.Second).UTC().Format(time.RFC3339)+": the files of transactions were registered as having all events since "+
-		old.UTC().Format(time.RFC3339)+": choose another --until, which fills everything anew", since(old.Add(time.Second))...)
+		old.UTC().Format(time.RFC3339)+": choose another cut, which fills everything anew", since(old.Add(time.Second))...)
 	if out, want := look(t, "", since(old)...), "\npaid: complete since "+old.UTC().Format(time.RFC3339)+"\n"; !strings.Contains(out, want) {
 		t.Errorf("of what was stated it says\n%s", out)
 	}
@@ -198,4 +198,86 @@ features:
 	if err := fill.wait(t); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped, it says %v", err)
 	}
+}
+
+// The files of a sink say which record each row was: they count up to their last one, and the log from
+// there on, whatever the times of events are.
+func TestBackfillFromFilesByOffsets(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	folder := t.TempDir()
+	put := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	flags[1] = put("features.yaml", `streams: {tx: {topic: transactions, timestamp: at, fields: {user: string}}}
+features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
+`)
+	processor := append([]string{"run", "--processor.commit_interval", "10ms", "--backfill.mode", "off"}, flags...)
+	p := start(t, processor...)
+	ready(t, p.address(t))
+	client := &kafka.Client{Addr: kafka.TCP(flags[7]), Transport: &kafka.Transport{}}
+	now := time.Now().Truncate(time.Second)
+	// Partition 0 has five records at offsets 0 to 4, in no order of their times, and partition 1 one.
+	for partition, days := range [][]int{{3, 9, 1, 8, 2}, {4}} {
+		for _, ago := range days {
+			at := now.Add(-time.Duration(ago) * 24 * time.Hour)
+			r, err := client.Produce(t.Context(), &kafka.ProduceRequest{
+				Topic: "transactions", Partition: partition, RequiredAcks: kafka.RequireAll,
+				Records: kafka.NewRecordReader(kafka.Record{Time: at, Value: kafka.NewBytes(fmt.Appendf(nil, `{"at": %d, "user": "u1"}`, at.UnixMilli()))}),
+			})
+			if err != nil || r.Error != nil {
+				t.Fatal(err, r)
+			}
+		}
+	}
+	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
+		out, err := weir(t, append([]string{"progress", "--max-lag", "0"}, flags...)...)
+		return err == nil && strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+	})
+	command := func(args ...string) []string { return append(append([]string{"backfill"}, args...), flags...) }
+	row := func(partition, offset, ago int) string {
+		return fmt.Sprintf("%d,u1,transactions,%d,%d\n", now.Add(-time.Duration(ago)*24*time.Hour).UnixMilli(), partition, offset)
+	}
+	// The file has what the log's first three records were, and by its own account a fourth that came between.
+	file := put("a.csv", "at,user,topic,partition,offset\n"+row(0, 2, 1)+row(0, 0, 3)+row(0, 1, 9)+row(1, 0, 4))
+	for want, args := range map[string][]string{
+		"--input needs --until or --offsets: what counts from the files, and what from the log":                           {"--input", file},
+		"--offsets offset: name two or three fields: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET":                          {"--input", file, "--offsets", "offset"},
+		"--until, --offsets, --since, --record-time and --set-aside say something about files: name these with --input":   {"--offsets", "partition,offset"},
+		"--offsets: the files have records of partition 9, and topic transactions has the partitions 0 to 1":              {"--input", put("b.csv", "at,user,partition,offset\n1,u1,9,0"), "--offsets", "partition,offset"},
+		"--offsets: the files have records of partition 0 up to offset 5, and its log ends at 5: they are of another log": {"--input", put("c.csv", "at,user,partition,offset\n1,u1,0,5"), "--offsets", "partition,offset"},
+		folder + `/d.csv:2: column offset: expected a number, found "x"`:                                                  {"--input", put("d.csv", "at,user,partition,offset\n1,u1,0,x"), "--offsets", "partition,offset"},
+	} {
+		_, err := weir(t, command(args...)...)
+		if got := fmt.Sprint(err); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+	p.stop()
+	_ = p.wait(t)
+	offsets := []string{"--input", "tx=" + file, "--offsets", "topic,partition,offset", "--since", "beginning", "--rate", "1"}
+	fill := start(t, command(offsets...)...)
+	testkit.Eventually(t, patience, "it waits for processors", func() (bool, string) {
+		return strings.Contains(fill.out.String(), "waiting until processors take the files into account for paid: "), fill.out.String() + fill.err.String()
+	})
+	p = start(t, processor...)
+	base := p.address(t)
+	ready(t, base)
+	if err := fill.wait(t); err != nil || !strings.Contains(fill.out.String(), "\npaid: complete since the beginning\n") {
+		t.Fatal(err, fill.out.String())
+	}
+	counts := func() {
+		t.Helper()
+		testkit.Eventually(t, patience, "each record counts once", func() (bool, string) {
+			answer := look(t, "", "query", "--address", base, "--json", "paid", "user=u1")
+			return strings.Contains(answer, `"value":6,"status":"PRESENT"`), answer
+		})
+	}
+	counts()
+	look(t, "", command(offsets...)...)
+	counts()
 }

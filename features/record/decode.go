@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -17,7 +18,11 @@ type Record struct {
 	Timestamp  int64 // milliseconds since 1970; -1 for none
 	Key, Value []byte
 	Headers    Headers // nil for none
+	Log        string  // the tag of the log that Offset belongs to, see state.LogID; empty if unknown
 }
+
+// Unwritten is the offset of a record that is to be taken as one that comes after all others.
+const Unwritten = math.MaxInt64
 
 // Fits returns a *Poison if the record's value has more bytes than a limit, 0 for none.
 func (r *Record) Fits(limit int) error {

@@ -47,16 +47,16 @@ type FromFiles struct {
 // Errors of FromFiles.
 var (
 	// ErrNothingReachesBack means that no feature needs events before the cut.
-	ErrNothingReachesBack = errors.New("no feature reaches back before --until, so its files are not needed")
+	ErrNothingReachesBack = errors.New("no feature reaches back before the cut, so its files are not needed")
 	// ErrOtherCut means that files were registered with another cut since.
-	ErrOtherCut = errors.New("files of the topic were registered with another --until meanwhile")
+	ErrOtherCut = errors.New("files of the topic were registered with another cut meanwhile")
 )
 
 // MissingFilesError names files that are registered, were not applied completely, and are not given.
 type MissingFilesError struct{ Names []string }
 
 func (e *MissingFilesError) Error() string {
-	return fmt.Sprintf("these files were registered with the same --until, and are not applied completely: give them too: %s", strings.Join(e.Names, ", "))
+	return fmt.Sprintf("these files were registered with the same cut, and are not applied completely: give them too: %s", strings.Join(e.Names, ", "))
 }
 
 // A LaterSinceError says that the files of the cut were registered as reaching back further than is
@@ -146,15 +146,15 @@ func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	plan, history, err := f.Store.Bind(ctx, f.Definitions.Plan())
+	b, err := Bind(ctx, f.Store, f.Definitions)
 	if err != nil {
 		return false, &storeError{err}
 	}
-	if _, reaches := plan.Cuts[f.Cut.ID()]; !reaches {
+	if _, reaches := b.Registry.Plan().Cuts[f.Cut.ID()]; !reaches {
 		return false, ErrNothingReachesBack
 	}
-	registry, missing := f.Definitions.Keeping(plan, history), map[string]bool{}
-	fills, pending, err := FillsOver(ctx, f.Store, registry, history, f.Cut)
+	missing := map[string]bool{}
+	fills, pending, err := b.FillsOver(ctx, f.Cut)
 	if err != nil {
 		return false, &storeError{err}
 	}
@@ -163,7 +163,7 @@ func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 	}
 	done = len(pending) == 0
 	for _, fill := range fills {
-		applied, err := f.fill(ctx, registry, fill, archives, missing)
+		applied, err := f.fill(ctx, b.Registry, fill, archives, missing)
 		if err != nil {
 			return false, err
 		}
@@ -178,32 +178,6 @@ func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 		return false, e
 	}
 	return done, nil
-}
-
-// FillsOver are the fills over a cut that definitions, bound to a history, keep and that can be
-// complete. pending are the features for which there is none: processors have not taken the files
-// into account yet, or have other definitions.
-func FillsOver(ctx context.Context, s store.Store, r *features.Registry, h *state.History, cut state.Cut) (fills []*state.Fill, pending []string, err error) {
-	all, err := s.Fills(ctx, r.Plan())
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, fill := range all {
-		if fill.Cut != nil && *fill.Cut == cut && !givenUp(h, fill) {
-			fills = append(fills, fill)
-		}
-	}
-	whole := slices.Clone(fills)
-	// A part of a fill that goes on itself is not filled on its own.
-	fills = slices.DeleteFunc(fills, func(part *state.Fill) bool {
-		return slices.ContainsFunc(whole, part.PartOf)
-	})
-	return fills, r.Unfilled(cut, fills), nil
-}
-
-// givenUp says whether a fill can never be complete: processors bind to another generation.
-func givenUp(h *state.History, f *state.Fill) bool {
-	return slices.ContainsFunc(h.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == f.ID && e.Broken })
 }
 
 // archives are those of the cut. If the store has gone back to before the files were registered,
@@ -364,7 +338,7 @@ func (a *applying) row(r *rows, mapper *features.Mapper, offset int64) error {
 	a.events++
 	a.bytes += len(r.line.Value)
 	event, timestamp, err := r.event()
-	if err != nil || event == nil || a.Cut.Logged(event.Time) || event.Time < a.moment {
+	if err != nil || event == nil || !a.Cut.FromFile(event.Time) || event.Time < a.moment {
 		return nil
 	}
 	_, _ = mapper.MapEvents([]record.Event{*event}, offset, timestamp, 0, &a.batch)

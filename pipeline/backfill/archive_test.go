@@ -94,16 +94,15 @@ func (k *keeping) files(cut state.Cut, files map[string]string, names ...string)
 // over is what the namespace has over the cut for definitions with these features.
 func (k *keeping) over(cut state.Cut, names ...string) (fills []*state.Fill, pending []string, history *state.History) {
 	k.Helper()
-	r := lifetimes(k.T, names...)
-	plan, history, err := k.store.Bind(k.Context(), r.Plan())
+	b, err := Bind(k.Context(), k.store, lifetimes(k.T, names...))
 	if err != nil {
 		k.Fatal(err)
 	}
-	fills, pending, err = FillsOver(k.Context(), k.store, r.Keeping(plan, history), history, cut)
+	fills, pending, err = b.FillsOver(k.Context(), cut)
 	if err != nil {
 		k.Fatal(err)
 	}
-	return fills, pending, history
+	return fills, pending, b.History
 }
 
 var (

@@ -27,15 +27,19 @@ type Input struct {
 	// RecordTime is the path of the field with the time of an event's record; empty if only
 	// envelopes say that. Lateness is judged against it, or else against the event's own time.
 	RecordTime string
+	// Coordinates say which record each row was, for a cut by offsets; nil for a cut by time.
+	Coordinates *Coordinates
 }
 
 // File is an input as it was read.
 type File struct {
 	state.ArchivedFile
-	Events   int64 // of the stream
-	Before   int64 // of these, those before the cut
-	Earliest int64 // event time of these, in ms; state.MaxTime without any
-	Unusable int64 // events of the stream that cannot be used; the first one is so for Reason
+	Events   int64  // of the stream
+	Before   int64  // of these, those before the cut
+	Earliest int64  // event time of these, in ms; state.MaxTime without any
+	Latest   int64  // likewise; -1 without any
+	Places   Places // of rows, if there are coordinates
+	Unusable int64  // events of the stream that cannot be used; the first one is so for Reason
 	Reason   error
 
 	input    Input
@@ -44,10 +48,11 @@ type File struct {
 }
 
 // ReadFile reads a file to its end to find what is in it. Events are mapped as they will be when
-// they are applied; one that cannot be used is counted. An error says where in the file it is.
+// they are applied; one that cannot be used is counted. An error says where in the file it is. The cut
+// is nil if it is by offsets: it is where the files end.
 func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *state.Cut) (*File, error) {
 	in.Name = filepath.Clean(in.Name)
-	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime}
+	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime, Latest: -1, Places: Places{}}
 	if err := f.hash(); err != nil {
 		return nil, err
 	}
@@ -64,6 +69,9 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 		if err := r.next(); err == io.EOF {
 			break
 		} else if err != nil {
+			return nil, err
+		}
+		if err := f.locate(r); err != nil {
 			return nil, err
 		}
 		batch.Reset()
@@ -91,9 +99,24 @@ func (f *File) note(r *rows, mapper *features.Mapper, batch *state.Batch, cut *s
 		return r.at(err)
 	}
 	f.Events++
-	if !cut.Logged(event.Time) {
+	if cut == nil || cut.FromFile(event.Time) {
 		f.Before++
-		f.Earliest = min(f.Earliest, event.Time)
+		f.Earliest, f.Latest = min(f.Earliest, event.Time), max(f.Latest, event.Time)
+	}
+	return nil
+}
+
+// locate notes which record a row was, whether or not it is an event of the stream.
+func (f *File) locate(r *rows) error {
+	if f.input.Coordinates == nil {
+		return nil
+	}
+	at, known, err := f.input.Coordinates.of(r.line.Value, f.input.Stream.Topic)
+	if err != nil {
+		return r.at(err)
+	}
+	if known {
+		f.Places.note(at)
 	}
 	return nil
 }
@@ -154,20 +177,21 @@ func (f *File) open() (*rows, error) {
 		return nil, f.changed()
 	}
 	r := &rows{stream: f.input.Stream, timed: -1}
-	reading := r.stream
+	reading := *r.stream
+	reading.Fields = slices.Clone(reading.Fields)
 	if f.input.RecordTime != "" {
-		with := *r.stream
-		r.timed = len(with.Fields)
-		with.Fields = append(slices.Clone(with.Fields), record.Field{
+		r.timed = len(reading.Fields)
+		reading.Fields = append(reading.Fields, record.Field{
 			Name: recordTimeField, Type: value.Timestamp, Path: strings.Split(f.input.RecordTime, "."), Required: true,
 		})
-		reading = &with
 	}
-	r.decoder = record.NewJSONDecoder([]*record.Stream{reading})
+	r.decoder = record.NewJSONDecoder([]*record.Stream{&reading})
+	table := reading
+	table.Fields = append(table.Fields, f.input.Coordinates.fields()...)
 	if r.file, err = source.Open(f.Name, nil, ""); err != nil {
 		return nil, err
 	}
-	if r.source, err = r.file.Events(reading); err != nil {
+	if r.source, err = r.file.Events(&table); err != nil {
 		_ = r.file.Close()
 		return nil, err
 	}
@@ -226,7 +250,7 @@ func CheckNames(files []*File, archives []*state.Archive) error {
 			for i := range a.Files {
 				if known := &a.Files[i]; known.Name == f.Name && known.Stream == f.Stream && !known.Same(&f.ArchivedFile) && !hasFile(archives, f) {
 					changed = append(changed, fmt.Errorf("%s was changed since it was backfilled, when it had %d rows, so what it lacks is unknown: "+
-						"give the file as it was, or another --until, which fills everything anew", f.Name, known.Rows))
+						"give the file as it was, or choose another cut, which fills everything anew", f.Name, known.Rows))
 				}
 			}
 		}

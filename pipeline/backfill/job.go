@@ -12,6 +12,7 @@ import (
 type job struct {
 	state.Partition
 	log      state.LogID      // the log of its offsets
+	tag      string           // of the log
 	progress []state.Position // by shard
 	steps    []step           // still to be filled, ascending
 	next     int64            // the next offset to map

@@ -157,9 +157,18 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 	if err != nil {
 		return err
 	}
+	var ends state.Ends
+	if r.fill.Cut != nil {
+		if ends, err = state.ParseEnds(r.fill.Cut.Ends); err != nil {
+			return err
+		}
+	}
 	var starts []state.FillStart
 	for topic, reach := range r.reaches() {
 		moment := matters(reach, newest)
+		if len(ends) > 0 {
+			moment = 0 // each record behind the cut matters
+		}
 		dated := r.poller.Since(ctx, partitions, logs, moment)
 		for i, p := range partitions {
 			if p.Topic != topic {
@@ -171,6 +180,9 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 			}
 			s := state.FillStart{Fill: r.fill, Partition: p, Log: logs[i].ID.Tag()}
 			s.From, s.Since = start(reach, &logs[i], dated[i], moment, time.Now().UnixMilli())
+			if end := ends[p.ID]; len(ends) > 0 && logs[i].Start <= end {
+				s.From, s.Since = end, state.MinTime
+			}
 			starts = append(starts, s)
 			r.log.Info("backfilling", "partition", nameOf(p), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
 		}
@@ -205,7 +217,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 		return err
 	}
 	for i, p := range partitions {
-		j := &job{Partition: p, steps: stepsOf(fillings[i]), log: logs[i].ID}
+		j := &job{Partition: p, steps: stepsOf(fillings[i]), log: logs[i].ID, tag: logs[i].ID.Tag()}
 		for shard := range fillings[i] {
 			j.progress = append(j.progress, fillings[i][shard].At)
 		}
@@ -227,7 +239,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 // sameLog returns an error if the topic is another log than the one being filled from.
 func (r *runner) sameLog(ctx context.Context, j *job) error {
 	for _, at := range j.progress {
-		if at.Log == "" || at.Log == j.log.Tag() {
+		if at.Log == "" || at.Log == j.tag {
 			continue
 		}
 		was, err := r.cfg.Store.Log(ctx, at.Log)
@@ -301,7 +313,7 @@ func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
 	}
 	reach := r.work.Registry.FillReach(r.fill, j.Topic)
 	return r.cfg.Store.StartFill(ctx, state.FillStart{
-		Fill: r.fill, Partition: j.Partition, From: j.next, Since: timestamp + reach.Future + 1, Log: j.log.Tag(),
+		Fill: r.fill, Partition: j.Partition, From: j.next, Since: timestamp + reach.Future + 1, Log: j.tag,
 	})
 }
 

@@ -160,7 +160,7 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	var err error
 	for {
 		_, err = r.mapper.Map(&record.Record{
-			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
+			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Log: j.tag,
 		}, rangeIndex, &r.batch.Batch)
 		missing, lacks := errors.AsType[*record.MissingSchema](err)
 		if !lacks {

@@ -151,6 +151,7 @@ func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
 // take handles the fetched data of a range.
 func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Range, sink Sink) error {
 	s.decoder.Reset(fetched)
+	log := r.Log.Tag()
 	var rec fetch.Record
 	for {
 		ok, err := s.decoder.Next(&rec)
@@ -170,7 +171,7 @@ func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Ran
 			sink.Lost(r.Partition, rec.Timestamp) // those deleted were not newer, or not by much
 			r.deleted = false
 		}
-		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers}
+		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Log: log}
 		err = sink.Record(&of)
 		if missing, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 			if err := s.Patiently(ctx, func() error { return s.cfg.Schemas.Supply(ctx, missing) }); err != nil {

@@ -1,0 +1,124 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+)
+
+// Binding is what definitions are bound to at some moment. That changes while they are filled: what is
+// whole replaces what was kept until then, processors take other definitions, and a store goes back in
+// time.
+type Binding struct {
+	Registry *features.Registry // with the generations that are kept
+	History  *state.History     // by which they were chosen
+
+	store store.Store
+	given *features.Registry
+}
+
+// Bind binds definitions, given without generations.
+func Bind(ctx context.Context, s store.Store, given *features.Registry) (*Binding, error) {
+	plan, history, err := s.Bind(ctx, given.Plan())
+	if err != nil {
+		return nil, err
+	}
+	return &Binding{Registry: given.Keeping(plan, history), History: history, store: s, given: given}, nil
+}
+
+// ErrRebound is the cause for which Watch ends work on a plan that is not that of the definitions any
+// more.
+var ErrRebound = errors.New("the definitions are bound to another plan now")
+
+// An AbandonedError says that no processor keeps what features need: such a fill would never be whole.
+type AbandonedError struct{ Features []string }
+
+func (e *AbandonedError) Error() string {
+	return fmt.Sprintf("the processors have taken other definitions, and no longer keep what is needed for %s", strings.Join(e.Features, ", "))
+}
+
+// watchInterval is how often Watch looks.
+const watchInterval = 2 * time.Second
+
+// Watch returns a context for work on some fills of the binding, which ends if they can no longer become
+// whole by it: with ErrRebound as its cause once the definitions are bound to another plan, and with an
+// *AbandonedError once no processor keeps anything of one of them. What is whole already is no reason:
+// that is what the work ends with.
+func (b *Binding) Watch(ctx context.Context, of func(*state.Fill) bool) (context.Context, context.CancelFunc) {
+	watched, end := context.WithCancelCause(ctx)
+	go func() {
+		for retry.Wait(watched, watchInterval) {
+			now, err := Bind(watched, b.store, b.given)
+			if err != nil {
+				continue // the store is away
+			}
+			left := b.left(now.History, of)
+			abandoned := b.abandoned(now.History, left)
+			switch {
+			case len(left) > 0 && now.Registry.Plan().Version != b.Registry.Plan().Version:
+				end(ErrRebound)
+			case len(abandoned) > 0:
+				end(&AbandonedError{abandoned})
+			}
+		}
+	}()
+	return watched, func() { end(context.Canceled) }
+}
+
+// left are those of some fills of the binding that are not whole according to a later history.
+func (b *Binding) left(h *state.History, of func(*state.Fill) bool) (left []*state.Fill) {
+	for i := range h.Fills {
+		if e := &h.Fills[i]; !e.Done() && e.Fill.In(b.Registry.Plan()) == state.KeptAll && of(e.Fill) {
+			left = append(left, e.Fill)
+		}
+	}
+	return left
+}
+
+// abandoned lists the features that need fills of which no processor keeps anything, sorted by name.
+func (b *Binding) abandoned(h *state.History, fills []*state.Fill) (names []string) {
+	for _, f := range fills {
+		kept := func(m state.PlanEpoch) bool {
+			plan := h.Plans[m.Version]
+			return m.Last == state.MaxTime && plan != nil && f.In(plan) != state.KeptNone
+		}
+		if !slices.ContainsFunc(h.PlanEpochs, kept) {
+			names = append(names, b.Registry.FilledBy(f)...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// FillsOver are the fills over a cut that the definitions keep and that can be complete. pending are the features for which there is none: processors have not taken the files
+// into account yet, or have other definitions.
+func (b *Binding) FillsOver(ctx context.Context, cut state.Cut) (fills []*state.Fill, pending []string, err error) {
+	all, err := b.store.Fills(ctx, b.Registry.Plan())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, fill := range all {
+		if fill.Cut != nil && *fill.Cut == cut && !givenUp(b.History, fill) {
+			fills = append(fills, fill)
+		}
+	}
+	whole := slices.Clone(fills)
+	// A part of a fill that goes on itself is not filled on its own.
+	fills = slices.DeleteFunc(fills, func(part *state.Fill) bool {
+		return slices.ContainsFunc(whole, part.PartOf)
+	})
+	return fills, b.Registry.Unfilled(cut, fills), nil
+}
+
+// givenUp says whether a fill can never be complete: processors bind to another generation.
+func givenUp(h *state.History, f *state.Fill) bool {
+	return slices.ContainsFunc(h.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == f.ID && e.Broken })
+}

@@ -1,0 +1,75 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-stream/weir/state"
+)
+
+func anyFill(*state.Fill) bool { return true }
+
+// watch is why the work on a binding of definitions with these features ends once something has happened.
+func (k *keeping) watch(happens func(), names ...string) (cause error) {
+	b, err := Bind(k.Context(), k.store, lifetimes(k.T, names...))
+	if err != nil {
+		k.Fatal(err)
+	}
+	synctest.Test(k.T, func(t *testing.T) {
+		ctx, stop := b.Watch(t.Context(), anyFill)
+		defer stop()
+		happens()
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+	})
+	return cause
+}
+
+// Work on a fill ends once no processor keeps anything of it: it would never be whole.
+func TestNobodyKeepsAFillAnyMore(t *testing.T) {
+	k := keepingSome(t, "a")
+	k.take("a", "b")
+	abandoned, is := errors.AsType[*AbandonedError](k.watch(func() { k.take("a") }, "a", "b"))
+	if !is || !slices.Equal(abandoned.Features, []string{"b"}) ||
+		abandoned.Error() != "the processors have taken other definitions, and no longer keep what is needed for b" {
+		t.Errorf("it ends with %v", abandoned)
+	}
+}
+
+// It goes on while a processor keeps some of it, and begins anew with what the definitions are bound to
+// then.
+func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
+	k := keepingSome(t, "a")
+	k.take("a", "b")
+	files := k.files(cutHere, past, "a", "b")
+	if err := k.watch(func() {
+		if err := files.Register(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}, "a", "b"); !errors.Is(err, ErrRebound) {
+		t.Errorf("it ends with %v", err)
+	}
+	b, err := Bind(t.Context(), k.store, lifetimes(t, "a", "b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := b.left(b.History, anyFill)
+	if len(left) == 0 {
+		t.Fatal("nothing is left to fill")
+	}
+	if names := b.abandoned(b.History, left); names != nil {
+		t.Errorf("abandoned are %v, which a processor keeps", names)
+	}
+	if left := b.left(b.History, func(*state.Fill) bool { return false }); left != nil {
+		t.Errorf("left are %v, which nobody wants", left)
+	}
+	for i := range b.History.Fills {
+		b.History.Fills[i].Whole, b.History.Fills[i].Archived = true, true
+	}
+	if left := b.left(b.History, anyFill); left != nil {
+		t.Errorf("left are %v, which are whole", left)
+	}
+}
