@@ -73,7 +73,8 @@ func TestStatusOfAProcessor(t *testing.T) {
 		c.Backfills = func() []status.Backfill {
 			return []status.Backfill{
 				{Features: []string{"count"}, Topic: "logins"},
-				{Features: []string{"count", "sum"}, Topic: "payments", Applied: 250, Total: 1000, Share: 0.25, Rate: 12.5, SecondsLeft: 60},
+				{Features: []string{"count", "sum"}, Topic: "payments", Applied: 250, Total: 1000, Share: 0.25, Rate: 12.5, SecondsLeft: 60,
+					Files: &status.Files{Count: 2, Applied: 30, Total: 40}},
 			}
 		}
 	})
@@ -85,7 +86,7 @@ func TestStatusOfAProcessor(t *testing.T) {
 		`"freshness":{"count":3,"buckets":[{"seconds":0.001,"count":1},{"seconds":2,"count":2}]},` +
 		`"last_dead_letters":[{"topic":"payments","partition":1,"offset":40,"timestamp":1532496076032,"stream":"payment","reason":"late","path":"at"}]` +
 		`},"backfills":[{"features":["count"],"topic":"logins","applied":0,"total":0,"share":0},` +
-		`{"features":["count","sum"],"topic":"payments","applied":250,"total":1000,"share":0.25,"rate":12.5,"seconds_left":60}],"questions":[]}` + "\n"
+		`{"features":["count","sum"],"topic":"payments","applied":250,"total":1000,"share":0.25,"rate":12.5,"seconds_left":60,"files":{"count":2,"applied":30,"total":40}}],"questions":[]}` + "\n"
 	w := do(t, h, "GET", "/v1/status", "")
 	if diff := cmp.Diff(want, w.Body.String()); w.Code != http.StatusOK || diff != "" {
 		t.Errorf("%d (-want +got):\n%s", w.Code, diff)

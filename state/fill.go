@@ -322,8 +322,17 @@ type FillEpoch struct {
 	// Broken says that it can never be complete.
 	Broken bool
 	Since  int64 // see Filling; over all shards and partitions
-	// Filled and All count offsets and rows, from which the filled share follows.
+	// Filled and All count offsets and rows over all shards, from which the filled share follows.
 	Filled, All int64
+	// FilledRows and AllRows are those of them that are rows of files.
+	FilledRows, AllRows int64
+}
+
+// AddRows adds the rows of an archive in one shard, given the position there, negative for none.
+func (f *FillEpoch) AddRows(at, all int64) {
+	at = max(0, at)
+	f.Filled, f.All = f.Filled+at, f.All+all
+	f.FilledRows, f.AllRows = f.FilledRows+at, f.AllRows+all
 }
 
 // Done says whether nothing is left to fill, neither from the log nor from files.

@@ -23,6 +23,9 @@ type Fill struct {
 	// Filled and All count offsets, and rows of files, over all shards; All is 0 before it has begun.
 	Filled int64 `json:"filled"`
 	All    int64 `json:"all"`
+	// FilledRows and AllRows are those of them that are rows of files; absent if there are no files.
+	FilledRows int64 `json:"filled_rows,omitempty"`
+	AllRows    int64 `json:"all_rows,omitempty"`
 	// Since is the event time since which the features are complete once it is done; null for all
 	// events.
 	Since *time.Time `json:"complete_since"`
@@ -58,7 +61,8 @@ func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) 
 		if e.Broken && slices.ContainsFunc(h.Fills, func(part state.FillEpoch) bool { return part.Fill.PartOf(e.Fill) }) {
 			continue // its part has a line of its own
 		}
-		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All, id: e.Fill.ID}
+		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All,
+			FilledRows: e.FilledRows, AllRows: e.AllRows, id: e.Fill.ID}
 		if len(f.Features) == 0 {
 			continue
 		}
@@ -93,6 +97,9 @@ func writeFills(out io.Writer, fills []Fill) error {
 			what = "backfill not begun"
 		default:
 			what = fmt.Sprintf("backfilled %.0f%%", 100*float64(f.Filled)/float64(f.All))
+			if f.AllRows > 0 {
+				what += fmt.Sprintf(", %.0f%% of the rows of files", 100*float64(f.FilledRows)/float64(f.AllRows))
+			}
 			if f.SecondsLeft > 0 {
 				what += fmt.Sprintf(", about %s left", time.Duration(f.SecondsLeft)*time.Second)
 			}

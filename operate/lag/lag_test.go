@@ -262,13 +262,17 @@ func TestTimeLeft(t *testing.T) {
 func TestFillsOfFiles(t *testing.T) {
 	e := state.FillEpoch{
 		Fill: &state.Fill{ID: "f", Cut: &state.Cut{Topic: "tx", Until: 5000}}, Topic: "tx",
-		Whole: true, Filled: 30, All: 40, Since: 4000, ArchivedSince: 1000,
+		Whole: true, Filled: 30, All: 40, FilledRows: 5, AllRows: 10, Since: 4000, ArchivedSince: 1000,
 	}
 	for archived, want := range map[bool]string{false: "filling since 1970-01-01T00:00:05Z", true: "done since 1970-01-01T00:00:01Z"} {
 		e.Archived = archived
 		f := Fills(&state.History{Fills: []state.FillEpoch{e}}, func(*state.Fill) []string { return []string{"paid"} })[0]
 		if got := f.Status + " since " + f.Since.Format(time.RFC3339); got != want {
 			t.Errorf("with all rows %v it is %s, want %s", archived, got, want)
+		}
+		var out strings.Builder
+		if err := writeFills(&out, []Fill{f}); err != nil || !archived && out.String() != "paid, of tx: backfilled 75%, 50% of the rows of files\n" {
+			t.Errorf("it says %q, %v", out.String(), err)
 		}
 	}
 }

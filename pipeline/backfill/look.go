@@ -36,8 +36,13 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 		r.report.trouble(err)
 		return false
 	}
-	progress := r.sum(partitions, fillings)
-	r.done = progress.Done && len(partitions) > 0
+	files, err := r.files(ctx)
+	if err != nil {
+		r.report.trouble(err)
+		return false
+	}
+	progress := r.sum(partitions, fillings, files)
+	r.done = progress.Done && len(partitions) > 0 && files.Applied == files.Rows
 	if r.work.Until != nil && r.work.Until(r.fill, progress) {
 		return true
 	}
@@ -105,8 +110,34 @@ func isUnbegun(fillings []state.Filling) bool {
 	return false
 }
 
-// sum adds up the progress of partitions, and reports it.
-func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (p Progress) {
+// files reads how far the files are applied that a fill over a cut needs.
+func (r *runner) files(ctx context.Context) (files Files, err error) {
+	cut := r.fill.Cut
+	if cut == nil {
+		return files, nil
+	}
+	known, err := r.cfg.Store.Archives(ctx)
+	if err != nil {
+		return files, err
+	}
+	archives := state.ArchivesOf(*cut, known)
+	for _, a := range archives {
+		files.Count, files.Rows = files.Count+len(a.Files), files.Rows+a.Rows()
+	}
+	history, err := r.cfg.Store.History(ctx)
+	if err != nil {
+		return files, err
+	}
+	for i := range history.Fills {
+		if e := &history.Fills[i]; e.Fill.ID == r.fill.ID && e.AllRows > 0 {
+			files.Applied = e.FilledRows * files.Rows / e.AllRows
+		}
+	}
+	return files, nil
+}
+
+// sum adds up the progress of partitions, and reports it with that of files.
+func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling, files Files) (p Progress) {
 	left, broken, topics := map[string]int64{}, map[string]int{}, map[string]Progress{}
 	p.Done = true
 	for i, id := range partitions {
@@ -133,7 +164,7 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling) (
 		topics[id.Topic] = Progress{Filled: t.Filled + filled, All: t.All + all, Done: !isOpen && (t.Done || !others)}
 	}
 	r.metrics.set(r.fill, left, broken)
-	r.running.set(r.fill, r.features, topics, time.Now())
+	r.running.set(r.fill, r.features, topics, files, time.Now())
 	r.report.progress(p)
 	return p
 }

@@ -19,6 +19,14 @@ type Running struct {
 	// Rate is how many offsets a second were applied since this process began; 0 while unknown.
 	Rate float64
 	Left time.Duration // about how long the rest takes at that rate; 0 while unknown
+	// Files are applied by another process, see FromFiles.
+	Files Files
+}
+
+// Files are the files that a fill needs, with their rows.
+type Files struct {
+	Count         int
+	Applied, Rows int64 // of rows
 }
 
 // Running lists what is being filled, by features and topic.
@@ -37,14 +45,14 @@ type runningFill struct {
 	pace pace
 }
 
-// set replaces what is known of a fill: the progress of the partitions here, by topic.
-func (s *running) set(f *state.Fill, features []string, progress map[string]Progress, now time.Time) {
+// set replaces what is known of a fill: the progress of the partitions here, by topic, and of the files.
+func (s *running) set(f *state.Fill, features []string, progress map[string]Progress, files Files, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for topic := range f.Columns {
 		key := fillOf{f.ID, topic}
 		p, here := progress[topic]
-		if !here || p.Done {
+		if !here || p.Done && files.Applied == files.Rows {
 			delete(s.all, key)
 			continue
 		}
@@ -56,13 +64,13 @@ func (s *running) set(f *state.Fill, features []string, progress map[string]Prog
 		r.pace.note(p, now)
 		r.Running = Running{
 			Features: features, Topic: topic, Applied: p.Filled, Total: p.All,
-			Rate: r.pace.rate(p, now), Left: r.pace.left(p, now),
+			Rate: r.pace.rate(p, now), Left: r.pace.left(p, now), Files: files,
 		}
 	}
 }
 
 // forget removes a fill that is no longer worked on.
-func (s *running) forget(f *state.Fill) { s.set(f, nil, nil, time.Time{}) }
+func (s *running) forget(f *state.Fill) { s.set(f, nil, nil, Files{}, time.Time{}) }
 
 func (s *running) list() (list []Running) {
 	s.mu.Lock()

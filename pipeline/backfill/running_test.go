@@ -28,12 +28,20 @@ func TestRunning(t *testing.T) {
 		{map[string]Progress{"payments": {Filled: 90, All: 500}}, []Running{{Features: names, Topic: "payments", Applied: 90, Total: 500}}},
 		{map[string]Progress{"payments": {Filled: 500, All: 500, Done: true}}, nil},
 	} {
-		s.set(f, names, step.progress, began.Add(time.Duration(i)*10*time.Second))
+		s.set(f, names, step.progress, Files{}, began.Add(time.Duration(i)*10*time.Second))
 		if diff := cmp.Diff(step.want, s.list()); diff != "" {
 			t.Errorf("step %d (-want +got):\n%s", i, diff)
 		}
 	}
-	s.set(f, names, map[string]Progress{"payments": {All: 500}}, began)
+	s.set(f, names, map[string]Progress{"payments": {Filled: 5, All: 5, Done: true}}, Files{2, 7, 10}, began)
+	if list := s.list(); len(list) != 1 || list[0].Files.Applied != 7 {
+		t.Errorf("a fill whose files are not applied is listed as %+v", list)
+	}
+	s.set(f, names, map[string]Progress{"payments": {Filled: 5, All: 5, Done: true}}, Files{2, 10, 10}, began)
+	if list := s.list(); len(list) > 0 {
+		t.Errorf("a fill with all records and rows is listed: %+v", list)
+	}
+	s.set(f, names, map[string]Progress{"payments": {All: 500}}, Files{}, began)
 	s.forget(f)
 	if list := s.list(); len(list) > 0 {
 		t.Errorf("a fill that is no longer worked on is listed: %+v", list)

@@ -100,7 +100,7 @@ function checks() {
 
 function backfills(list) {
   fold('backfills', 'Backfills', list, rows => [table('Backfills', ['Features', 'Topic', 'Filled', 'Progress', 'Left'], rows.map(b => [
-    b.features.join(', '), b.topic, percent(b.share), el('progress', { max: 1, value: b.share, 'aria-label': `Backfill of ${b.topic}` }),
+    b.features.join(', '), b.topic, percent(b.share) + (b.files?.total ? `; ${percent(b.files.applied / b.files.total)} of ${number(b.files.total)} rows of files` : ''), el('progress', { max: 1, value: b.share, 'aria-label': `Backfill of ${b.topic}` }),
     b.seconds_left === undefined ? 'not known' : seconds(b.seconds_left),
   ]))]);
 }

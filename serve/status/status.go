@@ -72,6 +72,15 @@ type Backfill struct {
 	Rate float64 `json:"rate,omitempty"`
 	// SecondsLeft is about how long the rest takes at that rate; absent while unknown.
 	SecondsLeft int64 `json:"seconds_left,omitempty"`
+	// Files are those that weir backfill applies before the topic's records; absent if there are none.
+	Files *Files `json:"files,omitempty"`
+}
+
+// Files are files of events.
+type Files struct {
+	Count   int   `json:"count"`
+	Applied int64 `json:"applied"` // rows, of Total
+	Total   int64 `json:"total"`
 }
 
 // DeadLetter describes a record that was set aside, without its content.

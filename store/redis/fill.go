@@ -202,7 +202,7 @@ func addArchives(e *state.FillEpoch, before []*state.Fill, shards []map[string]s
 			}
 			e.Broken = e.Broken || at.Log == state.Moved
 			e.Archived = e.Archived && fields != nil && at.Offset >= a.rows && !e.Broken
-			e.Filled, e.All = e.Filled+max(0, at.Offset), e.All+a.rows
+			e.AddRows(at.Offset, a.rows)
 		}
 	}
 	return nil

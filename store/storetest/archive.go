@@ -109,7 +109,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		}
 		known := f.rows(fill, archives...)[0]
 		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 6*devices, archived)
-		if e := f.epoch(fill); e.Archived || e.Filled == 0 || e.Filled >= e.All {
+		if e := f.epoch(fill); e.Archived || e.FilledRows == 0 || e.FilledRows >= e.AllRows || e.All-e.AllRows != e.Filled-e.FilledRows {
 			t.Errorf("got %+v", e)
 		}
 		f.expectSinceOver(archived, 100*day)

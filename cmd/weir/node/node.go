@@ -146,10 +146,14 @@ func (n *Node) backfills() func() []status.Backfill {
 	}
 	return func() (list []status.Backfill) {
 		for _, b := range n.processor.Backfills() {
-			list = append(list, status.Backfill{
+			s := status.Backfill{
 				Features: append([]string{}, b.Features...), Topic: b.Topic, Applied: b.Applied, Total: b.Total, Share: float64(b.Applied) / float64(max(1, b.Total)),
 				Rate: b.Rate, SecondsLeft: int64(b.Left / time.Second),
-			})
+			}
+			if b.Files.Count > 0 {
+				s.Files = &status.Files{Count: b.Files.Count, Applied: b.Files.Applied, Total: b.Files.Rows}
+			}
+			list = append(list, s)
 		}
 		return list
 	}

@@ -86,7 +86,7 @@ func (s *Store) addArchives(e *state.FillEpoch) {
 			at := sh.rowsOfAny(fills, a)
 			e.Broken = e.Broken || at.Log == state.Moved
 			e.Archived = e.Archived && at.Offset >= a.Rows() && !e.Broken
-			e.Filled, e.All = e.Filled+max(0, at.Offset), e.All+a.Rows()
+			e.AddRows(at.Offset, a.Rows())
 		}
 	}
 }
