@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
+	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -46,6 +47,7 @@ func newDiffCommand() *cobra.Command {
 		server  connection
 		timeout time.Duration
 		fills   bool
+		memory  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "diff OLD NEW",
@@ -60,11 +62,15 @@ With --backfill it asks Kafka how many records the new state is filled from, and
 estimates how long that takes. It reads no records. Kafka and backfill.rate are those
 of --config.
 
+With --memory it counts the entities in Redis by the names of their keys, of at most
+100,000 keys of each master, and estimates how much memory the change takes for that
+many. It reads no state. Redis and the namespace are those of --config.
+
 The exit code is 2 if a feature of a service would lose its state: it starts over or
 is gone. The command does not know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
   weir diff https://weir.internal:8080 config/features --token-file admin.token
-  weir diff https://weir.internal:8080 config/features --backfill --config config/weir.yaml
+  weir diff https://weir.internal:8080 config/features --backfill --memory --config config/weir.yaml
   weir diff --json old/ new/`,
 		Args: cobra.ExactArgs(2),
 	}
@@ -84,12 +90,18 @@ is gone. The command does not know which features are asked for by name only.`,
 			}
 		}
 		d := diff.Of(registries[0], registries[1])
-		if fills {
+		if fills || memory {
 			cfg, err := s.load(cmd)
 			if err != nil {
 				return err
 			}
-			if d.Backfill, err = estimateBackfill(ctx, cfg, registries[0], registries[1]); err != nil {
+			if fills {
+				d.Backfill, err = estimateBackfill(ctx, cfg, registries[0], registries[1])
+			}
+			if err == nil && memory {
+				d.Memory, err = estimateMemory(ctx, cfg, registries[0], registries[1])
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -104,8 +116,9 @@ is gone. The command does not know which features are asked for by name only.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&fills, "backfill", false, "ask Kafka how long filling the new state takes")
+	flags.BoolVar(&memory, "memory", false, "count the entities in Redis, and estimate the memory that the change takes")
 	server.add(flags)
-	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers, Kafka and Git")
+	flags.DurationVar(&timeout, "timeout", 30*time.Second, "how long to wait for servers, Kafka, Redis and Git")
 	return cmd
 }
 
@@ -138,6 +151,25 @@ func estimateBackfill(ctx context.Context, cfg *config.Config, before, after *fe
 		b.Add(after, fill, topic, t)
 	}
 	return b, nil
+}
+
+// countedKeys is how many keys of a master are looked at, about a second.
+const countedKeys = 100_000
+
+// estimateMemory estimates what the change costs at the present number of entities.
+func estimateMemory(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Memory, error) {
+	redis, err := redisconn.Open(cfg, true, noLog)
+	if err != nil {
+		return nil, err
+	}
+	defer redis.Close()
+	found, err := redis.CountKeys(ctx, countedKeys)
+	if err != nil {
+		return nil, fmt.Errorf("--memory: %w", err)
+	}
+	m := diff.MemoryOf(before, after, found.Groups)
+	m.Keys, m.Looked = found.Keys, found.Looked
+	return m, nil
 }
 
 func writeDiff(w io.Writer, d *diff.Difference, asJSON bool) error {

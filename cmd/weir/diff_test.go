@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features/definition"
@@ -226,5 +227,39 @@ func TestDiffBackfill(t *testing.T) {
 		if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), b.want) {
 			t.Errorf("%s\ngot  %v\nwant %s", b.args, message(err), b.want)
 		}
+	}
+}
+
+// weir diff --memory counts entities in Redis.
+func TestDiffMemory(t *testing.T) {
+	dir := t.TempDir()
+	old := writeFile(t, dir, "old.yaml", twoStreamDefinitions)
+	wanted := writeFile(t, dir, "wanted.yaml", strings.Replace(twoStreamDefinitions, "features:\n", "features:\n  day: SUM(1d, pay, amount, user)\n", 1))
+	flags, address := servers(t, nil)
+	client := redis.NewClient(&redis.Options{Addr: address})
+	defer client.Close()
+	registry, err := definition.Load(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group string
+	for _, s := range registry.Series {
+		if strings.Join(s.By, "+") == "user" {
+			group = s.Group
+		}
+	}
+	for i := range 3 {
+		key := fmt.Sprintf("{weir:00}%s:u%d", group, i)
+		if err := client.Set(t.Context(), key, "x", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "memory, entities counted by their keys in Redis, all 3; bytes estimated as above\n  user: "
+	if out, err := weir(t, append([]string{"diff", old, wanted, "--memory"}, flags[8:10]...)...); err != nil || !strings.Contains(out, want) || !strings.Contains(out, " MiB for 3 entities\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	_, err = weir(t, "diff", old, wanted, "--memory", "--timeout", "5s", "--redis.addresses", "127.0.0.1:1")
+	if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), "weir: --memory: ask for the number of keys: ") {
+		t.Errorf("without Redis: %v", message(err))
 	}
 }

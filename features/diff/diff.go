@@ -34,6 +34,8 @@ type Difference struct {
 	Cost     []Cost    `json:"cost"`
 	// Backfill is what filling the new state takes; nil if that was not asked for.
 	Backfill *Backfill `json:"backfill,omitempty"`
+	// Memory is what the change costs at the present number of entities; nil if that was not asked for.
+	Memory *Memory `json:"memory,omitempty"`
 }
 
 // Change says what happened to a stream or a service: added, removed, or changed in parts.

@@ -37,10 +37,14 @@ func (d *Difference) WriteText(w io.Writer) error {
 	for _, c := range d.Cost {
 		fmt.Fprintf(&b, "  %s: %d -> %d\n", c.What, c.Before, c.After)
 	}
+	if b.Len() == 0 && d.Backfill == nil && d.Memory == nil {
+		b.WriteString("nothing changes but perhaps descriptions\n")
+	}
+	if d.Memory != nil {
+		d.Memory.writeText(&b)
+	}
 	if d.Backfill != nil {
 		d.Backfill.writeText(&b)
-	} else if b.Len() == 0 {
-		b.WriteString("nothing changes but perhaps descriptions\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -1,0 +1,64 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The memory of a change is that of each entity times the entities that Redis has; where these are not
+// known, it says why.
+func TestMemory(t *testing.T) {
+	old := load(t, before)
+	wanted := load(t, strings.Replace(before, "features:\n", `features:
+  more: COUNT(7d, pay, user)
+  pairs: COUNT(7d, pay, user, device)
+  devices: COUNT(7d, pay, device)
+`, 1))
+	groups := map[string]int64{}
+	for _, s := range wanted.Series {
+		switch strings.Join(s.By, "+") {
+		case "user":
+			groups[s.Group] = 1 << 20
+		case "user+device":
+			groups[s.Group] = 7
+		}
+	}
+	m := MemoryOf(old, wanted, groups)
+	costs := Of(old, wanted).Cost
+	grows := func(what string) (bytes int64) {
+		for _, c := range costs {
+			if c.What == what {
+				bytes = c.After - c.Before
+			}
+		}
+		return bytes
+	}
+	if least, most := grows("bytes of an entity user, met once"), grows("bytes of an entity user, full"); least == 0 || m.Least != least<<20 || m.Most != most<<20 {
+		t.Errorf("of %d to %d bytes for a user it makes %+v", least, most, m)
+	}
+	m.Keys, m.Looked = 5000, 1000
+	var text strings.Builder
+	if err := (&Difference{Memory: m}).WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`memory, entities estimated from 1000 of the 5000 keys in Redis; bytes estimated as above
+  device: not known: Redis has none yet
+  user: %[1]s for 1048576 entities
+  user+device: not known: 7 have keys of their own, the others are in the keys of user
+  in all: %[1]s
+`, growth(m.Least, m.Most))
+	if text.String() != want {
+		t.Errorf("got  %s\nwant %s", text.String(), want)
+	}
+	back := MemoryOf(wanted, old, groups)
+	if back.Most != -m.Least || back.Least != -m.Most {
+		t.Errorf("the way back makes %+v", back)
+	}
+	text.Reset()
+	none := MemoryOf(old, old, groups)
+	none.Keys, none.Looked = 7, 7
+	if err := (&Difference{Memory: none}).WriteText(&text); err != nil || text.String() != "memory, entities counted by their keys in Redis, all 7; bytes estimated as above\n  nothing changes\n" {
+		t.Errorf("without a change: %v\n%s", err, text.String())
+	}
+}

@@ -1,0 +1,68 @@
+package inspector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// KeyCount says how many keys a namespace has in each group of entities.
+type KeyCount struct {
+	Groups map[string]int64
+	// Keys are all keys of the masters, whosever they are, and Looked are those looked at. If these are
+	// fewer, the groups' numbers are estimates from them.
+	Keys, Looked int64
+}
+
+// CountKeys counts the keys of a namespace by group. Of a master with more than that many keys it looks at
+// about as many, which SCAN returns in the order of their hashes, so they are a fair sample. It reads
+// names of keys only.
+func (s *Inspector) CountKeys(ctx context.Context, most int64) (KeyCount, error) {
+	all := KeyCount{Groups: map[string]int64{}}
+	var mu sync.Mutex // masters are visited at once
+	count := func(ctx context.Context, c redis.Cmdable) error {
+		keys, err := c.DBSize(ctx).Result()
+		if err != nil {
+			return fmt.Errorf("ask for the number of keys: %w", err)
+		}
+		groups, looked := map[string]int64{}, int64(0)
+		for cursor := uint64(0); ; {
+			var names []string
+			if names, cursor, err = c.Scan(ctx, cursor, "*", 1000).Result(); err != nil {
+				return fmt.Errorf("walk over the keys: %w", err)
+			}
+			looked += int64(len(names))
+			for _, name := range names {
+				if tag, group, _, ok := keyspace.SplitKey(name); ok && strings.HasPrefix(tag, "{"+s.namespace+":") {
+					groups[group]++
+				}
+			}
+			if cursor == 0 {
+				keys = looked // some may have come or gone since
+				break
+			}
+			if looked >= most {
+				break
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		all.Keys, all.Looked = all.Keys+keys, all.Looked+looked
+		for group, n := range groups {
+			all.Groups[group] += n * keys / max(looked, 1)
+		}
+		return nil
+	}
+	var err error
+	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return count(ctx, c) })
+	} else {
+		err = count(ctx, s.redis)
+	}
+	return all, err
+}
