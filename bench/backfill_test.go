@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
@@ -64,6 +65,46 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 }
 
+// BenchmarkBackfillFreshness streams events at half load to a processor, with twelve new features that it
+// fills meanwhile at the default rate, and before and after with the same features and no backfill. It
+// says how much older events are when they are applied. Run it once: -benchtime 1x.
+func BenchmarkBackfillFreshness(b *testing.B) {
+	for b.Loop() {
+		freshnessWhileFilling(b)
+	}
+}
+
+func freshnessWhileFilling(b *testing.B) {
+	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
+	createTopics(b, broker.Client())
+	feed := newFeed(b, broker.Addrs(), population(*events))
+	feed.fill(b, *events, *span)
+	for range 5 {
+		feed.readAll(b, broker.Addrs()) // Java compiles
+	}
+	server := redistest.New(b, redistest.Options{})
+	s := side{name: "weir", server: server, redis: server.Client(b), addr: server.Addr()}
+	s.load(b, broker.Addrs(), feed)
+	more := filepath.Join(b.TempDir(), "more.yaml")
+	if err := os.WriteFile(more, []byte("features:\n"+twelve()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	half := s.sustained(b, broker.Addrs(), feed) / 2
+	fmt.Printf("ms from an event until it is applied, at %.0f events a second, half load\n", half)
+	var p99 [3]float64
+	for i, rate := range []float64{0, config.Default().Backfill.Rate, 0} {
+		o := order{Consumer: s.name, Brokers: broker.Addrs(), Redis: s.addr, More: more, Rate: rate}
+		made, acknowledged, found := s.ages(b, feed, o, half, *steady)
+		if rate > 0 && found.Filling == 0 {
+			b.Errorf("the backfill was over before the last event: more -events, or less -steady")
+		}
+		p99[i] = percentile(made, 99)
+		fmt.Printf("  backfill at %v of a core: since it was made p50 %.1f, p99 %.1f; since it was acknowledged p50 %.1f, p99 %.1f\n",
+			rate, percentile(made, 50), p99[i], percentile(acknowledged, 50), percentile(acknowledged, 99))
+	}
+	b.ReportMetric(p99[1]-(p99[0]+p99[2])/2, "p99-ms-more")
+}
+
 func backfill(b *testing.B) {
 	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
 	createTopics(b, broker.Client())
@@ -110,9 +151,11 @@ func backfill(b *testing.B) {
 			n, _ := strconv.ParseFloat(string(found[1]), 64)
 			redis = side.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - redis
 			cpu := (command.ProcessState.UserTime() + command.ProcessState.SystemTime()).Seconds()
-			fmt.Printf("%s: %.0f records in %.1f s, %.0f a second; CPU s per million: process %.2f, Redis %.2f\n",
-				add.name, n, took, n/took, cpu/n*1e6, redis/n*1e6)
-			b.ReportMetric(n/took, strings.ReplaceAll(add.name, " ", "-")+"/s")
+			fmt.Printf("%s: %.0f records in %.1f s, %.0f a second; of one core: %.0f of the process' CPU, %.0f with that of Redis; CPU s per million: process %.2f, Redis %.2f\n",
+				add.name, n, took, n/took, n/cpu, n/(cpu+redis), cpu/n*1e6, redis/n*1e6)
+			name := strings.ReplaceAll(add.name, " ", "-")
+			b.ReportMetric(n/took, name+"/s")
+			b.ReportMetric(n/cpu, name+"/core-s")
 			return true, ""
 		})
 		processor.Stop()

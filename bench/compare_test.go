@@ -206,10 +206,26 @@ func (s *side) sustained(b *testing.B, brokers []string, feed *feed) float64 {
 // creation, the producer's share included, and from the broker's acknowledgement. The first half
 // warms up: until then the broker's JVM compiles at the cost of a core.
 func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond float64) {
-	over := 2 * *steady
+	made, acknowledged, _ := s.ages(b, feed, order{Consumer: s.name, Brokers: brokers, Redis: s.addr}, perSecond, 2**steady)
+	fmt.Printf("\nms from an event until it is applied, at %.0f events a second, half load\n", perSecond)
+	report := func(since string, ages []time.Duration) {
+		fmt.Printf("  since it was %s: p50 %.1f, p99 %.1f\n", since, percentile(ages, 50), percentile(ages, 99))
+	}
+	report("made", made)
+	report("acknowledged", acknowledged)
+}
+
+// percentile is that of ages, which are sorted, in ms.
+func percentile(ages []time.Duration, percent int) float64 {
+	return ages[len(ages)*percent/100].Seconds() * 1e3
+}
+
+// ages streams events at a rate for some time to a consumer, and measures how old those of the second
+// half were when they were applied, sorted.
+func (s *side) ages(b *testing.B, feed *feed, o order, perSecond float64, over time.Duration) (made, acknowledged []time.Duration, found outcome) {
 	n := int(perSecond * over.Seconds())
 	feed.users = population(feed.produced + n)
-	o := order{Consumer: s.name, Brokers: brokers, Redis: s.addr, Until: int64(feed.produced + n)}
+	o.Until = int64(feed.produced + n)
 	consumer := o.start(b)
 	<-consumer.started
 	start := time.Now().Add(time.Second + time.Duration(n)*10*time.Microsecond) // longer than making the events takes
@@ -219,25 +235,20 @@ func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond f
 	}
 	records := feed.stream(b, events, func(i int, now time.Time) bool { return !events[i].Timestamp.After(now) })
 	applied := map[recordID][]step{}
-	for _, s := range consumer.wait(b).Steps {
+	found = consumer.wait(b)
+	for _, s := range found.Steps {
 		id := recordID{Topic: s.Topic, Partition: s.Partition}
 		applied[id] = append(applied[id], s)
 	}
-	var made, acknowledged []time.Duration
 	for _, r := range records[n/2:] {
 		steps := applied[recordID{Topic: r.Topic, Partition: r.Partition}]
 		i, _ := slices.BinarySearchFunc(steps, r.Offset+1, func(s step, next int64) int { return int(s.Offset - next) })
 		made = append(made, steps[i].At.Sub(r.made))
 		acknowledged = append(acknowledged, max(0, steps[i].At.Sub(r.acknowledged)))
 	}
-	fmt.Printf("\nms from an event until it is applied, at %.0f events a second, half load\n", perSecond)
-	report := func(since string, ages []time.Duration) {
-		slices.Sort(ages)
-		p50, p99 := ages[len(ages)/2].Seconds()*1e3, ages[len(ages)*99/100].Seconds()*1e3
-		fmt.Printf("  since it was %s: p50 %.1f, p99 %.1f\n", since, p50, p99)
-	}
-	report("made", made)
-	report("acknowledged", acknowledged)
+	slices.Sort(made)
+	slices.Sort(acknowledged)
+	return made, acknowledged, found
 }
 
 func createTopics(b *testing.B, client *kafka.Client) {

@@ -62,6 +62,11 @@ type order struct {
 	Redis    string
 	Until    int64
 	Profile  string // file for a CPU profile; empty for none
+
+	// Of weir: a file of definitions beside the shipped ones, empty for none, and the rate at which new
+	// features are filled, 0 for not at all.
+	More string
+	Rate float64
 }
 
 // outcome is the result of a consumer's run.
@@ -69,6 +74,7 @@ type outcome struct {
 	CPU     float64 // seconds
 	Mallocs uint64  // heap objects allocated
 	Steps   []step
+	Filling int // backfills under way at the end
 }
 
 // step is a part of a partition that was applied: everything before Offset.
@@ -152,7 +158,11 @@ func consume(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	p := &progress{next: make(map[recordID]int64), until: o.Until, reached: cancel, out: json.NewEncoder(os.Stdout)}
+	p := &progress{next: make(map[recordID]int64), until: o.Until, out: json.NewEncoder(os.Stdout), filling: func() int { return 0 }}
+	p.reached = func() {
+		p.left = p.filling()
+		cancel()
+	}
 	run := map[string]func(context.Context, order, *progress) error{"weir": runWeir, "textbook": runTextbook}[o.Consumer]
 	if o.Profile != "" {
 		file, err := os.Create(o.Profile)
@@ -176,6 +186,7 @@ func consume(text string) error {
 	}
 	found := outcome{CPU: cpuSeconds() - start, Steps: p.steps}
 	runtime.ReadMemStats(&after)
+	found.Filling = p.left
 	found.Mallocs = after.Mallocs - before.Mallocs
 	return p.say(said{Outcome: &found})
 }
@@ -188,6 +199,8 @@ type progress struct {
 	steps   []step
 	until   int64
 	reached func()
+	filling func() int // counts the backfills under way
+	left    int        // of them when until was reached
 	out     *json.Encoder
 }
 
@@ -231,7 +244,11 @@ func (p *progress) reach(topic string, partition int32, offset int64, at time.Ti
 const namespace = "weir"
 
 func runWeir(ctx context.Context, o order, p *progress) error {
-	registry, err := definition.Load("../config/features")
+	definitions := []string{"../config/features"}
+	if o.More != "" {
+		definitions = append(definitions, o.More)
+	}
+	registry, err := definition.Load(definitions...)
 	if err != nil {
 		return err
 	}
@@ -246,8 +263,10 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 		Freshness: cfg.Processor.Freshness, CommitInterval: cfg.Processor.CommitInterval,
 		FetchMaxBytes: int32(cfg.Kafka.Fetch.MaxBytes), FetchPartitionMaxBytes: int32(cfg.Kafka.Fetch.PartitionMaxBytes),
+		Backfill: o.Rate > 0, BackfillRate: o.Rate,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+	p.filling = func() int { return len(processor.Backfills()) }
 	go func() {
 		for processor.Stats().Assigned == 0 || processor.Ready(ctx) != nil {
 			time.Sleep(10 * time.Millisecond)
@@ -285,6 +304,9 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 	}
 	now := time.Now()
 	for _, s := range b.Ranges {
+		if strings.HasPrefix(s.Partition.Topic, "fill:") {
+			continue // what a backfill applies is not of the live stream
+		}
 		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.Under
 		w.progress.reach(topic, s.Partition.ID, s.To, now)
 	}
