@@ -27,6 +27,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
 	"github.com/weir-stream/weir/config"
@@ -153,8 +154,8 @@ func known(t *testing.T, documents map[string]string) {
 			decode[policy.PodDisruptionBudget](t, documents, key)
 		case "NetworkPolicy":
 			decode[networking.NetworkPolicy](t, documents, key)
-		case "PodMonitor":
-			decode[monitoring.PodMonitor](t, documents, key)
+		case "ServiceMonitor":
+			decode[monitoring.ServiceMonitor](t, documents, key)
 		case "ScaledObject":
 			decode[scaledObject](t, documents, key)
 		case "NOTES.txt":
@@ -194,7 +195,7 @@ processor:
   priorityClassName: high
   env: [{name: GOGC, value: "200"}]
 api: {autoscaling: {enabled: false}, hosts: [weir.example.com], podLabels: {team: risk}, podAnnotations: {team: risk}}
-podMonitor: {enabled: true, labels: {release: prometheus}, bearerTokenSecret: {name: weir-tokens, key: metrics}}
+serviceMonitor: {enabled: true, labels: {release: prometheus}, bearerTokenSecret: {name: weir-tokens, key: metrics}, tlsConfig: {serverName: weir-api, ca: {secret: {name: weir-tls, key: ca.crt}}}}
 `,
 		"static": "{processor: {staticMembership: true, replicas: 3}, api: {enabled: false}, networkPolicy: {enabled: false}, podDisruptionBudget: {enabled: false}}",
 	} {
@@ -306,6 +307,7 @@ func TestRefused(t *testing.T) {
 		"settings: {kafka: {brokers: kafka:9092}}":                    "/settings/kafka/brokers",
 		"api: {service: {type: ExternalName}}":                        "/api/service/type",
 		"processor: {goMemLimit: 700Mi}":                              "/processor/goMemLimit",
+		"podMonitor: {enabled: true}":                                 "podMonitor",
 	} {
 		if _, err := render(load(t, "weir"), values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", values, err, want)
@@ -327,7 +329,7 @@ func TestValuesAreInTheSchema(t *testing.T) {
 			return
 		}
 		for name := range properties {
-			if _, ok := values[name]; !ok && name != "global" && path != "processor.resources" && path != "api.resources" && path != "podMonitor.bearerTokenSecret" {
+			if _, ok := values[name]; !ok && name != "global" && path != "processor.resources" && path != "api.resources" && path != "serviceMonitor.bearerTokenSecret" {
 				t.Errorf("values.yaml lacks %s.%s", path, name)
 			}
 		}
@@ -341,6 +343,40 @@ func TestValuesAreInTheSchema(t *testing.T) {
 		}
 	}
 	compare("", c.Values, schema)
+}
+
+// Each ServiceMonitor selects one Service, by a port that the Service has, and takes the job's name
+// from one of its labels. Every pod is found by one of both ways, never by two.
+func TestServiceMonitors(t *testing.T) {
+	for _, static := range []string{"false", "true"} {
+		documents := mustRender(t, "{serviceMonitor: {enabled: true}, processor: {staticMembership: "+static+"}}")
+		for _, name := range []string{"weir-api", "weir-processor"} {
+			monitor := decode[monitoring.ServiceMonitor](t, documents, "ServiceMonitor/"+name)
+			var selected []string
+			for key := range documents {
+				if !strings.HasPrefix(key, "Service/") {
+					continue
+				}
+				service := decode[core.Service](t, documents, key)
+				if labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels)) {
+					selected = append(selected, key)
+				}
+			}
+			if !slices.Equal(selected, []string{"Service/" + name}) {
+				t.Errorf("%s selects %v", name, selected)
+			}
+			service := decode[core.Service](t, documents, "Service/"+name)
+			if service.Labels[monitor.Spec.JobLabel] != "weir" || service.Spec.Ports[0].Name != monitor.Spec.Endpoints[0].Port {
+				t.Errorf("%s: the job is %q, the port %q", name, service.Labels[monitor.Spec.JobLabel], service.Spec.Ports[0].Name)
+			}
+		}
+	}
+	for values, want := range map[string]string{"": "true", "serviceMonitor: {enabled: true}": "false"} {
+		pod := decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec.Template
+		if got := pod.Annotations["prometheus.io/scrape"]; got != want {
+			t.Errorf("%q: prometheus.io/scrape is %q", values, got)
+		}
+	}
 }
 
 // A rule engine's chart adds the sidecar with two lines.

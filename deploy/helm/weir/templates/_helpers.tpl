@@ -95,7 +95,7 @@ metadata:
   annotations:
     # Changed settings replace the pods; changed definitions are read by those that run.
     weir/settings: {{ include "weir.settings" $root | sha256sum }}
-    prometheus.io/scrape: {{ not $root.Values.podMonitor.enabled | quote }}
+    prometheus.io/scrape: {{ not $root.Values.serviceMonitor.enabled | quote }}
     prometheus.io/port: "8080"
     {{- with .of.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
