@@ -16,6 +16,14 @@ type Enrichment struct {
 	Avro bool
 }
 
+// Format is the name of the format in which they are written.
+func (e *Enrichment) Format() string {
+	if e.Avro {
+		return "avro"
+	}
+	return "json"
+}
+
 // Enrichment returns that of a stream, or nil if it has none.
 func (r *Registry) Enrichment(s *record.Stream) *Enrichment {
 	for _, e := range r.Enrichments {

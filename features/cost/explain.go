@@ -37,11 +37,12 @@ type Stream struct {
 	Enrich      *Enrichment `json:"enrich,omitempty"` // nil if its events are not enriched
 }
 
-// Enrichment says to which topic the events of a stream are written, and with the features of which
-// service.
+// Enrichment says to which topic the events of a stream are written, in which format, and with the
+// features of which service.
 type Enrichment struct {
 	Service string `json:"service"`
 	Topic   string `json:"topic"`
+	Format  string `json:"format"` // json or avro
 }
 
 // Entity is what Redis holds of one entity: all series over the same fields.
@@ -154,7 +155,7 @@ func explainStream(r *features.Registry, s *record.Stream) Stream {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if e := r.Enrichment(s); e != nil {
-		p.Enrich = &Enrichment{Service: e.Service.Name, Topic: e.Topic}
+		p.Enrich = &Enrichment{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}
 	}
 	return p
 }

@@ -52,7 +52,7 @@ streams:
     id: id
     fields: {user: string}
     remember_ids: 10m
-    enrich: {service: risk, topic: transactions.enriched}
+    enrich: {service: risk, topic: transactions.enriched, format: avro}
 features:
   payments: COUNT(7d, tx, user)
 services:
@@ -66,7 +66,7 @@ services:
 		{Name: "login", Topic: "logins"},
 		{
 			Name: "tx", Topic: "transactions", Entities: 1, Mutations: 2, RememberIDs: "10m",
-			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched"},
+			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched", Format: "avro"},
 		},
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
@@ -75,9 +75,9 @@ services:
 	if err := p.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  MUTATIONS  IDS KEPT  WRITTEN TO             WITH SERVICE
-login     logins        0         0        0          -         -                      -
-tx        transactions  1         0        2          10m       transactions.enriched  risk
+	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  MUTATIONS  IDS KEPT  WRITTEN TO                    WITH SERVICE
+login     logins        0         0        0          -         -                             -
+tx        transactions  1         0        2          10m       transactions.enriched (avro)  risk
 `
 	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
 		t.Errorf("explained are\n%s\nwant\n%s", got, want)

@@ -14,12 +14,12 @@ func (p *Explanation) WriteText(w io.Writer) error {
 	t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.row("EVENT OF", "TOPIC", "ENTITIES", "FILTERS", "MUTATIONS", "IDS KEPT", "WRITTEN TO", "WITH SERVICE")
 	for _, s := range p.Streams {
-		var enrich Enrichment
-		if s.Enrich != nil {
-			enrich = *s.Enrich
+		topic, service := "-", "-"
+		if e := s.Enrich; e != nil {
+			topic, service = fmt.Sprintf("%s (%s)", e.Topic, e.Format), e.Service
 		}
 		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Mutations,
-			cmp.Or(s.RememberIDs, "-"), cmp.Or(enrich.Topic, "-"), cmp.Or(enrich.Service, "-"))
+			cmp.Or(s.RememberIDs, "-"), topic, service)
 	}
 	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")
 	for _, e := range p.Entities {

@@ -31,14 +31,17 @@ type Difference struct {
 	Streams  []Change  `json:"streams"`
 	Features []Feature `json:"features"`
 	Services []Change  `json:"services"`
-	Cost     []Cost    `json:"cost"`
+	// Enriched are changes of where the events of a stream are written with features, and how.
+	Enriched []Change `json:"enriched"`
+	Cost     []Cost   `json:"cost"`
 	// Backfill is what filling the new state takes; nil if that was not asked for.
 	Backfill *Backfill `json:"backfill,omitempty"`
 	// Memory is what the change costs at the present number of entities; nil if that was not asked for.
 	Memory *Memory `json:"memory,omitempty"`
 }
 
-// Change says what happened to a stream or a service: added, removed, or changed in parts.
+// Change says what happened to a stream, a service or the enriched events of a stream: added,
+// removed, or changed in parts.
 type Change struct {
 	Name    string   `json:"name"`
 	New     bool     `json:"new,omitempty"`
@@ -82,6 +85,7 @@ func Of(before, after *features.Registry) *Difference {
 	d := &Difference{}
 	d.Streams = compare(before.Streams, after.Streams, func(s *record.Stream) string { return s.Name }, streamChanges)
 	d.Services = compare(before.Services, after.Services, func(s *features.Service) string { return s.Name }, serviceChanges)
+	d.Enriched = compare(before.Enrichments, after.Enrichments, func(e *features.Enrichment) string { return e.Stream.Name }, enrichmentChanges)
 	m := meanings{before: before, after: after, streams: d.Streams, known: map[string][]string{}}
 	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
 	for _, f := range after.Features {
@@ -230,11 +234,7 @@ func (m *meanings) streamChanged(name string) bool {
 
 // streamChanges are the changes of a stream.
 func streamChanges(before, after *record.Stream) (changes []string) {
-	say := func(what string, b, a any) {
-		if x, y := fmt.Sprint(b), fmt.Sprint(a); x != y {
-			changes = append(changes, fmt.Sprintf("%s %s -> %s", what, cmp.Or(x, "none"), cmp.Or(y, "none")))
-		}
-	}
+	say := func(what string, b, a any) { changes = append(changes, changed(what, b, a)...) }
 	match := func(s *record.Stream) string {
 		if s.Match == nil {
 			return ""
@@ -265,6 +265,20 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 		}
 	}
 	return changes
+}
+
+// changed says how a part changes, if it does.
+func changed(what string, before, after any) []string {
+	b, a := fmt.Sprint(before), fmt.Sprint(after)
+	if b == a {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s %s -> %s", what, cmp.Or(b, "none"), cmp.Or(a, "none"))}
+}
+
+func enrichmentChanges(before, after *features.Enrichment) []string {
+	return slices.Concat(changed("topic", before.Topic, after.Topic), changed("service", before.Service.Name, after.Service.Name),
+		changed("format", before.Format(), after.Format()))
 }
 
 // fieldText describes a field on one line.

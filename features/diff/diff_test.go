@@ -101,6 +101,10 @@ cost
   bytes of an entity user, met once: 1 -> 1
   mutations of an event of pay: 1 -> 1
 `, "[ever]"},
+		{[]string{"id: id, fields", "id: id, enrich: {service: risk, topic: enriched}, fields"}, `
+enriched events
+  + pay
+`, "[]"},
 	} {
 		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))
 		for i := range d.Cost { // the amounts are those of package cost
@@ -119,6 +123,21 @@ cost
 		if got := fmt.Sprint(d.Loses()); got != c.loses {
 			t.Errorf("%q: services lose %s, want %s", c.change, got, c.loses)
 		}
+	}
+}
+
+// Where events are written, with what and how, changes apart from how they are read.
+func TestEnrichedEvents(t *testing.T) {
+	enriched := func(how string) *features.Registry {
+		return load(t, strings.Replace(before, "id: id,", "id: id, enrich: {"+how+"},", 1))
+	}
+	d := Of(enriched("service: risk, topic: a"), enriched("service: other, topic: b, format: avro"))
+	want := []Change{{Name: "pay", Changes: []string{"topic a -> b", "service risk -> other", "format json -> avro"}}}
+	if diff := cmp.Diff(want, d.Enriched); diff != "" || d.Streams != nil || d.Features != nil {
+		t.Errorf("streams %v, features %v, enriched events (-want +got):\n%s", d.Streams, d.Features, diff)
+	}
+	if gone := Of(enriched("service: risk, topic: a"), load(t, before)).Enriched; len(gone) != 1 || !gone[0].Gone {
+		t.Errorf("%+v", gone)
 	}
 }
 

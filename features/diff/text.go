@@ -31,6 +31,7 @@ func (d *Difference) WriteText(w io.Writer) error {
 		}
 	}
 	section("services", d.Services)
+	section("enriched events", d.Enriched)
 	if len(d.Cost) > 0 {
 		b.WriteString("cost\n")
 	}

@@ -104,6 +104,7 @@ type Stream struct {
 type Enrich struct {
 	Service string `json:"service"` // the service of these features
 	Topic   string `json:"topic"`
+	Format  string `json:"format"` // json or avro
 }
 
 // New describes a registry.
@@ -158,7 +159,7 @@ func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) S
 		d.RememberIDs = window.FormatDuration(s.RememberIDs)
 	}
 	if e != nil {
-		d.Enrich = &Enrich{Service: e.Service.Name, Topic: e.Topic}
+		d.Enrich = &Enrich{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}
 	}
 	return d
 }

@@ -44,7 +44,7 @@ function stream(s) {
       ['Topic', s.topic],
       ['An event changes', s.mutations !== undefined && `up to ${s.entities} entities by ${count(s.mutations, 'mutation')}`],
       ['IDs remembered', s.remember_ids && `for ${s.remember_ids}`],
-      ['Written to', s.enrich && `${s.enrich.topic}, with the features of ${s.enrich.service}`],
+      ['Written to', s.enrich && `${s.enrich.topic} in ${s.enrich.format === 'avro' ? 'Avro' : 'JSON'}, with the features of ${s.enrich.service}`],
     ]));
 }
 
