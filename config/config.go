@@ -126,6 +126,7 @@ type Redis struct {
 	Password             Secret        `key:"password"` // after Load, also what PasswordFile holds
 	PasswordFile         string        `key:"password_file"`
 	ElastiCache          ElastiCache   `key:"elasticache"`
+	Azure                Azure         `key:"azure"`
 	SentinelUsername     string        `key:"sentinel_username"`
 	SentinelPassword     Secret        `key:"sentinel_password"` // after Load, also what its file holds
 	SentinelPasswordFile string        `key:"sentinel_password_file"`
@@ -142,6 +143,12 @@ type ElastiCache struct {
 	Cache      string `key:"cache"`  // its name; empty for a login with a password
 	Region     string `key:"region"` // empty for that of AWS' own tools
 	Serverless bool   `key:"serverless"`
+}
+
+// Azure says which identity of Microsoft Entra logs in at Redis.
+type Azure struct {
+	Identity string `key:"identity"`  // workload or managed; empty for a login with a password
+	ClientID string `key:"client_id"` // empty for the one of the pod, or of the machine
 }
 
 // Store says how state is kept.

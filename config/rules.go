@@ -104,6 +104,14 @@ var rules = []rule{
 		r := &c.Redis
 		return r.ElastiCache.Cache == "" || cacheName.MatchString(r.ElastiCache.Cache) && r.Username != "" && r.TLS.Enabled && r.Password == "" && r.PasswordFile == ""
 	}},
+	{"redis.azure.identity", "empty, workload or managed; if given, with redis.username, with redis.tls.enabled, without a password and without redis.elasticache", func(c *Config) bool {
+		r := &c.Redis
+		return r.Azure.Identity == "" || slices.Contains([]string{"workload", "managed"}, r.Azure.Identity) &&
+			r.Username != "" && r.TLS.Enabled && r.Password == "" && r.PasswordFile == "" && r.ElastiCache.Cache == ""
+	}},
+	{"redis.azure.client_id", "empty unless redis.azure.identity is given", func(c *Config) bool {
+		return c.Redis.Azure.ClientID == "" || c.Redis.Azure.Identity != ""
+	}},
 	oneOf("redis.read_from", func(c *Config) string { return c.Redis.ReadFrom }, "master", "replica"),
 	{"redis.replicas", "one or more host:port when redis.mode is single and redis.read_from is replica, and none in other modes", func(c *Config) bool {
 		if len(c.Redis.Replicas) == 0 {

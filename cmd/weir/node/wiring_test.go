@@ -86,6 +86,9 @@ func otherValues(t *testing.T) map[string]setting {
 	sentinel := map[string]any{"redis.mode": "sentinel", "redis.master_name": "main"}
 	auth.UseAWS(t, "eu-west-1")
 	cache := map[string]any{"redis.elasticache.cache": "payments", "redis.username": "weir", "redis.tls.enabled": true}
+	auth.NewEntra(t)
+	entra := map[string]any{"redis.username": "weir", "redis.tls.enabled": true}
+	azure := map[string]any{"redis.azure.identity": "managed", "redis.username": "weir", "redis.tls.enabled": true}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
 	oidc := map[string]any{"api.oidc.issuer": "https://issuer.example.com", "api.oidc.audience": "weir"}
 	encrypted := map[string]any{"api.tls.cert": cert, "api.tls.key": key}
@@ -130,6 +133,8 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.elasticache.cache":             {value: "other", with: cache},
 		"redis.elasticache.region":            {value: "us-east-1", with: cache},
 		"redis.elasticache.serverless":        {value: true, with: cache},
+		"redis.azure.identity":                {value: "managed", with: entra},
+		"redis.azure.client_id":               {value: "other", with: azure},
 		"redis.sentinel_username":             {value: "weir", with: sentinel},
 		"redis.sentinel_password":             {value: "secret", with: sentinel},
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
@@ -283,6 +288,14 @@ func made(t *testing.T, settings map[string]any) string {
 		token.Del("X-Amz-Date")
 		token.Del("X-Amz-Signature")
 		fmt.Fprint(d, token, err, parsing)
+	}
+	if cfg.Redis.Azure.Identity != "" {
+		tokens, err := cfg.Redis.Tokens()
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := tokens(t.Context())
+		fmt.Fprint(d, token.Password, err)
 	}
 	redis := w.store.(*redisconn.Deployment)
 	fmt.Fprintf(d, "%T %T %d %v", redis.Client, redis.Replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))

@@ -11,8 +11,8 @@ import (
 )
 
 // Client makes the client of the server, the Sentinels or the cluster; it
-// connects when first used. The error names the setting that TLS cannot work
-// with.
+// connects when first used. The error names the setting that TLS or a login
+// cannot work with.
 func Client(cfg *config.Config) (redis.UniversalClient, error) {
 	options, err := Options(cfg)
 	if err != nil {
@@ -74,6 +74,10 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokens, err := r.Tokens()
+	if err != nil {
+		return nil, err
+	}
 	options := &redis.UniversalOptions{
 		Addrs:      r.Addresses,
 		ClientName: "weir",
@@ -95,6 +99,9 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 		// Announced maintenance is a feature of Redis's own cloud; elsewhere
 		// asking for it costs each connection an error.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+	if tokens != nil {
+		options.StreamingCredentialsProvider = newRenewal(r.Username, tokens)
 	}
 	if r.ElastiCache.Cache != "" {
 		// ElastiCache ends a connection 12 hours after such a login, in the middle of a request if there
