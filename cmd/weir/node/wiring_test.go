@@ -1,14 +1,11 @@
 package node
 
 import (
-	"bytes"
 	"encoding/pem"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,19 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
-	"github.com/twmb/franz-go/pkg/sr"
-
-	"github.com/weir-stream/weir/cmd/weir/connect"
-	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// Every setting must reach some part of the process: any value other than the default changes what
-// a process is made of.
+// Every setting must reach its places: any value other than the default changes a part of the
+// process, and all of those that severalParts lists.
 func TestEverySettingIsWired(t *testing.T) {
 	values := otherValues(t)
 	for _, key := range settingKeys(reflect.TypeFor[config.Config](), "") {
@@ -38,26 +28,47 @@ func TestEverySettingIsWired(t *testing.T) {
 			if given.value == nil {
 				given.value = otherThan(t, key)
 			}
-			without := made(t, given.with)
+			without := partsOf(t, given.with)
 			set := maps.Clone(given.with)
 			if set == nil {
 				set = map[string]any{}
 			}
 			set[key] = given.value
-			if made(t, given.with) != without {
-				t.Fatal("the same settings make different parts: the comparison would say nothing")
+			delete(set, given.unless)
+			if changed := without.changed(partsOf(t, given.with)); changed != nil {
+				t.Fatalf("the same settings make different parts: the comparison would say nothing of %q", changed)
 			}
-			if made(t, set) == without {
-				t.Errorf("%s changes no part of a process: wire it in wiring.go", key)
+			changed, want := without.changed(partsOf(t, set)), severalParts[key]
+			if want == nil && len(changed) == 1 {
+				return
+			}
+			if want == nil || !slices.Equal(changed, want) {
+				t.Errorf("%s changes the parts %q of a process, want %q: wire it in wiring.go, or correct severalParts", key, changed, want)
 			}
 		})
 	}
 }
 
+// severalParts are the settings that more than one part of a process depends on.
+var severalParts = map[string][]string{
+	"kafka.brokers":              {"applying", "kafka"},
+	"kafka.dead_letter_topic":    {"applying", "topics"},
+	"processor.shutdown_timeout": {"applying", "lastEvents"},
+	"redis.mode":                 {"client of Redis", "client of the replicas", "options of Redis", "store"},
+	"redis.addresses":            {"options of Redis", "store"},
+	"redis.db":                   {"client of the replicas", "options of Redis"},
+	"redis.read_from":            {"asking", "client of the replicas", "store"},
+	"redis.read_timeout":         {"options of Redis", "store"},
+	"api.timeout":                {"asking", "store"},
+	"api.tokens_file":            {"access", "asking"},
+	"api.tls.client_ca":          {"access", "asking"},
+}
+
 // setting is a value other than the default, and further settings that it needs.
 type setting struct {
-	value any
-	with  map[string]any
+	value  any
+	with   map[string]any
+	unless string // a key of with that the value does not allow
 }
 
 // otherValues returns the values that cannot be derived from the default alone.
@@ -123,7 +134,7 @@ func otherValues(t *testing.T) map[string]setting {
 		"registry.password":                   {value: "other", with: registry},
 		"registry.token":                      {value: "other", with: map[string]any{"registry.url": "http://registry:8081"}},
 		"registry.token_file":                 {value: secret, with: map[string]any{"registry.url": "http://registry:8081"}},
-		"redis.mode":                          {value: "cluster"},
+		"redis.db":                            {value: 1, with: replica},
 		"redis.addresses":                     {value: []string{"redis:6379"}},
 		"redis.master_name":                   {value: "other", with: sentinel},
 		"redis.read_from":                     {value: "replica", with: map[string]any{"redis.mode": "cluster"}},
@@ -161,6 +172,9 @@ func otherValues(t *testing.T) map[string]setting {
 	values["registry.password_file"] = setting{value: file("other", "another secret\n"), with: map[string]any{
 		"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password_file": secret,
 	}}
+	values["redis.mode"] = setting{value: "cluster", unless: "redis.master_name", with: map[string]any{
+		"redis.mode": "sentinel", "redis.master_name": "main", "redis.read_from": "replica",
+	}}
 	values["registry.tls.enabled"] = setting{value: true, with: registry}
 	for _, server := range []string{"kafka", "redis", "registry"} {
 		on := map[string]any{server + ".tls.enabled": true}
@@ -185,17 +199,6 @@ func tokenServer(t *testing.T) *httptest.Server {
 	}))
 	t.Cleanup(server.Close)
 	return server
-}
-
-// firstOfLogin returns the first message of a login at a broker without its random part, or the
-// error.
-func firstOfLogin(t *testing.T, login sasl.Mechanism) string {
-	if login == nil {
-		return ""
-	}
-	_, message, err := login.Start(t.Context())
-	text, _, _ := strings.Cut(string(message), ",r=")
-	return fmt.Sprint(login.Name(), text, err)
 }
 
 // settingKeys returns the keys of all settings.
@@ -235,130 +238,4 @@ func otherThan(t *testing.T, key string) any {
 	}
 	t.Fatalf("there is no other value of %s: name one in otherValues", key)
 	return nil
-}
-
-// made describes the process that the settings make, or the error.
-func made(t *testing.T, settings map[string]any) string {
-	t.Helper()
-	var text strings.Builder
-	for key, value := range settings {
-		if list, ok := value.([]string); ok {
-			value = "[" + strings.Join(list, ", ") + "]"
-		}
-		fmt.Fprintf(&text, "%s: %v\n", key, value)
-	}
-	file := filepath.Join(t.TempDir(), "weir.yaml")
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.Load(file, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := newWiring(cfg, connect.OpenStore, Roles{Processor: true, API: true}, Build{Release: "1.2.3"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err.Error() // such as for a key that does not fit its certificate
-	}
-	defer func() {
-		if err := w.store.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	options, err := redisconn.Options(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	logger, _ := NewLogger(&log, cfg.Log)
-	logger.Debug("debug")
-	logger.Info("info")
-	d := &describing{seen: map[uintptr]bool{}}
-	d.add(reflect.ValueOf(*w))
-	d.add(reflect.ValueOf(w.access.tls()))
-	d.add(reflect.ValueOf(*options))
-	fmt.Fprint(d, firstOfLogin(t, w.kafka.Transport.(*kafka.Transport).SASL))
-	if client := w.registry.Client; client != nil {
-		request := httptest.NewRequest(http.MethodGet, "/", nil)
-		fmt.Fprint(d, client.OptValue(sr.PreReq).(func(*http.Request) error)(request), request.Header)
-		d.add(reflect.ValueOf(client.OptValue(sr.HTTPClient).(*http.Client).Transport.(*http.Transport).TLSClientConfig))
-	}
-	if login := options.CredentialsProviderContext; login != nil {
-		_, password, err := login(t.Context())
-		token, parsing := url.ParseQuery(password)
-		token.Del("X-Amz-Date")
-		token.Del("X-Amz-Signature")
-		fmt.Fprint(d, token, err, parsing)
-	}
-	if cfg.Redis.Azure.Identity != "" {
-		tokens, err := cfg.Redis.Tokens()
-		if err != nil {
-			t.Fatal(err)
-		}
-		token, err := tokens(t.Context())
-		fmt.Fprint(d, token.Password, err)
-	}
-	redis := w.store.(*redisconn.Deployment)
-	fmt.Fprintf(d, "%T %T %d %v", redis.Client, redis.Replicas, strings.Count(log.String(), "\n"), strings.HasPrefix(log.String(), "{"))
-	if redis.Replicas != nil {
-		slots := redis.Replicas.Options().ClusterSlots
-		if slots != nil {
-			list, err := slots(t.Context())
-			fmt.Fprint(d, list, err)
-		}
-	}
-	return d.String()
-}
-
-// describing writes the content of values, through unexported fields and pointers. It leaves out
-// the settings themselves, and clients and loggers.
-type describing struct {
-	strings.Builder
-	seen map[uintptr]bool
-}
-
-var opaque = []reflect.Type{
-	reflect.TypeFor[config.API](), reflect.TypeFor[redis.Client](), reflect.TypeFor[redis.ClusterClient](), reflect.TypeFor[slog.Logger](),
-}
-
-func (d *describing) add(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if v.IsNil() || d.seen[v.Pointer()] {
-			d.WriteString("- ")
-			return
-		}
-		d.seen[v.Pointer()] = true
-		d.add(v.Elem())
-	case reflect.Interface:
-		if !v.IsNil() {
-			d.WriteString(v.Elem().Type().String() + " ")
-			d.add(v.Elem())
-		}
-	case reflect.Struct:
-		if slices.Contains(opaque, v.Type()) {
-			return
-		}
-		for i := range v.NumField() {
-			d.WriteString(v.Type().Field(i).Name + ": ")
-			d.add(v.Field(i))
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			d.add(v.Index(i))
-		}
-	case reflect.Map:
-		var entries []string
-		for _, key := range v.MapKeys() {
-			entry := &describing{seen: d.seen}
-			entry.add(key)
-			entry.add(v.MapIndex(key))
-			entries = append(entries, entry.String())
-		}
-		slices.Sort(entries)
-		d.WriteString(strings.Join(entries, ""))
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		fmt.Fprintf(d, "%v ", v.IsNil())
-	default:
-		fmt.Fprintf(d, "%v ", v)
-	}
 }
