@@ -101,7 +101,7 @@ func sumOf(ends map[state.Partition]int64) (sum int64) {
 // watchStalls measures the longest time in which no shard makes progress in any partition, until it
 // is stopped.
 func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
-	told, stopped := make(chan time.Duration, 1), make(chan struct{})
+	result, stopped := make(chan time.Duration, 1), make(chan struct{})
 	go func() {
 		ticker := time.NewTicker(50 * time.Millisecond)
 		defer ticker.Stop()
@@ -112,7 +112,7 @@ func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
 			select {
 			case <-ticker.C:
 			case <-stopped:
-				told <- longest
+				result <- longest
 				return
 			}
 			written, err := ends(s.kafka)
@@ -129,5 +129,5 @@ func (s *scene) watchStalls() (longest <-chan time.Duration, stop func()) {
 			}
 		}
 	}()
-	return told, func() { close(stopped) }
+	return result, func() { close(stopped) }
 }

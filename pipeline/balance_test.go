@@ -21,7 +21,7 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	b.config.Workers, b.config.MaxEvents = 3, 2
 	b.config.BalanceInterval, b.config.Freshness = 20*time.Millisecond, time.Millisecond
 	b.run()
-	told := func(message string, times int) {
+	logged := func(message string, times int) {
 		t.Helper()
 		testkit.Eventually(t, time.Minute, message, func() (bool, string) {
 			n := lines.count(message)
@@ -30,10 +30,10 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 	}
 	total := 0
 	for wave := range 4 {
-		told("one worker processes all partitions", wave+1)
+		logged("one worker processes all partitions", wave+1)
 		b.write(payments(total, total+1500)...)
 		total += 1500
-		told("all workers share the partitions", wave+1)
+		logged("all workers share the partitions", wave+1)
 	}
 	b.expect(total)
 	b.committed(total)

@@ -21,9 +21,9 @@ func TestBusiest(t *testing.T) {
 	hashed := busiestOf(5, "device_id", state.BusyEntity{Entity: "mXlKy3uAUbPpe2HvZ4rDQw", Events: 1})
 	hashed.Hashed = true
 	for _, test := range []struct {
-		name string
-		told []state.Busiest
-		want string
+		name    string
+		counted []state.Busiest
+		want    string
 	}{
 		{"of no processor", nil, `{"busiest":[],"since":0}`},
 		{
@@ -37,7 +37,7 @@ func TestBusiest(t *testing.T) {
 		{"hashed", []state.Busiest{hashed}, `{"busiest":[{"key":"device_id","entities":[{"entity":"mXlKy3uAUbPpe2HvZ4rDQw","events":1,"error":0}],"rest":0}],"since":5,"hashed":true}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			w := do(t, newHandler(&fakeReader{busiest: test.told}, nil), "GET", "/v1/busiest", "")
+			w := do(t, newHandler(&fakeReader{busiest: test.counted}, nil), "GET", "/v1/busiest", "")
 			if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != test.want {
 				t.Errorf("%d\ngot  %s\nwant %s", w.Code, got, test.want)
 			}
@@ -47,11 +47,11 @@ func TestBusiest(t *testing.T) {
 
 // Only the first 20 of a key are shown, and of the others how many events they have had at most.
 func TestBusiestAreFew(t *testing.T) {
-	told := busiestOf(1, "device_id")
+	counted := busiestOf(1, "device_id")
 	for i := range int64(30) {
-		told.Keys[0].Entities = append(told.Keys[0].Entities, state.BusyEntity{Entity: fmt.Sprint("d", i), Events: 100 - i})
+		counted.Keys[0].Entities = append(counted.Keys[0].Entities, state.BusyEntity{Entity: fmt.Sprint("d", i), Events: 100 - i})
 	}
-	body := do(t, newHandler(&fakeReader{busiest: []state.Busiest{told}}, nil), "GET", "/v1/busiest", "").Body.String()
+	body := do(t, newHandler(&fakeReader{busiest: []state.Busiest{counted}}, nil), "GET", "/v1/busiest", "").Body.String()
 	if strings.Count(body, `"entity"`) != 20 || !strings.Contains(body, `"rest":80`) {
 		t.Errorf("got %s", body)
 	}
@@ -69,8 +69,8 @@ func TestBusiestTakeTheScopeQuery(t *testing.T) {
 	for client, want := range map[string]int{"a query": 200, "a": 200, "a admin": 403, "a service:payment_risk": 403} {
 		var log bytes.Buffer
 		audit := &access.Audit{}
-		told := busiestOf(1, "device_id", state.BusyEntity{Entity: "d1", Events: 4}, state.BusyEntity{Entity: "d2", Events: 3})
-		h := newHandler(&fakeReader{busiest: []state.Busiest{told}}, func(c *setup) {
+		counted := busiestOf(1, "device_id", state.BusyEntity{Entity: "d1", Events: 4}, state.BusyEntity{Entity: "d2", Events: 3})
+		h := newHandler(&fakeReader{busiest: []state.Busiest{counted}}, func(c *setup) {
 			as(clientOf(t, client))(&c.Access)
 			c.Access.Audit = audit
 		})

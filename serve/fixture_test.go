@@ -32,7 +32,7 @@ var noon = time.Date(2018, 7, 25, 12, 0, 0, 0, time.UTC)
 type fakeReader struct {
 	states map[string]state.WindowState // "series entity"
 	clock  int64
-	// busiest is what processors have told.
+	// busiest is what processors have counted.
 	busiest []state.Busiest
 	err     error
 	// read, if set, replaces a read.

@@ -72,12 +72,12 @@ func TestDemoOnATerminal(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.ExecuteContext(ctx) }()
 	line := regexp.MustCompile(`\r\x1b\[K\d+ events, \d+ a second, \d+ behind, \d+ dead letters`)
-	told := func() (before, after string) {
+	parts := func() (before, after string) {
 		before, after, _ = strings.Cut(screen.text(), "Ask from another shell")
 		return before, after
 	}
 	testkit.Eventually(t, patience, "three lines over one another", func() (bool, string) {
-		_, after := told()
+		_, after := parts()
 		return len(line.FindAllString(after, -1)) >= 3, screen.text()
 	})
 	stop()
@@ -87,7 +87,7 @@ func TestDemoOnATerminal(t *testing.T) {
 	testkit.Eventually(t, patience, "the end of the line", func() (bool, string) {
 		return strings.HasSuffix(screen.text(), " dead letters\r\n"), screen.text()
 	})
-	before, after := told()
+	before, after := parts()
 	lines := line.FindAllStringIndex(after, -1)
 	if between := after[lines[0][0]:lines[len(lines)-1][1]]; strings.Contains(between, "\n") {
 		t.Errorf("lines of progress are not in one place: %q", between)

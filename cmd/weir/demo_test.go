@@ -46,8 +46,8 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 		"mule":               `(?s)payee_payers_1d +25 .*payee_amount_1d +10000 `,
 		"bust-out":           `user_amount_1d +6200 `,
 	} {
-		_, told, _ := strings.Cut(text, "  "+fraud+": ")
-		_, command, _ := strings.Cut(told, "\n    weir ")
+		_, explained, _ := strings.Cut(text, "  "+fraud+": ")
+		_, command, _ := strings.Cut(explained, "\n    weir ")
 		command, _, _ = strings.Cut(command, "\n")
 		out, err := weir(t, strings.Fields(command)...)
 		if err != nil || !regexp.MustCompile(want).MatchString(out) {

@@ -57,10 +57,10 @@ func TestDiff(t *testing.T) {
 		t.Error(out)
 	}
 	out, err = weir(t, "diff", "HEAD:features", "features", "--json")
-	var told struct {
+	var report struct {
 		Features []struct{ Name, State string }
 	}
-	if exitCode(err) != 2 || json.Unmarshal([]byte(out), &told) != nil || len(told.Features) != 2 || told.Features[1].State != "none" {
+	if exitCode(err) != 2 || json.Unmarshal([]byte(out), &report) != nil || len(report.Features) != 2 || report.Features[1].State != "none" {
 		t.Errorf("%v\n%s", err, out)
 	}
 
@@ -202,7 +202,7 @@ func TestDiffBackfill(t *testing.T) {
 	if out, err := weir(t, args...); err != nil || !strings.HasSuffix(out, "\n"+want) {
 		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
 	}
-	var told struct {
+	var report struct {
 		Backfill struct {
 			Rate   float64
 			Topics []struct {
@@ -211,9 +211,9 @@ func TestDiffBackfill(t *testing.T) {
 			}
 		}
 	}
-	if out, err := weir(t, append(args, "--json")...); err != nil || json.Unmarshal([]byte(out), &told) != nil ||
-		fmt.Sprint(told.Backfill) != "{0.25 [{login 2} {others 0} {pay 4}]}" {
-		t.Errorf("%v %v\n%s", err, told.Backfill, out)
+	if out, err := weir(t, append(args, "--json")...); err != nil || json.Unmarshal([]byte(out), &report) != nil ||
+		fmt.Sprint(report.Backfill) != "{0.25 [{login 2} {others 0} {pay 4}]}" {
+		t.Errorf("%v %v\n%s", err, report.Backfill, out)
 	}
 	if out, err := weir(t, append([]string{"diff", old, old, "--backfill"}, brokers...)...); err != nil || out != "backfill: nothing is to be read\n" {
 		t.Errorf("without a change: %v\n%s", err, out)

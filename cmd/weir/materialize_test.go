@@ -170,7 +170,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --input - --spine - --output DIR/out.csv", "weir: --spine: the standard input is an --input already"},
 		{"--features DIR --input - --input - --output DIR/out.csv", "weir: --input: the standard input is an --input already"},
 		{"--features DIR --input DIR/in.csv --output - --output-format xls", "weir: --output-format xls: expected csv or parquet"},
-		{"--features DIR --input DIR/in.csv --output DIR/out.csv --as told", "weir: --as told: expected events or served"},
+		{"--features DIR --input DIR/in.csv --output DIR/out.csv --as seen", "weir: --as seen: expected events or served"},
 		{"--features DIR --input DIR/in.csv --output DIR/out.csv --memory much", "weir: --memory: much is not a size such as 4096, 512KiB or 1MiB"},
 		{"--features DIR --input DIR/in.csv --output DIR/out.csv --service risk", `weir: --service: unknown service "risk"`},
 		{"--features DIR --input DIR/in.csv --spine DIR/in.csv --time-column when --output DIR/out.csv",

@@ -59,7 +59,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	out, err := preview("paid", "--json")
-	var told struct {
+	var report struct {
 		Records  int
 		Features []struct {
 			Name     string
@@ -72,10 +72,10 @@ func TestPreview(t *testing.T) {
 			}
 		}
 	}
-	if err != nil || json.Unmarshal([]byte(out), &told) != nil || told.Records != 2 || len(told.Features) != 1 {
+	if err != nil || json.Unmarshal([]byte(out), &report) != nil || report.Records != 2 || len(report.Features) != 1 {
 		t.Fatal(err, out)
 	}
-	f := told.Features[0]
+	f := report.Features[0]
 	if f.Name != "paid" || !f.Part || f.Entities != 1 || f.Numbers.P50 != "12" || f.Examples[0].Entity != "user=u" || f.Examples[0].Answer.Value != 12.0 {
 		t.Errorf("%+v", f)
 	}

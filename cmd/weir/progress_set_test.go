@@ -87,7 +87,7 @@ func TestProgressSet(t *testing.T) {
   up to 3 offsets will NOT be applied; features say so in complete_since
 `
 	if out := set("transactions/0", "--to", "end"); out != want+"nothing was changed; with --yes it is\n" {
-		t.Errorf("told:\n%s\nwant:\n%s", out, want)
+		t.Errorf("got:\n%s\nwant:\n%s", out, want)
 	}
 	if got := applied(); got != "- -" {
 		t.Errorf("applied %s by telling what it would mean, want nothing", got)

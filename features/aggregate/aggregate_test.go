@@ -214,7 +214,7 @@ func TestPerCategory(t *testing.T) {
 		{Category: category("b"), Value: integer(2)}, {Category: category("c"), Value: integer(4)}, {Value: integer(8)},
 		{Category: category("a")}, {Category: category("b"), Value: integer(16)}, {Category: category("d"), Value: integer(32)},
 	}
-	told := func(r Result) string {
+	written := func(r Result) string {
 		text := fmt.Sprint(r.Found, " ", r.Capped)
 		for _, i := range r.Items {
 			text += fmt.Sprintf(" %s=%s", i.Category.Str, i.Value.AppendText(nil))
@@ -230,7 +230,7 @@ func TestPerCategory(t *testing.T) {
 		{count{}, 2, "true true a=1 b=2"}, {avg{}, 9, "true false b=9 c=4 d=32"},
 	} {
 		c := Call{Type: value.Int, Max: test.max}
-		if got := told(FoldPer(test.function, c, 0, events)); got != test.want {
+		if got := written(FoldPer(test.function, c, 0, events)); got != test.want {
 			t.Errorf("%s of the events: %s, want %s", test.function.Spec().Name, got, test.want)
 		}
 		var s []state.WindowState
@@ -244,7 +244,7 @@ func TestPerCategory(t *testing.T) {
 			}
 			s = append(s, per)
 		}
-		if got := told(MergePer(test.function, c, value.String, 0, 0, s)); got != test.want {
+		if got := written(MergePer(test.function, c, value.String, 0, 0, s)); got != test.want {
 			t.Errorf("%s of tiles: %s, want %s", test.function.Spec().Name, got, test.want)
 		}
 	}

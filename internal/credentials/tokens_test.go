@@ -82,7 +82,7 @@ func TestTokens(t *testing.T) {
 }
 
 // Tokens are taken at the second look that finds the same, and bad ones are
-// told of once.
+// reported once.
 func TestTokensThatChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, one)

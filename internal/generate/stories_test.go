@@ -21,9 +21,9 @@ func TestPast(t *testing.T) {
 	if days := now.Sub(first).Hours() / 24; days < 28 || days > 30 || !last.Before(now) {
 		t.Errorf("the events are of %v to %v", first, last)
 	}
-	told := 0
+	listed := 0
 	for _, s := range stories {
-		told += len(s.Events)
+		listed += len(s.Events)
 		for _, e := range s.Events {
 			if e.Timestamp >= now.UnixMilli() || !json.Valid(e.Value) || e.Poison {
 				t.Errorf("%s: %s at %d", s.Name, e.Value, e.Timestamp)
@@ -47,7 +47,7 @@ func TestPast(t *testing.T) {
 		}
 		ids[event.ID] = true
 	}
-	if n != told {
-		t.Errorf("%d events of stories, want %d", n, told)
+	if n != listed {
+		t.Errorf("%d events of stories, want %d", n, listed)
 	}
 }

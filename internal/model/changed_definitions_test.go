@@ -189,16 +189,16 @@ func (c *changing) compare(f *features.Feature, user string, at int64, a *query.
 	switch {
 	case a.Status == query.Incomplete:
 		if c.always(f.Name) {
-			c.Fatalf("%s of %s was always kept, and at %d, %d ms ago, is complete since %d:\n%s", f.Definition, user, at, c.now-at, a.CompleteSince, c.told())
+			c.Fatalf("%s of %s was always kept, and at %d, %d ms ago, is complete since %d:\n%s", f.Definition, user, at, c.now-at, a.CompleteSince, c.plansText())
 		}
 	case a.Capped:
 		if least, _ := c.least.answer(f.Name, user, at); !least.Capped {
-			c.Fatalf("%s of %s at %d, %d ms ago, is capped, whatever the caps have been:\n%s", f.Definition, user, at, c.now-at, c.told())
+			c.Fatalf("%s of %s at %d, %d ms ago, is capped, whatever the caps have been:\n%s", f.Definition, user, at, c.now-at, c.plansText())
 		}
 	default:
 		want, _ := c.truth.answer(f.Name, user, at)
 		if got, want := textOf(a.Value.AppendText(nil), a.Items, a.Capped), textOf(want.Value.AppendText(nil), want.Items, want.Capped); got != want {
-			c.Fatalf("%s of %s at %d, %d ms ago, is %s, want %s; it is complete since %d:\n%s", f.Definition, user, at, c.now-at, got, want, a.CompleteSince, c.told())
+			c.Fatalf("%s of %s at %d, %d ms ago, is %s, want %s; it is complete since %d:\n%s", f.Definition, user, at, c.now-at, got, want, a.CompleteSince, c.plansText())
 		}
 	}
 }
@@ -224,11 +224,11 @@ func (c *changing) expectNoLess(before, after map[string]said) {
 		}
 		f, _ := c.truth.Feature(name)
 		if is.since > max(was.since, asked) {
-			c.Fatalf("%s was complete since %d, and is since %d:\n%s", f.Definition, was.since, is.since, c.told())
+			c.Fatalf("%s was complete since %d, and is since %d:\n%s", f.Definition, was.since, is.since, c.plansText())
 		}
 		for user := range is.capped {
 			if is.capped[user] && !was.capped[user] && !c.cappedNow(name, user) {
-				c.Fatalf("%s of %s is capped, and was not:\n%s", f.Definition, user, c.told())
+				c.Fatalf("%s of %s is capped, and was not:\n%s", f.Definition, user, c.plansText())
 			}
 		}
 	}

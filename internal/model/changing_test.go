@@ -196,8 +196,8 @@ func (c *changing) always(name string) bool {
 	return true
 }
 
-// told tells of the plans, for messages.
-func (c *changing) told() (text string) {
+// plansText describes the plans, for messages.
+func (c *changing) plansText() (text string) {
 	h := c.history()
 	for _, e := range h.PlanEpochs {
 		text += fmt.Sprintf("plan %s until %d: %v %v\n", e.Version, e.Last, h.Plans[e.Version].Generations, h.Plans[e.Version].Retained)

@@ -63,7 +63,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 	for _, f := range beforeBirth {
 		before = append(before, parse(streams+"features:\n  before: "+f+"\n"))
 	}
-	told := map[bool]map[string]int{true: {}, false: {}} // windows compared, by completeness
+	compared := map[bool]map[string]int{true: {}, false: {}} // windows compared, by completeness
 	rapid.Check(t, func(t *rapid.T) {
 		c := windowCheck{T: t, registry: after, model: New(after), store: memory.New()}
 		start, _ := time.Parse(time.RFC3339, rapid.SampledFrom(changes).Draw(t, "around"))
@@ -78,7 +78,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 			for _, user := range []string{"a", "b"} {
 				got := answerSince(t, c.store, f, query.CompletenessOf(f, history), user, at, c.now)
 				complete := got.Status != query.Incomplete
-				told[complete][f.Window.String()]++
+				compared[complete][f.Window.String()]++
 				if complete {
 					c.check(f, user, at, got)
 				}
@@ -86,7 +86,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 		}
 	})
 	for _, f := range after.Features {
-		for complete, windows := range told {
+		for complete, windows := range compared {
 			if windows[f.Window.String()] == 0 {
 				t.Errorf("no answer over %s was complete: %v", f.Window, complete)
 			}

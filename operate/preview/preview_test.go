@@ -147,10 +147,10 @@ func TestPreviewEqualsModel(t *testing.T) {
 		}
 	}
 	compared := 0
-	for _, told := range report.Features {
-		f, _ := registry.Feature(told.Name)
+	for _, reported := range report.Features {
+		f, _ := registry.Feature(reported.Name)
 		statuses := map[query.Status]int{}
-		for _, e := range told.Examples {
+		for _, e := range reported.Examples {
 			var got struct {
 				Value  json.RawMessage
 				Status query.Status
@@ -169,12 +169,12 @@ func TestPreviewEqualsModel(t *testing.T) {
 			}
 			want := plain.Answer(f, strings.Join(keys, "|"), now)
 			if text := string(query.AppendTyped(nil, want.Value)); text != string(got.Value) && !near(text, string(got.Value)) {
-				t.Errorf("%s of %s is %s, want %s", told.Name, e.Entity, got.Value, text)
+				t.Errorf("%s of %s is %s, want %s", reported.Name, e.Entity, got.Value, text)
 			}
 			compared++
 		}
-		if len(told.Examples) != told.Asked || !maps.Equal(statuses, told.Statuses) {
-			t.Errorf("%s: %d examples of %d asked, with %v of %v", told.Name, len(told.Examples), told.Asked, statuses, told.Statuses)
+		if len(reported.Examples) != reported.Asked || !maps.Equal(statuses, reported.Statuses) {
+			t.Errorf("%s: %d examples of %d asked, with %v of %v", reported.Name, len(reported.Examples), reported.Asked, statuses, reported.Statuses)
 		}
 	}
 	if compared < 100 {

@@ -40,7 +40,7 @@ func (b *batch) stopped(i int) bool {
 // shards of the runner's partitions if asked to. It says whether the one before was written before
 // the context ended.
 func (r *runner) submit(ctx context.Context, everyShard bool) bool {
-	if !r.settle() {
+	if !r.awaitBatch() {
 		return false
 	}
 	if everyShard {
@@ -70,9 +70,9 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	return true
 }
 
-// settle waits for the batch under way, if there is one, and ends the jobs that it has stopped: what
+// awaitBatch waits for the batch under way, if there is one, and ends the jobs that it has stopped: what
 // is left of them is read again. It says whether the batch was written before the context ended.
-func (r *runner) settle() bool {
+func (r *runner) awaitBatch() bool {
 	if r.spare != nil {
 		return true
 	}
@@ -91,5 +91,5 @@ func (r *runner) settle() bool {
 
 // flush has the batch written and waits for that.
 func (r *runner) flush(ctx context.Context, everyShard bool) bool {
-	return r.submit(ctx, everyShard) && r.settle()
+	return r.submit(ctx, everyShard) && r.awaitBatch()
 }

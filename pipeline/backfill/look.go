@@ -18,7 +18,7 @@ const restFor = 5 * time.Second
 // look finds what is left of the partitions, and starts jobs for those without one. It says whether
 // enough is done.
 func (r *runner) look(ctx context.Context) (enough bool) {
-	if !r.settle() {
+	if !r.awaitBatch() {
 		return false
 	}
 	partitions := ofTopics(r.fill, r.work.Partitions())

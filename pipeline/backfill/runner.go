@@ -75,7 +75,7 @@ const patience = 5 * time.Millisecond
 
 // run fills until the context ends or enough is done.
 func (r *runner) run(ctx context.Context) {
-	defer r.settle()
+	defer r.awaitBatch()
 	for ctx.Err() == nil {
 		every := lookInterval
 		if r.done {

@@ -221,11 +221,11 @@ func TestRegistryThatFails(t *testing.T) {
 	missing, _ := errors.AsType[*record.MissingSchema](err)
 	for i, want := range []string{"overloaded", "404 page not found", "who are you?"} {
 		how.Store(int32(i))
-		for told := ""; told != "schema 1 is needed and cannot be fetched: "+want; {
+		for message := ""; message != "schema 1 is needed and cannot be fetched: "+want; {
 			if err := s.Supply(t.Context(), missing); err == nil {
 				t.Fatalf("supplied by a registry that says %q", want)
 			} else {
-				told = err.Error()
+				message = err.Error()
 			}
 		}
 	}

@@ -33,22 +33,22 @@ func counted(s *state.Series) []byte {
 }
 
 // readsOf says how many events each series has, or that it is damaged.
-func readsOf(packed []byte) (told string) {
+func readsOf(packed []byte) (text string) {
 	for _, s := range []*state.Series{soundSeries, brokenSeries} {
 		var v View
 		i := v.Add(s)
 		v.Begin()
 		if err := v.Merge(packed); err != nil {
-			told += fmt.Sprintf("%s damaged ", s.ID)
+			text += fmt.Sprintf("%s damaged ", s.ID)
 			continue
 		}
 		var got state.WindowState
 		v.Read(i, &state.Read{Series: s, First: 19700, Last: 19700}, &got)
 		for _, b := range got.Buckets {
-			told += fmt.Sprint(s.ID, " ", b.Value.Num, " ")
+			text += fmt.Sprint(s.ID, " ", b.Value.Num, " ")
 		}
 	}
-	return told
+	return text
 }
 
 // What cannot be read is set aside when the key is compacted, and stays damaged whatever is appended.

@@ -24,8 +24,8 @@ func (e logged) op(s *state.Series) *state.Mutation {
 	return &state.Mutation{Series: s, Tile: e.time, Member: state.AppendLogRecord(nil, record)}
 }
 
-// told is the content of a log, and up to when its cap has dropped records.
-func told(t rapid.TB, l State) string {
+// content is that of a log, and up to when its cap has dropped records.
+func content(t rapid.TB, l State) string {
 	log := l.Read(&state.Read{}).Log
 	var list []logged
 	err := log.Records(func(r state.LogRecord) bool {
@@ -92,11 +92,11 @@ func TestLogKeepsLatestEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := lastOf(events, s.Max)
-			if got := told(t, merged); got != want {
+			if got := content(t, merged); got != want {
 				t.Fatalf("packed it is %s, want %s", got, want)
 			}
 			if i == len(times)-1 || rapid.Bool().Draw(t, "look") {
-				if got := told(t, applied); got != want {
+				if got := content(t, applied); got != want {
 					t.Fatalf("applied it is %s, want %s", got, want)
 				}
 			}
@@ -118,7 +118,7 @@ func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	fill(pruned, 10, 20, 30, 40)
 	pruned.Prune(35)
 	fill(pruned, 15)
-	if got, want := told(t, pruned), "[{40 3}] 20 true"; got != want {
+	if got, want := content(t, pruned), "[{40 3}] 20 true"; got != want {
 		t.Errorf("pruned it is %s, want %s", got, want)
 	}
 	held := New(narrow)
@@ -134,7 +134,7 @@ func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 			}
 		}
 		want := map[string]string{"the cut first": "[{20 8} {30 2} {40 3}] 20 true", "the cut last": "[{25 8} {30 2} {40 3}] 20 true"}[name]
-		if got := told(t, raised); got != want {
+		if got := content(t, raised); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}

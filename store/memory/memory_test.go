@@ -164,7 +164,7 @@ func TestMemoryEqualsRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, r := range reads {
-			g, w := told(t, r, &got[i], now), told(t, r, &want[i], now)
+			g, w := described(t, r, &got[i], now), described(t, r, &want[i], now)
 			if g != w {
 				t.Fatalf("after %d events, %s of type %s, %s, tiles %d to %d\nmemory %s\nredis  %s",
 					offset, r.Series.Measure, r.Series.Type, r.Entity, r.First, r.Last, g, w)
@@ -194,9 +194,9 @@ func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) st
 	return r
 }
 
-// told is what a window state says of a window. A log is reduced to what its readers use: the
+// described is what a window state says of a window. A log is reduced to what its readers use: the
 // newest records since the horizon, up to its cap.
-func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
+func described(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	t.Helper()
 	slices.Sort(s.Members)
 	if s.Filter != nil {
@@ -212,7 +212,7 @@ func told(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 		text, of := fmt.Sprint(len(s.Groups) > r.Series.Max), *r.Series
 		of.Per = ""
 		for _, g := range s.Groups[:min(len(s.Groups), of.Max)] {
-			text += fmt.Sprintf(" %s: %s", g.Key, told(t, state.Read{Series: &of}, &g.WindowState, now))
+			text += fmt.Sprintf(" %s: %s", g.Key, described(t, state.Read{Series: &of}, &g.WindowState, now))
 		}
 		return text
 	}

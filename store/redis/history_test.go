@@ -50,12 +50,12 @@ type applying struct {
 
 // histories is a topic with processors that come, go, hang and come back with any definitions.
 type histories struct {
-	t      *testing.T
-	s      *Store
-	random *rand.Rand
-	logs   map[state.Partition][]loggedRecord
-	owners []*applying
-	told   map[string]int // what the history said of the series, by kind of answer
+	t        *testing.T
+	s        *Store
+	random   *rand.Rand
+	logs     map[state.Partition][]loggedRecord
+	owners   []*applying
+	answered map[string]int // what the history said of the series, by kind of answer
 }
 
 func (h *histories) claim(p state.Partition, version string) *applying {
@@ -122,12 +122,12 @@ func (h *histories) check() {
 		since := history.CompleteSince([]state.Retained{unitOf(read.Series)})
 		switch since {
 		case state.MaxTime:
-			h.told["not yet"]++
+			h.answered["not yet"]++
 			continue
 		case state.MinTime:
-			h.told["ever"]++
+			h.answered["ever"]++
 		default:
-			h.told["since"]++
+			h.answered["since"]++
 		}
 		want, got := 0, 0
 		shard := state.Shard(state.EntityHash([]byte(read.Entity)), h.s.Shards())
@@ -157,12 +157,12 @@ func device(n int) string { return fmt.Sprintf("d%d", n) }
 // all events since the time that it states.
 func TestStateIsAsCompleteAsItSays(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
-		told := map[string]int{}
+		answered := map[string]int{}
 		for seed := range uint64(testkit.Trials(6)) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			one := newStore(t, s.redis, 4)
 			one.namespace = s.namespace // all share the plans
-			h := &histories{t: t, s: one, random: random, logs: map[state.Partition][]loggedRecord{}, told: told}
+			h := &histories{t: t, s: one, random: random, logs: map[state.Partition][]loggedRecord{}, answered: answered}
 			for id := range int32(2) {
 				h.logs[state.Partition{Topic: "transactions", ID: id}] = nil
 			}
@@ -174,8 +174,8 @@ func TestStateIsAsCompleteAsItSays(t *testing.T) {
 			h.run(150)
 		}
 		for _, answer := range []string{"not yet", "since", "ever"} {
-			if told[answer] == 0 {
-				t.Errorf("the history never said %s: %v", answer, told)
+			if answered[answer] == 0 {
+				t.Errorf("the history never said %s: %v", answer, answered)
 			}
 		}
 	})

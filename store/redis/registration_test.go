@@ -118,9 +118,9 @@ func TestRegisterWithoutItsMaster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	told, err := register("a", "v-a", false)
-	if err != nil || len(told) != 1 || told[0].Group != "b" {
-		t.Fatalf("rivals %v, %v", told, err)
+	rivals, err := register("a", "v-a", false)
+	if err != nil || len(rivals) != 1 || rivals[0].Group != "b" {
+		t.Fatalf("rivals %v, %v", rivals, err)
 	}
 	m, err := h.masters.of(t.Context(), usedKey(h.namespace))
 	if err != nil {
@@ -131,8 +131,8 @@ func TestRegisterWithoutItsMaster(t *testing.T) {
 			node.Pause()
 		}
 	}
-	if again, err := register("a", "v-a", false); err != nil || !cmp.Equal(told, again) {
-		t.Errorf("while the master hangs the rivals are %v, %v; want %v", again, err, told)
+	if again, err := register("a", "v-a", false); err != nil || !cmp.Equal(rivals, again) {
+		t.Errorf("while the master hangs the rivals are %v, %v; want %v", again, err, rivals)
 	}
 	if _, err := register("a", "v-a", true); !errors.Is(err, state.ErrUnavailable) {
 		t.Errorf("a plan was begun with while the master hangs: %v", err)
