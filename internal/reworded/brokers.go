@@ -34,7 +34,7 @@ func Plainly(err error) error {
 	if part == nil {
 		return err
 	}
-	return Error(err, strings.Replace(err.Error(), part.Error(), Brokers(part).Error(), 1))
+	return withText(err, strings.Replace(err.Error(), part.Error(), Brokers(part).Error(), 1))
 }
 
 // librarysPart is the error in a chain that a client's library has made; nil if there is none.
@@ -57,9 +57,9 @@ func librarysPart(err error) error {
 func Brokers(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		if text, ok := advice[code]; ok {
-			return Error(err, text)
+			return withText(err, text)
 		}
-		return Error(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
+		return withText(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
 	}
 	if strings.HasPrefix(err.Error(), clientMethod) {
 		err = errors.Unwrap(err)

@@ -23,14 +23,14 @@ type reworded struct {
 func (e *reworded) Error() string { return e.text }
 func (e *reworded) Unwrap() error { return e.cause }
 
-// Error gives an error another text, and wraps it.
-func Error(err error, text string) error { return &reworded{text, err} }
+// withText gives an error another text, and wraps it.
+func withText(err error, text string) error { return &reworded{text, err} }
 
 // Connection says why a server could not be reached, with what to do; other errors are returned as
 // they are. The result wraps err.
 func Connection(err error) error {
 	if text := connection(err); text != "" {
-		return Error(err, text)
+		return withText(err, text)
 	}
 	return err
 }

@@ -48,14 +48,14 @@ type FromFiles struct {
 var (
 	// ErrNothingReachesBack means that no feature needs events before the cut.
 	ErrNothingReachesBack = errors.New("no feature reaches back before the cut, so its files are not needed")
-	// ErrOtherCut means that files were registered with another cut since.
-	ErrOtherCut = errors.New("files of the topic were registered with another cut meanwhile")
+	// errOtherCut means that files were registered with another cut since.
+	errOtherCut = errors.New("files of the topic were registered with another cut meanwhile")
 )
 
-// MissingFilesError names files that are registered, were not applied completely, and are not given.
-type MissingFilesError struct{ Names []string }
+// missingFilesError names files that are registered, were not applied completely, and are not given.
+type missingFilesError struct{ Names []string }
 
-func (e *MissingFilesError) Error() string {
+func (e *missingFilesError) Error() string {
 	return fmt.Sprintf("these files were registered with the same cut, and are not applied completely: give them too: %s", strings.Join(e.Names, ", "))
 }
 
@@ -78,7 +78,7 @@ func (f *FromFiles) Register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := CheckNames(f.Files, state.ArchivesOf(f.Cut, known)); err != nil {
+	if err := checkNames(f.Files, state.ArchivesOf(f.Cut, known)); err != nil {
 		return err
 	}
 	if since, _ := state.WholeSince(f.Cut, known); f.Since != nil && *f.Since > since {
@@ -170,7 +170,7 @@ func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 		done = done && applied
 	}
 	if len(missing) > 0 {
-		e := &MissingFilesError{}
+		e := &missingFilesError{}
 		for name := range missing {
 			e.Names = append(e.Names, name)
 		}
@@ -197,7 +197,7 @@ func (f *FromFiles) archives(ctx context.Context) ([]*state.Archive, error) {
 		}
 	}
 	if current := state.CutOf(f.Cut.Topic, known); current == nil || *current != f.Cut {
-		return nil, ErrOtherCut
+		return nil, errOtherCut
 	}
 	return archives, nil
 }

@@ -179,7 +179,7 @@ func TestFromFilesReports(t *testing.T) {
 	}
 	some := *f
 	some.Files = f.Files[:1]
-	missing, is := errors.AsType[*MissingFilesError](run(&some))
+	missing, is := errors.AsType[*missingFilesError](run(&some))
 	if !is || !slices.Equal(missing.Names, []string{f.Files[1].Name}) || !strings.HasSuffix(missing.Error(), "give them too: "+f.Files[1].Name) {
 		t.Errorf("got %v", missing)
 	}
@@ -195,7 +195,7 @@ func TestFromFilesReports(t *testing.T) {
 	if err := other.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(f); !errors.Is(err, ErrOtherCut) {
+	if err := run(f); !errors.Is(err, errOtherCut) {
 		t.Errorf("got %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -241,9 +241,9 @@ func (r *rows) event() (*record.Event, int64, error) {
 // at adds the location of the row to an error about it.
 func (r *rows) at(err error) error { return r.source.At(r.line.Line, err) }
 
-// CheckNames returns an error if a file has the name of one that archives have with another
+// checkNames returns an error if a file has the name of one that archives have with another
 // content.
-func CheckNames(files []*File, archives []*state.Archive) error {
+func checkNames(files []*File, archives []*state.Archive) error {
 	var changed []error
 	for _, f := range files {
 		for _, a := range archives {

@@ -114,15 +114,15 @@ func TestChangedFiles(t *testing.T) {
 	cut := state.Cut{Topic: "payments", Until: 1000}
 	registered := f.ArchivedFile
 	archives := []*state.Archive{state.NewArchive(state.Archive{Cut: cut, Files: []state.ArchivedFile{registered}}, nil)}
-	if err := CheckNames([]*File{f}, archives); err != nil {
+	if err := checkNames([]*File{f}, archives); err != nil {
 		t.Error(err)
 	}
 	f.Hash = "other"
-	if err := CheckNames([]*File{f}, archives); err == nil || !strings.Contains(err.Error(), "a.ndjson was changed since it was backfilled, when it had 1 rows") {
+	if err := checkNames([]*File{f}, archives); err == nil || !strings.Contains(err.Error(), "a.ndjson was changed since it was backfilled, when it had 1 rows") {
 		t.Errorf("got %v", err)
 	}
 	f.Name = "b.ndjson"
-	if err := CheckNames([]*File{f}, archives); err != nil {
+	if err := checkNames([]*File{f}, archives); err != nil {
 		t.Error(err)
 	}
 }

@@ -115,7 +115,7 @@ func TestCorrupt(t *testing.T) {
 				Topic: "events", Partition: 4, Offset: 10, aborted: []abortedTransaction{{7, 0}},
 				records: encode(t, good, test.bad, testBatch{base: 50, records: run("never reached")}),
 			}
-			d := Decoder{MaxInflatedBytes: 100_000}
+			d := Decoder{maxInflatedBytes: 100_000}
 			_, next, err := decode(&d, p)
 			var corrupt *CorruptError
 			if !errors.As(err, &corrupt) {

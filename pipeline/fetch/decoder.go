@@ -15,9 +15,9 @@ const defaultMaxInflatedBytes = 64 << 20
 // Decoder iterates over the records of one fetched partition after another. The zero value is ready for Reset. It
 // allocates nothing per record, and is not safe for concurrent use.
 type Decoder struct {
-	// MaxInflatedBytes limits what a single compressed batch may inflate to, and the window that zstd may ask for (only
+	// maxInflatedBytes limits what a single compressed batch may inflate to, and the window that zstd may ask for (only
 	// its level 22 asks for more than 64 MiB); 0 means 64 MiB. It is read by the first Reset.
-	MaxInflatedBytes int
+	maxInflatedBytes int
 
 	part *PartitionData
 	rest []byte // the batches not yet begun
@@ -41,8 +41,8 @@ type Decoder struct {
 func (d *Decoder) Reset(p *PartitionData) {
 	if d.inflater.limit == 0 {
 		d.inflater.limit = defaultMaxInflatedBytes
-		if d.MaxInflatedBytes > 0 {
-			d.inflater.limit = d.MaxInflatedBytes
+		if d.maxInflatedBytes > 0 {
+			d.inflater.limit = d.maxInflatedBytes
 		}
 		d.aborting = make(map[int64]struct{})
 	}

@@ -27,7 +27,7 @@ func FuzzDecoder(f *testing.F) {
 			}
 		}
 		const limit = 1 << 16
-		d := Decoder{MaxInflatedBytes: limit}
+		d := Decoder{maxInflatedBytes: limit}
 		d.Reset(&PartitionData{records: raw, Offset: from, aborted: []abortedTransaction{{producer, first}}})
 		next := from
 		for {

@@ -11,7 +11,7 @@ var (
 	// errClosed is returned by Poll after Close.
 	errClosed = errors.New("fetch: the poller is closed")
 
-	// errTooLarge is the reason of a CorruptError when a batch would inflate to more than Decoder.MaxInflatedBytes.
+	// errTooLarge is the reason of a CorruptError when a batch would inflate to more than Decoder.maxInflatedBytes.
 	errTooLarge = errors.New("the batch inflates to more than the limit")
 
 	// errMagic is the reason of a CorruptError when the log holds a message format other than record batch v2.

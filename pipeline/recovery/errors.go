@@ -12,15 +12,15 @@ import (
 // itself once that is right, for example after an operator has placed it with `weir progress set`.
 // These are the reasons; each is a label of the metric.
 
-// Stop is an error that stops a partition for a reason.
-type Stop interface {
+// stop is an error that stops a partition for a reason.
+type stop interface {
 	error
 	StopReason() string
 }
 
 // ReasonOf is the metric's label for an error, "error" if it has none.
 func ReasonOf(err error) string {
-	if s, ok := errors.AsType[Stop](err); ok {
+	if s, ok := errors.AsType[stop](err); ok {
 		return s.StopReason()
 	}
 	return "error"

@@ -64,7 +64,7 @@ func TestTrouble(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l := Trouble{
 		Log: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), What: "reading",
-		Now: func() time.Time { return now },
+		clock: func() time.Time { return now },
 	}
 	l.Over() // nothing was wrong
 	for range 100 {
@@ -73,7 +73,7 @@ func TestTrouble(t *testing.T) {
 	}
 	l.Over()
 	l.Over()
-	if l.Backoff.Tried() {
+	if l.backoff.Tried() {
 		t.Error("a later trouble does not begin with the first wait")
 	}
 	l.Failed(aboutKey{})

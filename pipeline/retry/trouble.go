@@ -13,18 +13,18 @@ const sayAgain = 30 * time.Second
 // Trouble logs something that fails repeatedly: when it begins, from time to time, and when it is
 // over.
 type Trouble struct {
-	Log     *slog.Logger
-	What    string // what is being done; begins the messages
-	Backoff Backoff
-	Now     func() time.Time // by default time.Now
+	Log  *slog.Logger
+	What string // what is being done; begins the messages
 
-	since time.Time
-	said  time.Time
+	backoff Backoff
+	clock   func() time.Time // nil for time.Now
+	since   time.Time
+	said    time.Time
 }
 
 func (t *Trouble) now() time.Time {
-	if t.Now != nil {
-		return t.Now()
+	if t.clock != nil {
+		return t.clock()
 	}
 	return time.Now()
 }
@@ -41,7 +41,7 @@ func (t *Trouble) Failed(err error, more ...any) time.Duration {
 		t.Log.Warn(t.What+" fails, trying again", append(more, "error", err, "for", now.Sub(t.since).Round(time.Second))...)
 		store.DebugKey(t.Log, err)
 	}
-	return t.Backoff.Next()
+	return t.backoff.Next()
 }
 
 // Over logs that it works again, if it had failed.
@@ -51,5 +51,5 @@ func (t *Trouble) Over() {
 	}
 	t.Log.Info(t.What+" works again", "after", t.now().Sub(t.since).Round(time.Millisecond))
 	t.since, t.said = time.Time{}, time.Time{}
-	t.Backoff.Reset()
+	t.backoff.Reset()
 }

@@ -131,9 +131,6 @@ func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int {
 	return s.hashing.Shard(u.Entity, u.Hash, shards)
 }
 
-// Ping reaches Redis.
-func (s *Store) Ping(ctx context.Context) error { return s.redis.Ping(ctx).Err() }
-
 // loadScripts loads the scripts on every master that answers, which may just have been started; see
 // mendAppendOnly. A master that does not answer gets them later, because it then says that it does
 // not know the script. It fails if none answers.
