@@ -163,7 +163,7 @@ func estimateMemory(ctx context.Context, cfg *config.Config, before, after *feat
 		return nil, err
 	}
 	defer redis.Close()
-	found, err := redis.CountKeys(ctx, countedKeys)
+	found, err := redis.Store().CountKeys(ctx, countedKeys)
 	if err != nil {
 		return nil, fmt.Errorf("--memory: %w", err)
 	}
