@@ -104,47 +104,75 @@ func (c *compactor) learn(series []*state.Series) {
 	}
 }
 
+const (
+	// replacedKeys and replacedBytes bound the keys of one call that replaces content, and the bytes that it compares
+	// or writes: so it blocks others for about half a millisecond. A single key goes with all children that it spills.
+	replacedKeys  = 64
+	replacedBytes = 128 << 10
+)
+
 // replace makes calls that replace the content that was compacted if it is still there; what was
 // appended since stays after it.
 func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
 	slices.SortStableFunc(w.compacted, func(a, b compacted) int { return a.shard - b.shard })
 	for rest := w.compacted; len(rest) > 0; {
-		n := slices.IndexFunc(rest, func(f compacted) bool { return f.shard != rest[0].shard })
-		if n < 0 {
-			n = len(rest)
-		}
-		args := []any{"evalsha", w.store.compact.Hash(), 0}
-		for _, f := range rest[:n] {
-			args = append(args, f.key)
-			delete(w.noted, f.key)
-		}
-		var spilledTo []string
-		for _, f := range rest[:n] {
-			for _, s := range f.spilled {
-				args, spilledTo = append(args, s.key), append(spilledTo, s.key)
-			}
-		}
-		if len(spilledTo) > 0 {
-			args = append(args, w.progress[rest[0].shard])
-		}
-		args[2] = len(args) - 3
-		args = append(args, n)
-		for _, f := range rest[:n] {
-			header, from, rest := proof(f.held)
-			args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
-			for _, s := range f.spilled {
-				args = append(args, s.sections, s.lives, s.check())
-			}
-		}
-		cmd := redis.NewCmd(ctx, args...)
-		cmd.SetFirstKeyPos(3)
-		shards, calls = append(shards, rest[0].shard), append(calls, cmd)
-		w.sent = append(w.sent, replacement{cmd, rest[0].shard, spilledTo})
+		n := together(rest)
+		r := w.replaceTogether(ctx, rest[:n])
+		w.sent = append(w.sent, r)
+		shards, calls = append(shards, r.shard), append(calls, r.Cmd)
 		rest = rest[n:]
 	}
 	w.compacted = w.compacted[:0]
 	return shards, calls
+}
+
+// together is how many keys, from the first one on, one call replaces.
+func together(list []compacted) int {
+	keys, bytes := 0, 0
+	for i := range list {
+		c := &list[i]
+		keys += 1 + len(c.spilled)
+		bytes += len(c.held) - packed.Identified(c.held) + len(c.packed)
+		for _, s := range c.spilled {
+			bytes += len(s.sections)
+		}
+		if i > 0 && (c.shard != list[0].shard || keys > replacedKeys || bytes > replacedBytes) {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// replaceTogether makes the call that replaces the content of keys of one shard.
+func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacement {
+	shard := list[0].shard
+	args := []any{"evalsha", w.store.compact.Hash(), 0}
+	for _, f := range list {
+		args = append(args, f.key)
+		delete(w.noted, f.key)
+	}
+	var spilledTo []string
+	for _, f := range list {
+		for _, s := range f.spilled {
+			args, spilledTo = append(args, s.key), append(spilledTo, s.key)
+		}
+	}
+	if len(spilledTo) > 0 {
+		args = append(args, w.progress[shard])
+	}
+	args[2] = len(args) - 3
+	args = append(args, len(list))
+	for _, f := range list {
+		header, from, rest := proof(f.held)
+		args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
+		for _, s := range f.spilled {
+			args = append(args, s.sections, s.lives, s.check())
+		}
+	}
+	cmd := redis.NewCmd(ctx, args...)
+	cmd.SetFirstKeyPos(3)
+	return replacement{cmd, shard, spilledTo}
 }
 
 // compact compacts the candidates. Keys with damaged state are counted as refused by the batch.

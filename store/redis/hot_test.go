@@ -195,3 +195,103 @@ func TestDamageIsReportedOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+// replacements notes the keys and the bytes of each call that replaces content, by pipeline.
+type replacements struct {
+	sha       string
+	pipelines [][]replacedBy
+}
+
+type replacedBy struct{ keys, bytes int }
+
+func (*replacements) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*replacements) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r *replacements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		var calls []replacedBy
+		for _, c := range cmds {
+			if args := c.Args(); len(args) > 2 && args[1] == any(r.sha) {
+				by := replacedBy{keys: args[2].(int)}
+				for _, arg := range args {
+					by.bytes += len(textOf(arg))
+				}
+				calls = append(calls, by)
+			}
+		}
+		if len(calls) > 0 {
+			r.pipelines = append(r.pipelines, calls)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// All keys of a shard may be due at once. No call replaces many of them, or many bytes: Redis serves nobody else until it
+// has ended. All calls go with one pipeline.
+func TestKeysAreReplacedByManyCalls(t *testing.T) {
+	for name, test := range map[string]struct{ user, most int }{"many keys": {1, replacedKeys}, "long keys": {1000, replacedKeys / 2}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				const devices = 200
+				start(t, s, transactions)
+				watch := &replacements{sha: s.compact.Hash()}
+				s.redis.AddHook(watch)
+				w, events := s.newWriter(), 0
+				for ; len(watch.pipelines) == 0; events++ {
+					b := begin(t, s, transactions)
+					for i := range devices {
+						user := fmt.Sprint(events, strings.Repeat("u", test.user))
+						fill(b, 0, event{offset: int64(events*devices + i), device: fmt.Sprint("d", i), user: user, time: 100 * day, cents: 1})
+					}
+					apply(t, w, b)
+				}
+				replaced := 0
+				for _, call := range watch.pipelines[0] {
+					replaced += call.keys
+					if call.keys > test.most || call.bytes > replacedBytes+16<<10 {
+						t.Errorf("one call replaces %d bytes of %d keys", call.bytes, call.keys)
+					}
+				}
+				if replaced < devices || len(watch.pipelines) > 1 {
+					t.Errorf("%d pipelines replace %d of %d keys", len(watch.pipelines), replaced, devices)
+				}
+				for _, device := range []string{"d0", "d100", "d199"} {
+					if got := holds(t, s, device, 100, 100); !strings.HasPrefix(got, fmt.Sprintf("100=%d ", events)) {
+						t.Errorf("after %d events %s holds %s", events, device, got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What one call replaces ends with the shard, or before it is too much. A key is never divided from the children that it
+// spills.
+func TestReplacedTogether(t *testing.T) {
+	key := func(shard, held, packed, children int) (c compacted) {
+		c.shard, c.held, c.packed = shard, make([]byte, held), make([]byte, packed)
+		for range children {
+			c.spilled = append(c.spilled, spill{sections: make([]byte, 1000)})
+		}
+		return c
+	}
+	for name, test := range map[string]struct {
+		list []compacted
+		want int
+	}{
+		"one key":                           {[]compacted{key(0, 10, 5, 0)}, 1},
+		"a key of another shard":            {[]compacted{key(0, 10, 5, 0), key(0, 10, 5, 0), key(1, 10, 5, 0)}, 2},
+		"many keys":                         {slices.Repeat([]compacted{key(0, 10, 5, 0)}, 100), replacedKeys},
+		"many children":                     {slices.Repeat([]compacted{key(0, 10, 5, 31)}, 9), 2},
+		"very many children of one":         {slices.Repeat([]compacted{key(0, 10, 5, 100)}, 9), 1},
+		"long keys":                         {slices.Repeat([]compacted{key(0, 20<<10, 12<<10, 0)}, 9), 4},
+		"long keys of which little is left": {slices.Repeat([]compacted{key(0, 40<<10, 0, 0)}, 9), 3},
+		"children that take many bytes":     {slices.Repeat([]compacted{key(0, 0, 40<<10, 20)}, 9), 2},
+		"a key that is too long":            {[]compacted{key(0, 900<<10, 400<<10, 0), key(0, 10, 5, 0)}, 1},
+	} {
+		if got := together(test.list); got != test.want {
+			t.Errorf("%s: one call replaces %d of %d, want %d", name, got, len(test.list), test.want)
+		}
+	}
+}
