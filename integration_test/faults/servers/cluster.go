@@ -95,19 +95,62 @@ func (c *Cluster) FailOver(ctx context.Context, replica *Node, vote bool) error 
 	return command(ctx, replica.Addr(), "cluster", "failover", how)
 }
 
-// MoveSlot moves the slot of a hash tag to a master while it is written to. It does nothing if the
-// slot is there already or has no owner at the moment.
-func (c *Cluster) MoveSlot(ctx context.Context, tag string, to *Node) error {
+// MoveSlot moves the slot of a hash tag to the nth of the other masters while it is written to. As if it had so many keys that
+// this takes a while, no key moves before one of them was compacted, or a time is over. It does nothing if the slot has no owner at
+// the moment.
+func (c *Cluster) MoveSlot(ctx context.Context, tag string, n int) error {
 	var masters []*redistest.Server
-	for _, n := range c.masters() {
-		masters = append(masters, n.Server)
+	for _, node := range c.masters() {
+		masters = append(masters, node.Server)
 	}
 	from := redistest.SlotOwner(ctx, tag, masters...)
-	if from == nil || from == to.Server {
+	if from == nil || len(masters) < 2 {
 		return nil
 	}
+	others := slices.DeleteFunc(slices.Clone(masters), func(m *redistest.Server) bool { return m == from })
 	slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
-	return redistest.MoveSlot(ctx, slot, from, to.Server, masters...)
+	await := func() { awaitCompaction(ctx, from, slot) }
+	return redistest.MoveSlotSlowly(ctx, slot, await, from, others[n%len(others)], masters...)
+}
+
+// compactedWithin bounds the wait for a compaction in a slot that moves: it may have no events at the moment.
+const compactedWithin = 2 * time.Second
+
+// awaitCompaction waits until a key of a slot has become shorter, or is gone.
+func awaitCompaction(ctx context.Context, server *redistest.Server, slot int) {
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, compactedWithin)
+	defer cancel()
+	var before map[string]int64
+	for ctx.Err() == nil {
+		now := lengths(ctx, client, slot)
+		for key, length := range before {
+			if now[key] < length {
+				return
+			}
+		}
+		before = now
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// lengths returns the lengths of the state keys in a slot.
+func lengths(ctx context.Context, client *redis.Client, slot int) map[string]int64 {
+	pipe := client.Pipeline()
+	found := map[string]*redis.IntCmd{}
+	for _, key := range client.ClusterGetKeysInSlot(ctx, slot, 1000).Val() {
+		found[key] = pipe.StrLen(ctx, key)
+	}
+	_, _ = pipe.Exec(ctx) // the progress is no string
+	all := map[string]int64{}
+	for key, length := range found {
+		all[key] = length.Val()
+	}
+	return all
 }
 
 // AwaitServing waits until all servers report the cluster as ok and each replica follows its

@@ -103,6 +103,8 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 			always = append(always, Feature{"always_" + f.Name, f.Text})
 		}
 	}
+	// There are few shops, and little is kept of each: their keys are compacted all the time.
+	always = append(always, Feature{"always_by_shop", "COUNT(1d, payment, shop, keep=2d)"})
 	always = append(always, Feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
 		Feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, Feature{"always_twice", "COUNT(7d, payment, user)"})
 	pool := drawFeatures(r)

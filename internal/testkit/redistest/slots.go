@@ -17,6 +17,11 @@ const slotKeys = 20
 // MoveSlot moves a slot from one master of a cluster to another, key by key, as redis-cli does
 // while clients work. among lists all masters.
 func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server) error {
+	return MoveSlotSlowly(ctx, slot, func() {}, from, to, among...)
+}
+
+// MoveSlotSlowly is MoveSlot with a pause once the slot is migrating, before its first keys move.
+func MoveSlotSlowly(ctx context.Context, slot int, pause func(), from, to *Server, among ...*Server) error {
 	clients := map[*Server]*redis.Client{}
 	for _, server := range append([]*Server{from, to}, among...) {
 		if clients[server] == nil {
@@ -38,6 +43,7 @@ func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server)
 	if err := clients[from].Do(ctx, "cluster", "setslot", slot, "migrating", toID).Err(); err != nil {
 		return fmt.Errorf("move slot %d from %s: %w", slot, from.addr, err)
 	}
+	pause()
 	if err := moveKeys(ctx, slot, clients[from], to.addr); err != nil {
 		return err
 	}
