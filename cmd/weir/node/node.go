@@ -111,7 +111,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 const adoptWithin = 2 * time.Second
 
 // adopt takes from the namespace what the settings say for a new one only, before anything uses the
-// store. If the store is away, the settings hold; if they turn out to differ, Run fails.
+// store. If the store is away, the settings hold until it answers.
 func (n *Node) adopt() {
 	ctx, cancel := context.WithTimeout(context.Background(), adoptWithin)
 	defer cancel()
