@@ -58,7 +58,7 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 // A processor says what it is filling, how far that is and how long it takes.
 func TestBackfillsUnderWay(t *testing.T) {
 	b := newFilling(t)
-	b.config.BackfillRate, b.config.MaxEvents = 0.001, 20 // slow enough to be seen
+	b.config.BackfillRate, b.config.MaxEvents = 0.01, 20 // slow enough to be seen
 	b.run()
 	b.writeStamped(0, 3000)
 	b.expect(3000)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -14,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
-	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/inspector"
@@ -35,10 +33,7 @@ type resharded struct {
 // onResharded runs a test on each kind of server, with entities in keys as they are and hashed, and with children that
 // are embedded and spilled.
 func onResharded(t *testing.T, test func(r *resharded)) {
-	own := maps.Clone(servers) // the shared ones are walked over by tests of sweeps, and these keys are many
-	own["redis"] = func(t testing.TB) redis.UniversalClient { return redistest.New(t, redistest.Options{}).Client(t) }
-	own["cluster"] = func(t testing.TB) redis.UniversalClient { return redistest.NewCluster(t).Client(t) }
-	for server, connect := range own {
+	for server, connect := range ownServers() {
 		t.Run(server, func(t *testing.T) {
 			client := connect(t)
 			for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -35,6 +36,14 @@ func kindsOfServers() map[string]func(testing.TB) redis.UniversalClient {
 		kinds["miniredis"] = func(t testing.TB) redis.UniversalClient { return miniredis(t) }
 	}
 	return kinds
+}
+
+// ownServers are the same kinds of servers, for tests with many keys: tests of sweeps walk over all keys of the shared ones.
+func ownServers() map[string]func(testing.TB) redis.UniversalClient {
+	own := maps.Clone(servers)
+	own["redis"] = func(t testing.TB) redis.UniversalClient { return redistest.New(t, redistest.Options{}).Client(t) }
+	own["cluster"] = func(t testing.TB) redis.UniversalClient { return redistest.NewCluster(t).Client(t) }
+	return own
 }
 
 // miniredis is a client of a server in this process.
