@@ -83,7 +83,7 @@ func TestRetries(t *testing.T) {
 		{"no attempt but the first", script{refused}, Retries{Attempts: 1}, 0, 0, 1, ms(0), `Post "http://weir/v1/query": connection refused`},
 		{"no retries at all", script{refused}, Retries{}, 0, 0, 1, ms(0), `Post "http://weir/v1/query": connection refused`},
 		{
-			"waits do not grow for ever", script{refused, refused, refused, refused, good},
+			"waits do not grow forever", script{refused, refused, refused, refused, good},
 			Retries{Attempts: 9, First: 100 * time.Millisecond, Most: 300 * time.Millisecond}, 0, 0, 1, ms(0, 100, 300, 600, 900), "",
 		},
 		{"after a 503, when it says", script{response(503, "1", down), good}, DefaultRetries, 0, 0, 0.5, ms(0, 1005), ""},
