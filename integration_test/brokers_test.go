@@ -99,11 +99,11 @@ func (p *payments) carryOn(w *weir, want map[string]*total) {
 	p.t.Helper()
 	before := time.Now().UnixMilli()
 	shows := `^` + p.topic + `/0: to offset 0 of the log, which holds 0 to 79
-  ` + strconv.Itoa(shards) + ` shards have applied another log: topic ID \S+ in cluster \S+; the state is kept, and what comes is applied of topic ID \S+ in cluster \S+
+  ` + strconv.Itoa(shards) + ` shards have applied another log: topic ID \S+ in cluster \S+; the state is kept, and further records are applied from topic ID \S+ in cluster \S+
   records that both logs hold will count twice
 `
 	out, code := p.weir("progress", "set", p.topic, "--to", "start")
-	if code != 0 || !regexp.MustCompile(shows+"nothing was changed; with --yes it is\n$").MatchString(out) {
+	if code != 0 || !regexp.MustCompile(shows+"nothing was changed: repeat with --yes to do it\n$").MatchString(out) {
 		p.t.Fatalf("exit code %d: %s", code, out)
 	}
 	p.check(w)

@@ -71,10 +71,10 @@ func (d *defined) put(t testing.TB, text string) {
 // take changes the process's definitions and waits until it has loaded them.
 func (d *defined) take(t testing.TB, text string) {
 	t.Helper()
-	taken := strings.Count(d.Log(), "definitions taken")
+	taken := strings.Count(d.Log(), "definitions loaded")
 	d.put(t, text)
 	testkit.Eventually(t, time.Minute, "the definitions are taken", func() (bool, string) {
-		return strings.Count(d.Log(), "definitions taken") > taken, d.Log()
+		return strings.Count(d.Log(), "definitions loaded") > taken, d.Log()
 	})
 }
 
@@ -88,7 +88,7 @@ func (s *scene) since(api *weir, feature string) (since int64, ok bool) {
 	}
 	a := answers[0][feature]
 	if a.CompleteSince == nil {
-		s.t.Fatalf("%s is complete for ever", feature)
+		s.t.Fatalf("%s is complete forever", feature)
 	}
 	return *a.CompleteSince, *a.CompleteSince <= a.To
 }

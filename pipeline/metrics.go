@@ -52,7 +52,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"topic"}),
 		broken: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_broken_batches_total",
-			Help: "Times that a batch of the log could not be decoded, by topic and outcome: stopped (its partition, which tries again), set_aside.",
+			Help: "How often a batch of the log could not be decoded, by topic and outcome: stopped (the partition waits and tries again), set_aside.",
 		}, []string{"topic", "outcome"}),
 		vanished: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_vanished_records_total",
@@ -72,7 +72,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_refused_mutations_total",
-			Help: "State mutations that Redis refused because of their data, such as a sum that overflows.",
+			Help: "Mutations that Redis refused because the key is of another type, and keys with damaged data that were compacted, each counted once a minute.",
 		}),
 		cutKeys: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_cut_keys_total",

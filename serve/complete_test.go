@@ -217,8 +217,8 @@ func TestReadinessReportsDefinitions(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() status.Definitions { return definitions } })
 	for want, reload := range map[string]*status.Reload{
 		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                          nil,
-		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":true}}}`:                                 {At: noon, Taken: true},
-		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","taken":false,"error":"a.yaml:1:1: bad YAML"}}}`: {At: noon, Error: "a.yaml:1:1: bad YAML"},
+		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","loaded":true}}}`:                                 {At: noon, Loaded: true},
+		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","loaded":false,"error":"a.yaml:1:1: bad YAML"}}}`: {At: noon, Error: "a.yaml:1:1: bad YAML"},
 	} {
 		definitions.Reload = reload
 		w := do(t, h, "GET", "/readyz", "")

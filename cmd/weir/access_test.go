@@ -74,7 +74,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	}
 
 	writeFile(t, dir, "tokens", anotherToken)
-	p.shows(t, "tokens taken")
+	p.shows(t, "tokens loaded")
 	if got := ask(with(other, certificate...)); got != "<nil>" {
 		t.Errorf("with the new token: %s", got)
 	}
@@ -82,7 +82,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	if renewed != cert {
 		t.Fatalf("%s and %s are two files", renewed, cert)
 	}
-	p.shows(t, "certificates taken")
+	p.shows(t, "certificates loaded")
 	if got := ask(with(other, certificate...)); got != "<nil>" {
 		t.Errorf("with the new certificate: %s", got)
 	}

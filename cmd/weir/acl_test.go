@@ -143,7 +143,7 @@ func TestLeastPrivileges(t *testing.T) {
 	})
 	// The definitions change, so that partitions are claimed.
 	writeFile(t, dir, "features.yaml", strings.Replace(aclDefinitions, "  ever:", "  more: MAX(1d, payment, cents, user)\n  ever:", 1))
-	processor.shows(t, "definitions taken")
+	processor.shows(t, "definitions loaded")
 	// Partitions are claimed, and appends to one user's state compact it.
 	events := 0
 	testkit.Eventually(t, patience, "everything that is allowed is used", func() (bool, string) {

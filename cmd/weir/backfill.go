@@ -30,20 +30,20 @@ func newBackfillCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "backfill",
-		Short: "Fill new features from the log, or from files of what it no longer has",
+		Short: "Fill new features from the log, or from files where it no longer reaches back",
 		Long: `Fill new features from the log, while events flow, and end when they are complete.
 Processors do this by themselves unless backfill.mode is off. Both may be at work at
-once, and each record still counts once. The processors must have taken the
+once, and each record still counts once. The processors must have loaded the
 definitions, which are those of --config and --features. The command may be stopped
 and started again at any time.
 
 With --input, features are filled from files with what their log no longer has. With
---until, events before that moment count if they are in the files, all others if they are
-in the log. That goes by the events' own times. With --offsets, records before the files'
-last one of each partition count if they are in the files, all others if they are in the
-log. Files need no order, and may overlap the log. Each row counts once, whatever is
-killed and however often the command runs: a file is known by its content. Meanwhile
-features answer as before. Files are .csv, whose column names are paths of the stream's
+--until, events before that moment, by their own times, count if they are in the files,
+all others if they are in the log. With --offsets, each partition is divided after its
+last record in the files: records up to there count if they are in the files, all
+later ones if they are in the log. Files need no order, and may overlap the log. Each
+row counts once, whatever is killed and however often the command runs: a file is
+known by its content. Meanwhile features answer as before. Files are .csv, whose column names are paths of the stream's
 fields, .ndjson, with one JSON object a line, as in the topic or as weir generate writes
 them, .avro and .parquet; the first two also as .gz or .zst.`,
 		Example: `  weir backfill --config config/weir.yaml
@@ -106,7 +106,7 @@ func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) boo
 }
 
 var (
-	errNothingToFill = errors.New("nothing is to be filled: no feature is new to the namespace, or the processors have not taken the definitions yet")
+	errNothingToFill = errors.New("nothing to fill: no feature is new to the namespace, or the processors have not loaded the definitions yet")
 	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors start it again: try again in a minute")
 )
 

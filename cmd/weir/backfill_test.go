@@ -46,7 +46,7 @@ func TestBackfillByHand(t *testing.T) {
 	command := func(args ...string) []string { return append(args, flags...) }
 	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
 		out, err := weir(t, command("progress", "--max-lag", "0")...)
-		return err == nil && strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+		return err == nil && strings.HasSuffix(out, "\ntotal lag 0\n"), fmt.Sprint(out, err)
 	})
 	look(t, `there is no feature "more"`, command("backfill", "--of", "more")...)
 	look(t, "--rate 7 is not allowed: 0.01 to 1", command("backfill", "--rate", "7")...)
@@ -107,7 +107,7 @@ features:
 	command := func(args ...string) []string { return append(append([]string{"backfill"}, args...), flags...) }
 	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
 		out, err := weir(t, append([]string{"progress", "--max-lag", "0"}, flags...)...)
-		return err == nil && strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+		return err == nil && strings.HasSuffix(out, "\ntotal lag 0\n"), fmt.Sprint(out, err)
 	})
 	// The files have them too, but for the last, and two more from before.
 	old := now.Add(-20 * 24 * time.Hour)
@@ -236,7 +236,7 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 	}
 	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
 		out, err := weir(t, append([]string{"progress", "--max-lag", "0"}, flags...)...)
-		return err == nil && strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+		return err == nil && strings.HasSuffix(out, "\ntotal lag 0\n"), fmt.Sprint(out, err)
 	})
 	command := func(args ...string) []string { return append(append([]string{"backfill"}, args...), flags...) }
 	row := func(partition, offset, ago int) string {

@@ -23,7 +23,7 @@ func TestValidate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "all is well: " + say.Summary(registry) + "\n"; out != want {
+	if want := "valid: " + say.Summary(registry) + "\n"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if !strings.Contains(out, " features of 2 streams in ") {

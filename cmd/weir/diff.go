@@ -58,7 +58,7 @@ NEW are files or folders, either at a Git revision, REVISION:PATH, or the URL of
 server, for the definitions that it answers from. A server that requires tokens
 requires the scope admin.
 
-With --backfill it asks Kafka how many records the new state is filled from, and
+With --backfill it asks Kafka how many records must be read to fill the new state, and
 estimates how long that takes. It reads no records. Kafka and backfill.rate are those
 of --config.
 

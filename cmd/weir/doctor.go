@@ -26,8 +26,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check Redis, Kafka and the definitions, and say what to do",
 		Long: `Check the definitions, each Redis server (version, role, persistence, eviction,
-replicas, clock), the namespace, who applies what to it and its longest keys, the
-replicas that questions are read from, the latest schemas of topics whose records
+replicas, clock), the namespace, which consumer groups apply which
+definitions to it and its longest keys, the replicas that questions are read from, the latest schemas of topics whose records
 name some, and each topic (settings, retention against
 the longest window and the copies of Redis that may be restored). It writes nothing,
 and fails if a check fails.`,

@@ -22,9 +22,9 @@ func newExplainCommand() *cobra.Command {
 		Long: `Report what every event writes, what every question reads, what an entity takes in
 Redis, and which features share their state.
 
-With --load report what a workload needs of Redis, topics and processors: events a
-second, of all streams or of one (transaction=60k/s); entities alive at a time, all
-of them or those of one kind (user_id=20M, device_id+user_id=50M); optionally
+With --load it reports what a workload needs of Redis, topics and processors. A load has
+events a second, of all streams or of one (transaction=60k/s); entities that are alive at
+the same time, all or those of one kind (user_id=20M, device_id+user_id=50M); optionally
 questions=5k/s, and memory=64GiB of a Redis master's machine.`,
 		Example: `  weir explain config/features
   weir explain config/features --load events=100k/s,entities=100M,questions=5k/s`,

@@ -54,7 +54,7 @@ the features as of the moment of each.
 
 The rows are those of --spine: a file with a column for each key of the features, a time
 in the column at (milliseconds, or RFC 3339), and others, such as a label, which are
-copied. A row counts all events up to that millisecond. Or the rows are the events of a
+copied. A row counts all events up to and including that millisecond. Or the rows are the events of a
 --stream, each with its ID and the features as of that event, itself included.
 
 Events are read from .csv, whose column names are paths of the stream's fields, .ndjson,
@@ -66,10 +66,10 @@ appears when it is complete. An event that cannot be used ends the command with
 file:line: message.
 
 With --from-topics the events are what the topics hold when the command starts, or what
-came before --until, in the formats of their streams. It reads the topics that the wanted features need, outside of
-any group. An event that cannot be used is set aside, as in production. A value lacks
-events that retention has taken, or that are older than --since: its status is
-INCOMPLETE, see --quality.`,
+came before --until, in the formats of their streams. Only topics that the features need
+are read, and no group is joined. An event that cannot be used is skipped and counted. A
+value that lacks events, because retention has removed them or because they are older
+than --since, has the status INCOMPLETE: see --quality.`,
 		Example: `  weir materialize --features config/features --service payment_risk \
       --input transaction=tx.parquet --input login=logins.ndjson.gz --spine labels.csv --output train.parquet
   weir materialize --features config/features --stream transaction --input 2026-01.csv.gz --output train.csv

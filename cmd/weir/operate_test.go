@@ -50,7 +50,7 @@ func TestOperate(t *testing.T) {
 	testkit.Eventually(t, patience, "everything is applied", func() (bool, string) {
 		out, err := weir(t, command("progress", "--max-lag", "0")...)
 		return err == nil && strings.Count(out, "\ntransactions  ") == 2 && regexp.MustCompile(`(?m)^transactions +\d +0 +3 +3 +3 +3 +0 +0$`).MatchString(out) &&
-			strings.HasSuffix(out, "\nlag 0 in all\n"), fmt.Sprint(out, err)
+			strings.HasSuffix(out, "\ntotal lag 0\n"), fmt.Sprint(out, err)
 	})
 	var progress struct {
 		Partitions []struct{ End int64 }

@@ -193,7 +193,7 @@ func TestPageOfOperations(t *testing.T) {
 			{"features": ["a", "b"], "topic": "payments", "applied": 25, "total": 100, "share": 0.25, "rate": 5, "seconds_left": 15, "files": {"count": 2, "applied": 30, "total": 40}}]}`,
 		"/metrics": "weir_greatest_key_bytes 2.097152e+06\n",
 		"/readyz": `{"ready": false, "checks": [{"name": "redis", "ready": false, "error": "does not answer"}],
-			"definitions": {"version": "v1", "last_reload": {"at": "2018-07-25T05:21:16Z", "taken": false, "error": "a.yaml:1:1: no such function"}}}`,
+			"definitions": {"version": "v1", "last_reload": {"at": "2018-07-25T05:21:16Z", "loaded": false, "error": "a.yaml:1:1: no such function"}}}`,
 	})+"/#/operations"))
 	shows(t, tab, "[data-details=backfills] tbody", "a, bpayments25 %; 75 % of 40 rows of files15.0 s")
 	shows(t, tab, "[data-figure=greatest].warn .value", "2.0 MiB")

@@ -32,8 +32,8 @@ func newProgressCommand() *cobra.Command {
 		Short: "Show how far each partition is applied",
 		Long: `Show for each partition what its log holds, how far the shards of the state have
 applied it, what is committed to Kafka, and the lag: the offsets that some shard
-has still to apply. Below that, show how far new features are filled and how long
-that takes, for which it looks twice within two seconds. It writes nothing.`,
+has still to apply. Below that, it shows how far new features are filled and
+how long that will take, for which it reads twice, two seconds apart. It writes nothing.`,
 		Example: `  weir progress --config config/weir.yaml
   weir progress --config config/weir.yaml --max-lag 10000 > /dev/null || echo "too far behind"`,
 		Args: cobra.NoArgs,
@@ -110,15 +110,14 @@ func newProgressSetCommand(s *settings) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "set TOPIC[/PARTITION]... --to start|end|OFFSET",
-		Short: "Place a partition, or all of a topic, in the present log",
-		Long: `Say what it would mean to go on with a partition, or with all partitions of a topic,
-from a place in the present log; with --yes do it. A partition that was stopped can
-thus go on: because its topic was created again, the brokers are another cluster, or
-records were removed before they were applied. Running processors take it up by
-themselves.
+		Short: "Choose the offset from which a topic or a partition is applied",
+		Long: `Show what it would mean to continue a partition, or all partitions of a topic, from an
+offset of the present log; with --yes, do it. That lets a partition continue that was
+stopped because its topic was created again, the brokers belong to another cluster, or
+records were removed before they were applied. Running processors notice by themselves.
 
 Shards of the state that are further ahead in the same log stay where they are, so
-nothing is applied twice. --again moves them back too: what they have counts twice.`,
+nothing is applied twice. --again moves them back too: what they have applied counts twice.`,
 		Example: `  weir progress set transactions --to start
   weir progress set transactions --to start --yes
   weir progress set transactions/3 --to 120000 --yes`,
@@ -155,7 +154,7 @@ nothing is applied twice. --again moves them back too: what they have counts twi
 	flags := cmd.Flags()
 	flags.StringVar(&to, "to", "", "where to: start or end of the log, or the offset of the next record to apply")
 	flags.BoolVar(&again, "again", false, "also move back shards that are further ahead: what they have applied counts twice")
-	flags.BoolVar(&yes, "yes", false, "do it, rather than say what it would mean")
+	flags.BoolVar(&yes, "yes", false, "do it, rather than show what it would mean")
 	_ = cmd.MarkFlagRequired("to")
 	return cmd
 }
@@ -171,7 +170,7 @@ func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, 
 	case !slices.ContainsFunc(steps, func(s place.Step) bool { return s.Changes() }):
 		ending = "nothing changes"
 	case !yes:
-		ending = "nothing was changed; with --yes it is"
+		ending = "nothing was changed: repeat with --yes to do it"
 	default:
 		if err := place.Apply(cmd.Context(), progress, steps); err != nil {
 			return false, err

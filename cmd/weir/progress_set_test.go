@@ -86,7 +86,7 @@ func TestProgressSet(t *testing.T) {
   4 shards have no progress yet, and will begin there
   up to 3 offsets will NOT be applied; features say so in complete_since
 `
-	if out := set("transactions/0", "--to", "end"); out != want+"nothing was changed; with --yes it is\n" {
+	if out := set("transactions/0", "--to", "end"); out != want+"nothing was changed: repeat with --yes to do it\n" {
 		t.Errorf("got:\n%s\nwant:\n%s", out, want)
 	}
 	if got := applied(); got != "- -" {

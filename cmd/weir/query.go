@@ -284,7 +284,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 			if v.From != nil {
 				from = timestamp(*v.From)
 			}
-			since := "ever"
+			since := "beginning"
 			if v.CompleteSince != nil {
 				since = timestamp(*v.CompleteSince)
 			} else if v.Status == string(query.OutsideMaxAge) {

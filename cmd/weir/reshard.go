@@ -25,13 +25,13 @@ func newReshardCommand() *cobra.Command {
 		Use:   "reshard --to SHARDS|--cancel|--delete-old",
 		Short: "Spread the state over more shards",
 		Long: `Spread the state of a namespace over a multiple of its state shards, so that more
-Redis masters can share it. Processors and APIs run meanwhile: the keys are copied,
-then those that have changed, and while the last few are copied events wait for a
-fraction of a second. Then all go on with the new shards within a second. Run it
+Redis masters can share it. Processors and APIs keep running: first all
+keys are copied, then those that have changed. Events wait for a fraction of a second
+while the last few are copied. Then all processes switch to the new shards within a second. Run it
 again if it was killed, or --cancel it.
 
-The keys of the shards before stay until --delete-old deletes them, so Redis needs
-memory for all of the state twice.`,
+The keys of the old shards stay until --delete-old deletes them, so Redis needs memory
+for two copies of the state.`,
 		Example: `  weir reshard --config config/weir.yaml --to 64
   weir reshard --config config/weir.yaml --to 64 --yes
   weir reshard --config config/weir.yaml --delete-old`,
@@ -70,9 +70,9 @@ memory for all of the state twice.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&to, "to", 0, "the number of shards, a multiple of the present one")
-	flags.BoolVar(&yes, "yes", false, "do it, rather than say what it would mean")
-	flags.BoolVar(&cancel, "cancel", false, "delete what an unfinished run has copied, and go on with the shards before")
-	flags.BoolVar(&deleteOld, "delete-old", false, "delete the keys of the shards before")
+	flags.BoolVar(&yes, "yes", false, "do it, rather than show what it would mean")
+	flags.BoolVar(&cancel, "cancel", false, "delete what an unfinished run has copied, and keep the old shards")
+	flags.BoolVar(&deleteOld, "delete-old", false, "delete the keys of the old shards")
 	cmd.MarkFlagsOneRequired("to", "cancel", "delete-old")
 	cmd.MarkFlagsMutuallyExclusive("to", "cancel", "delete-old")
 	return cmd
@@ -93,7 +93,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	}
 	if !yes {
 		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Redis needs memory for its keys twice\n"+
-			"until weir reshard --delete-old.\nnothing was changed; with --yes it is\n", cfg.Namespace, l.Shards, to)
+			"until weir reshard --delete-old.\nnothing was changed: repeat with --yes to do it\n", cfg.Namespace, l.Shards, to)
 		return err
 	}
 	if err := r.Spread(ctx, to); err != nil {
@@ -104,7 +104,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 		return err
 	}
 	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied. Processors and APIs that run take them within a second.\n"+
-		"Then delete the keys of the shards before:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
+		"Then delete the keys of the old shards:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
 	return err
 }
 

@@ -31,7 +31,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	rewrite(t, file, strings.Replace(twoFeatures, "topic: logins", "topic: others", 1))
 	p.shows(t, "no topic others: create it, or set kafka.create_topics")
 	asked("two", 200)
-	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"taken":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
+	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"loaded":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
 		t.Errorf("%d %s", code, body)
 	}
 	rewrite(t, file, "streams: {}\n")
@@ -41,7 +41,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	rewrite(t, file, oneFeature)
 	asked("two", 404)
 	if _, body := statusOf(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
-		!strings.Contains(body, `weir_definitions_reloads_total{outcome="taken"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
+		!strings.Contains(body, `weir_definitions_reloads_total{outcome="loaded"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
 		t.Errorf("metrics\n%s", body)
 	}
 }

@@ -66,7 +66,7 @@ since complete_since, until their window has passed; those over a lifetime stay
 INCOMPLETE for the entity.
 
 With --refill the dropped state, and what was dropped before, is read again from
-Kafka, each event once: the features are whole again, as far back as the topics go.
+Kafka, each event once: the features are complete again, as far back as the topics go.
 The definitions must be those of the processors. If the command is killed, features
 stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 		Example: `  weir state drop --config config/weir.yaml user_id=u000001 --dry-run
@@ -102,8 +102,8 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "report what would be dropped and since when features would be complete; write nothing")
-	cmd.Flags().BoolVar(&scope.All, "all", false, "drop also what can be read")
-	cmd.Flags().BoolVar(&refilling, "refill", false, "read the dropped state again from Kafka, also what was dropped before")
+	cmd.Flags().BoolVar(&scope.All, "all", false, "also drop what can be read")
+	cmd.Flags().BoolVar(&refilling, "refill", false, "read the dropped state again from Kafka, including what was dropped before")
 	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only the state of these features")
 	return cmd
 }

@@ -19,7 +19,7 @@ func newValidateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Check feature definitions",
-		Long: `Check the feature definitions in files and in the *.yaml of folders, taken
+		Long: `Check the feature definitions in files and in the *.yaml of folders, all of them
 together. Each finding is a line file:line:column: message.
 
 With --registry, what streams read is compared with the latest schema of the subject
@@ -33,7 +33,7 @@ and _TLS_… are the credentials.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "all is well:", say.Summary(registry))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "valid:", say.Summary(registry))
 			return err
 		},
 	}

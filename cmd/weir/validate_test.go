@@ -44,7 +44,7 @@ func TestValidateWithRegistry(t *testing.T) {
 	}
 	const good = "streams:\n  payment: {topic: payments, timestamp: at, format: avro, fields: {user: string}}\n"
 	for text, want := range map[string]string{
-		good: "all is well: 0 features of 1 stream in 0 state series, 0 services\n",
+		good: "valid: 0 features of 1 stream in 0 state series, 0 services\n",
 		strings.Replace(good, "user: string", "usr: string", 1): `test.yaml:2:68: stream "payment" cannot read usr: unknown field "usr" in record P; did you mean "user"?`,
 		strings.Replace(good, "user: string", "user: int", 1):   `test.yaml:2:68: stream "payment" cannot read user: a field of type int cannot be read from Avro's string`,
 		strings.Replace(good, "payments", "refunds", 1):         `test.yaml:2:3: stream "payment": the latest schema of topic "refunds" cannot be fetched: `,

@@ -17,7 +17,7 @@ type (
 func (distance) Spec() Spec {
 	return Spec{
 		Name: "distance", Title: "distance between the two latest locations along the great circle, in km",
-		Note:  "Null if there is only one. The Earth is taken as a sphere; the error is 0.5% at most.",
+		Note:  "Null if there is only one. The Earth is treated as a sphere; the error is 0.5% at most.",
 		Types: []value.Type{value.Location}, Exact: true,
 		Result: value.Float, Example: "DISTANCE(7d, transaction, place, user)",
 	}

@@ -17,15 +17,15 @@ type deviation struct {
 
 func (d deviation) Spec() Spec {
 	s := Spec{Name: d.name, Types: numeric, Exact: true, Result: value.Float}
-	s.Title = "variance"
+	s.Title = "variance of a field"
 	if d.root {
-		s.Title = "standard deviation"
+		s.Title = "standard deviation of a field"
 	}
 	if d.sample {
-		s.Title += " of a field, taken as a sample"
+		s.Title = "sample " + s.Title
 		s.Note = "Null if there is only one value. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
 	} else {
-		s.Title += " of a field, taken as the whole population"
+		s.Title = "population " + s.Title
 	}
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s

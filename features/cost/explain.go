@@ -82,7 +82,7 @@ type Series struct {
 	// Condition is required in addition to Where.
 	Condition string   `json:"condition,omitempty"`
 	State     string   `json:"state"`
-	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile for ever
+	Tile      string   `json:"tile"` // "exact" for none, "lifetime" for one tile forever
 	Keep      string   `json:"keep"`
 	Max       int      `json:"max,omitempty"`
 	Limit     string   `json:"-"`                   // Max, in words
@@ -173,7 +173,7 @@ func explainSeries(s *state.Series, users []string) Series {
 		p.Tile = "lifetime"
 	}
 	if s.Keep == 0 {
-		p.Keep = "for ever"
+		p.Keep = "forever"
 	}
 	return p
 }

@@ -154,7 +154,7 @@ func TestExplain(t *testing.T) {
 	if s := series["devices last_times"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
 		t.Errorf("devices: %+v", s)
 	}
-	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "for ever" {
+	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "forever" {
 		t.Errorf("ever: %+v", s)
 	}
 }

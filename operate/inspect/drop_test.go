@@ -96,7 +96,7 @@ func TestDrop(t *testing.T) {
 			t.Errorf("%s: a feature of another key is said to have lost something: %v", name, dropped[0].Lost)
 		}
 		text = shown(t, s, r)
-		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      of all series what records up to 2025-01-01T12:00:00Z did\n") {
+		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      what records up to 2025-01-01T12:00:00Z changed in all series\n") {
 			t.Errorf("%s: after the drop it is shown as\n%s", name, text)
 		}
 	}

@@ -29,13 +29,13 @@ func (r *Refilled) writeText(text *strings.Builder, dryRun bool) {
 	if dryRun {
 		refilled = "to refill"
 	}
-	fmt.Fprintf(text, "  %-9s by %s of %s in the log", refilled, number(int(r.Events), "event"), number(int(r.Records), "record"))
+	fmt.Fprintf(text, "  %-9s from %s of %s in the log", refilled, number(int(r.Events), "event"), number(int(r.Records), "record"))
 	if r.Children > 0 {
-		children := "entities"
+		children := "children"
 		if r.Children == 1 {
-			children = "entity"
+			children = "child"
 		}
-		fmt.Fprintf(text, ", with %d %s kept beside it", r.Children, children)
+		fmt.Fprintf(text, ", with %d %s", r.Children, children)
 	}
 	text.WriteByte('\n')
 	if len(r.Waiting) > 0 {

@@ -56,7 +56,7 @@ func TestRefill(t *testing.T) {
 				more()
 				l.between = func() { // another process dropped the key again
 					more()
-					if text := l.text(shop); !strings.Contains(text, "; it is being refilled, or that was broken off") {
+					if text := l.text(shop); !strings.Contains(text, "; a refill is under way or was interrupted") {
 						t.Errorf("meanwhile it is shown as\n%s", text)
 					}
 					panic(errKilled)
@@ -161,7 +161,7 @@ func TestRefillOfAShorterLog(t *testing.T) {
 			t.Errorf("dry %t: %+v, %+v", dry, dropped, dropped[0].Refilled)
 		}
 	}
-	if text := l.text(map[string]string{"shop": "7", "user": "u1"}); strings.Count(text, "did\n") != 2 || !strings.Contains(text, "what records up to 2025-01-01T12:00:00.004Z did\n") ||
+	if text := l.text(map[string]string{"shop": "7", "user": "u1"}); strings.Count(text, " changed in ") != 2 || !strings.Contains(text, "what records up to 2025-01-01T12:00:00.004Z changed in ") ||
 		strings.Count(text, "    2025-01-01T12:00:00Z  6\n") != 2 {
 		t.Errorf("it is shown as\n%s", text)
 	}
@@ -189,7 +189,7 @@ func TestRefillOfKeysWithoutSeries(t *testing.T) {
 	if err := WriteDropped(&text, dropped, false); err != nil {
 		t.Fatal(err)
 	}
-	if want := "  refilled  by 30 events of 30 records in the log, with 5 entities kept beside it\n"; !strings.HasSuffix(text.String(), want) {
+	if want := "  refilled  from 30 events of 30 records in the log, with 5 children\n"; !strings.HasSuffix(text.String(), want) {
 		t.Errorf("%s, want %s", text.String(), want)
 	}
 }

@@ -63,9 +63,9 @@ func (k *Key) writeText(out io.Writer) error {
 		}
 		refill := ""
 		if l.Refilling {
-			refill = "; it is being refilled, or that was broken off: see weir state drop --refill"
+			refill = "; a refill is under way or was interrupted: see weir state drop --refill"
 		}
-		fmt.Fprintf(&text, "  lost      of %s what records up to %s did%s\n", of, moment(l.Until), refill)
+		fmt.Fprintf(&text, "  lost      what records up to %s changed in %s%s\n", moment(l.Until), of, refill)
 	}
 	for i := range k.Series {
 		k.Series[i].writeText(&text)

@@ -75,12 +75,12 @@ func TestWrite(t *testing.T) {
 		`transactions  0          1004   1200  1000     1011      999        196  0`,
 		`transactions  1          0      54    50       50        50         4    4`,
 		``,
-		`logins/11: behind are shard 0 at -`,
+		`logins/11: shards behind: 0 at -`,
 		`transactions/0: 4 offsets were removed from the log before all shards had applied them`,
-		`transactions/0: behind are shard 0 at 1000, shard 1 at 1001, shard 2 at 1002, shard 3 at 1003, shard 4 at 1004, ` +
-			`shard 5 at 1005, shard 6 at 1006, shard 7 at 1007 and 3 more`,
-		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing behind it can be read until it ends`,
-		`lag 207 in all`,
+		`transactions/0: shards behind: 0 at 1000, 1 at 1001, 2 at 1002, 3 at 1003, 4 at 1004, ` +
+			`5 at 1005, 6 at 1006, 7 at 1007 and 3 more`,
+		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing after it can be read until it ends`,
+		`total lag 207`,
 		`last_k, spent, of logins: the backfill of some partitions is given up; what is still needed of it is filled again`,
 		`new, of logins: backfill not begun`,
 		`young, of logins: backfilled 25%`,

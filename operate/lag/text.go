@@ -39,24 +39,24 @@ func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 			fmt.Fprintf(&text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
 		}
 		if p.Open > 0 {
-			fmt.Fprintf(&text, "%s/%d: a transaction is open from offset %d on%s; nothing behind it can be read until it ends\n",
+			fmt.Fprintf(&text, "%s/%d: a transaction is open from offset %d on%s; nothing after it can be read until it ends\n",
 				p.Topic, p.Partition, p.Stable, since(p.OpenSince))
 		}
 		if len(p.Behind) == 0 {
 			continue
 		}
-		fmt.Fprintf(&text, "%s/%d: behind are", p.Topic, p.Partition)
+		fmt.Fprintf(&text, "%s/%d: shards behind:", p.Topic, p.Partition)
 		for i, s := range p.Behind {
 			if i == mostShards {
 				fmt.Fprintf(&text, " and %d more", len(p.Behind)-i)
 				break
 			}
-			fmt.Fprintf(&text, "%s shard %d at %s", map[bool]string{false: "", true: ","}[i > 0], s.Shard, offset(s.Applied))
+			fmt.Fprintf(&text, "%s %d at %s", map[bool]string{false: "", true: ","}[i > 0], s.Shard, offset(s.Applied))
 		}
 		text.WriteByte('\n')
 	}
 	lag, _ := Total(partitions)
-	fmt.Fprintf(&text, "lag %d in all\n", lag)
+	fmt.Fprintf(&text, "total lag %d\n", lag)
 	if _, err := io.WriteString(out, "\n"+text.String()); err != nil {
 		return err
 	}

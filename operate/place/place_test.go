@@ -94,19 +94,19 @@ func TestPlan(t *testing.T) {
 	}{
 		{name: "recreated topic, from its start", progress: []state.Position{at(500, 3, before), at(700, 4, before)}, to: "start",
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
-				"  2 shards have applied another log: topic ID t1 in cluster c1; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
+				"  2 shards have applied another log: topic ID t1 in cluster c1; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n",
 			want: []state.Position{at(10, -1, here), at(10, -1, here)}, gap: now},
 		{name: "recreated topic, where the old one ended", progress: []state.Position{at(500, 3, before), at(20, 4, here)}, to: "60",
 			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
-				"  1 shard has applied another log: topic ID t1 in cluster c1; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
+				"  1 shard has applied another log: topic ID t1 in cluster c1; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n" +
 				"  1 shard moves forward\n" +
 				"  up to 50 offsets will NOT be applied; features say so in complete_since\n",
 			want: []state.Position{at(60, -1, here), at(60, -1, here)}, gap: now},
 		{name: "a log that is no longer known", progress: []state.Position{lost}, to: "end",
 			text: "tx/3: to offset 100 of the log, which holds 10 to 99\n" +
-				"  1 shard has applied another log: topic ID unknown in cluster unknown; the state is kept, and what comes is applied of topic ID t2 in cluster c1\n" +
+				"  1 shard has applied another log: topic ID unknown in cluster unknown; the state is kept, and further records are applied from topic ID t2 in cluster c1\n" +
 				"  records that both logs hold will count twice\n" +
 				"  up to 90 offsets will NOT be applied; features say so in complete_since\n",
 			want: []state.Position{at(100, 7, here)}, gap: now},

@@ -24,7 +24,7 @@ func (s *Step) write(text *strings.Builder) {
 		fmt.Fprintf(text, "  %s no progress yet, and will begin there\n", shards(s.First, "has", "have"))
 	}
 	if s.Adopting > 0 {
-		fmt.Fprintf(text, "  %s another log: %v; the state is kept, and what comes is applied of %v\n",
+		fmt.Fprintf(text, "  %s another log: %v; the state is kept, and further records are applied from %v\n",
 			shards(s.Adopting, "has applied", "have applied"), s.Was, s.Log.ID)
 		text.WriteString("  records that both logs hold will count twice\n")
 	}

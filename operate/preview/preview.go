@@ -152,7 +152,7 @@ func (p *preview) read(ctx context.Context) error {
 	for i, l := range p.Logs {
 		_, n := l.Progress()
 		if n == 0 {
-			continue // nothing tells how old the records were that retention may have taken
+			continue // nothing tells how old the records were that retention may have removed
 		}
 		most := n
 		if p.report.Cut {

@@ -264,7 +264,7 @@ func TestNewestRecordsAreRead(t *testing.T) {
 	}
 }
 
-// Where retention has taken records, or a batch is damaged, the report says since when it has all.
+// Where retention has removed records, or a batch is damaged, the report says since when it has all.
 // Nothing is known of a partition without records.
 func TestRecordsAreGone(t *testing.T) {
 	pays, empty := partition("payments", 0), partition("logins", 0)
@@ -276,7 +276,7 @@ func TestRecordsAreGone(t *testing.T) {
 	}
 	var text strings.Builder
 	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(),
-		"1 records since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has taken some, or a batch is damaged\n") {
+		"1 records since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has removed some, or a batch is damaged\n") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	reset(pays).since = math.MaxInt64 // nothing was left to be read

@@ -22,7 +22,7 @@ import (
 type Report struct {
 	// Since is the moment since which all records of all logs were read, and At that of the
 	// questions, in ms. Cut says that there were more records since the wanted moment than could be
-	// read, and Gone that older ones may be missing: retention has taken some, or a batch is damaged.
+	// read, and Gone that older ones may be missing: retention has removed some, or a batch is damaged.
 	Since int64 `json:"since"`
 	At    int64 `json:"at"`
 	Cut   bool  `json:"cut,omitempty"`
@@ -220,7 +220,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString("these are the newest; there are more, see --records\n")
 	}
 	if r.Gone {
-		b.WriteString("older ones may be missing: retention has taken some, or a batch is damaged\n")
+		b.WriteString("older ones may be missing: retention has removed some, or a batch is damaged\n")
 	}
 	for _, s := range r.SetAside {
 		fmt.Fprintf(&b, "%d set aside as %s:\n", s.Records, s.Reason)

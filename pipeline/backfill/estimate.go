@@ -20,7 +20,7 @@ type Estimate struct {
 	// Records is the number of offsets, so compaction and transactions make it greater than the
 	// number of records.
 	Records int64
-	// Lost says that retention has taken records that matter; what is filled is complete since
+	// Lost says that retention has removed records that matter; what is filled is complete since
 	// Since, in ms.
 	Lost  bool
 	Since int64

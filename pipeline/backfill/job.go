@@ -59,7 +59,7 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start > 0 && log.Start == log.End:
-		from, since = log.Start, now+reach.Future+1 // nothing says how old the records were that retention has taken
+		from, since = log.Start, now+reach.Future+1 // nothing says how old the records were that retention has removed
 	case moment == 0 || first.Offset >= 0 && first.Offset <= log.Start:
 		from, since = log.Start, max(moment, first.Timestamp)+reach.Future+1
 	case first.Offset < 0:

@@ -57,9 +57,9 @@ func TestStart(t *testing.T) {
 	}{
 		"in the log":              {window, 5, 100, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
 		"all of the log":          {window, 0, 100, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
-		"retention has taken it":  {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
+		"retention has removed it":  {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
 		"all records are older":   {window, 5, 100, fetch.Dated{Offset: -1}, beyondAll, 9010},
-		"for ever":                {forever, 0, 100, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
+		"forever":                {forever, 0, 100, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
 		"emptied by retention":    {window, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
 		"forever, but emptied":    {forever, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
 		"never written, a window": {window, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, beyondAll, 9010},

@@ -53,11 +53,11 @@ func logStart(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since
 		return 0, state.MinTime
 	case moment > 0 && first.Offset > log.Start: // all records before it are older
 		return first.Offset, moment
-	case first.Offset >= 0: // retention may have taken records as new as the first one that is left
+	case first.Offset >= 0: // retention may have removed records as new as the first one that is left
 		return log.Start, max(moment, first.Timestamp+1)
 	case moment > 0 && log.Start < log.End: // all records are older
 		return log.End, moment
-	default: // nothing tells how old the records were that retention has taken
+	default: // nothing tells how old the records were that retention has removed
 		return log.Start, now + 1
 	}
 }

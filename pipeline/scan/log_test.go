@@ -35,13 +35,13 @@ func TestLogStart(t *testing.T) {
 		"some are older":                    {0, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
 		"all are older":                     {0, 9, none, 50, 9, 50},
 		"nothing was written":               {0, 0, none, 50, 0, state.MinTime},
-		"retention has taken some":          {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 0, 3, 101},
+		"retention has removed some":          {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 0, 3, 101},
 		"compaction has taken the first":    {3, 9, fetch.Dated{Offset: 5, Timestamp: 100}, 0, 3, 101},
-		"retention has taken some too new":  {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 50, 3, 101},
-		"retention has taken older ones":    {3, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
+		"retention has removed some too new":  {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 50, 3, 101},
+		"retention has removed older ones":    {3, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
 		"retention has left only older":     {3, 9, none, 50, 9, 50},
-		"retention has taken all":           {9, 9, none, 50, 9, now + 1},
-		"retention has taken all, at first": {9, 9, none, 0, 9, now + 1},
+		"retention has removed all":           {9, 9, none, 50, 9, now + 1},
+		"retention has removed all, at first": {9, 9, none, 0, 9, now + 1},
 	} {
 		from, since := logStart(&fetch.Log{Start: test.start, End: test.end, Stable: test.end}, test.first, test.moment, now)
 		if from != test.from || since != test.since {

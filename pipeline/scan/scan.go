@@ -37,7 +37,7 @@ type Range struct {
 	Next, To    int64 // next offset to read, and the end
 
 	corrupt int  // consecutive failures to decode a batch
-	deleted bool // retention has taken the records before Next meanwhile
+	deleted bool // retention has removed the records before Next meanwhile
 }
 
 // Sink receives what is read.
@@ -138,7 +138,7 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 	return nil
 }
 
-// skip goes on after records that retention has taken, and says whether it was that.
+// skip goes on after records that retention has removed, and says whether it was that.
 func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
 	if r == nil || e.LogStart <= r.Next || e.LogStart >= r.To {
 		return false

@@ -83,8 +83,8 @@ function slowFigures() {
   return [
     greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; weir state KEY=VALUE looks into one', warn: greatest > 1 << 20 },
     definitions && {
-      id: 'definitions', name: 'Definitions', value: definitions.version.slice(0, 8), title: definitions.version, warn: reload?.taken === false,
-      note: !reload ? 'as at the start' : `${reload.taken ? 'changed' : 'a change was refused'} at ${minute(Date.parse(reload.at))}`,
+      id: 'definitions', name: 'Definitions', value: definitions.version.slice(0, 8), title: definitions.version, warn: reload?.loaded === false,
+      note: !reload ? 'as at the start' : `${reload.loaded ? 'changed' : 'a change was refused'} at ${minute(Date.parse(reload.at))}`,
     },
     build && { id: 'build', name: 'Weir', value: build, note: 'version of this process' },
   ].filter(Boolean);

@@ -57,9 +57,9 @@ type Definitions struct {
 
 // Reload is the result of loading changed definitions.
 type Reload struct {
-	At    time.Time `json:"at"`
-	Taken bool      `json:"taken"`
-	Error string    `json:"error,omitempty"` // why they were refused: their findings
+	At     time.Time `json:"at"`
+	Loaded bool      `json:"loaded"`
+	Error  string    `json:"error,omitempty"` // why they were refused: their findings
 }
 
 // Passed is the result of one check.

@@ -191,7 +191,7 @@ func (a *guard) look() {
 			a.log.Error("tokens refused, those before stay valid", "error", err)
 		}
 		if changed {
-			a.log.Info("tokens taken", "tokens", a.tokens.Count())
+			a.log.Info("tokens loaded", "tokens", a.tokens.Count())
 		}
 	}
 	if a.certificates != nil {
@@ -200,7 +200,7 @@ func (a *guard) look() {
 			a.log.Error("certificates refused, those before stay in use", "error", err)
 		}
 		if changed {
-			a.log.Info("certificates taken")
+			a.log.Info("certificates loaded")
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (w *reloader) look(ctx context.Context) {
 	if registry.Version() == w.registry().Version() {
 		w.handled = found
 		if !first {
-			w.taken(registry)
+			w.loaded(registry)
 		}
 		return
 	}
@@ -101,16 +101,16 @@ func (w *reloader) look(ctx context.Context) {
 		return
 	}
 	w.handled, w.again = found, time.Time{}
-	w.taken(registry)
+	w.loaded(registry)
 }
 
-func (w *reloader) taken(r *features.Registry) {
+func (w *reloader) loaded(r *features.Registry) {
 	w.mu.Lock()
-	w.present, w.last = r, &status.Reload{At: w.now().UTC(), Taken: true}
+	w.present, w.last = r, &status.Reload{At: w.now().UTC(), Loaded: true}
 	w.mu.Unlock()
-	w.metrics.reloaded("taken", w.now())
+	w.metrics.reloaded("loaded", w.now())
 	w.metrics.present(r)
-	w.log.Info("definitions taken", "version", r.Version(), "definitions", say.Summary(r))
+	w.log.Info("definitions loaded", "version", r.Version(), "definitions", say.Summary(r))
 }
 
 // refuse logs definitions that are refused, once for the same reasons.
@@ -160,20 +160,20 @@ func newReloadMetrics(r prometheus.Registerer) *reloadMetrics {
 	factory := promauto.With(r)
 	m := &reloadMetrics{
 		info: factory.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_definitions_info", Help: "1 for the version of the definitions at work.",
+			Name: "weir_definitions_info", Help: "1 for the version of the definitions in use.",
 		}, []string{"version"}),
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_definitions_reloads_total", Help: "Changes of the definitions by outcome: taken, refused.",
+			Name: "weir_definitions_reloads_total", Help: "Changes of the definitions by outcome: loaded, refused.",
 		}, []string{"outcome"}),
 		last: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_definitions_last_reload_timestamp_seconds", Help: "When the definitions last changed; 0 if they have not.",
 		}),
 		good: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_definitions_last_reload_taken", Help: "1 if the definitions at work are those in the files, 0 if those were refused.",
+			Name: "weir_definitions_last_reload_successful", Help: "1 if the definitions in use are those in the files, 0 if those were refused.",
 		}),
 	}
 	m.good.Set(1)
-	for _, outcome := range []string{"taken", "refused"} {
+	for _, outcome := range []string{"loaded", "refused"} {
 		m.reloads.WithLabelValues(outcome)
 	}
 	return m
@@ -188,7 +188,7 @@ func (m *reloadMetrics) reloaded(outcome string, at time.Time) {
 	m.reloads.WithLabelValues(outcome).Inc()
 	m.last.Set(float64(at.UnixMilli()) / 1000)
 	m.good.Set(0)
-	if outcome == "taken" {
+	if outcome == "loaded" {
 		m.good.Set(1)
 	}
 }

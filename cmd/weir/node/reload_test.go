@@ -96,16 +96,16 @@ func (w *watched) has(one, two bool) {
 // counted checks the numbers of reloads, and whether the last one was good.
 func (w *watched) counted(taken, refused, good int) {
 	w.t.Helper()
-	want := fmt.Sprintf(`# HELP weir_definitions_last_reload_taken 1 if the definitions at work are those in the files, 0 if those were refused.
-# TYPE weir_definitions_last_reload_taken gauge
-weir_definitions_last_reload_taken %d
-# HELP weir_definitions_reloads_total Changes of the definitions by outcome: taken, refused.
+	want := fmt.Sprintf(`# HELP weir_definitions_last_reload_successful 1 if the definitions in use are those in the files, 0 if those were refused.
+# TYPE weir_definitions_last_reload_successful gauge
+weir_definitions_last_reload_successful %d
+# HELP weir_definitions_reloads_total Changes of the definitions by outcome: loaded, refused.
 # TYPE weir_definitions_reloads_total counter
 weir_definitions_reloads_total{outcome="refused"} %d
-weir_definitions_reloads_total{outcome="taken"} %d
+weir_definitions_reloads_total{outcome="loaded"} %d
 `, good, refused, taken)
 	if err := testutil.GatherAndCompare(w.metrics, strings.NewReader(want),
-		"weir_definitions_last_reload_taken", "weir_definitions_reloads_total"); err != nil {
+		"weir_definitions_last_reload_successful", "weir_definitions_reloads_total"); err != nil {
 		w.t.Error(err)
 	}
 }
@@ -145,7 +145,7 @@ func TestChangesAreTaken(t *testing.T) {
 				t.Errorf("took %v", w.takes)
 			}
 			d := w.definitions()
-			if d.Version != w.registry().Version() || !d.Reload.Taken || d.Reload.Error != "" || d.Reload.At.Location() != time.UTC {
+			if d.Version != w.registry().Version() || !d.Reload.Loaded || d.Reload.Error != "" || d.Reload.At.Location() != time.UTC {
 				t.Errorf("readiness tells %+v", d.Reload)
 			}
 		})
@@ -219,7 +219,7 @@ func TestBadChangesAreRefused(t *testing.T) {
 			t.Errorf("the log says %d times %s:\n%s", n, want, w.log.String())
 		}
 	}
-	if d := w.definitions(); d.Reload == nil || d.Reload.Taken || strings.Count(d.Reload.Error, file) != 2 {
+	if d := w.definitions(); d.Reload == nil || d.Reload.Loaded || strings.Count(d.Reload.Error, file) != 2 {
 		t.Errorf("readiness tells %+v", d.Reload)
 	}
 	if err := os.Remove(file); err != nil {
