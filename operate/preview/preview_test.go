@@ -390,7 +390,7 @@ func TestPreviewIsBounded(t *testing.T) {
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	cfg.Logs = logs()
+	cfg.Logs, cfg.MaxBytes = logs(), 0
 	if _, err := Run(canceled, cfg); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
