@@ -51,7 +51,7 @@ const elastiCacheTokenLife = 15 * time.Minute
 // login returns the source of a user's logins at Amazon ElastiCache. The password is a token: the
 // presigned request of a connection, as
 // https://docs.aws.amazon.com/AmazonElastiCache/latest/dg/auth-iam.html describes it. It is signed
-// anew at each login, which costs less than to keep one, so none expires before it is used.
+// again at each login, which costs less than keeping one, so none expires before it is used.
 func (e ElastiCache) login(user string, now func() time.Time) func(context.Context) (name, token string, err error) {
 	identity, signer := awsIdentity("redis.elasticache"), v4.NewSigner()
 	query := url.Values{"Action": {"connect"}, "User": {user}, "X-Amz-Expires": {strconv.Itoa(int(elastiCacheTokenLife.Seconds()))}}

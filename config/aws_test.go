@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// A token for ElastiCache is signed anew at each login, for the user, the cache and the region, and
+// A token for ElastiCache is signed again at each login, for the user, the cache and the region, and
 // is good for 15 minutes from then on.
 func TestTokensForElastiCache(t *testing.T) {
 	auth.UseAWS(t, "eu-west-1")

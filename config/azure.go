@@ -66,7 +66,7 @@ func (a Azure) credential(options azcore.ClientOptions) (azcore.TokenCredential,
 	return azidentity.NewManagedIdentityCredential(managed)
 }
 
-// brief is the error without the response, of which the library's text has every line.
+// brief is the error without the response, which the library's text quotes in full.
 func brief(err error) error {
 	var refusal *azidentity.AuthenticationFailedError
 	if errors.As(err, &refusal) && refusal.RawResponse != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // block is a part of the timeline, which is replayed together: the state of an entity is then
-// brought into the processor's caches once for all its events, and entities are shared out over the
+// brought into the processor's caches once for all its events, and entities are spread over the
 // cores.
 type block struct {
 	keys []extsort.Key

@@ -140,7 +140,7 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 
 func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), mostParts) }
 
-// newParts makes the parts among which the entities are shared out.
+// newParts makes the parts over which the entities are spread.
 func (t *timeline) newParts() error {
 	r := t.Replay
 	r.parts = nil

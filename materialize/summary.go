@@ -69,8 +69,8 @@ func (s *Summary) empty(r *Replay) error {
 	}
 	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 	if s.eventsSeen == 0 {
-		return fmt.Errorf("none of the %d rows has met an event: there are no events", s.Rows)
+		return fmt.Errorf("none of the %d rows finds an event: there are no events", s.Rows)
 	}
-	return fmt.Errorf("none of the %d rows has met an event: the moments of the rows are from %s to %s, the events from %s to %s; are the entities written as in the events?",
+	return fmt.Errorf("none of the %d rows finds an event: the moments of the rows are from %s to %s, the events from %s to %s; are the entities written as in the events?",
 		s.Rows, written(s.firstRow), written(s.lastRow), written(s.firstEvent), written(s.lastEvent))
 }

@@ -52,5 +52,5 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	check("caught up", unknown, 120, lag) // readiness is reported once the partition is read again
 	p.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
 	w.lagFromTheStart(p, errAway)
-	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be taken, the others go on: it hangs")
+	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be claimed, the others go on: it hangs")
 }

@@ -68,7 +68,7 @@ type leaving struct {
 	released   chan<- struct{}
 }
 
-// forgetReleased forgets the partitions to be released of which nothing is under way.
+// forgetReleased forgets the partitions to be released that have nothing under way.
 func (w *worker) forgetReleased() {
 	for _, p := range w.partitions {
 		if p.leaving != nil && p.in == nil {

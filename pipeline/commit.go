@@ -105,7 +105,7 @@ func (c *committer) run() {
 			// While the group forms its next generation it refuses commits; partitions go on
 			// meanwhile.
 			if err != nil && !errors.Is(err, kafka.RebalanceInProgress) && !errors.Is(err, kafka.IllegalGeneration) {
-				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too great until the next commit", "error", err)
+				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too high until the next commit", "error", err)
 			}
 		}
 		if closed {

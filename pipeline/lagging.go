@@ -28,7 +28,7 @@ type laggingError struct {
 
 func (e *laggingError) Error() string {
 	if e.Offset < 0 {
-		return fmt.Sprintf("%d state shards could not be taken, the others go on: %v", e.Shards, e.Err)
+		return fmt.Sprintf("%d state shards could not be claimed, the others go on: %v", e.Shards, e.Err)
 	}
 	return fmt.Sprintf("%d state shards lag from offset %d on, the others go on: %v", e.Shards, e.Offset, e.Err)
 }

@@ -114,7 +114,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 type awayError struct{ err error }
 
 func (e *awayError) Error() string {
-	return fmt.Sprintf("the assigned partitions go on, but no others can be taken: %v", e.err)
+	return fmt.Sprintf("the assigned partitions go on, but no others can be added: %v", e.err)
 }
 
 func (e *awayError) Unwrap() error { return e.err }

@@ -52,7 +52,7 @@ func TestStoreThatWentBackIsDetected(t *testing.T) {
 
 // A shard whose master does not answer when the partition is read again is compared once it
 // answers, even if the others were compared, and the partition was read again, meanwhile.
-func TestWentBackWhileAMasterWasAway(t *testing.T) {
+func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 	away := errors.New("away")
 	p := assignedPartition{progress: []state.Position{at(5, 1), at(7, 1)}}
 	p.confirm()

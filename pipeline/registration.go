@@ -97,7 +97,7 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 		if err != nil || history.Missing != nil || plan.Version == bound.Version {
 			continue // it may be known next time
 		}
-		p.log.Info("the state that features read is another from now on", "plan", plan.Version, "before", bound.Version)
+		p.log.Info("features read other state from now on", "plan", plan.Version, "before", bound.Version)
 		p.definitions.rebind(given)
 		return
 	}

@@ -122,7 +122,7 @@ func TestReloadWithAMissingTopic(t *testing.T) {
 	testkit.Eventually(t, 30*time.Second, "readiness names the topic", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
 		part, ok := err.(interface{ Degraded() bool })
-		return ok && part.Degraded() && strings.Contains(err.Error(), `the assigned partitions go on, but no others can be taken: topic "logins"`), fmt.Sprint(err)
+		return ok && part.Degraded() && strings.Contains(err.Error(), `the assigned partitions go on, but no others can be added: topic "logins"`), fmt.Sprint(err)
 	})
 	b.write(payments(100, 200)...)
 	b.expect(200)

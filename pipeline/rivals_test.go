@@ -43,7 +43,7 @@ func (b *bench) awaitReady(p *pipeline.Processor) {
 }
 
 // Two deployments with different definitions on one namespace do not take its partitions from each
-// other without end: the one that began last has them, the other stops its partitions and says why.
+// other forever: the one that began last gets them, the other stops its partitions and says why.
 // Nothing is lost or counts twice.
 func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	b := newBench(t)

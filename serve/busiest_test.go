@@ -57,7 +57,7 @@ func TestBusiestAreFew(t *testing.T) {
 	}
 }
 
-func TestBusiestOfAStoreThatIsAway(t *testing.T) {
+func TestBusiestOfAnUnavailableStore(t *testing.T) {
 	w := do(t, newHandler(&fakeReader{err: errors.New("away")}, nil), "GET", "/v1/busiest", "")
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"store_unavailable"`) {
 		t.Errorf("%d %s", w.Code, w.Body)

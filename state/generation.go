@@ -242,7 +242,7 @@ func (k *Known) replaces(w *wanted, filled, other Generation, kept map[string]Re
 	return true
 }
 
-// passed says whether nobody asks any more about what was before a moment: no tile is wider than
+// passed says whether what was before a moment can no longer be asked about: no tile is wider than
 // what is kept.
 func (k *Known) passed(moment int64, wanted Retention) bool {
 	return wanted.Keep > 0 && moment < k.Now-2*wanted.Keep-MaxAhead.Milliseconds()

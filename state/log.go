@@ -57,7 +57,7 @@ type Column struct {
 	Scale uint8
 }
 
-// NewColumn makes a column of that type whose identity has that hash, of which 21 bits are used. No
+// NewColumn makes a column of that type; its identity uses 21 bits of that hash. No
 // two columns of one log may have the same tag.
 func NewColumn(hash uint32, t value.Type, scale uint8) Column {
 	return Column{tag: hash<<3&0xffffff | uint32(wires[t]), Type: t, Scale: scale}

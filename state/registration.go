@@ -4,7 +4,7 @@ import "time"
 
 // Registration says that a consumer group applies a plan. Within a group its protocol decides who
 // has a partition. Two groups with different plans would take the partitions of one namespace from
-// each other without end, so the group that began last has them.
+// each other forever, so the group that began last gets them.
 type Registration struct {
 	Plan  *Plan
 	Group string

@@ -87,7 +87,7 @@ func TestAccessToARunningServer(t *testing.T) {
 		t.Errorf("with the new certificate: %s", got)
 	}
 	writeFile(t, dir, "tokens", "short")
-	p.shows(t, "tokens refused, those before stay valid")
+	p.shows(t, "tokens refused; the previous ones stay valid")
 	if got := ask(with(other, certificate...)); got != "<nil>" {
 		t.Errorf("with bad tokens in the file: %s", got)
 	}

@@ -66,7 +66,7 @@ func (f *fromFiles) flags(cmd *cobra.Command) {
 // needless returns an error if what goes with --input was given without it.
 func (f *fromFiles) needless() error {
 	if f.until+f.since+f.recordTime != "" || len(f.offsets) > 0 || f.setAside {
-		return errors.New("--until, --offsets, --since, --record-time and --set-aside say something about files: name these with --input")
+		return errors.New("--until, --offsets, --since, --record-time and --set-aside apply to files: name the files with --input")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (f *fromFiles) run(ctx context.Context) error {
 	for _, b := range all {
 		err := b.Register(ctx)
 		if later, is := errors.AsType[*backfill.LaterSinceError](err); is {
-			err = fmt.Errorf("--since %s: the files of %s were registered as having all events since %s: choose another cut, which fills everything anew",
+			err = fmt.Errorf("--since %s: the files of %s were registered as having all events since %s: choose another cut, which fills everything again",
 				f.since, b.Cut.Topic, whenever(later.Registered))
 		}
 		if err != nil {
@@ -155,7 +155,7 @@ func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
 			case errors.Is(err, backfill.ErrNothingReachesBack):
 				f.screen.say(b.Cut.Topic, fmt.Sprintf("%s: %v", b.Cut.Topic, err))
 			case errors.Is(err, state.ErrLostArchive):
-				return fmt.Errorf("%w: choose another cut, which fills everything anew", err)
+				return fmt.Errorf("%w: choose another cut, which fills everything again", err)
 			case err != nil:
 				return err
 			default:

@@ -162,7 +162,7 @@ features:
 		return command("--input", "tx="+file, "--until", until, "--since", moment.UTC().Format(time.RFC3339))
 	}
 	look(t, "--since "+old.Add(time.Second).UTC().Format(time.RFC3339)+": the files of transactions were registered as having all events since "+
-		old.UTC().Format(time.RFC3339)+": choose another cut, which fills everything anew", since(old.Add(time.Second))...)
+		old.UTC().Format(time.RFC3339)+": choose another cut, which fills everything again", since(old.Add(time.Second))...)
 	if out, want := look(t, "", since(old)...), "\npaid: complete since "+old.UTC().Format(time.RFC3339)+"\n"; !strings.Contains(out, want) {
 		t.Errorf("of what was stated it says\n%s", out)
 	}
@@ -247,7 +247,7 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 	for want, args := range map[string][]string{
 		"--input needs --until or --offsets: what counts from the files, and what from the log":                           {"--input", file},
 		"--offsets offset: name two or three fields: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET":                          {"--input", file, "--offsets", "offset"},
-		"--until, --offsets, --since, --record-time and --set-aside say something about files: name these with --input":   {"--offsets", "partition,offset"},
+		"--until, --offsets, --since, --record-time and --set-aside apply to files: name the files with --input":          {"--offsets", "partition,offset"},
 		"--offsets: the files have records of partition 9, and topic transactions has the partitions 0 to 1":              {"--input", put("b.csv", "at,user,partition,offset\n1,u1,9,0"), "--offsets", "partition,offset"},
 		"--offsets: the files have records of partition 0 up to offset 5, and its log ends at 5: they are of another log": {"--input", put("c.csv", "at,user,partition,offset\n1,u1,0,5"), "--offsets", "partition,offset"},
 		folder + `/d.csv:2: column offset: expected a number, found "x"`:                                                  {"--input", put("d.csv", "at,user,partition,offset\n1,u1,0,x"), "--offsets", "partition,offset"},

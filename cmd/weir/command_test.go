@@ -124,7 +124,7 @@ func TestBadUse(t *testing.T) {
 		{"generate --output - --rate -1", "weir: --rate -1: not below 0"},
 		{"generate --output /none/such", "weir: --output: open /none/such: no such file or directory"},
 		{"demo --exit", "weir: --exit needs a number of --events to wait for"},
-		{"demo --rate -1", "weir: --events, --rate and --days are not below 0"},
+		{"demo --rate -1", "weir: --events, --rate and --days must not be below 0"},
 		{"demo --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"deadletters list --reason wrong", `weir: "wrong" is not a reason of a dead letter; there are malformed, wrong_type, missing_field, ` +
 			`invalid_utf8, missing_timestamp, bad_timestamp, future_timestamp, expression, oversized, unusable_schema, broken_batch, late`},
@@ -134,7 +134,7 @@ func TestBadUse(t *testing.T) {
 		{"deadletters show", "weir: accepts 1 arg(s), received 0"},
 		{"deadletters replay --batch 0", "weir: --batch 0: at least 1"},
 		{"deadletters replay --kafka.isolation read_uncommitted", "weir: kafka.isolation is read_uncommitted: " +
-			"processors would count what a broken replay has rolled back; set read_committed"},
+			"processors would count what an interrupted replay has rolled back; set read_committed"},
 		{"state", "weir: name an entity by its keys, such as user_id=u000001"},
 		{"state u1", `weir: "u1" is not a key with a value, such as user_id=u000001`},
 		{"state user_id=1 user_id=2", `weir: key "user_id" is given twice`},

@@ -199,7 +199,7 @@ counted them.`,
 				return err
 			}
 			if cfg.Kafka.Isolation != "read_committed" {
-				return fmt.Errorf("kafka.isolation is %s: processors would count what a broken replay has rolled back; set read_committed",
+				return fmt.Errorf("kafka.isolation is %s: processors would count what an interrupted replay has rolled back; set read_committed",
 					cfg.Kafka.Isolation)
 			}
 			replay.Filter, replay.Topic = filter.Filter, topic

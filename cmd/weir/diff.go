@@ -67,7 +67,7 @@ With --memory it counts the entities in Redis by the names of their keys, of at 
 many. It reads no state. Redis and the namespace are those of --config.
 
 The exit code is 2 if a feature of a service would lose its state: it starts over or
-is gone. The command does not know which features are asked for by name only.`,
+is gone. The command cannot know which features are asked for by name only.`,
 		Example: `  weir diff main:config/features config/features
   weir diff https://weir.internal:8080 config/features --token-file admin.token
   weir diff https://weir.internal:8080 config/features --backfill --memory --config config/weir.yaml
@@ -217,7 +217,7 @@ func definitionsOf(ctx context.Context, server *connection, address string) (*fe
 	if refusal, ok := errors.AsType[*reply.Error](err); ok {
 		switch refusal.Status {
 		case http.StatusNotFound:
-			return nil, fmt.Errorf("%s does not tell its definitions: its release is too old; compare with those that it was deployed with", address)
+			return nil, fmt.Errorf("%s does not serve its definitions: its release is too old; compare with those that it was deployed with", address)
 		case http.StatusUnauthorized:
 			return nil, fmt.Errorf("%s: %w; --token-file needs a token of the scope admin", address, refusal)
 		}

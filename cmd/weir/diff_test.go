@@ -160,7 +160,7 @@ func TestDiffOfOtherServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range []struct{ server, want string }{
-		{old, "weir: " + old + " does not tell its definitions: its release is too old; compare with those that it was deployed with"},
+		{old, "weir: " + old + " does not serve its definitions: its release is too old; compare with those that it was deployed with"},
 		{foreign, "weir: " + foreign + "/v1/definitions answered 404 Not Found; is it a weir server?"},
 		{busy, "weir: " + busy + ": the token cannot be verified now: its issuer does not answer"},
 		{bad, bad + ": /etc/weir/a.yaml:1:11: stream \"s\" needs fields"},

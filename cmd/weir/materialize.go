@@ -119,7 +119,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
-// replayGarbage is the GC percentage of a replay, which keeps much in memory, of which little becomes
+// replayGarbage is the GC percentage of a replay, which keeps much in memory, little of which becomes
 // garbage.
 const replayGarbage = 100
 

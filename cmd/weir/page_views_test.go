@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/browser"
 )
 
-// pageDefinitions are features of several kinds, of which two name the entities of others.
+// pageDefinitions are features of several kinds; two of them name the entities of others.
 const pageDefinitions = `
 streams:
   transaction:
@@ -150,7 +150,7 @@ func TestPageStarts(t *testing.T) {
 	shows(t, tab, "[data-busiest=user_id] table", "user_idEventsShareu79u83")
 	shows(t, tab, "#busiest-since", "by events since 05:21:16 UTC")
 	holds(t, tab, `!document.querySelector('[data-busiest=device_id]')`)
-	tab.Run(t, chromedp.Evaluate(`document.querySelector('[data-busiest=user_id] a').click()`, nil)) // the table is drawn anew meanwhile
+	tab.Run(t, chromedp.Evaluate(`document.querySelector('[data-busiest=user_id] a').click()`, nil)) // the table is redrawn meanwhile
 	shows(t, tab, "#entity-title", "user_id u7")
 	tab.Run(t, chromedp.NavigateBack())
 	shows(t, tab, "#services", "payment_risk4 features")

@@ -121,7 +121,7 @@ func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*pre
 	}
 	report, err := preview.Run(ctx, p)
 	if err == nil && report.Records == 0 && !report.Cut {
-		err = fmt.Errorf("there is no record since %s: --since further back", time.UnixMilli(p.Since).UTC().Format(time.RFC3339))
+		err = fmt.Errorf("no record since %s: choose an earlier --since", time.UnixMilli(p.Since).UTC().Format(time.RFC3339))
 	}
 	return report, err
 }

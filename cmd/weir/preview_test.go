@@ -42,7 +42,7 @@ func TestPreview(t *testing.T) {
 	}
 	settings := []string{"preview", "--features", definitions, "--kafka.brokers", broker}
 	preview := func(args ...string) (string, error) { t.Helper(); return weir(t, append(settings, args...)...) }
-	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: there is no record since ") {
+	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: no record since ") {
 		t.Errorf("got %v", err)
 	}
 	write(kgo.TryCommit, 50*time.Minute, 1, 2)

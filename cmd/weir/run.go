@@ -56,10 +56,10 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			if err != nil {
 				return err
 			}
-			log.Info("weir runs", "version", version(), "roles", strings.Join(roleNames, ","), "namespace", cfg.Namespace,
+			log.Info("weir is running", "version", version(), "roles", strings.Join(roleNames, ","), "namespace", cfg.Namespace,
 				"definitions", say.Summary(registry), "kafka", cfg.Kafka.Brokers, "redis", cfg.Redis.Addresses, "listen", n.Addr())
 			err = n.Run(cmd.Context())
-			log.Info("weir has ended")
+			log.Info("weir has stopped")
 			return err
 		},
 	}

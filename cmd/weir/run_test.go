@@ -90,7 +90,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 		if err := p.wait(t); err != nil {
 			t.Error(err)
 		}
-		if !strings.Contains(p.err.String(), "weir has ended") {
+		if !strings.Contains(p.err.String(), "weir has stopped") {
 			t.Errorf("the log does not report the end:\n%s", p.err.String())
 		}
 	}

@@ -132,7 +132,7 @@ func TestLogsContainNoEntities(t *testing.T) {
 		t.Error(err)
 	}
 	log := p.err.String()
-	for _, wanted := range []string{"the state is damaged", "state is damaged: an entity has no answer", "weir runs"} {
+	for _, wanted := range []string{"the state is damaged", "state is damaged: an entity has no answer", "weir is running"} {
 		if !strings.Contains(log, wanted) {
 			t.Errorf("the log does not say %q:\n%s", wanted, log)
 		}

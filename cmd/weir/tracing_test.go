@@ -154,7 +154,7 @@ func TestRunWithoutItsCollector(t *testing.T) {
 	if err := p.wait(t); err != nil {
 		t.Error(err)
 	}
-	if log := p.err.String(); !strings.Contains(log, "spans are lost") || !strings.Contains(log, "weir has ended") {
+	if log := p.err.String(); !strings.Contains(log, "spans are lost") || !strings.Contains(log, "weir has stopped") {
 		t.Errorf("the log says\n%s", log)
 	}
 }

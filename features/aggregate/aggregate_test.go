@@ -102,7 +102,7 @@ func TestLate(t *testing.T) {
 }
 
 // Bytes copied into a batch do not change when it copies more.
-func TestBatchHoldsBytesThatDoNotChange(t *testing.T) {
+func TestBatchOwnsItsBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := new(state.Batch)
 		for round := range 2 {

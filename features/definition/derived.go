@@ -77,7 +77,7 @@ func (l *loader) derived(n named) *features.Feature {
 		l.report(w.location, "the feature reads %d series through its parts, more than %d", len(f.Series), maxReads)
 	}
 	if n := f.FanOut(); n > maxFanOut {
-		l.report(w.location, "the feature reads up to %d members of sets through its parts, more than %d; lower the max of its parts", n, maxFanOut)
+		l.report(w.location, "the feature reads up to %d members of lists through its parts, more than %d; lower the max of its parts", n, maxFanOut)
 	}
 	if len(l.findings) > before {
 		return nil

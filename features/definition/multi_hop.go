@@ -30,7 +30,7 @@ const (
 	flat = "flat_"
 	// anyList describes what a feature can go through.
 	anyList = "a feature that answers with a list of values, such as SET(30d, login, device_id, user_id)"
-	tooDeep = "a set that a feature goes through cannot go through another one: at most two hops are allowed"
+	tooDeep = "a list that a feature goes through cannot go through another one: at most two hops are allowed"
 )
 
 // unflatten removes FLAT_ from the name of a function and remembers that it was there.
@@ -63,7 +63,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	switch {
 	case i < 0:
 	case len(d.by) > 1 || d.through.given():
-		l.report(d.by[i].location, "%s(…) replaces all by-fields and the option through: a feature goes through one set and has no other by-field",
+		l.report(d.by[i].location, "%s(…) replaces all by-fields and the option through: a feature goes through one list and has no other by-field",
 			d.by[i].call.function.text)
 	default:
 		d.through, d.by = d.by[0], nil
@@ -78,20 +78,20 @@ func (l *loader) firstHop(d *writtenFeature, function aggregate.Function) *featu
 	switch {
 	case !d.through.given():
 		if d.flat {
-			l.report(d.function.location, "%s needs a set to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
+			l.report(d.function.location, "%s needs a list to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
 		}
 		return nil
 	case d.first:
 		l.report(d.through.location, tooDeep)
 		return nil
 	case !spec.MultiHop:
-		l.report(d.function.location, "%s cannot go through a set; %s can", called(spec), spelling.Alternatives(throughNames()))
+		l.report(d.function.location, "%s cannot go through a list; %s can", called(spec), spelling.Alternatives(throughNames()))
 		return nil
 	case d.per.given():
-		l.report(d.per.location, "per does not apply to a feature through a set, which answers for all members together; omit per or the set")
+		l.report(d.per.location, "per does not apply to a feature through a list, which answers for all members together; omit per or the list")
 		return nil
 	case d.exclude.given():
-		l.report(d.exclude.location, "exclude would leave out an event of each member of the set; omit it, or put it into the set")
+		l.report(d.exclude.location, "exclude would leave out an event of each member of the list; omit it, or put it into the list")
 		return nil
 	}
 	d.fanOut, d.max = d.max, word{}
@@ -160,16 +160,16 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 		d.by = []word{{text: set.Field, location: d.through.location}}
 	}
 	if len(d.by) > 1 {
-		l.report(d.by[1].location, "a feature that goes through a set has one by-field, which holds the set's members, not %d", len(d.by))
+		l.report(d.by[1].location, "a feature that goes through a list has one by-field, which holds the list's members, not %d", len(d.by))
 		return nil
 	}
 	w := d.by[0]
 	switch i := stream.FieldIndex(w.text); {
 	case i < 0 && byDefault:
-		l.report(w.location, "the members of the set are values of %q, and stream %q has no such field; name the field that holds them: %s",
+		l.report(w.location, "the members of the list are values of %q, and stream %q has no such field; name the field that holds them: %s",
 			set.Field, stream.Name, throughForm(d, spec))
 	case i >= 0 && stream.Fields[i].Type != set.Call.Type:
-		l.report(w.location, "field %q of stream %q is of type %s, and the members of the set are of type %s (%q): they match no entity of that field; name the field of type %s that holds them: %s",
+		l.report(w.location, "field %q of stream %q is of type %s, and the members of the list are of type %s (%q): they match no entity of that field; name the field of type %s that holds them: %s",
 			w.text, stream.Name, stream.Fields[i].Type, set.Call.Type, set.Field, set.Call.Type, throughForm(d, spec))
 	case i >= 0 && set.Call.Type == value.String && set.Stream.Fields[set.Stream.FieldIndex(set.Field)].MaxBytes != value.MaxText:
 		l.report(d.through.location, "field %q of stream %q has its own max_bytes, so its long values would match no entity; omit max_bytes, which defaults to %d",
@@ -193,7 +193,7 @@ func (l *loader) multiHop(d *writtenFeature, set, each *features.Feature) *featu
 	if d.fanOut.given() {
 		var err error
 		if fanOut, err = strconv.Atoi(d.fanOut.text); err != nil || fanOut < 1 || fanOut > maxFanOut {
-			l.report(d.fanOut.location, "bad max %q: a feature goes through 1 to %d members of a set", d.fanOut.text, maxFanOut)
+			l.report(d.fanOut.location, "bad max %q: a feature goes through 1 to %d members of a list", d.fanOut.text, maxFanOut)
 			return nil
 		}
 	}

@@ -49,7 +49,7 @@ func Fill(before, after *features.Registry) *state.Fill {
 	return f
 }
 
-// Add adds a topic of a fill, of which records are read. The name, the features and the time are
+// Add adds a topic of a fill whose records are read. The name, the features and the time are
 // computed.
 func (b *Backfill) Add(after *features.Registry, fill *state.Fill, name string, t Topic) {
 	part := &state.Fill{Columns: map[string][]string{name: fill.Columns[name]}}

@@ -26,7 +26,7 @@ type Memory struct {
 type Counted struct {
 	By []string `json:"by"`
 	// Entities are those with keys of their own; Embedded says that most are kept in the keys of others,
-	// so that nobody knows how many there are, and they are left out of Least and Most.
+	// so that their number is not known, and they are left out of Least and Most.
 	Entities int64 `json:"entities"`
 	Embedded bool  `json:"embedded,omitempty"`
 	Least    int64 `json:"bytes_least"`

@@ -208,7 +208,7 @@ func comparison(operator string, l, r term) term {
 	}}
 }
 
-// orders says of which orders of its two sides a comparison is true: less, equal, greater.
+// orders says for which orders of its two sides a comparison is true: less, equal, greater.
 var orders = map[string][3]bool{
 	"==": {false, true, false}, "!=": {true, false, true},
 	"<": {true, false, false}, "<=": {true, true, false},

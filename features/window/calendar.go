@@ -145,7 +145,7 @@ func (c Calendar) DefaultTile() time.Duration {
 func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
-		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or what divides it, or tile: exact", t, c.Unit, c.Zone, grid)
+		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or a divisor of it, or tile: exact", t, c.Unit, c.Zone, grid)
 	case c.longest/tile > maxTiles:
 		advice := "choose a wider tile, such as tile: " + FormatDuration(c.DefaultTile())
 		if c.longest/c.DefaultTile() > maxTiles {

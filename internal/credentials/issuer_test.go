@@ -104,7 +104,7 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 	}
 }
 
-// Whoever sends tokens of unknown keys does not have the issuer asked for its keys each time.
+// Tokens with unknown keys do not make the server ask the issuer for its keys each time.
 func TestIssuerIsAskedSparingly(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)

@@ -76,7 +76,7 @@ func uncapped(t *rapid.T) reference {
 	return newReference(r)
 }
 
-// least is a reference of all features, of which each series has the least cap that others have.
+// least is a reference for all features in which each series has the least cap that others have.
 func least(t *rapid.T, others map[string]reference) reference {
 	r := sharing(t, all)
 	for _, s := range r.Series {

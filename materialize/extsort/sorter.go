@@ -50,7 +50,7 @@ type Sorter struct {
 }
 
 // item is where the data of a key are in the blocks. It has no pointer, so the garbage collector does
-// not look at the items, of which there may be millions.
+// not look at the items, since there may be millions.
 type item struct {
 	Key
 	block, from, size uint32

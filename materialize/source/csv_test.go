@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The records, lines and errors of a CSV are those of encoding/csv, of which the first cells may be
+// The records, lines and errors of a CSV are those of encoding/csv, whose first cells may be
 // enough.
 func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -167,7 +167,7 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 		return NewEvents(f.Name, f.in), nil
 	}
 	if stream == nil {
-		return nil, fmt.Errorf("%s: say of which stream its events are: STREAM=%s", f.Name, f.Name)
+		return nil, fmt.Errorf("%s: name the stream of its events: STREAM=%s", f.Name, f.Name)
 	}
 	t, err := f.Table()
 	if err != nil {

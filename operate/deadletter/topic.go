@@ -110,7 +110,7 @@ func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.Partiti
 		}
 		troubles := records.Troubles()
 		if len(troubles) == 0 {
-			return nil, fmt.Errorf("topic %s cannot be read to its end because of an open transaction, perhaps of a replay that was broken off: "+
+			return nil, fmt.Errorf("topic %s cannot be read to its end because of an open transaction, perhaps of a replay that was interrupted: "+
 				"try again when the brokers have given it up, at the latest after its transaction timeout", t.Name)
 		}
 		for _, trouble := range troubles {

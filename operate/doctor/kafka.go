@@ -124,7 +124,7 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 		f.add(Fail, subject, fmt.Sprintf("keeps events for %s: a copy of Redis that is %s old cannot be brought up to date", keeps, t.Copies),
 			fmt.Sprintf("set retention.ms=%d, or restore no copies that are so old (--copies)", wanted.Milliseconds()))
 	case keeps < wanted:
-		f.add(Warn, subject, fmt.Sprintf("keeps events for %s: what is longer, such as %s (%s), cannot be recomputed from the log", keeps, feature, longest),
+		f.add(Warn, subject, fmt.Sprintf("keeps events for %s: longer windows, such as %s (%s), cannot be recomputed from the log", keeps, feature, longest),
 			fmt.Sprintf("set retention.ms=%d", wanted.Milliseconds()))
 	default:
 		f.ok(subject, "keeps events for %s", keeps)

@@ -91,7 +91,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 func (f *Findings) spread(masters, shards int) {
 	if want := cost.ShardsFor(masters); shards < want {
 		to := (want + shards - 1) / shards * shards // a multiple
-		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole ones are spread, and so few unevenly", shards, masters),
+		f.add(Warn, "shards", fmt.Sprintf("%d over %d masters: whole shards are spread, and so few cannot be spread evenly", shards, masters),
 			fmt.Sprintf("spread the namespace over more: weir reshard --to %d; see More shards in docs/scale.md", to))
 		return
 	}

@@ -216,7 +216,7 @@ func TestCluster(t *testing.T) {
 	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
-	const few = "WARN 16 over 3 masters: whole ones are spread, and so few unevenly: spread the namespace over more: weir reshard --to 64; see More shards in docs/scale.md"
+	const few = "WARN 16 over 3 masters: whole shards are spread, and so few cannot be spread evenly: spread the namespace over more: weir reshard --to 64; see More shards in docs/scale.md"
 	if got := lines(f, "shards"); len(got) != 1 || got[0] != few {
 		t.Errorf("of too few shards: %v", got)
 	}

@@ -139,7 +139,7 @@ func TestRefillRefuses(t *testing.T) {
 		l := newLog(t, definitions)
 		l.write(paid(1, 1, 7))
 		l.registry = registry(t, streams+"  shop_pays: COUNT(2d, pay, shop)\n")
-		l.refused("other definitions are applied to payments/0 than these: refill with those of the processors, or once they have taken these")
+		l.refused("other definitions are applied to payments/0 than these: refill with those of the processors, or once they have loaded these")
 	})
 }
 

@@ -144,7 +144,7 @@ func TestFromFilesWhileDefinitionsChange(t *testing.T) {
 	}
 }
 
-// A part of a fill is filled with it while nobody keeps the part alone.
+// A part of a fill is filled with it while no plan keeps the part alone.
 func TestPartsAreFilledOnce(t *testing.T) {
 	k := keepingSome(t, "a", "b")
 	if err := k.files(cutHere, past, "a", "b").Register(t.Context()); err != nil {

@@ -42,7 +42,7 @@ var ErrRebound = errors.New("the definitions are bound to another plan now")
 type AbandonedError struct{ Features []string }
 
 func (e *AbandonedError) Error() string {
-	return fmt.Sprintf("the processors have taken other definitions, and no longer keep what is needed for %s", strings.Join(e.Features, ", "))
+	return fmt.Sprintf("the processors have loaded other definitions, and no longer keep what is needed for %s", strings.Join(e.Features, ", "))
 }
 
 // watchInterval is how often Watch looks.
@@ -83,7 +83,7 @@ func (b *Binding) left(h *state.History, of func(*state.Fill) bool) (left []*sta
 	return left
 }
 
-// abandoned lists the features that need fills of which no processor keeps anything, sorted by name.
+// abandoned lists the features whose fills no processor keeps any part of, sorted by name.
 func (b *Binding) abandoned(h *state.History, fills []*state.Fill) (names []string) {
 	for _, f := range fills {
 		kept := func(m state.PlanEpoch) bool {

@@ -34,12 +34,12 @@ func TestNobodyKeepsAFillAnyMore(t *testing.T) {
 	k.take("a", "b")
 	abandoned, is := errors.AsType[*AbandonedError](k.watch(func() { k.take("a") }, "a", "b"))
 	if !is || !slices.Equal(abandoned.Features, []string{"b"}) ||
-		abandoned.Error() != "the processors have taken other definitions, and no longer keep what is needed for b" {
+		abandoned.Error() != "the processors have loaded other definitions, and no longer keep what is needed for b" {
 		t.Errorf("it ends with %v", abandoned)
 	}
 }
 
-// It goes on while a processor keeps some of it, and begins anew with what the definitions are bound to
+// It goes on while a processor keeps some of it, and begins again with what the definitions are bound to
 // then.
 func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 	k := keepingSome(t, "a")

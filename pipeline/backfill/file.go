@@ -250,7 +250,7 @@ func checkNames(files []*File, archives []*state.Archive) error {
 			for i := range a.Files {
 				if known := &a.Files[i]; known.Name == f.Name && known.Stream == f.Stream && !known.Same(&f.ArchivedFile) && !hasFile(archives, f) {
 					changed = append(changed, fmt.Errorf("%s was changed since it was backfilled, when it had %d rows, so what it lacks is unknown: "+
-						"give the file as it was, or choose another cut, which fills everything anew", f.Name, known.Rows))
+						"give the file as it was, or choose another cut, which fills everything again", f.Name, known.Rows))
 				}
 			}
 		}

@@ -47,7 +47,7 @@ func PlacesOf(files []*File) Places {
 	return all
 }
 
-// Gaps describes the partitions of which the files have fewer rows than offsets between their first and
+// Gaps describes the partitions for which the files have fewer rows than offsets between their first and
 // their last, by partition.
 func (p Places) Gaps() (gaps []string) {
 	for _, partition := range slices.Sorted(maps.Keys(p)) {

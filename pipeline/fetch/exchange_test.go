@@ -84,7 +84,7 @@ func TestTLSAndSASL(t *testing.T) {
 	}
 }
 
-// wire is a connection of which both directions are in memory.
+// wire is a connection whose both directions are in memory.
 type wire struct {
 	sent     bytes.Buffer
 	received bytes.Reader

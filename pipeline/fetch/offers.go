@@ -45,7 +45,7 @@ func (o *offers) of(rw io.ReadWriter, clientID string) (map[int16]versionRange, 
 	return offered, nil
 }
 
-// forget drops what is known of a connection that is gone.
+// forget drops what is known about a connection that was closed.
 func (o *offers) forget(key weak.Pointer[protocol.Conn]) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

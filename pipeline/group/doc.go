@@ -6,7 +6,7 @@
 // When the group rebalances, the generation's Done is closed, and the caller calls
 // Next again.
 //
-// Rebalances are cooperative (KIP-429): partitions are shared out evenly, otherwise
+// Rebalances are cooperative (KIP-429): partitions are distributed evenly, otherwise
 // members keep what they have and continue with it during the rebalance. A
 // partition that moves takes two rounds. In the first, its member learns that
 // it goes, and the generation is over at once. The member joins without it. As soon

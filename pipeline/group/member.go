@@ -293,7 +293,7 @@ func (m *Member) refusal(what string, code int16) error {
 	case kafka.Error(code) == kafka.FencedInstanceID:
 		return &FencedError{m.cfg.Group, m.cfg.InstanceID}
 	case kafka.Error(code) == kafka.InconsistentGroupProtocol:
-		return fmt.Errorf("%s group %q: its members are of another program or version, which shares partitions out otherwise: "+
+		return fmt.Errorf("%s group %q: its members are of another program or version, which assigns partitions differently: "+
 			"end them, or set kafka.group to another name: %w", what, m.cfg.Group, kafka.Error(code))
 	}
 	return fmt.Errorf("%s group %q: %w", what, m.cfg.Group, kafka.Error(code))

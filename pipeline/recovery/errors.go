@@ -37,7 +37,7 @@ type supersededError struct {
 }
 
 func (e *supersededError) Error() string {
-	return fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (%s) and has taken the partition: "+
+	return fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (%s) and has claimed the partition: "+
 		"stop one of the two deployments, or give it a namespace of its own; this one goes on by itself %v after the other was stopped, "+
 		"and when it is restarted it takes its partitions back",
 		e.By.Group, e.By.Version, e.By.Began.UTC().Format(time.RFC3339), state.RivalInUse)
@@ -129,7 +129,7 @@ func (e *staleLeaderError) Error() string {
 	if e.Named {
 		return text
 	}
-	return text + fmt.Sprintf("; or the topic was deleted and recreated, which these brokers do not tell: "+
+	return text + fmt.Sprintf("; or the topic was deleted and recreated, which these brokers do not report: "+
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
 }
 

@@ -84,7 +84,7 @@ func TestJudge(t *testing.T) {
 			progress: []state.Position{in(partial, at(50, 3))}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 0, Offset: 100}},
 			err: "waiting for brokers that know the leader: they name broker 2 with leader epoch 0, and records of epoch 3 are applied; " +
 				"if it stays so, look for a broker that is cut off from the controller; " +
-				"or the topic was deleted and recreated, which these brokers do not tell: " +
+				"or the topic was deleted and recreated, which these brokers do not report: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx/0 --to start --again --yes"},
 		{name: "brokers do not report leader epochs", log: func(l *fetch.Log) { l.LeaderEpoch = -1 }, progress: []state.Position{at(50, 4)}, want: goesOn},
 

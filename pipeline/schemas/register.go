@@ -70,7 +70,7 @@ func (s *Cache) registration(subject, schema string) *registration {
 		id, err := s.cfg.Client.RegisterSchema(ctx, subject, sr.Schema{Schema: schema}, -1, -1)
 		if r.id, r.err = int32(id), err; err != nil {
 			s.mu.Lock()
-			delete(s.registered, key) // whoever asks next tries again
+			delete(s.registered, key) // the next caller tries again
 			s.mu.Unlock()
 		}
 		close(r.done)

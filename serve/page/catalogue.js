@@ -71,7 +71,7 @@ function entry(f) {
     ]));
 }
 
-// cost says what the series of a feature take, whoever else uses them.
+// cost says what the series of a feature take, even if other features use them too.
 function cost(f) {
   const sized = (f.series ?? []).filter(s => s.bytes_full !== undefined);
   const sum = part => number(sized.reduce((all, s) => all + s[part], 0));

@@ -31,7 +31,7 @@ export function table(caption, heads, rows) {
       el('tbody', {}, rows.map(row => el('tr', {}, row.map(cell => el('td', {}, cell)))))));
 }
 
-// facts lists names with what is known of them, without those of which nothing is.
+// facts lists names with what is known about them, and leaves out the others.
 export const facts = list => el('dl', { class: 'facts' },
   list.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
 

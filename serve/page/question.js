@@ -147,7 +147,7 @@ function submit(event) {
   }
   if (asked().length === 0) $('add-problem').textContent = 'Choose a feature or a service.';
   else {
-    // Not by way of the URL: that would fill the box anew while its user goes on typing.
+    // Not by way of the URL: that would fill the box again while its user goes on typing.
     if (location.hash !== address()) history.pushState(null, '', address());
     put();
   }

@@ -41,7 +41,7 @@ function search(parameters) {
   return text === '' ? '' : `?${text}`;
 }
 
-// go shows an address; an address that is shown already is shown anew.
+// go shows an address; an address that is shown already is shown again.
 export function go(address) {
   if (location.hash === address) window.dispatchEvent(new Event('hashchange'));
   else location.hash = address;

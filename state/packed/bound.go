@@ -190,7 +190,7 @@ func (c *Compactor) appendLosses(dst []byte, oldest int64, garbage func(tag uint
 	return dst
 }
 
-// oldest is the first moment of which something may be kept.
+// oldest is the first moment from which something may be kept.
 func (c *Compactor) oldest(now int64) int64 {
 	for _, p := range c.parts {
 		if p.series != nil && p.series.GroupKeep > 0 {

@@ -104,7 +104,7 @@ func (d *Damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
 func anyTag(uint32) bool { return true }
 
 // whole are the sections of packed state, which may begin with a header, up to one without an end,
-// and then a note of that. So sections that are appended are not taken for a part of it.
+// and then a note of that. So sections that are appended are not mistaken for a part of it.
 func whole(packed []byte) []byte {
 	end, err := walk(packed, headerEnd(packed), func(uint32, []byte) error { return nil })
 	if err == nil {

@@ -158,7 +158,7 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 	}
 	cells, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
 	for i, n := range t.numbers[from:to] {
-		// Field by field: a value has eight words, of which a number needs four.
+		// Field by field: a value has eight words, and a number needs four of them.
 		c := &cells[i]
 		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
 		if isFloat {

@@ -26,7 +26,7 @@ type compactor struct {
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	// reported are keys of which damage was reported, with the moment, in milliseconds since 1970, until
+	// reported are keys whose damage was reported, with the moment, in milliseconds since 1970, until
 	// which it is not reported again.
 	reported map[string]int64
 

@@ -85,7 +85,7 @@ func applyTwenty(t *testing.T, s *Store, w *writer, from int64) {
 	}
 }
 
-// Series that nobody has used for long are dropped; series in recent use, and unknown ones, stay.
+// Series that have not been used for long are dropped; series in recent use, and unknown ones, stay.
 func TestCompactionDropsGarbage(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -264,7 +264,7 @@ func TestCompactionAfterGarbageCouldNotBeListed(t *testing.T) {
 	})
 }
 
-// A key of which a compaction leaves nothing goes if it has no time to live. Otherwise it stays,
+// A key that a compaction leaves empty is deleted if it has no time to live. Otherwise it stays,
 // empty, with that time: writers rely on it.
 func TestCompactionThatLeavesNothing(t *testing.T) {
 	for name, lives := range map[string]time.Duration{"forever": 0, "for a while": 100 * time.Hour} {

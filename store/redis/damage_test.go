@@ -58,7 +58,7 @@ func holdings() map[string]holding {
 
 // Whatever a key holds, it stays below 1 MiB under eight writers. What cannot be read is damaged
 // until it is dropped; all else is counted, and says after the drop what was lost.
-func TestWhateverAKeyHoldsItStaysShort(t *testing.T) {
+func TestKeyStaysShortWhateverItHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for name, test := range holdings() {
 			t.Run(name, func(t *testing.T) {

@@ -161,7 +161,7 @@ func BenchmarkTimesToLive(b *testing.B) {
 }
 
 // A call that failed may have set no times to live.
-func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
+func TestTimesToLiveAreSetAgainAfterAFailure(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, server.Addr())
 	client := redis.NewClient(&redis.Options{Addr: link.Addr(), MaxRetries: -1})
@@ -188,7 +188,7 @@ func TestTimesToLiveAreGivenAgainAfterAFailure(t *testing.T) {
 
 // A store that went back in time may have older times to live: keys are given new ones, however
 // recently they were set.
-func TestTimesToLiveAreGivenAgainAfterTheStoreWentBack(t *testing.T) {
+func TestTimesToLiveAreSetAgainAfterTheStoreWentBack(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)

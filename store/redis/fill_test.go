@@ -10,7 +10,7 @@ import (
 
 // Plans that keep a group for different times write into one key: it lives for as long as the
 // longest needs, also if that is forever.
-func TestTimesToLiveAreNotMadeShorter(t *testing.T) {
+func TestTimesToLiveAreNotShortened(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		keeping := func(keep int64) *state.Series {

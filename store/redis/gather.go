@@ -12,7 +12,7 @@ import (
 
 // gatherer sends the commands of several callers in one pipeline: while some are under way, or
 // replies are being processed, new commands gather and are sent together in turn. A single caller
-// waits for nobody; many share the price of a round trip.
+// does not wait; many share the cost of a round trip.
 type gatherer struct {
 	// pass sends commands, and says for each from where it was answered; nil means all by the
 	// master.
@@ -121,7 +121,7 @@ func pipeline(ctx context.Context, client redis.UniversalClient, commands []redi
 	_, _ = pipe.Exec(ctx)
 }
 
-// pipelineOnce is a pipeline of which a cluster's client sends again only what is redirected. It
+// pipelineOnce is a pipeline whose commands a cluster's client repeats only if they are redirected. It
 // otherwise sends all commands of a node again if the first one's error may pass (TRYAGAIN) or there
 // is no answer, and with that, in v9.23.0, sends redirected ones twice at the same time. Every
 // command is marked, since a node may be sent any of them, redirected.

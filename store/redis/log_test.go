@@ -74,7 +74,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 	})
 }
 
-// A burst of events of one entity is one append, of which the cap keeps the last.
+// A burst of events of one entity is one append; the cap keeps its last events.
 func TestLogTakesBursts(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

@@ -109,7 +109,7 @@ type lookup struct {
 // entityKey identifies a state key.
 type entityKey struct{ group, entity string }
 
-// lookupRoom reuses the memory of lookups, of which a question has one for each key.
+// lookupRoom reuses the memory of lookups; a question has one for each key.
 var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 
 // lookups groups the reads by key, into list.

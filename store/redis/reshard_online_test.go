@@ -155,7 +155,7 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 			}
 			r.write(3)
 			r.check()
-			// Back to two shards, for the next one: the namespace is made anew.
+			// Back to two shards, for the next one: the namespace is made again.
 			if err := r.resharder().DeleteOld(r.Context()); err != nil {
 				r.Fatal(err)
 			}

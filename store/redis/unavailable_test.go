@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// hung is a store on a cluster of three, of which one master can hang.
+// hung is a store on a cluster of three masters, one of which can hang.
 type hung struct {
 	*Store
 	testing.TB

@@ -101,7 +101,7 @@ func (o *demoOptions) Run(ctx context.Context, out, screen io.Writer) error {
 		return errors.New("--exit needs a number of --events to wait for")
 	}
 	if o.events < 0 || o.rate < 0 || o.days < 0 {
-		return errors.New("--events, --rate and --days are not below 0")
+		return errors.New("--events, --rate and --days must not be below 0")
 	}
 	registry, err := o.load()
 	if err != nil {

@@ -176,7 +176,7 @@ func (a *guard) discover(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		a.log.Error("the issuer of tokens cannot be asked, its tokens are answered with 503", "error", err)
+		a.log.Error("the issuer of tokens does not answer; requests with its tokens get 503", "error", err)
 		if !retry.Wait(ctx, wait.Next()) {
 			return
 		}
@@ -188,7 +188,7 @@ func (a *guard) look() {
 	if a.tokens != nil {
 		changed, err := a.tokens.Look()
 		if err != nil {
-			a.log.Error("tokens refused, those before stay valid", "error", err)
+			a.log.Error("tokens refused; the previous ones stay valid", "error", err)
 		}
 		if changed {
 			a.log.Info("tokens loaded", "tokens", a.tokens.Count())
@@ -197,7 +197,7 @@ func (a *guard) look() {
 	if a.certificates != nil {
 		changed, err := a.certificates.Look()
 		if err != nil {
-			a.log.Error("certificates refused, those before stay in use", "error", err)
+			a.log.Error("certificates refused; the previous ones stay in use", "error", err)
 		}
 		if changed {
 			a.log.Info("certificates loaded")

@@ -127,10 +127,10 @@ func (w *reloader) refuse(err error) {
 	w.metrics.reloaded("refused", w.now())
 	findings, ok := errors.AsType[definition.Findings](err)
 	if !ok {
-		w.log.Error("definitions refused, those before stay at work", "error", err)
+		w.log.Error("definitions refused; the previous ones stay in use", "error", err)
 	}
 	for _, f := range findings {
-		w.log.Error("definitions refused, those before stay at work", "finding", f.String())
+		w.log.Error("definitions refused; the previous ones stay in use", "finding", f.String())
 	}
 }
 

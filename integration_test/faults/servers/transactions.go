@@ -36,7 +36,7 @@ func (b *Broker) AbortHanging(ctx context.Context, partitions []state.Partition)
 	if err != nil || len(open) == 0 {
 		return 0, err
 	}
-	known, err := knownToCoordinators(ctx, client) // after the logs, so that a new transaction is not taken for a hanging one
+	known, err := knownToCoordinators(ctx, client) // after the logs, so that a new transaction is not mistaken for a hanging one
 	if err != nil {
 		return 0, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-var listens = regexp.MustCompile(`msg="weir runs".* listen=(\S+)`)
+var listens = regexp.MustCompile(`msg="weir is running".* listen=(\S+)`)
 
 // Listening returns the URL at which a process answers, from its log; ok is false until it listens.
 func Listening(log string) (url string, ok bool) {

@@ -24,7 +24,7 @@ func FreePort(distances ...int) (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d", lowest, highest)
 }
 
-// keep keeps a TCP port that nobody uses for this process, until it ends: for that it binds the UDP
+// keep reserves an unused TCP port for this process, until it ends: for that it binds the UDP
 // port of the same number, which servers do not use.
 func keep(port int) bool {
 	addr := fmt.Sprintf("127.0.0.1:%d", port)

@@ -1,4 +1,4 @@
--- Has an old shard go on as if nobody copied it.
+-- Lets an old shard go on as if it were not copied.
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     token of the process that copies; "" for whichever does

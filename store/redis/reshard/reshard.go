@@ -5,7 +5,7 @@
 // these are copied again, until few are left. Then the old shards are frozen (keyspace.FrozenField), which takes as long as
 // copying those few: the new shards get the progress, and one transaction on the layout switches over. Processes that have the
 // namespace open go on with the new shards, see redisstore.Namespace. Each new shard is frozen until it has everything, so what a
-// crash or a failover leaves half copied is never taken for complete. The old keys stay until they are deleted by a command of
+// crash or a failover leaves half copied is never mistaken for complete. The old keys stay until they are deleted by a command of
 // its own, once no process reads them any more.
 package reshard
 
@@ -75,7 +75,7 @@ func (l Layout) Check(to int) error {
 	case l.Old > 0 && l.Shards == to:
 		return nil // some of its shards may have been lost by a failover
 	case l.Old > 0:
-		return fmt.Errorf("the keys of the %d shards before have not been deleted: run weir reshard --delete-old first", l.Old)
+		return fmt.Errorf("the keys of the %d old shards have not been deleted: run weir reshard --delete-old first", l.Old)
 	case l.To > 0 && l.To != to:
 		return fmt.Errorf("the namespace is being spread over %d shards: go on with --to %[1]d, or run weir reshard --cancel", l.To)
 	case to <= l.Shards || to > maxShards || to%l.Shards != 0:
@@ -84,7 +84,7 @@ func (l Layout) Check(to int) error {
 	return nil
 }
 
-// attempts is how often copying begins anew because a server was restarted or replaced meanwhile.
+// attempts is how often copying begins again because a server was restarted or replaced meanwhile.
 const attempts = 5
 
 // Spread copies the namespace to a number of shards, and switches over. Where the namespace has that number of shards already, it
@@ -122,7 +122,7 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	if l.To == 0 {
 		return ErrNotResharding
 	}
-	// Whoever copies must not switch over what is deleted here.
+	// A command that copies must not switch over to what is deleted here.
 	c := newCopying(r, l.Shards, l.To, rand.Text())
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (r *Resharder) awaitGrace(ctx context.Context) error {
 
 func (r *Resharder) forget(ctx context.Context, fields ...string) error {
 	if err := r.Redis.HDel(ctx, keyspace.LayoutKey(r.Namespace), fields...).Err(); err != nil {
-		return fmt.Errorf("note in the layout that it is done: %w", err)
+		return fmt.Errorf("record in the layout that it is done: %w", err)
 	}
 	return nil
 }

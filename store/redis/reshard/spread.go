@@ -32,7 +32,7 @@ func newCopying(r *Resharder, from, to int, token string) *copying {
 }
 
 // errReplaced says that what was copied, or what it was copied from, may have gone back in time.
-var errReplaced = errors.New("a server of Redis was restarted or replaced while keys were copied: run it again")
+var errReplaced = errors.New("a Redis server was restarted or replaced while keys were copied: run it again")
 
 // spread copies all shards while they are used, and switches over. If it fails, they are used as before. Again says that an
 // earlier attempt may have left something.
@@ -114,7 +114,7 @@ func (c *copying) begin(ctx context.Context, again bool) error {
 		pipe.HSet(ctx, keyspace.ProgressKey(tag), keyspace.CopyingField, c.token)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("note in the shards that they are copied: %w", err)
+		return fmt.Errorf("record in the shards that they are being copied: %w", err)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (c *copying) begin(ctx context.Context, again bool) error {
 func (c *copying) claim(ctx context.Context) error {
 	err := c.Redis.Eval(ctx, beginLua, []string{keyspace.LayoutKey(c.Namespace)}, c.token, len(c.to), len(c.from)).Err()
 	if err != nil {
-		return fmt.Errorf("note in the layout that the namespace is resharded: %w", err)
+		return fmt.Errorf("record in the layout that the namespace is being resharded: %w", err)
 	}
 	return nil
 }

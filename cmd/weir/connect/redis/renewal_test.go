@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// mint makes tokens, of which each is to be replaced at once.
+// mint makes tokens, each of which is to be replaced at once.
 type mint struct {
 	mu   sync.Mutex
 	made int
