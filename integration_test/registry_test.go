@@ -91,7 +91,7 @@ func (r *schemaRegistry) kill() {
 
 // What Confluent's own serializers write by schemas of a real registry is read exactly: Avro with a
 // union and a decimal, Protobuf with references, JSON Schema. An unknown ID is a dead letter. While
-// the registry is away, a record of an unknown schema waits, others do not, and nothing is lost. What
+// the registry is unavailable, a record of an unknown schema waits, others do not, and nothing is lost. What
 // Weir writes in Avro, by a schema that it registers, is read by Confluent's deserializer.
 func TestSerializersOfConfluent(t *testing.T) {
 	if testkit.Race {

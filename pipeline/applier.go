@@ -84,7 +84,7 @@ func (a *applier) writeEnriched(ctx context.Context, b *workerBatch) bool {
 	return true
 }
 
-// persist retries what needs Redis, however long that is away. It says whether that succeeded
+// persist retries what needs Redis, however long that is unavailable. It says whether that succeeded
 // before the context ended.
 func (a *applier) persist(ctx context.Context, do func() error) bool {
 	for {

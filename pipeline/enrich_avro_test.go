@@ -26,7 +26,7 @@ import (
 )
 
 // Events in Avro begin with the ID of their schema, which is registered once under the topic's
-// subject. While the registry is away, or refuses the schema, their partitions stop and say so; then
+// subject. While the registry is unavailable, or refuses the schema, their partitions stop and say so; then
 // none is missing and none out of order. Definitions with more features have a schema of their own.
 func TestEnrichInAvro(t *testing.T) {
 	fake := srfake.New()

@@ -27,7 +27,7 @@ services:
   risk: [paid]
 `
 
-// While processors are away, time passes for Redis but not for the records. State that lives long
+// While processors are down, time passes for Redis but not for the records. State that lives long
 // enough is there when they come back; if it may have expired, events that depend on it say so,
 // until the lag is made up.
 func TestEnrichAfterAnOutage(t *testing.T) {

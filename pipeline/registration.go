@@ -43,7 +43,7 @@ func (r *registration) hasBegun() bool {
 // the result would differ: once a new generation is filled, the old one is no longer needed. See
 // state.Bind.
 
-// bind finds the plan with which a registry is applied, however long the store is away; nil if the
+// bind finds the plan with which a registry is applied, however long the store is unavailable; nil if the
 // context ends first. While only the master of the plans does not answer, the last binding of the
 // same definitions holds.
 func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {

@@ -48,7 +48,7 @@ func avroPayments(t *testing.T, schema, from, to int) []kafka.Message {
 	return list
 }
 
-// A registry that is away stops the partitions that need it, which say so and lose nothing; known
+// A registry that is unavailable stops the partitions that need it, which say so and lose nothing; known
 // schemas go on, and a record with an unknown schema is a dead letter.
 func TestRegistryUnavailable(t *testing.T) {
 	fake := srfake.New()

@@ -211,7 +211,7 @@ func TestCompleteSinceOverACut(t *testing.T) {
 		{"all of a log that has everything is in", true, false, MinTime, 0, 100},
 		{"the files are in", false, true, 100, 0, 501},
 		{"both are in", true, true, 100, 0, 7},
-		{"the log begins behind the cut", true, true, 101, 0, 101},
+		{"the log begins after the cut", true, true, 101, 0, 101},
 		{"a gap before the cut", true, true, 100, 98, 7},
 		{"a gap that reaches behind the cut", true, true, 100, 100, 101},
 	} {

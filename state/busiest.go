@@ -30,10 +30,10 @@ type BusyEntity struct {
 	Error  int64  `json:"error"`
 }
 
-// BusiestFor is how long the store keeps what a processor says of its busiest entities.
+// BusiestFor is how long the store keeps what a processor reports as its busiest entities.
 const BusiestFor = 10 * time.Second
 
-// MergeBusiest adds up what several processors have counted, and keeps so many entities of a field.
+// MergeBusiest adds up what several processors have counted, and keeps that many entities of a field.
 func MergeBusiest(all []Busiest, most int) Busiest {
 	sum := Busiest{Keys: []BusiestKey{}}
 	parts := map[string][]BusiestKey{}
@@ -77,7 +77,7 @@ func mergeKey(parts []BusiestKey, most int) BusiestKey {
 	return sum
 }
 
-// Keep sorts the entities and drops those after so many.
+// Keep sorts the entities and drops those beyond that many.
 func (k *BusiestKey) Keep(most int) {
 	slices.SortFunc(k.Entities, func(a, b BusyEntity) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.Error, a.Error), cmp.Compare(a.Entity, b.Entity))

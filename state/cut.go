@@ -105,7 +105,7 @@ func (b *Boundary) logged(time int64, at *Place) bool {
 }
 
 // FromFile says whether an event of a time, in ms, that is in a file counts there. Files of a cut by
-// offsets have nothing behind it.
+// offsets have nothing after it.
 func (c *Cut) FromFile(time int64) bool { return c.Ends != "" || time < c.Until }
 
 // CutOf is the cut of a generation that the plan keeps; nil for none.
@@ -183,6 +183,6 @@ func (f *FillEpoch) over(cut *Cut, since int64) int64 {
 	case since <= cut.Until:
 		return f.ArchivedSince
 	default:
-		return since // the log begins behind the cut
+		return since // the log begins after the cut
 	}
 }

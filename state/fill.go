@@ -57,8 +57,8 @@ func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 	return fills
 }
 
-// Part is what a plan continues to fill of a fill of which it keeps a part; nil for nothing. The same
-// columns are the same part, of whichever fill: partitions may come to it by different ways.
+// Part is the part of a fill that a plan keeps and continues to fill; nil for none. The same
+// columns are the same part, whatever the fill: partitions may come to it in different ways.
 func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil

@@ -46,7 +46,7 @@ type layout struct {
 	rated bool
 	// secret says that reading it takes the store's secret, with which its hashes are made.
 	secret bool
-	// limit says for people what the series' Max is, as a format of it.
+	// limit says in words what the series' Max is, as a format of it.
 	limit string
 	// cost estimates the bytes in Redis of an entity met once, and of one met in each of that many
 	// tiles. A key of Groups takes those of its measure's layout and key more.
@@ -128,7 +128,7 @@ func (l Layout) Rated() bool { return layouts[l].rated }
 // NeedsSecret says whether reading the layout takes the store's secret.
 func (l Layout) NeedsSecret() bool { return layouts[l].secret }
 
-// Limit says for people what the Max of the series is; it is empty without one.
+// Limit says in words what the Max of the series is; it is empty without one.
 func (s *Series) Limit() string {
 	if s.Max == 0 {
 		return ""

@@ -58,7 +58,7 @@ type Store interface {
 	// AddArchive adds the files of a draft, those that the namespace does not know, to the archives of
 	// its cut, see state.NewArchive.
 	AddArchive(ctx context.Context, draft *state.Archive) error
-	// BeginArchives tells all shards which archives a fill over a cut needs, all of the cut, and
+	// BeginArchives records in all shards which archives a fill over a cut needs, all of the cut, and
 	// returns its positions in each archive, by shard: how many rows it has. Batches of the partition
 	// that Fill.Archive names apply the rest, and move these. A position with the log state.Moved
 	// goes no further. The error is state.ErrLostArchive if shards know more archives of the cut.

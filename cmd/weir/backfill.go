@@ -32,7 +32,7 @@ func newBackfillCommand() *cobra.Command {
 		Use:   "backfill",
 		Short: "Fill new features from the log, or from files where it no longer reaches back",
 		Long: `Fill new features from the log, while events flow, and end when they are complete.
-Processors do this by themselves unless backfill.mode is off. Both may be at work at
+Processors do this by themselves unless backfill.mode is off. Both may run at
 once, and each record still counts once. The processors must have loaded the
 definitions, which are those of --config and --features. The command may be stopped
 and started again at any time.

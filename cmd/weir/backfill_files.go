@@ -345,7 +345,7 @@ func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (who
 	return true, nil
 }
 
-// unlessAway says that the store is away, which is waited for.
+// unlessAway says that the store is unavailable, which is waited for.
 func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		f.tell(err)

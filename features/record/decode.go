@@ -74,7 +74,7 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 //	string     a string of valid UTF-8
 //	int        a number without a fraction (1.0 and 1e3 have none) of 64 bits
 //	float      a number that a 64-bit float holds
-//	decimal    a number, or a string that holds one, with no more digits behind
+//	decimal    a number, or a string that holds one, with no more digits after
 //	           the point than its scale, but for zeros
 //	bool       true or false
 //	timestamp  a number of milliseconds since 1970, or an RFC 3339 string; or

@@ -10,5 +10,5 @@
 // are replayed once.
 //
 // Retention removes the oldest records of a partition first. A receipt is in the same
-// partition as its letter and behind it, so it outlives the letter.
+// partition as its letter and after it, so it outlives the letter.
 package deadletter

@@ -123,7 +123,7 @@ func (r *refilling) try(ctx context.Context) (*Dropped, error) {
 	}
 	progress, err := r.store.ShardProgress(ctx, held.Shard)
 	if err == nil {
-		// The log is read first: if it is away, nothing has been dropped, and little is left to be
+		// The log is read first: if it is unavailable, nothing has been dropped, and little is left to be
 		// read after the drop.
 		err = r.read(ctx, kept.Tags, progress)
 	}

@@ -100,7 +100,7 @@ func (f *FromFiles) add(ctx context.Context) error {
 }
 
 // Run fills from the files, which are registered, until all are applied to everything that the
-// definitions keep over the cut. It waits for a store that is away, and for processors that have not
+// definitions keep over the cut. It waits for a store that is unavailable, and for processors that have not
 // taken the files. Errors are those above, state.ErrLostArchive, or about a file.
 func (f *FromFiles) Run(ctx context.Context) error {
 	f.writer, f.waited = f.Store.NewWriter(), map[string]bool{}

@@ -97,7 +97,7 @@ type Progress struct {
 }
 
 // Run fills what the definitions' plan, which is registered, keeps, until the context ends or Until
-// has ended each fill. It waits for Kafka or a store that is away.
+// has ended each fill. It waits for Kafka or a store that is unavailable.
 func (b *Backfiller) Run(ctx context.Context, w Work) {
 	plan := w.Registry.Plan()
 	fills, ok := b.fills(ctx, plan)
@@ -144,7 +144,7 @@ func (b *Backfiller) otherFills(ctx context.Context, p *state.Plan, same []*stat
 	return nil, false
 }
 
-// fills finds what is to be filled, however long the store is away.
+// fills finds what is to be filled, however long the store is unavailable.
 func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, bool) {
 	for {
 		fills, err := b.cfg.Store.Fills(ctx, p)
@@ -163,7 +163,7 @@ func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }
 
-// write applies a batch, however long the store is away, and reports its errors. It says whether it
+// write applies a batch, however long the store is unavailable, and reports its errors. It says whether it
 // could before the context ended.
 func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) bool {
 	for {

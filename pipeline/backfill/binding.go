@@ -58,7 +58,7 @@ func (b *Binding) Watch(ctx context.Context, of func(*state.Fill) bool) (context
 		for retry.Wait(watched, watchInterval) {
 			now, err := Bind(watched, b.store, b.given)
 			if err != nil {
-				continue // the store is away
+				continue // the store is unavailable
 			}
 			left := b.left(now.History, of)
 			abandoned := b.abandoned(now.History, left)

@@ -49,7 +49,7 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 	return e, nil
 }
 
-// BeginsAfter says since when the log of a cut's topic has all events behind the cut, in ms, if that is
+// BeginsAfter says since when the log of a cut's topic has all events after the cut, in ms, if that is
 // later than the cut: the events between are neither in files nor in the log. future is how far, in
 // ms, events may lie after their records.
 func BeginsAfter(ctx context.Context, brokers Brokers, cut *state.Cut, future int64, partitions []state.Partition) (since int64, later bool, err error) {

@@ -198,7 +198,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 	for topic, reach := range r.reaches() {
 		moment := matters(reach, newest)
 		if len(ends) > 0 {
-			moment = 0 // each record behind the cut matters
+			moment = 0 // each record after the cut matters
 		}
 		dated := r.poller.Since(ctx, partitions, logs, moment)
 		for i, p := range partitions {

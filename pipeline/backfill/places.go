@@ -58,7 +58,7 @@ func (p Places) Gaps() (gaps []string) {
 	return gaps
 }
 
-// CutByOffsets is the cut where files of a topic, read with coordinates, end: behind their last record of
+// CutByOffsets is the cut where files of a topic, read with coordinates, end: after their last record of
 // each partition. The log, of the partitions given, must go on there; if it does not, or if it cannot be
 // the log of these files, the error says where.
 func CutByOffsets(ctx context.Context, brokers Brokers, topic string, files []*File, partitions []state.Partition) (state.Cut, error) {

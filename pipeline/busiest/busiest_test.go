@@ -184,7 +184,7 @@ func (c published) PublishBusiest(_ context.Context, _ string, b state.Busiest) 
 	return errors.New("away")
 }
 
-// The counts are published at each tick, also after the store was away.
+// The counts are published at each tick, also after the store was unavailable.
 func TestPublish(t *testing.T) {
 	c := New((&clock{start}).now)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -111,7 +111,7 @@ type Publisher interface {
 }
 
 // Publish publishes the counts at each tick until the context ends. After a failure it tries again at the
-// next tick; others report that the store is away.
+// next tick; others report that the store is unavailable.
 func (c *Counter) Publish(ctx context.Context, ticks <-chan time.Time, to Publisher, log *slog.Logger) {
 	for {
 		select {

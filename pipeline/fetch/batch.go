@@ -98,7 +98,7 @@ func (b *recordBatch) verify() error {
 	return nil
 }
 
-// abortsTransaction tells whether a control batch holds an ABORT marker. The key of a control record is its version
+// abortsTransaction says whether a control batch holds an ABORT marker. The key of a control record is its version
 // and its type, two int16; type 0 is ABORT, 1 is COMMIT.
 func (b *recordBatch) abortsTransaction() (bool, error) {
 	if b.records == 0 {

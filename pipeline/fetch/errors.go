@@ -48,7 +48,7 @@ func (e *CorruptError) Unwrap() error { return e.Reason }
 // checksumTries is how often a batch with a wrong checksum is fetched before it is given up.
 const checksumTries = 3
 
-// FetchAgain says whether to fetch the batch once more, after it could not be decoded a number of
+// FetchAgain says whether to fetch the batch again, after it could not be decoded a number of
 // times in a row: if its checksum was wrong a single read may have failed, or a replica may be
 // replaced.
 func (e *CorruptError) FetchAgain(failures int) bool {

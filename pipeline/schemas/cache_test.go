@@ -186,7 +186,7 @@ func TestUnusableSchemas(t *testing.T) {
 	poisoned(rec, "expected a zero byte and the ID of a schema, found 3 bytes")
 }
 
-// A registry that is away, refuses or is another service is waited for.
+// A registry that is unavailable, refuses or is another service is waited for.
 func TestRegistryThatFails(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)

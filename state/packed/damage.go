@@ -11,7 +11,7 @@ import (
 
 // State that cannot be read is set aside when its key is compacted: it is dropped, and a section
 // with the tag state.DamageTag notes that, until an operator drops the note. So damage stays visible,
-// whatever is appended behind it, and a key with damage is as short as any other.
+// whatever is appended after it, and a key with damage is as short as any other.
 //
 //	body  number of tags (varint), tags, what was found wrong
 //

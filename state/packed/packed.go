@@ -70,7 +70,7 @@ func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 	return err
 }
 
-// headerEnd is where the sections of packed state begin: behind the header, if there is one.
+// headerEnd is where the sections of packed state begin: after the header, if there is one.
 func headerEnd(packed []byte) int {
 	if len(packed) > 0 && packed[0] == 0 {
 		return headerSize

@@ -100,9 +100,9 @@ func (s *Store) newWriter() *writer {
 //
 //	equal          applied, and the progress moved
 //	greater        applied before, by a request that was sent twice or by another
-//	               owner of the partition: only what lies behind is sent again
+//	               owner of the partition: only what comes after is sent again
 //	less, or none  the store went back in time: the range is marked Behind
-//	of another     the partition was placed in another log, or behind a truncation:
+//	of another     the partition was placed in another log, or after a truncation:
 //	log or epoch   the range is marked Behind
 //
 // A call that would make a key too long is not applied either: the key is compacted first.

@@ -13,7 +13,7 @@
 --           for each state key the bytes to append
 --           number of state keys that may be full, and their numbers
 --           numbers of the keys whose time to live must be set now. The time to live of a key that
---           the append creates is always set: nobody has written it yet, or something else
+--           the append creates is always set: it was not written yet, or something else
 --           deleted it.
 -- Returns   if applied: the number of keys that refused the append, the reason of the first one,
 --           and for each compaction candidate its number and content. If several calls of a

@@ -89,7 +89,7 @@ end
 
 local now = clock()
 for id in pairs(clampTimestamps(now + maxAhead)) do
-  -- The caller does not know this fill, so nobody can say whether the plan has its series.
+  -- The caller does not know this fill, so it is unknown whether the plan has its series.
   if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}, before = {}, sharing = {}} end
 end
 

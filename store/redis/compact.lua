@@ -13,7 +13,7 @@
 --
 -- If a key no longer begins with the content that was compacted, another writer has compacted it, or
 -- the store has gone back in time. The key then stays as it is, and its children are not spilled.
--- Bytes appended since the content was read stay behind the compacted content. It also stays as it is
+-- Bytes appended since the content was read stay after the compacted content. It also stays as it is
 -- if the key of a child is full: that must be compacted first.
 --
 -- The content is long, and each copy of it in Lua costs more than all else. So only what is behind
@@ -69,7 +69,7 @@ if #KEYS > n then
 end
 
 -- fullChild says whether a child's key is full, and returns it as a candidate then. The child's
--- arguments begin behind index a.
+-- arguments begin after index a.
 local function fullChild(child, a)
   return ARGV[a + 3] == 'check' and offer(child, full(KEYS[n + child], #ARGV[a + 1]))
 end

@@ -116,7 +116,7 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 	return nil
 }
 
-// BeginArchives tells all shards which archives a fill over a cut needs, all of the cut, and returns
+// BeginArchives records in all shards which archives a fill over a cut needs, all of the cut, and returns
 // its positions in each archive, by shard.
 func (s *Store) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	known, _, err := s.allPlans(ctx)

@@ -30,7 +30,7 @@ type registrations struct {
 	rivals map[string][]state.Rival // by field of the key
 }
 
-// Register tells the namespace that a group applies a plan. Processors call it before they apply a
+// Register records in the namespace that a group applies a plan. Processors call it before they apply a
 // plan, and regularly afterwards. It returns the plans from which this one must not take
 // partitions. If the master of the plans does not answer and others do, an earlier registration of
 // the plan by this store suffices.

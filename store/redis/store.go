@@ -182,7 +182,7 @@ func scriptGone(err error) bool {
 }
 
 // A crash may tear the append-only file inside what a script has written, which is logged as MULTI
-// … EXEC. Redis (7.0.15 as tried) then truncates the file after the last whole command and goes on
+// … EXEC. Redis (7.0.15, as tested) then truncates the file after the last whole command and goes on
 // appending: the MULTI stays open. When the file is read a second time, the commands queued after
 // it merge with later ones, so that a batch that was applied again counts twice. Rewriting the file
 // removes that.

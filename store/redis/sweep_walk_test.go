@@ -196,7 +196,7 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	walk := func() {
 		for range 20 {
 			w.now = w.now.Add(time.Second)
-			sweeper.asked = w.now // the lease may be on the master that is away
+			sweeper.asked = w.now // the lease may be on the master that is unavailable
 			sweeper.step(t.Context())
 		}
 	}

@@ -111,7 +111,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 const adoptWithin = 2 * time.Second
 
 // adopt takes from the namespace what the settings say for a new one only, before anything uses the
-// store. If the store is away, the settings hold until it answers.
+// store. If the store is unavailable, the settings hold until it answers.
 func (n *Node) adopt() {
 	ctx, cancel := context.WithTimeout(context.Background(), adoptWithin)
 	defer cancel()
@@ -202,7 +202,7 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 }
 
 // Run works until the context ends, then lets what is under way finish within the configured times.
-// Its error is permanent; it waits for a Kafka or a store that is away.
+// Its error is permanent; it waits for a Kafka or a store that is unavailable.
 func (n *Node) Run(ctx context.Context) error {
 	defer func() { _ = n.store.Close() }()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -25,7 +25,7 @@ const (
 	fewKeys = 1000
 	// rounds is how often what has changed meanwhile is copied before events wait, however much it is.
 	rounds = 20
-	// shardsAtOnce is of how many shards keys that have changed are copied at the same time.
+	// shardsAtOnce is the number of shards whose changed keys are copied at the same time.
 	shardsAtOnce = 4
 )
 
@@ -246,7 +246,7 @@ func foreign(key string) error {
 	return fmt.Errorf("key %q: %w; drop it with weir state drop, and run this again", key, keyspace.ErrForeign)
 }
 
-// compareKeys compares keys with their copies. One that differs is copied once more: it may have changed meanwhile.
+// compareKeys compares keys with their copies. One that differs is copied again: it may have changed meanwhile.
 func (c *copying) compareKeys(ctx context.Context, keys []string) error {
 	differ, err := c.differing(ctx, keys)
 	if err != nil || len(differ) == 0 {

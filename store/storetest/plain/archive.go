@@ -25,7 +25,7 @@ func (s *Store) AddArchive(_ context.Context, draft *state.Archive) error {
 	return nil
 }
 
-// BeginArchives tells all shards which archives a fill over a cut needs.
+// BeginArchives records in all shards which archives a fill over a cut needs.
 func (s *Store) BeginArchives(_ context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

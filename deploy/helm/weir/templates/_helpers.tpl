@@ -136,7 +136,7 @@ spec:
         {{- with .of.env }}{{ toYaml . | nindent 8 }}{{ end }}
       ports:
         - {name: http, containerPort: 8080}
-      # A Redis or a Kafka that is away is waited for: the process lives, and is not ready.
+      # While Redis or Kafka is unavailable, the process lives and is not ready.
       livenessProbe:
         httpGet: {path: /healthz, port: http, scheme: {{ include "weir.scheme" $root }}}
         periodSeconds: 10
