@@ -12,7 +12,7 @@ type expDecaySum struct{}
 
 func (expDecaySum) Spec() Spec {
 	return Spec{
-		Name: "exp_decay_sum", Title: "exponentially decayed sum of a field: a value counts half after each `half_life`",
+		Name: "exp_decay_sum", Title: "exponentially decayed sum of a field: the weight of a value halves with each `half_life`",
 		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`.",
 		Types: numeric, Exact: true, Neutral: float(0),
 		Parameters: []Parameter{{Name: "half_life", Type: Span}},

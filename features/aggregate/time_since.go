@@ -25,7 +25,7 @@ func (timeSinceLast) Spec() Spec {
 	}
 }
 
-const sinceNote = "Measured up to the moment asked for, minus the window's `delay`. It is 0 for an event after that moment, which the tile that holds the moment may have."
+const sinceNote = "Measured up to the moment asked for, minus the window's `delay`. It is 0 if the event is after that moment, as it may be within the moment's tile."
 
 func (timeSinceFirst) Measures(Call) []state.Measure { return []state.Measure{state.Earliest} }
 func (timeSinceLast) Measures(Call) []state.Measure  { return []state.Measure{state.Latest} }

@@ -27,7 +27,7 @@ func (topK) Spec() Spec {
 const (
 	tieNote = "Of equally frequent values the least comes first. "
 	// valuesNote applies to the log too, which has no more values than events.
-	valuesNote = "If there are more than `max` distinct values, 1000 by default, those are counted whose texts sort first, byte by byte, and the answer is `capped`."
+	valuesNote = "If there are more than `max` distinct values, 1000 by default, only those whose texts sort first, byte by byte, are counted, and the answer is `capped`."
 	// defaultValues is how many distinct values are counted.
 	defaultValues = 1000
 )
