@@ -26,7 +26,7 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 # The client brings its users nothing and Weir needs no client, so these are modules of their own.
 MODULES = client client/servertest docs/examples/go-rules
 
-test: ## all tests, on real servers where they can be had
+test: ## all tests, on real servers where available
 	go test ./...
 	for module in $(MODULES); do (cd $$module && go test -mod=mod ./...) || exit 1; done
 
@@ -72,7 +72,7 @@ lint: ## golangci-lint, with the import directions (.golangci.yml)
 	golangci-lint run ./...
 	for module in $(MODULES); do (cd $$module && golangci-lint run ./...) || exit 1; done
 
-bench: bench-micro bench-compare bench-questions ## all there is to measure; see bench/README.md
+bench: bench-micro bench-compare bench-questions ## the common benchmarks; see bench/README.md
 
 bench-micro: ## time and allocations per record: decoding, mapping, the path to Redis, serving
 	go test -run '^$$' -bench . -benchmem ./pipeline/fetch ./serve
