@@ -66,7 +66,7 @@ type Feature struct {
 	// CompleteSince is since when the state holds all events; zero if it holds all of them. The
 	// answer is complete unless its Status is Incomplete.
 	CompleteSince time.Time
-	// CompleteAt is from when on the feature is whole at the latest, without a backfill; zero if the
+	// CompleteAt is by when the feature is complete at the latest, without a backfill; zero if the
 	// answer is not Incomplete, and if that is never or it is not known when.
 	CompleteAt time.Time
 	// Filled is the share that a backfill has applied of what an Incomplete answer lacks; nil if no

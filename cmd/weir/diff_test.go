@@ -53,7 +53,7 @@ func TestDiff(t *testing.T) {
 	if err == nil || exitCode(err) != 2 || message(err) != "weir: services answer with 1 feature, which would lose state: paid" {
 		t.Errorf("%v", err)
 	}
-	if !strings.Contains(out, "  ~ paid: starts over: whole after 1h (in risk)\n") || !strings.Contains(out, "  + more: ") {
+	if !strings.Contains(out, "  ~ paid: starts over: complete after 1h (in risk)\n") || !strings.Contains(out, "  + more: ") {
 		t.Error(out)
 	}
 	out, err = weir(t, "diff", "HEAD:features", "features", "--json")

@@ -47,7 +47,7 @@ func TestOf(t *testing.T) {
 		{[]string{"  paid: SUM(1d, pay, amount, user)\n", "  paid: {description: Money., function: sum, stream: pay, field: amount, by: [user], window: 1d}\n"}, "nothing changes but perhaps descriptions\n", "[]"},
 		{[]string{"COUNT(30d, login", "COUNT(60d, login"}, `
 features
-  ~ logins: goes on with its state, which reaches less far than it needs: whole after 60d
+  ~ logins: keeps its state, which reaches back less far than it needs: complete after 60d
       COUNT(30d, login, user) -> COUNT(60d, login, user)
 cost
   bytes of an entity user, full: 1 -> 1
@@ -61,9 +61,9 @@ cost
 `, "[]"},
 		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')"}, `
 features
-  ~ count: starts over: whole after 1h
+  ~ count: starts over: complete after 1h
       COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
-  ~ ratio: starts over: whole after 1d (in risk)
+  ~ ratio: starts over: complete after 1d (in risk)
       rests on count
 `, "[ratio]"},
 		{[]string{`kind == "pay"`, `kind == "payment"`, "note: string", "shop: string"}, `
@@ -73,22 +73,22 @@ streams
       field note is gone
       field shop is new
 features
-  ~ count: starts over: whole after 1h
+  ~ count: starts over: complete after 1h
       the events of stream pay are read in another way
   ~ ever: starts over: counts from the change on (in risk)
       the events of stream pay are read in another way
-  ~ near: starts over: whole after 1h (in other)
+  ~ near: starts over: complete after 1h (in other)
       the events of stream pay are read in another way
-  ~ paid: starts over: whole after 1d (in risk)
+  ~ paid: starts over: complete after 1d (in risk)
       the events of stream pay are read in another way
-  ~ ratio: starts over: whole after 1d (in risk)
+  ~ ratio: starts over: complete after 1d (in risk)
       rests on count
       rests on paid
 `, "[ever near paid ratio]"},
 		{[]string{"  ever: COUNT(lifetime, pay, user)\n", "  often: COUNT(2h, pay, device)\n", "ratio, ever]", "ratio, often]", "  other: [near]\n", "  third: [near]\n"}, `
 features
   - ever: gone (in risk)
-  + often: goes on with its state, which reaches less far than it needs: whole after 2h (in risk)
+  + often: keeps its state, which reaches back less far than it needs: complete after 2h (in risk)
 services
   - other
   ~ risk

@@ -66,19 +66,19 @@ func (c *Change) mark() string {
 func (f *Feature) said() string {
 	text := "gone"
 	if !f.Gone {
-		whole := "whole after " + window.FormatDuration(duration(f.Needs))
+		complete := "complete after " + window.FormatDuration(duration(f.Needs))
 		if f.Needs == 0 {
-			whole = "counts from the change on"
+			complete = "counts from the change on"
 		}
 		switch f.State {
 		case All:
 			text = "all of its state is there"
 		case Some:
-			text = "goes on with its state, which reaches less far than it needs: " + whole
+			text = "keeps its state, which reaches back less far than it needs: " + complete
 		default:
-			text = "starts over: " + whole
+			text = "starts over: " + complete
 			if f.New {
-				text = "new, " + whole
+				text = "new, " + complete
 			}
 		}
 	}

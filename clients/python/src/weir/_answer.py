@@ -64,7 +64,7 @@ class Feature:
     complete_since: datetime | None = None
     """The time since which the state holds all events; None if it holds all there ever were."""
     complete_at: datetime | None = None
-    """For an INCOMPLETE answer: from when on the feature is whole at the latest, without a backfill; None if that is never or unknown."""
+    """For an INCOMPLETE answer: by when the feature is complete at the latest, without a backfill; None if that is never or unknown."""
     filled: float | None = None
     """For an INCOMPLETE answer during a backfill: the share of missing records applied so far."""
     oldest: datetime | None = None

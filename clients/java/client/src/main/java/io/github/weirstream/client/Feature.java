@@ -18,7 +18,7 @@ import java.util.List;
  * @param uncertain by how much the true value may exceed the stated one
  * @param capped whether a bound of the feature left something out
  * @param completeSince the time since which the state holds all events; null if it holds all there ever were
- * @param completeAt for an INCOMPLETE answer: from when on the feature is whole at the latest, without a backfill; null if that
+ * @param completeAt for an INCOMPLETE answer: by when the feature is complete at the latest, without a backfill; null if that
  *     is never or unknown
  * @param filled for an INCOMPLETE answer during a backfill: the share of missing records applied so far, else null
  * @param oldest for OUTSIDE_MAX_AGE, the oldest moment that can be asked for, else null
