@@ -216,7 +216,7 @@ func TestReadinessReportsDefinitions(t *testing.T) {
 	definitions := status.Definitions{Version: "abc"}
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Definitions = func() status.Definitions { return definitions } })
 	for want, reload := range map[string]*status.Reload{
-		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                          nil,
+		`{"ready":true,"checks":[],"definitions":{"version":"abc"}}`:                                                                                           nil,
 		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","loaded":true}}}`:                                 {At: noon, Loaded: true},
 		`{"ready":true,"checks":[],"definitions":{"version":"abc","last_reload":{"at":"2018-07-25T12:00:00Z","loaded":false,"error":"a.yaml:1:1: bad YAML"}}}`: {At: noon, Error: "a.yaml:1:1: bad YAML"},
 	} {

@@ -77,7 +77,7 @@ func TestBind(t *testing.T) {
 	short := generationPlan("short", 1000, "aaaaa.x:col1")
 	for name, more := range map[string]*Plan{
 		"a longer past": generationPlan("more", 5000, "aaaaa.x:col1"),
-		"forever":      generationPlan("more", 0, "aaaaa.x:col1"),
+		"forever":       generationPlan("more", 0, "aaaaa.x:col1"),
 		"a column more": generationPlan("more", 1000, "aaaaa.x:col1", "aaaaa.x:col2"),
 		"more values":   {Version: "more", Retained: map[string]Retention{"aaaaa.x:col1": {Keep: 1000, Max: 5}}, Topics: short.Topics},
 	} {
@@ -139,9 +139,9 @@ func TestBindKeepsWhatReachesFurther(t *testing.T) {
 		keep, since, pass int64
 		want              string
 	}{
-		"all is there":           {1000, 998_000, 0, "map[aaaaa:[1]]"},
-		"a part is there":        {1000, 999_400, 0, "map[aaaaa:[0 1]]"},
-		"its window has passed":  {1000, 999_400, 500, "map[aaaaa:[1]]"},
+		"all is there":          {1000, 998_000, 0, "map[aaaaa:[1]]"},
+		"a part is there":       {1000, 999_400, 0, "map[aaaaa:[0 1]]"},
+		"its window has passed": {1000, 999_400, 500, "map[aaaaa:[1]]"},
 		"forever, a part":       {0, 999_400, 1 << 40, "map[aaaaa:[0 1]]"},
 		"forever, all is there": {0, MinTime, 0, "map[aaaaa:[1]]"},
 	} {

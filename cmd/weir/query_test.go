@@ -67,7 +67,7 @@ func TestQuery(t *testing.T) {
 			`{"entities":[{"device_id":"d1","merchant":17,"online":true}],"features":["device_tx_7d","device_cards_7d"],"service":"risk"}`,
 			`ENTITY                                FEATURE          VALUE  STATUS           FROM                  TO                        EXACT                     COMPLETE SINCE
 device_id=d1 merchant=17 online=true  device_tx_7d     3      INCOMPLETE       2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: up to 2 more, capped  2018-07-20T00:00:00Z
-device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%  ever
+device_id=d1 merchant=17 online=true  device_cards_7d  12345  PRESENT          2018-07-19T00:00:00Z  2018-07-25T12:00:00Z      no: standard error 0.81%  beginning
 device_id=d1 merchant=17 online=true  merchant_last    null   OUTSIDE_MAX_AGE  -                     2018-07-25T12:00:00.016Z  yes                       -
 `,
 		},
@@ -76,8 +76,8 @@ device_id=d1 merchant=17 online=true  merchant_last    null   OUTSIDE_MAX_AGE  -
 			`{"entities":[{"device_id":"d1"}],"features":["device_tx_7d","pages_seen"],"members":{"pages_seen":["7","a b"]}}`,
 			`ENTITY        FEATURE           VALUE  STATUS      FROM                  TO                    EXACT                          COMPLETE SINCE
 device_id=d1  device_tx_7d      3      INCOMPLETE  2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: up to 2 more, capped       2018-07-20T00:00:00Z
-device_id=d1  pages_seen "7"    true   PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
-device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  ever
+device_id=d1  pages_seen "7"    true   PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  beginning
+device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07-25T12:00:00Z  no: true is wrong with 0.123%  beginning
 `,
 		},
 		{

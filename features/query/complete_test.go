@@ -19,7 +19,7 @@ func TestCompletenessOfAnswers(t *testing.T) {
 		answer      Answer
 		since, want int64
 	}{
-		"forever":                       {Answer{From: 50, To: 90, coveredSince: 50}, state.MinTime, state.MinTime},
+		"forever":                        {Answer{From: 50, To: 90, coveredSince: 50}, state.MinTime, state.MinTime},
 		"of all there ever was":          {Answer{From: state.MinTime, To: 90, coveredSince: state.MinTime}, state.MinTime, state.MinTime},
 		"in time":                        {Answer{From: 50, To: 90, coveredSince: 50}, 50, 50},
 		"too late":                       {Answer{From: 50, To: 90, coveredSince: 50}, 51, 51},

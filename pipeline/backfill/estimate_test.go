@@ -40,8 +40,8 @@ func TestEstimateFill(t *testing.T) {
 		"in the logs":                {window, []fetch.Dated{{Offset: 70, Timestamp: 9003}, {Offset: 30, Timestamp: 9001}}, Estimate{20 + 10, false, state.MinTime}, 9000},
 		"all of a log":               {window, []fetch.Dated{{Offset: 70, Timestamp: 9003}, {Offset: 0, Timestamp: 9500}}, Estimate{20 + 40, false, state.MinTime}, 9000},
 		"all records are older":      {window, []fetch.Dated{{Offset: -1}, {Offset: -1}}, Estimate{0, false, state.MinTime}, 9000},
-		"retention has removed some":   {window, []fetch.Dated{{Offset: 5, Timestamp: 9500}, {Offset: 30, Timestamp: 9001}}, Estimate{85 + 10, true, 9511}, 9000},
-		"forever, retention":        {forever, []fetch.Dated{{Offset: 5, Timestamp: 8000}, {Offset: 0, Timestamp: 7000}}, Estimate{85 + 40, true, 8011}, 0},
+		"retention has removed some": {window, []fetch.Dated{{Offset: 5, Timestamp: 9500}, {Offset: 30, Timestamp: 9001}}, Estimate{85 + 10, true, 9511}, 9000},
+		"forever, retention":         {forever, []fetch.Dated{{Offset: 5, Timestamp: 8000}, {Offset: 0, Timestamp: 7000}}, Estimate{85 + 40, true, 8011}, 0},
 		"beyond what can be read":    {window, []fetch.Dated{{Offset: 93, Timestamp: 9003}, {Offset: 39, Timestamp: 9001}}, Estimate{0 + 1, false, state.MinTime}, 9000},
 		"retention of several, last": {window, []fetch.Dated{{Offset: 5, Timestamp: 9700}, {Offset: 0, Timestamp: 9100}}, Estimate{85 + 40, true, 9711}, 9000},
 	} {

@@ -55,16 +55,16 @@ func TestStart(t *testing.T) {
 		first       fetch.Dated
 		from, since int64
 	}{
-		"in the log":              {window, 5, 100, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
-		"all of the log":          {window, 0, 100, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
-		"retention has removed it":  {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
-		"all records are older":   {window, 5, 100, fetch.Dated{Offset: -1}, beyondAll, 9010},
-		"forever":                {forever, 0, 100, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
-		"emptied by retention":    {window, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
-		"forever, but emptied":    {forever, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
-		"never written, a window": {window, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, beyondAll, 9010},
-		"never written":           {forever, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, 0, state.MinTime},
-		"forever, but retention":  {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
+		"in the log":               {window, 5, 100, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
+		"all of the log":           {window, 0, 100, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
+		"retention has removed it": {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
+		"all records are older":    {window, 5, 100, fetch.Dated{Offset: -1}, beyondAll, 9010},
+		"forever":                  {forever, 0, 100, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
+		"emptied by retention":     {window, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
+		"forever, but emptied":     {forever, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
+		"never written, a window":  {window, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, beyondAll, 9010},
+		"never written":            {forever, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, 0, state.MinTime},
+		"forever, but retention":   {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
 	} {
 		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
 			t.Errorf("%s: from %d, since %d; want %d, %d", name, from, since, c.from, c.since)

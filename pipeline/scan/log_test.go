@@ -29,17 +29,17 @@ func TestLogStart(t *testing.T) {
 		moment      int64
 		from, since int64
 	}{
-		"everything":                        {0, 9, fetch.Dated{Offset: 0, Timestamp: 100}, 0, 0, state.MinTime},
-		"everything, without timestamps":    {0, 9, none, 0, 0, state.MinTime},
-		"all records are new enough":        {0, 9, fetch.Dated{Offset: 0, Timestamp: 100}, 50, 0, state.MinTime},
-		"some are older":                    {0, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
-		"all are older":                     {0, 9, none, 50, 9, 50},
-		"nothing was written":               {0, 0, none, 50, 0, state.MinTime},
+		"everything":                          {0, 9, fetch.Dated{Offset: 0, Timestamp: 100}, 0, 0, state.MinTime},
+		"everything, without timestamps":      {0, 9, none, 0, 0, state.MinTime},
+		"all records are new enough":          {0, 9, fetch.Dated{Offset: 0, Timestamp: 100}, 50, 0, state.MinTime},
+		"some are older":                      {0, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
+		"all are older":                       {0, 9, none, 50, 9, 50},
+		"nothing was written":                 {0, 0, none, 50, 0, state.MinTime},
 		"retention has removed some":          {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 0, 3, 101},
-		"compaction has taken the first":    {3, 9, fetch.Dated{Offset: 5, Timestamp: 100}, 0, 3, 101},
+		"compaction has taken the first":      {3, 9, fetch.Dated{Offset: 5, Timestamp: 100}, 0, 3, 101},
 		"retention has removed some too new":  {3, 9, fetch.Dated{Offset: 3, Timestamp: 100}, 50, 3, 101},
 		"retention has removed older ones":    {3, 9, fetch.Dated{Offset: 4, Timestamp: 100}, 50, 4, 50},
-		"retention has left only older":     {3, 9, none, 50, 9, 50},
+		"retention has left only older":       {3, 9, none, 50, 9, 50},
 		"retention has removed all":           {9, 9, none, 50, 9, now + 1},
 		"retention has removed all, at first": {9, 9, none, 0, 9, now + 1},
 	} {
