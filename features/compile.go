@@ -168,7 +168,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 		if s.Per == "" {
 			s.Max = 0
 		} else {
-			s.Values = f.Function.Spec().DefaultMax
+			s.Values = f.Spec.DefaultMax
 		}
 	}
 	identity, group := c.name(s, f.Stream)

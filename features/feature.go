@@ -28,6 +28,7 @@ type Feature struct {
 	// its second hop, a derived feature has none.
 	Stream    *record.Stream
 	Function  aggregate.Function
+	Spec      *aggregate.Spec // of the function, made once
 	Call      aggregate.Call
 	Window    window.Window
 	Where     string

@@ -43,7 +43,7 @@ func equalColumns(a, b *state.Column) bool {
 // Parts returns none.
 func (OverStream) Parts() []*Feature { return nil }
 
-func (OverStream) valueType(f *Feature) value.Type { return f.Function.Spec().ResultOf(f.Call.Type) }
+func (OverStream) valueType(f *Feature) value.Type { return f.Spec.ResultOf(f.Call.Type) }
 func (OverStream) scale(f *Feature) uint8          { return f.Call.Scale }
 func (OverStream) forgets(f *Feature) bool         { return f.Window.Forgets() }
 func (OverStream) fanOut() int                     { return 0 }
@@ -52,14 +52,14 @@ func (OverStream) shape(f *Feature) aggregate.Shape {
 	if f.Per != "" {
 		return aggregate.Categories
 	}
-	return f.Function.Spec().Shape
+	return f.Spec.Shape
 }
 
 func (OverStream) membership(f *Feature) aggregate.Membership {
 	if f.Per != "" {
 		return aggregate.NoMembers
 	}
-	return f.Function.Spec().Members
+	return f.Spec.Members
 }
 
 func (OverStream) key(f *Feature, name string) record.Field {

@@ -22,10 +22,11 @@ import (
 func BenchmarkQuestion(b *testing.B) {
 	r := &features.Registry{Streams: registry().Streams}
 	count, _ := aggregate.Find("count", "")
+	spec := count.Spec()
 	var names []string
 	for i := range 20 {
 		f := &features.Feature{
-			Name: fmt.Sprintf("feature_%02d", i), Basis: features.OverStream{}, Stream: r.Streams[0], Function: count, Keep: 7 * day,
+			Name: fmt.Sprintf("feature_%02d", i), Basis: features.OverStream{}, Stream: r.Streams[0], Function: count, Spec: &spec, Keep: 7 * day,
 			By: []string{[]string{"device_id", "user_id", "s"}[i%3]}, ByTypes: []value.Type{value.String},
 			Window: window.Window{Type: window.Rolling{Size: 7 * day}, Tile: day},
 			Series: []*state.Series{{ID: fmt.Sprint(i), Tile: day.Milliseconds()}},

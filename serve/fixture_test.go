@@ -167,7 +167,8 @@ func registry() *features.Registry {
 		},
 	}
 	for _, f := range r.Features {
-		f.Stream = stream
+		spec := f.Function.Spec()
+		f.Stream, f.Spec = stream, &spec
 	}
 	find := func(names ...string) (list []*features.Feature) {
 		for _, name := range names {

@@ -108,7 +108,7 @@ type Spec struct {
 }
 
 // ResultOf is the type of the value, or of the values in it, for a field of the given type.
-func (s Spec) ResultOf(field value.Type) value.Type {
+func (s *Spec) ResultOf(field value.Type) value.Type {
 	switch {
 	case s.Result != value.Null:
 		return s.Result

@@ -223,7 +223,7 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 		explainReads(basis.Each, p, keys, "through "+basis.Set.Definition+" ", basis.Max)
 		return
 	}
-	spec := f.Function.Spec()
+	spec := f.Spec
 	p.StandardError = max(p.StandardError, spec.StandardError)
 	if f.Call.Error > 0 && !f.Window.Exact {
 		p.RelativeError = max(p.RelativeError, f.Call.Error)

@@ -186,7 +186,7 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 // canonical is the feature in the one-line form, with everything that affects its meaning: neither
 // its description nor its owner.
 func canonical(f *features.Feature) string {
-	spec := f.Function.Spec()
+	spec := f.Spec
 	by, through := f.By, ""
 	multiHop, isMultiHop := f.Basis.(*features.MultiHop)
 	if isMultiHop {

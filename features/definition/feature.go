@@ -105,7 +105,7 @@ func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*feature
 	spec := function.Spec()
 	f := &features.Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
-		Basis: features.OverStream{}, Function: function, Per: d.per.text, Keep: defaultKeep,
+		Basis: features.OverStream{}, Function: function, Spec: &spec, Per: d.per.text, Keep: defaultKeep,
 	}
 	f.Window = l.window(d, function)
 	if d.keep.given() {

@@ -13,7 +13,7 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	if !d.per.given() {
 		return -1
 	}
-	switch spec := f.Function.Spec(); {
+	switch spec := *f.Spec; {
 	case spec.Shape != aggregate.Scalar:
 		l.report(d.per.location, "per does not apply to %s, which answers with a list; omit per", called(spec))
 	case spec.Members == aggregate.MembersNeeded:

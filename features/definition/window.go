@@ -208,5 +208,5 @@ func defaultMax(f *features.Feature) int {
 	if f.Per != "" {
 		return features.DefaultCategories
 	}
-	return f.Function.Spec().DefaultMax
+	return f.Spec.DefaultMax
 }

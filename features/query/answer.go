@@ -78,8 +78,8 @@ func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, n
 	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.coveredSince = a.From
-	r, spec := f.Merge(states, at-f.Window.Delay.Milliseconds()), f.Function.Spec()
-	tell(a, &spec, f.Per, &r)
+	r := f.Merge(states, at-f.Window.Delay.Milliseconds())
+	tell(a, f.Spec, f.Per, &r)
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. It fails if this
@@ -90,8 +90,7 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
 	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: c.coveredSince}
-	spec := f.Function.Spec()
-	tell(a, &spec, f.Per, &r)
+	tell(a, f.Spec, f.Per, &r)
 	return nil
 }
 

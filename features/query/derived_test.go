@@ -205,7 +205,8 @@ func TestResultTypes(t *testing.T) {
 			types = []value.Type{value.Null}
 		}
 		for _, typ := range types {
-			f := &features.Feature{Basis: features.OverStream{}, Function: k, Call: aggregate.Call{
+			spec := k.Spec()
+			f := &features.Feature{Basis: features.OverStream{}, Function: k, Spec: &spec, Call: aggregate.Call{
 				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []value.Value{samples[typ]},
 			}}
 			shaped := k.Spec().Shape != aggregate.Scalar

@@ -24,7 +24,7 @@ func HasTimeline(f *features.Feature) bool {
 		return false
 	}
 	_, byClock := f.Window.Type.(window.Clocked)
-	spec := f.Function.Spec()
+	spec := f.Spec
 	return byClock && !f.Window.ByEvents() && (f.Window.Tiled() || f.Window.Exact) &&
 		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
 }

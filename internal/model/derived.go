@@ -48,7 +48,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 		}
 		p := m.Answer(part, strings.Join(own, "|"), at)
 		if _, derived := part.Basis.(*features.Derived); !p.Found && !derived {
-			p.Value = part.Function.Spec().Neutral
+			p.Value = part.Spec.Neutral
 		}
 		values = append(values, p.Value)
 		r.Found = r.Found || p.Found

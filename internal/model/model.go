@@ -257,7 +257,7 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 		return m.multiHop(f, multiHop, call, entity, at)
 	}
 	a := m.answers[f]
-	if f.Function.Spec().Method == "last_seen" && !f.Window.Exact {
+	if f.Spec.Method == "last_seen" && !f.Window.Exact {
 		return a.lastSeen(entity, at)
 	}
 	samples, capped := a.within(at, entity)

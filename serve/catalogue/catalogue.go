@@ -202,7 +202,7 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 
 // describeWindow describes the window of a feature over a stream.
 func (d *Feature) describeWindow(f *features.Feature) {
-	spec := f.Function.Spec()
+	spec := f.Spec
 	d.Stream, d.Function, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
 	if membership := f.Membership(); membership != aggregate.NoMembers {
 		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == aggregate.MembersNeeded

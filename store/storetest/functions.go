@@ -271,7 +271,7 @@ func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
 	case !want.Found:
 		status = query.NotFound
 		if f.Per == "" {
-			want.Value = f.Function.Spec().Neutral
+			want.Value = f.Spec.Neutral
 		}
 	case want.IsNull():
 		status = query.NullValue

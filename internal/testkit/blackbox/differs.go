@@ -19,14 +19,14 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	want, status := r.Value, statusOf(r)
 	_, derived := f.Basis.(*features.Derived)
 	if !r.Found && !derived && f.Per == "" {
-		want = f.Function.Spec().Neutral
+		want = f.Spec.Neutral
 	}
 	precise, off := precision(f)
 	if estimated(got, f, want) {
 		precise, off = false, 6*got.StandardError
 	}
 	bounds := tolerance{share: off}
-	if !derived && f.Function.Spec().StandardError > 0 {
+	if !derived && f.Spec.StandardError > 0 {
 		bounds = tolerance{max(off, 5*got.StandardError), collisions}
 	}
 	shape := f.Shape()
@@ -71,7 +71,7 @@ func precision(f *features.Feature) (exact bool, off float64) {
 	case !derived && f.Call.Error > 0 && !f.Window.Exact:
 		return false, f.Call.Error * (1 + 1e-9)
 	case !derived:
-		return f.Function.Spec().Exact, 5 * f.Function.Spec().StandardError
+		return f.Spec.Exact, 5 * f.Spec.StandardError
 	}
 	exact = true
 	for _, part := range of.Of {
