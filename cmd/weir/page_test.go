@@ -142,7 +142,9 @@ func TestPageAsks(t *testing.T) {
 	shows(t, tab, "#answer .problem", `at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; "noon" is not`)
 	tab.Run(t, chromedp.SendKeys("#add", "nothing"+kb.Enter))
 	shows(t, tab, "#add-problem", `There is no feature "nothing".`)
-	tab.Run(t, chromedp.Navigate(base+"/#/ask"), chromedp.SendKeys("#at", kb.Enter))
+	tab.Run(t, chromedp.Navigate(base+"/#/ask"))
+	holds(t, tab, `document.querySelector('#at').value === ''`) // emptied once the view of the URL is shown
+	tab.Run(t, chromedp.SendKeys("#at", kb.Enter))
 	shows(t, tab, "#add-problem", "Choose a feature or a service.")
 }
 

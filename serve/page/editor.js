@@ -92,7 +92,7 @@ function feature(f) {
       ['Without a value', f.asked > 0 && percent(f.nulls / f.asked)],
       ['Left out', [[used.no_key, `lack ${f.by.join(' or ')}`], [used.filtered, 'do not pass the filter'], [used.no_value, 'have no value of the field']]
         .filter(([n]) => n > 0).map(([n, why]) => `${number(n)} events ${why}`).join(', ')],
-      ['Bytes of an entity', f.bytes_full && `${number(f.bytes_once)} with one event, ${number(f.bytes_full)} at most`],
+      ['Bytes of an entity', f.bytes_full && `${number(f.bytes_once)} with one event, ${number(f.bytes_full)} at most, for all features of the same keys`],
     ]),
     distribution(f.numbers, 'value', f.name) ?? distribution(f.lengths, 'length', f.name),
     f.values && table(`Most frequent values of ${f.name}`, ['Value', 'Entities'], f.values.map(v => [rounded(v.value), number(v.count)])),

@@ -17,10 +17,13 @@ export async function show(entity, at, stale) {
   $('entity-said').textContent = 'Asking …';
   $('entity-parts').replaceChildren();
   const features = about(entity).filter(f => !f.members_needed);
-  const unknown = named.find(([key]) => !keysOf(defined.features).some(known => known.name === key));
-  if (unknown || features.length === 0) {
+  const keys = keysOf(defined.features).map(key => key.name);
+  const unknown = named.map(([key]) => key).find(key => !keys.includes(key));
+  const meant = unknown === undefined ? [] : keys.filter(key => key.startsWith(unknown)).map(key => [key, renamed(named, unknown, key, at)]);
+  if (meant.length === 1) return location.replace(meant[0][1]); // such as user for user_id
+  if (unknown !== undefined || features.length === 0) {
     $('entity-said').textContent = '';
-    $('entity-parts').replaceChildren(nothing(named, unknown));
+    $('entity-parts').replaceChildren(nothing(unknown, meant, keys));
     return;
   }
   const question = `{"features": ${JSON.stringify(features.map(f => f.name))},\n "entities": [${entityJSON(entity, keysOf(features))}]` +
@@ -36,12 +39,15 @@ export async function show(entity, at, stale) {
   }
 }
 
-function nothing(named, unknown) {
-  const keys = keysOf(defined.features).map(key => key.name);
-  const like = keys.filter(key => unknown && key.startsWith(unknown[0]));
+// renamed is the address of an entity with another name for a key.
+const renamed = (named, from, to, at) =>
+  toEntity(Object.fromEntries(named.map(([key, value]) => [key === from ? to : key, value])), at === '' ? {} : { at });
+
+// nothing says why there is no page of these keys, and which keys there are.
+function nothing(unknown, meant, keys) {
   return el('p', { class: 'note' },
-    unknown ? `No feature has the key "${unknown[0]}". ` : 'No feature has these keys alone. ',
-    ...(like.length > 0 ? ['Did you mean ', el('a', { href: toEntity(Object.fromEntries(named.map(([k, v]) => [k === unknown[0] ? like[0] : k, v]))) }, like[0]), '?']
+    unknown === undefined ? 'No feature has these keys alone. ' : `No feature has the key "${unknown}". `,
+    ...(meant.length > 0 ? ['Did you mean ', ...meant.flatMap(([key, address], i) => [i > 0 && ' or ', el('a', { href: address }, key)]), '?']
       : [`The keys are ${keys.join(', ')}.`]));
 }
 

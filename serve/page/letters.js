@@ -32,14 +32,14 @@ const letter = l => el('article', { class: 'feature', 'data-letter': l.source },
     ['Replayed', l.replayed && 'yes'],
     ['Key', l.key && el('code', {}, escaped(l.key.text ?? l.key.base64))],
   ]),
-  l.value ? content(l.value, l.source) : el('p', { class: 'hint' }, 'The record has no value.'));
+  l.value ? content(l.value) : el('p', { class: 'hint' }, 'The record has no value.'));
 
-function content(value, source) {
+function content(value) {
   const text = value.text ?? bytesOf(value.base64);
   const shown = value.text === undefined ? atob(value.base64).length : new TextEncoder().encode(value.text).length;
   return el('div', {},
     el('p', { class: 'hint' }, shown < value.bytes ? `The first ${number(shown)} of ${number(value.bytes)} bytes` : `${number(value.bytes)} bytes`),
-    el('pre', { tabindex: '0', role: 'region', 'aria-label': `Value of ${source}` }, escaped(text)));
+    el('pre', {}, escaped(text)));
 }
 
 // bytesOf writes bytes in hexadecimal, 16 on a line.

@@ -81,7 +81,7 @@ function slowFigures() {
   const { ready: { definitions }, greatest, build } = process;
   const reload = definitions?.last_reload;
   return [
-    greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; weir state KEY=VALUE looks into one', warn: greatest > 1 << 20 },
+    greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; weir doctor names those that are too long', warn: greatest > 1 << 20 },
     definitions && {
       id: 'definitions', name: 'Definitions', value: definitions.version.slice(0, 8), title: definitions.version, warn: reload?.loaded === false,
       note: !reload ? 'as at the start' : `${reload.loaded ? 'changed' : 'a change was refused'} at ${minute(Date.parse(reload.at))}`,
@@ -122,7 +122,7 @@ function pipeline(p, past) {
   return [
     { id: 'events', ...perSecond('Events', speed, events), extra: rates.length > 1 && line(rates, kept) },
     { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: open > 0 ? `${number(open)} held back by an open transaction` : 'records not fetched yet', warn: open > 0 && oldest(p.open_age) > 60 },
-    { id: 'freshness', name: 'Freshness', value: fresh(0.5), note: `median age when applied; 99 % within ${fresh(0.99)}` },
+    { id: 'freshness', name: 'Freshness', value: fresh.within(0.5), note: `median age when applied${fresh.recent ? '' : ', since the start'}; 99 % within ${fresh.within(0.99)}` },
     { id: 'dead', name: 'Dead letters', value: number(total(p.dead_letters)), note: `${number(late)} events were late`, warn: total(p.dead_letters) > 0 },
     { id: 'rewinds', name: 'Rewinds', value: number(total(p.rewinds)), note: lost > 0 ? `${number(lost)} records lost` : 'no records lost', warn: total(p.rewinds) > 0 || lost > 0 },
     { id: 'partitions', name: 'Partitions', value: number(p.partitions), note: 'assigned to this process', warn: p.partitions === 0 },
@@ -146,13 +146,13 @@ const perSecond = (name, speed, all) => (speed === null
 const figure = f => el('div', { class: f.warn ? 'figure warn' : 'figure', 'data-figure': f.id },
   el('dt', {}, f.name), el('dd', { class: 'value', title: f.title }, f.value), el('dd', { class: 'hint' }, f.note), f.extra && el('dd', {}, f.extra));
 
-// freshness returns a function for quantiles of the time that events took: those since
-// the last look or, if there are none, all of them.
+// freshness returns a function within for quantiles of the time that events took: those since
+// the last look or, if there are none, all of them, the past that was applied first included.
 function freshness(now, last) {
   const recent = last && now.count > last.count;
   const base = i => (recent ? last.buckets[i].count : 0);
   const count = now.count - (recent ? last.count : 0);
-  return part => {
+  const within = part => {
     if (count === 0) return '–';
     let below = 0;
     let from = 0;
@@ -165,6 +165,7 @@ function freshness(now, last) {
     }
     return `> ${seconds(from)}`;
   };
+  return { within, recent };
 }
 
 const place = d => (d ? `${d.topic}/${d.partition}/${d.offset}` : 'TOPIC/PARTITION/OFFSET');

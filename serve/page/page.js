@@ -71,6 +71,7 @@ function find(event) {
   const text = $('find-id').value.trim();
   if (text === '') return;
   const pairs = text.split(/\s+/).map(pair => pair.split(/=(.*)/s).slice(0, 2));
+  $('find-id').value = ''; // the title names it
   go(toEntity(pairs.every(pair => pair.length === 2) ? Object.fromEntries(pairs) : { [$('find-key').value]: text }));
 }
 
