@@ -146,6 +146,10 @@ var refusals = []struct {
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 1532496076 looks like seconds: did you mean 1532496076000?","key":"at"}`,
 	},
 	{
+		"a moment that is a year", "GET", "/v1/features/device_tx_7d?device_id=d1&at=2030", "",
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339; 2030 looks like a year: did you mean \"2030-01-01T00:00:00Z\"?","key":"at"}`,
+	},
+	{
 		"a long number is shortened", "POST", queryPath, `{"at": 1` + strings.Repeat("0", 99) + `}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; 1` + strings.Repeat("0", 63) + `… is not","key":"at"}`,
 	},

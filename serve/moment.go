@@ -19,6 +19,9 @@ const maxAhead = 366 * 24 * time.Hour
 // of 1973, when nobody kept events.
 const inSeconds = 100_000_000_000
 
+// lastYear is the last that RFC 3339 can write.
+const lastYear = 9999
+
 // moment reads the key at of a question: milliseconds, or RFC 3339.
 func moment(v *fastjson.Value, now int64) (int64, error) {
 	at, ok := parseTime(v.MarshalTo(nil))
@@ -28,6 +31,8 @@ func moment(v *fastjson.Value, now int64) (int64, error) {
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
 	case at < 0:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must not lie before 1970; %s does", show(v)))
+	case !inWords && at >= 1970 && at <= lastYear && now > inSeconds:
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339; %d looks like a year: did you mean \"%d-01-01T00:00:00Z\"?", at, at))
 	case !inWords && at > 0 && at < inSeconds && now > inSeconds:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: did you mean %d?", at, at*1000))
 	case at-now <= maxAhead.Milliseconds():
