@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/cmd/weir/demo"
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/spelling"
 )
 
 func newRootCommand() *cobra.Command {
@@ -26,6 +28,7 @@ Try it out with nothing else installed:  weir demo`,
 		SilenceErrors: true,
 	}
 	root.SetUsageTemplate(usageTemplate)
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		demo.New(newRootCommand),
 		newRunCommand(),
@@ -49,6 +52,27 @@ Try it out with nothing else installed:  weir demo`,
 		newVersionCommand(),
 	)
 	return root
+}
+
+// values are what the types of flags take.
+var values = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of at least 0", "float64": "a number",
+	"duration": "a duration such as 30s or 24h", "bool": "true or false",
+}
+
+// flagError says in plain words what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		return errors.New(spelling.Unknown("flag", "--"+unknown.GetSpecifiedName(), known))
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if want, ok := values[invalid.GetFlag().Value.Type()]; ok {
+			return fmt.Errorf("--%s must be %s; %q is not", invalid.GetFlag().Name, want, invalid.GetValue())
+		}
+	}
+	return err
 }
 
 // usageTemplate is cobra's own, except that the settings of weir.yaml are listed after a command's

@@ -26,7 +26,7 @@ func (e *reworded) Unwrap() error { return e.cause }
 // withText gives an error another text, and wraps it.
 func withText(err error, text string) error { return &reworded{text, err} }
 
-// Connection says why a server could not be reached, with what to do; other errors are returned as
+// Connection says why a server could not be reached or cannot listen, with what to do; other errors are returned as
 // they are. The result wraps err.
 func Connection(err error) error {
 	if text := connection(err); text != "" {
@@ -56,6 +56,8 @@ func connection(err error) string {
 		return fmt.Sprintf("the name %s cannot be resolved: check this machine's DNS", name.Name)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Sprintf("nothing listens at %s: check the address, and that the server runs", at)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "another process listens there: choose another address, or stop it"
 	case errors.As(err, &authority):
 		return "the server's certificate is signed by an unknown authority: name the authority's file (ca)"
 	case errors.As(err, &host):

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,6 +74,7 @@ func TestConnection(t *testing.T) {
 		{&net.DNSError{Err: "no such host", Name: "kafka", IsNotFound: true}, "there is no host kafka: check the name"},
 		{&net.DNSError{Err: "server misbehaving", Name: "kafka"}, "the name kafka cannot be resolved: check this machine's DNS"},
 		{&net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9092}, Err: syscall.ECONNRESET}, "10.0.0.1:9092 closes the connection at once: check whether it wants TLS, or a login"},
+		{&net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}, "another process listens there: choose another address, or stop it"},
 		{io.ErrClosedPipe, io.ErrClosedPipe.Error()},
 	} {
 		if got := reworded.Connection(c.err); got.Error() != c.want {
