@@ -2,19 +2,25 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+	"github.com/weir-stream/weir/store/redis/reshard"
 )
 
 // What changes while the keys are copied and compared is copied again: what is applied, and what is spilled to other keys. State
@@ -162,6 +168,104 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 			r.again()
 		}
 	})
+}
+
+// Neither does one that hangs at the end, where it has copied everything: before it gives the new shards their progress, or before it
+// switches over.
+func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		hangs      func(r *resharded, hung *reshard.Resharder, meanwhile func())
+		another    func(r *resharded) error
+		shards     int
+		complained string
+	}{
+		"before the progress": {
+			hangs: func(_ *resharded, hung *reshard.Resharder, meanwhile func()) {
+				waits := 0
+				hung.Await = func(context.Context) error {
+					if waits++; waits == 2 { // the first time, the old shards are not frozen yet
+						meanwhile()
+					}
+					return nil
+				}
+			},
+			another:    func(r *resharded) error { return r.resharder().Spread(r.Context(), 4) },
+			shards:     4,
+			complained: "write the progress of 4 shards: RESHARDING another weir reshard has begun",
+		},
+		"before the switch": {
+			hangs: func(r *resharded, _ *reshard.Resharder, meanwhile func()) {
+				r.store.redis.AddHook(&beforeSwitch{do: meanwhile})
+			},
+			another: func(r *resharded) error {
+				return errors.Join(r.resharder().Cancel(r.Context()), r.resharder().Spread(r.Context(), 8))
+			},
+			shards:     8,
+			complained: "to 4 shards: RESHARDING another weir reshard has begun",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, miniredis(t), 2)
+			start(t, s, transactions)
+			r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+			r.write(20)
+			var left map[string]map[string]string
+			hung := r.resharder()
+			test.hangs(r, hung, func() {
+				if err := test.another(r); err != nil {
+					t.Fatal(err)
+				}
+				r.now(test.shards)
+				r.write(3)
+				left = r.progress()
+			})
+			if err := hung.Spread(t.Context(), 4); err == nil || !strings.Contains(err.Error(), test.complained) {
+				t.Errorf("it goes on: %v", err)
+			}
+			if got := r.progress(); !reflect.DeepEqual(got, left) {
+				t.Errorf("layout and progress are\n%v\nwant\n%v", got, left)
+			}
+			r.write(3)
+			r.check()
+		})
+	}
+}
+
+// progress is the layout, and the progress of the shards of each number that a test has.
+func (r *resharded) progress() map[string]map[string]string {
+	keys := []string{keyspace.LayoutKey(r.store.namespace)}
+	for _, shards := range []int{2, 4, 8} {
+		for shard := range shards {
+			keys = append(keys, keyspace.ProgressKey(keyspace.ShardTag(r.store.namespace, shard, shards)))
+		}
+	}
+	found := map[string]map[string]string{}
+	for _, key := range keys {
+		found[key] = r.store.redis.HGetAll(r.Context(), key).Val()
+	}
+	return found
+}
+
+// beforeSwitch does something once, before a namespace is switched over.
+type beforeSwitch struct {
+	do   func()
+	done bool
+}
+
+func (*beforeSwitch) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*beforeSwitch) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b *beforeSwitch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "eval" && strings.Contains(fmt.Sprint(cmd.Args()[1]), "'"+keyspace.SwitchedField+"'") && !b.done {
+			b.done = true
+			b.do()
+		}
+		return next(ctx, cmd)
+	}
 }
 
 // again has the test go on with a new namespace of two shards.
