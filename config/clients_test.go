@@ -104,6 +104,45 @@ func partitions(t *testing.T, c *config.Config) (int, error) {
 	return len(found.Topics[0].Partitions), nil
 }
 
+// Brokers log the client's name, and quotas go by it.
+func TestNameAtTheBrokers(t *testing.T) {
+	c := config.Default()
+	c.Kafka.ClientID = "payments"
+	transport, err := c.KafkaTransport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := c.KafkaProducer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	producer, err := kgo.NewClient(options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	if name := producer.OptValue(kgo.ClientID); transport.ClientID != "payments" || fmt.Sprint(name) != "payments" {
+		t.Errorf("the transport is %q, the producer %v; want payments", transport.ClientID, name)
+	}
+}
+
+// Redis is logged in to with the user, and with the password that the file holds at that time.
+func TestRedisPasswordOfAFile(t *testing.T) {
+	c := config.Default()
+	if c.Redis.Credentials() != nil {
+		t.Error("without a file there are credentials that change")
+	}
+	file := filepath.Join(t.TempDir(), "password")
+	c.Redis.Username, c.Redis.PasswordFile = "weir", file
+	login := c.Redis.Credentials()
+	for _, want := range []string{"old", "new"} {
+		rewrite(t, file, want+"\n")
+		if user, password, err := login(t.Context()); user != "weir" || password != want || err != nil {
+			t.Errorf("%s with %q, %v; want weir with %q", user, password, err, want)
+		}
+	}
+}
+
 func TestUnusableSecurity(t *testing.T) {
 	notPEM := filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(notPEM, []byte("no certificate"), 0o600); err != nil {

@@ -2,9 +2,14 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/keytab"
 )
 
 func TestReferenceNamesEverySettingAndExplainsIt(t *testing.T) {
@@ -33,6 +38,35 @@ func TestEveryRuleIsTried(t *testing.T) {
 		}
 		if !strings.Contains(string(source), "`"+r.key+" ") || !strings.Contains(string(source), "is not allowed: "+r.allowed+"`") {
 			t.Errorf("no bad file breaks the rule of %s", r.key)
+		}
+	}
+}
+
+// A ticket of Kerberos is asked for in the realm of the settings, or else in that of krb5.conf, and for the service of the settings.
+func TestKerberosTicket(t *testing.T) {
+	dir := t.TempDir()
+	conf, keys := filepath.Join(dir, "krb5.conf"), filepath.Join(dir, "weir.keytab")
+	secret := keytab.New()
+	if err := secret.AddEntry("weir", "OTHER", "hunter2", time.Unix(0, 0), 1, etypeID.AES256_CTS_HMAC_SHA1_96); err != nil {
+		t.Fatal(err)
+	}
+	table, err := secret.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{conf: []byte("[libdefaults]\n default_realm = WEIR.TEST\n"), keys: table} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for given, want := range map[string]string{"": "WEIR.TEST", "OTHER": "OTHER"} {
+		login := kerberosLogin{Kerberos{Service: "stream", Realm: given, Keytab: keys, Config: conf}, "weir"}
+		ticket, err := login.ticket(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if who := ticket.Client.Credentials; who.UserName() != "weir" || who.Realm() != want || ticket.Service != "stream" {
+			t.Errorf("realm %q: a ticket for %s of %s at %s, want for stream of weir at %s", given, ticket.Service, who.UserName(), who.Realm(), want)
 		}
 	}
 }

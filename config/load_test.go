@@ -196,7 +196,17 @@ func TestPasswordFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []config.Secret{got.Kafka.SASL.Password, got.Redis.Password, got.Redis.SentinelPassword} {
+	registry, err := config.Load("", flags(t, "--registry.url=http://registry:8081", "--registry.username=u", "--registry.password_file="+secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := config.Load("", flags(t, "--registry.url=http://registry:8081", "--registry.token_file="+secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []config.Secret{
+		got.Kafka.SASL.Password, got.Redis.Password, got.Redis.SentinelPassword, registry.Registry.Password, token.Registry.Token,
+	} {
 		if string(p) != " pass word" {
 			t.Errorf("password = %q", string(p))
 		}

@@ -68,9 +68,12 @@ func TestPasswordsThatChange(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	_, err = first(t, kafkaLogin(t, c.Kafka.SASL), "b-1")
-	if want := "kafka.sasl.password_file cannot be read: open " + file + ": no such file or directory"; err == nil || err.Error() != want {
-		t.Errorf("\ngot  %v\nwant %s", err, want)
+	for _, mechanism := range []string{"plain", "scram-sha-256", "scram-sha-512"} {
+		c.Kafka.SASL.Mechanism = mechanism
+		_, err = first(t, kafkaLogin(t, c.Kafka.SASL), "b-1")
+		if want := "kafka.sasl.password_file cannot be read: open " + file + ": no such file or directory"; err == nil || err.Error() != want {
+			t.Errorf("%s\ngot  %v\nwant %s", mechanism, err, want)
+		}
 	}
 }
 

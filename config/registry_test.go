@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/sr"
+
 	"github.com/weir-stream/weir/config"
 )
 
@@ -30,6 +32,9 @@ func TestLoginAtTheRegistry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if of := client.OptValue(sr.HTTPClient).(*http.Client); of.Timeout != r.Timeout {
+			t.Errorf("a request may take %v, want %v", of.Timeout, r.Timeout)
+		}
 		_, err = client.Subjects(within(t))
 		return err
 	}
@@ -43,6 +48,8 @@ func TestLoginAtTheRegistry(t *testing.T) {
 		{config.Registry{TLS: encrypted, Username: "weir", PasswordFile: file}, "old", "Basic d2VpcjpvbGQ="},
 		{config.Registry{TLS: encrypted, Username: "weir", PasswordFile: file}, "new", "Basic d2VpcjpuZXc="},
 		{config.Registry{TLS: encrypted, TokenFile: file}, "a.b.c", "Bearer a.b.c"},
+		{config.Registry{TLS: encrypted, Username: "weir", Password: "set"}, "", "Basic d2VpcjpzZXQ="},
+		{config.Registry{TLS: encrypted, Token: "d.e.f"}, "", "Bearer d.e.f"},
 	} {
 		rewrite(t, file, test.secret+"\n")
 		if err := ask(test.registry); err != nil || given != test.want {
