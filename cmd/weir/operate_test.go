@@ -106,6 +106,14 @@ func TestOperate(t *testing.T) {
 	}
 	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; payee_id; user_id; user_id,device_id",
 		command("state", "user=u1")...)
+	state := func() string { return look(t, "", command("state", "user_id=u1")...) }
+	before := state()
+	if out := look(t, "", command("state", "drop", "user_id=u1", "--all", "--dry-run")...); !strings.Contains(out, "\n  to drop   all ") || state() != before {
+		t.Errorf("state drop --dry-run:\n%s\nleaves\n%s", out, state())
+	}
+	if out := look(t, "", command("state", "drop", "user_id=u1", "--all")...); !strings.Contains(out, "\n  dropped   all ") || state() == before {
+		t.Errorf("state drop:\n%s\nleaves\n%s", out, state())
+	}
 }
 
 func TestDoctor(t *testing.T) {
