@@ -119,7 +119,7 @@ func (n *Namespace) Watch(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	if s := n.Store(); s.replicas != nil {
-		watching.Go(func() { s.WatchReplicas(ctx) })
+		watching.Go(func() { s.watchReplicas(ctx) })
 	}
 	ticker := time.NewTicker(reshardingAge)
 	defer ticker.Stop()

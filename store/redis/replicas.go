@@ -33,7 +33,7 @@ const (
 )
 
 // ReadFromReplicas lets ReadReplica read from the replicas that a client knows of each master, as
-// long as they are not staler than within. WatchReplicas must run.
+// long as they are not staler than within. watchReplicas must run.
 func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *slog.Logger) Option {
 	return func(s *Store) {
 		s.replicas = &replicas{
@@ -53,8 +53,8 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 	return s.readWith(ctx, (*master).askNearby, reads, pending)
 }
 
-// WatchReplicas tracks what ReadReplica needs until the context ends.
-func (s *Store) WatchReplicas(ctx context.Context) {
+// watchReplicas tracks what ReadReplica needs until the context ends.
+func (s *Store) watchReplicas(ctx context.Context) {
 	var looks sync.WaitGroup
 	for _, look := range []func(context.Context){s.lookAtMasters, s.replicas.lookAtResting} {
 		looks.Go(func() { again(ctx, look) })

@@ -34,7 +34,7 @@ func newReplicated(t *testing.T, master redis.UniversalClient, replicas *redis.C
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
-		s.WatchReplicas(ctx)
+		s.watchReplicas(ctx)
 		close(ended)
 	}()
 	t.Cleanup(func() {

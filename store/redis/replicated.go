@@ -96,7 +96,7 @@ type Replica struct {
 
 // CheckReplicas asks all replicas that ReadReplica may read from whether they are usable, in the
 // order of their addresses. Lagging ones have until they would be too stale, but at most 5 seconds.
-// WatchReplicas need not run. It fails if the replicas are unknown.
+// watchReplicas need not run. It fails if the replicas are unknown.
 func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) {
 	s.lookAtMasters(ctx)
 	watching, cancel := context.WithCancel(ctx)
