@@ -27,15 +27,8 @@ import (
 // again changes nothing.
 func TestBackfillFromFiles(t *testing.T) {
 	past, live := fewer(60_000), fewer(20_000)
-	server := redistest.New(t, redistest.Options{AOF: true})
-	s := newSceneOf(t, server.Client(t), []string{oneStreamATopic(t)}, "--redis.addresses", server.Addr())
-	options := stream(150)
-	options.Spacing, options.LateBy = time.Minute, 6*time.Hour
-	g := generate.New(seed, options)
-	var events []generate.Event
-	for range past {
-		events = append(events, g.Next())
-	}
+	s, server, g := newFiledScene(t)
+	events := nextEvents(g, past)
 	// The files have events up to filed, the log those from logged on.
 	logged, filed := past/2, past*2/3
 	cut := newCut(t, s, events, logged, filed)
@@ -49,11 +42,7 @@ func TestBackfillFromFiles(t *testing.T) {
 	}
 	api, first := s.start("api"), s.start("processor")
 	s.awaitApplied()
-	command := func(rate string) *testkit.Program {
-		args := slices.Concat([]string{"backfill"}, s.settings, inputs,
-			[]string{"--until", strconv.FormatInt(cut, 10), "--since", "beginning", "--record-time", "record_time", "--set-aside", "--rate", rate})
-		return testkit.Start(t, binary, args...)
-	}
+	command := s.backfillFrom(inputs, "--until", strconv.FormatInt(cut, 10))
 	var copied redistest.Copy
 	killed := 0
 	kill := fault{"the command is killed", func() {
@@ -63,24 +52,13 @@ func TestBackfillFromFiles(t *testing.T) {
 		}
 		p.Kill()
 	}}
-	// Processors take the files into account within a minute, and new ones at once.
-	waiting := command("1")
-	testkit.Eventually(t, time.Minute, "the command waits for processors", func() (bool, string) {
-		return strings.Contains(waiting.Log(), "waiting until processors"), waiting.Log()
-	})
-	s.kill(first)
-	first = s.start("processor")
-	first.awaitReady()
-	waiting.Kill()
+	restart := s.restart(&first)
+	s.untilProcessorsKnow(command, restart)
 	kill.happen()
 	s.flow(g, live,
 		fault{"Redis is copied", func() { copied = server.SaveCopy() }},
 		kill,
-		fault{"a processor is killed", func() {
-			s.kill(first)
-			first = s.start("processor")
-			first.awaitReady()
-		}},
+		restart,
 		kill,
 		fault{"Redis is put back to the copy while the command runs", func() {
 			p := begun(t, command)
@@ -111,15 +89,8 @@ func TestBackfillFromFiles(t *testing.T) {
 // the same, while the command and a processor are killed and Redis is put back.
 func TestBackfillFromFilesByOffsets(t *testing.T) {
 	past, live := fewer(20_000), fewer(5_000)
-	server := redistest.New(t, redistest.Options{AOF: true})
-	s := newSceneOf(t, server.Client(t), []string{oneStreamATopic(t)}, "--redis.addresses", server.Addr())
-	options := stream(150)
-	options.Spacing, options.LateBy = time.Minute, 6*time.Hour
-	g := generate.New(seed, options)
-	var events []generate.Event
-	for range past {
-		events = append(events, g.Next())
-	}
+	s, server, g := newFiledScene(t)
+	events := nextEvents(g, past)
 	records, err := s.producer.write(events)
 	if err != nil {
 		t.Fatal(err)
@@ -132,23 +103,10 @@ func TestBackfillFromFilesByOffsets(t *testing.T) {
 	s.forget(records[:past/2])
 	api, first := s.start("api"), s.start("processor")
 	s.awaitApplied()
-	command := func(rate string) *testkit.Program {
-		args := slices.Concat([]string{"backfill"}, s.settings, inputs,
-			[]string{"--offsets", "partition,offset", "--since", "beginning", "--record-time", "record_time", "--set-aside", "--rate", rate})
-		return testkit.Start(t, binary, args...)
-	}
-	waiting := command("1")
-	testkit.Eventually(t, time.Minute, "the command waits for processors", func() (bool, string) {
-		return strings.Contains(waiting.Log(), "waiting until processors"), waiting.Log()
-	})
+	command := s.backfillFrom(inputs, "--offsets", "partition,offset")
 	var copied redistest.Copy
-	restart := fault{"a processor is killed", func() {
-		s.kill(first)
-		first = s.start("processor")
-		first.awaitReady()
-	}}
-	restart.happen()
-	waiting.Kill()
+	restart := s.restart(&first)
+	s.untilProcessorsKnow(command, restart)
 	kill := fault{"the command is killed", func() { begun(t, command).Kill() }}
 	s.flow(g, live,
 		fault{"Redis is copied", func() { copied = server.SaveCopy() }},
@@ -158,6 +116,54 @@ func TestBackfillFromFilesByOffsets(t *testing.T) {
 		restart,
 	)
 	s.fillTwice(api, command)
+}
+
+// nextEvents makes the next n events.
+func nextEvents(g *generate.Generator, n int) (events []generate.Event) {
+	for range n {
+		events = append(events, g.Next())
+	}
+	return events
+}
+
+// newFiledScene is a scene with one stream for each topic, on a Redis of its own. Its events come long
+// after each other, and late, so that files may have what a log has no longer.
+func newFiledScene(t *testing.T) (*scene, *redistest.Server, *generate.Generator) {
+	t.Helper()
+	server := redistest.New(t, redistest.Options{AOF: true})
+	options := stream(150)
+	options.Spacing, options.LateBy = time.Minute, 6*time.Hour
+	s := newSceneOf(t, server.Client(t), []string{oneStreamATopic(t)}, "--redis.addresses", server.Addr())
+	return s, server, generate.New(seed, options)
+}
+
+// backfillFrom is a command that fills from files, and is told how they and the log divide the events.
+func (s *scene) backfillFrom(inputs []string, divide ...string) func(rate string) *testkit.Program {
+	return func(rate string) *testkit.Program {
+		args := slices.Concat([]string{"backfill"}, s.settings, inputs, divide,
+			[]string{"--since", "beginning", "--record-time", "record_time", "--set-aside", "--rate", rate})
+		return testkit.Start(s.t, binary, args...)
+	}
+}
+
+// restart kills a processor and starts another in its place.
+func (s *scene) restart(processor **weir) fault {
+	return fault{"a processor is killed", func() {
+		s.kill(*processor)
+		*processor = s.start("processor")
+		(*processor).awaitReady()
+	}}
+}
+
+// untilProcessorsKnow has a processor take files into account, as processors do within a minute, and new
+// ones at once.
+func (s *scene) untilProcessorsKnow(command func(rate string) *testkit.Program, restart fault) {
+	waiting := command("1")
+	testkit.Eventually(s.t, time.Minute, "the command waits for processors", func() (bool, string) {
+		return strings.Contains(waiting.Log(), "waiting until processors"), waiting.Log()
+	})
+	restart.happen()
+	waiting.Kill()
 }
 
 // begun starts a command, and waits until it has applied more than one batch, or has ended.
