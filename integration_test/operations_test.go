@@ -81,7 +81,8 @@ func TestOperations(t *testing.T) {
 	t.Run("query", func(t *testing.T) {
 		f, _ := s.registry.Feature("user_tx_lifetime")
 		user := s.model.Entities(f)[0]
-		want := string(s.model.Answer(f, user, 0).Value.AppendText(nil))
+		answer := s.model.Answer(f, user, 0)
+		want := string(answer.Value.AppendText(nil))
 		out, code := runWeir(t, "query", "--address", w.url, "user_tx_lifetime", "user_id="+user)
 		if code != 0 {
 			t.Errorf("exit code %d", code)

@@ -17,6 +17,7 @@ import (
 // answers computes the features of rows.
 type answers struct {
 	columns []Column
+	cells   int // of a row
 	asked   []asking
 	// keys are the distinct sets of keys of the features and of the logs that they depend on, each
 	// sorted.
@@ -51,6 +52,7 @@ type subject struct {
 type asking struct {
 	*features.Feature
 	first, end int  // of the columns
+	cell       int  // of the first
 	keys       int  // index
 	own        bool // the row's own value is the member asked about
 	before     bool // it is asked before the row's event is applied
@@ -70,6 +72,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			continue
 		case columns[i].of != answered:
 			a.asked[len(a.asked)-1].end = i + 1
+			a.cells++
 			continue
 		}
 		at := a.keysAt(f.By)
@@ -79,7 +82,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current", f.Name)
 		}
 		asked := asking{
-			Feature: f, first: i, end: i + 1, keys: at, own: own,
+			Feature: f, first: i, end: i + 1, cell: a.cells, keys: at, own: own,
 			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
 		}
 		if index, ok := a.running.Take(f); ok {
@@ -87,7 +90,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		} else {
 			a.reads = true
 		}
-		a.owns = a.owns || own
+		a.owns, a.cells = a.owns || own, a.cells+1
 		a.about[at], a.all = append(a.about[at], len(a.asked)), append(a.all, len(a.asked))
 		a.asked = append(a.asked, asked)
 	}
@@ -190,10 +193,10 @@ func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, be
 			answer.Value, answer.Items = answer.Items[0].Value, nil
 		}
 		a.count(answer)
-		to.keep(f.first, &answer.Value, answer.Items)
+		to.keep(f.cell, &answer.Value, answer.Items)
 		for c := f.first + 1; c < f.end; c++ {
 			about := a.columns[c].about(answer)
-			to.keep(c, &about, nil)
+			to.keep(f.cell+c-f.first, &about, nil)
 		}
 	}
 	return nil

@@ -16,10 +16,10 @@ type block struct {
 	text []byte // of all moments
 	ends []int  // in text
 
-	rows    []int32 // the moments that are rows, in order
-	columns int
-	cells   []cell      // of the rows, one row after another
-	long    []longCells // by part
+	rows  []int32     // the moments that are rows, in order
+	width int         // cells of a row
+	cells []cell      // of the rows, one row after another
+	long  []longCells // by part
 
 	err error // of writing it, or a block before it
 }
@@ -78,4 +78,4 @@ func (b *block) moment(r *reader, n int) (moment, error) {
 }
 
 // row are the cells of a row.
-func (b *block) row(n int32) []cell { return b.cells[int(n)*b.columns : int(n+1)*b.columns] }
+func (b *block) row(n int32) []cell { return b.cells[int(n)*b.width : int(n+1)*b.width] }

@@ -25,14 +25,14 @@ type longCells []Cell
 
 // rowCells are the cells of a row, for a part that answers some of them.
 type rowCells struct {
-	cells []cell // by column
+	cells []cell // of the columns that are answers, or about them
 	long  *longCells
 	part  uint8
 }
 
 // keep sets a cell to a copy of a value, or of the items in its place.
-func (r *rowCells) keep(column int, v *value.Value, items []aggregate.Item) {
-	to := &r.cells[column]
+func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
+	to := &r.cells[at]
 	switch {
 	case items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
 		*to = cell{bits: uint64(len(*r.long)), part: r.part + 1}

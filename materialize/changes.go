@@ -184,13 +184,15 @@ func (c *changes) ask(row *record.Event, keys int32) {
 // add adds a change, with its mutations among those of a moment.
 func (b *bucket) add(c *change, all []state.Mutation) {
 	some := all[c.from:c.to]
-	c.entity, c.from = b.texts.Hold(c.entity), int32(len(b.mutations))
-	for _, op := range some {
-		op.Member, op.Key = b.texts.Hold(op.Member), b.texts.Hold(op.Key)
-		b.mutations = append(b.mutations, op)
-	}
-	c.to = int32(len(b.mutations))
 	b.changes = append(b.changes, *c)
+	own := &b.changes[len(b.changes)-1]
+	own.entity, own.from = b.texts.Hold(c.entity), int32(len(b.mutations))
+	b.mutations = append(b.mutations, some...)
+	own.to = int32(len(b.mutations))
+	for i := range b.mutations[own.from:] {
+		op := &b.mutations[int(own.from)+i]
+		op.Member, op.Key = b.texts.Hold(op.Member), b.texts.Hold(op.Key)
+	}
 }
 
 func (t *timeline) newChanges() *changes {

@@ -28,7 +28,7 @@ func (t *timeline) newOutput(w Writer) *output {
 		todo: make(chan *block, blocksAhead), done: make(chan *block, blocksAhead),
 	}
 	for range blocksAhead {
-		o.done <- &block{columns: len(t.Columns), long: make([]longCells, len(t.parts))}
+		o.done <- &block{width: t.parts[0].answers.cells, long: make([]longCells, len(t.parts))}
 	}
 	return o
 }
@@ -76,7 +76,7 @@ func (o *output) write(b *block) error {
 
 // fill makes the cells of a row.
 func (o *output) fill(m *moment, b *block, answers []cell) error {
-	e := m.row(o.Stream)
+	e, next := m.row(o.Stream), 0
 	for i := range o.Columns {
 		c := &o.Columns[i]
 		switch c.of {
@@ -98,7 +98,8 @@ func (o *output) fill(m *moment, b *block, answers []cell) error {
 				return fmt.Errorf("column %s: %w", c.Name, err)
 			}
 		default:
-			answers[i].get(&o.cells[i], b.long)
+			answers[next].get(&o.cells[i], b.long)
+			next++
 		}
 	}
 	return nil

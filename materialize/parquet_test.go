@@ -233,7 +233,7 @@ func asInCSV(v parquet.Value, t *format.LogicalType) string {
 	case decimal != nil:
 		return string(value.AppendDecimal(nil, v.Int64(), uint8(decimal.Scale)))
 	case v.Kind() == parquet.Double:
-		return string(value.Value{Type: value.Float, Flt: v.Double()}.AppendText(nil))
+		return string((&value.Value{Type: value.Float, Flt: v.Double()}).AppendText(nil))
 	default:
 		return v.String()
 	}

@@ -230,7 +230,7 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 		r.summary.Events, r.summary.Late = r.summary.Events+c.events, r.summary.Late+c.late
 	}
 	r.summary.Rows += len(b.rows)
-	b.cells = slices.Grow(b.cells[:0], len(b.rows)*b.columns)[:len(b.rows)*b.columns]
+	b.cells = slices.Grow(b.cells[:0], len(b.rows)*b.width)[:len(b.rows)*b.width]
 	return together(len(r.parts), func(i int) error {
 		p := r.parts[i]
 		if err := p.replay(ctx, b, all); err != nil {

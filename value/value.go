@@ -75,7 +75,7 @@ func (v Value) Float64() float64 {
 
 // AppendText appends the value as plain text, its form in an entity's key and among the members of
 // a set. Decimals have no trailing zeros, so equal numbers have equal text.
-func (v Value) AppendText(dst []byte) []byte {
+func (v *Value) AppendText(dst []byte) []byte {
 	if v.Wide() {
 		return v.appendWide(dst)
 	}

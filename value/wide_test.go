@@ -29,7 +29,8 @@ func TestWideNumbersEqualBigInts(t *testing.T) {
 		a, b := drawNumber(t, "a"), drawNumber(t, "b")
 		v, w := wideInt(t, a), wideInt(t, b)
 		if sum := new(big.Int).Add(a, b); sum.BitLen() < 127 && !Add(v, w).is(wideInt(t, sum)) {
-			t.Fatalf("%s + %s is %s", a, b, Add(v, w).AppendText(nil))
+			got := Add(v, w)
+			t.Fatalf("%s + %s is %s", a, b, got.AppendText(nil))
 		}
 		if got := Compare(v, w); got != a.Cmp(b) {
 			t.Fatalf("%s and %s are in order %d", a, b, got)

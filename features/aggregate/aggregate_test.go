@@ -70,8 +70,8 @@ func TestEntityTextsAreDistinct(t *testing.T) {
 
 // Equal numbers are the same entity and the same member, however they were written.
 func TestNumbersHaveCanonicalTexts(t *testing.T) {
-	a := value.Value{Type: value.Decimal, Num: 150, Scale: 2}.AppendText(nil)
-	b := value.Value{Type: value.Decimal, Num: 15, Scale: 1}.AppendText(nil)
+	a := (&value.Value{Type: value.Decimal, Num: 150, Scale: 2}).AppendText(nil)
+	b := (&value.Value{Type: value.Decimal, Num: 15, Scale: 1}).AppendText(nil)
 	if string(a) != "1.5" || string(b) != "1.5" {
 		t.Errorf("%s and %s", a, b)
 	}

@@ -43,5 +43,6 @@ func (r *runningCount) Add(*Sample)    { r.events++ }
 func (r *runningCount) Remove(*Sample) { r.events-- }
 
 func (r *runningCount) Result(to *Result) {
-	*to = Result{Value: integer(r.events), Found: r.events > 0}
+	*to = Result{}
+	to.Value.Type, to.Value.Num, to.Found = value.Int, r.events, r.events > 0
 }

@@ -125,8 +125,8 @@ func (r *runningSum) float() (sum float64, capped bool) {
 }
 
 func (r *runningSum) Result(to *Result) {
-	*to = Result{Found: r.values > 0}
-	to.Value.Type, to.Value.Scale = r.typ, r.scale
+	*to = Result{}
+	to.Value.Type, to.Value.Scale, to.Found = r.typ, r.scale, r.values > 0
 	if r.typ == value.Float {
 		to.Value.Flt, to.Capped = r.float()
 		return

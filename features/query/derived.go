@@ -35,8 +35,9 @@ func newDerivation(of *expr.Expr, parts int) *derivation {
 
 // begin begins an answer that covers the event times of all parts together.
 func (d *derivation) begin(a *Answer, from, to int64) {
-	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
-	d.whole = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
+	*a = Answer{}
+	a.Status, a.Exact, a.CompleteSince, a.From, a.To = NotFound, true, state.MinTime, from, to
+	d.whole = *a
 }
 
 // take adds the answer of a part.

@@ -102,7 +102,7 @@ func runs(f *features.Feature) bool {
 
 func (r *Running) take(f *features.Feature) int {
 	index := len(r.answers)
-	r.answers, r.whole, r.derived = append(r.answers, Answer{}), append(r.whole, &everything), append(r.derived, nil)
+	r.answers, r.whole, r.derived = append(r.answers, Answer{CompleteSince: state.MinTime, since: state.MinTime}), append(r.whole, &everything), append(r.derived, nil)
 	if of, ok := f.Basis.(*features.Derived); ok {
 		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
 		for _, part := range of.Of {
@@ -186,7 +186,9 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			m.values[j].Result(&r.result)
 			r.result.Capped = r.result.Capped || cut && lost >= m.first
 			a := &r.answers[f.index]
-			*a = Answer{From: m.first, To: m.last, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: m.first}
+			// The rest of an answer never changes: setting it anew would cost more than moving the window.
+			a.From, a.To, a.coveredSince = m.first, m.last, m.first
+			a.CompleteAt, a.Filling, a.Filled = 0, false, 0
 			tell(a, &f.spec, f.Per, &r.result)
 			a.complete(f.Feature, r.whole[f.index])
 		}
