@@ -158,9 +158,7 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 			args, spilledTo = append(args, s.key), append(spilledTo, s.key)
 		}
 	}
-	if len(spilledTo) > 0 {
-		args = append(args, w.progress[shard])
-	}
+	args = append(args, w.progress[shard])
 	args[2] = len(args) - 3
 	args = append(args, len(list))
 	for _, f := range list {

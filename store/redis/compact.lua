@@ -1,8 +1,8 @@
 -- Replaces the content of state keys by their compaction. The embedded children that a compaction
 -- leaves out are appended to their own keys in the same step: they are spilled.
 --
--- KEYS      the state keys of one shard to replace, the keys of spilled children and, if there are
---           any, the shard's progress
+-- KEYS      the state keys of one shard to replace, the keys of spilled children, and the shard's
+--           progress
 -- ARGV      number of state keys to replace, and for each: length of the content that was
 --           compacted; its header, "" for none; the length that the header stands for; the rest of
 --           that content or its SHA-1; the compacted content; number of its spilled children, and for
@@ -16,26 +16,42 @@
 -- Bytes appended since the content was read stay after the compacted content. It also stays as it is
 -- if the key of a child is full: that must be compacted first.
 --
--- The content is long, and each copy of it in Lua costs more than all else. So only what is behind
--- the part that the header stands for is read.
+-- Calling a command costs as much as a look at a key that is in the CPU's cache. So a short key is read
+-- and written whole, by two commands. Of a long one, each copy in Lua costs more than all else: only
+-- what is behind the part that the header stands for is read.
 --
--- PERSIST comes before the key is set, and the time to live is set again. With a full memory Redis
--- refuses only the first write of a script, and only if that may take memory. So a compaction goes
--- through when nothing else can be written, and makes room. The key is never deleted before it is
+-- PERSIST of the progress, which never expires, changes nothing and comes first. With a full memory
+-- Redis refuses only the first write of a script, and only if that may take memory. So a compaction goes
+-- through when nothing else can be written, and makes room. A key is never deleted before it is
 -- set: while its slot moves to another master, Redis sends a key that is missing there, and the
 -- script would end without it.
 --
 -- A child's key that does not hold a string is damaged; what is spilled to it is lost.
 
+local sub = string.sub
 local reply, n = {0}, tonumber(ARGV[1])
 
--- begins says whether a key begins with the content that was compacted, given the arguments about it.
-local function begins(key, length, header, from, proof)
-  local size = redis.pcall('STRLEN', key)
-  if type(size) == 'table' or size < length then return false end
-  if header ~= '' and call('GETRANGE', key, 0, #header - 1) ~= header then return false end
-  local rest = from < length and call('GETRANGE', key, from, length - 1) or ''
+-- wholeLength is the greatest length of a key that is read whole.
+local wholeLength = 4096
+
+-- proven says whether the bytes behind the part that the header stands for are those that were compacted.
+local function proven(rest, proof)
   return proof == rest or #proof ~= #rest and proof == redis.sha1hex(rest)
+end
+
+-- appendedSince returns what was appended to a key since its content was read; nil if the key does not begin
+-- with that content, given the arguments about it.
+local function appendedSince(key, length, header, from, proof)
+  if length <= wholeLength then
+    local value = redis.pcall('GET', key)
+    if type(value) ~= 'string' or #value < length or sub(value, 1, #header) ~= header then return nil end
+    return proven(sub(value, from + 1, length), proof) and sub(value, length + 1) or nil
+  end
+  local size = redis.pcall('STRLEN', key)
+  if type(size) == 'table' or size < length then return nil end
+  if header ~= '' and call('GETRANGE', key, 0, #header - 1) ~= header then return nil end
+  local rest = from < length and call('GETRANGE', key, from, length - 1) or ''
+  return proven(rest, proof) and call('GETRANGE', key, length, -1) or nil
 end
 
 -- offer returns the key of a child as a candidate, if its content is given. It says whether it is.
@@ -62,11 +78,13 @@ end
 
 -- While a shard is frozen, no state may move from one key to another. The candidates are found
 -- again later.
+local progress, spills = KEYS[#KEYS], #KEYS > n + 1
 local frozen, copying
-if #KEYS > n then
-  frozen, copying = unpack(call('HMGET', KEYS[#KEYS], 'frozen', 'copying'))
+if spills then
+  frozen, copying = unpack(call('HMGET', progress, 'frozen', 'copying'))
   if frozen then return reply end
 end
+call('PERSIST', progress)
 
 -- fullChild says whether a child's key is full, and returns it as a candidate then. The child's
 -- arguments begin after index a.
@@ -74,31 +92,26 @@ local function fullChild(child, a)
   return ARGV[a + 3] == 'check' and offer(child, full(KEYS[n + child], #ARGV[a + 1]))
 end
 
--- replace replaces the first bytes of a state key.
-local function replace(key, length, content)
-  local appended, left = call('GETRANGE', key, length, -1), call('PTTL', key)
-  call('PERSIST', key)
-  -- An empty key that has a time to live is kept until it expires, because writers rely on the
-  -- time to live that they gave it.
-  if left >= 0 then
-    call('SET', key, content, 'PX', string.format('%.0f', math.max(left, 1)))
-  elseif content ~= '' or appended ~= '' then
-    call('SET', key, content)
-  else
+-- replace replaces the content of a state key, which keeps its time to live. An empty key that has one
+-- is kept until it expires, because writers rely on the time to live that they gave it.
+local function replace(key, content)
+  if content == '' and call('PTTL', key) < 0 then
     call('DEL', key)
+  else
+    call('SET', key, content, 'KEEPTTL')
   end
-  if appended ~= '' then call('APPEND', key, appended) end
   reply[1] = reply[1] + 1
 end
 
 local a, child = 2, 0 -- index of the next argument to read, number of children before it
 for i = 1, n do
   local key, length, from, children = KEYS[i], tonumber(ARGV[a]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 5])
-  if begins(key, length, ARGV[a + 1], from, ARGV[a + 3]) then
+  local appended = appendedSince(key, length, ARGV[a + 1], from, ARGV[a + 3])
+  if appended then
     local blocked = false
     for j = 1, children do blocked = fullChild(child + j, a + 2 + 3 * j) or blocked end
     if not blocked then
-      replace(key, length, ARGV[a + 4])
+      replace(key, ARGV[a + 4] .. appended)
       for j = 1, children do spill(child + j, unpack(ARGV, a + 3 + 3 * j, a + 4 + 3 * j)) end
     end
   end
@@ -106,5 +119,5 @@ for i = 1, n do
 end
 -- While a shard is copied, the keys between which state may have moved are noted as changed. A
 -- compaction that moves none changes no answer, so its key need not be copied again.
-if copying and reply[1] > 0 then noteChanged(KEYS[#KEYS], copying, 1, #KEYS - 1) end
+if copying and reply[1] > 0 then noteChanged(progress, copying, 1, #KEYS - 1) end
 return reply

@@ -272,7 +272,7 @@ func TestCompactionThatLeavesNothing(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
 				key, content := deviceKey(s, "d1"), strings.Repeat("x", 300)
 				s.redis.Set(t.Context(), key, content, lives)
-				reply, err := s.redis.Eval(t.Context(), compactLua, []string{key}, replacing([]byte(content), nil)...).Int64Slice()
+				reply, err := s.redis.Eval(t.Context(), compactLua, []string{key, keyspace.ProgressKey(s.tags[0])}, replacing([]byte(content), nil)...).Int64Slice()
 				if err != nil || len(reply) != 1 || reply[0] != 1 {
 					t.Fatal(reply, err)
 				}
@@ -344,7 +344,7 @@ func compactTooLate(t *testing.T, earlier, more int) {
 			t.Fatal(err)
 		}
 		replace := func() int64 {
-			reply, err := s.redis.Eval(ctx, compactLua, []string{key}, replacing(held, stale.packed)...).Int64Slice()
+			reply, err := s.redis.Eval(ctx, compactLua, []string{key, keyspace.ProgressKey(s.tags[0])}, replacing(held, stale.packed)...).Int64Slice()
 			if err != nil || len(reply) != 1 {
 				t.Fatal(reply, err)
 			}

@@ -213,7 +213,7 @@ func (r *replacements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 		var calls []replacedBy
 		for _, c := range cmds {
 			if args := c.Args(); len(args) > 2 && args[1] == any(r.sha) {
-				by := replacedBy{keys: args[2].(int)}
+				by := replacedBy{keys: args[2].(int) - 1} // the last one is the shard's progress
 				for _, arg := range args {
 					by.bytes += len(textOf(arg))
 				}
