@@ -174,8 +174,12 @@ func (r *Resharder) awaitGrace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the clock of Redis: %w", err)
 	}
+	return sleep(ctx, time.Unix(switched, 0).Add(r.Grace).Sub(now))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
-	case <-time.After(time.Unix(switched, 0).Add(r.Grace).Sub(now)):
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -205,13 +209,17 @@ func (r *Resharder) deleteShards(ctx context.Context, shards int) error {
 		if len(gone) == 0 {
 			return nil
 		}
+		began := time.Now()
 		pipe := r.Redis.Pipeline()
 		for _, key := range gone {
 			pipe.Unlink(ctx, key)
 		}
-		_, err := pipe.Exec(ctx)
+		if _, err := pipe.Exec(ctx); err != nil {
+			return err
+		}
 		r.Report("deleted", len(gone))
-		return err
+		// Events and questions have at least half of Redis' time.
+		return sleep(ctx, time.Since(began))
 	})
 	if err != nil {
 		return fmt.Errorf("delete the keys of %d shards: %w", shards, err)
