@@ -85,20 +85,36 @@ func newClusterNode(t testing.TB) *Server {
 	}, clusterBus)
 }
 
+// AddMaster adds a master without slots, and returns when all masters know it.
+func (c *Cluster) AddMaster(t testing.TB) *Server {
+	t.Helper()
+	node := c.join(t)
+	c.Nodes = append(c.Nodes, node)
+	c.WaitOK(t)
+	return node
+}
+
+// join starts a node that has met the cluster.
+func (c *Cluster) join(t testing.TB) *Server {
+	t.Helper()
+	node := newClusterNode(t)
+	host, port, err := net.SplitHostPort(c.Nodes[0].addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Client(t).ClusterMeet(context.Background(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
 // AddReplica adds a replica to a master of Nodes, and returns when all nodes know it and it has the
 // master's data.
 func (c *Cluster) AddReplica(t testing.TB, master int) *Server {
 	t.Helper()
 	ctx := context.Background()
-	r := newClusterNode(t)
+	r := c.join(t)
 	client := r.Client(t)
-	host, port, err := net.SplitHostPort(c.Nodes[master].addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.ClusterMeet(ctx, host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
 	c.Replicas = append(c.Replicas, r)
 	c.WaitOK(t)
 	id, err := c.Nodes[master].Client(t).ClusterMyID(ctx).Result()
