@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -15,51 +16,66 @@ import (
 // A static member that comes back is assigned its earlier partitions, even if it now reads other
 // topics: the broker does not compare them. So an assignment names the topics it was made for; a
 // member that reads others joins once more. It then states what it owns, which the broker takes for
-// a change, and the group rebalances.
+// a change, and the group rebalances. It also says how many partitions these topics had, because the leader must
+// notice one that is added while the assignment is made.
 
 // errOtherTopics says that an assignment was made for topics that the member no longer reads, or
 // lacks some that it reads.
 var errOtherTopics = errors.New("the assignment was made for other topics")
 
 // topics are those that the member reads, in the form of assignments.
-func (m *Member) topics() string { return joined(m.cfg.Topics) }
+func (m *Member) topics() string { return sortedList(m.cfg.Topics) }
 
-func joined(topics []string) string {
+func sortedList(topics []string) string {
 	return strings.Join(slices.Sorted(slices.Values(topics)), ",")
 }
 
-// withTopics adds to each member's assignment the topics that it reads.
-func withTopics(shares []kmsg.SyncGroupRequestGroupAssignment, members []kmsg.JoinGroupResponseMember) ([]kmsg.SyncGroupRequestGroupAssignment, error) {
-	topics := make(map[string]string, len(members))
+// withTopics adds to each member's assignment the topics that it reads, with the number of their partitions.
+func withTopics(shares []kmsg.SyncGroupRequestGroupAssignment, members []kmsg.JoinGroupResponseMember, counts map[string]int32) ([]kmsg.SyncGroupRequestGroupAssignment, error) {
+	topics := make(map[string][]string, len(members))
 	for _, member := range members {
 		var subscription kmsg.ConsumerMemberMetadata
 		if err := subscription.ReadFrom(member.ProtocolMetadata); err != nil {
 			return nil, fmt.Errorf("read the topics of member %s: %w", member.MemberID, err)
 		}
-		topics[member.MemberID] = joined(subscription.Topics)
+		topics[member.MemberID] = subscription.Topics
 	}
 	for i := range shares {
 		var assignment kmsg.ConsumerMemberAssignment
 		if err := assignment.ReadFrom(shares[i].MemberAssignment); err != nil {
 			return nil, fmt.Errorf("read the share of member %s: %w", shares[i].MemberID, err)
 		}
-		assignment.UserData = []byte(topics[shares[i].MemberID])
+		var counted []string
+		for _, topic := range topics[shares[i].MemberID] {
+			counted = append(counted, fmt.Sprintf("%s:%d", topic, counts[topic]))
+		}
+		assignment.UserData = []byte(sortedList(counted))
 		shares[i].MemberAssignment = assignment.AppendTo(nil)
 	}
 	return shares, nil
 }
 
-// parseAssignment parses the partitions of an assignment, and the topics that it was made for.
-func parseAssignment(raw []byte) (owned map[string][]int32, topics string, err error) {
+// parseAssignment parses the partitions of an assignment, and the topics that it was made for, with the number of
+// their partitions.
+func parseAssignment(raw []byte) (owned map[string][]int32, counts map[string]int32, err error) {
 	var assignment kmsg.ConsumerMemberAssignment
 	if err := assignment.ReadFrom(raw); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	owned = make(map[string][]int32, len(assignment.Topics))
 	for _, topic := range assignment.Topics {
 		owned[topic.Topic] = topic.Partitions
 	}
-	return owned, string(assignment.UserData), nil
+	counts = map[string]int32{}
+	for counted := range strings.SplitSeq(string(assignment.UserData), ",") {
+		topic, count, _ := strings.Cut(counted, ":")
+		n, err := strconv.ParseInt(count, 10, 32)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the leader says %q of the partitions of a topic, where a number is due", counted)
+		}
+		counts[topic] = int32(n)
+	}
+	return owned, counts, nil
 }
 
 // sorted are partitions by topic and ID.

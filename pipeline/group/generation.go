@@ -3,7 +3,7 @@ package group
 import (
 	"context"
 	"errors"
-	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +29,9 @@ type Generation struct {
 	beats     sync.WaitGroup
 }
 
-// begin starts the heartbeats of the generation that was joined.
-func (m *Member) begin(leads bool) *Generation {
+// begin starts the heartbeats of the generation that was joined, whose assignment was made for so many partitions of
+// the topics.
+func (m *Member) begin(leads bool, counts map[string]int32) *Generation {
 	g := &Generation{ID: m.generation, Partitions: sorted(m.owned), member: m.id, topics: m.cfg.Topics, m: m}
 	var ctx context.Context
 	ctx, g.quit = context.WithCancel(context.Background())
@@ -40,7 +41,7 @@ func (m *Member) begin(leads bool) *Generation {
 	}
 	g.beats.Go(func() { g.beat(ctx) })
 	if leads {
-		g.beats.Go(func() { g.watch(ctx) })
+		g.beats.Go(func() { g.watch(ctx, counts) })
 	}
 	return g
 }
@@ -107,19 +108,16 @@ func (g *Generation) heartbeat(ctx context.Context) error {
 // watchEvery is how often the leader looks for new partitions.
 const watchEvery = 5 * time.Second
 
-// watch rebalances the group when topics have got more partitions.
-func (g *Generation) watch(ctx context.Context) {
+// watch rebalances the group when topics have got other numbers of partitions than those for which the assignment
+// was made.
+func (g *Generation) watch(ctx context.Context, counts map[string]int32) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	var before map[string]int32
 	for {
 		now, err := g.m.partitions(ctx, g.topics)
-		if err == nil {
-			if before != nil && !maps.Equal(before, now) {
-				g.rebalance()
-				return
-			}
-			before = now
+		if err == nil && slices.ContainsFunc(g.topics, func(topic string) bool { return now[topic] != counts[topic] }) {
+			g.rebalance()
+			return
 		}
 		select {
 		case <-ctx.Done():

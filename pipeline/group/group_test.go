@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
@@ -318,11 +322,51 @@ func TestNewPartitions(t *testing.T) {
 	topic := kafkatest.CreateTopic(t, broker, 1)
 	a := run(t, config(t, broker, testkit.Namespace(t), "", topic))
 	share(t, 1, a)
+	addPartitions(t, broker, topic, 3)
+	share(t, 3, a)
+}
+
+// Partitions that a topic gets after the leader has counted them, and before it looks for new ones, are assigned too.
+func TestNewPartitionsWhileAssigned(t *testing.T) {
+	broker := kafkatest.Shared(t)
+	topic := kafkatest.CreateTopic(t, broker, 1)
+	cfg := config(t, broker, testkit.Namespace(t), "", topic)
+	cfg.Transport = beforeSync{cfg.Transport, sync.OnceFunc(func() { addPartitions(t, broker, topic, 3) })}
+	share(t, 3, run(t, cfg))
+}
+
+// beforeSync does something before the leader sends the assignment.
+type beforeSync struct {
+	kafka.RoundTripper
+	do func()
+}
+
+func (b beforeSync) RoundTrip(ctx context.Context, addr net.Addr, request kafka.Request) (kafka.Response, error) {
+	if request.ApiKey() == protocol.SyncGroup {
+		b.do()
+	}
+	return b.RoundTripper.RoundTrip(ctx, addr, request)
+}
+
+func addPartitions(t *testing.T, broker *kafkatest.Broker, topic string, to int32) {
+	t.Helper()
 	reply, err := broker.Client().CreatePartitions(t.Context(), &kafka.CreatePartitionsRequest{
-		Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}},
+		Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: to}},
 	})
 	if err != nil || reply.Errors[topic] != nil {
-		t.Fatal(err, reply)
+		t.Error(err, reply)
 	}
-	share(t, 3, a)
+}
+
+// An assignment says for how many partitions it was made, and one that does not is refused.
+func TestParseAssignment(t *testing.T) {
+	assignment := kmsg.ConsumerMemberAssignment{UserData: []byte("logins:0,payments:5")}
+	_, counts, err := parseAssignment(assignment.AppendTo(nil))
+	if err != nil || !maps.Equal(counts, map[string]int32{"logins": 0, "payments": 5}) {
+		t.Error(counts, err)
+	}
+	assignment.UserData = []byte("logins,payments:5")
+	if _, _, err := parseAssignment(assignment.AppendTo(nil)); err == nil || !strings.Contains(err.Error(), `"logins"`) {
+		t.Error(err)
+	}
 }

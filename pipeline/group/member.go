@@ -182,16 +182,16 @@ func (m *Member) sync(ctx context.Context, request *kmsg.SyncGroupRequest, joine
 	if err := m.refusal("sync with", response.ErrorCode); err != nil {
 		return nil, err
 	}
-	owned, topics, err := parseAssignment(response.MemberAssignment)
+	owned, counts, err := parseAssignment(response.MemberAssignment)
 	if err != nil {
 		return nil, fmt.Errorf("group %q: read the assignment: %w", m.cfg.Group, err)
 	}
 	m.leaving = without(m.owned, owned)
 	m.owned, m.generation = owned, joined.Generation
-	if topics != m.topics() {
+	if sortedList(slices.Collect(maps.Keys(counts))) != m.topics() {
 		return nil, errOtherTopics
 	}
-	return m.begin(leads), nil
+	return m.begin(leads, counts), nil
 }
 
 // share divides the partitions of all topics among the members.
@@ -215,7 +215,7 @@ func (m *Member) share(ctx context.Context, members []kmsg.JoinGroupResponseMemb
 	if err != nil {
 		return nil, fmt.Errorf("group %q: share the partitions out: %w", m.cfg.Group, err)
 	}
-	return withTopics(plan.IntoSyncAssignment(), members)
+	return withTopics(plan.IntoSyncAssignment(), members, counts)
 }
 
 // partitions counts the partitions of topics; missing topics have none.
