@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// callOps and callBytes bound the mutations of one script call, and so the time, under a
-	// millisecond, for which it blocks others.
-	callOps   = 500
+	// callOps and callBytes bound the mutations of one script call, and so the time, about two
+	// milliseconds, for which it blocks others. Fewer are dearer: only what one call appends to a key
+	// is combined.
+	callOps   = 1500
 	callBytes = 64 << 10
 	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next
 	// pipeline, before which the key may be compacted: so keys stay bounded, however many events of
