@@ -95,7 +95,7 @@ end
 -- replace replaces the content of a state key, which keeps its time to live. An empty key that has one
 -- is kept until it expires, because writers rely on the time to live that they gave it.
 local function replace(key, content)
-  if content == '' and call('PTTL', key) < 0 then
+  if content == '' and call('TTL', key) < 0 then
     call('DEL', key)
   else
     call('SET', key, content, 'KEEPTTL')

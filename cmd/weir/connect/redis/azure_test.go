@@ -38,9 +38,10 @@ func newAzure(t *testing.T) azure {
 	return a
 }
 
-// change changes the user.
+// change changes the user. A token that is asked for as the test ends changes nothing.
 func (a azure) change(rules ...string) {
-	if err := a.Client(a.t).ACLSetUser(context.Background(), "weir", rules...).Err(); err != nil {
+	err := a.Client(a.t).ACLSetUser(context.Background(), "weir", rules...).Err()
+	if err != nil && a.t.Context().Err() == nil {
 		a.t.Error(err)
 	}
 }
