@@ -71,7 +71,7 @@ func parseAssignment(raw []byte) (owned map[string][]int32, counts map[string]in
 		topic, count, _ := strings.Cut(counted, ":")
 		n, err := strconv.ParseInt(count, 10, 32)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the leader says %q of the partitions of a topic, where a number is due", counted)
+			return nil, nil, fmt.Errorf("it was made for %q; want TOPIC:PARTITIONS", counted)
 		}
 		counts[topic] = int32(n)
 	}

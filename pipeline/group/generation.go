@@ -114,15 +114,16 @@ func (g *Generation) watch(ctx context.Context, counts map[string]int32) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
-		now, err := g.m.partitions(ctx, g.topics)
-		if err == nil && slices.ContainsFunc(g.topics, func(topic string) bool { return now[topic] != counts[topic] }) {
-			g.rebalance()
-			return
-		}
+		// Not at once: for a moment brokers may say different numbers.
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		}
+		now, err := g.m.partitions(ctx, g.topics)
+		if err == nil && slices.ContainsFunc(g.topics, func(topic string) bool { return now[topic] != counts[topic] }) {
+			g.rebalance()
+			return
 		}
 	}
 }
