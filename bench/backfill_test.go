@@ -129,10 +129,7 @@ func backfill(b *testing.B) {
 		settings := []string{"--features", definitions, "--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr()}
 		weir := func(args ...string) *exec.Cmd { return exec.Command(binary, append(args, settings...)...) }
 		processor := testkit.Start(b, binary, append([]string{"run", "--roles", "processor", "--api.listen", "127.0.0.1:0", "--backfill.mode", "off"}, settings...)...)
-		testkit.Eventually(b, 5*time.Minute, "all events are applied", func() (bool, string) {
-			out, err := weir("progress", "--max-lag", "0").CombinedOutput()
-			return err == nil, string(out)
-		})
+		awaitApplied(b, binary, settings)
 		write(before + add.features)
 		side := side{redis: server.Client(b)}
 		// The command fails at once until the processor has taken the definitions.
@@ -161,4 +158,12 @@ func backfill(b *testing.B) {
 		processor.Stop()
 		server.Kill()
 	}
+}
+
+// awaitApplied waits until a binary of Weir says that everything is applied.
+func awaitApplied(b *testing.B, binary string, settings []string) {
+	testkit.Eventually(b, 5*time.Minute, "all events are applied", func() (bool, string) {
+		out, err := exec.Command(binary, append([]string{"progress", "--max-lag", "0"}, settings...)...).CombinedOutput()
+		return err == nil, string(out)
+	})
 }

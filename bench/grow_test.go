@@ -52,22 +52,18 @@ func grow(b *testing.B) {
 		"--features", definitions, "--kafka.brokers", broker.Addr(), "--api.listen", "127.0.0.1:0",
 		"--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","),
 	}
-	run := func(args ...string) string {
-		out, err := exec.Command(binary, slices.Concat(args, settings)...).CombinedOutput()
-		if err != nil {
+	run := func(args ...string) {
+		if out, err := exec.Command(binary, slices.Concat(args, settings)...).CombinedOutput(); err != nil {
 			b.Fatalf("weir %s: %v: %s", strings.Join(args, " "), err, out)
 		}
-		return string(out)
 	}
 	weir := testkit.Start(b, binary, append([]string{"run"}, settings...)...)
 	var url string
-	testkit.Eventually(b, 5*time.Minute, "all events are applied", func() (ok bool, _ string) {
-		if url, ok = blackbox.Listening(weir.Log()); !ok {
-			return false, weir.Log()
-		}
-		out, err := exec.Command(binary, slices.Concat([]string{"progress", "--max-lag", "0"}, settings)...).CombinedOutput()
-		return err == nil, string(out)
+	testkit.Eventually(b, time.Minute, "an API", func() (ok bool, _ string) {
+		url, ok = blackbox.Listening(weir.Log())
+		return ok, weir.Log()
 	})
+	awaitApplied(b, binary, settings)
 
 	live := &prober{b: b, feed: feed, url: url, done: make(chan struct{})}
 	stopped := make(chan struct{})

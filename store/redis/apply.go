@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// callOps and callBytes bound the mutations of one script call, and so the time, about two
-	// milliseconds, for which it blocks others. Fewer are dearer: only what one call appends to a key
+	// callOps and callBytes bound the mutations of one script call, and so the time, one to
+	// two milliseconds, for which it blocks others. Fewer are dearer: only what one call appends to a key
 	// is combined.
 	callOps   = 1500
 	callBytes = 64 << 10

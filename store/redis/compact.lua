@@ -18,7 +18,7 @@
 --
 -- Calling a command costs as much as a look at a key that is in the CPU's cache. So a short key is read
 -- and written whole, by two commands. Of a long one, each copy in Lua costs more than all else: only
--- what is behind the part that the header stands for is read.
+-- what comes after the part that the header stands for is read.
 --
 -- PERSIST of the progress, which never expires, changes nothing and comes first. With a full memory
 -- Redis refuses only the first write of a script, and only if that may take memory. So a compaction goes
@@ -34,7 +34,7 @@ local reply, n = {0}, tonumber(ARGV[1])
 -- wholeLength is the greatest length of a key that is read whole.
 local wholeLength = 4096
 
--- proven says whether the bytes behind the part that the header stands for are those that were compacted.
+-- proven says whether the bytes after the part that the header stands for are those that were compacted.
 local function proven(rest, proof)
   return proof == rest or #proof ~= #rest and proof == redis.sha1hex(rest)
 end

@@ -297,20 +297,25 @@ func replacing(held, by []byte) []any {
 // A compaction after another one, or after the store went back in time, changes nothing; what was
 // appended meanwhile stays.
 func TestCompactionComesTooLate(t *testing.T) {
-	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 0, 3) })
-	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 0, 30) })
-	t.Run("of what has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3) })
-	t.Run("of what has grown much since the last one", func(t *testing.T) { compactTooLate(t, 20, 30) })
+	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 0, 3, "") })
+	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 0, 30, "") })
+	t.Run("of what has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3, "") })
+	t.Run("of what has grown much since the last one", func(t *testing.T) { compactTooLate(t, 20, 30, "") })
+	// The script does not read these as a whole.
+	long := strings.Repeat("u", 500)
+	t.Run("of a long key", func(t *testing.T) { compactTooLate(t, 0, 30, long) })
+	t.Run("of a long key that was compacted before", func(t *testing.T) { compactTooLate(t, 20, 30, long) })
 }
 
-// compactTooLate compacts what a number of events have left, after some that were compacted before.
-func compactTooLate(t *testing.T, earlier, more int) {
+// compactTooLate compacts what a number of events have left, after some that were compacted before. The names of
+// users begin with a text.
+func compactTooLate(t *testing.T, earlier, more int, user string) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
 		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 60)
 		for i := range list {
-			list[i].device = "d1"
+			list[i].device, list[i].user = "d1", user+list[i].user
 		}
 		key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte("d1")))
 		writer := func() *writer { // one that compacts when the test says so
@@ -336,7 +341,8 @@ func compactTooLate(t *testing.T, earlier, more int) {
 			t.Fatal(err)
 		}
 		header, from, _ := proof(held)
-		if few := more < 10; few != (len(held)-from <= shortest) || (header == nil) != (earlier == 0) {
+		const whole = 4096 // as in compact.lua
+		if few := more < 10; few != (len(held)-from <= shortest) || (header == nil) != (earlier == 0) || (user != "") != (len(held) > whole) {
 			t.Fatalf("%d events have left %d bytes, of which %d were compacted", before, len(held), from)
 		}
 		stale, err := writer().compactKey(candidate{0, key, held}, 0)
