@@ -1,7 +1,9 @@
 package record
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -208,26 +210,15 @@ func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
 	return child, true
 }
 
-// plain are the bytes that strings contain unescaped.
-var plain = func() (p [256]bool) {
-	for c := range p {
-		p[c] = c >= ' ' && c != '"' && c != '\\'
-	}
-	return p
-}()
-
 // scanString scans a string and says whether it has escapes.
 func (s *jsonScanner) scanString() (escaped, ok bool) {
 	data := s.data
-	for i := s.pos + 1; i < len(data); i++ {
-		if plain[data[i]] {
-			continue
-		}
-		switch c := data[i]; {
-		case c == '"':
+	for i := plainUntil(data, s.pos+1); i < len(data); i = plainUntil(data, i+1) {
+		switch data[i] {
+		case '"':
 			s.pos = i + 1
 			return escaped, true
-		case c == '\\':
+		case '\\':
 			escaped = true
 			if i++; i == len(data) {
 				break
@@ -251,6 +242,25 @@ func (s *jsonScanner) scanString() (escaped, ok bool) {
 	}
 	s.pos = len(data)
 	return false, false
+}
+
+// plainUntil is the index, from i on, of the first byte that strings do not contain unescaped: a quotation mark, a
+// backslash or a control character; the length of data if there is none. It looks at eight bytes at a time: a byte of a
+// word is less than n, for n up to 128, if subtracting n sets its high bit that was not set before. The first such byte
+// is exact; those after it may be wrong by a borrow. See "Bit Twiddling Hacks" by Sean Eron Anderson.
+func plainUntil(data []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(data); i += 8 {
+		word := binary.LittleEndian.Uint64(data[i:])
+		quotes, backslashes := word^ones*'"', word^ones*'\\'
+		found := (word-ones*' ')&^word | (quotes-ones)&^quotes | (backslashes-ones)&^backslashes
+		if found &= highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(data) && data[i] >= ' ' && data[i] != '"' && data[i] != '\\'; i++ {
+	}
+	return i
 }
 
 func isHex(c byte) bool { return value.IsDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
