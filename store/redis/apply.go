@@ -227,9 +227,7 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at 
 			}
 		}
 		before = int(i)
-		for j := t.From; j < t.To; j++ {
-			w.combiner.add(t.Entity, t.Hash, &b.Mutations[j])
-		}
+		w.combiner.add(t, b.Mutations[t.From:t.To])
 		last[t.Range] = t.Offset + 1
 	}
 	return false

@@ -8,12 +8,14 @@ import (
 )
 
 // combiner collects the mutations of one script call by state key, and combines equal ones: a hot
-// counter is written once for each batch.
+// counter is written once for each batch. It refers to the mutations of the batch, which must not
+// change until reset.
 type combiner struct {
 	keys      []stateKey
 	mutations []combined
-	bytes     int     // of the mutations' values
-	table     []int32 // open addressing over keys: index + 1, 0 for empty
+	sums      []state.Mutation // those that represent several of the batch
+	bytes     int              // of the mutations' values
+	table     []int32          // open addressing over keys: index + 1, 0 for empty
 }
 
 // stateKey is one Redis key with its mutations, including those of children of its entity.
@@ -27,43 +29,88 @@ type stateKey struct {
 }
 
 type combined struct {
-	state.Mutation
-	child  []byte // the entity's text if it is a child of the key's entity, else nil
-	next   int32
-	packed bool
+	*state.Mutation        // of the batch, or in sums
+	child           []byte // the entity's text if it is a child of the key's entity, else nil
+	next            int32
+	summed          bool // it is in sums
+	packed          bool
 }
 
 func (c *combiner) reset() {
-	c.keys, c.mutations, c.bytes = c.keys[:0], c.mutations[:0], 0
+	c.keys, c.mutations, c.sums, c.bytes = c.keys[:0], c.mutations[:0], c.sums[:0], 0
 	clear(c.table)
 }
 
 // full says whether there is enough for a call.
 func (c *combiner) full() bool { return len(c.mutations) >= callOps || c.bytes >= callBytes }
 
-// add adds a mutation of an entity whose hash is known.
-func (c *combiner) add(entity []byte, hash uint64, op *state.Mutation) {
-	group, keep, child := op.Series.Group, op.Series.GroupKeep, []byte(nil)
-	if op.Series.Parent != "" {
-		group, keep, child = op.Series.Parent, op.Series.ParentKeep, entity
-		entity, _ = state.SplitParent(entity)
-	}
-	key := c.key(entity, hash, group)
-	key.keep = keep
-	if op.Series.Measure.Combines() {
-		for i := key.first; i >= 0; i = c.mutations[i].next {
-			if bytes.Equal(c.mutations[i].child, child) && c.mutations[i].Combine(op) {
-				return
+// add adds the mutations of an entity.
+func (c *combiner) add(t *state.EntityUpdate, mutations []state.Mutation) {
+	var key *stateKey
+	var child []byte
+	var group string
+	var from int32 // where to look for a mutation to combine with: events of one kind name their series in one order
+	for i := range mutations {
+		m := &mutations[i]
+		if s := m.Series; key == nil || s.Group != group { // nearly all series of an entity have one group
+			group = s.Group
+			if s.Parent == "" {
+				key, child = c.key(t.Entity, t.Hash, group), nil
+				key.keep = s.GroupKeep
+			} else {
+				parent, _ := state.SplitParent(t.Entity)
+				key, child = c.key(parent, t.Hash, s.Parent), t.Entity
+				key.keep = s.ParentKeep
+			}
+			from = key.first
+		}
+		if m.Series.Measure.Combines() {
+			if next, ok := c.combine(key, from, m, child); ok {
+				from = next
+				continue
 			}
 		}
+		c.append(key, m, child)
 	}
-	c.append(key, op, child)
+}
+
+// combine combines a mutation with one of the key's, if there is one that can express both. It looks
+// from one of them on and then at those before it, and returns the one after that which it found.
+func (c *combiner) combine(key *stateKey, from int32, m *state.Mutation, child []byte) (next int32, ok bool) {
+	if from < 0 {
+		return from, false
+	}
+	for i, first := from, true; first || i != from; first = false {
+		held := &c.mutations[i]
+		if i = held.next; i < 0 {
+			i = key.first
+		}
+		if held.Series == m.Series && bytes.Equal(held.child, child) && c.sum(held, m) {
+			return i, true
+		}
+	}
+	return from, false
+}
+
+// sum adds a mutation to one held, if one can express both. The batch's own stays as it is, because
+// the batch may be applied again.
+func (c *combiner) sum(held *combined, m *state.Mutation) bool {
+	if held.summed {
+		return held.Combine(m)
+	}
+	c.sums = append(c.sums, *held.Mutation) // if they move, earlier ones are used where they were
+	if sum := &c.sums[len(c.sums)-1]; sum.Combine(m) {
+		held.Mutation, held.summed = sum, true
+		return true
+	}
+	c.sums = c.sums[:len(c.sums)-1]
+	return false
 }
 
 // append appends a mutation to those of its key.
-func (c *combiner) append(key *stateKey, op *state.Mutation, child []byte) {
-	c.mutations = append(c.mutations, combined{Mutation: *op, child: child, next: -1})
-	c.bytes += len(op.Member) + len(op.Key)
+func (c *combiner) append(key *stateKey, m *state.Mutation, child []byte) {
+	c.mutations = append(c.mutations, combined{Mutation: m, child: child, next: -1})
+	c.bytes += len(m.Member) + len(m.Key)
 	added := int32(len(c.mutations) - 1)
 	if key.first < 0 {
 		key.first = added
