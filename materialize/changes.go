@@ -18,7 +18,7 @@ type changes struct {
 	keysOf map[*state.Series]int32 // of the entities that have it
 	reader *reader
 	mapper *features.Mapper
-	batch  state.Batch // of a moment
+	batch  state.Batch // the mutations of all, and the memory of their texts
 	some   []change    // of a moment
 	todo   [][]bucket  // by part
 	entity []byte
@@ -33,26 +33,22 @@ type changes struct {
 const buckets = 32
 
 // bucket is what a moment after another changes of some entities of a part.
-type bucket struct {
-	changes   []change
-	mutations []state.Mutation
-	texts     state.Batch // memory of entities, members and keys
-}
+type bucket []change
 
 // change is what a moment changes of one entity, and what it asks about it, or by allKeys about all
 // entities of the row.
 type change struct {
 	entity   []byte
-	lacks    bool   // the row has no such entity
 	group    uint64 // equal for an entity
+	now      int64  // of the moment, in milliseconds
+	time     int64  // of the row, in milliseconds
+	from, to int32  // mutations
 	keys     int32
 	moment   int32
-	now      int64 // of the moment, in milliseconds
-	from, to int32 // mutations
+	row      int32 // among those of the changes
+	lacks    bool  // the row has no such entity
 	// before and after say whether the row asks before the updates, and after them.
 	before, after bool
-	row           int32 // among those of the changes
-	time          int64 // of the row, in milliseconds
 }
 
 // failure is a moment that cannot be used.
@@ -65,17 +61,18 @@ type failure struct {
 func (c *changes) find(b *block, first, end int) error {
 	for _, part := range c.todo {
 		for i := range part {
-			part[i].changes, part[i].mutations = part[i].changes[:0], part[i].mutations[:0]
-			part[i].texts.Reset()
+			part[i] = part[i][:0]
 		}
 	}
 	c.rows, c.failures, c.events, c.late = c.rows[:0], c.failures[:0], 0, 0
+	c.batch.Reset()
+	c.batch.Ranges = append(c.batch.Ranges, state.PartitionRange{})
 	for n := first; n < end; n++ {
 		m, err := b.moment(c.reader, n)
 		if err != nil {
 			return err
 		}
-		c.batch.Reset()
+		c.batch.Updates = c.batch.Updates[:0]
 		row, err := c.apply(&m, int64(n))
 		if err != nil {
 			c.failures = append(c.failures, failure{m, err})
@@ -88,8 +85,9 @@ func (c *changes) find(b *block, first, end int) error {
 		for i := range c.some {
 			s := &c.some[i]
 			s.moment, s.now = int32(n), m.key.Time
-			part := s.group % uint64(len(c.parts))
-			c.todo[part][s.group/uint64(len(c.parts))%buckets].add(s, c.batch.Mutations)
+			part := c.todo[s.group%uint64(len(c.parts))]
+			into := &part[s.group/uint64(len(c.parts))%buckets]
+			*into = append(*into, *s)
 		}
 	}
 	return nil
@@ -100,7 +98,6 @@ func (c *changes) apply(m *moment, n int64) (*record.Event, error) {
 	if m.input < 0 {
 		return m.row(nil), nil
 	}
-	c.batch.Ranges = append(c.batch.Ranges, state.PartitionRange{})
 	outcome, err := c.mapper.MapEvents(m.events, n, m.recordTime, 0, &c.batch)
 	if err != nil {
 		return nil, err
@@ -179,20 +176,6 @@ func (c *changes) ask(row *record.Event, keys int32) {
 		c.some = append(c.some, s)
 	}
 	c.between(row, first, last)
-}
-
-// add adds a change, with its mutations among those of a moment.
-func (b *bucket) add(c *change, all []state.Mutation) {
-	some := all[c.from:c.to]
-	b.changes = append(b.changes, *c)
-	own := &b.changes[len(b.changes)-1]
-	own.entity, own.from = b.texts.Hold(c.entity), int32(len(b.mutations))
-	b.mutations = append(b.mutations, some...)
-	own.to = int32(len(b.mutations))
-	for i := range b.mutations[own.from:] {
-		op := &b.mutations[int(own.from)+i]
-		op.Member, op.Key = b.texts.Hold(op.Member), b.texts.Hold(op.Key)
-	}
 }
 
 func (t *timeline) newChanges() *changes {

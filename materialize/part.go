@@ -19,7 +19,6 @@ type part struct {
 // step is one change, and the next one of its group, -1 for none.
 type step struct {
 	*change
-	*bucket
 	of   *changes
 	next int32
 }
@@ -39,9 +38,9 @@ func (p *part) bucket(ctx context.Context, b *block, index int, all []*changes) 
 	p.steps, p.first = p.steps[:0], p.first[:0]
 	clear(p.last)
 	for _, c := range all {
-		of := &c.todo[p.index][index]
-		for i := range of.changes {
-			p.add(step{&of.changes[i], of, c, -1})
+		some := c.todo[p.index][index]
+		for i := range some {
+			p.add(step{&some[i], c, -1})
 		}
 	}
 	for _, at := range p.first {
@@ -80,7 +79,7 @@ func (p *part) step(ctx context.Context, b *block, s *step) error {
 		}
 	}
 	if s.from < s.to {
-		p.state.Update(s.entity, s.mutations[s.from:s.to], s.now)
+		p.state.Update(s.entity, s.of.batch.Mutations[s.from:s.to], s.now)
 	}
 	if s.after {
 		return p.answers.fill(ctx, p.state, &p.subject, int(s.keys), false, &p.row)
