@@ -38,8 +38,8 @@ type Replay struct {
 	Columns []Column
 	// NewState makes an empty State.
 	NewState func() State
-	// Cores is how many goroutines share the entities; 0 means one for each core. All are in one if
-	// some feature depends on the events of several entities.
+	// Cores is how many cores share the entities; 0 means all. One does all if some feature depends on
+	// the events of several entities.
 	Cores int
 	// AsServed counts an event from the time when its record arrived, as in production, and not
 	// from its own time. Events that cannot be used are then set aside, as those of a Log are always.
@@ -138,13 +138,24 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	return w.Close()
 }
 
-func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), mostParts) }
+// piecesOfCore is how many pieces of work there are for each of several cores, so that none waits long
+// for the last one.
+const piecesOfCore = 4
+
+// pieces is how many parts the entities, and the moments of a block, are divided into.
+func (r *Replay) pieces() int {
+	n := cmp.Or(r.Cores, runtime.GOMAXPROCS(0))
+	if n > 1 {
+		n *= piecesOfCore
+	}
+	return min(n, mostParts)
+}
 
 // newParts makes the parts over which the entities are spread.
 func (t *timeline) newParts() error {
 	r := t.Replay
 	r.parts = nil
-	for i := range r.cores() {
+	for i := range r.pieces() {
 		p := &part{index: i, state: r.NewState(), last: map[uint64]int32{}}
 		if err := p.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 			return err
@@ -169,7 +180,7 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 		return err
 	}
 	var all []*changes
-	for range r.cores() {
+	for range r.pieces() {
 		all = append(all, t.newChanges())
 	}
 	out := t.newOutput(w)
