@@ -45,10 +45,12 @@ later ones if they are in the log. Files need no order, and may overlap the log.
 row counts once, whatever is killed and however often the command runs: a file is
 known by its content. Meanwhile features answer as before. Files are .csv, whose column names are paths of the stream's
 fields, .ndjson, with one JSON object a line, as in the topic or as weir generate writes
-them, .avro and .parquet; the first two also as .gz or .zst.`,
+them, .avro and .parquet; the first two also as .gz or .zst. They may be objects of an
+S3-compatible store, named s3://BUCKET/KEY.`,
 		Example: `  weir backfill --config config/weir.yaml
   weir backfill --config config/weir.yaml --of device_tx_7d,user_logins_1h --rate 1
   weir backfill --config config/weir.yaml --input 'transaction=history/*.parquet' --until 2026-01-01T00:00:00Z
+  weir backfill --config config/weir.yaml --input 'transaction=s3://history/tx/*.parquet' --until 2026-01-01T00:00:00Z
   weir backfill --config config/weir.yaml --input 'transaction=sink/*.parquet' --offsets topic,partition,offset`,
 		Args: cobra.NoArgs,
 	}

@@ -50,7 +50,7 @@ const beginning = "beginning"
 
 func (f *fromFiles) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern; may be given several times")
+	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern, also s3://BUCKET/KEY; may be given several times")
 	flags.StringVar(&f.until, "until", "", "with --input: events before this moment come from the files, all others from the log; RFC 3339 or milliseconds since 1970")
 	flags.StringSliceVar(&f.offsets, "offsets", nil, "with --input: the fields that say which record of the log a row was: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET; all rows come from the files, and all later records from the log")
 	flags.StringVar(&f.since, "since", "", "with --input: the files have every event since this moment, whatever the present state claims; beginning: since there were events (default their earliest event, unless the present state reaches back further)")
@@ -101,7 +101,7 @@ func (f *fromFiles) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inputs, err := f.byTopic(coordinates)
+	inputs, err := f.byTopic(ctx, coordinates)
 	if err != nil {
 		return fmt.Errorf("--input: %w", err)
 	}
@@ -191,7 +191,7 @@ func momentOf(flag, text string) (int64, error) {
 
 // byTopic finds the files of each topic. There must be some of each of its streams, because the cut
 // holds for all.
-func (f *fromFiles) byTopic(coordinates *backfill.Coordinates) (map[string][]backfill.Input, error) {
+func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinates) (map[string][]backfill.Input, error) {
 	inputs, given := map[string][]backfill.Input{}, map[*record.Stream]bool{}
 	for _, spec := range f.inputs {
 		name, pattern, named := strings.Cut(spec, "=")
@@ -205,7 +205,7 @@ func (f *fromFiles) byTopic(coordinates *backfill.Coordinates) (map[string][]bac
 		if err != nil {
 			return nil, err
 		}
-		files, err := source.Files(pattern)
+		files, err := source.Files(ctx, pattern)
 		if err != nil {
 			return nil, err
 		}

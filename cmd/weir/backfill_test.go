@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/objectstore"
 )
 
 // An operator backfills new features by hand, while processors have backfill switched off, and sees
@@ -178,6 +179,12 @@ features:
 	counts(7)
 	if out := look(t, "", command("--input", "tx="+file, "--until", until)...); !strings.Contains(out, "done") {
 		t.Errorf("once more it says\n%s", out)
+	}
+	counts(7)
+	// A copy in an object store is the same file.
+	object := objectstore.New(t).Put(t, "history/a.csv", []byte(read(t, file)))
+	if out := look(t, "", command("--input", "tx="+object, "--until", until)...); !strings.Contains(out, object+": 6 events of tx, 4 before --until\n") {
+		t.Errorf("of an object it says\n%s", out)
 	}
 	counts(7)
 	put("a.csv", "at,user\n"+row(old))

@@ -59,7 +59,8 @@ copied. A row counts all events up to and including that millisecond. Or the row
 
 Events are read from .csv, whose column names are paths of the stream's fields, .ndjson,
 with one JSON object a line, as in the topic or as weir generate writes them, .avro and
-.parquet; the first two also as .gz or .zst. - is standard input. The output is a .csv, in
+.parquet; the first two also as .gz or .zst. They may be objects of an S3-compatible store,
+named s3://BUCKET/KEY. - is standard input. The output is a .csv, in
 which null is empty and values by category are a JSON object, or a .parquet, whose
 columns have types; only Parquet can hold features that answer with a list. The output
 appears when it is complete. An event that cannot be used ends the command with
@@ -90,11 +91,11 @@ than --since, has the status INCOMPLETE: see --quality.`,
 
 func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern; may be given several times")
+	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern, also s3://BUCKET/KEY; may be given several times")
 	flags.BoolVar(&o.fromTopics, "from-topics", false, "read the events from their topics")
 	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, milliseconds, or how long ago, such as 90d (default all)")
 	flags.StringVar(&o.until, "until", "", "with --from-topics: only records before then: RFC 3339, milliseconds, or how long ago (default all)")
-	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels")
+	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels, also s3://BUCKET/KEY")
 	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
 	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
 	flags.StringVar(&o.output, "output", "", "the training set: .csv, also .gz or .zst, .parquet, or - for standard output")
@@ -183,13 +184,13 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	}
 	streams := registry.Streams
 	if !o.fromTopics {
-		if r.Inputs, err = o.allInputs(registry); err != nil {
+		if r.Inputs, err = o.allInputs(ctx, registry); err != nil {
 			return nil, fmt.Errorf("--input: %w", err)
 		}
 		streams = streamsOf(registry, r.Inputs)
 	}
 	if o.spine != "" {
-		if r.Spine, err = o.openSpine(); err != nil {
+		if r.Spine, err = o.openSpine(ctx); err != nil {
 			return nil, fmt.Errorf("--spine: %w", err)
 		}
 	} else if r.Stream == nil {

@@ -22,13 +22,13 @@ import (
 )
 
 // allInputs opens the files of events.
-func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []materialize.Input, err error) {
+func (o *materializeOptions) allInputs(ctx context.Context, registry *features.Registry) (inputs []materialize.Input, err error) {
 	for _, spec := range o.inputs {
 		name, pattern, named := strings.Cut(spec, "=")
 		if !named {
 			name, pattern = o.stream, spec
 		}
-		files, err := source.Files(pattern)
+		files, err := source.Files(ctx, pattern)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (o *materializeOptions) allInputs(registry *features.Registry) (inputs []ma
 			stream = registry.Streams[0]
 		}
 		for _, file := range files {
-			f, err := o.openFile(file)
+			f, err := o.openFile(ctx, file)
 			if err != nil {
 				return nil, err
 			}
@@ -97,7 +97,7 @@ type closing func()
 
 func (c closing) Close() error { c(); return nil }
 
-func (o *materializeOptions) openFile(name string) (*source.File, error) {
+func (o *materializeOptions) openFile(ctx context.Context, name string) (*source.File, error) {
 	if name == source.Stdin {
 		if o.inputFormat != source.CSV && o.inputFormat != source.NDJSON && o.inputFormat != source.Parquet {
 			return nil, fmt.Errorf("--input-format %s: expected ndjson or csv", o.inputFormat)
@@ -107,15 +107,15 @@ func (o *materializeOptions) openFile(name string) (*source.File, error) {
 		}
 		o.stdinTaken = true
 	}
-	f, err := source.Open(name, o.stdin, o.inputFormat)
+	f, err := source.Open(ctx, name, o.stdin, o.inputFormat)
 	if err == nil {
 		o.open, o.files = append(o.open, f), append(o.files, f)
 	}
 	return f, err
 }
 
-func (o *materializeOptions) openSpine() (*materialize.Spine, error) {
-	f, err := o.openFile(o.spine)
+func (o *materializeOptions) openSpine(ctx context.Context) (*materialize.Spine, error) {
+	f, err := o.openFile(ctx, o.spine)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/big"
@@ -16,6 +17,7 @@ import (
 // record is named by its path with dots. Arrays and maps are not columns.
 type avroTable struct {
 	file    string
+	from    *failing
 	records *ocf.Decoder
 	names   []string
 	columns []avroColumn
@@ -34,9 +36,27 @@ type avroColumn struct {
 // avroGroup is a nested record: the names of its field and of its type.
 type avroGroup struct{ field, name string }
 
+// failing keeps the error of a reader, which the library replaces by that of an early end.
+type failing struct {
+	io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		f.err = err
+	}
+	return n, err
+}
+
 // newAvro reads a container file. Errors name the file.
 func newAvro(file string, in io.Reader) (Table, error) {
-	records, err := ocf.NewDecoder(in)
+	from := &failing{Reader: in}
+	records, err := ocf.NewDecoder(from)
+	if from.err != nil {
+		return nil, fmt.Errorf("%s: %w", file, from.err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: this is not an Avro container file, or not all of one: %w", file, err)
 	}
@@ -44,7 +64,7 @@ func newAvro(file string, in io.Reader) (Table, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: its schema is of type %s; rows are read from one of type record", file, records.Schema().Type())
 	}
-	t := &avroTable{file: file, records: records}
+	t := &avroTable{file: file, from: from, records: records}
 	t.add(nil, record)
 	if err := twice(t.names); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -111,7 +131,7 @@ func (t *avroTable) At(line int, err error) error {
 
 func (t *avroTable) Next() ([]Cell, error) {
 	if !t.records.HasNext() {
-		if err := t.records.Error(); err != nil {
+		if err := cmp.Or(t.from.err, t.records.Error()); err != nil {
 			return nil, &lineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
 		}
 		return nil, io.EOF

@@ -47,7 +47,7 @@ func goldenAvro(t testing.TB) []byte {
 // Columns are fields, also of nested records, but not lists, nor the fields of a record that
 // contains itself.
 func TestAvroColumns(t *testing.T) {
-	f, err := Open(write(t, "in.avro", goldenAvro(t)), nil, "")
+	f, err := Open(t.Context(), write(t, "in.avro", goldenAvro(t)), nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

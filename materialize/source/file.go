@@ -3,9 +3,11 @@ package source
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source/objects"
 )
 
 // Stdin is the name of the standard input.
@@ -31,19 +35,49 @@ const (
 
 // File is an open file of history.
 type File struct {
-	Name   string
-	Format string
-	file   *os.File // nil for the standard input
-	in     io.Reader
-	close  func()
-	read   atomic.Int64 // bytes of the file
-	size   int64        // 0 if unknown
+	Name    string
+	Format  string
+	Version string  // see Version; empty for the standard input
+	file    Content // nil for the standard input
+	in      io.Reader
+	close   func()
+	read    atomic.Int64 // bytes of the file
+	size    int64        // 0 if unknown
 }
 
-// Open opens a file. Its extension says its format: .csv, .ndjson, .jsonl, .avro or .parquet, and
+// Content is what an open file holds, on the disk or in an S3-compatible store.
+type Content interface {
+	fs.File
+	io.ReaderAt
+}
+
+// OpenContent opens a file, or an object if it is named s3://bucket/key. What is read of an object ends
+// with the context. The error names the file.
+func OpenContent(ctx context.Context, name string) (Content, error) {
+	if objects.Named(name) {
+		return objects.Open(ctx, name)
+	}
+	return os.Open(name)
+}
+
+// Clean returns the shortest equivalent of a file's name. That of an object has no other.
+func Clean(name string) string {
+	if objects.Named(name) {
+		return name
+	}
+	return filepath.Clean(name)
+}
+
+// Version says which content a file has: another file's may be equal, its own is not once it is changed.
+func Version(of fs.FileInfo) string {
+	etag, _ := of.Sys().(objects.ETag)
+	return fmt.Sprint(of.Size(), of.ModTime().UnixNano(), etag)
+}
+
+// Open opens a file, see OpenContent. Its extension says its format: .csv, .ndjson, .jsonl, .avro or .parquet, and
 // for the first three also its compression, if any: .gz or .zst. The standard input has the given
 // format, which cannot be Parquet. The error names the file.
-func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
+func Open(ctx context.Context, name string, stdin io.Reader, stdinFormat string) (*File, error) {
 	f := &File{Name: name, close: func() {}}
 	if name == Stdin {
 		f.Name, f.Format, f.in = "standard input", stdinFormat, stdin
@@ -56,17 +90,21 @@ func Open(name string, stdin io.Reader, stdinFormat string) (*File, error) {
 	if format == "" || (format == Parquet || format == Avro) && compression != "" {
 		return nil, fmt.Errorf("%s is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst", name)
 	}
-	file, err := os.Open(name)
+	file, err := OpenContent(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	f.Format, f.file = format, file
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		f.size = info.Size()
+	info, err := file.Stat()
+	if err == nil {
+		err = f.decompress(compression)
 	}
-	if err := f.decompress(compression); err != nil {
+	if err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if f.Version = Version(info); info.Mode().IsRegular() {
+		f.size = info.Size()
 	}
 	return f, nil
 }
@@ -93,15 +131,10 @@ func FormatOf(name string) (format, compression string) {
 
 // Files are the files of a name, a folder or a pattern, sorted by name. Of a folder or a pattern
 // they are those whose names have a format.
-func Files(pattern string) (files []string, err error) {
-	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
-		pattern = filepath.Join(pattern, "*")
-	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
-		return []string{pattern}, nil
-	}
-	all, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", pattern, err)
+func Files(ctx context.Context, pattern string) (files []string, err error) {
+	all, err := find(ctx, pattern)
+	if err != nil || len(all) == 1 && all[0] == pattern {
+		return all, err
 	}
 	for _, file := range all {
 		if format, _ := FormatOf(file); format != "" {
@@ -113,6 +146,23 @@ func Files(pattern string) (files []string, err error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+// find returns the names of all files of a name, a folder or a pattern.
+func find(ctx context.Context, pattern string) ([]string, error) {
+	if objects.Named(pattern) {
+		return objects.Find(ctx, pattern)
+	}
+	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
+		pattern = filepath.Join(pattern, "*")
+	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	all, err := filepath.Glob(pattern)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", pattern, err)
+	}
+	return all, err
 }
 
 func (f *File) decompress(compression string) error {
@@ -205,6 +255,9 @@ func (f *File) Table() (Table, error) {
 	case Avro:
 		return newAvro(f.Name, f.in)
 	default:
+		if objects.Named(f.Name) {
+			return newParquet(f.Name, counter{f}, f.size, parquet.ReadBufferSize(objectBuffer))
+		}
 		return newParquet(f.Name, counter{f}, f.size)
 	}
 }

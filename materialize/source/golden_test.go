@@ -140,7 +140,7 @@ func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, e
 
 func decodedOf(t testing.TB, path string, stream *record.Stream, directly bool) (got []string, err error) {
 	t.Helper()
-	f, err := Open(path, nil, "")
+	f, err := Open(t.Context(), path, nil, "")
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func TestParquetTypes(t *testing.T) {
 2026-01-31T23:59:59.123456Z=1769903999123 "c\"\n"
 `,
 	} {
-		f, err := Open(filepath.Join("testdata", name), nil, "")
+		f, err := Open(t.Context(), filepath.Join("testdata", name), nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestEnvelopes(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	for line, want := range map[string]bool{in: true, `{"topic":"a","value":1}` + "\n": true, `{"topic":"a","user":1,"value":{}}`: false, `{"value":{}}`: false, "": false, "\n\n" + in: true} {
-		f, err := Open(Stdin, strings.NewReader(line), NDJSON)
+		f, err := Open(t.Context(), Stdin, strings.NewReader(line), NDJSON)
 		if err != nil {
 			t.Fatal(err)
 		}

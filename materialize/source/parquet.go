@@ -9,10 +9,15 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/weir-stream/weir/materialize/source/objects"
 )
 
 // parquetBlock is the number of rows that are read of each column at a time.
 const parquetBlock = 1024
+
+// objectBuffer is how many bytes of a column are read at a time of an object, where each read is a request.
+const objectBuffer = 1 << 20
 
 // parquetTable reads the columns of a Parquet file that hold one value per row. A column in a group
 // is named by its path with dots. Lists and maps are not columns.
@@ -34,25 +39,27 @@ type parquetCells struct {
 	leaf    int
 	unread  bool
 	cell    cellOf
-	values  parquet.ValueReader
-	close   func()
+	values  parquet.ColumnChunkValueReader // of a row group; it buffers what is read ahead
 	scratch [parquetBlock]parquet.Value
 	cells   [parquetBlock]Cell
 	text    []byte
 }
 
 // newParquet reads a Parquet file of size bytes. Errors name the file.
-func newParquet(file string, r io.ReaderAt, size int64) (Table, error) {
+func newParquet(file string, r io.ReaderAt, size int64, options ...parquet.FileOption) (Table, error) {
 	t := &parquetTable{file: file}
-	if err := t.open(r, size); err != nil {
+	if err := t.open(r, size, options); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return t, nil
 }
 
-func (t *parquetTable) open(r io.ReaderAt, size int64) (err error) {
+func (t *parquetTable) open(r io.ReaderAt, size int64, options []parquet.FileOption) (err error) {
 	defer damaged(&err)
-	f, err := openParquet(r, size)
+	f, err := openParquet(r, size, options)
+	if unread, is := errors.AsType[*objects.Error](err); is {
+		return unread
+	}
 	if err != nil {
 		return fmt.Errorf("this is not a Parquet file, or not all of one: %w", err)
 	}
@@ -75,7 +82,7 @@ func (t *parquetTable) open(r io.ReaderAt, size int64) (err error) {
 
 // openParquet reads the footer of a file. It checks the footer's length first, because the library
 // allocates whatever the file claims.
-func openParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
+func openParquet(r io.ReaderAt, size int64, options []parquet.FileOption) (*parquet.File, error) {
 	const trailer = 8 // the footer's length and the magic number
 	var end [trailer]byte
 	if size > trailer {
@@ -86,7 +93,7 @@ func openParquet(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if length := int64(binary.LittleEndian.Uint32(end[:])); string(end[4:]) == "PAR1" && length > size {
 		return nil, fmt.Errorf("its footer would have %d bytes, and the file has %d", length, size)
 	}
-	return parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	return parquet.OpenFile(r, size, append(options, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))...)
 }
 
 // damaged turns a panic into an error: the library panics on some damaged files.
@@ -131,17 +138,21 @@ func (t *parquetTable) Next() ([]Cell, error) {
 // read reads the next block, if necessary from the next row group with rows.
 func (t *parquetTable) read() error {
 	for t.left == 0 {
+		for _, c := range t.columns {
+			if c.values != nil {
+				_ = c.values.Close()
+				c.values = nil
+			}
+		}
 		if len(t.groups) == 0 {
 			return io.EOF
 		}
 		t.left = int(t.groups[0].NumRows())
 		chunks := t.groups[0].ColumnChunks()
 		for _, c := range t.columns {
-			if c.close != nil {
-				c.close()
+			if !c.unread {
+				c.values = parquet.NewColumnChunkValueReader(chunks[c.leaf])
 			}
-			values := parquet.NewColumnChunkValueReader(chunks[c.leaf])
-			c.values, c.close = values, func() { _ = values.Close() }
 		}
 		t.groups = t.groups[1:]
 	}

@@ -305,7 +305,7 @@ func (a *applying) begin(row int64) {
 // file applies the rows of a file but the first ones, which have been. base is the number of rows
 // before the file.
 func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
-	r, err := f.open()
+	r, err := f.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
@@ -42,21 +39,20 @@ type File struct {
 	Unusable int64  // events of the stream that cannot be used; the first one is so for Reason
 	Reason   error
 
-	input    Input
-	size     int64
-	modified time.Time
+	input   Input
+	version string // see source.Version
 }
 
 // ReadFile reads a file to its end to find what is in it. Events are mapped as they will be when
 // they are applied; one that cannot be used is counted. An error says where in the file it is. The cut
 // is nil if it is by offsets: it is where the files end.
 func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *state.Cut) (*File, error) {
-	in.Name = filepath.Clean(in.Name)
+	in.Name = source.Clean(in.Name)
 	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime, Latest: -1, Places: Places{}}
-	if err := f.hash(); err != nil {
+	if err := f.hash(ctx); err != nil {
 		return nil, err
 	}
-	r, err := f.open()
+	r, err := f.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +126,8 @@ func (f *File) noneOf() error {
 }
 
 // hash reads the whole file.
-func (f *File) hash() error {
-	file, err := os.Open(f.Name)
+func (f *File) hash(ctx context.Context) error {
+	file, err := source.OpenContent(ctx, f.Name)
 	if err != nil {
 		return err
 	}
@@ -145,10 +141,10 @@ func (f *File) hash() error {
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, file); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	f.Hash = base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:hashBytes])
-	f.size, f.modified = info.Size(), info.ModTime()
+	f.version = source.Version(info)
 	return nil
 }
 
@@ -168,14 +164,7 @@ type rows struct {
 const recordTimeField = "record time"
 
 // open opens the file, which must be as it was read.
-func (f *File) open() (*rows, error) {
-	info, err := os.Stat(f.Name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() != f.size || !info.ModTime().Equal(f.modified) {
-		return nil, f.changed()
-	}
+func (f *File) open(ctx context.Context) (_ *rows, err error) {
 	r := &rows{stream: f.input.Stream, timed: -1}
 	reading := *r.stream
 	reading.Fields = slices.Clone(reading.Fields)
@@ -188,8 +177,12 @@ func (f *File) open() (*rows, error) {
 	r.decoder = record.NewJSONDecoder([]*record.Stream{&reading})
 	table := reading
 	table.Fields = append(table.Fields, f.input.Coordinates.fields()...)
-	if r.file, err = source.Open(f.Name, nil, ""); err != nil {
+	if r.file, err = source.Open(ctx, f.Name, nil, ""); err != nil {
 		return nil, err
+	}
+	if r.file.Version != f.version {
+		_ = r.file.Close()
+		return nil, f.changed()
 	}
 	if r.source, err = r.file.Events(&table); err != nil {
 		_ = r.file.Close()

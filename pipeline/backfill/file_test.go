@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/internal/testkit/objectstore"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -100,7 +101,7 @@ func TestChangedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := f.open(); err != nil {
+	if r, err := f.open(t.Context()); err != nil {
 		t.Error(err)
 	} else {
 		r.close()
@@ -108,7 +109,7 @@ func TestChangedFiles(t *testing.T) {
 	if err := os.Chtimes(f.Name, time.Time{}, time.UnixMilli(5)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.open(); err == nil || !strings.HasSuffix(err.Error(), "a.ndjson was changed while it was backfilled: it must stay as it is") {
+	if _, err := f.open(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "a.ndjson was changed while it was backfilled: it must stay as it is") {
 		t.Errorf("got %v", err)
 	}
 	cut := state.Cut{Topic: "payments", Until: 1000}
@@ -124,6 +125,40 @@ func TestChangedFiles(t *testing.T) {
 	f.Name = "b.ndjson"
 	if err := checkNames([]*File{f}, archives); err != nil {
 		t.Error(err)
+	}
+}
+
+// An object is the same file as one on the disk with its content, and must stay as it was read.
+func TestObjects(t *testing.T) {
+	const text = `{"kind":"pay","at":5,"user":"a","cents":1}` + "\n"
+	local, err := fileOf(t, "a.ndjson", text, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, r := objectstore.New(t), defined.Registry(t, payments)
+	read := func(name string) *File {
+		t.Helper()
+		f, err := ReadFile(t.Context(), Input{Name: name, Stream: r.Streams[0]}, r, &state.Cut{Topic: "payments", Until: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := read(b.Put(t, "dir//a.ndjson", []byte(text)))
+	if !f.Same(&local.ArchivedFile) || f.Name != b.URL("dir//a.ndjson") || f.Before != 1 {
+		t.Errorf("got %+v, want the same as %+v", f, local)
+	}
+	rows, err := f.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows.close()
+	b.Put(t, "dir//a.ndjson", []byte(strings.Replace(text, "5", "6", 1)))
+	if _, err := f.open(t.Context()); fmt.Sprint(err) != f.Name+" was changed while it was backfilled: it must stay as it is" {
+		t.Errorf("got %v", err)
+	}
+	if read(f.Name).Same(&f.ArchivedFile) {
+		t.Error("a replaced object is the same file")
 	}
 }
 
