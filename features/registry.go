@@ -94,6 +94,28 @@ func (r *Registry) Stream(name string) (*record.Stream, bool) {
 	return find(r.Streams, name, func(s *record.Stream) string { return s.Name })
 }
 
+// Held says what the keys of a group hold: the fields that name their entities, in the order of an
+// entity's values, and the names of the features with state in them, which may be embedded there. Both
+// are nil for a group that the definitions do not have.
+func (r *Registry) Held(group string) (by, names []string) {
+	for _, f := range r.Features {
+		for _, s := range f.Series {
+			switch group {
+			case s.Group:
+				by = s.By
+			case s.Parent:
+				by = s.By[:1]
+			default:
+				continue
+			}
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return by, names
+}
+
 // find looks up a name in a list that is sorted by it.
 func find[T any](list []T, name string, nameOf func(T) string) (T, bool) {
 	i, ok := slices.BinarySearchFunc(list, name, func(t T, name string) int {

@@ -3,12 +3,11 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/store/redis/inspector"
+	"github.com/weir-stream/weir/state"
 )
 
 const (
@@ -22,32 +21,33 @@ const (
 
 // Keys walks through the keys of a namespace.
 type Keys interface {
-	Greatest(ctx context.Context, most int, patience time.Duration) (list []inspector.LongKey, looked int, all bool, err error)
+	Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
 }
 
 // Greatest looks for the longest keys, and says which features they belong to.
 func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Findings) {
 	const subject = "greatest keys"
-	list, looked, all, err := keys.Greatest(ctx, longKeys, patience)
+	found, err := keys.Greatest(ctx, longKeys, patience)
 	if err != nil {
-		f.unreached(Fail, subject, err, "let the user of redis.username run SCAN and STRLEN")
+		f.unreached(Fail, subject, err, "let the user of redis.username run SCAN, MEMORY USAGE and STRLEN")
 		return f
 	}
-	of := plural(looked, "key")
-	if !all {
+	of := plural(found.Looked, "key")
+	if !found.All {
 		of = fmt.Sprintf("the first %s that there was time for", of)
 	}
-	if len(list) == 0 || list[0].Bytes < longKey {
+	if len(found.Keys) == 0 || found.Keys[0].Bytes < longKey {
 		length := int64(0)
-		if len(list) > 0 {
-			length = list[0].Bytes
+		if len(found.Keys) > 0 {
+			length = found.Keys[0].Bytes
 		}
 		f.ok(subject, "of %s the longest has %s", of, kibibytes(length))
 		return f
 	}
-	for _, k := range list {
+	for _, k := range found.Keys {
 		if k.Bytes >= longKey {
-			f.add(Warn, subject, fmt.Sprintf("of %s, that of %s has %s; it holds %s", of, entityOf(k, registry), kibibytes(k.Bytes), heldBy(k, registry)),
+			by, features := registry.Held(k.Group)
+			f.add(Warn, subject, fmt.Sprintf("of %s, that of %s has %s; it holds %s", of, entityOf(k, by), kibibytes(k.Bytes), stateOf(features)),
 				"see with weir state what takes the room; give those features a smaller max, wider tiles, a shorter window or keep, or leave the entity out with where")
 		}
 	}
@@ -57,15 +57,11 @@ func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Fi
 func kibibytes(n int64) string { return fmt.Sprintf("%d KiB", (n+1023)/1024) }
 
 // entityOf names the entity of a key by its fields, in the order of its text.
-func entityOf(k inspector.LongKey, registry *features.Registry) string {
-	for _, f := range registry.Features {
-		for _, s := range f.Series {
-			if s.Group == k.Group {
-				return strings.Join(s.By, "|") + "=" + visible(k.Entity)
-			}
-		}
+func entityOf(k state.LongKey, by []string) string {
+	if by == nil {
+		return visible(k.Entity)
 	}
-	return visible(k.Entity)
+	return strings.Join(by, "|") + "=" + visible(k.Entity)
 }
 
 // visible is a text of at most some 60 characters, with invisible ones escaped.
@@ -79,17 +75,9 @@ func visible(text string) string {
 	return quoted
 }
 
-// heldBy says which features have state in a key.
-func heldBy(k inspector.LongKey, registry *features.Registry) string {
+// stateOf names some features with state in a key.
+func stateOf(names []string) string {
 	const most = 5
-	var names []string
-	for _, f := range registry.Features {
-		for _, s := range f.Series {
-			if s.Group == k.Group && !slices.Contains(names, f.Name) {
-				names = append(names, f.Name)
-			}
-		}
-	}
 	switch {
 	case len(names) == 0:
 		return "state of features that are no longer defined"

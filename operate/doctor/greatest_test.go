@@ -14,7 +14,6 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
-	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 const greatestDefinitions = `
@@ -78,15 +77,15 @@ func TestGreatest(t *testing.T) {
 			write(&state.Series{Group: "gone"}, "x", 700)
 			const do = ": see with weir state what takes the room; give those features a smaller max, wider tiles, a shorter window or keep, or leave the entity out with where"
 			expect("WARN of 8 keys, that of x has 700 KiB; it holds state of features that are no longer defined"+do,
-				`WARN of 8 keys, that of device=hot\n has 600 KiB; it holds state of count, users`+do)
+				`WARN of 8 keys, that of device=hot\n has 600 KiB; it holds state of both, count, users`+do)
 		})
 	}
 }
 
-type keysOf func() ([]inspector.LongKey, int, bool, error)
+type keysOf state.LongKeys
 
-func (k keysOf) Greatest(context.Context, int, time.Duration) ([]inspector.LongKey, int, bool, error) {
-	return k()
+func (k keysOf) Greatest(context.Context, int, time.Duration) (state.LongKeys, error) {
+	return state.LongKeys(k), nil
 }
 
 // Failed checks are reported.
@@ -95,15 +94,13 @@ func TestGreatestOfSome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some := Greatest(t.Context(), keysOf(func() ([]inspector.LongKey, int, bool, error) {
-		return []inspector.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, 7, false, nil
-	}), registry)
+	some := Greatest(t.Context(), keysOf{Keys: []state.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, Looked: 7}, registry)
 	if diff := cmp.Diff([]string{"OK of the first 7 keys that there was time for the longest has 1 KiB"}, lines(some, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	none := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer none.Close()
-	const want = "FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: let the user of redis.username run SCAN and STRLEN"
+	const want = "FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: let the user of redis.username run SCAN, MEMORY USAGE and STRLEN"
 	if diff := cmp.Diff([]string{want}, lines(Greatest(t.Context(), redisstore.New(none, "away", 4), registry), "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -345,6 +345,11 @@ func (n *Namespace) AwaitReplicas(ctx context.Context, within time.Duration) ([]
 	return with(ctx, n, func(s *Store) ([]store.Copies, error) { return s.AwaitReplicas(ctx, within) })
 }
 
+// Greatest is that of the present store.
+func (n *Namespace) Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error) {
+	return n.Store().Greatest(ctx, most, patience)
+}
+
 // Unavailable is that of the present store.
 func (n *Namespace) Unavailable(ctx context.Context) []unavailableMaster {
 	return n.Store().Unavailable(ctx)
