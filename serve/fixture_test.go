@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/serve/status"
+	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/value"
@@ -222,7 +223,10 @@ func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 	metrics := prometheus.NewRegistry()
 	s := &setup{Config: Config{
 		Registry: func() *features.Registry { return r },
-		Reader:   reader, Registerer: metrics, Process: status.Process{Gatherer: metrics},
+		Tools: tools.Config{LongestKeys: func(context.Context, int, time.Duration) (state.LongKeys, error) {
+			return state.LongKeys{All: true}, nil
+		}},
+		Reader: reader, Registerer: metrics, Process: status.Process{Gatherer: metrics},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now:    func() time.Time { return noon },
 	}}

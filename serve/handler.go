@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/page"
@@ -54,7 +53,7 @@ func New(c Config) http.Handler {
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
 	forPeople := &tools.Tools{
-		Config: c.Tools, Files: func() features.Files { return c.Registry().Files }, Now: c.Now, MaxBody: h.limits.Body, Logger: c.Logger,
+		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.limits.Body, Logger: c.Logger,
 	}
 	mux := http.NewServeMux()
 	for _, route := range []struct {
@@ -70,6 +69,7 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
 		{"POST", "/v1/preview", http.HandlerFunc(forPeople.ServePreview)},
 		{"GET", "/v1/dead-letters", http.HandlerFunc(forPeople.ServeDeadLetters)},
+		{"GET", "/v1/greatest-keys", http.HandlerFunc(forPeople.ServeGreatestKeys)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/tools"
+	"github.com/weir-stream/weir/state"
 )
 
 // inUse are the definitions of a process whose authors write others.
@@ -125,7 +126,7 @@ func TestPreviewAnswers(t *testing.T) {
 	}
 }
 
-// Only one request reads Kafka at a time, and for no longer than the limit.
+// Only one request reads Kafka or walks through the store at a time, and for no longer than the limit.
 func TestToolsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTools(tools.Config{
@@ -137,6 +138,13 @@ func TestToolsAreBounded(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			},
+			LongestKeys: func(ctx context.Context, _ int, patience time.Duration) (state.LongKeys, error) {
+				if patience >= tools.Limit {
+					t.Errorf("a patience of %v", patience)
+				}
+				<-ctx.Done()
+				return state.LongKeys{}, ctx.Err()
+			},
 		})
 		for _, test := range []struct{ method, path, body, busy, late string }{
 			{"POST", "/v1/preview", `{"text":"features: {n_1h: 'COUNT(1h, pay, user)'}"}`,
@@ -145,6 +153,9 @@ func TestToolsAreBounded(t *testing.T) {
 			{"GET", "/v1/dead-letters", "",
 				`{"error":{"code":"overloaded","message":"dead letters are being read for another request; ask again in some seconds"}}`,
 				`{"error":{"code":"kafka_unavailable","message":"the dead letters could not be read within 10s"}}`},
+			{"GET", "/v1/greatest-keys", "",
+				`{"error":{"code":"overloaded","message":"keys are being looked at for another request; ask again in some seconds"}}`,
+				`{"error":{"code":"store_unavailable","message":"the keys cannot be looked at: context deadline exceeded"}}`},
 		} {
 			first, began := make(chan string), time.Now()
 			go func() { first <- do(t, h, test.method, test.path, test.body).Body.String() }()
@@ -231,7 +242,7 @@ func TestDeadLettersThatAreNotRead(t *testing.T) {
 		{here, "?limit=101", 400, `{"error":{"code":"out_of_range","message":"limit must be from 1 to 100, not 101","key":"limit"}}`},
 		{here, "?limit=all", 400, `{"error":{"code":"wrong_type","message":"limit must be a whole number, not \"all\""}}`},
 		{here, "?limit=1&limit=2", 400, `{"error":{"code":"duplicate_key","message":"limit is given twice"}}`},
-		{here, "?reasons=late", 400, `{"error":{"code":"unknown_key","message":"there is no parameter \"reasons\"; there are reason and limit","key":"reasons","nearest":"reason"}}`},
+		{here, "?reasons=late", 400, `{"error":{"code":"unknown_key","message":"there is no parameter \"reasons\"; use reason or limit","key":"reasons","nearest":"reason"}}`},
 		{here, "?limit=%", 400, `{"error":{"code":"malformed_query","message":"the query cannot be read: invalid URL escape \"%\""}}`},
 	} {
 		if w := do(t, withTools(test.tools), "GET", "/v1/dead-letters"+test.query, ""); w.Code != test.status || w.Body.String() != test.want+"\n" {

@@ -141,6 +141,11 @@ func TestLeastPrivileges(t *testing.T) {
 		_, body := statusOf(t, base+"/v1/busiest")
 		return strings.Contains(body, `{"key":"user","entities":[{"entity":"u1","events":`), body
 	})
+	for _, p := range []*process{processor, api} {
+		if status, body := statusOf(t, p.address(t)+"/v1/greatest-keys"); status != 200 || !strings.Contains(body, `"entity":{"user":"u1"}`) || strings.Contains(body, "incomplete") {
+			t.Errorf("the greatest keys: %d %s", status, body)
+		}
+	}
 	// The definitions change, so that partitions are claimed.
 	writeFile(t, dir, "features.yaml", strings.Replace(aclDefinitions, "  ever:", "  more: MAX(1d, payment, cents, user)\n  ever:", 1))
 	processor.shows(t, "definitions loaded")

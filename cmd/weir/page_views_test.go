@@ -208,7 +208,7 @@ func TestPageOfOperations(t *testing.T) {
 	})+"/#/operations"))
 	shows(t, tab, "[data-details=backfills] tbody", "a, bpayments25 %; 75 % of 40 rows of files15.0 s")
 	shows(t, tab, "[data-figure=greatest].warn .value", "2.0 MiB")
-	shows(t, tab, "[data-figure=greatest] .hint", "weir doctor names those that are too long")
+	shows(t, tab, "[data-figure=greatest] .hint", "the greatest of all are listed below")
 	shows(t, tab, "[data-figure=definitions].warn .hint", "a change was refused at 2018-07-25 05:21")
 	shows(t, tab, "[data-details=checks] tbody", "redisdoes not answerdefinitionsa.yaml:1:1: no such function")
 }
@@ -328,6 +328,7 @@ func TestPageIsAccessible(t *testing.T) {
 				shows(t, tab, "#draft-result", "would be set aside")
 			case "#/operations":
 				shows(t, tab, "#samples", "wrong_type")
+				shows(t, tab, "#keys", "user_id u7")
 			}
 			for _, violation := range tab.Violations(t) {
 				t.Errorf("%s, %s: %s", screen.Name, view.hash, violation)

@@ -76,7 +76,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 	})
 
 	ops := processor.address(t)
-	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/v1/status": 200, "/v1/dead-letters": 200, "/": 200, "/page/page.js": 200, "/v1/features": 404} {
+	for path, want := range map[string]int{"/healthz": 200, "/metrics": 200, "/v1/status": 200, "/v1/dead-letters": 200, "/v1/greatest-keys": 200, "/": 200, "/page/page.js": 200, "/v1/features": 404} {
 		if code, body := statusOf(t, ops+path); code != want {
 			t.Errorf("a processor answers GET %s with %d, want %d: %s", path, code, want, body)
 		}

@@ -169,6 +169,10 @@ func TestKeysContainNoEntities(t *testing.T) {
 		}
 		return strings.Contains(body, `"key":"device_id"`) && strings.Contains(body, `"hashed":true`), body
 	})
+	_, body := statusOf(t, base+"/v1/greatest-keys")
+	if strings.Contains(body, "u000") || strings.Contains(body, "d000") || strings.Contains(body, `"entity"`) || !strings.Contains(body, `"user_tx_1h"`) {
+		t.Errorf("the greatest keys: %s", body)
+	}
 	client := redis.NewClient(&redis.Options{Addr: redisAddress})
 	defer client.Close()
 	keys := client.Keys(t.Context(), "*").Val()

@@ -33,10 +33,10 @@ type Rules struct {
 // everybody who has the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
-// ofAdministrators are the paths about the server and not about features, and those that show
-// records.
+// ofAdministrators are the paths about the server and its store and not about features, and those that
+// show records.
 var ofAdministrators = map[string]bool{
-	"/metrics": true, "/v1/status": true, "/v1/definitions": true, "/v1/preview": true, "/v1/dead-letters": true,
+	"/metrics": true, "/v1/status": true, "/v1/definitions": true, "/v1/preview": true, "/v1/dead-letters": true, "/v1/greatest-keys": true,
 }
 
 // ofAnalysts are the paths that name entities to clients which do not know them.

@@ -2,7 +2,7 @@
 
 import { $, el, facts, problem } from './dom.js';
 import { ask } from './api.js';
-import { moment, number } from './text.js';
+import { escaped, moment, number } from './text.js';
 
 let reading = false; // the server reads for one request at a time
 
@@ -44,9 +44,6 @@ function content(value) {
 
 // bytesOf writes bytes in hexadecimal, 16 on a line.
 const bytesOf = base64 => [...atob(base64)].map((c, i) => c.charCodeAt(0).toString(16).padStart(2, '0') + (i % 16 === 15 ? '\n' : ' ')).join('');
-
-// escaped writes characters that cannot be seen, or that change how others are shown, as their codes.
-const escaped = text => text.replace(/[^\P{C}\n\t]/gu, c => `\\u{${c.codePointAt(0).toString(16)}}`);
 
 // start adds the listeners of the box.
 export function start() {

@@ -37,6 +37,7 @@ async function look() {
     $('live-state').textContent = 'unknown';
     $('live-note').hidden = true;
     $('letters').hidden = true;
+    $('greatest').hidden = true;
     $('figures').replaceChildren();
     $('live-details').replaceChildren(problem(error));
     before = null;
@@ -56,6 +57,7 @@ async function look() {
   checks();
   if (status.processor) details(status.processor);
   $('letters').hidden = !status.processor;
+  $('greatest').hidden = false;
   if (status.backfills) backfills(status.backfills);
   before = status;
 }
@@ -81,7 +83,7 @@ function slowFigures() {
   const { ready: { definitions }, greatest, build } = process;
   const reload = definitions?.last_reload;
   return [
-    greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; weir doctor names those that are too long', warn: greatest > 1 << 20 },
+    greatest > 0 && { id: 'greatest', name: 'Greatest key', value: bytes(Number(greatest)), note: 'of those compacted lately; the greatest of all are listed below', warn: greatest > 1 << 20 },
     definitions && {
       id: 'definitions', name: 'Definitions', value: definitions.version.slice(0, 8), title: definitions.version, warn: reload?.loaded === false,
       note: !reload ? 'as at the start' : `${reload.loaded ? 'changed' : 'a change was refused'} at ${minute(Date.parse(reload.at))}`,

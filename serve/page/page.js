@@ -5,6 +5,7 @@ import { setToken, token } from './api.js';
 import * as catalogue from './catalogue.js';
 import * as editor from './editor.js';
 import * as entity from './entity.js';
+import * as keys from './keys.js';
 import * as letters from './letters.js';
 import { defined, keysOf, load } from './model.js';
 import * as operations from './operations.js';
@@ -90,5 +91,6 @@ $('skip').addEventListener('click', event => {
 question.start();
 editor.start();
 letters.start();
+keys.start();
 window.addEventListener('hashchange', open);
 open();

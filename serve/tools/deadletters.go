@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/record"
@@ -102,20 +100,9 @@ func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
 
 // lettersAsked reads the parameters.
 func lettersAsked(query string) (reason string, most int, refusal *reply.Error) {
-	most = defaultLetters
-	parameters, err := url.ParseQuery(query)
-	if err != nil {
-		return "", 0, reply.Errorf(reply.MalformedQuery, "the query cannot be read: %v", err)
-	}
-	for name, values := range parameters {
-		switch {
-		case name != "reason" && name != "limit":
-			e := reply.Errorf(reply.UnknownKey, "there is no parameter %s; there are reason and limit", reply.Quote(name))
-			e.Key, e.Nearest = name, reply.Nearest(name, []string{"reason", "limit"})
-			return "", 0, e
-		case len(values) > 1:
-			return "", 0, reply.Errorf(reply.DuplicateKey, "%s is given twice", name)
-		}
+	parameters, refusal := parametersOf(query, "reason", "limit")
+	if refusal != nil {
+		return "", 0, refusal
 	}
 	if parameters.Has("reason") {
 		reason = parameters.Get("reason")
@@ -127,13 +114,6 @@ func lettersAsked(query string) (reason string, most int, refusal *reply.Error) 
 			return "", 0, reply.Unknown(reply.UnknownReason, "reason", reason, known)
 		}
 	}
-	if parameters.Has("limit") {
-		if most, err = strconv.Atoi(parameters.Get("limit")); err != nil {
-			return "", 0, reply.Errorf(reply.WrongType, "limit must be a whole number, not %s", reply.Quote(parameters.Get("limit")))
-		}
-		if most < 1 || most > maxLetters {
-			return "", 0, outOfRange("limit", most, maxLetters)
-		}
-	}
-	return reason, most, nil
+	most, refusal = limitOf(parameters, defaultLetters, maxLetters)
+	return reason, most, refusal
 }

@@ -149,7 +149,7 @@ func outOfRange(key string, given, most int) *reply.Error {
 // preview checks a draft and asks its features.
 func (t *Tools) preview(ctx context.Context, d *draft) Preview {
 	p := Preview{Findings: []definition.Finding{}, Features: definition.NamesIn(*d.File, []byte(*d.Text))}
-	registry, err := definition.LoadFiles(with(t.Files(), features.File{Path: *d.File, Text: *d.Text}))
+	registry, err := definition.LoadFiles(with(t.Registry().Files, features.File{Path: *d.File, Text: *d.Text}))
 	if err != nil {
 		findings, _ := errors.AsType[definition.Findings](err)
 		p.Findings = append(p.Findings, findings...)

@@ -1,5 +1,6 @@
 // Package tools answers what people ask beside questions about features: authors, what a file of definitions would answer;
-// operators, what dead letters hold. Each answer reads a bounded part of Kafka, one at a time, and writes nothing.
+// operators, what dead letters hold and which keys of state are the longest. Each answer reads a bounded part of Kafka or of
+// the store, one at a time, and writes nothing.
 package tools
 
 import (
@@ -10,12 +11,13 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/preview"
+	"github.com/weir-stream/weir/state"
 )
 
-// Limit is how long a process reads Kafka for one answer.
+// Limit is how long a process reads for one answer.
 const Limit = 10 * time.Second
 
-// Config says how a process reads Kafka for people. The zero value is a process that does not.
+// Config says how a process reads Kafka and the store for people.
 type Config struct {
 	// Preview asks features of definitions on the records since a moment; nil without the role
 	// processor.
@@ -23,18 +25,21 @@ type Config struct {
 	// DeadLetters returns the newest ones, latest first: those of a reason unless it is empty, at
 	// most so many; nil without the role processor.
 	DeadLetters func(ctx context.Context, reason string, most int) ([]DeadLetter, error)
+	// LongestKeys returns the longest keys of the store, at most so many, of those that it looks at
+	// while its patience lasts. An error with keys is that of a part of the store. It is required.
+	LongestKeys func(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
 }
 
 // Tools answers. Its fields besides Config are required.
 type Tools struct {
 	Config
-	// Files are the definitions in use.
-	Files   func() features.Files
-	Now     func() time.Time
-	MaxBody int64 // bytes
-	Logger  *slog.Logger
+	// Registry is that of the definitions in use.
+	Registry func() *features.Registry
+	Now      func() time.Time
+	MaxBody  int64 // bytes
+	Logger   *slog.Logger
 
-	previewing, reading sync.Mutex
+	previewing, reading, walking sync.Mutex
 }
 
 // elsewhere says where to ask what this process cannot answer.

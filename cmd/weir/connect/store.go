@@ -10,6 +10,7 @@ import (
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/doctor"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -38,6 +39,9 @@ type Store interface {
 	// AwaitReplicas waits until all copies have what was written so far, at most for within. It
 	// fails if that is unknown.
 	AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error)
+	// Greatest lists the longest keys, longest first, at most that many, of those that it looks at
+	// while its patience lasts. An error with keys is that of a part of the store.
+	Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
 	// Close closes the connections.
 	Close() error
 }

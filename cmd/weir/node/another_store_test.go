@@ -19,6 +19,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
@@ -42,6 +43,11 @@ func (*another) Collect(chan<- prometheus.Metric)    {}
 func (a *another) Close() error                      { a.closed++; return nil }
 func (*another) AwaitReplicas(context.Context, time.Duration) ([]store.Copies, error) {
 	return nil, nil
+}
+
+// Greatest lists the key of one entity of a group that there is not.
+func (*another) Greatest(context.Context, int, time.Duration) (state.LongKeys, error) {
+	return state.LongKeys{Looked: 1, All: true, Keys: []state.LongKey{{Key: "k", Group: "g", Entity: "u1", Bytes: 7}}}, nil
 }
 
 // onAnother is a node that runs on another store, with no Redis at all.
@@ -121,6 +127,9 @@ func TestRunsOnAnotherStore(t *testing.T) {
 	answers("two", `"two":{"value":2,"status":"PRESENT"`)
 	if text := ask(t, http.MethodGet, base+"/readyz", ""); !strings.Contains(text, `"another"`) {
 		t.Errorf("/readyz does not name the store: %s", text)
+	}
+	if text := ask(t, http.MethodGet, base+"/v1/greatest-keys", ""); !strings.Contains(text, `"looked":1,"greatest_keys":[{"key":"k","bytes":7,`) {
+		t.Errorf("the greatest keys are not those of the store: %s", text)
 	}
 	n.end()
 	if err := n.wait(t); err != nil {

@@ -162,7 +162,7 @@ func (n *Node) backfills() func() []status.Backfill {
 // withoutQuestions serves only what operators ask of every process.
 func withoutQuestions(handler http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/v1/preview", "/v1/dead-letters", "/{$}", "/page/"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/v1/preview", "/v1/dead-letters", "/v1/greatest-keys", "/{$}", "/page/"} {
 		mux.Handle(path, handler)
 	}
 	return mux

@@ -22,21 +22,22 @@ const (
 	previewExamples = 3
 )
 
-// tools reads Kafka for people as the processor does; without a processor it does not.
+// tools reads the store for people, and Kafka as the processor does; without a processor it does not
+// read Kafka.
 func (n *Node) tools() tools.Config {
+	c := tools.Config{LongestKeys: n.store.Greatest}
 	if n.processor == nil {
-		return tools.Config{}
+		return c
 	}
-	return tools.Config{
-		Preview: func(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
-			report, err := n.preview(ctx, r, list, since)
-			return report, reworded.Plainly(err)
-		},
-		DeadLetters: func(ctx context.Context, reason string, most int) ([]tools.DeadLetter, error) {
-			list, err := n.newestDeadLetters(ctx, reason, most)
-			return list, reworded.Plainly(err)
-		},
+	c.Preview = func(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
+		report, err := n.preview(ctx, r, list, since)
+		return report, reworded.Plainly(err)
 	}
+	c.DeadLetters = func(ctx context.Context, reason string, most int) ([]tools.DeadLetter, error) {
+		list, err := n.newestDeadLetters(ctx, reason, most)
+		return list, reworded.Plainly(err)
+	}
+	return c
 }
 
 func (n *Node) preview(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
