@@ -84,13 +84,11 @@ func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doc
 		findings = append(findings, doctor.Rivals(ctx, redis.Store(), time.Now())...)
 		findings = append(findings, doctor.Greatest(ctx, redis.Store(), registry)...)
 	}
-	schemas, err := cfg.SchemaRegistry()
+	schemas, err := connect.CheckSchemas(ctx, cfg, registry)
 	if err != nil {
 		return nil, err
 	}
-	findings = append(findings, doctor.Schemas(ctx, doctor.SchemaRegistry{
-		Client: schemas, URL: cfg.Registry.URL, Registry: registry, Files: cfg.Features,
-	})...)
+	findings = append(findings, schemas...)
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err

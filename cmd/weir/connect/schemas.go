@@ -1,11 +1,14 @@
 package connect
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/doctor"
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
@@ -18,4 +21,14 @@ func Schemas(cfg *config.Config) (*schemas.Cache, error) {
 	return schemas.New(schemas.Config{
 		Client: client, Timeout: cfg.Registry.Timeout, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}), nil
+}
+
+// CheckSchemas looks up in the settings' registry what the definitions read and write. The error is
+// about the settings.
+func CheckSchemas(ctx context.Context, cfg *config.Config, registry *features.Registry) (doctor.Findings, error) {
+	client, err := cfg.SchemaRegistry()
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Schemas(ctx, doctor.SchemaRegistry{Client: client, URL: cfg.Registry.URL, Registry: registry, Files: cfg.Features}), nil
 }

@@ -64,7 +64,11 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	}
 	if roles.Processor {
 		checkKafka(ctx, list, cfg, registry)
-		checkRegistry(ctx, list, cfg, registry)
+		if found, err := connect.CheckSchemas(ctx, cfg, registry); err != nil {
+			list.fail("schema registry", err)
+		} else {
+			list.take(found)
+		}
 	}
 	list.take(connect.CheckStore(ctx, cfg, roles.API))
 	if list.failed > 0 {
