@@ -251,7 +251,6 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 	}
 	b := &backfill.FromFiles{
 		Store: f.store, Definitions: f.registry, Cut: cut, Since: since, Rate: f.rate,
-		MaxEvents: f.cfg.Processor.Batch.MaxEvents, MaxBytes: int(f.cfg.Processor.Batch.MaxBytes),
 		Trouble: f.tell,
 		Waiting: func(of []string) {
 			f.screen.say("waiting", fmt.Sprintf("waiting until processors take the files into account for %s: a minute at most, if they have these definitions", strings.Join(of, ", ")))

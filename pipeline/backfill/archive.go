@@ -29,9 +29,7 @@ type FromFiles struct {
 	Files []*File
 	// Rate is the share of a core to use, above 0 and up to 1. Time spent waiting for the store
 	// counts.
-	Rate      float64
-	MaxEvents int // of a batch; by default 2000
-	MaxBytes  int // of a batch's values; by default 4 MiB
+	Rate float64
 
 	// Trouble, Waiting and Progress may be nil. They are called with errors of the store, after which it is
 	// tried again, the features for which no processor has taken the files yet, and the rows of a fill
@@ -104,12 +102,6 @@ func (f *FromFiles) add(ctx context.Context) error {
 // taken the files. Errors are those above, state.ErrLostArchive, or about a file.
 func (f *FromFiles) Run(ctx context.Context) error {
 	f.writer, f.waited = f.Store.NewWriter(), map[string]bool{}
-	if f.MaxEvents == 0 {
-		f.MaxEvents = 2000
-	}
-	if f.MaxBytes == 0 {
-		f.MaxBytes = 4 << 20
-	}
 	for {
 		done, err := f.round(ctx)
 		about, is := errors.AsType[*storeError](err)
@@ -323,7 +315,7 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 		if err := a.row(r, mapper, base+row); err != nil {
 			return err
 		}
-		if a.events >= a.MaxEvents || a.bytes >= a.MaxBytes {
+		if a.events >= maxEvents || a.bytes >= maxBytes {
 			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
 				return err
 			}

@@ -47,10 +47,16 @@ type Config struct {
 	Logger  *slog.Logger          // by default slog.Default()
 }
 
+// Bounds of a batch, where a Config has no others.
+const (
+	maxEvents = 2000
+	maxBytes  = 4 << 20
+)
+
 func (c Config) withDefaults() Config {
 	c.Rate = cmp.Or(c.Rate, 0.5)
-	c.MaxEvents = cmp.Or(c.MaxEvents, 2000)
-	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
+	c.MaxEvents = cmp.Or(c.MaxEvents, maxEvents)
+	c.MaxBytes = cmp.Or(c.MaxBytes, maxBytes)
 	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
