@@ -98,9 +98,13 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 
 func TestRunWithoutItsTopics(t *testing.T) {
 	flags, _ := servers(t, map[string]int{"logins": 1})
-	_, err := weir(t, append([]string{"run"}, flags...)...)
+	p := start(t, append([]string{"run", "--log.format", "json"}, flags...)...)
+	err := p.wait(t)
 	if want := "Kafka: no topic transactions, weir.dead-letters: create it, or set kafka.create_topics"; fmt.Sprint(err) != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
+	}
+	if want := `"msg":"weir is running"`; !strings.Contains(p.err.String(), want) {
+		t.Errorf("the log is not as log.format says: no %s in\n%s", want, p.err.String())
 	}
 }
 

@@ -60,12 +60,20 @@ func TestTokensOfFileAndIssuer(t *testing.T) {
 	if err := os.WriteFile(tokens, []byte(token+" engine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := newGuard(config.API{TokensFile: tokens, OIDC: config.OIDC{Issuer: provider.URL, Audience: auth.IssuerAudience, ScopeClaim: "scope"}},
-		slog.New(slog.DiscardHandler))
+	issuer := config.OIDC{Issuer: provider.URL, Audience: auth.IssuerAudience, ScopeClaim: "scope"}
+	var log bytes.Buffer
+	a, err := newGuard(config.API{TokensFile: tokens, OIDC: issuer}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := a.summary(), "wants one of 1 token or one of "+provider.URL; got != want {
+		t.Errorf("summary %q, want %q", got, want)
+	}
+	alone, err := newGuard(config.API{OIDC: issuer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := alone.summary(), "wants a token of "+provider.URL; got != want {
 		t.Errorf("summary %q, want %q", got, want)
 	}
 	name := func(token string) string {
@@ -85,6 +93,9 @@ func TestTokensOfFileAndIssuer(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, "the issuer being known", func() (bool, string) { return name(signed) == "payments", name(signed) })
 	stop()
 	running.Wait()
+	if want := "issuer=" + provider.URL; !strings.Contains(log.String(), want) {
+		t.Errorf("the log does not say %s:\n%s", want, log.String())
+	}
 	for token, want := range map[string]string{token: "engine", "fedcba9876543210": credentials.ErrUnknownToken.Error()} {
 		if got := name(token); got != want {
 			t.Errorf("%s: %s, want %s", token, got, want)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -129,6 +130,17 @@ func TestRedisReplicas(t *testing.T) {
 			t.Errorf("%s: %+v", mode, o)
 		}
 		_ = client.Close()
+	}
+}
+
+// A question to a cluster has time left for the other masters if one hangs.
+func TestQuestionTime(t *testing.T) {
+	c := config.Default()
+	for mode, want := range map[string]time.Duration{"single": c.API.Timeout, "sentinel": c.API.Timeout, "cluster": c.API.Timeout / 8} {
+		c.Redis.Mode = mode
+		if got := questionTime(c); got != want {
+			t.Errorf("%s: a question waits %v for a master, want %v", mode, got, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package redisconn
 import (
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -50,14 +51,17 @@ func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redis
 	if err != nil {
 		return nil, err
 	}
-	// If there are several masters, a question to all waits for a hanging one only for a part of
-	// its time.
-	question := cfg.API.Timeout
-	if cfg.Redis.Mode == "cluster" {
-		question /= 8
-	}
-	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(question, cfg.Redis.ReadTimeout))
+	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(questionTime(cfg), cfg.Redis.ReadTimeout))
 	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
+}
+
+// questionTime is how long a question waits for one master. If there are several, it waits for a
+// hanging one only for a part of its time.
+func questionTime(cfg *config.Config) time.Duration {
+	if cfg.Redis.Mode == "cluster" {
+		return cfg.API.Timeout / 8
+	}
+	return cfg.API.Timeout
 }
 
 // Name is how messages call the store.
