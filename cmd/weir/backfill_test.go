@@ -34,12 +34,13 @@ func TestBackfillByHand(t *testing.T) {
 	}
 	define("")
 	p := start(t, append([]string{"run", "--processor.commit_interval", "10ms", "--backfill.mode", "off"}, flags...)...)
-	ready(t, p.address(t))
+	base := p.address(t)
+	ready(t, base)
 	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{flags[7]})
 	defer writer.Close()
 	now := time.Now()
 	for i := range 20 {
-		value := fmt.Appendf(nil, `{"at": %d, "user": "u%d"}`, now.UnixMilli(), i%3)
+		value := fmt.Appendf(nil, `{"at": %d, "user": "u%d", "note": "%*d"}`, now.UnixMilli(), i%3, 2000*(i/19), i)
 		if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte{byte(i)}, Value: value, Time: now}); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func TestBackfillByHand(t *testing.T) {
 		out, err := weir(t, command("progress")...)
 		return err == nil && strings.Contains(out, "long, more, of transactions: backfill not begun"), fmt.Sprint(out, err)
 	})
-	out := look(t, "", command("backfill", "--of", "long", "--rate", "1")...)
+	out := look(t, "", command("backfill", "--of", "long", "--rate", "1", "--kafka.max_record_bytes", "1KiB")...)
 	if !regexp.MustCompile(`(?m)^long, more: done, 20 records$`).MatchString(out) {
 		t.Errorf("backfill says\n%s", out)
 	}
@@ -67,6 +68,10 @@ func TestBackfillByHand(t *testing.T) {
 	if out := look(t, "", command("progress")...); strings.Contains(out, "backfill") {
 		t.Errorf("progress says\n%s", out)
 	}
+	testkit.Eventually(t, patience, "answers without the record that was too long for the backfill", func() (bool, string) {
+		answer := look(t, "", "query", "--address", base, "--json", "long", "user=u1") // of 7 events
+		return strings.Contains(answer, `"value":6,"status":"PRESENT"`), answer
+	})
 }
 
 // An operator fills features from files with what the log never had, while processors have backfill
@@ -116,10 +121,11 @@ features:
 	until := cut.UTC().Format(time.RFC3339)
 	for want, args := range map[string][]string{
 		`--until: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
-		`--since 7 is not before --until 7`:                                    {"--input", "tx=" + file, "--until", "7", "--since", "7"},
-		"--input: " + file + ": name the stream of its events: STREAM=" + file: {"--input", file, "--until", until},
-		`--input: pay=x: unknown stream "pay"; known: in, tx`:                  {"--input", "pay=x", "--until", until},
-		"open " + folder + "/none.csv: no such file or directory":              {"--input", "tx=" + folder + "/none.csv", "--until", until},
+		`--since 7 is not before --until 7`:                                                 {"--input", "tx=" + file, "--until", "7", "--since", "7"},
+		"--input: " + file + ": name the stream of its events: STREAM=" + file:              {"--input", file, "--until", until},
+		`--input: pay=x: unknown stream "pay"; known: in, tx`:                               {"--input", "pay=x", "--until", until},
+		"open " + folder + "/none.csv: no such file or directory":                           {"--input", "tx=" + folder + "/none.csv", "--until", until},
+		file + `:1: field record time of stream tx: unknown column "came"; known: at, user`: {"--input", "tx=" + file, "--until", until, "--record-time", "came"},
 	} {
 		look(t, want, command(args...)...)
 	}
@@ -192,12 +198,12 @@ features:
 	if got := fmt.Sprint(err); !strings.HasPrefix(got, file+" was changed since it was backfilled, when it had 6 rows") {
 		t.Errorf("a changed file is reported as\n%s", got)
 	}
-	put("b.csv", "at,user\n"+row(old.Add(2*time.Hour)))
-	look(t, "", command("--input", "tx="+folder+"/b.csv", "--until", until, "--rate", "1")...)
+	put("b.csv", "at,user\n"+row(old.Add(2*time.Hour))+"\nx,u1")
+	look(t, "", command("--input", "tx="+folder+"/b.csv", "--until", until, "--rate", "1", "--set-aside")...)
 	counts(8)
 	more := slices.Clone(flags)
 	more[1] = put("more.yaml", "streams: {tx: {topic: transactions, timestamp: at, fields: {user: string}}}\nfeatures: {other: 'COUNT(20d, tx, user, tile=2h)'}\n")
-	fill = start(t, append([]string{"backfill", "--input", "tx=" + folder + "/b.csv", "--until", until}, more...)...)
+	fill = start(t, append([]string{"backfill", "--input", "tx=" + folder + "/b.csv", "--until", until, "--set-aside"}, more...)...)
 	testkit.Eventually(t, patience, "it waits for processors with its definitions", func() (bool, string) {
 		return strings.Contains(fill.out.String(), "waiting until processors take the files into account for other: a minute at most, if they have these definitions"), fill.out.String() + fill.err.String()
 	})

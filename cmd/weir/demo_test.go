@@ -106,17 +106,24 @@ func TestDemoAnswersWhatItAsks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(definitions), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, "demo", "--listen", "127.0.0.1:0", "--features", file, "--days", "0")
-	p.shows(t, "all there is to ask for")
-	p.stop()
-	if err := p.wait(t); err != nil {
-		t.Error(err)
-	}
-	text := p.err.String()
-	for _, want := range []string{"  curl 'http://127.0.0.1:", "/v1/features/n?user_id=u", `"value":`, "  weir query --address "} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
+	asked := map[string]bool{}
+	for _, seed := range []string{"1", "2"} {
+		p := start(t, "demo", "--listen", "127.0.0.1:0", "--features", file, "--days", "0", "--seed", seed)
+		p.shows(t, "all there is to ask for")
+		p.stop()
+		if err := p.wait(t); err != nil {
+			t.Error(err)
 		}
+		text := p.err.String()
+		for _, want := range []string{"  curl 'http://127.0.0.1:", "/v1/features/n?user_id=u", `"value":`, "  weir query --address "} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is not in\n%s", want, text)
+			}
+		}
+		asked[regexp.MustCompile(`user_id=u\d+`).FindString(text)] = true
+	}
+	if len(asked) != 2 {
+		t.Errorf("two seeds make the same events, of %v", asked)
 	}
 }
 

@@ -229,6 +229,8 @@ func TestMaterializeTwoStreams(t *testing.T) {
 	spine := writeFile(t, dir, "labels.csv", "user,when,label\nu,2023-11-14T22:13:20Z,1\nu,1700000001000,0\n")
 	labels := "user,when,label,paid,logins\nu,2023-11-14T22:13:20Z,1,1.1,1\nu,1700000001000,0,3.1,2\n"
 	rows := "id,paid,logins\na,1.1,1\nb,3.1,2\n"
+	writeFile(t, dir, "arrived.csv", "id,at,user,amount,arrived\na,1700000000000,u,1,1700000002000\n")
+	writeFile(t, dir, "moments.csv", "user,at\nu,1700000001000\nu,1700000002000\n")
 	for _, c := range []struct{ args, stdin, want string }{
 		{"--service risk --input pay=DIR/pay.csv --input login=DIR/logins --spine DIR/labels.csv --time-column when", "", labels},
 		{"--service risk --input pay=DIR/pay.csv --input login=DIR/logins/* --spine - --input-format csv --time-column when", readFile(t, spine), labels},
@@ -237,6 +239,8 @@ func TestMaterializeTwoStreams(t *testing.T) {
 		{"--columns paid --stream pay --exclude-current --input -", `{"topic":"pay","key":"u","value":{"id":"a","at":1700000000000,"user":"u","amount":1}}` + "\n" +
 			`{"topic":"login","key":"u","value":{"at":1700000000000,"user":"u"}}` + "\n" + `{"topic":"pay","key":"u","value":{"id":"b","at":1700000000001,"user":"u","amount":1}}`,
 			"id,paid\na,0\nb,1\n"},
+		{"--columns paid --input pay=DIR/arrived.csv --spine DIR/moments.csv --as served --record-time arrived", "",
+			"user,at,paid\nu,1700000001000,0\nu,1700000002000,1\n"},
 	} {
 		p := startWith(t, strings.NewReader(c.stdin), append([]string{"materialize", "--features", definitions, "--output", "-"},
 			strings.Fields(strings.ReplaceAll(c.args, "DIR", dir))...)...)
@@ -247,7 +251,11 @@ func TestMaterializeTwoStreams(t *testing.T) {
 			t.Errorf("%s\ngot\n%s\nwant\n%s", c.args, got, c.want)
 		}
 	}
-	_, err := weir(t, "materialize", "--features", definitions, "--input", "pay="+events, "--input", "login="+folder, "--output", "-")
+	out, err := weir(t, "materialize", "--features", definitions, "--stream", "pay", "--columns", "paid", "--input", events, "--output", "-", "--output-format", "parquet")
+	if err != nil || !strings.HasPrefix(out, "PAR1") {
+		t.Errorf("no Parquet: %v\n%s", err, out)
+	}
+	_, err = weir(t, "materialize", "--features", definitions, "--input", "pay="+events, "--input", "login="+folder, "--output", "-")
 	if want := "weir: say what the rows are: --spine FILE, or the events of --stream NAME"; err == nil || message(err) != want {
 		t.Errorf("got %v", err)
 	}
@@ -260,9 +268,10 @@ func TestMaterializeGenerated(t *testing.T) {
 	if _, err := weir(t, "generate", "--events", "2000", "--output", events); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := weir(t, "materialize", "--features", "../../config/features", "--service", "payment_risk", "--columns", "amount,status",
-		"--stream", "transaction", "--input", events, "--output", output, "--quality"); err != nil {
-		t.Fatal(err)
+	p := start(t, "materialize", "--features", "../../config/features", "--service", "payment_risk", "--columns", "amount,status",
+		"--stream", "transaction", "--input", events, "--output", output, "--quality", "--memory", "16KiB")
+	if err := p.wait(t); err != nil || !strings.Contains(p.err.String(), " sorted on disk\n") {
+		t.Fatal(err, p.err.String())
 	}
 	type row struct {
 		ID       string   `parquet:"event_id"`

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,10 +36,10 @@ func TestOperate(t *testing.T) {
 	ready(t, p.address(t))
 	writer := generate.NewKafkaWriter(&kafka.Transport{}, []string{flags[7]})
 	defer writer.Close()
-	now := time.Now()
+	now := time.Now().Add(-time.Minute)
 	for i, amount := range []string{"1.5", "true", "3"} {
-		event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u1", "device_id": "d1", "amount": %s, "event_id": "%d"}`,
-			now.UnixMilli(), amount, i)
+		event := fmt.Sprintf(`{"type": "transaction", "timestamp": %d, "user_id": "u1", "device_id": "d1", "amount": %s, "event_id": "%d", "note": "%*d"}`,
+			now.UnixMilli(), amount, i, 1000*i, i)
 		err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte("u1"), Value: []byte(event), Time: now,
 			Headers: []kafka.Header{{Key: "trace", Value: []byte("t1")}}})
 		if err != nil {
@@ -64,7 +65,7 @@ func TestOperate(t *testing.T) {
 	if err := p.wait(t); err != nil {
 		t.Error(err)
 	}
-	if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte("u1"), Value: []byte("{}")}); err != nil {
+	if err := writer.WriteMessages(t.Context(), kafka.Message{Topic: "transactions", Key: []byte("u1"), Value: []byte("{}"), Time: now}); err != nil {
 		t.Fatal(err)
 	}
 	look(t, "a lag of 1 is beyond --max-lag 0", command("progress", "--max-lag", "0")...)
@@ -74,8 +75,17 @@ func TestOperate(t *testing.T) {
 	if !strings.HasSuffix(out, "\n1 dead letter: 1 wrong_type, 0 of them replayed\n") {
 		t.Errorf("deadletters list:\n%s", out)
 	}
-	if out := look(t, "", command("deadletters", "list", "--until", "1h")...); out != "0 dead letters, 0 of them replayed\n" {
-		t.Errorf("deadletters list --until:\n%s", out)
+	if out := look(t, "", command("deadletters", "list", "--json")...); !strings.Contains(out, `"reason": "wrong_type"`) {
+		t.Errorf("deadletters list --json:\n%s", out)
+	}
+	tomorrow := time.Now().Add(24 * time.Hour).Format(time.RFC3339)
+	for _, filter := range [][]string{{"--reason", "malformed"}, {"--stream", "login"}, {"--topic", "logins"}, {"--since", tomorrow}, {"--until", "1h"}} {
+		if out := look(t, "", command(append([]string{"deadletters", "list"}, filter...)...)...); out != "0 dead letters, 0 of them replayed\n" {
+			t.Errorf("deadletters list %v:\n%s", filter, out)
+		}
+		if out := look(t, "", command(append([]string{"deadletters", "replay", "--dry-run"}, filter...)...)...); out != "would replay 0 events\n" {
+			t.Errorf("deadletters replay --dry-run %v:\n%s", filter, out)
+		}
 	}
 	id := regexp.MustCompile(`transactions/\d/\d`).FindString(out)
 	if out := look(t, "", command("deadletters", "show", id)...); !strings.Contains(out, "\nheader       trace: \"t1\"\n") ||
@@ -89,16 +99,25 @@ func TestOperate(t *testing.T) {
 		t.Errorf("deadletters show --json:\n%s", out)
 	}
 	look(t, "topic weir.dead-letters has no dead letter at or of a/1/2", command("deadletters", "show", "a/1/2")...)
-	for want, args := range map[string][]string{
-		"would replay 1 event: 1 wrong_type\n": {"--dry-run"}, "would replay 0 events\n": {"--dry-run", "--stream", "login"},
+	for _, replay := range []struct{ flag, want string }{
+		{"--dry-run", "would replay 1 event: 1 wrong_type\n"}, {"--stamp-now", "replayed 1 event: 1 wrong_type\n"},
 	} {
-		if out := look(t, "", command(append([]string{"deadletters", "replay"}, args...)...)...); out != want {
-			t.Errorf("deadletters replay %v: got %q, want %q", args, out, want)
+		if out := look(t, "", command("deadletters", "replay", replay.flag)...); out != replay.want {
+			t.Errorf("deadletters replay %s: got %q, want %q", replay.flag, out, replay.want)
 		}
 	}
+	// The first record since then is the replayed one, the fifth of its partition.
+	since := now.Add(time.Millisecond)
+	found, err := (&kafka.Client{Addr: kafka.TCP(flags[7])}).ListOffsets(t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
+		"transactions": {kafka.TimeOffsetOf(0, since), kafka.TimeOffsetOf(1, since)},
+	}})
+	if err != nil || !slices.ContainsFunc(found.Topics["transactions"], func(p kafka.PartitionOffsets) bool { return !p.Offsets[4].IsZero() }) {
+		t.Errorf("replayed --stamp-now, the record has another time: %+v, %v", found, err)
+	}
 
+	state := func() string { return look(t, "", command("state", "user_id=u1")...) }
 	out = look(t, "", command("state", "user_id=u1", "--feature", "user_amount_1d")...)
-	if !regexp.MustCompile(`(?s)^user_id=u1\n  key       \{weir:\d+\.\w+\}\w+:u1\n.*: sum of amount in transaction\n.*\n    \S+Z  4\.5\n`).MatchString(out) {
+	if !regexp.MustCompile(`(?s)^user_id=u1\n  key       \{weir:\d+\.\w+\}\w+:u1\n.*: sum of amount in transaction\n.*\n    \S+Z  4\.5\n`).MatchString(out) || out == state() {
 		t.Errorf("state:\n%s", out)
 	}
 	if out := look(t, "", command("state", "user_id=u1", "--json")...); !json.Valid([]byte(out)) {
@@ -106,13 +125,21 @@ func TestOperate(t *testing.T) {
 	}
 	look(t, "no state is kept by user with the keys given; it is kept by card_id; device_id; ip_c; payee_id; user_id; user_id,device_id",
 		command("state", "user=u1")...)
-	state := func() string { return look(t, "", command("state", "user_id=u1")...) }
 	before := state()
 	if out := look(t, "", command("state", "drop", "user_id=u1", "--all", "--dry-run")...); !strings.Contains(out, "\n  to drop   all ") || state() != before {
 		t.Errorf("state drop --dry-run:\n%s\nleaves\n%s", out, state())
 	}
+	look(t, "no state is kept by user_id with the keys given; it is kept by device_id",
+		command("state", "drop", "user_id=u1", "--dry-run", "--feature", "device_tx_7d")...)
 	if out := look(t, "", command("state", "drop", "user_id=u1", "--all")...); !strings.Contains(out, "\n  dropped   all ") || state() == before {
 		t.Errorf("state drop:\n%s\nleaves\n%s", out, state())
+	}
+	// A refill reads what the settings let processors read.
+	for _, refill := range []struct{ most, sum string }{{"1KiB", "1.5"}, {"1MiB", "4.5"}} {
+		out := look(t, "", command("state", "drop", "user_id=u1", "--all", "--refill", "--json", "--kafka.max_record_bytes", refill.most)...)
+		if got := look(t, "", command("state", "user_id=u1", "--feature", "user_amount_1d")...); !json.Valid([]byte(out)) || !strings.Contains(got, "Z  "+refill.sum+"\n") {
+			t.Errorf("a refill with records of up to %s:\n%s\nleaves\n%s", refill.most, out, got)
+		}
 	}
 }
 

@@ -58,6 +58,9 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: %v, %q is not in\n%s", c.args, err, c.want, out)
 		}
 	}
+	if out, err := preview("paid", "--entities", "0"); err != nil || strings.Contains(out, "user=u") {
+		t.Errorf("without entities: %v\n%s", err, out)
+	}
 	out, err := preview("paid", "--json")
 	var report struct {
 		Records  int
