@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +28,7 @@ func as(client *credentials.Client) func(*access.Rules) {
 	return func(a *access.Rules) {
 		a.Identify = func(_ context.Context, given string) (*credentials.Client, error) {
 			if given != goodToken {
-				return nil, credentials.ErrUnknownToken
+				return nil, errors.New("the token is not valid here: it may be mistyped, or replaced by another")
 			}
 			return client, nil
 		}

@@ -23,9 +23,6 @@ var (
 	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,31}$`)
 )
 
-// ErrUnknownToken is the error for a token that is not in the file.
-var ErrUnknownToken = errors.New("the token is not valid here: it may be mistyped, or replaced by another")
-
 // Tokens are those of a file, one a line:
 //
 //	TOKEN [NAME [SCOPE…]]
@@ -142,7 +139,7 @@ func (t *Tokens) Look() (changed bool, err error) {
 // Count is the number of tokens.
 func (t *Tokens) Count() int { return len(*t.known.Load()) }
 
-// Identify identifies the owner of a token. The error is ErrUnknownToken. Its duration reveals
+// Identify identifies the owner of a token. An unknown token is an error. Its duration reveals
 // nothing about the tokens: hashes are compared, and all of them.
 func (t *Tokens) Identify(token string) (*Client, error) {
 	given := sha256.Sum256([]byte(token))
@@ -151,7 +148,7 @@ func (t *Tokens) Identify(token string) (*Client, error) {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(given[:], known[i].hash[:]), i, found)
 	}
 	if found < 0 {
-		return nil, ErrUnknownToken
+		return nil, errors.New("the token is not valid here: it may be mistyped, or replaced by another")
 	}
 	return known[found].client, nil
 }

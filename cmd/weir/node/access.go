@@ -86,18 +86,16 @@ func (a *guard) identify(ctx context.Context, token string) (*credentials.Client
 	return a.issuer.Identify(ctx, token)
 }
 
-func (a *guard) hosts() access.Hosts { return Hosts(a.cfg) }
-
-// Hosts are the names of an API: those of this machine and of the settings.
-func Hosts(cfg config.API) access.Hosts {
+// hosts are the names of the API: those of this machine and of the settings.
+func (a *guard) hosts() access.Hosts {
 	hosts := access.Hosts{}
 	if name, err := os.Hostname(); err == nil {
 		hosts = append(hosts, name)
 	}
-	if host, _, err := net.SplitHostPort(cfg.Listen); err == nil && host != "" {
+	if host, _, err := net.SplitHostPort(a.cfg.Listen); err == nil && host != "" {
 		hosts = append(hosts, host)
 	}
-	return append(hosts, cfg.Hosts...)
+	return append(hosts, a.cfg.Hosts...)
 }
 
 // tls is nil if the API is not encrypted.

@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/auth"
+	"github.com/weir-stream/weir/serve/access"
 )
 
 func TestWarnsOfOpenAccess(t *testing.T) {
@@ -96,9 +99,24 @@ func TestTokensOfFileAndIssuer(t *testing.T) {
 	if want := "issuer=" + provider.URL; !strings.Contains(log.String(), want) {
 		t.Errorf("the log does not say %s:\n%s", want, log.String())
 	}
-	for token, want := range map[string]string{token: "engine", "fedcba9876543210": credentials.ErrUnknownToken.Error()} {
+	for token, want := range map[string]string{token: "engine", "fedcba9876543210": "the token is not valid here: it may be mistyped, or replaced by another"} {
 		if got := name(token); got != want {
 			t.Errorf("%s: %s, want %s", token, got, want)
 		}
+	}
+}
+
+// The names of an API are the machine's, the one in its address, and those in its settings.
+func TestHostsOfAnAPI(t *testing.T) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := newGuard(config.API{Listen: "weir.internal:8080", Hosts: []string{"weir-api"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(access.Hosts{hostname, "weir.internal", "weir-api"}, a.hosts()); diff != "" {
+		t.Error(diff)
 	}
 }

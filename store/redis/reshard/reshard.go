@@ -110,9 +110,6 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 	}
 }
 
-// ErrNotResharding says that there is nothing to cancel.
-var ErrNotResharding = errors.New("the namespace is not being resharded")
-
 // Cancel deletes what was copied, and has the old shards go on.
 func (r *Resharder) Cancel(ctx context.Context) error {
 	l, err := r.Layout(ctx)
@@ -120,7 +117,7 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 		return err
 	}
 	if l.To == 0 {
-		return ErrNotResharding
+		return errors.New("the namespace is not being resharded")
 	}
 	// A command that copies must not switch over to what is deleted here.
 	c := newCopying(r, l.Shards, l.To, rand.Text())
@@ -136,9 +133,6 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
 }
 
-// ErrNoOldShards says that there is nothing to delete.
-var ErrNoOldShards = errors.New("the namespace has no keys of an earlier number of shards")
-
 // DeleteOld deletes the keys of the shards before.
 func (r *Resharder) DeleteOld(ctx context.Context) error {
 	l, err := r.Layout(ctx)
@@ -146,7 +140,7 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 		return err
 	}
 	if l.Old == 0 {
-		return ErrNoOldShards
+		return errors.New("the namespace has no keys of an earlier number of shards")
 	}
 	lacking, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
 	if err != nil {
