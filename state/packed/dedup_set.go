@@ -3,6 +3,7 @@ package packed
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -95,4 +96,12 @@ func (d *dedupSet) Read(r *state.Read) state.WindowState {
 func (d *dedupSet) Prune(first int64) (empty bool) {
 	d.list = d.list[d.before(first):]
 	return len(d.list) == 0
+}
+
+func (d *dedupSet) entries() (list []Entry) {
+	for _, n := range d.list {
+		member := fmt.Sprintf("%016x", uint64(n.hash))
+		list = append(list, Entry{Member: &member, Tiles: []int64{n.tile}})
+	}
+	return list
 }

@@ -2,8 +2,6 @@ package packed
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -53,72 +51,6 @@ func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error)
 		cutOff = &time
 	}
 	return list, cutOff, err
-}
-
-func (l *lastSeen) entries() (list []Entry) {
-	for _, s := range l.sorted {
-		list = append(list, Entry{Member: &s.value, Tiles: []int64{s.time}})
-	}
-	return list
-}
-
-func (s *sketches) entries() (list []Entry) {
-	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
-		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].raised()})
-	}
-	return list
-}
-
-func (f *filters) entries() (list []Entry) {
-	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {
-		held, bits := f.tiles[tile], 0
-		for _, layer := range held.layers {
-			bits += layer.ones
-		}
-		list = append(list, Entry{Tiles: []int64{tile}, Hashes: len(held.few), Bits: bits})
-	}
-	return list
-}
-
-func (d *dedupSet) entries() (list []Entry) {
-	for _, n := range d.list {
-		member := fmt.Sprintf("%016x", uint64(n.hash))
-		list = append(list, Entry{Member: &member, Tiles: []int64{n.tile}})
-	}
-	return list
-}
-
-func (s *momentTiles) entries() (list []Entry) {
-	for _, c := range s.buckets {
-		list = append(list, Entry{Tiles: []int64{c.tile}, Moments: c.content})
-	}
-	return list
-}
-
-// entries are those of each key; its states are not logs, so they cannot be damaged.
-func (g *groups) entries() (list []Entry) {
-	for _, key := range g.keys() {
-		held, _, _ := Entries(g.series, g.states[key])
-		if g.series.Keys != "" {
-			key = fmt.Sprintf("%x", key) // no text
-		}
-		for _, e := range held {
-			e.Key = &key
-			list = append(list, e)
-		}
-	}
-	return list
-}
-
-// raised is the number of non-zero registers.
-func (h *hyperLogLog) raised() int {
-	n := len(h.few)
-	for _, rank := range h.dense {
-		if rank > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // Part is the packed state of one series.

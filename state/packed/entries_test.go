@@ -30,9 +30,7 @@ func TestEveryStateHasEntries(t *testing.T) {
 		}
 		s := &state.Series{ID: "abcde", Measure: m, Type: typ, Tile: 1000, Max: 10, Rate: 0.01}
 		all = append(all, s)
-		switch m.Layout() {
-		case state.LastSeen, state.Logs, state.Filters, state.DedupSet:
-		default:
+		if _, ok := New(s).(tiled); ok {
 			apart := *s
 			apart.Per = "user"
 			all = append(all, &apart)

@@ -2,6 +2,7 @@ package packed
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -100,3 +101,14 @@ func (u union) FalsePositiveRate() float64 {
 }
 
 func (f *filters) Prune(first int64) (empty bool) { return pruneTiles(f.tiles, first) }
+
+func (f *filters) entries() (list []Entry) {
+	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {
+		held, bits := f.tiles[tile], 0
+		for _, layer := range held.layers {
+			bits += layer.ones
+		}
+		list = append(list, Entry{Tiles: []int64{tile}, Hashes: len(held.few), Bits: bits})
+	}
+	return list
+}

@@ -2,6 +2,7 @@ package packed
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -214,4 +215,19 @@ func (g *groups) Prune(first int64) (empty bool) {
 		}
 	}
 	return len(g.states) == 0
+}
+
+// entries are those of each key; its states are not logs, so they cannot be damaged.
+func (g *groups) entries() (list []Entry) {
+	for _, key := range g.keys() {
+		held, _, _ := Entries(g.series, g.states[key])
+		if g.series.Keys != "" {
+			key = fmt.Sprintf("%x", key) // no text
+		}
+		for _, e := range held {
+			e.Key = &key
+			list = append(list, e)
+		}
+	}
+	return list
 }

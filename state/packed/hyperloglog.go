@@ -262,3 +262,14 @@ func murmur64(data []byte, seed uint64) uint64 {
 	h *= m
 	return h ^ h>>r
 }
+
+// raised is the number of non-zero registers.
+func (h *hyperLogLog) raised() int {
+	n := len(h.few)
+	for _, rank := range h.dense {
+		if rank > 0 {
+			n++
+		}
+	}
+	return n
+}

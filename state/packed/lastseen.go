@@ -114,3 +114,10 @@ func (l *lastSeen) Prune(first int64) (empty bool) {
 	l.drop(l.before(first))
 	return len(l.sorted) == 0
 }
+
+func (l *lastSeen) entries() (list []Entry) {
+	for _, s := range l.sorted {
+		list = append(list, Entry{Member: &s.value, Tiles: []int64{s.time}})
+	}
+	return list
+}

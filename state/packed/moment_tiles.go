@@ -79,3 +79,10 @@ func (s *momentTiles) Read(r *state.Read) (out state.WindowState) {
 	}
 	return out
 }
+
+func (s *momentTiles) entries() (list []Entry) {
+	for _, c := range s.buckets {
+		list = append(list, Entry{Tiles: []int64{c.tile}, Moments: c.content})
+	}
+	return list
+}

@@ -108,3 +108,10 @@ func (s *sketches) Prune(first int64) (empty bool) { return pruneTiles(s.tiles, 
 func (s *sketches) held() []int64 { return slices.Collect(maps.Keys(s.tiles)) }
 
 func (s *sketches) drop(tile int64) { delete(s.tiles, tile) }
+
+func (s *sketches) entries() (list []Entry) {
+	for _, tile := range slices.Sorted(maps.Keys(s.tiles)) {
+		list = append(list, Entry{Tiles: []int64{tile}, Estimate: s.tiles[tile].count(), Registers: s.tiles[tile].raised()})
+	}
+	return list
+}
