@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,6 @@ var findLua string
 
 //go:embed claim.lua
 var claimLua string
-
-//go:embed place.lua
-var placeLua string
-
-//go:embed gap.lua
-var gapLua string
 
 //go:embed read.lua
 var readLua string
@@ -109,66 +104,6 @@ func takeClaim(c *state.Claim, shard int, reply []any) error {
 		c.KeptBy = keeper
 	}
 	return nil
-}
-
-// Place sets partitions' progress to where applying has not led it, with one pipeline for all. It
-// returns how many positions of shards it changed: fewer than requested if some were not as found
-// before.
-func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
-	var calls progressCalls
-	for first := 0; first < len(placements); first += callPartitions {
-		some := placements[first:min(first+callPartitions, len(placements))]
-		for shard, tag := range s.tags {
-			var args []any
-			for i := range some {
-				args = appendPlacement(args, &some[i], shard)
-			}
-			if len(args) == 0 {
-				continue
-			}
-			calls.add(placeLua, shard, tag, args, -1, func(reply []any) error {
-				n, ok := reply[0].(int64)
-				if !ok {
-					return errReply
-				}
-				placed += int(n)
-				return nil
-			})
-		}
-	}
-	if err := calls.send(ctx, s); err != nil {
-		return placed, fmt.Errorf("place %d partitions: %w", len(placements), err)
-	}
-	return placed, nil
-}
-
-// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
-// milliseconds, or to that of the newest record applied.
-func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
-	var calls progressCalls
-	for shard, tag := range s.tags {
-		calls.add(gapLua, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
-	}
-	if err := calls.send(ctx, s); err != nil {
-		return fmt.Errorf("note a gap in %s: %w", keyspace.PartitionField(p), err)
-	}
-	return nil
-}
-
-func appendPlacement(args []any, p *state.Placement, shard int) []any {
-	from, to := p.From[shard], p.To[shard]
-	if from == to {
-		return args
-	}
-	found, gap := "", ""
-	if from.Exists() {
-		found = from.String()
-	}
-	if p.Gap > 0 {
-		gap = strconv.FormatInt(p.Gap, 10)
-	}
-	topic, version, _ := strings.Cut(p.Partition.Topic, "@")
-	return append(args, topic, p.Partition.ID, version, found, to.String(), gap, p.Log.Text(), p.Partitions)
 }
 
 // Progress reads each partition's position in each shard under any plan, with one pipeline, and a
@@ -329,4 +264,71 @@ func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 func parsePosition(reply any) (state.Position, error) {
 	text, _ := reply.(string)
 	return state.ParsePosition(text)
+}
+
+// progressCalls are calls of the scripts of progress, in pipelines to each master.
+type progressCalls []progressCall
+
+type progressCall struct {
+	lua     string
+	shard   int
+	key     string
+	args    []any
+	replies int               // number of values in the reply, -1 if it is not a list
+	take    func([]any) error // handles them
+}
+
+func (c *progressCalls) add(lua string, shard int, tag string, args []any, replies int, take func([]any) error) {
+	*c = append(*c, progressCall{lua, shard, keyspace.ProgressKey(tag), args, replies, take})
+}
+
+// send sends the calls and handles the replies. It returns the error of a call.
+func (c progressCalls) send(ctx context.Context, s *Store) error {
+	var first error
+	err := c.sendEach(ctx, s, func(_ int, err error) { first = cmp.Or(first, err) })
+	return cmp.Or(err, first)
+}
+
+// sendEach sends the calls and handles the replies of the shards that can be reached. It reports
+// the others, unless none can.
+func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shard int, err error)) error {
+	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
+	for i, call := range c {
+		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findLua + call.lua, 1, call.key}, call.args...)...)
+		replies[i].SetFirstKeyPos(3)
+		commands[i] = replies[i]
+	}
+	// One call to each shard at a time: thousands of partitions may take a server longer than the
+	// deadline of a pipeline, without it hanging.
+	for first := 0; first < len(c); first += len(s.tags) {
+		some := commands[first:min(first+len(s.tags), len(c))]
+		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
+	}
+	reached := false
+	for i := range c {
+		if err := replies[i].Err(); err != nil && !errors.Is(err, state.ErrUnavailable) {
+			return err
+		}
+		reached = reached || replies[i].Err() == nil
+	}
+	for i, call := range c {
+		if err := replies[i].Err(); err != nil {
+			if !reached {
+				return err
+			}
+			missing(call.shard, err)
+			continue
+		}
+		values := []any{replies[i].Val()}
+		if call.replies >= 0 {
+			values, _ = replies[i].Val().([]any)
+			if len(values) != call.replies {
+				return fmt.Errorf("%s: %w", call.key, errReply)
+			}
+		}
+		if err := call.take(values); err != nil {
+			return fmt.Errorf("%s: %w", call.key, err)
+		}
+	}
+	return nil
 }
