@@ -12,9 +12,10 @@
 -- is a moved one. So a column never has two fills that go on.
 --
 -- Returns  the position of the fill in each archive, or an error ARCHIVE with the ID of an archive
---          of the cut that the shard has and the caller does not know
+--          of the cut that the shard has and the caller does not know, or the error
+--          NOTBEGUN if the shard has not begun
 
-local refusal = frozen()
+local refusal = frozen() or notBegun()
 if refusal then return refusal end
 
 local cut, fill, a = ARGV[1], ARGV[2], 3

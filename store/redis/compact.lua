@@ -76,13 +76,13 @@ local function spill(child, sections, seconds)
   if size >= minLength and size > #sections then offer(child, candidate(key, size, #sections)) end
 end
 
--- While a shard is frozen, no state may move from one key to another. The candidates are found
--- again later.
+-- While a shard is frozen or being emptied, no state may move from one key to another. The candidates are
+-- found again later.
 local progress, spills = KEYS[#KEYS], #KEYS > n + 1
-local frozen, copying
+local frozen, copying, emptying
 if spills then
-  frozen, copying = unpack(call('HMGET', progress, 'frozen', 'copying'))
-  if frozen then return reply end
+  frozen, copying, emptying = unpack(call('HMGET', progress, 'frozen', 'copying', 'emptying'))
+  if frozen or emptying then return reply end
 end
 call('PERSIST', progress)
 

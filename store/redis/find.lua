@@ -1,5 +1,5 @@
--- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua, fill.lua and
--- archive.lua begin with it.
+-- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua, fill.lua,
+-- archive.lua and empty.lua begin with it.
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id>    position of the partition, which only the plan of that version may
@@ -13,6 +13,9 @@
 --   log:<log>                 cluster ID / topic ID of a log
 --   now                       greatest record timestamp applied, in ms
 --   lag                       least time by which "now" was behind the clock, in ms
+--   begun                     the shard had no state keys, and then got its first position; shards of
+--                             namespaces from before this field was introduced have positions only
+--   emptying                  the shard is being emptied, by this walk over the keys; see empty.lua
 --   copying                   the shard is being copied by the process with that token: the keys that
 --                             change are noted, see package reshard
 --   frozen                    the shard has been copied, or is not copied yet: nothing may change it
@@ -29,6 +32,21 @@ local key = KEYS[1]
 -- frozen returns the error of a frozen shard, false for any other.
 local function frozen()
   return redis.call('HGET', key, 'frozen') and redis.error_reply('RESHARDING weir reshard has not finished')
+end
+
+-- begun says whether a shard has begun: whether its state belongs to its progress.
+local function begun(progress)
+  if redis.call('HEXISTS', progress, 'begun') == 1 then return true end
+  for _, name in ipairs(redis.call('HKEYS', progress)) do
+    if string.match(name, '^[^:]+/%d+$') or string.match(name, '^fill:.+/%d+$') then return true end
+  end
+  return false
+end
+
+-- notBegun returns the error of a shard that has not begun: it must be emptied before it gets a
+-- position. The state that it may have is of unknown records, which would count again.
+local function notBegun()
+  return not begun(key) and redis.error_reply('NOTBEGUN the shard has no progress and was not emptied')
 end
 
 -- hmget reads fields of the progress. A call is about no more partitions than Lua can pass to a

@@ -7,9 +7,10 @@
 -- ARGV     for each partition: topic, id, version under which it is placed if no plan has it,
 --          expected position ("" for none), new position, greatest timestamp of the missing
 --          records in ms ("" for no gap), log of the new position, number of the topic's partitions
--- Returns  the number of partitions placed; the others did not have the expected position
+-- Returns  the number of partitions placed; the others did not have the expected position; or the
+--          error NOTBEGUN if the shard has not begun
 
-local refusal = frozen()
+local refusal = frozen() or notBegun()
 if refusal then return refusal end
 
 local partitions = {}

@@ -292,17 +292,9 @@ func (c progressCalls) send(ctx context.Context, s *Store) error {
 // sendEach sends the calls and handles the replies of the shards that can be reached. It reports
 // the others, unless none can.
 func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shard int, err error)) error {
-	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
-	for i, call := range c {
-		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findLua + call.lua, 1, call.key}, call.args...)...)
-		replies[i].SetFirstKeyPos(3)
-		commands[i] = replies[i]
-	}
-	// One call to each shard at a time: thousands of partitions may take a server longer than the
-	// deadline of a pipeline, without it hanging.
-	for first := 0; first < len(c); first += len(s.tags) {
-		some := commands[first:min(first+len(s.tags), len(c))]
-		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
+	replies := c.exchange(ctx, s)
+	if err := c.begin(ctx, s, replies); err != nil {
+		return err
 	}
 	reached := false
 	for i := range c {
@@ -329,6 +321,44 @@ func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shar
 		if err := call.take(values); err != nil {
 			return fmt.Errorf("%s: %w", call.key, err)
 		}
+	}
+	return nil
+}
+
+// exchange sends the calls and returns their replies, each with its own error.
+func (c progressCalls) exchange(ctx context.Context, s *Store) []*redis.Cmd {
+	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
+	for i, call := range c {
+		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findLua + call.lua, 1, call.key}, call.args...)...)
+		replies[i].SetFirstKeyPos(3)
+		commands[i] = replies[i]
+	}
+	// One call to each shard at a time: thousands of partitions may take a server longer than the
+	// deadline of a pipeline, without it hanging.
+	for first := 0; first < len(c); first += len(s.tags) {
+		some := commands[first:min(first+len(s.tags), len(c))]
+		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
+	}
+	return replies
+}
+
+// begin empties the shards of the calls that were refused because their shards have not begun, and sends these calls again.
+func (c progressCalls) begin(ctx context.Context, s *Store, replies []*redis.Cmd) error {
+	var refused progressCalls
+	var of, shards []int
+	for i, call := range c {
+		if notBegun(replies[i].Err()) {
+			refused, of, shards = append(refused, call), append(of, i), append(shards, call.shard)
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	if err := s.empty(ctx, shards); err != nil {
+		return err
+	}
+	for n, reply := range refused.exchange(ctx, s) {
+		replies[of[n]] = reply
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ type Store struct {
 	written     sync.Once                   // makes what writers share
 	expiry      []expiry                    // by shard
 	slack       time.Duration
+	noteEmptied func(keys int64)
 }
 
 // Option configures a store.
@@ -100,7 +101,7 @@ func HashEntities(secret []byte) Option {
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
-		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua),
+		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua), noteEmptied: func(int64) {},
 	}
 	for _, option := range options {
 		option(s)

@@ -17,6 +17,8 @@
 local call = redis.call
 -- The shard is being copied, see package reshard.
 if call('HGET', KEYS[1], 'frozen') or call('HGET', KEYS[1], 'copying') then return redis.error_reply('RESHARDING weir reshard has not finished') end
+-- A walk deletes the state keys of the shard, and must not miss one, see ../empty.lua.
+if call('HGET', KEYS[1], 'emptying') then return redis.error_reply('EMPTYING the shard has lost its progress and is being emptied') end
 local content = call('TYPE', KEYS[2]).ok == 'string' and call('GET', KEYS[2]) or ''
 local first, last = string.find(content, ARGV[1], 1, true)
 if not first then return 0 end
