@@ -5,6 +5,7 @@ package redisconn
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,8 @@ type Deployment struct {
 	*redisstore.Namespace
 	Client   redis.UniversalClient
 	Replicas *redis.ClusterClient // nil where questions are read from masters
+
+	emptied atomic.Int64 // state keys deleted
 }
 
 // Open makes the store. It makes no requests yet. If questions are asked, they are read from
@@ -28,7 +31,7 @@ func Open(cfg *config.Config, questions bool, log *slog.Logger) (*Deployment, er
 		return nil, err
 	}
 	d := &Deployment{Client: client}
-	options := []redisstore.Option{redisstore.NoteMasters(noteMaster(log))}
+	options := []redisstore.Option{redisstore.NoteMasters(noteMaster(log)), redisstore.NoteEmptied(d.noteEmptied(log))}
 	if questions {
 		if d.Replicas, err = replicaClient(cfg); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -87,5 +90,13 @@ func noteMaster(log *slog.Logger) func(address string, err error) {
 			return
 		}
 		log.Info("a Redis master answers again", "address", address)
+	}
+}
+
+// noteEmptied counts and logs state keys that were deleted because their shards had lost their progress.
+func (d *Deployment) noteEmptied(log *slog.Logger) func(keys int64) {
+	return func(keys int64) {
+		d.emptied.Add(keys)
+		log.Warn("shards had lost their progress: their state was deleted, and is made again from the log", "keys", keys)
 	}
 }

@@ -20,6 +20,8 @@ var (
 		"Redis masters that do not answer this process.", nil, nil)
 	shardsUnavailable = prometheus.NewDesc("weir_redis_shards_unavailable",
 		"State shards of the Redis masters that do not answer this process.", nil, nil)
+	emptiedKeys = prometheus.NewDesc("weir_redis_emptied_keys_total",
+		"State keys that were deleted because their shard had lost its progress; it is read again from the log.", nil, nil)
 )
 
 // Describe sends the descriptions of the metrics of the connections.
@@ -29,6 +31,7 @@ func (d *Deployment) Describe(to chan<- *prometheus.Desc) {
 	to <- poolReuse
 	to <- mastersUnavailable
 	to <- shardsUnavailable
+	to <- emptiedKeys
 }
 
 // Collect sends the current values.
@@ -37,6 +40,7 @@ func (d *Deployment) Collect(to chan<- prometheus.Metric) {
 	masters, shards := d.unavailable()
 	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
 	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
+	to <- prometheus.MustNewConstMetric(emptiedKeys, prometheus.CounterValue, float64(d.emptied.Load()))
 	if d.Replicas != nil {
 		collectPool(to, "replica", d.Replicas.PoolStats())
 	}
