@@ -9,17 +9,26 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Slots of shards move from one master to another while they are written to, and while keys in them are compacted.
+// Slots of shards move from one master to another while they are written to, and while keys in them are compacted. Where the
+// progress moves last, the receiver may lose the last keys that it has got.
 var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []string{"cluster"}, happen: func(r *round, random *rand.Rand) {
 	c := r.redis.(*servers.Cluster)
 	c.AwaitServing(r.kit)
 	for range 2 + random.IntN(4) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		tag := keyspace.ShardTag(r.namespace(), random.IntN(r.scenario.Shards), r.scenario.Shards)
-		err := c.MoveSlot(ctx, tag, random.IntN(2))
+		last, torn := "", false
+		if random.IntN(2) == 0 {
+			last, torn = keyspace.ProgressKey(tag), random.IntN(2) == 0
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		receiver, err := c.MoveSlot(ctx, tag, random.IntN(2), last)
 		cancel()
 		if err != nil {
 			r.kit.Fatal(err)
+		}
+		if torn && receiver != nil {
+			r.tear(receiver, random.Int64N(16<<10))
+			r.happened("receiver of a slot torn")
 		}
 		pause(random, 0, 300*time.Millisecond)
 	}

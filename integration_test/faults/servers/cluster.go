@@ -96,26 +96,31 @@ func (c *Cluster) FailOver(ctx context.Context, replica *Node, vote bool) error 
 }
 
 // MoveSlot moves the slot of a hash tag to the nth of the other masters while it is written to. As if it had so many keys that
-// this takes a while, no key moves before one of them was compacted, or a time is over. In the end no crash can take the keys from
-// the receiver: one that loses some of the keys that a slot has just brought, and not others, is beyond what Weir can
-// repair, see docs/scale.md. It does nothing if the slot has no owner at the moment.
-func (c *Cluster) MoveSlot(ctx context.Context, tag string, n int) error {
+// this takes a while, no key moves before one of them was compacted, or a time is over. The key last moves after all others, if
+// there is one: a receiver that then loses some of the keys loses that one too. Else no crash can take the keys from the receiver
+// in the end: one that loses some of the keys, and not others, is beyond what Weir can repair, see docs/scale.md. It returns the
+// receiver, nil if nothing was moved because the slot has no owner at the moment.
+func (c *Cluster) MoveSlot(ctx context.Context, tag string, n int, last string) (receiver *Node, err error) {
+	nodes := c.masters()
 	var masters []*redistest.Server
-	for _, node := range c.masters() {
+	for _, node := range nodes {
 		masters = append(masters, node.Server)
 	}
 	from := redistest.SlotOwner(ctx, tag, masters...)
 	if from == nil || len(masters) < 2 {
-		return nil
+		return nil, nil
 	}
-	others := slices.DeleteFunc(slices.Clone(masters), func(m *redistest.Server) bool { return m == from })
+	others := slices.DeleteFunc(nodes, func(n *Node) bool { return n.Server == from })
 	slot := int(c.redis.ClusterKeySlot(ctx, tag).Val())
 	await := func() { awaitCompaction(ctx, from, slot) }
 	to := others[n%len(others)]
-	if err := redistest.MoveSlotSlowly(ctx, slot, await, from, to, masters...); err != nil {
-		return err
+	if err := redistest.MoveSlotSlowly(ctx, slot, await, last, from, to.Server, masters...); err != nil {
+		return nil, err
 	}
-	return secure(ctx, to)
+	if last != "" {
+		return to, nil
+	}
+	return to, secure(ctx, to.Server)
 }
 
 // secure returns once a server's replica has its data, and its append-only file holds them where a torn end does not

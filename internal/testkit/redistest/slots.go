@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,11 +18,12 @@ const slotKeys = 20
 // MoveSlot moves a slot from one master of a cluster to another, key by key, as redis-cli does
 // while clients work. among lists all masters.
 func MoveSlot(ctx context.Context, slot int, from, to *Server, among ...*Server) error {
-	return MoveSlotSlowly(ctx, slot, func() {}, from, to, among...)
+	return MoveSlotSlowly(ctx, slot, func() {}, "", from, to, among...)
 }
 
-// MoveSlotSlowly is MoveSlot with a pause once the slot is migrating, before its first keys move.
-func MoveSlotSlowly(ctx context.Context, slot int, pause func(), from, to *Server, among ...*Server) error {
+// MoveSlotSlowly is MoveSlot with a pause once the slot is migrating, before its first keys move. The key last moves after all
+// others, unless it is empty.
+func MoveSlotSlowly(ctx context.Context, slot int, pause func(), last string, from, to *Server, among ...*Server) error {
 	clients := map[*Server]*redis.Client{}
 	for _, server := range append([]*Server{from, to}, among...) {
 		if clients[server] == nil {
@@ -44,7 +46,7 @@ func MoveSlotSlowly(ctx context.Context, slot int, pause func(), from, to *Serve
 		return fmt.Errorf("move slot %d from %s: %w", slot, from.addr, err)
 	}
 	pause()
-	if err := moveKeys(ctx, slot, clients[from], to.addr); err != nil {
+	if err := moveKeys(ctx, slot, last, clients[from], to.addr); err != nil {
 		return err
 	}
 	// The receiver goes first, so that no node sees the slot without an owner.
@@ -108,8 +110,8 @@ func SlotOwner(ctx context.Context, key string, masters ...*Server) *Server {
 	return nil
 }
 
-// moveKeys moves keys of a slot until none are left.
-func moveKeys(ctx context.Context, slot int, from *redis.Client, to string) error {
+// moveKeys moves keys of a slot until none are left, and one of them after all others.
+func moveKeys(ctx context.Context, slot int, last string, from *redis.Client, to string) error {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
 		return err
@@ -121,6 +123,9 @@ func moveKeys(ctx context.Context, slot int, from *redis.Client, to string) erro
 		}
 		if len(keys) == 0 {
 			return nil
+		}
+		if others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == last }); len(others) > 0 {
+			keys = others
 		}
 		args := []any{"migrate", host, port, "", 0, 5000, "replace", "keys"}
 		for _, key := range keys {
