@@ -29,6 +29,7 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 		if torn && receiver != nil {
 			r.tear(receiver, random.Int64N(16<<10))
 			r.happened("receiver of a slot torn")
+			return // its replica may be about to take its place
 		}
 		pause(random, 0, 300*time.Millisecond)
 	}

@@ -36,7 +36,7 @@ end
 
 -- begun says whether a shard has begun: whether its state belongs to its progress.
 local function begun(progress)
-  if redis.call('HEXISTS', progress, 'begun') == 1 then return true end
+  if redis.call('HGET', progress, 'begun') then return true end
   for _, name in ipairs(redis.call('HKEYS', progress)) do
     if string.match(name, '^[^:]+/%d+$') or string.match(name, '^fill:.+/%d+$') then return true end
   end
