@@ -7,22 +7,21 @@ import (
 	"slices"
 )
 
-// Archive is a list of files with events before a cut. It never changes: more files before the same
-// cut are another archive.
+// Archive is a list of files with events before a cut. It never changes: further files before the same cut make another
+// archive.
 type Archive struct {
 	ID  string `json:"-"`
 	Cut Cut    `json:"cut"`
-	// Since is the event time, in ms, since which the files have all events before the cut; MinTime
-	// for all events.
+	// Since is the event time, in ms, from which the files have all events before the cut; MinTime means all events.
 	Since int64 `json:"since"`
-	// Stated says that somebody stated Since: it is not merely the earliest event of the files.
+	// Stated is true if an operator stated Since. Otherwise it is the time of the earliest event in the files.
 	Stated bool `json:"stated,omitempty"`
-	// Number orders the archives of a namespace. The last one of a topic decides on its cut.
+	// Number orders the archives of a namespace. The last archive of a topic determines its cut.
 	Number int            `json:"number"`
 	Files  []ArchivedFile `json:"files"` // rows are applied in this order
 }
 
-// ArchivedFile is a file of an archive. What counts is its content, whatever its name.
+// ArchivedFile is a file of an archive. It is identified by its content, not by its name.
 type ArchivedFile struct {
 	Name   string `json:"name"` // for messages
 	Stream string `json:"stream"`
@@ -30,14 +29,13 @@ type ArchivedFile struct {
 	Rows   int64  `json:"rows"` // with or without an event before the cut
 }
 
-// Same says whether two files have the same events.
+// Same reports whether two files have the same events.
 func (f *ArchivedFile) Same(other *ArchivedFile) bool {
 	return f.Stream == other.Stream && f.Hash == other.Hash
 }
 
-// NewArchive makes the archive that adds the files of a draft to its cut, given the archives of the
-// namespace; nil if they have all of that. What was stated about the cut holds whatever the earliest
-// event of further files is.
+// NewArchive makes the archive that adds the files of a draft to its cut. It returns nil if the known archives of the
+// namespace have them all. A stated Since stays, even if further files begin earlier.
 func NewArchive(draft Archive, known []*Archive) *Archive {
 	a := &draft
 	a.Number = 1
@@ -73,7 +71,7 @@ func (a *Archive) has(f *ArchivedFile) bool {
 	return slices.ContainsFunc(a.Files, func(own ArchivedFile) bool { return own.Same(f) })
 }
 
-// Rows is the number of rows of all files.
+// Rows returns the number of rows of all files.
 func (a *Archive) Rows() (rows int64) {
 	for i := range a.Files {
 		rows += a.Files[i].Rows
@@ -84,7 +82,7 @@ func (a *Archive) Rows() (rows int64) {
 // ErrLostArchive says that shards have rows of an archive that the store no longer knows.
 var ErrLostArchive = errors.New("the state has rows of files that are no longer registered, because Redis lost that")
 
-// ArchivesOf lists the archives with a cut by number.
+// ArchivesOf returns the archives of a cut, ordered by number.
 func ArchivesOf(cut Cut, known []*Archive) (of []*Archive) {
 	for _, a := range known {
 		if a.Cut == cut {
@@ -95,8 +93,8 @@ func ArchivesOf(cut Cut, known []*Archive) (of []*Archive) {
 	return of
 }
 
-// WholeSince is the event time, in ms, since which the files before a cut have all events, and whether
-// somebody stated that; MaxTime without files.
+// WholeSince returns the event time, in ms, from which the files before a cut have all events, and whether an
+// operator stated it. It is MaxTime without files.
 func WholeSince(cut Cut, known []*Archive) (since int64, stated bool) {
 	since = MaxTime
 	for _, a := range ArchivesOf(cut, known) {
@@ -105,7 +103,7 @@ func WholeSince(cut Cut, known []*Archive) (since int64, stated bool) {
 	return since, stated
 }
 
-// CutOf is the cut of a topic that new generations of series get; nil for none.
+// CutOf returns the cut that new generations of a topic's series get; nil if there is none.
 func CutOf(topic string, known []*Archive) *Cut {
 	var last *Archive
 	for _, a := range known {

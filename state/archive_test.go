@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each event has one side of a cut, by its time or by its offset.
+// Each event is on one side of a cut, by its time or by its offset.
 func TestCut(t *testing.T) {
 	c := Cut{Topic: "t", Until: 100}
 	for at, want := range map[int64]bool{99: false, 100: true, 101: true, -5: false} {
@@ -47,7 +47,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Files are registered once, whatever their names; another cut comes into force, and the first again.
+// Files are registered once, by content and not by name. Another cut replaces the first, which can be registered again.
 func TestNewArchive(t *testing.T) {
 	cut, other := Cut{Topic: "t", Until: 100}, Cut{Topic: "t", Until: 200}
 	a, b := ArchivedFile{Name: "a", Stream: "s", Hash: "1", Rows: 3}, ArchivedFile{Name: "b", Stream: "s", Hash: "2", Rows: 4}
@@ -73,7 +73,7 @@ func TestNewArchive(t *testing.T) {
 	expect(cut, 10, "nothing", a)
 	expect(cut, 10, "nothing", renamed)
 	expect(cut, 20, "nothing", a)
-	expect(cut, 5, "2 0", a) // they have more of the past than was said
+	expect(cut, 5, "2 0", a) // they reach further back than was stated
 	expect(cut, 5, "3 4", a, b)
 	expect(cut, 5, "4 3", elsewhere)
 	expect(other, 5, "5 7", a, b)
@@ -99,7 +99,7 @@ func TestNewArchive(t *testing.T) {
 	add(Archive{Cut: cut, Since: 5, Stated: true}, "nothing")
 	c := ArchivedFile{Name: "c", Stream: "s", Hash: "3", Rows: 1}
 	expect(cut, 4, "nothing", a)
-	expect(cut, 4, "8 1", c) // its first event says nothing against what was stated
+	expect(cut, 4, "8 1", c) // its first event does not contradict the statement
 	whole(5, true)
 	add(Archive{Cut: cut, Since: MinTime, Stated: true}, "9 0")
 	whole(MinTime, true)
@@ -112,8 +112,8 @@ func (n *namespace) archived(until int64) *Cut {
 	return &a.Cut
 }
 
-// Definitions that reach back before a cut get a generation over it, beside those that are there,
-// until log and files are in. Others go on as they were.
+// Definitions that reach back before a cut get a generation over it. The old generations are kept until log and files
+// are applied. Other definitions do not change.
 func TestBindOverACut(t *testing.T) {
 	n := newNamespace()
 	n.Now += MaxAhead.Milliseconds()
@@ -141,14 +141,14 @@ func TestBindOverACut(t *testing.T) {
 	again := n.archived(cut.Until + 1)
 	next := Generation{Cut: again.ID(), Number: 2}
 	expect(fmt.Sprintf("map[aaaaa:[%s %s]]", over, next))
-	n.Now += 30_000 + MaxAhead.Milliseconds() // nobody asks about what was before the cuts any more
+	n.Now += 30_000 + MaxAhead.Milliseconds() // no question reaches back before the cuts any more
 	if got := fmt.Sprint(Bind(generationPlan("2", 10_000, "ccccc.x"), &n.Known).Generations); got != "map[]" {
 		t.Errorf("new definitions get %s", got)
 	}
 }
 
-// State that claims to reach back further than files stays beside that with the files, unless somebody
-// stated since when these have all events.
+// State that claims to reach back further than the files is kept beside the state with the files, unless an operator
+// stated from when on the files have all events.
 func TestFilesThatReachBackLess(t *testing.T) {
 	n := newNamespace()
 	lifetime := generationPlan("1", 0, "aaaaa.x")
@@ -169,11 +169,11 @@ func TestFilesThatReachBackLess(t *testing.T) {
 	expect(both)
 	n.Archives = append(n.Archives, NewArchive(Archive{Cut: cut, Since: 7, Stated: true}, n.Archives))
 	expect(files)
-	n.History.Fills[0].Since = cut.Until + 1 // the log begins behind the files, which nobody stated
+	n.History.Fills[0].Since = cut.Until + 1 // the log begins after the end of the files, which nobody stated
 	expect(both)
 }
 
-// The first plan of a namespace fills nothing from the log, but what comes from files.
+// The first plan of a namespace fills nothing from the log, only from files.
 func TestFirstPlanOverACut(t *testing.T) {
 	n := newNamespace()
 	cut := n.archived(n.Now)
@@ -189,8 +189,8 @@ func TestFirstPlanOverACut(t *testing.T) {
 	}
 }
 
-// Series over a cut are complete since the files are, once these are in and the log goes on where
-// they end.
+// Series over a cut are complete from the files' first moment on, once the files are applied and the log continues
+// where they end.
 func TestCompleteSinceOverACut(t *testing.T) {
 	cut := &Cut{Topic: "t", Until: 100}
 	u := Retained{Key: "aaaaa.x", Topic: "t", Cut: cut}

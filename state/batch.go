@@ -6,8 +6,8 @@ type Partition struct {
 	ID    int32
 }
 
-// WithPlan is the name of a partition's progress while a plan is applied to it: batches of another
-// plan then find no progress, and change nothing.
+// WithPlan returns the name of a partition's progress while a plan is applied to it. Batches of another plan then find
+// no progress and change nothing.
 func (p Partition) WithPlan(version string) Partition {
 	return Partition{Topic: p.Topic + "@" + version, ID: p.ID}
 }
@@ -45,18 +45,17 @@ type PartitionRange struct {
 	// Progress holds for each shard the position that the store has confirmed. Applying a batch
 	// moves its offset to To.
 	Progress []Position
-	// Behind is set by applying if a shard lacks something that it had confirmed: the store went
-	// back in time, and the partition must be read again from the lowest progress of all shards.
-	// Nothing more of the range is applied then.
+	// Behind is set if applying finds that a shard lacks something that it had confirmed: the store went back in time.
+	// Nothing more of the range is applied then, and the partition must be read again from the lowest progress of all
+	// shards.
 	Behind bool
-	// Lagging marks the shards that lack some of what lies before their progress, because their
-	// master did not answer while others did. They apply nothing more of the range until the
-	// partition is read again from their progress. Batches of one partition share it, as they share
-	// Progress; nil if no shard lags.
+	// Lagging marks the shards that lack records before their progress, because their master did not answer while
+	// others did. They apply nothing more of the range until the partition is read again from their progress. Batches
+	// of one partition share it, as they share Progress. It is nil if no shard lags.
 	Lagging []bool
 }
 
-// Lags says whether a shard lacks some of what lies before its progress.
+// Lags reports whether a shard lacks records before its progress.
 func (s *PartitionRange) Lags(shard int) bool { return s.Lagging != nil && s.Lagging[shard] }
 
 // Lag marks a shard as lagging.
@@ -76,25 +75,24 @@ type Batch struct {
 	// Series are all series of the definitions that made the batch, also those without mutations in
 	// it.
 	Series []*Series
-	// Now is the greatest timestamp of a record in the batch, in milliseconds; state that is too
-	// old by it may be pruned.
+	// Now is the greatest timestamp of a record in the batch, in milliseconds; state may be pruned that is too old by
+	// then.
 	Now int64
 	// EveryShard moves the progress of all shards, also of those without events, which shows
 	// whether one has gone back in time.
 	EveryShard bool
-	// Calls counts the shard calls of applying, including repeated ones.
+	// Calls counts the script calls that applied the batch, including repeated ones.
 	Calls int
-	// GreatestKey is the length in bytes of the longest state key that applying received for
-	// compaction, that is, how long keys become before they shrink.
+	// GreatestKey is the length, in bytes, of the longest string that was received for compaction: how long keys become
+	// before they shrink.
 	GreatestKey int
 	// CutKeys counts the keys that were so long that their oldest state was dropped.
 	CutKeys int
-	// Refused counts the entities whose mutations the store could not apply, because something else
-	// has written to their keys; Refusal is the reason of the first one.
+	// Refused counts the entities whose mutations the store could not apply, because their keys have content that Weir
+	// did not write. Refusal is the reason for the first one.
 	Refused int
 	Refusal string
-	// RefusedKey is the key in the store concerned, if known. It names the entity, so it must not
-	// be shown to everybody.
+	// RefusedKey is the key in the store concerned, if known. It names the entity, so not every client may see it.
 	RefusedKey string
 
 	bytes []byte
@@ -134,7 +132,7 @@ func (b *Batch) Add(m Mutation) {
 	b.Updates[len(b.Updates)-1].To++
 }
 
-// IDMutation is the mutation by which an entity remembers the ID of the event; nil if it does not.
+// IDMutation returns the mutation by which an entity remembers the ID of the event; nil if it does not.
 func (b *Batch) IDMutation(t *EntityUpdate) *Mutation {
 	for i := t.From; i < t.To; i++ {
 		if b.Mutations[i].Series.Measure == RememberID {

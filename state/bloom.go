@@ -2,16 +2,15 @@ package state
 
 import "math"
 
-// mostBloomHashes is where a Bloom filter is no longer much smaller than the 64-bit hashes of its
+// mostBloomHashes is the number of hashes from which a Bloom filter is hardly smaller than the 64-bit hashes of its
 // values.
 const mostBloomHashes = 40
 
-// BloomSize is the size in bytes of a Bloom filter that holds n values at a rate of false
-// positives, and the number of bits that each value sets (B. H. Bloom, "Space/time trade-offs in
-// hash coding with allowable errors", 1970). If the bits of a value are chosen at random, a value
-// that was never met is found with the probability (bits set / bits) ^ hashes. That is exact,
-// because the bits are counted and not estimated from n. The size is least with about half of the
-// bits set: 1.44 log2(1/rate) bits a value. It is 0 if the hashes themselves would hardly take
+// BloomSize returns the size, in bytes, of a Bloom filter that holds n values at a rate of false positives, and the
+// number of bits that each value sets (B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors",
+// 1970). If the bits of a value are chosen at random, a value that was not added is found with the probability (bits
+// set / bits) ^ hashes. That is exact, because the bits are counted and not estimated from n. The size is least with
+// about half of the bits set: 1.44 log2(1/rate) bits a value. The size is 0 if the hashes themselves would take hardly
 // more.
 func BloomSize(n int, rate float64) (size, hashes int) {
 	k := max(1, math.Round(-math.Log2(rate)))

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// Busiest is which entities events have changed most lately, by the field that names them. Entities
-// of several fields are not among them.
+// Busiest lists the entities that events have changed most lately, by field. Entities of several fields are not among
+// them.
 type Busiest struct {
 	Keys []BusiestKey `json:"busiest"` // in the order of names
-	// Since is the moment, in ms, from which on applied events are counted.
+	// Since is the moment, in ms, from which applied events are counted.
 	Since int64 `json:"since"`
-	// Hashed says that entities are named by their hashes, as in the keys of the store.
+	// Hashed means that entities are named by their hashes, as in the keys of the store.
 	Hashed bool `json:"hashed,omitempty"`
 }
 
-// BusiestKey is the busiest entities of one field.
+// BusiestKey lists the busiest entities of one field.
 type BusiestKey struct {
 	Key      string       `json:"key"`
 	Entities []BusyEntity `json:"entities"` // those with the most events first
-	Rest     int64        `json:"rest"`     // no entity that is not listed has had more events
+	Rest     int64        `json:"rest"`     // no entity that is not listed has had more events than this
 }
 
-// BusyEntity is an entity that had at least Events and at most Error more.
+// BusyEntity is an entity that had at least Events events, and at most Error more.
 type BusyEntity struct {
 	Entity string `json:"entity"` // its text, see AppendEntity
 	Events int64  `json:"events"`
@@ -33,7 +33,7 @@ type BusyEntity struct {
 // BusiestFor is how long the store keeps what a processor reports as its busiest entities.
 const BusiestFor = 10 * time.Second
 
-// MergeBusiest adds up what several processors have counted, and keeps that many entities of a field.
+// MergeBusiest adds up the counts of several processors, and keeps `most` entities of each field.
 func MergeBusiest(all []Busiest, most int) Busiest {
 	sum := Busiest{Keys: []BusiestKey{}}
 	parts := map[string][]BusiestKey{}
@@ -53,8 +53,8 @@ func MergeBusiest(all []Busiest, most int) Busiest {
 	return sum
 }
 
-// mergeKey adds up the same field's entities. Of one that a part does not list, the part may have
-// counted as many events as its Rest.
+// mergeKey adds up the entities of one field. A part may have counted up to Rest events of an entity that it does not
+// list.
 func mergeKey(parts []BusiestKey, most int) BusiestKey {
 	sum := BusiestKey{Key: parts[0].Key, Entities: []BusyEntity{}}
 	for _, k := range parts {
@@ -77,7 +77,7 @@ func mergeKey(parts []BusiestKey, most int) BusiestKey {
 	return sum
 }
 
-// Keep sorts the entities and drops those beyond that many.
+// Keep sorts the entities and drops those beyond `most`.
 func (k *BusiestKey) Keep(most int) {
 	slices.SortFunc(k.Entities, func(a, b BusyEntity) int {
 		return cmp.Or(cmp.Compare(b.Events, a.Events), cmp.Compare(b.Error, a.Error), cmp.Compare(a.Entity, b.Entity))

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What two processors have counted is added up. Of an entity that one does not list, that one may
-// have counted as many events as of any it does not list.
+// The counts of two processors are added up. An entity that one does not list may have had as many events there as its
+// Rest.
 func TestMergeBusiest(t *testing.T) {
 	a := Busiest{Since: 200, Keys: []BusiestKey{
 		{Key: "user", Rest: 4, Entities: []BusyEntity{{"u1", 100, 10}, {"u2", 50, 0}}},

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Combine merges a mutation into this one and says whether it could: both must be on the same
-// entity, series and key, and one mutation must be able to express both.
+// Combine merges a mutation into this one and reports whether it could. Both must change the same key of the same
+// series of the same entity, and one mutation must be able to express both.
 func (m *Mutation) Combine(other *Mutation) bool {
 	if m.Series != other.Series && m.Series.ID != other.Series.ID {
 		return false
@@ -20,7 +20,7 @@ func (m *Mutation) Combine(other *Mutation) bool {
 	return combine != nil && combine(m, other)
 }
 
-// Combines says whether one mutation may represent several events.
+// Combines reports whether one mutation can represent several events.
 func (m Measure) Combines() bool { return measures[m].combine != nil }
 
 // addNumbers adds the number of one mutation to that of the other.
@@ -35,14 +35,14 @@ func addNumbers(into, m *Mutation) bool {
 	return true
 }
 
-// addCounts is addNumbers for integers, whatever the field's type.
+// addCounts is addNumbers for integers, independent of the field's type.
 func addCounts(into, m *Mutation) bool {
 	if into.Tile != m.Tile {
 		return false
 	}
 	sum := into.Num + m.Num
 	if (sum > into.Num) != (m.Num > 0) && m.Num != 0 {
-		return false // the state handles overflow
+		return false // the state handles the overflow
 	}
 	into.Num = sum
 	return true
@@ -87,7 +87,7 @@ func keepLatest(into, m *Mutation) bool {
 	return true
 }
 
-// onceIsEnough is for values that matter only once in a tile.
+// onceIsEnough drops the second mutation: its value counts once in a tile.
 func onceIsEnough(into, m *Mutation) bool {
 	return into.Tile == m.Tile && bytes.Equal(into.Member, m.Member)
 }

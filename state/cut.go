@@ -9,27 +9,26 @@ import (
 	"strings"
 )
 
-// What a log no longer has can be filled from files. A cut says which events are those of the files
-// and which those of the log, so that none counts twice or not at all. Series over a cut are
-// generations of their own, which live events feed from the cut on only. See
-// docs/definition-changes.md, "What comes from files".
+// Events that the log no longer has can be filled from files. A cut says which events count from the files and which
+// from the log, so that each counts exactly once. Series over a cut are generations of their own; live events feed them
+// only from the cut on. See docs/definition-changes.md, "What comes from files".
 
 // Cut is where the files of a topic end and its log begins: at an event time, or at an offset of each
 // partition.
 type Cut struct {
 	Topic string `json:"topic"`
-	// Until is an event time in ms: events before it count if they are in files, all others if they
-	// are in the log. In a cut by offsets it decides nothing: all events since it are in the log.
+	// Until is an event time in ms: events before it count from files, all others from the log. In a cut by offsets it
+	// decides nothing, and all events since it are in the log.
 	Until int64 `json:"until"`
-	// Ends makes it a cut by offsets, see Ends.Text: records before the end of their partition count
-	// if they are in files, all others if they are in the log.
+	// Ends makes it a cut by offsets (see Ends.Text): records before the end of their partition count from files, all
+	// others from the log.
 	Ends string `json:"ends,omitempty"`
-	// Log is the tag of the log whose offsets they are. Every record of another log counts.
+	// Log is the tag of the log that the offsets belong to. Every record of another log counts.
 	Log string `json:"log,omitempty"`
 }
 
-// Ends are, by partition, the offset before which records count from files. Partitions without one
-// count from the log alone.
+// Ends maps partitions to the offset before which records count from files. Partitions without one count from the log
+// alone.
 type Ends map[int32]int64
 
 // Text writes the ends by partition, so that equal ends are equal texts.
@@ -63,21 +62,21 @@ func (c *Cut) ID() string {
 
 const cutLength = 6
 
-// Place is where a record is.
+// Place is the partition and the offset of a record.
 type Place struct {
 	Partition int32
 	Offset    int64
 	Log       string // its tag; empty if unknown
 }
 
-// Boundary is a cut in the form that decides about events.
+// Boundary is a cut, prepared to decide about events.
 type Boundary struct {
 	until int64
 	ends  Ends // nil for a cut by time
 	log   string
 }
 
-// Boundary prepares the cut; nil for none. Ends that do not parse are none.
+// Boundary prepares the cut. It is nil for a nil cut and for Ends that do not parse.
 func (c *Cut) Boundary() *Boundary {
 	if c == nil {
 		return nil
@@ -89,8 +88,8 @@ func (c *Cut) Boundary() *Boundary {
 	return b
 }
 
-// Logged says whether an event of a time, in ms, counts where it is in the log, at a place. Other
-// events count where they are in files. Every event counts if there is no cut.
+// Logged reports whether an event that the log has at a place counts from the log, given its time in ms. Other events
+// count from files. Without a cut every event counts.
 func (b *Boundary) Logged(time int64, at *Place) bool { return b == nil || b.logged(time, at) }
 
 func (b *Boundary) logged(time int64, at *Place) bool {
@@ -104,11 +103,11 @@ func (b *Boundary) logged(time int64, at *Place) bool {
 	}
 }
 
-// FromFile says whether an event of a time, in ms, that is in a file counts there. Files of a cut by
-// offsets have nothing after it.
+// FromFile reports whether an event in a file counts from there, given its time in ms. In a cut by offsets every event
+// in a file counts.
 func (c *Cut) FromFile(time int64) bool { return c.Ends != "" || time < c.Until }
 
-// CutOf is the cut of a generation that the plan keeps; nil for none.
+// CutOf returns the cut of a generation that the plan keeps; nil if there is none.
 func (p *Plan) CutOf(g Generation) *Cut {
 	if cut, known := p.Cuts[g.Cut]; known {
 		return &cut
@@ -129,8 +128,7 @@ func (p *Plan) seriesCuts() map[string]string {
 	return cuts
 }
 
-// reached is the present cut of the topic if what is wanted reaches back before it; nil if there is
-// no such cut.
+// reached returns the present cut of the topic if the wanted columns reach back before it; nil if there is no such cut.
 func (k *Known) reached(w *wanted) *Cut {
 	for key, kept := range w.columns {
 		if cut := CutOf(w.topics[key], k.Archives); cut != nil && !k.passed(cut.Until, kept) {
@@ -140,7 +138,7 @@ func (k *Known) reached(w *wanted) *Cut {
 	return nil
 }
 
-// cut finds a cut by its ID; nil for none.
+// cut finds a cut by its ID; nil if there is none.
 func (k *Known) cut(id string) *Cut {
 	for _, a := range k.Archives {
 		if id != "" && a.Cut.ID() == id {
@@ -155,8 +153,8 @@ func (k *Known) cut(id string) *Cut {
 	return nil
 }
 
-// stated says whether somebody stated that a generation over a cut is complete since a moment, in ms.
-// Whatever an older one claims is then wrong: that its log began with the first event, for example.
+// stated reports whether an operator stated that a generation over a cut is complete since a moment, in ms. An older
+// generation that claims more, such as that its log began with the first event, is then wrong.
 func (k *Known) stated(g Generation, moment int64) bool {
 	cut := k.cut(g.Cut)
 	if cut == nil {
@@ -166,7 +164,7 @@ func (k *Known) stated(g Generation, moment int64) bool {
 	return stated && moment <= since
 }
 
-// CompleteSince is the event time, in ms, since which what is filled is complete, once it is.
+// CompleteSince returns the event time, in ms, from which the filled columns are complete, once the fill is done.
 func (f *FillEpoch) CompleteSince() int64 {
 	if f.Fill.Cut == nil {
 		return f.Since
@@ -174,8 +172,8 @@ func (f *FillEpoch) CompleteSince() int64 {
 	return f.over(f.Fill.Cut, f.Since)
 }
 
-// over is the event time since which a series over the fill's cut is complete, given since when it
-// has what the log feeds, both in ms. The fill may be nil.
+// over returns the event time, in ms, from which a series over the fill's cut is complete, given since when its part
+// from the log is. The fill may be nil.
 func (f *FillEpoch) over(cut *Cut, since int64) int64 {
 	switch {
 	case f == nil || !f.Archived:

@@ -50,7 +50,7 @@ func AppendEntity(dst []byte, first bool, v value.Value) []byte {
 	return dst
 }
 
-// EntityHash is the hash that determines an entity's shard: that of its parent, if it has one.
+// EntityHash returns the hash that determines an entity's shard: its parent's hash, if it has a parent.
 func EntityHash(entity []byte) uint64 {
 	parent, _ := SplitParent(entity)
 	return xxhash.Sum64(parent)
@@ -70,12 +70,12 @@ func SplitParent(entity []byte) (parent, child []byte) {
 	return entity, nil
 }
 
-// Shard is the shard, 0 to shards-1, of an entity with that hash.
+// Shard returns the shard, 0 to shards-1, of an entity with a hash.
 func Shard(hash uint64, shards int) int { return int(hash % uint64(shards)) }
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\|`, "|")
 
-// Unescape is the value that is escaped in an entity's text.
+// Unescape returns an unescaped value of an entity's text.
 func Unescape(escaped string) string { return unescape.Replace(escaped) }
 
 // SplitEntity appends the values of an entity's text to dst, still escaped.

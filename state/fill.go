@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// When a plan is the first to keep some series, these are filled: live events feed them from the
-// offset at which the plan took a partition, and a backfill feeds them everything before exactly
-// that offset. See docs/definition-changes.md, "How new features are filled".
+// When a plan is the first to keep some series, these are filled: live events feed them from the offset at which the
+// plan took a partition, and a backfill feeds them all records before that offset. See docs/definition-changes.md, "How
+// new features are filled".
 
-// Fill is what is filled together: the columns of series that one plan was the first to keep, over
-// the same cut or without one.
+// Fill is a set of columns that are filled together: those that one plan was the first to keep, over the same cut or
+// without one.
 type Fill struct {
 	ID      string              `json:"-"`     // the version of that plan, with a '~' and the cut if there is one
 	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
 	Cut     *Cut                `json:"cut,omitempty"`
 }
 
-// NewFills are the fills of the series that only this plan keeps. The first plan of a namespace
-// reads the log from its beginning, so it fills only what comes from files.
+// NewFills returns the fills of the series that only this plan keeps. The first plan of a namespace reads the log from
+// its beginning, so it fills only what comes from files.
 func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 	known := map[string]bool{}
 	for _, other := range others {
@@ -57,8 +57,8 @@ func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 	return fills
 }
 
-// Part is the part of a fill that a plan keeps and continues to fill; nil for none. The same
-// columns are the same part, whatever the fill: partitions may come to it in different ways.
+// Part returns the part of a fill that a plan keeps and continues to fill; nil if there is none. Equal columns make
+// equal parts, even of different fills: partitions may come to a part in different ways.
 func (f *Fill) Part(p *Plan) *Fill {
 	if f.In(p) != KeptPart {
 		return nil
@@ -80,7 +80,7 @@ func (f *Fill) Part(p *Plan) *Fill {
 
 const partLength = 12
 
-// InOrder sorts fills such that parts come after what they are parts of.
+// InOrder sorts fills so that each part comes after the fills that it is part of.
 func InOrder(fills map[string]*Fill) []*Fill {
 	return slices.SortedFunc(maps.Values(fills), func(a, b *Fill) int {
 		return cmp.Or(cmp.Compare(b.size(), a.size()), cmp.Compare(a.ID, b.ID))
@@ -94,8 +94,8 @@ func (f *Fill) size() (columns int) {
 	return columns
 }
 
-// Before are those of the fills that have all columns of this one and more, the least of them first.
-// In partitions that no plan with this fill has taken, its columns are filled with these.
+// Before returns the fills that have all columns of this one and more, smallest first. In partitions that no plan with
+// this fill has taken, its columns are filled with these.
 func (f *Fill) Before(fills map[string]*Fill) (before []*Fill) {
 	for _, other := range fills {
 		if f.PartOf(other) {
@@ -106,7 +106,7 @@ func (f *Fill) Before(fills map[string]*Fill) (before []*Fill) {
 	return before
 }
 
-// PartOf says whether another fill has all columns of this one and more.
+// PartOf reports whether another fill has all columns of this one and more.
 func (f *Fill) PartOf(other *Fill) bool {
 	for topic, keys := range f.Columns {
 		if slices.ContainsFunc(keys, func(key string) bool { return !other.Has(topic, key) }) {
@@ -116,12 +116,12 @@ func (f *Fill) PartOf(other *Fill) bool {
 	return f.size() < other.size()
 }
 
-// Shares says whether another fill has columns of the same series.
+// Shares reports whether another fill has columns of the same series.
 func (f *Fill) Shares(other *Fill) bool {
 	return slices.ContainsFunc(f.series(), func(id string) bool { return slices.Contains(other.series(), id) })
 }
 
-// series are the IDs of the series whose columns the fill has.
+// series returns the IDs of the series whose columns the fill has.
 func (f *Fill) series() (ids []string) {
 	for _, keys := range f.Columns {
 		for _, key := range keys {
@@ -134,15 +134,15 @@ func (f *Fill) series() (ids []string) {
 // Kept is how much of a fill a plan keeps.
 type Kept int
 
-// Which columns of a fill a plan keeps: all, none, or some.
+// The values of Kept.
 const (
 	KeptNone Kept = iota
 	KeptPart
 	KeptAll
 )
 
-// In says how much of the fill a plan keeps. If it keeps other columns of a series than the fill
-// has, it keeps the fill in part, too.
+// In reports how much of the fill a plan keeps. A plan that keeps other columns of a series than the fill has keeps the
+// fill in part.
 func (f *Fill) In(p *Plan) Kept {
 	series := map[string]bool{}
 	for _, id := range p.Series() {
@@ -166,48 +166,47 @@ func (f *Fill) In(p *Plan) Kept {
 	}
 }
 
-// Has says whether the fill has a column of a topic.
+// Has reports whether the fill has a column of a topic.
 func (f *Fill) Has(topic, key string) bool {
 	_, has := slices.BinarySearch(f.Columns[topic], key)
 	return has
 }
 
-// Partition is the name of the fill's progress in a partition. Names of topics contain no ':'.
+// Partition returns the name of the fill's progress in a partition. Names of topics contain no ':'.
 func (f *Fill) Partition(p Partition) Partition {
 	return Partition{Topic: "fill:" + f.ID + ":" + p.Topic, ID: p.ID}
 }
 
-// Archive is the name of the fill's progress in the rows of an archive.
+// Archive returns the name of the fill's progress in the rows of an archive.
 func (f *Fill) Archive(a *Archive) Partition { return ArchivePartition(f.ID, a.ID) }
 
-// ArchivePartition is Fill.Archive by the IDs.
+// ArchivePartition is Fill.Archive, given the IDs.
 func ArchivePartition(fill, archive string) Partition {
 	return Partition{Topic: "fill:" + fill + ":archive:" + archive}
 }
 
-// Moved is the log tag of the position of a fill in an archive that another fill continues, which
-// keeps a part of its columns.
+// Moved is the log tag in the position of a fill in an archive, after another fill that keeps a part of its columns has
+// taken over.
 const Moved = "moved"
 
 func seriesOf(key string) string { return key[:min(len(key), SeriesIDLength)] }
 
 // Filling is the progress of a fill with a partition in one shard.
 type Filling struct {
-	// Known says that the shard knows the fill of the partition. If it does not, no plan with the
-	// fill has taken the partition there yet.
+	// Known is true if the shard knows the fill of the partition. Otherwise no plan with the fill has taken the
+	// partition there yet.
 	Known bool
-	// Broken says that the fill can never be complete there: events may have reached some of its
-	// series and not others, or twice.
+	// Broken is true if the fill can never be complete there: events may have reached only some of its series, or some
+	// series twice.
 	Broken bool
-	// Begun says that the start of the filling is decided. Until then the first of Ranges has no
-	// From.
+	// Begun is true once the start of the filling is decided. Until then the first of Ranges has no From.
 	Begun bool
-	// Since is the event time, in ms, from which on the fill covers the partition when it is done.
+	// Since is the event time, in ms, from which the fill covers the partition, once it is done.
 	Since int64
 	// Ranges are the offsets that live events do not feed, ascending. The last one is open, with
 	// openRange as its To, while a plan without the fill has the partition.
 	Ranges []OffsetRange
-	At     Position // the next record to apply; Epoch is that of the last one applied, except after jumps between ranges
+	At     Position // the next record to apply; Epoch is the last applied record's, except after jumps between ranges
 }
 
 // OffsetRange is the offsets from From up to, but excluding, To.
@@ -216,12 +215,12 @@ type OffsetRange struct{ From, To int64 }
 // openRange is the To of a range whose end is unknown.
 const openRange = MaxTime
 
-// Done says whether nothing is left to fill.
+// Done reports whether nothing is left to fill.
 func (f *Filling) Done() bool {
 	return f.Known && !f.Broken && (len(f.Ranges) == 0 || f.Begun && f.At.Offset >= f.Ranges[len(f.Ranges)-1].To)
 }
 
-// Left are the ranges still to be filled, without an open one.
+// Left returns the ranges that are still to be filled, without an open one.
 func (f *Filling) Left() (left []OffsetRange) {
 	if !f.Known || f.Broken {
 		return nil
@@ -237,7 +236,7 @@ func (f *Filling) Left() (left []OffsetRange) {
 	return left
 }
 
-// Share counts the records that are filled and all that are to be, by offsets.
+// Share counts the records that are filled and all that are to be filled, by offsets.
 func (f *Filling) Share() (filled, all int64) {
 	if !f.Begun {
 		return 0, 0
@@ -255,8 +254,8 @@ func (f *Filling) Share() (filled, all int64) {
 // brokenFilling replaces the ranges of a broken filling.
 const brokenFilling = "!"
 
-// ParseFilling parses the filling that a shard stores: since;from-to,… and a position. The last
-// range may be from-@ms, open since a moment of the clock.
+// ParseFilling parses the filling that a shard stores: since;from-to,… and a position. The last range may be from-@ms:
+// open since that time of the clock.
 func ParseFilling(ranges, at string) (f Filling, err error) {
 	f = Filling{At: NoPosition, Since: MinTime}
 	if ranges == "" {
@@ -300,12 +299,12 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 	return f, nil
 }
 
-// FillStart is where the filling of a partition starts.
+// FillStart is where the fill of a partition starts.
 type FillStart struct {
 	Fill      *Fill
 	Partition Partition
 	From      int64  // the first offset
-	Since     int64  // the event time from which on this covers the partition, in ms
+	Since     int64  // the event time, in ms, from which the fill covers the partition
 	Log       string // the tag of the log that the offset belongs to
 }
 
@@ -313,33 +312,33 @@ type FillStart struct {
 type FillEpoch struct {
 	Fill  *Fill
 	Topic string
-	// Whole says that every shard has filled all partitions of the topic that the namespace knows.
+	// Whole is true if every shard has filled all partitions of the topic that the namespace knows.
 	Whole bool
-	// Archived says, of a fill over a cut, that every shard has all rows of the archives that any
-	// shard knows of; ArchivedSince is the event time since which these have all events, in ms.
+	// Archived is true, for a fill over a cut, if every shard has all rows of the archives that any shard knows.
+	// ArchivedSince is the event time, in ms, from which these archives have all events.
 	Archived      bool
 	ArchivedSince int64
-	// Broken says that it can never be complete.
+	// Broken is true if the fill can never be complete.
 	Broken bool
 	Since  int64 // see Filling; over all shards and partitions
 	// Filled and All count offsets and rows over all shards, from which the filled share follows.
 	Filled, All int64
-	// FilledRows and AllRows are those of them that are rows of files.
+	// FilledRows and AllRows count only rows of files.
 	FilledRows, AllRows int64
 }
 
-// AddRows adds the rows of an archive in one shard, given the position there, negative for none.
+// AddRows adds the rows of an archive in one shard. `at` is the position there, negative if there is none.
 func (f *FillEpoch) AddRows(at, all int64) {
 	at = max(0, at)
 	f.Filled, f.All = f.Filled+at, f.All+all
 	f.FilledRows, f.AllRows = f.FilledRows+at, f.AllRows+all
 }
 
-// Done says whether nothing is left to fill, neither from the log nor from files.
+// Done reports whether nothing is left to fill, neither from the log nor from files.
 func (f *FillEpoch) Done() bool { return f.Whole && (f.Fill.Cut == nil || f.Archived) }
 
-// share is the filled share, below 1 while anything is left; 0 if it is not yet known where the
-// filling of partitions starts.
+// share returns the filled share. It is below 1 while anything is left, and 0 until the starts of the partitions are
+// known.
 func (f *FillEpoch) share() float64 {
 	if f.All == 0 {
 		return 0

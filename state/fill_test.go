@@ -63,7 +63,7 @@ func TestParseFilling(t *testing.T) {
 	}
 }
 
-// A reader that read the state first counts a fill as complete only if it was by then.
+// A reader that reads state before history counts a fill as complete only if it was complete when the state was read.
 func TestWholeFills(t *testing.T) {
 	var w WholeFills
 	h := &History{Fills: []FillEpoch{{Fill: &Fill{ID: "2"}, Topic: "t", Whole: true}}}
@@ -75,7 +75,7 @@ func TestWholeFills(t *testing.T) {
 	if w.At(h, at) != h {
 		t.Error("state of then is not")
 	}
-	w.Note(&History{}, at.Add(time.Second)) // it was undone
+	w.Note(&History{}, at.Add(time.Second)) // it was reverted
 	w.Note(h, at.Add(2*time.Second))
 	if w.At(h, at.Add(time.Second)).Fills[0].Whole {
 		t.Error("what was whole before is taken for whole again")

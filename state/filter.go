@@ -1,9 +1,9 @@
 package state
 
-// Filter distinguishes values that were met from values that were not.
+// Filter tells values that were added from others.
 type Filter interface {
-	// Has says whether a value, given as text, was met. It is always true for one that was.
+	// Has reports whether a value, given as text, was added. It is always true for an added value.
 	Has(text []byte) bool
-	// FalsePositiveRate bounds the probability that Has is true for a value that was not met.
+	// FalsePositiveRate bounds the probability that Has is true for a value that was not added.
 	FalsePositiveRate() float64
 }

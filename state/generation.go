@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Existing state cannot be filled, because it is unknown which events are in it. If definitions
-// need more of a series than it has, a new generation of it is filled beside the old one, which
-// serves what it can until then. See docs/definition-changes.md, "How new features are filled".
+// State that exists cannot be filled, because it is unknown which events are in it. If definitions need more of a
+// series, a new generation of it is filled beside the old one, which answers what it can meanwhile. See
+// docs/definition-changes.md, "How new features are filled".
 
 func hashed(text string, length int) string {
 	sum := sha256.Sum256([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
 }
 
-// GenerationsOf are the generations of a series that the plan keeps, ascending.
+// GenerationsOf returns the generations of a series that the plan keeps, ascending.
 func (p *Plan) GenerationsOf(series string) []Generation {
 	if generations, known := p.Generations[series]; known {
 		return generations
@@ -28,8 +28,7 @@ func (p *Plan) GenerationsOf(series string) []Generation {
 
 var first = []Generation{{}}
 
-// Definitions is the version of the plan made by the definitions alone, whatever generations it
-// keeps.
+// Definitions returns the version of the plan made by the definitions alone, independent of its generations.
 func (p *Plan) Definitions() string {
 	version, _, _ := strings.Cut(p.Version, ".")
 	return version
@@ -52,11 +51,10 @@ func (p *Plan) AsDefined() func(key string) string {
 	}
 }
 
-// keyIn is the key of the same column in another series.
+// keyIn returns the key of the same column in another series.
 func keyIn(series, key string) string { return series + key[len(seriesOf(key)):] }
 
-// Serving is a plan of definitions with the generations that can be read: those kept by the plans
-// that are now applied.
+// Serving returns a plan of definitions with the generations that can be read: those in the plans that are now applied.
 func (h *History) Serving(p *Plan) *Plan {
 	kept, cuts, version := map[string][]Generation{}, map[string]Cut{}, p.Version
 	for _, m := range h.PlanEpochs {
@@ -83,8 +81,7 @@ func (h *History) Serving(p *Plan) *Plan {
 	return serving
 }
 
-// Best is the generation of a series that is most complete for the retained columns; the last one
-// among equals.
+// Best returns the generation of a series that is most complete for the retained columns; the last one among equals.
 func (h *History) Best(series string, p *Plan, retained []Retained) (best Generation) {
 	least := MaxTime
 	for i, g := range p.GenerationsOf(series) {
@@ -99,7 +96,7 @@ func (h *History) Best(series string, p *Plan, retained []Retained) (best Genera
 	return best
 }
 
-// retainedIn are the same columns in another generation.
+// retainedIn returns the same columns in another generation.
 func retainedIn(series string, cut *Cut, retained []Retained) []Retained {
 	list := slices.Clone(retained)
 	for i := range list {
@@ -117,7 +114,7 @@ type Known struct {
 	Now      int64 // the newest record's timestamp, in ms
 }
 
-// readiness says whether a generation holds what is needed, or will once it is filled.
+// readiness states whether a generation holds what is needed, or will once it is filled.
 type readiness int
 
 const (
@@ -126,10 +123,10 @@ const (
 	now
 )
 
-// Bind adds to a plan, as definitions make it, the generations to keep: for each series one that
-// has everything needed, or will once it is filled, and until then also those that have a part of
-// it. A filled one may reach back less far than an older one, if the log no longer has the records;
-// then both are kept for as long as that matters.
+// Bind adds the generations to keep to a plan that definitions made. For each series it adds one that has everything
+// needed, or will once it is filled. Until then it also keeps those that have a part. If the log no longer has all
+// records, a filled generation may reach back less far than an older one; then both are kept until questions no longer
+// reach back that far.
 func Bind(p *Plan, k *Known) *Plan {
 	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]Generation{}, Cuts: map[string]Cut{}}
 	for _, series := range p.Series() {
@@ -181,15 +178,15 @@ func (k *Known) bind(bound, p *Plan, series string) {
 	}
 }
 
-// wanted is what definitions need of a series.
+// wanted lists what definitions need of a series.
 type wanted struct {
 	series  string
 	columns map[string]Retention
 	topics  map[string]string // by column
 }
 
-// target is the generation that has everything wanted, or will: of those that have it the one that
-// reaches back furthest, else of those that will, else a new one. Of equals it is the last.
+// target returns the generation that has everything wanted, or will. Of those that have it, it is the one that reaches
+// back furthest; otherwise one that will have it; otherwise a new one. Among equals it is the last.
 func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	next, furthest := Generation{}, MaxTime
 	cut := k.reached(w)
@@ -218,7 +215,7 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	return next, never
 }
 
-// since is the event time, in ms, since which a generation has all events of columns.
+// since returns the event time, in ms, since which a generation has all events of columns.
 func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int64 {
 	since := MinTime
 	for key, kept := range columns {
@@ -229,8 +226,8 @@ func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int
 	return since
 }
 
-// replaces says whether a filled generation has all that can be asked of what another one keeps, or
-// as much of it, or what somebody stated that there is.
+// replaces reports whether a filled generation has all that can be asked of what another one keeps, or as much as the
+// other one has, or all events, as an operator stated.
 func (k *Known) replaces(w *wanted, filled, other Generation, kept map[string]Retention) bool {
 	for key, r := range kept {
 		column := map[string]Retention{key: r}
@@ -242,13 +239,12 @@ func (k *Known) replaces(w *wanted, filled, other Generation, kept map[string]Re
 	return true
 }
 
-// passed says whether what was before a moment can no longer be asked about: no tile is wider than
-// what is kept.
+// passed reports whether questions can no longer reach back to a moment. No tile is wider than what is kept.
 func (k *Known) passed(moment int64, wanted Retention) bool {
 	return wanted.Keep > 0 && moment < k.Now-2*wanted.Keep-MaxAhead.Milliseconds()
 }
 
-// generations are those of a series that any plan has kept, ascending.
+// generations returns the generations of a series that any plan has kept, ascending.
 func (k *Known) generations(series string) (generations []Generation) {
 	for _, plan := range k.Plans {
 		for _, g := range plan.GenerationsOf(series) {
@@ -270,7 +266,7 @@ func (p *Plan) keeps(series string) bool {
 	return false
 }
 
-// taken says whether any series ever kept has the same tag.
+// taken reports whether any series that was ever kept has the same tag.
 func (k *Known) taken(p *Plan, series string) bool {
 	tag := (&Series{ID: series}).Tag()
 	for _, plan := range append(slices.Collect(maps.Values(k.Plans)), p) {
@@ -284,8 +280,8 @@ func (k *Known) taken(p *Plan, series string) bool {
 	return false
 }
 
-// candidates are the generations kept by plans that are now applied, with the wanted columns that
-// are there, or will be.
+// candidates returns the generations in plans that are now applied, with the wanted columns that they have or will
+// have.
 func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 	candidates := map[Generation]map[string]Retention{}
 	for _, m := range k.History.PlanEpochs {
@@ -313,7 +309,7 @@ func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 	return candidates
 }
 
-// least is what both retentions keep.
+// least returns what both retentions keep.
 func (k Retention) least(other Retention) Retention {
 	least := Retention{Keep: min(k.Keep, other.Keep), Max: min(k.Max, other.Max)}
 	if least.Keep == 0 {
@@ -322,7 +318,7 @@ func (k Retention) least(other Retention) Retention {
 	return least
 }
 
-// ready says whether a column, over a cut or nil, has all records, or will once it is filled.
+// ready reports whether a column, over a cut or nil, has all records, or will once it is filled.
 func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 	all := now
 	if cut != nil && !k.passed(cut.Until, wanted) {
@@ -339,7 +335,7 @@ func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 		switch {
 		case known && kept.covers(wanted):
 		case m.Last != MaxTime && k.passed(m.Last, wanted):
-			// What that plan did not record is no longer asked about.
+			// Questions no longer reach back to what that plan did not record.
 		case known:
 			return never
 		default:
@@ -349,8 +345,8 @@ func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 	return all
 }
 
-// filled says whether the records that plans without the column skipped are filled, or those of
-// files are: whole says it of a fill.
+// filled reports whether the records are filled that plans without the column skipped, or whether those of files are;
+// `whole` reports it for one fill.
 func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness {
 	if f := k.History.fillOf(&Retained{Key: key, Topic: topic}); f != nil {
 		switch {
@@ -363,7 +359,7 @@ func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness
 	}
 	for _, f := range k.Fills {
 		if f.Has(topic, key) {
-			return later // not known to any shard yet
+			return later // no shard knows it yet
 		}
 	}
 	return never

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// generationPlan keeps columns of a series for some time.
+// generationPlan keeps columns of a series for a time.
 func generationPlan(version string, keep int64, keys ...string) *Plan {
 	p := fillPlan(version, keys...)
 	for key := range p.Retained {
@@ -96,7 +96,7 @@ func TestBind(t *testing.T) {
 			expect(more, "map[aaaaa:[0 1]]")
 			n.fill()
 			expect(more, "map[aaaaa:[1]]")
-			expect(short, "map[aaaaa:[1]]") // the old one is no longer fed
+			expect(short, "map[aaaaa:[1]]") // the old one is no longer written
 			expect(more, "map[aaaaa:[1 2]]")
 			n.fill()
 			expect(more, "map[aaaaa:[2]]")
@@ -104,7 +104,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A generation that stays is kept only to the extent that is both needed and there.
+// A generation that stays keeps only what is both needed and there.
 func TestBindKeepsWhatIsThere(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x:col1", "aaaaa.x:old", "bbbbb.x"))
@@ -112,7 +112,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	a, b := GenerationID("aaaaa", Generation{Number: 1}), GenerationID("bbbbb", Generation{Number: 1})
 	want := fmt.Sprint(map[string]Retention{
 		"aaaaa.x:col1": {Keep: 1000}, a + ".x:col1": {Keep: 5000}, a + ".x:new": {Keep: 5000},
-		b + ".y": {Keep: 5000}, // it is fed from elsewhere: the old one is of no use
+		b + ".y": {Keep: 5000}, // written from another topic: the old one is of no use
 	})
 	if got := fmt.Sprint(p.Retained); got != want {
 		t.Errorf("it keeps %s, want %s", got, want)
@@ -127,8 +127,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Where the log no longer has what a new generation needs, the old one is kept for as long as it
-// reaches back further.
+// If the log no longer has what a new generation needs, the old one is kept while it reaches back further.
 func TestBindKeepsWhatReachesFurther(t *testing.T) {
 	capped := func(keep int64, most int) *Plan {
 		p := generationPlan(fmt.Sprintf("%d %d", keep, most), keep, "aaaaa.x")
@@ -168,8 +167,8 @@ func TestBindKeepsWhatReachesFurther(t *testing.T) {
 	}
 }
 
-// Of generations that have everything, the one that reaches back furthest is kept: what was always
-// there does not become complete since a later moment because definitions are rolled back.
+// Of generations that have everything, the one that reaches back furthest is kept: rolling definitions back does not
+// make state that was always there complete since a later moment only.
 func TestBindStaysWithWhatReachesFurthest(t *testing.T) {
 	capped := func(version string, most int) *Plan {
 		p := generationPlan(version, 1000, "aaaaa.x")
@@ -189,7 +188,7 @@ func TestBindStaysWithWhatReachesFurthest(t *testing.T) {
 	}
 }
 
-// Records that were skipped before the time that is asked about do not matter.
+// Records that were skipped before the period that questions reach back to do not matter.
 func TestBindForgets(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))
@@ -207,7 +206,7 @@ func TestBindForgets(t *testing.T) {
 	}
 }
 
-// A fill that was given up is started again, in another generation.
+// A fill that was given up is started again in another generation.
 func TestBindAfterABrokenFill(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))
@@ -219,7 +218,7 @@ func TestBindAfterABrokenFill(t *testing.T) {
 	}
 }
 
-// The most complete generation is read, the last one among equals.
+// The most complete generation is read, and the last one among equals.
 func TestBestGeneration(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))

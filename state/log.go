@@ -19,9 +19,9 @@ import (
 //	         type), then nothing, a zigzag varint, 8 bytes, a varint length and as
 //	         many bytes, or 16 bytes
 //
-// The tags of a record say what it holds, so definitions may add columns at any time, and
-// processors with different definitions can write into one log. A null has no column. Times are
-// big-endian milliseconds plus 2^47, so that times before 1970 can be stored.
+// The tags of a record identify its columns. So definitions may add columns at any time, and processors with different
+// definitions can write to one log. A null has no column. Times are big-endian milliseconds plus 2^47, so that times
+// before 1970 can be stored.
 
 const (
 	logVersion    = 1
@@ -29,7 +29,7 @@ const (
 	logTimeBias   = int64(1) << 47
 )
 
-// LogHeader begins a new log, from which nothing was dropped.
+// LogHeader is the header of a new log, from which nothing was dropped.
 var LogHeader = string(append([]byte{logVersion}, make([]byte, logHeaderSize-1)...))
 
 // wire is how the value of a column is encoded.
@@ -43,7 +43,7 @@ const (
 	wirePair               // 16 bytes, two floats' bits
 )
 
-// wires are the encodings by type; a Null is a filter that selected the event.
+// wires maps types to encodings. Null is for a filter that selects the event.
 var wires = [...]wire{
 	value.Null: wireFlag, value.String: wireBytes, value.Int: wireVarint, value.Float: wireFixed, value.Decimal: wireVarint,
 	value.Bool: wireVarint, value.Timestamp: wireVarint, value.Location: wirePair,
@@ -57,8 +57,8 @@ type Column struct {
 	Scale uint8
 }
 
-// NewColumn makes a column of that type; its identity uses 21 bits of that hash. No
-// two columns of one log may have the same tag.
+// NewColumn makes a column of a type. Its tag uses 21 bits of the hash. No two columns of one log may have the same
+// tag.
 func NewColumn(hash uint32, t value.Type, scale uint8) Column {
 	return Column{tag: hash<<3&0xffffff | uint32(wires[t]), Type: t, Scale: scale}
 }
@@ -72,7 +72,7 @@ func AppendLogTime(dst []byte, time int64) []byte {
 	return append(dst, byte(t>>40), byte(t>>32), byte(t>>24), byte(t>>16), byte(t>>8), byte(t))
 }
 
-// AppendLogColumn appends a column of a record; nothing for a null in a column with values.
+// AppendLogColumn appends a column of a record. It appends nothing for a null in a column with values.
 func AppendLogColumn(dst []byte, c Column, v value.Value) []byte {
 	if v.IsNull() && c.Type != value.Null {
 		return dst
@@ -84,8 +84,8 @@ func AppendLogColumn(dst []byte, c Column, v value.Value) []byte {
 // AppendValue appends a non-null value in the encoding of ReadValue.
 func AppendValue(dst []byte, v value.Value) []byte { return appendWire(dst, wires[v.Type], v) }
 
-// ReadValue reads the only value in b, of a type and scale. Its string aliases b. It fails on
-// anything that AppendValue has not written.
+// ReadValue reads the only value in b, of a type and scale. Its string aliases b. It fails on bytes that AppendValue
+// did not write.
 func ReadValue(t value.Type, scale uint8, b []byte) (value.Value, error) {
 	v := value.Value{Type: t, Scale: scale}
 	rest, err := readColumn(b, wires[t], &v)
@@ -123,7 +123,7 @@ type Log []byte
 // errLog is the error for bytes that this code cannot have written.
 var errLog = errors.New("the log is damaged")
 
-// CutOff is the greatest time of an event that a cap dropped; ok is false if none was.
+// CutOff returns the greatest time of an event that a cap dropped; ok is false if none was.
 func (l Log) CutOff() (time int64, ok bool) {
 	if len(l) < logHeaderSize {
 		return 0, false
@@ -132,8 +132,7 @@ func (l Log) CutOff() (time int64, ok bool) {
 	return time, time != -logTimeBias
 }
 
-// LogTime is the time, in milliseconds, at the start of a record without its length; see
-// AppendLogTime.
+// LogTime returns the time, in milliseconds, at the start of a record without its length; see AppendLogTime.
 func LogTime(b []byte) int64 {
 	return int64(uint64(b[0])<<40|uint64(b[1])<<32|uint64(b[2])<<24|uint64(b[3])<<16|uint64(b[4])<<8|uint64(b[5])) - logTimeBias
 }
@@ -144,8 +143,7 @@ type LogRecord struct {
 	columns []byte
 }
 
-// Record reads the record that starts that many bytes after the first one; size is its length, 0
-// after the last record.
+// Record reads the record that starts `behind` bytes after the first one. size is its length, 0 after the last record.
 func (l Log) Record(behind int) (r LogRecord, size int, err error) {
 	if len(l) <= logHeaderSize+behind {
 		return r, 0, nil
@@ -159,7 +157,7 @@ func (l Log) Record(behind int) (r LogRecord, size int, err error) {
 	return LogRecord{Time: LogTime(record), columns: record[6:]}, n + int(length), nil
 }
 
-// Records calls visit with the records in stored order, until it returns false.
+// Records calls visit with each record in stored order, until visit returns false.
 func (l Log) Records(visit func(LogRecord) bool) error {
 	if len(l) == 0 {
 		return nil
@@ -179,8 +177,8 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 	}
 }
 
-// Column sets v to the value of a column, null if the record does not have the column; ok says
-// whether it does. After an error v is null. A string aliases the log.
+// Column sets v to the value of a column, or to null if the record lacks it; ok reports whether the record has it.
+// After an error v is null. A string aliases the log.
 func (r *LogRecord) Column(c Column, v *value.Value) (ok bool, err error) {
 	for rest := r.columns; len(rest) > 0; {
 		if len(rest) < 3 {
@@ -200,7 +198,7 @@ func (r *LogRecord) Column(c Column, v *value.Value) (ok bool, err error) {
 	return false, nil
 }
 
-// Has says whether the record has a column.
+// Has reports whether the record has a column.
 func (r *LogRecord) Has(c Column) (bool, error) {
 	var v value.Value
 	return r.Column(c, &v)

@@ -43,7 +43,7 @@ func drawLogEvent(t *rapid.T) logEvent {
 	return e
 }
 
-// What is appended is read back: exactly the columns that a record has.
+// A log that was appended is read back with exactly the columns that each record has.
 func TestLogRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := rapid.SliceOfN(rapid.Custom(drawLogEvent), 0, 8).Draw(t, "events")
@@ -123,7 +123,7 @@ func TestLogDamaged(t *testing.T) {
 	}
 }
 
-// Reading a log neither panics nor reads beyond its end, whatever it holds.
+// Reading a log of any bytes neither panics nor reads beyond its end.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte(LogHeader))
 	record := AppendLogTime(nil, 5)

@@ -35,21 +35,20 @@ const (
 
 // measure is a row of the table of measures.
 type measure struct {
-	name   string // part of what a series' ID is the hash of: it must never change
+	name   string // hashed into the series' ID: it must never change
 	layout Layout
 	of     input
 	counts bool // its numbers are numbers of events
-	wide   bool // its numbers may leave 64 bits
-	// The mutation of an event: its Num, 0 if nil, and its Member.
+	wide   bool // its numbers may exceed 64 bits
+	// num and member make the Num (0 if nil) and the Member of an event's mutation.
 	num    func(Input) int64
 	member Member
-	// combine merges two mutations of one series, one entity and one key, and says whether it
-	// could; nil if one mutation never represents several events.
+	// combine merges two mutations of one series, one entity and one key, and reports whether it could; nil if one
+	// mutation never represents several events.
 	combine func(into, op *Mutation) bool
-	// order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
+	// order tells which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
 	order int
-	// replaces says whether, for a tile of Extremes, the later of two candidates replaces the one
-	// held.
+	// replaces reports whether, for a tile of Extremes, the later of two candidates replaces the one kept.
 	replaces func(candidate, held Candidate) bool
 }
 
@@ -81,7 +80,7 @@ var measures = [...]measure{
 	RememberID: {name: "id", layout: DedupSet, of: events},
 }
 
-// extremes is the row of a measure that keeps one of the candidates of a tile.
+// extremes returns the row of a measure that keeps one of the candidates of a tile.
 func extremes(name string, num func(Input) int64, member Member, replaces func(c, held Candidate) bool) measure {
 	return measure{
 		name: name, layout: Extremes, of: field, num: num, member: member, combine: chooseCandidate(replaces), replaces: replaces,
@@ -107,7 +106,7 @@ type Input struct {
 
 func one(Input) int64          { return 1 }
 func timeOf(in Input) int64    { return in.Time }
-func tileBegin(in Input) int64 { return in.Begin } // which packs shortest
+func tileBegin(in Input) int64 { return in.Begin } // the tile's begin packs shortest
 func float(in Input) int64     { return int64(math.Float64bits(in.Value.Float64())) }
 
 func number(in Input) int64 {
@@ -124,7 +123,7 @@ type Member uint8
 const (
 	NoMember    Member = iota
 	TextMember         // the value as text
-	ValueMember        // the value as AppendValue encodes it
+	ValueMember        // the value, encoded by AppendValue
 )
 
 // Candidate is a value that a tile may keep, and the time of its event.
@@ -133,28 +132,28 @@ type Candidate struct {
 	Value []byte
 }
 
-// String is the measure's name.
+// String returns the measure's name.
 func (m Measure) String() string { return measures[m].name }
 
-// Layout is the layout of the measure.
+// Layout returns the layout of the measure.
 func (m Measure) Layout() Layout { return measures[m].layout }
 
-// Counts says whether the measure is a number of events.
+// Counts reports whether the measure is a number of events.
 func (m Measure) Counts() bool { return measures[m].counts }
 
-// Wide says whether the measure's numbers may leave 64 bits.
+// Wide reports whether the measure's numbers may exceed 64 bits.
 func (m Measure) Wide() bool { return measures[m].wide }
 
-// OfEvents says whether the measure reads no field of the event.
+// OfEvents reports whether the measure reads no field of the event.
 func (m Measure) OfEvents() bool { return measures[m].of != field }
 
-// OfCondition says whether the measure reads a condition.
+// OfCondition reports whether the measure reads a condition.
 func (m Measure) OfCondition() bool { return measures[m].of == condition }
 
-// OfTimes says whether the measure reads the event's time.
+// OfTimes reports whether the measure reads the event's time.
 func (m Measure) OfTimes() bool { return measures[m].of == times }
 
-// Num is the number in the mutation of an event.
+// Num returns the number in the mutation of an event.
 func (m Measure) Num(in Input) int64 {
 	if num := measures[m].num; num != nil {
 		return num(in)
@@ -162,13 +161,13 @@ func (m Measure) Num(in Input) int64 {
 	return 0
 }
 
-// Member is the encoding of the mutation's Member.
+// Member returns the encoding of the mutation's Member.
 func (m Measure) Member() Member { return measures[m].member }
 
-// Order says which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
+// Order tells which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
 func (m Measure) Order() int { return measures[m].order }
 
-// Replaces says whether, for a tile of Extremes, the later of two candidates replaces the one held.
+// Replaces reports whether, for a tile of Extremes, the later of two candidates replaces the one kept.
 func (m Measure) Replaces(candidate, held Candidate) bool {
 	return measures[m].replaces(candidate, held)
 }

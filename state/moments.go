@@ -1,15 +1,15 @@
 package state
 
-// Moments are the number of some values, their mean, and the sum of the squares of their distances
-// from it. They are merged by the formula of Chan, Golub and LeVeque ("Updating Formulae and a
-// Pairwise Algorithm for Computing Sample Variances", 1979), which does not cancel for great values
-// near each other, as a sum of squares would. The order of merging affects only the last digits.
+// Moments are the number of values, their mean, and the sum of their squared deviations from it. They are merged by the
+// formula of Chan, Golub and LeVeque ("Updating Formulae and a Pairwise Algorithm for Computing Sample Variances",
+// 1979), which avoids the cancellation that a sum of squares has for large values close to each other. The order of
+// merging affects only the last digits.
 type Moments struct {
 	N             int64
 	Mean, Squares float64
 }
 
-// MomentsOf are the moments of one value.
+// MomentsOf returns the moments of one value.
 func MomentsOf(x float64) Moments { return Moments{N: 1, Mean: x} }
 
 // Add merges the moments of two sets of values.

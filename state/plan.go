@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// A plan is the state that processors keep under some definitions. Definitions change while events
-// flow, and not everywhere at once; a history says which plans wrote the state, and so since when
-// it holds all events.
+// A plan lists the state that processors keep under some definitions. Definitions change while events flow, and not in
+// all processors at once. The history says which plans wrote the state, and so since when it holds all events.
 
 // Retained is one piece of state that a feature needs: a series, or a column of a log, fed by the
 // events of one topic.
 type Retained struct {
-	// Key names the column: the ID of its series, then everything else that gives it its meaning.
+	// Key identifies the column: the ID of its series, then everything else that its content depends on.
 	Key   string
 	Topic string
 	Retention
@@ -22,21 +21,21 @@ type Retained struct {
 	Cut    *Cut  // of the series; nil for none
 }
 
-// Retention is how much is kept of a column.
+// Retention states how much of a column is kept.
 type Retention struct {
 	Keep int64 `json:"keep,omitempty"` // see Series; 0 is forever
-	// Max is the cap on values or events that is filled again where more is wanted; 0 if there is
-	// none. Of what a feature needs it is 0 where the state says what it lacks: such an answer is
-	// capped, and not incomplete.
+	// Max is the cap on values or events; state with a lower cap is filled again where more is wanted. It is 0 if there
+	// is none, and, in what a feature needs, if the state notes what it lacks: such an answer is capped, not
+	// incomplete.
 	Max int `json:"max,omitempty"`
 }
 
-// covers says whether this keeps at least what is wanted.
+// covers reports whether k keeps at least what is wanted.
 func (k Retention) covers(wanted Retention) bool {
 	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
 }
 
-// Plan is the state that one processor keeps.
+// Plan lists the state that a processor keeps under one set of definitions.
 type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
 	Retained map[string]Retention `json:"units"`
@@ -47,7 +46,7 @@ type Plan struct {
 	Cuts        map[string]Cut          `json:"cuts,omitempty"` // of the generations, by ID
 }
 
-// Covers says whether this plan keeps everything that another keeps.
+// Covers reports whether p keeps everything that the other plan keeps.
 func (p *Plan) Covers(other *Plan) bool {
 	for key, wanted := range other.Retained {
 		if kept, ok := p.Retained[key]; !ok || !kept.covers(wanted) {
@@ -57,8 +56,7 @@ func (p *Plan) Covers(other *Plan) bool {
 	return true
 }
 
-// Shortens says whether this plan keeps less than another of something that both keep of a topic's
-// events.
+// Shortens reports whether p keeps less than the other plan of something that both keep of a topic's events.
 func (p *Plan) Shortens(other *Plan, topic string) bool {
 	for key, kept := range p.Retained {
 		wanted, both := other.Retained[key]
@@ -69,7 +67,7 @@ func (p *Plan) Shortens(other *Plan, topic string) bool {
 	return false
 }
 
-// KeepsForever says whether anything is kept forever.
+// KeepsForever reports whether anything is kept forever.
 func (p *Plan) KeepsForever() bool {
 	for _, kept := range p.Retained {
 		if kept.Keep == 0 {
@@ -79,7 +77,7 @@ func (p *Plan) KeepsForever() bool {
 	return false
 }
 
-// Series are the IDs of the series that the plan keeps, sorted.
+// Series returns the IDs of the series that the plan keeps, sorted.
 func (p *Plan) Series() []string {
 	var ids []string
 	for key := range p.Retained {
@@ -95,53 +93,51 @@ const SeriesIDLength = 5
 // The bounds of CompleteSince.
 const (
 	MinTime int64 = math.MinInt64 // all events
-	MaxTime int64 = math.MaxInt64 // events are still applied that do not reach the state
+	MaxTime int64 = math.MaxInt64 // events are applied that do not reach the state
 )
 
-// MaxAhead bounds how far ahead of the clock a record's timestamp is believed when it says until
-// when a plan was applied. One record with a wrong timestamp must not make features incomplete
-// until its time comes. It exceeds the differences among the clocks of brokers, processors and
-// Redis, because a feature must never be called complete too early.
+// MaxAhead is how far ahead of the clock a record's timestamp is believed when it says until when a plan was applied.
+// One record with a wrong timestamp must not make features incomplete until that time comes. It exceeds the differences
+// between the clocks of brokers, processors and Redis, because a feature must never be called complete too early.
 const MaxAhead = 24 * time.Hour
 
-// Believed is a record's timestamp, in milliseconds, but at most MaxAhead beyond the clock.
+// Believed returns a record's timestamp, in milliseconds, limited to MaxAhead after the clock.
 func Believed(timestamp int64, clock time.Time) int64 {
 	return min(timestamp, clock.Add(MaxAhead).UnixMilli())
 }
 
-// Gap is the version of an epoch whose records no plan was applied to.
+// Gap is the version of an epoch in which records were skipped: no plan was applied to them.
 const Gap = "!"
 
-// PlanEpoch says until when a plan was applied to the records of a topic.
+// PlanEpoch states until when a plan was applied to the records of a topic.
 type PlanEpoch struct {
 	Topic, Version string
-	// Last is the greatest timestamp of a record that the plan may have been applied to, in
-	// milliseconds; MaxTime while it is applied.
+	// Last is the greatest timestamp, in milliseconds, of a record that the plan may have been applied to; MaxTime
+	// while it is applied.
 	Last int64
 }
 
-// History says which plans wrote the state.
+// History lists which plans wrote the state.
 type History struct {
 	PlanEpochs []PlanEpoch
 	Plans      map[string]*Plan // by version; an unknown plan keeps nothing
 	// Fills are all known fills, by fill and topic.
 	Fills []FillEpoch
-	// Missing is why it is unknown which plans wrote the state of a read, nil if it is known; a nil
-	// function means that it is known for all state.
+	// Missing returns why it is unknown which plans wrote the state of a read, or nil if it is known. A nil function
+	// means that it is known for all state.
 	Missing func(*Read) error
 
-	// Lag is the least time, in ms, by which the newest applied record was behind the clock; nil if
-	// none was applied. State is pruned by the times of records, but expires by the clock: if the
-	// lag grows, keys may expire too early.
+	// Lag is the least time, in ms, between the newest applied record and the clock when it was applied; nil if none
+	// was applied. State is pruned by the times of records, but expires by the clock: if the lag grows, keys may expire
+	// too early.
 	Lag *int64
 	// Slack is how much longer keys live than their state is kept, in ms.
 	Slack int64
 }
 
-// UnexpiredSince is the timestamp, in ms, since which no record's state has expired at a moment of
-// the clock, for state that is kept for no time; MinTime if nothing can have expired. A record with
-// timestamp t was applied at t + Lag or later, and its key lives from then on for as long as it is
-// kept, plus Slack.
+// UnexpiredSince returns the record timestamp, in ms, since which no state has expired at a moment of the clock, for
+// state that is kept for no time. It is MinTime if nothing can have expired. A record with timestamp t was applied at t
+// + Lag or later, and its key lives from then on for as long as it is kept, plus Slack.
 func (h *History) UnexpiredSince(now int64) int64 {
 	if h == nil || h.Lag == nil {
 		return MinTime
@@ -149,12 +145,12 @@ func (h *History) UnexpiredSince(now int64) int64 {
 	return now - *h.Lag - h.Slack
 }
 
-// Applied says whether any plan is applied to the records of a topic.
+// Applied reports whether any plan is applied to the records of a topic.
 func (h *History) Applied(topic string) bool {
 	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
 }
 
-// fillOf is the fill of a column, preferably one that was not given up; nil for none.
+// fillOf returns the fill of a column, preferably one that was not given up; nil if there is none.
 func (h *History) fillOf(u *Retained) (of *FillEpoch) {
 	for i := range h.Fills {
 		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) && (of == nil || of.Broken || f.Whole) {
@@ -164,8 +160,8 @@ func (h *History) fillOf(u *Retained) (of *FillEpoch) {
 	return of
 }
 
-// CompleteSince is the event time, in milliseconds, since which state holds all events that the
-// retained columns need, or MinTime or MaxTime. It may be later than necessary, never earlier.
+// CompleteSince returns the event time, in milliseconds, from which the state holds all events that the retained
+// columns need, or MinTime or MaxTime. It may be later than necessary, never earlier.
 func (h *History) CompleteSince(retained []Retained) int64 {
 	since := MinTime
 	for i := range retained {
@@ -174,8 +170,8 @@ func (h *History) CompleteSince(retained []Retained) int64 {
 	return since
 }
 
-// Filled is the share of missing records that a backfill has applied to columns: the least share of
-// the columns being filled. It is 1 if none is.
+// Filled returns the share of missing records that a backfill has applied: the least share of the columns that are
+// being filled, 1 if none is.
 func (h *History) Filled(retained []Retained) float64 {
 	share := 1.0
 	for i := range retained {
@@ -187,7 +183,7 @@ func (h *History) Filled(retained []Retained) float64 {
 }
 
 func (h *History) completeSince(u *Retained) int64 {
-	// What is there of the events that the log feeds, and since when what was there is kept.
+	// since is when the events that the log feeds begin to be complete; kept is since when complete state was kept.
 	since, kept, begun := MinTime, MinTime, false
 	fill := h.fillOf(u)
 	filled := fill != nil && fill.Whole
@@ -209,7 +205,7 @@ func (h *History) completeSince(u *Retained) int64 {
 		case m.Last == MaxTime:
 			return MaxTime
 		case filled && !known && m.Version != Gap:
-			// What that plan skipped is filled; it has not had a partition since, see Fill.
+			// What that plan skipped is filled, and it has not had a partition since; see Fill.
 		case known && u.Tile > 0:
 			// Tiles that the plan began may be dropped when their own time is over.
 			kept = max(kept, (FloorDiv(m.Last+u.Future, u.Tile)+1)*u.Tile)

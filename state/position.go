@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Position says how far a shard of the state has applied a partition.
+// Position states how far a shard has applied a partition.
 type Position struct {
 	Offset int64 // of the next record to apply; negative if there is no position
 	// Epoch is the leader epoch of the record before the offset, or a later one of the same log;
@@ -22,10 +22,10 @@ type Position struct {
 	Log string
 }
 
-// NoPosition is the progress of a shard without any.
+// NoPosition is the position of a shard that has no progress.
 var NoPosition = Position{Offset: -1, Epoch: -1}
 
-// Exists says whether there is a position.
+// Exists reports whether there is a position.
 func (p Position) Exists() bool { return p.Offset >= 0 }
 
 // Append appends the position in the store's format: offset:epoch:log.
@@ -52,14 +52,14 @@ func ParsePosition(text string) (Position, error) {
 	return Position{Offset: o, Epoch: int32(e), Log: log}, nil
 }
 
-// Continues says whether a position found in place of a known one was reached by applying records
-// that are known, too, up to an epoch: it is further on, in the same log, and not of a later
-// leader, which may have had other records.
+// Continues reports whether a position that was found in place of a known one was reached by applying records that are
+// also known, up to an epoch: it is later, in the same log, and not of a later leader, which may have had other
+// records.
 func (p Position) Continues(known Position, epoch int32) bool {
 	return p.Offset > known.Offset && p.Log == known.Log && p.Epoch <= max(known.Epoch, epoch)
 }
 
-// Lowest is the least offset of some positions, negative if one does not exist.
+// Lowest returns the least offset of some positions, negative if one does not exist.
 func Lowest(progress []Position) int64 {
 	lowest := int64(math.MaxInt64)
 	for _, p := range progress {
@@ -68,7 +68,7 @@ func Lowest(progress []Position) int64 {
 	return lowest
 }
 
-// Highest is the greatest offset of some positions, negative if none exists.
+// Highest returns the greatest offset of some positions, negative if none exists.
 func Highest(progress []Position) int64 {
 	highest := int64(-1)
 	for _, p := range progress {
@@ -77,15 +77,14 @@ func Highest(progress []Position) int64 {
 	return highest
 }
 
-// LogID identifies the log of a topic: a topic that was deleted and recreated has the same name,
-// and another cluster may have a topic of that name too. Parts that brokers do not report are
-// empty.
+// LogID identifies the log of a topic: a topic that was deleted and created again has the same name, and another
+// cluster may have a topic of that name. Parts that brokers do not report are empty.
 type LogID struct {
 	Cluster string
 	Topic   string // the topic's ID
 }
 
-// Tag is a short name of the log, empty if nothing is known of it.
+// Tag returns a short name of the log, "" if nothing is known of the log.
 func (l LogID) Tag() string {
 	if l == (LogID{}) {
 		return ""
@@ -94,7 +93,7 @@ func (l LogID) Tag() string {
 	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
-// Text is the log in the store's format; no part contains a '/'.
+// Text returns the log in the store's format; no part contains a '/'.
 func (l LogID) Text() string { return l.Cluster + "/" + l.Topic }
 
 // ParseLogID parses what Text writes.
@@ -103,13 +102,13 @@ func ParseLogID(text string) LogID {
 	return LogID{Cluster: cluster, Topic: topic}
 }
 
-// Contradicts says whether two logs are known to differ.
+// Contradicts reports whether two logs are known to differ.
 func (l LogID) Contradicts(other LogID) bool {
 	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
 	return differ(l.Cluster, other.Cluster) || differ(l.Topic, other.Topic)
 }
 
-// With combines what both know of the log, if they do not contradict.
+// With returns what both know of the log, if they do not contradict each other.
 func (l LogID) With(other LogID) LogID {
 	return LogID{Cluster: cmp.Or(l.Cluster, other.Cluster), Topic: cmp.Or(l.Topic, other.Topic)}
 }
@@ -119,10 +118,10 @@ func (l LogID) String() string {
 	return fmt.Sprintf("topic ID %s in cluster %s", cmp.Or(l.Topic, unknown), cmp.Or(l.Cluster, unknown))
 }
 
-// FirstSeen is what a namespace recorded of a topic when it first met it.
+// FirstSeen is what a namespace recorded of a topic when it first read it.
 type FirstSeen struct {
 	Log        string // the tag of the topic's log, or of the log of its last placement
-	Partitions int    // how many there were at the time
+	Partitions int    // their number at the time
 }
 
 // ParseFirstSeen parses the tag of a log and a number of partitions, with a colon between them, as scripts write them.
@@ -138,14 +137,13 @@ func ParseFirstSeen(text string) (FirstSeen, error) {
 // Claim is the result of a plan's claim of a partition.
 type Claim struct {
 	Progress []Position // by shard
-	// Missing holds for each shard why it could not be claimed, because its master does not answer,
-	// while others could. Its progress is unknown then. Nil if all were claimed.
+	// Missing has, for each shard that could not be claimed because its master does not answer, the error. The progress
+	// of these shards is unknown. It is nil if all were claimed.
 	Missing []error
-	// OwnedMs is for how many milliseconds the plan has had the partition, in the shard that it
-	// took last, and the partition has been past the last gap; MaxInt64 if unknown.
+	// OwnedMs is for how many milliseconds the plan has had the partition in the shard that it took last, and the
+	// partition has been past its last gap; MaxInt64 if unknown.
 	OwnedMs int64
-	// Topic is nil if the namespace has never met the topic. It is set only if a shard has no
-	// progress.
+	// Topic is nil if the namespace has never read the topic. It is set only if a shard has no progress.
 	Topic *FirstSeen
 	// KeptBy is the version of a plan that still holds the partition in some shard and takes
 	// precedence over this one; "" if this plan has it.
@@ -160,7 +158,7 @@ func (c *Claim) Miss(shard int, err error) {
 	c.Missing[shard], c.Progress[shard] = err, NoPosition
 }
 
-// Misses is why a shard could not be claimed, nil if it was.
+// Misses returns why a shard could not be claimed, or nil if it was.
 func (c *Claim) Misses(shard int) error {
 	if c.Missing == nil {
 		return nil
@@ -168,7 +166,7 @@ func (c *Claim) Misses(shard int) error {
 	return c.Missing[shard]
 }
 
-// Known are the positions of the claimed shards.
+// Known returns the positions of the claimed shards.
 func (c *Claim) Known() []Position {
 	if c.Missing == nil {
 		return c.Progress
@@ -182,22 +180,21 @@ func (c *Claim) Known() []Position {
 	return known
 }
 
-// Placement sets a partition's progress to an offset that applying has not led to.
+// Placement sets a partition's progress to an offset that was not reached by applying.
 type Placement struct {
 	Partition Partition // with the version of the plan that has it
-	// From is the position found in each shard, To the new one. A shard whose progress is no longer
-	// that of From is left alone, and so is one where both are equal.
+	// From is the position found in each shard, To the new one. A shard is left alone if its progress is no longer
+	// From, or if both are equal.
 	From, To []Position
 	// Log is the log of To, and Partitions the number of partitions of its topic.
 	Log        LogID
 	Partitions int
-	// Gap, if not 0, says that records were skipped or have vanished whose timestamps go up to this
-	// moment, in milliseconds, or to that of the newest record applied. The placed shards record it
-	// in their history.
+	// Gap, if not 0, notes that records were skipped or have vanished, with timestamps up to this moment, in
+	// milliseconds, or up to the newest applied record's. The placed shards record it in their history.
 	Gap int64
 }
 
-// Begin is the first placement of a partition in which no shard has progress.
+// Begin returns the first placement of a partition in which no shard has progress.
 func Begin(p Partition, shards int, offset int64) Placement {
 	first := Placement{Partition: p, From: make([]Position, shards), To: make([]Position, shards), Partitions: 1}
 	for shard := range first.To {

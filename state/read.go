@@ -6,8 +6,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// ErrUnavailable is the cause of errors about a part of the store that cannot be reached now, while
-// others can.
+// ErrUnavailable is wrapped by errors about a part of the store that cannot be reached now, while others can.
 var ErrUnavailable = errors.New("this part of the store cannot be reached")
 
 // Read is what a question needs of one series of one entity.
@@ -16,44 +15,43 @@ type Read struct {
 	Entity string // the entity's text
 	// First and Last are the tiles wanted, inclusive. For LastSeen a tile is one millisecond.
 	First, Last int64
-	// Total says that one bucket with the total of all tiles is enough: their sum, or the least or
-	// the greatest of them. A store may return the tiles nonetheless.
+	// Total means that one bucket with the total of all tiles is enough: their sum, their least or their greatest. A
+	// store may still return the tiles.
 	Total bool
 }
 
 // WindowState is what a series holds of one entity in the tiles wanted.
 type WindowState struct {
-	// Buckets are, for Tiles and Extremes, the non-empty ones, by ascending tile; for Read.Total
-	// perhaps one for all.
+	// Buckets are, for Tiles and Extremes, the non-empty ones by ascending tile. For Read.Total there may be one for
+	// all tiles.
 	Buckets []Bucket
-	Members []string // Members: the values met, in no order
-	// Bound is, for Members, the hash at and above which some values of the tiles are missing;
-	// below it all are there. It is 0 if none are missing.
+	Members []string // Members: the values in the tiles, in no order
+	// Bound is, for Members, the least hash of which values of the tiles may be missing: below it all are there. It is
+	// 0 if none are missing.
 	Bound uint64
 	// StandardError is the relative standard error of Count for Sketches.
 	StandardError float64
-	// Count is the estimated number of distinct values for Sketches, the number of values last met
-	// in the tiles for LastSeen, and the number of event IDs for DedupSet.
+	// Count is the estimated number of distinct values for Sketches, for LastSeen the number of values whose last event
+	// is in the tiles, and the number of event IDs for DedupSet.
 	Count int64
-	// After is, for LastSeen, the number of values met again after the last tile: it is unknown
-	// whether they were also met in the tiles wanted.
+	// After is, for LastSeen, the number of values with an event after the last tile: it is unknown whether they also
+	// had one in the tiles wanted.
 	After int64
 	Log   Log // Logs: the whole log
-	// Filter is, for Filters, what was met in the tiles; nil for nothing.
+	// Filter is, for Filters, the values in the tiles; nil if there are none.
 	Filter Filter
-	// Moments are, for MomentTiles, those of all values in the tiles.
+	// Moments are, for MomentTiles, the moments of all values in the tiles.
 	Moments Moments
-	// Groups are what Groups hold under each key with content in the tiles, by ascending key. If
-	// there are more than Series.Max keys, it has the first Max keys, which are complete, and at
-	// least one further key.
+	// Groups are, for Groups, the keys with content in the tiles, ascending. If there are more than Series.Max keys, it
+	// has the first Max keys, which are complete, and at least one further key.
 	Groups []Group
-	// Capped says that Groups dropped some keys to save bytes; the remaining ones are complete.
+	// Capped means that Groups dropped some keys to save bytes; the remaining ones are complete.
 	Capped bool
-	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may
-	// lack, because an operator dropped damaged state; nil for none.
+	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may lack, because state was
+	// dropped; nil if there is none.
 	LostUntil *int64
-	// Err is why nothing is known of the window state, nil if it was read: its key is damaged, or
-	// it is an ErrUnavailable. No other field is set with it.
+	// Err is why the window state is unknown: its key is damaged, or it is an ErrUnavailable. It is nil if the state
+	// was read. No other field is set with it.
 	Err error
 }
 
@@ -70,8 +68,8 @@ type Bucket struct {
 	Value value.Value
 }
 
-// Unite merges what a series holds of several entities. It does not unite logs, whose windows have
-// edges of their own, nor estimates and LastSeen, which hold numbers and not what they counted.
+// Unite merges the window states of a series for several entities. It does not unite logs, whose windows have their own
+// bounds, nor estimates and LastSeen, which hold only numbers.
 func Unite(states []WindowState) WindowState {
 	var all WindowState
 	met := map[string]bool{}
@@ -90,7 +88,7 @@ func Unite(states []WindowState) WindowState {
 	return all
 }
 
-// Empty says whether the window state holds nothing.
+// Empty reports whether the window state is empty.
 func (s *WindowState) Empty() bool {
 	return len(s.Buckets) == 0 && len(s.Members) == 0 && len(s.Log) == 0 && s.Filter == nil && s.Count == 0 && s.After == 0 &&
 		s.Moments.N == 0 && len(s.Groups) == 0

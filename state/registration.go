@@ -2,19 +2,19 @@ package state
 
 import "time"
 
-// Registration says that a consumer group applies a plan. Within a group its protocol decides who
-// has a partition. Two groups with different plans would take the partitions of one namespace from
-// each other forever, so the group that began last gets them.
+// Registration records that a consumer group applies a plan. Within a group, Kafka's protocol decides which member has
+// a partition. Two groups with different plans would take the partitions of one namespace from each other forever, so
+// the group that began last gets them.
 type Registration struct {
 	Plan  *Plan
 	Group string
-	// Begins says that a processor of the group has just begun with the plan. A processor that
-	// continues with it does not take back what another group has taken since.
+	// Begins is true if a processor of the group has just begun with the plan. A processor that continues with it does
+	// not take back partitions that another group has taken since.
 	Begins bool
 	At     time.Time // zero for now, by the store's clock
 }
 
-// Rival is a group that applies another plan than one's own, and began later.
+// Rival is a group that began later, with another plan.
 type Rival struct {
 	Group, Version string
 	Began          time.Time

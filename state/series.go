@@ -1,6 +1,5 @@
-// Package state describes the state of entities: the series and logs of a plan, the mutations that
-// events become, and what questions read. Package state/packed packs it into bytes, and package
-// store keeps it.
+// Package state describes the state of entities: the series and logs of a plan, the mutations that events make, and the
+// reads that questions make. Package state/packed packs state into bytes, and package store keeps it.
 package state
 
 import (
@@ -14,9 +13,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A series is the unit in which state is written and read: one measure of the events of one stream
-// that pass one filter, for each entity, in tiles of one width. Features that need the same series
-// share it.
+// A series is the unit in which state is written and read: for each entity, one measure of the events of one stream
+// that pass one filter, in tiles of one width. Features share a series that several need.
 
 // Series describes one series. It is made when definitions are loaded, and immutable.
 type Series struct {
@@ -35,48 +33,44 @@ type Series struct {
 	// Per is the field whose values are the keys of Groups: events that lack it are skipped. It is
 	// empty if the series is not kept by keys.
 	Per string
-	// Keys names how keys are made from the values of Per; empty if their texts are the keys.
+	// Keys names how keys are made from the values of Per; if it is empty, the keys are the values' texts.
 	Keys string
 
-	// Group names the state of an entity that holds all series with the same By.
+	// Group names the group: all series with the same By, which share one key for each entity.
 	Group string
-	// Parent is the Group of the first of several fields alone: while the state of an entity is
-	// short, it is embedded in that group's state of the entity's parent. Empty for entities of one
-	// field.
+	// Parent is the Group of the first of several fields alone. The state of an entity is embedded in its parent's
+	// state in that group while it is short. It is empty for entities of one field.
 	Parent string
-	// Keep is how far back, in milliseconds before the newest record, state can be asked for; 0 is
-	// forever. A series that several features share keeps what the longest needs.
+	// Keep is how far back questions may reach, in milliseconds before the newest record; 0 means forever. A series
+	// that several features share keeps what the longest needs.
 	Keep int64
-	// GroupKeep is how long after a record was written its Group's state may be asked for: the
-	// longest Keep plus tile of the series, plus how far their events may lie in the future. 0 is
-	// forever, as it is if any of them is kept forever.
+	// GroupKeep is how long after a record was written questions may ask for its Group's state: the longest Keep plus
+	// tile of the series, plus how far ahead their events may lie. It is 0, forever, if any series is kept forever.
 	GroupKeep int64
 	// ParentKeep is the GroupKeep of Parent.
 	ParentKeep int64
-	// Max is the number of values that LastSeen keeps of an entity, of events that its log keeps,
-	// of event IDs, of values expected in a tile of Filters, or of keys that Groups answer with; 0
-	// means no limit.
+	// Max is a number, by layout: of values that LastSeen keeps of an entity, of events that its log keeps, of event
+	// IDs, of values expected in a tile of Filters, or of keys that Groups answer with; 0 means no limit.
 	Max int
 	// Values is the number of values that Members keep of a tile; 0 means no limit.
 	Values int
-	// Tiles is the greatest number of tiles that are kept of an entity; 0 if unknown.
+	// Tiles is the most tiles that an entity keeps; 0 if unknown.
 	Tiles int
-	// Bytes bounds the packed series of an entity: beyond it less is kept, and answers say so. 0
-	// means no limit.
-	Bytes int
-	// GroupBytes bounds all series of the Group that have Bytes, packed, together. 0 means no
+	// Bytes bounds the packed size of the series for one entity: beyond it less is kept, and answers say so. 0 means no
 	// limit.
+	Bytes int
+	// GroupBytes bounds the packed size of all series of the Group that have Bytes, together. 0 means no limit.
 	GroupBytes int
-	// KeyBytes bounds the packed state of an entity, with all series of the Group and whatever else
-	// the key holds. 0 means no limit.
+	// KeyBytes bounds the packed state of an entity, with all series of the Group and everything else in the key. 0
+	// means no limit.
 	KeyBytes int
 	// Rate bounds the false positives in a tile of Filters.
 	Rate float64
-	// Cut says which events of the log count; nil if all do. Those of files count before it.
+	// Cut decides which events count from the log; nil if all do. Other events count from files.
 	Cut *Cut
 }
 
-// Layout is how the series is stored.
+// Layout returns how the series is stored.
 func (s *Series) Layout() Layout {
 	if s.Per != "" {
 		return Groups
@@ -84,24 +78,23 @@ func (s *Series) Layout() Layout {
 	return s.Measure.Layout()
 }
 
-// Tag is 24 bits that identify the series in its Group's state of an entity; the first byte is
-// neither 0 nor 255. No two series of a group have the same.
+// Tag returns 24 bits that identify the series within its Group; the first byte is neither 0 nor 255. No two series of
+// a group have the same tag.
 func (s *Series) Tag() uint32 {
 	hash := xxhash.Sum64String(s.ID)
 	return uint32(1+hash>>16%254)<<16 | uint32(hash&0xffff)
 }
 
-// DamageTag is the tag of a section that notes what of an entity's state could not be read. No series
-// or group has it.
+// DamageTag is the tag of a section that notes which state of an entity could not be read. No series or group has it.
 const DamageTag = 0xffffff
 
-// EmbeddingTag is 24 bits that identify a group's children in the key of their parent; the first
-// byte is 255. No two groups embedded in one have the same.
+// EmbeddingTag returns 24 bits that identify a group's children in the key of their parent; the first byte is 255. No
+// two groups that are embedded in the same group have the same tag.
 func EmbeddingTag(group string) uint32 {
 	return 0xff0000 | uint32(xxhash.Sum64String(group)&0xffff%0xffff)
 }
 
-// TileOf is the index of the tile that contains the moment t, in milliseconds.
+// TileOf returns the index of the tile that contains the moment t, in milliseconds.
 func (s *Series) TileOf(t int64) int64 {
 	if s.Tile == 0 {
 		return 0
@@ -109,8 +102,8 @@ func (s *Series) TileOf(t int64) int64 {
 	return FloorDiv(t, s.Tile)
 }
 
-// Late says whether a moment is no longer kept after a record of time now. It depends on nothing
-// else, so a replay has the same result.
+// Late reports whether a moment is no longer kept after a record of time now. It depends on nothing else, so a replay
+// gets the same result.
 func (s *Series) Late(t, now int64) bool {
 	if s.Keep == 0 {
 		return false
@@ -118,8 +111,8 @@ func (s *Series) Late(t, now int64) bool {
 	return s.TileOf(t) < s.Horizon(now)
 }
 
-// Horizon is the first tile that is kept after a record of time now. For LastSeen, whose edge is
-// exact, a tile is one millisecond.
+// Horizon returns the first tile that is kept after a record of time now. For LastSeen, whose window is exact, a tile
+// is one millisecond.
 func (s *Series) Horizon(now int64) int64 {
 	return FloorDiv(now-s.Keep, s.Tile)
 }
@@ -139,7 +132,7 @@ type Generation struct {
 	Cut    string // the ID of its cut, see Cut; empty if the log feeds it with all events
 }
 
-// GenerationID is the ID of a generation of a series.
+// GenerationID returns the ID of a generation of a series.
 func GenerationID(series string, g Generation) string {
 	if g == (Generation{}) {
 		return series
@@ -147,7 +140,7 @@ func GenerationID(series string, g Generation) string {
 	return hashed(fmt.Sprintf("generation 1\n%s %s\n", series, g), SeriesIDLength)
 }
 
-// String is the number and, if there is a cut, a '/' and the cut.
+// String returns the number and, if there is a cut, a '/' and the cut.
 func (g Generation) String() string {
 	if g.Cut == "" {
 		return strconv.Itoa(g.Number)

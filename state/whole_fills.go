@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// WholeFills remembers since when fills are complete, for readers of state and then history: their
-// state may be from before a fill was complete that the history calls complete. Its zero value is
-// ready. It is safe for concurrent use.
+// WholeFills remembers since when fills are complete, for readers that read state before history: the history may call
+// a fill complete that was not complete when the state was read. Its zero value is ready. It is safe for concurrent
+// use.
 type WholeFills struct {
 	mu    sync.Mutex
 	since map[wholeFill]time.Time
 }
 
-// wholeFill names a fill that is whole, or all of whose archives are in.
+// wholeFill names a fill that is whole, or whose archives are all applied.
 type wholeFill struct {
 	id, topic string
 	archived  bool
 }
 
-// whole are the names of what is complete of a fill.
+// whole returns the parts of a fill that are complete.
 func (f *FillEpoch) whole() (names []wholeFill) {
 	if f.Whole {
 		names = append(names, wholeFill{f.Fill.ID, f.Topic, false})
@@ -31,7 +31,7 @@ func (f *FillEpoch) whole() (names []wholeFill) {
 	return names
 }
 
-// Note records what a history says that was read at or after a moment.
+// Note records the complete fills of a history that was read at or after a moment.
 func (w *WholeFills) Note(h *History, read time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,8 +49,8 @@ func (w *WholeFills) Note(h *History, read time.Time) {
 	w.since = since
 }
 
-// At adjusts a history to state as of a moment: fills that were not known to be complete by then
-// are not.
+// At adjusts a history to state that was read at a moment: fills that were not known to be complete by then are not
+// complete.
 func (w *WholeFills) At(h *History, moment time.Time) *History {
 	if h == nil || len(h.Fills) == 0 {
 		return h
