@@ -9,21 +9,18 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The packed state of an entity is bounded, whatever the entity meets. First each series that grows
-// is squeezed into its own bytes (Fit). If all series of a key still take too much, the growing
-// ones are squeezed further; if that does not suffice, the oldest tiles of the longest series are
-// dropped, and then what the definitions do not have, which leaves a Loss. Embedded children are not
-// bounded: they are spilled, and bounded in keys of their own.
+// The packed state of an entity is bounded. First each series that grows is squeezed into its own bytes (Fit). If all
+// series of a key together still take too much, the growing ones are squeezed further. If that does not suffice, the
+// oldest tiles of the longest series are dropped, and then series that the definitions do not have; both leave a Loss.
+// Embedded children are not bounded: they are spilled, and bounded in keys of their own.
 
-// squeezer is a State that can be made smaller at the cost of precision or completeness, which it
-// then reports.
+// squeezer is a State that can be made smaller at the cost of precision or completeness, and states this cost.
 type squeezer interface {
 	// squeeze makes it smaller; false if it cannot.
 	squeeze() bool
 }
 
-// bound limits the parts, total bytes long, to what their series allow together, and says whether
-// it changed any.
+// bound squeezes the parts, total bytes long, into what their series allow together, and reports whether any changed.
 func (c *Compactor) bound(total int, now int64) (changed bool) {
 	if c.embedded {
 		return false
@@ -59,7 +56,7 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 	return true
 }
 
-// unknownChildren are the bytes of children whose series are unknown, by tag. These are not spilled.
+// unknownChildren returns the bytes of children whose series are unknown, by tag. They are not spilled.
 func (c *Compactor) unknownChildren() map[uint32]int {
 	sizes := map[uint32]int{}
 	for _, child := range c.children {
@@ -70,9 +67,8 @@ func (c *Compactor) unknownChildren() map[uint32]int {
 	return sizes
 }
 
-// cutUnknown drops series and children that the definitions do not have, the longest first, until
-// over bytes are saved. Other definitions may have them, so that is recorded as a loss of all that
-// was applied.
+// cutUnknown drops series and children that the definitions do not have, the longest first, until over bytes are saved.
+// Other definitions may have them, so this is recorded as a loss of everything applied so far.
 func (c *Compactor) cutUnknown(over int) {
 	if over <= 0 {
 		return
@@ -122,8 +118,8 @@ func (c *Compactor) shorten(over int, shorter func(p *part) bool) (left int) {
 	return max(0, over)
 }
 
-// cut drops the older half of the tiles that a part keeps at a moment, and records that; false if
-// only one tile is left. Event IDs are never cut off: a repeated event would count twice.
+// cut drops the older half of the tiles that a part keeps at a moment, and records the loss. It returns false if only
+// one tile is left. Event IDs are never cut off, because a repeated event would count twice.
 func (c *Compactor) cut(p *part, now int64) bool {
 	s := p.series
 	if s.Tile == 0 || s.Measure == state.RememberID {
@@ -163,10 +159,9 @@ func (c *Compactor) appendParts(dst []byte) []byte {
 	return dst
 }
 
-// appendLosses appends one section for what all series of the key may lack, and one for each series
-// that may lack more. A loss from before the oldest moment that is kept is dropped, and so are the
-// losses of garbage. A loss that waits for a refill is kept unchanged, and so is one of some series
-// of children.
+// appendLosses appends one section for what all series of the key may lack, and one for each series that may lack more.
+// Losses older than everything that is kept are dropped, and so are the losses of garbage. Losses that wait for a
+// refill are kept unchanged, and so are those of some series of children.
 func (c *Compactor) appendLosses(dst []byte, oldest int64, garbage func(tag uint32) bool) []byte {
 	var plain Losses
 	for _, l := range c.losses {
@@ -190,7 +185,7 @@ func (c *Compactor) appendLosses(dst []byte, oldest int64, garbage func(tag uint
 	return dst
 }
 
-// oldest is the first moment from which something may be kept.
+// oldest returns the first moment of which state may be kept.
 func (c *Compactor) oldest(now int64) int64 {
 	for _, p := range c.parts {
 		if p.series != nil && p.series.GroupKeep > 0 {
@@ -200,7 +195,7 @@ func (c *Compactor) oldest(now int64) int64 {
 	return math.MinInt64
 }
 
-// Fit packs a state into the bytes that its series allows, as far as it can be squeezed.
+// Fit packs a state, squeezed as far as possible into the bytes that its series allows.
 func Fit(dst []byte, s *state.Series, held State) []byte {
 	start := len(dst)
 	for dst = held.Append(dst); s.Bytes > 0 && len(dst)-start > s.Bytes; dst = held.Append(dst[:start]) {

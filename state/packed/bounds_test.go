@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Which members of a tile are kept, and where its bound lies, depends only on the members: neither
-// on their order, nor on intermediate packing. Kept members have all their tiles.
+// The members of a tile that are kept, and the tile's bound, depend on the members alone, and not on their order or on
+// intermediate packing. Kept members have all their tiles.
 func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "users", Measure: state.Distinct, Type: value.Int, Tile: 10, Values: rapid.IntRange(1, 6).Draw(t, "values")}
@@ -50,7 +50,7 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 	})
 }
 
-// applySomehow applies a mutation as one in memory, or as one that was packed.
+// applySomehow applies a mutation in memory, or packed and merged.
 func applySomehow(t *rapid.T, held State, packer *Packer, s *state.Series, op *state.Mutation) {
 	if rapid.Bool().Draw(t, "in memory") {
 		held.Apply(op)
@@ -90,7 +90,7 @@ func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []str
 	return slices.Compact(list), bound
 }
 
-// hostile makes mutations of many tiles, keys and long values.
+// hostile makes mutations with many tiles, many keys and long values.
 func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
 	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}
 	switch s.Measure {
@@ -103,7 +103,7 @@ func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
 	return op
 }
 
-// Whatever comes, growing series take no more bytes than they may, and say what they then lack.
+// Growing series take no more bytes than they may, and state what they lack.
 func TestStatesAreBounded(t *testing.T) {
 	const most = 20_000
 	list := []*state.Series{
@@ -147,7 +147,7 @@ func TestStatesAreBounded(t *testing.T) {
 	}
 }
 
-// checkSqueezed checks what a state says that lacks something.
+// checkSqueezed checks a state that states what it lacks.
 func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values map[string]bool) {
 	t.Helper()
 	n := float64(len(values))
@@ -196,8 +196,8 @@ func mustFind(t *testing.T, name, method string) aggregate.Mergeable {
 	return function.(aggregate.Mergeable)
 }
 
-// A sketch that was made coarser equals one that was coarse from the beginning, whatever was merged
-// and packed on the way.
+// A sketch that was made coarser equals one that was coarse from the beginning, also if it was merged and packed in
+// between.
 func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 	for coarser := range uint8(hllBits - hllLeastBits + 1) {
 		var before, behind, other hyperLogLog
@@ -229,8 +229,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 	}
 }
 
-// What is left of a state that is squeezed as far as possible, with 31 tiles and values and keys of
-// 256 bytes, is as docs/state.md says.
+// A state with 31 tiles and values and keys of 256 bytes, squeezed as far as possible, has the size in docs/state.md.
 func TestSqueezedStateIsAsSmallAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		measure state.Measure
@@ -251,8 +250,8 @@ func TestSqueezedStateIsAsSmallAsDocumented(t *testing.T) {
 	}
 }
 
-// However many series of a group grow, together they stay within the group's bound, and each says
-// what it lacks; the others are unchanged.
+// Many growing series of a group stay within the group's bound together, and each states what it lacks; the others are
+// unchanged.
 func TestGroupsAreBounded(t *testing.T) {
 	const most, n = 100_000, 200
 	known := map[uint32]*state.Series{}

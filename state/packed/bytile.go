@@ -17,7 +17,7 @@ func (b *byTile[T]) find(tile int64) (int, bool) {
 	return slices.BinarySearchFunc(b.buckets, tile, func(c bucket[T], tile int64) int { return cmp.Compare(c.tile, tile) })
 }
 
-// at is the content of a tile, and whether it existed before.
+// at returns the content of a tile, and whether the tile existed before.
 func (b *byTile[T]) at(tile int64) (content *T, held bool) {
 	i, held := b.find(tile)
 	if !held {
@@ -26,7 +26,7 @@ func (b *byTile[T]) at(tile int64) (content *T, held bool) {
 	return &b.buckets[i].content, held
 }
 
-// within are the buckets from one tile to another, inclusive.
+// within returns the buckets from one tile to another, inclusive.
 func (b *byTile[T]) within(first, last int64) []bucket[T] {
 	from, _ := b.find(first)
 	to, ok := b.find(last)

@@ -11,8 +11,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A key stays within its bound, whatever its series and whatever they meet. If the oldest tiles
-// were dropped, a loss says so, and everything after it is unchanged.
+// A key stays within its bound. If the oldest tiles were dropped, a loss says so, and everything after it is unchanged.
 func TestKeysAreCut(t *testing.T) {
 	const tiles, now = 5000, 19700 * day
 	none := func(uint32) bool { return false }
@@ -58,7 +57,7 @@ func TestKeysAreCut(t *testing.T) {
 	}
 }
 
-// Event IDs are not cut off, however long the key is: a repeated event would count twice.
+// Event IDs are not cut off, not even from a long key: a repeated event would count twice.
 func TestEventIDsAreNotCutOff(t *testing.T) {
 	s := &state.Series{ID: "ids", Measure: state.RememberID, Tile: 1000, Keep: day, Max: 1000, KeyBytes: 100}
 	var packer Packer
@@ -85,7 +84,7 @@ func TestEventIDsAreNotCutOff(t *testing.T) {
 	}
 }
 
-// checkLoss compares what is left of a series that may have lost some state with what there was.
+// checkLoss compares a series that may have lost state with the whole one.
 func checkLoss(t *testing.T, s *state.Series, whole, packed []byte) {
 	t.Helper()
 	was, is := New(s), New(s)
@@ -113,7 +112,7 @@ func checkLoss(t *testing.T, s *state.Series, whole, packed []byte) {
 	}
 }
 
-// mayBeKeyed says whether a measure can be kept by keys.
+// mayBeKeyed reports whether a measure can be kept by keys.
 func mayBeKeyed(m state.Measure) bool {
 	switch m.Layout() {
 	case state.Tiles, state.Members, state.Sketches, state.MomentTiles, state.Extremes:
@@ -144,7 +143,7 @@ func longestOf(s *state.Series, tile int64) *state.Mutation {
 	return op
 }
 
-// A key keeps each loss once, and drops it with the state that it is about.
+// A key keeps each loss once, and drops it together with the state that it concerns.
 func TestLossesAreKeptOnce(t *testing.T) {
 	s := &state.Series{ID: "s", Measure: state.CountEvents, Tile: day, Keep: 30 * day, GroupKeep: 31 * day}
 	const now, other, garbage = 19700 * day, 0xaaaaaa, 0xbbbbbb

@@ -9,30 +9,30 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// State that cannot be read is set aside when its key is compacted: it is dropped, and a section
-// with the tag state.DamageTag notes that, until an operator drops the note. So damage stays visible,
-// whatever is appended after it, and a key with damage is as short as any other.
+// State that cannot be read is dropped when its key is compacted, and a section with the tag state.DamageTag notes
+// that, until an operator drops the note. So damage stays visible after more is appended, and a key with damage is as
+// short as any other.
 //
 //	body  number of tags (varint), tags, what was found wrong
 //
-// Without tags the note concerns everything in the key, children included: it is unknown what a
-// section without an end has swallowed.
+// Without tags the note concerns everything in the key, children included: nobody can tell which sections followed one
+// without an end.
 
-// Damage is what of a key, or of an embedded child, could not be read.
+// Damage lists the parts of a key, or of an embedded child, that could not be read.
 type Damage struct {
 	All   bool     // everything
 	Tags  []uint32 // of series, or of embedded children
-	Wrong string   // what was found first
+	Wrong string   // the first error found
 }
 
 const (
 	// mostDamagedTags bounds the tags of a note. Beyond that, it concerns everything.
 	mostDamagedTags = 100
-	// mostWrong bounds what a note says.
+	// mostWrong bounds the error in a note.
 	mostWrong = 120
 )
 
-// Take adds the damage that a section notes if the section is such a note, and says whether it is.
+// Take adds the damage of a section if the section is a note of damage, and reports whether it is.
 func (d *Damage) Take(tag uint32, body []byte) (isDamage bool) {
 	if tag != state.DamageTag {
 		return false
@@ -61,7 +61,7 @@ func (d *Damage) add(tag uint32, wrong error) {
 	}
 }
 
-// addAll adds that it is unknown what cannot be read.
+// addAll adds that everything may be damaged.
 func (d *Damage) addAll(wrong error) {
 	d.note(wrong)
 	d.All = true
@@ -74,11 +74,10 @@ func (d *Damage) note(wrong error) {
 	}
 }
 
-// has says whether the sections with a tag cannot be read.
+// has reports whether the sections with a tag cannot be read.
 func (d *Damage) has(tag uint32) bool { return slices.Contains(d.Tags, tag) }
 
-// Err is the error of all that can be read only with the sections of one of some tags; nil if these
-// are sound.
+// Err returns the error of a read that needs the sections with some tags; nil if these are sound.
 func (d *Damage) Err(of func(tag uint32) bool) error {
 	if d.All || slices.ContainsFunc(d.Tags, of) {
 		return fmt.Errorf("%w: %s", errPacked, d.Wrong)
@@ -103,8 +102,8 @@ func (d *Damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
 
 func anyTag(uint32) bool { return true }
 
-// whole are the sections of packed state, which may begin with a header, up to one without an end,
-// and then a note of that. So sections that are appended are not mistaken for a part of it.
+// whole returns the sections of packed state, which may begin with a header, up to one without an end, followed by a
+// note of that. So sections that are appended are not taken for a part of it.
 func whole(packed []byte) []byte {
 	end, err := walk(packed, headerEnd(packed), func(uint32, []byte) error { return nil })
 	if err == nil {

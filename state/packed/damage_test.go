@@ -32,7 +32,7 @@ func counted(s *state.Series) []byte {
 	return packer.End(nil)
 }
 
-// readsOf says how many events each series has, or that it is damaged.
+// readsOf returns how many events each series has, or that it is damaged.
 func readsOf(packed []byte) (text string) {
 	for _, s := range []*state.Series{soundSeries, brokenSeries} {
 		var v View
@@ -51,13 +51,13 @@ func readsOf(packed []byte) (text string) {
 	return text
 }
 
-// What cannot be read is set aside when the key is compacted, and stays damaged whatever is appended.
-// Everything else is kept.
+// State that cannot be read is dropped when the key is compacted, and stays damaged after more is appended. Everything
+// else is kept.
 func TestDamageIsSetAside(t *testing.T) {
 	brokenSum := slices.Clip(appendSection(nil, brokenSeries.Tag(), []byte{2}))
 	for name, test := range map[string]struct {
 		damage      []byte
-		reads, more string // after the first compaction, and after another event of each
+		reads, more string // after the first compaction, and after one more event of each
 		tags        []uint32
 	}{
 		"a section": {brokenSum, "sound 1 broken damaged ", "sound 2 broken damaged ", []uint32{brokenSeries.Tag()}},
@@ -104,7 +104,7 @@ func TestDamageOfGarbage(t *testing.T) {
 	}
 }
 
-// Damage of very many series is damage of everything, so that the note stays short.
+// Damage of very many series is noted as damage of everything, so that the note stays short.
 func TestDamageIsBounded(t *testing.T) {
 	var packed []byte
 	for tag := range uint32(2 * mostDamagedTags) {
@@ -116,7 +116,7 @@ func TestDamageIsBounded(t *testing.T) {
 	}
 }
 
-// A damaged child is damaged wherever its state is, and its parent and other children are not.
+// A damaged child is damaged in its own key and in its parent's; the parent and other children are not.
 func TestDamageOfChildren(t *testing.T) {
 	const tag = 0xff1234
 	c := Compactor{Children: func(uint32) func(uint32) *state.Series { return soundOrBroken }}
@@ -157,7 +157,7 @@ func TestDamageOfChildren(t *testing.T) {
 	}
 }
 
-// A child's own key that ends within a section does not swallow what is embedded in its parent.
+// A child's own key that ends within a section does not hide what is embedded in its parent.
 func TestUnendedKeysOfChildren(t *testing.T) {
 	const tag = 0xff1234
 	parent := AppendChild(nil, Child{tag, []byte("c"), counted(brokenSeries)})
@@ -168,8 +168,8 @@ func TestUnendedKeysOfChildren(t *testing.T) {
 	}
 }
 
-// What the definitions do not have is cut off if nothing else makes the key short enough. That is
-// recorded as a loss of all that was applied.
+// State that the definitions do not have is cut off if nothing else makes the key short enough. That is recorded as a
+// loss of everything applied so far.
 func TestUnknownStateIsCut(t *testing.T) {
 	const most, latest = 10_000, 5
 	known := func(tag uint32) *state.Series {
@@ -210,7 +210,7 @@ func TestUnknownStateIsCut(t *testing.T) {
 	}
 }
 
-// A header identifies no more than what its compaction left.
+// A header identifies no more bytes than its compaction left.
 func TestIdentified(t *testing.T) {
 	for _, size := range []int{headerSize, 300, 1<<19 - 1, 1 << 19, 1<<19 + 1, 1<<20 - 1, 1<<20 + 3, 5_000_001} {
 		packed := make([]byte, size)

@@ -37,7 +37,7 @@ func (a dedupEntry) compare(b dedupEntry) int {
 
 func (d *dedupSet) Apply(op *state.Mutation) { d.add(dedupEntry{op.Tile, d.hashOf(op)}) }
 
-// hashOf is the hash of a mutation's event ID.
+// hashOf returns the hash of a mutation's event ID.
 func (d *dedupSet) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
 
 func (d *dedupSet) add(n dedupEntry) {
@@ -49,7 +49,7 @@ func (d *dedupSet) add(n dedupEntry) {
 	d.list = d.list[max(0, len(d.list)-d.series.Max):]
 }
 
-// has says whether an event with the mutation's ID was met, at any time.
+// has reports whether an event with the mutation's ID was applied, at any time.
 func (d *dedupSet) has(op *state.Mutation) bool {
 	hash := d.hashOf(op)
 	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
@@ -79,7 +79,7 @@ func appendDedupEntry(dst []byte, distance, hash int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.AppendVarint(dst, distance), uint64(hash))
 }
 
-// before is the number of IDs in earlier tiles.
+// before returns the number of IDs in earlier tiles.
 func (d *dedupSet) before(tile int64) int {
 	i, _ := slices.BinarySearchFunc(d.list, dedupEntry{tile, math.MinInt64}, dedupEntry.compare)
 	return i

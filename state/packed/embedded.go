@@ -11,32 +11,31 @@ import (
 )
 
 // The state of an entity of several values is embedded in that of its parent while it is short (see
-// state.Series.Parent), because a key costs Redis about a hundred bytes and a look-up of its own.
-// It is a section with an encoding of its own:
+// state.Series.Parent), because each key costs Redis about a hundred bytes and a look-up. It is a section with its own
+// encoding:
 //
 //	body     length of the child's name (varint), that name, sections of the child
 //
-// Its tag is state.EmbeddingTag, which no series has. When a parent is compacted whose children
-// take more than maxEmbedded bytes together, they are spilled: their state moves to the end of
-// their own keys. So the state of a child is that in its own key, followed by what is embedded.
+// Its tag is state.EmbeddingTag, which no series has. When a parent is compacted whose children take more than
+// maxEmbedded bytes together, they are spilled: their state moves to the end of their own keys. So the state of a child
+// is its own key followed by the embedded sections.
 
-// maxEmbedded is how many bytes of children stay with their parent when it is compacted, and
-// maxEmbeddedMarked while the parent waits for a refill: the refill replaces the children's own
-// keys, so nothing should be spilled to them. Above that limit they are spilled nonetheless, and
-// the refill must start over.
+// maxEmbedded is how many bytes of children stay with their parent when it is compacted, and maxEmbeddedMarked while
+// the parent waits for a refill: the refill replaces the children's own keys, so nothing should be spilled to them.
+// Above that limit they are spilled, and the refill must start over.
 const (
 	maxEmbedded       = 2048
 	maxEmbeddedMarked = 64 << 10
 )
 
-// Child is the embedded state of a child.
+// Child is an embedded child.
 type Child struct {
 	Tag      uint32 // of its group
 	Name     []byte // distinguishes it from the parent's other children
 	Sections []byte
 }
 
-// IsEmbedding says whether a tag is that of embedded children.
+// IsEmbedding reports whether a tag is that of embedded children.
 func IsEmbedding(tag uint32) bool { return tag>>16 == 0xff && tag != state.DamageTag }
 
 // AppendChild appends the section of a child.
@@ -49,16 +48,15 @@ func AppendChild(dst []byte, c Child) []byte {
 	return append(dst, c.Sections...)
 }
 
-// ChildOf is the child in a section.
+// ChildOf returns the child in a section.
 func ChildOf(tag uint32, body []byte) (Child, error) {
 	r := decoder{packed: body}
 	name := r.bytes(r.uvarint())
 	return Child{tag, name, body[r.at:]}, r.err
 }
 
-// WithEmbedded is all state of a child, partly from its own key and partly from its parent's, and
-// the losses of the parent that concern it. It fails if the parent is damaged such that the child's
-// part is unknown.
+// WithEmbedded returns all state of a child, from its own key and from its parent's, and the losses of the parent that
+// concern it. It fails if the parent's damage may include the child.
 func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, losses Losses, err error) {
 	var damage Damage
 	held = own
@@ -80,7 +78,7 @@ func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, los
 	return held, losses.OfChildren(tag), cmp.Or(err, damage.Err(func(t uint32) bool { return t == tag }))
 }
 
-// OfChildren are those of a parent's losses that concern the children with a tag.
+// OfChildren returns the losses of a parent that concern the children with a tag.
 func (l Losses) OfChildren(tag uint32) (of Losses) {
 	for _, loss := range l {
 		i := slices.Index(loss.Tags, tag)
@@ -96,8 +94,8 @@ func (l Losses) OfChildren(tag uint32) (of Losses) {
 	return of
 }
 
-// WithoutEmbedded is the state of a parent without a child, after a header. A running refill of the
-// parent must start over: it would bring the child back as it was.
+// WithoutEmbedded returns the state of a parent without a child, after a header. A running refill of the parent must
+// start over, because it would restore the old child.
 func WithoutEmbedded(parent []byte, tag uint32, name []byte, nonce Nonce) ([]byte, error) {
 	left := make([]byte, headerSize, max(headerSize, len(parent)))
 	err := Sections(parent, func(t uint32, body []byte) error {
@@ -120,7 +118,7 @@ func (c *Compactor) takeChild(tag uint32, body []byte) error {
 	if err != nil {
 		return err
 	}
-	child.Sections = slices.Clip(whole(child.Sections)) // what follows in the parent belongs to others
+	child.Sections = slices.Clip(whole(child.Sections)) // the sections after it in the parent belong to others
 	i := slices.IndexFunc(c.children, func(have Child) bool { return have.Tag == tag && bytes.Equal(have.Name, child.Name) })
 	if i < 0 {
 		c.children = append(c.children, child)
@@ -168,7 +166,7 @@ func (c *Compactor) seriesOf(child Child) func(tag uint32) *state.Series {
 	return c.Children(child.Tag)
 }
 
-// mostEmbedded is how many bytes of children stay with their parent.
+// mostEmbedded returns how many bytes of children stay with their parent.
 func (c *Compactor) mostEmbedded() int {
 	if slices.ContainsFunc(c.losses, func(l Loss) bool { return l.Mark != Mark{} }) {
 		return maxEmbeddedMarked
@@ -188,14 +186,14 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 	if c.Idle {
 		past = c.inner.past(child.Sections, series, now)
 	}
-	// A known series is not garbage, even if it is not compacted here: the list of garbage may be
-	// older than its return.
+	// A known series is not garbage, even if it is not compacted here: definitions may have brought it back after the
+	// list of garbage was read.
 	gone := func(tag uint32) bool { return past[tag] || series(tag) == nil && garbage(tag) }
 	compact, err := c.inner.Compact(nil, child.Sections, associative(series), gone, now, nonce)
 	return compact[min(headerSize, len(compact)):], err
 }
 
-// past are the series that keep nothing any more at a moment.
+// past returns the series that keep nothing any more at a moment.
 func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) map[uint32]bool {
 	defer c.clear()
 	c.take(sections, series)
@@ -206,8 +204,8 @@ func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series,
 	return past
 }
 
-// associative leaves out the series whose mutations must be merged with all earlier state, some of
-// which may have been spilled.
+// associative leaves out the series whose mutations must be merged with all earlier state, because some of it may have
+// been spilled.
 func associative(known func(tag uint32) *state.Series) func(tag uint32) *state.Series {
 	return func(tag uint32) *state.Series {
 		if s := known(tag); s != nil && s.Layout().Associative() {

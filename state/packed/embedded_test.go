@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// However the mutations of a child are embedded, compacted and spilled, its state is exactly what
-// they make, to the bit, for every layout.
+// However the mutations of a child are embedded, compacted and spilled, its state equals the mutations applied, to the
+// bit, for every layout.
 func TestSpilledIsWhole(t *testing.T) {
 	const tag, group = 0xff1234, "child"
 	for _, s := range everySeries() {
@@ -63,7 +63,7 @@ func merged(t *testing.T, s *state.Series, data []byte) []byte {
 	return held.Append(nil)
 }
 
-// Children of an unknown group stay embedded, however long.
+// Children of an unknown group stay embedded at any length.
 func TestUnknownChildrenStay(t *testing.T) {
 	long := bytes.Repeat([]byte{1, 2, 3, 0}, maxEmbedded)
 	parent := AppendChild(nil, Child{0xff0001, []byte("c"), long})
@@ -90,7 +90,7 @@ func TestChildrenArePruned(t *testing.T) {
 	}
 }
 
-// A loss of a parent concerns all children that it may have been about.
+// A loss of a parent concerns all children that may have been lost.
 func TestLossesOfParents(t *testing.T) {
 	for name, test := range map[string]struct {
 		tags []uint32
@@ -112,8 +112,8 @@ func TestLossesOfParents(t *testing.T) {
 	}
 }
 
-// A known series of a child is not dropped as garbage, whether it is compacted there or not: the
-// list of garbage may be older than its return.
+// A known series of a child is not dropped as garbage, whether it is compacted there or not: definitions may have
+// brought it back after the list of garbage was read.
 func TestKnownSeriesOfChildrenAreNotGarbage(t *testing.T) {
 	for _, s := range everySeries() {
 		var packer Packer
@@ -130,7 +130,7 @@ func TestKnownSeriesOfChildrenAreNotGarbage(t *testing.T) {
 	}
 }
 
-// Children with truncated names are dropped with all of their group, and nothing else is.
+// Children with truncated names are dropped with their whole group, and nothing else is.
 func TestSalvagedChildren(t *testing.T) {
 	const broken, sound = 0xff0001, 0xff0002
 	parent := AppendChild(nil, Child{sound, []byte("c"), nil})

@@ -9,14 +9,12 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Entry is one item of a state, for people to read: a tile with its number, a value with its tiles
-// or the time it was last met, a tile's HyperLogLog, filters or moments, the hash of an event's
-// ID, or an event of a log.
+// Entry is one item of a state in readable form: a tile with its number, a value with its tiles or its last time, a
+// tile's HyperLogLog, filters or moments, the hash of an event's ID, or an event of a log.
 type Entry struct {
-	// Tiles are the tiles in which it was met; a tile of LastSeen is a millisecond. It is nil if
-	// there are none.
+	// Tiles are the tiles of a value; a tile of LastSeen is a millisecond. It is nil if there are none.
 	Tiles  []int64
-	Key    *string // the key that it is kept under; nil for none
+	Key    *string // the key of Groups; nil if there is none
 	Member *string
 	Value  value.Value // of a tile; null for none
 	// Estimate is the estimated number of values of a HyperLogLog, Registers the number of its
@@ -33,8 +31,8 @@ type Entry struct {
 // lister is a State whose Read does not show everything that it holds.
 type lister interface{ entries() []Entry }
 
-// Entries lists what a state of a series holds, ordered by tile or value, and up to when events
-// were dropped from its log. It fails if a log is damaged.
+// Entries lists the items of a series' state, ordered by tile or value, and the time up to which events were dropped
+// from its log. It fails if a log is damaged.
 func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error) {
 	if l, ok := st.(lister); ok {
 		return l.entries(), nil, nil
@@ -62,8 +60,8 @@ type Part struct {
 	State    State         // nil if the series is unknown
 }
 
-// Unpack splits packed state by series, in stored order. It fails if that is damaged, and then lists
-// what can be read.
+// Unpack splits packed state by series, in stored order. If the state is damaged, it lists what can be read and returns
+// an error.
 func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
 	var damage Damage

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Every state can be shown to people.
+// Entries lists the items of every layout.
 func TestEveryStateHasEntries(t *testing.T) {
 	measures := map[state.Measure]value.Type{state.Record: value.Null, state.RememberID: value.Null}
 	for _, function := range aggregate.All {

@@ -75,7 +75,7 @@ func appendExtreme(dst []byte, s *state.Series, tile, before int64, p extreme) [
 
 func (p *extremes) Read(r *state.Read) (out state.WindowState) {
 	for _, c := range p.within(r.First, r.Last) {
-		v, _ := p.read(c.content.value) // Merge has decoded it before, or Apply encoded it
+		v, _ := p.read(c.content.value) // Merge has decoded it, or Apply encoded it
 		out.Buckets = append(out.Buckets, state.Bucket{Tile: c.tile, Value: v})
 	}
 	return out

@@ -10,12 +10,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// filter distinguishes the values met in one tile by their 64-bit hashes. The first hashes are kept
-// as they are. When they would take more than a Bloom filter for the expected number of values,
-// they move into one; when that reaches its share of false positives, the next hashes are kept
-// again, until they move into another filter of twice the size and half the share: a scalable Bloom
-// filter (P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom filters", 2007).
-// The shares add up to the rate of the series, however many values come.
+// filter knows the values of one tile by their 64-bit hashes. The first hashes are kept as they are. When they would
+// take more than a Bloom filter for the expected number of values, they move into one. When that reaches its share of
+// false positives, the next hashes are kept as they are again, until they move into another filter of twice the size
+// and half the share: a scalable Bloom filter (P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom
+// filters", 2007). The shares of any number of layers add up to at most the rate of the series.
 //
 // Packed, it is twice the number of hashes, plus one if there are layers; the hashes, 8 bytes each,
 // ascending; the number of layers, and for each its number of bytes, its number of bits for a
@@ -23,7 +22,7 @@ import (
 type filter struct {
 	layers []bloom
 	few    map[uint64]struct{} // hashes in no layer; there are some only if the last layer is full
-	most   int                 // greatest size of few before they move into a layer; 0 if unknown
+	most   int                 // number of hashes in few that move into a layer; 0 if unknown
 }
 
 // bloom is a Bloom filter that counts its bits.
@@ -36,15 +35,15 @@ type bloom struct {
 // hashSize is the size of a hash in bytes.
 const hashSize = 8
 
-// layerSize is the size of a layer of a series, see state.BloomSize, and layerRate its share of
-// false positives.
+// layerSize returns the size of a layer of a series (see state.BloomSize). layerRate returns its share of false
+// positives.
 func layerSize(s *state.Series, layer int) (size, hashes int) {
 	const mostDoublings = 20
 	return state.BloomSize(s.Max<<min(layer, mostDoublings), layerRate(s, layer))
 }
 
-// mayGrow says whether the filters of all tiles of a series may have one more layer. If not, the
-// last one is filled further, and its rate rises.
+// mayGrow reports whether the filters of all tiles of a series may have one more layer. If not, the last one is filled
+// further, and its rate rises.
 func mayGrow(s *state.Series, layers int) bool {
 	if s.Bytes == 0 {
 		return true
@@ -95,9 +94,8 @@ func (f *filter) add(hash uint64, s *state.Series) {
 	}
 }
 
-// position is the i-th bit of a value. Mixing the hash with i by SplitMix64 makes the bits
-// independent of each other (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom
-// number generators", 2014).
+// position returns the i-th bit of a value. Mixing the hash with i by SplitMix64 makes the bits independent of each
+// other (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", 2014).
 func (b *bloom) position(hash uint64, i int) (at int, bit byte) {
 	z := hash + uint64(i+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -125,7 +123,7 @@ func (b *bloom) add(hash uint64) {
 	}
 }
 
-// rate is the rate of false positives with that many more bits set; see state.BloomSize.
+// rate returns the rate of false positives with `more` further bits set; see state.BloomSize.
 func (b *bloom) rate(more int) float64 {
 	return math.Pow(float64(b.ones+more)/float64(8*len(b.bits)), float64(b.hashes))
 }
@@ -203,8 +201,8 @@ const (
 	squeezedBits, squeezedHashes = 32, 5
 )
 
-// squeeze halves the longest filters, and says whether there are any. Values that were met are
-// still found; the rate of false positives rises, and is stated.
+// squeeze halves the longest filters, and reports whether there are any. Values that were added are still found; the
+// rate of false positives rises, and is stated.
 func (f *filters) squeeze() bool {
 	longest := 0
 	for _, held := range f.tiles {
@@ -221,7 +219,7 @@ func (f *filters) squeeze() bool {
 	return true
 }
 
-// size is the approximate packed length of the filter.
+// size returns the approximate packed length of the filter.
 func (f *filter) size() int {
 	n := len(f.few) * hashSize
 	for _, b := range f.layers {
@@ -249,8 +247,8 @@ func (f *filter) halve() {
 	f.most = 0
 }
 
-// halve halves its length. The position of a bit is a fraction of the length, which stays the same,
-// up to one of two neighbouring bits.
+// halve halves its length. The position of a bit is a fraction of the length. This fraction stays the same, up to one
+// of two neighbouring bits.
 func (b *bloom) halve() {
 	half := bloom{bits: make([]byte, (len(b.bits)+1)/2), hashes: b.hashes}
 	was, is := 8*len(b.bits), 8*len(half.bits)

@@ -17,7 +17,7 @@ func filterSeries(most int, rate float64) *state.Series {
 	return &state.Series{ID: "seen0", Measure: state.Seen, Tile: day, Max: most, Rate: rate}
 }
 
-// valueOf is the n-th of a series of distinct values.
+// valueOf returns the n-th of a sequence of distinct values.
 func valueOf(n int) []byte { return binary.BigEndian.AppendUint64([]byte("v"), uint64(n)) }
 
 func meet(held State, s *state.Series, tile int64, from, to int) {
@@ -26,8 +26,8 @@ func meet(held State, s *state.Series, tile int64, from, to int) {
 	}
 }
 
-// No value that was met is ever missed, whatever the sizes, the rates, the order, and the merging
-// of packed states, even of two that both have layers.
+// No value that was added is ever missed, for any sizes, rates and orders, also when packed states are merged that both
+// have layers.
 func TestNoFalseNegatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := filterSeries(rapid.IntRange(1, 300).Draw(t, "max"), rapid.SampledFrom([]float64{0.5, 0.1, 0.003, 1e-6, 1e-12, 0}).Draw(t, "rate"))
@@ -35,7 +35,7 @@ func TestNoFalseNegatives(t *testing.T) {
 		met := map[int64]int{}
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			other, tile := New(s), rapid.Int64Range(0, 2).Draw(t, "tile")
-			from := met[tile] / 2 // half of them again
+			from := met[tile] / 2 // half of them were added before
 			met[tile] += rapid.IntRange(0, 900).Draw(t, "values")
 			meet(other, s, tile, from, met[tile])
 			if rapid.Bool().Draw(t, "packed") {
@@ -60,12 +60,12 @@ func TestNoFalseNegatives(t *testing.T) {
 	})
 }
 
-// The rate of false positives of a window is the one stated, and within the bound for its tiles,
-// for fewer and for many times more values than expected.
+// The rate of false positives of a window is the stated one, and within the bound for its tiles, for fewer and for many
+// more values than expected.
 func TestFalsePositives(t *testing.T) {
 	const tiles, probes = 7, 400_000
 	for _, test := range []struct {
-		most, values int // expected in each tile, and met
+		most, values int // expected in each tile, and added
 		fp           float64
 	}{
 		{1000, 20, 0.01}, {1000, 400, 0.01}, {1000, 1000, 0.01}, {1000, 30_000, 0.01},
@@ -83,7 +83,7 @@ func TestFalsePositives(t *testing.T) {
 				found++
 			}
 		}
-		// Allows five standard deviations of the count at the stated rate.
+		// Allow five standard deviations of the count at the stated rate.
 		wanted := stated * probes
 		slack := 5*math.Sqrt(wanted) + 1
 		if got := float64(found); got > wanted+slack || got < 0.5*wanted-slack {
@@ -139,8 +139,8 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 	}
 }
 
-// A value takes eight bytes while there are few, later as much as in a Bloom filter of that rate,
-// and not much more if there are more values than expected.
+// A value takes eight bytes while there are few, and later as much as in a Bloom filter of that rate. With more values
+// than expected it takes little more.
 func TestFilterSize(t *testing.T) {
 	for _, test := range []struct{ values, least, most int }{
 		{1, 11, 11}, {10, 83, 83}, {100, 804, 804}, {1000, 2300, 2350}, {8000, 18_000, 27_000},
@@ -154,8 +154,7 @@ func TestFilterSize(t *testing.T) {
 	}
 }
 
-// When a series allows a smaller rate, its state states the rate it has, and continues with the
-// smaller one.
+// When a series allows a smaller rate, its state states the rate that it has, and continues with the smaller one.
 func TestChangedRate(t *testing.T) {
 	before, after := filterSeries(100, 0.1), filterSeries(100, 0.001)
 	held := New(before)

@@ -70,22 +70,21 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 	return out
 }
 
-// union is what was met in any of several tiles.
+// union is the union of the filters of several tiles.
 type union struct {
 	secret  Secret
 	filters []*filter
 }
 
-// Has says whether a value was met, see state.Filter.
+// Has reports whether a value was added, see state.Filter.
 func (u union) Has(text []byte) bool {
 	hash := u.secret.hash(text)
 	return slices.ContainsFunc(u.filters, func(f *filter) bool { return f.has(hash) })
 }
 
-// FalsePositiveRate is at most the sum of the filters' rates, however much they depend on each
-// other.
+// FalsePositiveRate returns at most the sum of the filters' rates, even if the filters depend on each other.
 func (u union) FalsePositiveRate() float64 {
-	// Added in one order, so that equal states state equal rates.
+	// Sort the rates, so that equal states add up to equal sums.
 	var rates []float64
 	for _, f := range u.filters {
 		for i := range f.layers {

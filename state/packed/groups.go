@@ -13,14 +13,14 @@ import (
 // groups hold a state for each key. Packed, each is the length of the key, the key, the length of
 // the state, and the state.
 //
-// If the series has a cap of max keys, a question is answered with the first max keys of its
-// window, and whether there are more. So the first max+1 keys of each tile suffice: any other key
-// is not among the first max of any window with the tile, and the last of them shows that there are
-// more than max. Dropping the others changes no answer, and may happen at any time.
+// If the series has a cap of max keys, a question is answered with the first max keys of its window, and whether there
+// are more. So the first max+1 keys of each tile suffice: no other key is among the first max of a window with the
+// tile, and the last of them shows that there are more than max. The others may be dropped at any time without changing
+// an answer.
 //
-// If they would exceed the series' bytes, the last keys of the fullest tiles are dropped. The first
-// dropped key is the tile's bound: it and all keys after it are skipped from then on, and answers
-// are marked as capped. Packed, a bound is that key, 0 and the tile.
+// If the keys would exceed the series' bytes, the last keys of the fullest tiles are dropped. The first dropped key is
+// the tile's bound: it and all keys after it are skipped from then on, and answers are marked as capped. Packed, a
+// bound is that key, 0 and the tile.
 type groups struct {
 	series *state.Series
 	states map[string]tiled
@@ -83,7 +83,7 @@ func (g *groups) Merge(packed []byte) error {
 	return r.err
 }
 
-// lower makes a key the bound of a tile, unless the tile's bound comes before it.
+// lower makes a key the bound of a tile, unless the tile already has a lower bound.
 func (g *groups) lower(tile int64, key string) {
 	if g.bounds == nil {
 		g.bounds = map[int64]string{}
@@ -113,7 +113,7 @@ func appendKey[T string | []byte](dst []byte, key T) []byte {
 	return append(dst, key...)
 }
 
-// lengthen inserts the length of what begins at start before it.
+// lengthen inserts the length of dst[start:] at start.
 func lengthen(dst []byte, start int) []byte {
 	var length [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
@@ -127,8 +127,8 @@ func appendGroupMutation(dst []byte, op *state.Mutation) []byte {
 	return lengthen(appendTiledMutation(dst, op, firstTile(op.Series)), start)
 }
 
-// trim drops the keys of each tile after the first most+1 (0 keeps all), and those beyond its
-// bound.
+// trim drops the keys of each tile after the first most+1, and those beyond its bound. If most is 0, it keeps all
+// within the bound.
 func (g *groups) trim(most int) {
 	if most == 0 && len(g.bounds) == 0 {
 		return

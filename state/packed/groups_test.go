@@ -30,8 +30,8 @@ func userOp(s *state.Series, tile int64, user string, n int64) *state.Mutation {
 	return op
 }
 
-// In every window the first keys have all their state, and it is known whether there are more,
-// whatever was packed, dropped and merged on the way.
+// In every window the first keys have all their state, and it is known whether there are more, also after packing,
+// dropping and merging.
 func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 4).Draw(t, "max")
@@ -93,7 +93,7 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// Bytes that no state has packed are an error, never a panic.
+// Bytes that no state has packed cause an error, never a panic.
 func TestDamagedState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		damaged := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes")

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// hyperLogLog estimates the number of distinct values bit for bit like Redis, so that a model is
-// asked with what it learned from: the same hash, registers and estimator (Ertl, "New cardinality
-// estimation algorithms for HyperLogLog sketches", 2017).
+// hyperLogLog estimates the number of distinct values bit for bit like Redis, with the same hash, registers and
+// estimator (Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017).
 //
-// One that takes too much is made coarser: with half as many registers, it holds exactly what it
-// would hold if it had had these from the beginning.
+// One that takes too much is made coarser: with half as many registers, it holds exactly what it would hold had it
+// begun with these.
 type hyperLogLog struct {
 	few     []uint32 // the non-zero registers, packed and ascending, while they are few
 	dense   []uint8  // all registers; nil while they are few
@@ -36,13 +35,13 @@ func (h *hyperLogLog) add(value []byte) {
 	h.set(register, rank, 0)
 }
 
-// registers is the number of registers.
+// registers returns the number of registers.
 func (h *hyperLogLog) registers() int { return hllRegisters >> h.coarser }
 
-// standardError is the relative standard error of the estimate.
+// standardError returns the relative standard error of the estimate.
 func (h *hyperLogLog) standardError() float64 { return 1.04 / math.Sqrt(float64(h.registers())) }
 
-// registerOf is the register of a value, and the rank to which it raises that.
+// registerOf returns the register of a value, and the rank to which the value raises it.
 func registerOf(value []byte) (register uint16, rank uint8) {
 	hash := murmur64(value, hllSeed)
 	return uint16(hash % hllRegisters), uint8(bits.TrailingZeros64(hash>>hllBits|1<<hllRanks) + 1)
@@ -62,7 +61,7 @@ func coarsened(register uint16, rank, from, to uint8) (uint16, uint8) {
 	return register, rank
 }
 
-// coarsen makes it coarser by a number of bits, unless it is already.
+// coarsen makes it coarser by some bits than hllBits, unless it already is.
 func (h *hyperLogLog) coarsen(coarser uint8) {
 	if coarser <= h.coarser {
 		return
@@ -112,13 +111,12 @@ func (h *hyperLogLog) merge(other *hyperLogLog) {
 	}
 }
 
-// A packed sketch is the number of its non-zero registers and, by ascending register, the distances
-// of register times 64 plus rank: two bytes each while they are few. If that would take more than
-// six bits for each of all registers, the number is 0 and all registers follow, four ranks in three
-// bytes. A coarser sketch is prefixed with a number of registers that cannot occur and its
-// coarseness in bits.
+// A packed sketch is the number of its non-zero registers and, by ascending register, the distances of register times
+// 64 plus rank: two bytes each while they are few. If that would take more than six bits for each of all registers, the
+// number is 0 and all registers follow, four ranks in three bytes. A coarser sketch has a prefix: a number of registers
+// that cannot occur, and its coarseness in bits.
 
-// packedSize is the length of all registers, packed.
+// packedSize returns the length of all registers, packed.
 func (h *hyperLogLog) packedSize() int { return h.registers() * 6 / 8 }
 
 const (
@@ -183,8 +181,7 @@ func (h *hyperLogLog) unpack(r *decoder) {
 	}
 }
 
-// raise sets a register that was read from a sketch that is coarser by some bits, if there is such
-// a register.
+// raise sets a register that was read from a sketch that is coarser by some bits, if the register exists.
 func (h *hyperLogLog) raise(r *decoder, register uint64, rank, coarser uint8) {
 	if register >= hllRegisters>>coarser || rank == 0 || rank > hllRanks+1+coarser {
 		r.fail()
@@ -214,7 +211,7 @@ func (h *hyperLogLog) count() int64 {
 	return int64(math.Round(hllAlpha * m * m / z))
 }
 
-// sigma and tau correct for the registers of least and greatest rank.
+// sigma and tau correct for the registers of least and of greatest rank.
 func sigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// lastSeen holds values with the time at which each was last met; above max, those met longest ago
-// are dropped. Packed, each is the distance from the previous time, its length and the value.
+// lastSeen holds values with the time of their last event. Above max, the values with the earliest times are dropped.
+// Packed, each is the distance from the previous time, its length and the value.
 type lastSeen struct {
 	max    int
 	times  map[string]int64
@@ -49,7 +49,7 @@ func (l *lastSeen) empty() {
 	l.sorted = l.sorted[:0]
 }
 
-// meet adds a value that was not met at that time or later.
+// meet adds a value that has no event at that time or later.
 func (l *lastSeen) meet(value string, time int64) {
 	if old, known := l.times[value]; known {
 		i, _ := slices.BinarySearchFunc(l.sorted, seen{old, value}, seen.compare)
@@ -88,7 +88,7 @@ func appendSeen(dst []byte, distance int64, value string) []byte {
 	return append(dst, value...)
 }
 
-// drop drops the n values met longest ago.
+// drop drops the n values with the earliest times.
 func (l *lastSeen) drop(n int) {
 	for ; n > 0; n-- {
 		delete(l.times, l.sorted[0].value)
@@ -96,7 +96,7 @@ func (l *lastSeen) drop(n int) {
 	}
 }
 
-// before is the number of values last met before a time.
+// before returns the number of values whose last event is before a time.
 func (l *lastSeen) before(time int64) int {
 	i, _ := slices.BinarySearchFunc(l.sorted, seen{time: time}, seen.compare)
 	return i

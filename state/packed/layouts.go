@@ -2,8 +2,8 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// packing is how the states of a layout are made, and how a mutation of one is packed. The layout's
-// row in package state has everything else.
+// packing is a row of the table of encodings: how the state of a layout is made, and how a mutation is packed. The
+// layout's row in package state has everything else.
 type packing struct {
 	// empty makes the empty state of a series; values are hashed with the secret.
 	empty func(s *state.Series, secret Secret) State
@@ -12,11 +12,11 @@ type packing struct {
 	appendMutation func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64)
 }
 
-// packings has the row of each layout, which the layout's file writes.
+// packings has the row of each layout. The layout's file writes it.
 var packings [1 << 8]packing
 
-// New makes the empty state of a series, for merging and packing. If values are hashed and
-// mutations are applied or questions asked, use NewKeyed.
+// New makes the empty state of a series, for merging and packing. NewKeyed is for applying mutations and reading, which
+// may hash values.
 func New(s *state.Series) State { return NewKeyed(s, Secret{}) }
 
 // NewKeyed makes the empty state of a series with the secret that hashes values.

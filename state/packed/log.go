@@ -8,14 +8,12 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// log is the log of an entity; see state.Log. It keeps the last max records, ordered by time, and
-// by arrival within one time, in whatever order they come: a record older than a dropped one is
-// dropped too.
+// log is the log of an entity; see state.Log. It keeps the last max records, ordered by time, and by arrival within one
+// time. They may come in any order: a record older than a dropped one is dropped, too.
 //
-// Packed, it is its records; if a cap has dropped some, a header comes first that says up to when.
-// Records mostly come in order, so they are appended; late ones are sorted in when the log is read
-// or packed, or has grown by half. Space trimmed at the front is reused only when the memory has to
-// grow: the header moves up.
+// Packed, it is its records; if a cap has dropped some, a header comes first with the time up to which it did. Most
+// records come in order and are appended; late ones are sorted in when the log is read or packed, or has grown by half.
+// Trimming moves the header up; the space before it is reused only when the memory has to grow.
 type log struct {
 	max     int
 	bytes   int // the greatest packed length
@@ -73,13 +71,13 @@ func (l *log) cut(time int64) {
 	}
 }
 
-// order sorts the records by time, and drops those for which there is no room.
+// order sorts the records by time, and drops those that exceed the cap.
 func (l *log) order() {
 	if l.late == 0 {
 		return
 	}
 	held, at, end := l.held, len(state.LogHeader), len(l.held)-l.late
-	l.start += int64(len(held)) // after all earlier positions
+	l.start += int64(len(held)) // after the positions of all earlier records
 	late := spans(held, end)
 	slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(a.time, b.time) })
 	l.latest, l.late = max(l.latest, late[len(late)-1].time), 0
@@ -119,7 +117,7 @@ func spanAt(held state.Log, at int) span {
 	return span{state.LogTime(held[at+width:]), at, at + width + int(size)}
 }
 
-// spans are those of the records from one on.
+// spans returns the spans of the records from one on.
 func spans(held state.Log, from int) (list []span) {
 	for from < len(held) {
 		list = append(list, spanAt(held, from))
@@ -153,7 +151,7 @@ func (l *log) Merge(packed []byte) error {
 	return r.err
 }
 
-// mergeCut merges the header of another log, up to whose time a cap has dropped records.
+// mergeCut merges the header of another log, with the time up to which a cap dropped records.
 func (l *log) mergeCut(header state.Log) {
 	if l.held == nil {
 		l.held = append(l.held, state.LogHeader...)
@@ -181,7 +179,7 @@ func (l *log) Append(dst []byte) []byte {
 	return append(dst, l.held[len(state.LogHeader):]...)
 }
 
-// first is the time of the log's first record, and the record's size with its length.
+// first returns the time of the log's first record, and the record's size with its length.
 func (l *log) first() (time int64, size int) {
 	start := l.held[len(state.LogHeader):]
 	n, width := binary.Uvarint(start)
@@ -192,7 +190,7 @@ func (l *log) first() (time int64, size int) {
 func (l *log) squeeze() bool {
 	l.order()
 	before, most := l.records, l.bytes
-	if len(l.held) < most { // others need the room
+	if len(l.held) < most { // others need the bytes
 		most = len(l.held) / 2
 	}
 	for l.records > 0 && len(l.held) >= most {
@@ -201,7 +199,7 @@ func (l *log) squeeze() bool {
 	return l.records < before
 }
 
-// dropFirst drops the first record for lack of room.
+// dropFirst drops the first record to save space.
 func (l *log) dropFirst() {
 	time, size := l.first()
 	l.trim(size)
@@ -216,9 +214,9 @@ func (l *log) trim(size int) {
 	l.records--
 }
 
-// LogOf is the log of a State that is one, and the position of its first record: the number of
-// bytes of records that preceded it. A record keeps its position until it is dropped, or until a
-// late one is inserted before others: it and these get later positions then.
+// LogOf returns the log in a State that is one, and the position of its first record: the number of bytes of records
+// that preceded it. A record keeps its position until it is dropped, or until a late one is inserted before it, which
+// moves it to a later position.
 func LogOf(s State) (held state.Log, start int64) {
 	l := s.(*log)
 	l.order()

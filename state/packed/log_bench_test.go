@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A late event is sorted into a full log.
+// BenchmarkLogLate sorts late events into a full log.
 func BenchmarkLogLate(b *testing.B) {
 	s := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 1000}
 	l := New(s)

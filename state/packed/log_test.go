@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// logged is a record in the form of the tests.
+// logged is a record as the tests write it.
 type logged struct {
 	time, number int64
 }
@@ -24,7 +24,7 @@ func (e logged) op(s *state.Series) *state.Mutation {
 	return &state.Mutation{Series: s, Tile: e.time, Member: state.AppendLogRecord(nil, record)}
 }
 
-// content is that of a log, and up to when its cap has dropped records.
+// content returns the content of a log, and the time up to which its cap has dropped records.
 func content(t rapid.TB, l State) string {
 	log := l.Read(&state.Read{}).Log
 	var list []logged
@@ -43,7 +43,7 @@ func content(t rapid.TB, l State) string {
 	return fmt.Sprint(list, cut, ok)
 }
 
-// lastOf is what a log must hold of events: the last ones by time, and by arrival within one time.
+// lastOf returns what a log must keep of events: the last ones by time, and by arrival within one time.
 func lastOf(events []logged, most int) string {
 	sorted := slices.SortedStableFunc(slices.Values(events), func(a, b logged) int { return cmp.Compare(a.time, b.time) })
 	cut, ok := state.Log(state.LogHeader).CutOff()
@@ -54,8 +54,8 @@ func lastOf(events []logged, most int) string {
 	return fmt.Sprint(append([]logged(nil), sorted...), cut, ok)
 }
 
-// In whatever order events come, and however they are applied, packed, compacted and read
-// meanwhile, a log holds the last ones by time and says up to when others were dropped.
+// A log keeps the last events by time, and the time up to which others were dropped. The order of events does not
+// matter, nor how they are applied, packed, compacted and read in between.
 func TestLogKeepsLatestEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: rapid.IntRange(1, 8).Draw(t, "max")}
@@ -104,8 +104,8 @@ func TestLogKeepsLatestEvents(t *testing.T) {
 	})
 }
 
-// An event older than a dropped one stays out even if there is room again, because others were
-// pruned or the cap was raised.
+// An event older than a dropped one stays out even if there is room again because others were pruned or the cap was
+// raised.
 func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	narrow := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 2}
 	wide := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 10}

@@ -11,23 +11,22 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// LossTag is the tag of a section that says what was dropped from the key, because it could not be
-// read or took too much. No series has a tag that begins with a zero byte.
+// LossTag is the tag of a section that states what was dropped from the key because it could not be read or took too
+// much. No series has a tag that begins with a zero byte.
 const LossTag = 1
 
 // noTag is the tag of no section.
 const noTag = 0
 
-// Loss says that state was dropped from a key: the effect of records with timestamps, or of events
-// with times, up to a moment. Packed, it is the moment in LossMoment digits, the mark after three
-// zero bytes if there is one, then the tags.
+// Loss states that state was dropped from a key: the effects of records or events with times up to a moment. Packed, it
+// is the moment in LossMoment digits, the mark after three zero bytes if there is one, then the tags.
 type Loss struct {
 	Until int64 // greatest timestamp of a record lost, in ms
-	// Mark identifies the refill that is to bring back what was lost; zero for none. By it the
-	// refill detects whether anything was dropped or moved to another key since.
+	// Mark identifies the refill that is to restore what was lost; it is zero if there is none. The refill finds it
+	// changed if anything was dropped or moved to another key meanwhile.
 	Mark Mark
-	// Tags are those of the series concerned; none means everything that the key may hold. After
-	// the tag of children come those of their series; none means all their state.
+	// Tags are those of the lost series; none means everything in the key. The tags of children's series follow the
+	// children's tag; none means all their state.
 	Tags []uint32
 }
 
@@ -43,13 +42,13 @@ func NewMark() (m Mark) {
 // LossMoment is the number of digits of the moment of a packed loss.
 const LossMoment = 16
 
-// markPrefix precedes a mark, and is not a tag.
+// markPrefix precedes a mark. It is not a tag.
 const markPrefix = "\x00\x00\x00"
 
 // Losses are the losses of a key.
 type Losses []Loss
 
-// Take adds the loss in a section if the section is one, and says whether it is.
+// Take adds the loss of a section if the section is a loss, and reports whether it is.
 func (l *Losses) Take(tag uint32, body []byte) (isLoss bool, err error) {
 	if tag != LossTag {
 		return false, nil
@@ -75,7 +74,7 @@ func (l *Losses) Take(tag uint32, body []byte) (isLoss bool, err error) {
 	return true, nil
 }
 
-// tags are the tags that losses name, each once.
+// tags returns the tags in the losses, each once.
 func (l Losses) tags() (tags []uint32) {
 	for i := range l {
 		tags = append(tags, l[i].Tags...)
@@ -86,8 +85,7 @@ func (l Losses) tags() (tags []uint32) {
 
 func tagOf(b []byte) uint32 { return uint32(b[0])<<16 | uint32(b[1])<<8 | uint32(b[2]) }
 
-// Of is the greatest timestamp of a record whose effect the series with a tag may lack, nil if it
-// lacks none.
+// Of returns the greatest timestamp of a record whose effect the series with a tag may lack; nil if it lacks none.
 func (l Losses) Of(tag uint32) (until *int64) {
 	for i := range l {
 		if len(l[i].Tags) > 0 && !slices.Contains(l[i].Tags, tag) {
@@ -100,16 +98,15 @@ func (l Losses) Of(tag uint32) (until *int64) {
 	return until
 }
 
-// Salvage is what can be kept of a damaged key.
+// Salvage is the part of a damaged key that can be kept.
 type Salvage struct {
 	Kept  []byte   // sections that can be read, without a header
-	Tags  []uint32 // of the series that cannot; none if that is unknown
+	Tags  []uint32 // of the series that cannot be read; none if these are unknown
 	Wrong error    // what is damaged; nil if nothing is
 }
 
-// Salvaged finds what can be kept of packed state: all sections of known series that can be read,
-// and all of unknown ones. After a section without an end, the rest cannot be attributed to any
-// series.
+// Salvaged finds what can be kept of packed state: all sections of known series that can be read, and all of unknown
+// ones. The bytes after a section without an end cannot be attributed to any series.
 func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 	var damage Damage // found by compactions
 	broken := map[uint32]error{}
@@ -178,8 +175,8 @@ func (l *Loss) body() []byte {
 	return body
 }
 
-// PackLoss packs kept sections after a header, and a loss whose moment, in LossMoment digits,
-// belongs between before and after.
+// PackLoss packs kept sections after a header, with a loss. The loss's moment, in LossMoment digits, belongs between
+// before and after.
 func PackLoss(kept []byte, l Loss, nonce Nonce) (before, after []byte) {
 	body := l.body()
 	before = appendSection(append(make([]byte, headerSize), kept...), LossTag, body)
@@ -188,7 +185,7 @@ func PackLoss(kept []byte, l Loss, nonce Nonce) (before, after []byte) {
 	return before[:at], body[LossMoment:]
 }
 
-// unmark removes the marks of losses: the state changes so that a running refill no longer fits it.
+// unmark removes the marks of losses, because the state changes in a way that a running refill must not overwrite.
 func unmark(packed []byte) {
 	_ = Sections(packed, func(tag uint32, body []byte) error {
 		if isMarked(tag, body) {
@@ -198,14 +195,14 @@ func unmark(packed []byte) {
 	})
 }
 
-// isMarked says whether a section is a loss that waits for a refill.
+// isMarked reports whether a section is a loss that waits for a refill.
 func isMarked(tag uint32, body []byte) bool {
 	var found Losses
 	isLoss, err := found.Take(tag, body)
 	return isLoss && err == nil && found[0].Mark != Mark{}
 }
 
-// Without are the sections of packed state without those of some tags, and without a header.
+// Without returns the sections of packed state, except those with some tags, without a header.
 func Without(packed []byte, gone func(tag uint32) bool) (left []byte) {
 	_ = Sections(packed, func(tag uint32, body []byte) error {
 		if !gone(tag) {
@@ -216,7 +213,7 @@ func Without(packed []byte, gone func(tag uint32) bool) (left []byte) {
 	return left
 }
 
-// Refilled is the result of a refill: the compacted state, and what is lost nonetheless.
+// Refilled returns the result of a refill: the compacted state, and the losses that remain.
 func Refilled(compacted []byte, lost Losses, nonce Nonce) []byte {
 	packed := append(make([]byte, headerSize), Without(compacted, func(uint32) bool { return false })...)
 	for _, l := range lost {

@@ -12,16 +12,16 @@ import (
 // members are values, each with the ascending tiles in which it was met. Packed, each is its
 // length, the value, the number of its tiles and their distances.
 //
-// If a tile has more than series.Values values, those with the least hashes are kept. The least
-// hash that was dropped is the tile's bound: values at or above it are skipped from then on. So the
-// kept values depend on the values alone, and are a sample of the tile whose share of all is known.
-// Packed, a bound precedes the members, like one without tiles: 8, the bound, 0 and the tile.
+// If a tile has more than series.Values values, those with the least hashes are kept. The least hash that was dropped
+// is the tile's bound: values at or above it are skipped from then on. So the kept values depend on the values alone,
+// and the bound tells which share of all values the sample is. Packed, a bound precedes the members, like one without
+// tiles: 8, the bound, 0 and the tile.
 type members struct {
 	series *state.Series
 	tiles  map[string][]int64
 	bounds map[int64]uint64 // by tile; nil for none
 	runs   []int64          // the tiles of all members, one after another, while none comes between
-	first  int64            // the first tile kept when they were last pruned
+	first  int64            // the first tile kept by the last Prune
 	trimAt int              // the number of members at which trimming is tried
 	sorted []string         // room for Append
 }
@@ -54,7 +54,7 @@ func (m *members) Apply(op *state.Mutation) {
 	}
 }
 
-// again adds tiles of a member to those in which it was met, and returns all of them.
+// again adds tiles to the tiles of a member, and returns all of them.
 func (m *members) again(member string, met []int64, tile int64) []int64 {
 	i, ok := slices.BinarySearch(met, tile)
 	if !ok {

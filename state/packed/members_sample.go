@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// beyond says whether a tile no longer keeps values with a member's hash.
+// beyond reports whether a tile no longer keeps values with a member's hash, because its bound is not above it.
 func (m *members) beyond(member []byte, tile int64) bool {
 	if len(m.bounds) == 0 {
 		return false
@@ -40,7 +40,7 @@ func (m *members) lower(tile int64, bound uint64) {
 	}
 }
 
-// enforce drops what is beyond the bounds.
+// enforce drops the members at or above the bounds of their tiles.
 func (m *members) enforce() {
 	for member, met := range m.tiles {
 		hash := state.SampleHash([]byte(member))
@@ -56,7 +56,7 @@ func (m *members) enforce() {
 	}
 }
 
-// fullest is the greatest number of members in a tile.
+// fullest returns the greatest number of members in a tile.
 func (m *members) fullest() int {
 	counts, most := map[int64]int{}, 0
 	for _, met := range m.tiles {
@@ -68,7 +68,7 @@ func (m *members) fullest() int {
 	return most
 }
 
-// trim keeps at most that many members of each tile; 0 keeps all.
+// trim keeps at most `most` members of each tile; 0 keeps all.
 func (m *members) trim(most int) {
 	if most == 0 || len(m.tiles) <= most || m.fullest() <= most {
 		return
@@ -93,8 +93,7 @@ func (m *members) trim(most int) {
 	m.enforce()
 }
 
-// leastSample is the least number of members that a tile keeps: fewer would hardly allow an
-// estimate.
+// leastSample is the least number of members that a tile keeps. Fewer would hardly allow an estimate.
 const leastSample = 2
 
 // squeeze halves the members of the fullest tiles.
@@ -111,7 +110,7 @@ func (m *members) squeeze() bool {
 	return true
 }
 
-// entries are the members, each with its tiles.
+// entries lists the members, each with its tiles.
 func (m *members) entries() (list []Entry) {
 	for _, member := range slices.Sorted(maps.Keys(m.tiles)) {
 		list = append(list, Entry{Member: &member, Tiles: m.tiles[member]})

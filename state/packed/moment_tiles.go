@@ -7,9 +7,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// momentTiles are the moments of values by tile. Packed, each is the distance from the previous
-// tile, the number of values, their mean, and for more than one value the sum of squared distances
-// from it.
+// momentTiles are the moments of values by tile. Packed, each is the distance from the previous tile, the number of
+// values, their mean, and for more than one value the sum of squared deviations.
 type momentTiles struct {
 	series *state.Series
 	byTile[state.Moments]

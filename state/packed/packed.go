@@ -16,9 +16,9 @@ import (
 //	section  tag (3 bytes), length of the body (varint), body
 // body     mutations or the state of the series, encoded as its State does
 //
-// Compacted state begins with a header: a zero byte, with which no tag begins, its length at that
-// time (3 bytes: 5 bits of a power of two, which multiplies the other 19 bits, rounded up), and a
-// number that distinguishes this compaction from all others (4 random bytes).
+// Compacted state begins with a header: a zero byte, which begins no tag, the length after the compaction (3 bytes: 5
+// bits of a power of two, which multiplies the other 19 bits, rounded up), and a number that identifies this compaction
+// (4 random bytes).
 
 const (
 	tagSize    = 3
@@ -29,15 +29,15 @@ const (
 	lengthBits = 19
 )
 
-// Nonce distinguishes one compaction from all others.
+// Nonce identifies a compaction.
 type Nonce [nonceSize]byte
 
 func appendTag(dst []byte, tag uint32) []byte {
 	return append(dst, byte(tag>>16), byte(tag>>8), byte(tag))
 }
 
-// Packer packs mutations: Begin begins a section of a series, Add adds mutations to it, and End
-// appends it. It reuses its memory and serves one goroutine.
+// Packer packs mutations: Begin begins a section of a series, Add adds mutations to it, and End appends it. It reuses
+// its memory, and is not safe for concurrent use.
 type Packer struct {
 	Secret Secret // values are hashed with it
 
@@ -63,14 +63,14 @@ func appendSection(dst []byte, tag uint32, body []byte) []byte {
 	return append(dst, body...)
 }
 
-// Sections calls visit with each section of packed state, except a header. It returns the error of
-// visit, or an error with the byte at which a damaged section begins.
+// Sections calls visit with each section of packed state, except a header. It returns the error of visit, or an error
+// that names the byte where a damaged section begins.
 func Sections(packed []byte, visit func(tag uint32, body []byte) error) error {
 	_, err := walk(packed, headerEnd(packed), visit)
 	return err
 }
 
-// headerEnd is where the sections of packed state begin: after the header, if there is one.
+// headerEnd returns where the sections of packed state begin: after the header, if there is one.
 func headerEnd(packed []byte) int {
 	if len(packed) > 0 && packed[0] == 0 {
 		return headerSize
@@ -78,7 +78,7 @@ func headerEnd(packed []byte) int {
 	return 0
 }
 
-// walk calls visit with each section from a byte on, and returns where the last one ends.
+// walk calls visit with each section from a byte on, and returns the end of the last one.
 func walk(packed []byte, from int, visit func(tag uint32, body []byte) error) (end int, err error) {
 	if from > len(packed) {
 		return 0, fmt.Errorf("%w: its header is cut off", errPacked)
@@ -102,21 +102,18 @@ func walk(packed []byte, from int, visit func(tag uint32, body []byte) error) (e
 	return r.at, nil
 }
 
-// Compactor compacts packed state. It reuses its memory and serves one goroutine. Its zero value is
-// ready.
+// Compactor compacts packed state. It reuses its memory, and is not safe for concurrent use. Its zero value is ready.
 type Compactor struct {
-	// Children returns the series of the children that are embedded under a tag; nil if these are
-	// unknown, and then they are left unchanged.
+	// Children returns the series of the children that are embedded under a tag. If it returns nil, the series are
+	// unknown and the children stay unchanged.
 	Children func(tag uint32) func(tag uint32) *state.Series
-	// Idle also drops series of children that keep nothing any more, whatever their layout. That
-	// takes more time and is needed only for idle entities: the children of others are spilled in
-	// the end.
+	// Idle makes compactions also drop series of children that keep nothing any more, of any layout. That takes more
+	// time. Only idle entities need it: the children of others are spilled in the end.
 	Idle bool
-	// Spilled are the children that the last compaction left out, because together they took too
-	// much. They must be appended to their own keys in the same step.
+	// Spilled are the children that the last compaction left out to shorten the key. They must be appended to their own
+	// keys in the same step.
 	Spilled []Child
-	// Cut says that the last compaction dropped state that would have been kept, because the key
-	// was too long.
+	// Cut means that the last compaction dropped state that would have been kept, because the key was too long.
 	Cut bool
 	// Most is how many bytes the last resort leaves a key, see bound; 0 for as many as needed.
 	Most int
@@ -145,13 +142,12 @@ type part struct {
 	span   int64         // tiles that are kept, after a cut
 }
 
-// Compact appends one section for each series of the packed state, without anything before the
-// first tile that the series keeps at a moment in milliseconds. Sections of unknown series are left
-// unchanged, unless they are garbage. The nonce must never have been used before. If nothing is
-// left, nothing is appended.
+// Compact appends one section for each series of the packed state, without the tiles before the first one that the
+// series keeps at a moment, in milliseconds. Sections of unknown series are left unchanged, unless they are garbage.
+// The nonce must never have been used before. If nothing is left, nothing is appended.
 //
-// What cannot be read is set aside, now or earlier: the error says what was found, but what is
-// appended has all the rest, and a note of that.
+// The error says what could not be read, now or earlier. The appended state then has everything else, and a note of the
+// damage.
 func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Series, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
 	defer c.clear()
 	c.take(packed, known)
@@ -198,8 +194,8 @@ func putHeader(packed []byte, size int, nonce Nonce) {
 	copy(packed[1+lengthSize:], nonce[:])
 }
 
-// Identified is how many bytes of packed state its header identifies: nothing else ever begins with
-// the same header. They are those of the last compaction, or a few less.
+// Identified returns how many bytes of packed state the header identifies: those that the last compaction left, or a
+// few less. No other state begins with the same header.
 func Identified(packed []byte) int {
 	if len(packed) < headerSize || packed[0] != 0 {
 		return 0
@@ -209,12 +205,12 @@ func Identified(packed []byte) int {
 	rounded := int(length&(1<<lengthBits-1)) << power
 	least := rounded - 1<<power + 1
 	if least > len(packed) {
-		return 0 // it is no header
+		return 0 // there is no header
 	}
 	return max(least, 0)
 }
 
-// packedLength is a length in the encoding of headers.
+// packedLength returns a length as headers encode it.
 func packedLength(length int) uint32 {
 	power := max(0, bits.Len(uint(length))-lengthBits)
 	mantissa := (length + 1<<power - 1) >> power

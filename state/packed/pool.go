@@ -2,18 +2,17 @@ package packed
 
 import "github.com/weir-stream/weir/state"
 
-// pool reuses states that are no longer needed, which saves allocations. It serves one goroutine.
-// Its zero value is empty.
+// pool reuses states that are no longer needed, which saves allocations. It is not safe for concurrent use. Its zero
+// value is empty.
 type pool struct{ spares map[*state.Series]*spare }
 
 // spare is the unused state of one series.
 type spare struct{ free State } // nil for none
 
-// emptied are states that can be reused: their answers do not alias them.
+// emptied is a state that can be reused, because its answers do not alias it.
 type emptied interface{ empty() }
 
-// emptyState empties a state for reuse, and says whether it could; otherwise the state is of no
-// further use.
+// emptyState empties a state for reuse, and reports whether it could; otherwise the state cannot be reused.
 func emptyState(used State) bool {
 	e, ok := used.(emptied)
 	if ok {
@@ -22,7 +21,7 @@ func emptyState(used State) bool {
 	return ok
 }
 
-// take returns an empty state of a series, for merging and packing: it has no secret to hash with.
+// take returns an empty state of a series for merging and packing. It has no secret to hash with.
 func (s *pool) take(series *state.Series) State {
 	if p := s.spares[series]; p != nil && p.free != nil {
 		free := p.free

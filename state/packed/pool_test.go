@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A reused state holds nothing from its earlier use, whose answers do not change with it.
+// A reused state holds nothing from its earlier use, and its reuse does not change earlier answers.
 func TestPoolGivesEmptyStates(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	var pool pool

@@ -9,10 +9,9 @@ import (
 	"github.com/dchest/siphash"
 )
 
-// Secret keys the hash of a namespace's values and event IDs, SipHash-2-4 (J.-P. Aumasson, D. J.
-// Bernstein, "SipHash: a fast short-input PRF", 2012). Without the secret it is infeasible to make
-// two values with the same hash. What was hashed with one secret cannot be found with another. The
-// zero Secret protects nothing.
+// Secret keys the hash of a namespace's values and event IDs, SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, "SipHash: a
+// fast short-input PRF", 2012). Without the secret it is infeasible to find two values with the same hash. Values that
+// were hashed with one secret cannot be found with another. The zero Secret protects nothing.
 type Secret struct{ first, second uint64 }
 
 // secretBytes is the length of a secret.
@@ -38,7 +37,7 @@ func secretOf(b []byte) Secret {
 	return Secret{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
 }
 
-// Text is the secret as it is stored. It must not appear in logs or answers.
+// Text returns the secret as it is stored. It must not appear in logs or answers.
 func (k Secret) Text() string {
 	b := binary.LittleEndian.AppendUint64(nil, k.first)
 	return base64.StdEncoding.EncodeToString(binary.LittleEndian.AppendUint64(b, k.second))

@@ -1,5 +1,5 @@
-// Package packed is the state of a series for one entity: in memory, where mutations are
-// applied and reads answered, and packed into bytes, as it is stored.
+// Package packed implements the state of a series for one entity: in memory, where mutations are applied and reads are
+// answered, and packed into bytes, as it is stored.
 //
 // A packed mutation has the encoding of a packed state, so a mutation is written by appending it,
 // without reading the state: packing, appending and merging equals applying. The order of mutations
@@ -22,26 +22,25 @@ import (
 type State interface {
 	// Apply applies a mutation.
 	Apply(op *state.Mutation)
-	// Merge merges what Append or Packer.Add has packed, which must not change afterwards. It fails
-	// on other bytes.
+	// Merge merges bytes that Append or Packer.Add has packed, which must not change afterwards. It fails on other
+	// bytes.
 	Merge(packed []byte) error
 	// Append packs the state.
 	Append(dst []byte) []byte
-	// Read is what the state holds in the tiles wanted. It is valid until the state changes.
+	// Read answers from the tiles wanted. The answer is valid until the state changes.
 	Read(r *state.Read) state.WindowState
-	// Prune drops what lies before the first tile kept, as far as that is cheap, and says whether
-	// nothing is left.
+	// Prune drops what lies before the first tile kept, as far as that is cheap, and reports whether nothing is left.
 	Prune(first int64) (empty bool)
 }
 
-// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from it: a day of these
-// years takes two bytes.
+// packedEpoch is 2024-01-01. Tiles and times are packed as their distance from it, so that the tile of a day takes two
+// bytes.
 const packedEpoch = 1704067200000
 
-// firstTile is the tile from which the first packed tile is counted.
+// firstTile returns the tile from which the first packed tile is counted.
 func firstTile(s *state.Series) int64 { return s.TileOf(packedEpoch) }
 
-// appendTiles packs what is held by tile: of each the distance from the tile before, and its content.
+// appendTiles packs a map of tiles: of each the distance from the tile before, and its content.
 func appendTiles[T interface{ pack(dst []byte) []byte }](dst []byte, s *state.Series, tiles map[int64]T) []byte {
 	before := firstTile(s)
 	for _, tile := range slices.Sorted(maps.Keys(tiles)) {
@@ -52,7 +51,7 @@ func appendTiles[T interface{ pack(dst []byte) []byte }](dst []byte, s *state.Se
 	return dst
 }
 
-// pruneTiles drops what is held of tiles before the first one kept, and says whether nothing is left.
+// pruneTiles drops the tiles before the first one kept, and reports whether nothing is left.
 func pruneTiles[T any](tiles map[int64]T, first int64) (empty bool) {
 	maps.DeleteFunc(tiles, func(tile int64, _ T) bool { return tile < first })
 	return len(tiles) == 0
@@ -68,7 +67,7 @@ type decoder struct {
 	err    error
 }
 
-// rest is the number of bytes left.
+// rest returns the number of bytes left.
 func (r *decoder) rest() int { return len(r.packed) - r.at }
 
 func (r *decoder) more() bool { return r.err == nil && r.rest() > 0 }
@@ -146,10 +145,10 @@ func (r *decoder) float() float64 {
 	return 0
 }
 
-// view is b as a string, without a copy.
+// view returns b as a string, without a copy.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// bytes aliases the bytes read from.
+// bytes returns the next n bytes. They alias the bytes that are read.
 func (r *decoder) bytes(n uint64) []byte {
 	if n > uint64(r.rest()) {
 		r.fail()

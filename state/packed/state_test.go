@@ -32,7 +32,7 @@ func everySeries() (list []*state.Series) {
 	return list
 }
 
-// randomOp is a mutation with one of few tiles, members and numbers.
+// randomOp returns a mutation with one of few tiles, members and numbers.
 func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	time := 100*day + random.Int64N(12*day)
 	op := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1}
@@ -40,7 +40,7 @@ func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	case state.Sum, state.Min, state.Max:
 		op.Num = random.Int64N(2000) - 1000
 		if s.Type != value.Float && random.IntN(8) == 0 {
-			op.Num = int64(random.Uint64()) // sums leave 64 bits
+			op.Num = int64(random.Uint64()) // sums exceed 64 bits
 		}
 		if s.Type == value.Float {
 			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
@@ -55,10 +55,10 @@ func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	return op
 }
 
-// none says that nothing is garbage.
+// none reports that nothing is garbage.
 func none(uint32) bool { return false }
 
-// look is everything that a state reads, in the tiles of a window and in all.
+// look returns everything that a state reads, in the tiles of a window and in all tiles.
 func look(s *state.Series, held State) string {
 	text := ""
 	for _, r := range []state.Read{
@@ -78,8 +78,8 @@ func look(s *state.Series, held State) string {
 	return text
 }
 
-// Packing mutations, one or several to a section, appending the sections, and merging or compacting
-// them at any moment equals applying the mutations.
+// Packing mutations, one or several to a section, appending the sections, and merging or compacting them at any moment
+// gives the same as applying the mutations.
 func TestPackedEqualsApplied(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := everySeries()
@@ -136,8 +136,8 @@ func TestPackedEqualsApplied(t *testing.T) {
 	}
 }
 
-// Numbers of 64 bits are packed as they were before sums had 128; packed numbers are read back, or
-// refused if truncated or too long.
+// Numbers of 64 bits are packed as they were before sums had 128 bits. Packed numbers are read back; truncated or too
+// long ones are refused.
 func TestWideVarints(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for range 3000 {
@@ -166,7 +166,7 @@ func TestWideVarints(t *testing.T) {
 	}
 }
 
-// A compaction drops what is no longer kept, and the header with the last of it.
+// A compaction drops state that is no longer kept, and the header together with the last of it.
 func TestCompactPrunes(t *testing.T) {
 	for _, s := range everySeries() {
 		var packer Packer
@@ -237,8 +237,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// Any bytes are read or set aside; what is read packs into bytes that read the same, and what is set
-// aside stays damaged.
+// Any bytes are read or set aside. State that is read packs into bytes that read the same; state that is set aside
+// stays damaged.
 func FuzzPacked(f *testing.F) {
 	list := everySeries()
 	random := rand.New(rand.NewPCG(5, 6))

@@ -29,8 +29,7 @@ func init() {
 	}
 }
 
-// number is the content of a tile; floats are stored as their bits. A sum may have 128 bits, see
-// value.Value.
+// number is the number of a tile; floats are stored as their bits. A sum may have 128 bits, see value.Value.
 type number struct{ tile, num, carry int64 }
 
 func (t *tiles) find(tile int64) (int, bool) {
@@ -41,7 +40,7 @@ func (t *tiles) Apply(op *state.Mutation) { t.put(number{tile: op.Tile, num: op.
 
 func (t *tiles) empty() { t.numbers = t.numbers[:0] }
 
-// value is a number as a value of the series.
+// value returns a number as a value of the series.
 func (t *tiles) value(n number) value.Value {
 	switch {
 	case t.series.Measure.Counts():
@@ -67,7 +66,7 @@ func (t *tiles) put(n number) {
 	t.numbers[i] = t.together(t.numbers[i], n)
 }
 
-// together combines two numbers of one tile.
+// together combines two numbers of the same tile.
 func (t *tiles) together(a, b number) number {
 	order, isFloat := t.series.Measure.Order(), floats(t.series)
 	if sum := a.num + b.num; order == 0 && !isFloat && a.carry|b.carry == 0 && (sum > a.num) == (b.num > 0) {
@@ -115,7 +114,7 @@ func (t *tiles) Append(dst []byte) []byte {
 	return dst
 }
 
-// floats says whether the numbers of a series are the bits of floats.
+// floats reports whether the numbers of a series are the bits of floats.
 func floats(s *state.Series) bool {
 	return s.Type == value.Float && !s.Measure.Counts()
 }
@@ -190,22 +189,22 @@ func (t *tiles) drop(tile int64) {
 	}
 }
 
-// totals are the totals of a series' tiles in some windows, added up while unpacking: tiles are
-// neither searched nor stored.
+// totals are the totals of a series' tiles in some windows. They are added up while unpacking, so tiles are neither
+// searched nor stored.
 type totals struct {
 	tiles   tiles // only its series is used
 	windows []total
 }
 
-// total is the total of one window. The tile of its number is the last one met there.
+// total is the total of one window. The tile of its number is the last tile with content.
 type total struct {
 	first, last int64 // tiles, inclusive
 	number
 	met bool
 }
 
-// HasTotals says whether the tiles of a series can be added in any order: they are numbers, but not
-// a sum of floats, which is rounded once.
+// HasTotals reports whether the tiles of a series can be added in any order: they are numbers, but not a sum of floats,
+// which is rounded only once.
 func HasTotals(s *state.Series) bool {
 	return s.Layout() == state.Tiles && (s.Measure.Order() != 0 || !floats(s))
 }
@@ -213,7 +212,7 @@ func HasTotals(s *state.Series) bool {
 // Reset starts over, with a series that has totals and without windows.
 func (t *totals) Reset(s *state.Series) { t.tiles.series, t.windows = s, t.windows[:0] }
 
-// Empty says whether there are no windows.
+// Empty reports whether there are no windows.
 func (t *totals) Empty() bool { return len(t.windows) == 0 }
 
 // over adds a window from one tile to another, inclusive.
@@ -250,7 +249,7 @@ func (t *totals) add(w *total, n number) {
 	w.number, w.met = n, true
 }
 
-// Of is the total of window i, false if the window holds nothing.
+// Of returns the total of window i; met is false if the window is empty.
 func (t *totals) Of(i int) (all state.Bucket, met bool) {
 	w := &t.windows[i]
 	if !w.met {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// together is one bucket with the total of some.
+// together returns one bucket with the total of some.
 func together(s *state.Series, tiles []state.Bucket) (all []state.Bucket) {
 	for i, b := range tiles {
 		switch order := s.Measure.Order(); {
@@ -51,7 +51,7 @@ func TestTotals(t *testing.T) {
 				for range 1 + random.IntN(6) {
 					part, before = appendMutation(part, randomOp(random, s), before, Secret{})
 				}
-				if random.IntN(2) == 0 { // as a compaction leaves it
+				if random.IntN(2) == 0 { // as after a compaction
 					compact := New(s)
 					if err := compact.Merge(part); err != nil {
 						t.Fatal(err)
@@ -81,7 +81,7 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// A sum of floats must be rounded once, with all tiles at hand.
+// A sum of floats is rounded once, so it needs all tiles.
 func TestSumsOfFloatsHaveNoTotals(t *testing.T) {
 	for _, s := range everySeries() {
 		want := s.Layout() == state.Tiles && (s.Measure != state.Sum || s.Type != value.Float)
@@ -91,7 +91,7 @@ func TestSumsOfFloatsHaveNoTotals(t *testing.T) {
 	}
 }
 
-// Damage to a state is damage to its totals.
+// Damage to a state is also damage to its totals.
 func TestDamagedTotals(t *testing.T) {
 	for _, s := range everySeries() {
 		if !HasTotals(s) {

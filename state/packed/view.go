@@ -7,12 +7,12 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// View is the unpacked state of one key of an entity: the states of some series, or the totals of
-// their windows. It answers reads, and mutations are applied to it. It serves one goroutine. Its
-// zero value is empty, and hashes values without a secret.
+// View is the unpacked state of one key of an entity: the states of some series, or the totals of their windows. It
+// answers reads and applies mutations. It is not safe for concurrent use. Its zero value is empty, and hashes values
+// without a secret.
 type View struct {
 	Secret Secret // values are hashed with it
-	Losses Losses // of the key: what its states may lack
+	Losses Losses // of the key
 	Err    error  // why the key cannot be read; all reads return it
 
 	parts []viewed
@@ -87,7 +87,7 @@ func (v *View) Merge(packed []byte) error {
 	return cmp.Or(err, damage.Err(func(tag uint32) bool { return v.find(tag) >= 0 }))
 }
 
-// find is the index of the series with a tag, -1 if the view lacks it.
+// find returns the index of the series with a tag, -1 if the view lacks it.
 func (v *View) find(tag uint32) int {
 	for i := range v.parts {
 		if v.parts[i].tag == tag {
@@ -97,7 +97,7 @@ func (v *View) find(tag uint32) int {
 	return -1
 }
 
-// Index is the index of a series, -1 if the view lacks it.
+// Index returns the index of a series, -1 if the view lacks it.
 func (v *View) Index(s *state.Series) int {
 	if i := v.find(s.Tag()); i >= 0 && v.parts[i].series.Group == s.Group { // tags are unique only within a group
 		return i
@@ -132,9 +132,8 @@ func (v *View) Apply(op *state.Mutation) {
 	}
 }
 
-// Overlay applies the mutations of pending events to an entity. It skips events whose IDs the
-// entity remembers, because they have arrived meanwhile; ids is the view of the series of IDs, see
-// IDSeries.
+// Overlay applies the mutations of pending events to an entity. It skips events whose IDs the entity remembers, because
+// they have been applied meanwhile. ids is the view of the series of IDs, see IDSeries.
 func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	for i := range pending.Updates {
 		t := &pending.Updates[i]
@@ -151,7 +150,7 @@ func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	}
 }
 
-// remembers says whether an event was applied before, given the mutation with its ID.
+// remembers reports whether an event was already applied, given the mutation with its ID.
 func (v *View) remembers(id *state.Mutation) bool {
 	if id == nil {
 		return false
@@ -185,7 +184,7 @@ func (v *View) AddCopy(s *state.Series, of State) {
 	}
 }
 
-// Copy is a view of series i alone, which changes independently.
+// Copy returns a view of series i alone. The copy and the original change independently.
 func (v *View) Copy(i int) *View {
 	c := &View{Secret: v.Secret, Losses: v.Losses, Err: v.Err}
 	p := &v.parts[i]
@@ -197,7 +196,7 @@ func (v *View) Copy(i int) *View {
 	return c
 }
 
-// Empty empties the states for reuse; the series stay.
+// Empty empties the states for reuse. The series stay.
 func (v *View) Empty() {
 	for i := range v.parts {
 		if p := &v.parts[i]; p.state != nil && !emptyState(p.state) {

@@ -29,7 +29,7 @@ func TestViewAppliesMutationsOfItsGroup(t *testing.T) {
 	}
 }
 
-// A view that could not be read remains so, also after mutations and in copies.
+// A view of a damaged key stays damaged after mutations and in copies.
 func TestViewOfADamagedKey(t *testing.T) {
 	s := &state.Series{ID: "log", Group: "g", Measure: state.Record, Tile: 1}
 	v := View{Err: errors.New("damaged")}
@@ -45,8 +45,8 @@ func TestViewOfADamagedKey(t *testing.T) {
 	}
 }
 
-// A state whose packed form is cut short may be left in a form that cannot be packed, such as a
-// sketch without registers. So the copy of a damaged view does not pack it.
+// A damaged state may be left in a form that cannot be packed, such as a sketch without registers. So the copy of a
+// damaged view does not pack it.
 func TestCopyOfADamagedView(t *testing.T) {
 	s := &state.Series{ID: "sketch", Group: "g", Measure: state.Approx, Tile: 1, Type: value.Int}
 	var v View
