@@ -49,8 +49,7 @@ func (s *FloatSum) add(f float64, minus bool) {
 	}
 }
 
-// hold makes room for two words, and for one above them: no sum of fewer than 2^63 floats carries
-// beyond it.
+// hold grows the sum to have two words and one above them: no sum of fewer than 2^63 floats carries beyond it.
 func (s *FloatSum) hold(word int) {
 	if s.words == nil {
 		s.first, s.words = word, make([]uint64, 3)
@@ -64,7 +63,7 @@ func (s *FloatSum) hold(word int) {
 	}
 }
 
-// Float is the nearest float, ties to even; infinite if the sum is beyond all floats.
+// Float returns the nearest float, ties to even; infinite if the sum is beyond all floats.
 func (s *FloatSum) Float() float64 {
 	n := len(s.words)
 	if n == 0 {
@@ -106,8 +105,7 @@ func (s *FloatSum) Float() float64 {
 	return f
 }
 
-// anyBelow says whether any bit below one of a word is set. It is the same for a number and its
-// negative.
+// anyBelow reports whether any bit below one of a word is set. It is the same for a number and its negative.
 func (s *FloatSum) anyBelow(word, bit int) bool {
 	if s.words[word]<<(wordBits-bit) != 0 {
 		return true

@@ -17,7 +17,7 @@ type Number struct {
 	wide     bool // more digits than fit
 }
 
-// maxExp is where exponents no longer matter.
+// maxExp is the bound of exponents: beyond it every number is 0 or overflows.
 const maxExp = 1 << 20
 
 // ParseNumber parses a number in JSON's syntax.
@@ -84,7 +84,7 @@ func parseExponent(text []byte) int {
 	return exp
 }
 
-// Fit says how a number fits into an integer.
+// Fit tells how a number fits into an integer.
 type Fit uint8
 
 // The ways to fit.
@@ -94,7 +94,7 @@ const (
 	Overflow            // it is beyond 64 bits
 )
 
-// Scaled is the number times 10^scale, rounded towards minus infinity.
+// Scaled returns the number times 10^scale, rounded towards minus infinity.
 func (n Number) Scaled(scale int) (int64, Fit) {
 	if n.wide {
 		return 0, Overflow
@@ -140,9 +140,8 @@ var pow10 = func() (p [19]int64) {
 // MaxScale is the greatest scale of a decimal.
 const MaxScale = uint8(len(pow10) - 1)
 
-// DecimalLiteral is the number written in an expression, given as a float: the shortest number with
-// the same float, which is the one written if that had at most 15 digits. It is an Int if it has no
-// fraction.
+// DecimalLiteral returns the number written in an expression, given as a float: the shortest number with the same
+// float, which is the one written if that had at most 15 digits. It is an Int if it has no fraction.
 func DecimalLiteral(f float64) Value {
 	n, _ := ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
 	scale := max(0, -n.Exp)
@@ -177,8 +176,7 @@ func Minus(a, b int64) (int64, bool) {
 	return c, (c < a) == (b > 0)
 }
 
-// Rescale is an Int or Decimal at a greater or equal scale; ok is false if it does not fit into 64
-// bits.
+// Rescale returns an Int or Decimal at a greater or equal scale; ok is false if it does not fit into 64 bits.
 func Rescale(v *Value, scale uint8) (int64, bool) {
 	if v.Wide() || scale == v.Scale {
 		return v.Num, !v.Wide()
@@ -186,7 +184,7 @@ func Rescale(v *Value, scale uint8) (int64, bool) {
 	return Multiply(v.Num, pow10[scale-v.Scale])
 }
 
-// RescaleBig is an Int or Decimal at a greater or equal scale.
+// RescaleBig returns an Int or Decimal at a greater or equal scale.
 func RescaleBig(v *Value, scale uint8) *big.Int {
 	n := v.Big()
 	return n.Mul(n, big.NewInt(pow10[scale-v.Scale]))
@@ -203,7 +201,7 @@ func CompareExact(a, b *Value) int {
 	return cmp.Compare(x, y)
 }
 
-// ScanNumber is the end of the number that starts at i, -1 if none does.
+// ScanNumber returns the end of the number that starts at i, -1 if none does.
 func ScanNumber(data []byte, i int) int {
 	digits := func() bool {
 		start := i
@@ -236,7 +234,7 @@ func ScanNumber(data []byte, i int) int {
 	return i
 }
 
-// IsDigit says whether a byte is an ASCII decimal digit.
+// IsDigit reports whether a byte is an ASCII decimal digit.
 func IsDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // ParseFloat parses a number in JSON's syntax as a float; ok is false if it is too great. Negative

@@ -18,8 +18,8 @@ const (
 // SHA-256 in base64url.
 const hashText = 1 + 22
 
-// Shorten appends a text; if it is longer than a number of bytes, it appends a prefix and a hash of
-// all of it. Different texts stay different, and nobody can construct two that do not.
+// Shorten appends a text; if it is longer than `most` bytes, it appends a prefix and a hash of all of it. Different
+// texts stay different: it is infeasible to construct two with the same hash.
 func Shorten(dst, text []byte, most int) []byte {
 	if len(text) <= most {
 		return append(dst, text...)
@@ -33,8 +33,7 @@ func Shorten(dst, text []byte, most int) []byte {
 	return append(dst, base64.RawURLEncoding.EncodeToString(sum[:])[:hashText-1]...)
 }
 
-// Kept is the value as it is stored with a text of at most that many bytes: long strings are
-// shortened.
+// Kept returns the value as it is stored with a text of at most `most` bytes: long strings are shortened.
 func (v Value) Kept(most int) Value {
 	if v.Type == String && len(v.Str) > most {
 		v.Str = Shorten(nil, v.Str, most)

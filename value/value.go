@@ -25,7 +25,7 @@ const (
 
 var typeNames = [...]string{"null", "string", "int", "float", "decimal", "bool", "timestamp", "location"}
 
-// String is the type's name in a definitions file.
+// String returns the type's name in a definitions file.
 func (t Type) String() string { return typeNames[t] }
 
 // ParseType finds a type by its name in a definitions file; Null has none.
@@ -38,7 +38,7 @@ func ParseType(name string) (Type, bool) {
 	return Null, false
 }
 
-// Numeric says whether values of the type can be added.
+// Numeric reports whether values of the type can be added.
 func (t Type) Numeric() bool { return t == Int || t == Float || t == Decimal }
 
 // Value is one typed scalar. The zero Value is null.
@@ -55,11 +55,11 @@ type Value struct {
 	Str   []byte  // String; may alias the record it was read from
 }
 
-// IsNull says whether there is no value.
+// IsNull reports whether there is no value.
 func (v Value) IsNull() bool { return v.Type == Null }
 
-// Float64 is the value as a float: decimals unscaled, timestamps in milliseconds. It is 0 if the
-// value is not a number.
+// Float64 returns the value as a float: decimals unscaled, timestamps in milliseconds. It is 0 if the value is not a
+// number.
 func (v Value) Float64() float64 {
 	switch {
 	case v.Type == Float:
@@ -150,8 +150,8 @@ func Compare(a, b Value) int {
 	}
 }
 
-// Add is the sum of two numbers of one type and scale. Ints and decimals are added in 128 bits. A
-// sum that has reached the bounds of its type stays there, see Saturated.
+// Add returns the sum of two numbers of one type and scale. Ints and decimals are added in 128 bits. A sum that has
+// reached the bounds of its type stays there, see Saturated.
 func Add(a, b Value) Value {
 	if a.Type != Float {
 		return addSums(a, b)
@@ -162,8 +162,7 @@ func Add(a, b Value) Value {
 	return a
 }
 
-// Saturated says whether a sum has left the range of its type, 128 bits for an Int or Decimal; its
-// value is lost.
+// Saturated reports whether a sum has left the range of its type, 128 bits for an Int or Decimal; its value is lost.
 func (v Value) Saturated() bool {
 	if v.Type == Float {
 		return math.IsInf(v.Flt, 0)
@@ -171,7 +170,7 @@ func (v Value) Saturated() bool {
 	return v.Carry != 0 && (v.is(greatestSum) || v.is(leastSum))
 }
 
-// Finite is the value, or the greatest float of its sign if it is infinite.
+// Finite returns the value, or the greatest float of its sign if it is infinite.
 func (v Value) Finite() Value {
 	v.Flt = max(-math.MaxFloat64, min(math.MaxFloat64, v.Flt))
 	return v

@@ -16,18 +16,18 @@ var (
 	leastSum    = sumOf(math.MinInt64, 0)
 )
 
-// words are the number's words, most significant first.
+// words returns the number's words, most significant first.
 func (v Value) words() (high int64, low uint64) { return v.Carry + v.Num>>63, uint64(v.Num) }
 
-// sumOf is the number, without a type, of two words.
+// sumOf returns the number, without a type, of two words.
 func sumOf(high int64, low uint64) Value {
 	return Value{Num: int64(low), Carry: high - int64(low)>>63}
 }
 
-// Wide says whether an Int or Decimal does not fit into 64 bits.
+// Wide reports whether an Int or Decimal does not fit into 64 bits.
 func (v Value) Wide() bool { return v.Carry != 0 }
 
-// addSums is the sum of two ints, or of two decimals of one scale.
+// addSums returns the sum of two ints, or of two decimals of one scale.
 func addSums(a, b Value) Value {
 	if a.Carry|b.Carry == 0 {
 		sum := a.Num + b.Num
@@ -59,17 +59,17 @@ func addSums(a, b Value) Value {
 	return a
 }
 
-// is says whether two numbers are equal.
+// is reports whether two numbers are equal.
 func (v Value) is(w Value) bool { return v.Num == w.Num && v.Carry == w.Carry }
 
-// Big is the Num of an Int or Decimal, with its carry.
+// Big returns the Num of an Int or Decimal, with its carry.
 func (v Value) Big() *big.Int {
 	high, low := v.words()
 	n := big.NewInt(high)
 	return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(low))
 }
 
-// OfBig is an Int n, or a Decimal n/10^scale; ok is false if that does not fit into 128 bits.
+// OfBig returns an Int n, or a Decimal n/10^scale; ok is false if that does not fit into 128 bits.
 func OfBig(t Type, scale uint8, n *big.Int) (v Value, ok bool) {
 	if n.BitLen() > 127 {
 		return Value{}, false
@@ -92,7 +92,7 @@ func (v Value) appendWide(dst []byte) []byte {
 	return appendPoint(dst, n.Abs(n).Append(nil, 10), v.Scale)
 }
 
-// wideFloat is the float nearest to an Int or Decimal that does not fit into 64 bits.
+// wideFloat returns the float nearest to an Int or Decimal that does not fit into 64 bits.
 func (v Value) wideFloat() float64 {
 	f, _ := new(big.Float).SetInt(v.Big()).Float64()
 	return f / float64(pow10[v.Scale])
