@@ -6,14 +6,12 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A group keeps one Redis key for each entity, whose length is bounded whatever happens to the
-// entity. Series that grow with the values or events they meet share the bytes of that key; the
-// others take a fixed number of bytes for each tile, as explain says.
+// A group keeps one Redis key of bounded length for each entity. Series that grow with their values or events share the
+// bytes of that key. The others take a fixed number of bytes for each tile, as explain says.
 const (
-	// keyBytes bounds a key right after its compaction, such that it stays below 1 MiB: it also holds
-	// up to 2 KiB of children, and takes 460 KiB until it must be compacted again
-	// (store/redis/candidate.lua). Each of a hundred writers may append 512 bytes before it notices
-	// (store/redis/args.go).
+	// keyBytes bounds a key right after its compaction, so that it stays below 1 MiB: it also holds up to 2 KiB of
+	// children, and grows by up to 460 KiB before it is compacted again (store/redis/candidate.lua). Each of a hundred
+	// writers may append 512 bytes before it notices (store/redis/args.go).
 	keyBytes = 500 << 10
 	// poolBytes bounds the growing series of one group that share a pool (state.Layout.Pool), packed,
 	// together.
@@ -55,8 +53,8 @@ func boundSeries(list []*state.Series) {
 	}
 }
 
-// timesDefault is the max of a series as a multiple of its default. A series with a greater max
-// gets a greater share of the bytes.
+// timesDefault returns the max of a series as a multiple of the default. A series with a greater max gets a greater
+// share of the bytes.
 func timesDefault(s *state.Series) int {
 	most, usual := cmp.Or(s.Max, s.Values), DefaultLogMax
 	if s.Per != "" && s.Keys == "" && s.Per != s.Field {

@@ -18,9 +18,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// The IDs of series and groups are hashes of texts that hold everything that gives their state its
-// meaning. State outlives a release, so these texts must change only with their version; a new
-// version means fresh state for everything.
+// The IDs of series and groups are hashes of texts with everything that the meaning of their state depends on. State
+// outlives a release, so these texts must change only with their version; with a new version all state begins anew.
 
 // Compiler makes the series that features need, and shares them.
 type Compiler struct {
@@ -32,7 +31,7 @@ type Compiler struct {
 	writes map[*record.Stream]map[string]*entityWrites
 }
 
-// owner says what an ID stands for, and names the first feature that uses it.
+// owner is the identity that an ID is the hash of, and the first feature that uses it.
 type owner struct{ identity, feature string }
 
 // NewCompiler makes a compiler of one registry.
@@ -51,7 +50,7 @@ func hashID(text string, length int) string {
 
 const groupIDLength = 4
 
-// Inputs are the parts of its stream's events that a feature reads.
+// Inputs are the parts of an event that a feature reads.
 type Inputs struct {
 	Field, Per       int        // indexes, -1 for none
 	Where, Condition *expr.Expr // nil for none
@@ -74,7 +73,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 			Tile: f.Window.Tile.Milliseconds(), Per: f.Per,
 		}
 		if measure.Layout().Rated() {
-			// The tiles of the window share the rate; see state.Filter.
+			// The tiles of the window share the rate.
 			s.Rate = f.Call.P / float64(f.Window.TileCount())
 		}
 		write := seriesWrite{where: in.Where, field: in.Field, per: in.Per}
@@ -101,8 +100,7 @@ func (c *Compiler) Add(f *Feature, in Inputs) error {
 	return nil
 }
 
-// addLog lets an exact feature read the log of its entity, and adds the columns that the feature
-// needs.
+// addLog makes an exact feature read the log of its entity, and adds the columns that the feature needs.
 func (c *Compiler) addLog(f *Feature, in Inputs) error {
 	s, err := c.share(f, &state.Series{
 		Stream: f.Stream.Name, By: f.By, Measure: state.Record, Tile: 1,
@@ -151,7 +149,7 @@ func (c *Compiler) column(f *Feature, log *logWrite, lc logColumn, t value.Type,
 	return &lc.Column, nil
 }
 
-// reach returns how far back the feature's series are read, in milliseconds; 0 means forever.
+// reach returns how far back the feature reads its series, in milliseconds; 0 means without bound.
 func (f *Feature) reach() int64 {
 	if !f.Window.Forgets() {
 		return 0
@@ -191,8 +189,8 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 	return s, c.write(f, write)
 }
 
-// name sets the IDs of a series and its groups, and returns the texts that the first two are hashes
-// of.
+// name sets the IDs of a series and its groups, and returns the texts that the IDs of the series and its group are
+// hashes of.
 func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group string) {
 	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, stream)
 	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
@@ -202,7 +200,7 @@ func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group
 	return identity, group
 }
 
-// own reserves the IDs of a series. It fails if another series has one of them.
+// own reserves the IDs of a series and its group. It fails if something else has one of them.
 func (c *Compiler) own(f *Feature, s *state.Series, identity, group string) error {
 	names := map[string]string{s.ID: identity, s.Group: group, fmt.Sprintf("%s %06x", s.Group, s.Tag()): identity}
 	if s.Parent != "" {
@@ -248,7 +246,7 @@ func (c *Compiler) write(f *Feature, w seriesWrite) error {
 }
 
 const (
-	// idTile is the resolution of the time at which an event ID was met, in milliseconds.
+	// idTile is the resolution of the time of an event ID, in milliseconds.
 	idTile = 1000
 	// maxIDs is how many event IDs an entity remembers.
 	maxIDs = 1000
@@ -302,8 +300,8 @@ func (c *Compiler) Finish(r *Registry) {
 	r.makeVersion()
 }
 
-// tilesKept is the greatest number of tiles that a tiled series holds of one entity: those from its
-// horizon up to the latest event of the future.
+// tilesKept returns the greatest number of tiles that a tiled series holds of one entity: those from its horizon to the
+// latest event that may be in the future.
 func tilesKept(s *state.Series, stream *record.Stream) int {
 	if s.Tile == 0 {
 		return 1
@@ -312,8 +310,8 @@ func tilesKept(s *state.Series, stream *record.Stream) int {
 	return int((span+s.Tile-1)/s.Tile) + 1
 }
 
-// seriesIdentity is the text whose hash is the series' ID. It includes the expressions of the
-// derived fields that the series depends on.
+// seriesIdentity returns the text whose hash is the series' ID. It includes the expressions of the derived fields that
+// the series depends on.
 func seriesIdentity(s *state.Series, stream *record.Stream) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
@@ -344,7 +342,7 @@ func derivation(rests string, stream *record.Stream) string {
 
 var identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
-// groupIdentity is the text whose hash is the group's name.
+// groupIdentity returns the text whose hash is the group's name.
 func groupIdentity(by []string, stream *record.Stream) string {
 	var b strings.Builder
 	b.WriteString("group 2\n")

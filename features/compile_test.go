@@ -89,8 +89,7 @@ func TestSharedSeriesKeepsForTheLongestWindow(t *testing.T) {
 	}
 }
 
-// The tiles of a window share its rate of false positives; a series allows what
-// the strictest of its features does.
+// The tiles of a window share its rate of false positives. A series has the lowest rate of its features.
 func TestFilterRatePerTile(t *testing.T) {
 	for _, test := range []struct {
 		features []string
@@ -115,8 +114,7 @@ func TestFilterRatePerTile(t *testing.T) {
 	}
 }
 
-// A key lives as long as it may be needed for an event that lies max_future ahead, of the stream
-// whose max_future is greatest.
+// A key lives long enough for an event that lies max_future ahead, for the greatest max_future of the streams.
 func TestGroupKeepIncludesMaxFuture(t *testing.T) {
 	r := defined.Registry(t, `
 streams:
@@ -133,8 +131,7 @@ features:
 	}
 }
 
-// Everything that is kept of an entity is in one group, which lives forever if any of its series
-// does.
+// All state of an entity is in one group, which lives forever if any of its series does.
 func TestGroups(t *testing.T) {
 	r := defined.Features(t,
 		"a: COUNT(30d, tx, user)", "b: SUM(1h, tx, amount, user)", "c: COUNT(7d, login, user)",
@@ -157,8 +154,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// The IDs of series are in the keys of every existing store. If this test fails, state would
-// be lost.
+// The IDs of series are in the keys of every existing store. If this test fails, a release would lose state.
 func TestSeriesIDsAreFixed(t *testing.T) {
 	r := defined.Features(t, "f: SUM(7d, tx, amount, user, ip_c, where='ok == true')")
 	s := r.Series[0]

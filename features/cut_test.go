@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Each event is written to a series over a cut either from the log or from files, in tiles and in
-// exact logs, and to others from the log alone.
+// Each event is written to a series over a cut from either the log or the files, in tiles and in exact logs, and to
+// other series from the log alone.
 func TestEventsAboutACut(t *testing.T) {
 	r := defined.Registry(t, `
 streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}
@@ -60,8 +60,8 @@ features:
 	}
 }
 
-// Each record is written to a series over a cut by offsets from one side, whatever its time; every
-// record of another log, and an event that is not written yet, is on the log's side.
+// For a cut by offsets, the offset of a record decides which side writes it, independent of its time. Records of
+// another log, and events that are not written yet, are on the log's side.
 func TestEventsAboutACutByOffsets(t *testing.T) {
 	r := defined.Registry(t, `
 streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}

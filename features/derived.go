@@ -12,20 +12,19 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Derived is the basis of a feature that is an expression over the answers of others, its parts. It
-// has no state of its own: its parts' reads are its reads.
+// Derived is the basis of a feature that is an expression over the answers of other features, its parts. It has no
+// state of its own: it reads what its parts read.
 type Derived struct {
 	Of   []*Feature // the parts, in the order in which Expr takes their values
 	Expr *expr.Expr
 	// Default replaces a null result of Expr.
 	Default value.Value
 
-	// keys holds for each part the indexes of its keys among the feature's own, both ordered by
-	// name.
+	// keys holds for each part the indexes of its keys among the keys of the feature, both ordered by name.
 	keys [][]int
 }
 
-// Parts are the features that the expression names.
+// Parts returns the features that the expression names.
 func (d *Derived) Parts() []*Feature { return d.Of }
 
 func (d *Derived) valueType(*Feature) value.Type            { return d.Expr.Type() }
@@ -83,7 +82,7 @@ func (d *Derived) Combine(f *Feature) {
 	}
 }
 
-// PartEntity is the entity text of a part, made from that of the feature.
+// PartEntity returns the entity text of a part, made from that of the feature.
 func (d *Derived) PartEntity(f *Feature, part int, entity string) string {
 	if slices.Equal(d.Of[part].By, f.By) {
 		return entity

@@ -1,4 +1,4 @@
-// Package features is the feature language. Definitions compile to a Registry, which says what each
-// event writes (see Mapper) and what each feature reads. Package definition reads the definitions,
-// package record decodes the events, and package query answers questions.
+// Package features implements the feature language. Definitions compile to a Registry, which knows what each event
+// writes (see Mapper) and what each feature reads. Package definition reads the definitions, package record decodes the
+// events, and package query answers questions.
 package features

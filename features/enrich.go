@@ -6,17 +6,17 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// Enrichment says to which topic the events of a stream are written with the features of a service,
+// Enrichment describes the topic to which the events of a stream are written together with the features of a service,
 // each as of its event.
 type Enrichment struct {
 	Stream  *record.Stream
 	Service *Service
 	Topic   string
-	// Avro says that they are written in Avro, by a schema in a registry, and not in JSON.
+	// Avro is true if the events are written in Avro with a schema in a registry, and false if in JSON.
 	Avro bool
 }
 
-// Format is the name of the format in which they are written.
+// Format returns the name of the format in which they are written.
 func (e *Enrichment) Format() string {
 	if e.Avro {
 		return "avro"
@@ -24,7 +24,7 @@ func (e *Enrichment) Format() string {
 	return "json"
 }
 
-// Enrichment returns that of a stream, or nil if it has none.
+// Enrichment returns the enrichment of a stream, or nil if it has none.
 func (r *Registry) Enrichment(s *record.Stream) *Enrichment {
 	for _, e := range r.Enrichments {
 		if e.Stream == s {

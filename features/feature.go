@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Feature is one question that can be asked.
+// Feature is a compiled feature.
 type Feature struct {
 	Name        string
 	Description string
@@ -42,10 +42,10 @@ type Feature struct {
 	retained []state.Retained
 }
 
-// Basis is what a feature is answered from: the events of a stream (OverStream),
-// other features (*Derived) or a list and what is asked of its members (*MultiHop).
+// Basis is what a feature is answered from: the events of a stream (OverStream), other features (*Derived), or a list
+// and a feature of its members (*MultiHop).
 type Basis interface {
-	// Parts are the features that this one is made of, in order.
+	// Parts returns the features that this one is made of, in order.
 	Parts() []*Feature
 
 	valueType(f *Feature) value.Type
@@ -59,37 +59,36 @@ type Basis interface {
 	retain(f *Feature) []state.Retained
 }
 
-// Parts are the features that this one is made of: none if it is over a stream.
+// Parts returns the features that this one is made of: none if it is over a stream.
 func (f *Feature) Parts() []*Feature { return f.Basis.Parts() }
 
-// Type is the type of the feature's value.
+// Type returns the type of the feature's value.
 func (f *Feature) Type() value.Type { return f.Basis.valueType(f) }
 
-// Scale is the greatest number of fractional digits of a decimal in the feature's value.
+// Scale returns the greatest number of fractional digits of a decimal in the feature's value.
 func (f *Feature) Scale() uint8 { return f.Basis.scale(f) }
 
-// Shape is the shape of the feature's value.
+// Shape returns the shape of the feature's value.
 func (f *Feature) Shape() aggregate.Shape { return f.Basis.shape(f) }
 
-// Membership says whether a question may name members, that is, values of the feature's field.
+// Membership reports whether a question may name members, that is, values of the feature's field.
 func (f *Feature) Membership() aggregate.Membership { return f.Basis.membership(f) }
 
-// Forgets says whether the feature forgets its past after a time, which is Keep.
+// Forgets reports whether the feature forgets its past after a time, Keep.
 func (f *Feature) Forgets() bool { return f.Basis.forgets(f) }
 
-// FanOut is how many further entities an answer may read.
+// FanOut returns how many further entities an answer may read.
 func (f *Feature) FanOut() int { return f.Basis.fanOut() }
 
-// Key is the field that holds one of the feature's keys in its events. For a derived feature it is
-// the field with the greatest scale among its parts'.
+// Key returns the field of events that holds one of the feature's keys. For a derived feature it is the one with the
+// greatest scale among the fields of its parts.
 func (f *Feature) Key(name string) record.Field { return f.Basis.key(f, name) }
 
 // Retained lists the state that the feature and its parts need.
 func (f *Feature) Retained() []state.Retained { return f.retained }
 
-// AskedAbout returns the feature asked about one or more members; it must have a Membership. Its
-// answer has one Bool in Items for each member, in order, which says whether the window holds it;
-// its Value is meaningless.
+// AskedAbout returns the feature asked about one or more members; it must have a Membership. Its answer has one Bool in
+// Items for each member, in order, which reports whether the window holds it; its Value is meaningless.
 func (f *Feature) AskedAbout(members []value.Value) *Feature {
 	asked := *f
 	f.Basis.askedAbout(&asked, members)
@@ -104,7 +103,7 @@ func (f *Feature) retain() {
 	f.retained = f.Basis.retain(f)
 }
 
-// retainedBy is the state that the features need together.
+// retainedBy returns the state that the features need together.
 func retainedBy(parts []*Feature) (list []state.Retained) {
 	for _, part := range parts {
 		list = append(list, part.retained...)
@@ -112,8 +111,7 @@ func retainedBy(parts []*Feature) (list []state.Retained) {
 	return list
 }
 
-// MayBeUncertain says whether answers may state an upper bound of their error; see
-// Answer.Uncertain.
+// MayBeUncertain reports whether answers may state an upper bound of their error; see Answer.Uncertain.
 func (f *Feature) MayBeUncertain() bool {
 	return slices.ContainsFunc(f.Series, func(s *state.Series) bool { return s.Layout().Forgets() })
 }

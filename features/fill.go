@@ -131,7 +131,7 @@ func (r *Registry) FillHas(f *state.Fill) map[*state.Series]bool {
 	return has
 }
 
-// filled is the part of the writes that a fill covers. It covers all columns of a log or none.
+// filled returns the part of the writes that a fill covers. It covers all columns of a log or none.
 func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites {
 	part := entityWrites{by: w.by}
 	for _, s := range w.series {
@@ -152,7 +152,7 @@ func (w *entityWrites) filled(stream *record.Stream, f *state.Fill) entityWrites
 	return part
 }
 
-// all are the series that are written.
+// all returns the series that are written.
 func (w entityWrites) all() (list []*state.Series) {
 	for _, s := range w.series {
 		list = append(list, s.series)
@@ -166,8 +166,8 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, sorted by name. Of a fill over a cut
-// they are all that may, whichever generation they read now.
+// FilledBy lists the features that need something of a fill, sorted by name. For a fill over a cut these are all that
+// may need it, also if they read another generation now.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	name := func(key string) string { return key }
 	if f.Cut != nil {
@@ -182,8 +182,7 @@ func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	return r.needing(func(key string) bool { return filled[name(key)] })
 }
 
-// Unfilled lists the features that need something of series over a cut that none of the fills has,
-// sorted by name.
+// Unfilled lists the features that need columns of series over a cut which none of the fills has, sorted by name.
 func (r *Registry) Unfilled(cut state.Cut, fills []*state.Fill) (names []string) {
 	over, unfilled, name := map[string]bool{}, map[string]bool{}, r.plan.AsDefined()
 	for _, s := range r.Series {

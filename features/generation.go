@@ -58,7 +58,7 @@ type generations struct {
 	plan     *state.Plan
 	history  *state.History
 	series   map[*state.Series][]*state.Series
-	features map[*Feature]*Feature // what each became
+	features map[*Feature]*Feature // the copy of each feature
 }
 
 // of lists the generations that are kept of a series.
@@ -80,8 +80,7 @@ func (g *generations) of(s *state.Series) []*state.Series {
 	return kept
 }
 
-// writes repeats what an event writes for an entity for each generation: all generations of a
-// series receive the same events.
+// writes repeats the writes of an event for each generation: all generations of a series receive the same events.
 func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 	layers := 1
 	for _, s := range w.all() {
@@ -102,7 +101,7 @@ func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 				layer.log = &log
 			}
 		}
-		if w.ids != nil { // event IDs are remembered whatever is written; once is enough
+		if w.ids != nil { // event IDs are remembered once, with any generation
 			kept := g.of(w.ids)
 			layer.ids = kept[min(i, len(kept)-1)]
 		}
@@ -143,7 +142,7 @@ func (g *generations) feature(f *Feature) *Feature {
 	return &made
 }
 
-// best is the generation of a series that is the most complete for a feature.
+// best returns the generation of a series that is the most complete for a feature.
 func (g *generations) best(f *Feature, s *state.Series) *state.Series {
 	kept := g.of(s)
 	retained := slices.DeleteFunc(slices.Clone(f.retained), func(u state.Retained) bool { return u.Key[:len(s.ID)] != s.ID })

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A greater cap of what is kept is filled in another generation; a lesser one is covered.
+// A greater cap is filled in another generation; a lesser one is covered.
 func TestCapsMakeGenerations(t *testing.T) {
 	for name, c := range map[string]struct{ low, high string }{
 		"a log":       {"exact: COUNT(1h, payment, user, tile=exact, max=10)", "exact: COUNT(1h, payment, user, tile=exact, max=11)"},
@@ -35,8 +35,7 @@ func TestCapsMakeGenerations(t *testing.T) {
 	}
 }
 
-// Events write all generations that a plan keeps, and features read the one that has most of what
-// they need.
+// Events write all generations of a plan, and each feature reads the most complete one.
 func TestGenerations(t *testing.T) {
 	before := mustParse(t, minimal)
 	after := mustParse(t, minimal+`

@@ -2,8 +2,8 @@ package features
 
 import "github.com/weir-stream/weir/state"
 
-// LogColumn is a column of a log by its name: a field, or the text of a filter or condition, whose
-// column is set where it is true.
+// LogColumn names a column of a log: a field, or the text of a filter or condition, whose column is present if it is
+// true.
 type LogColumn struct {
 	state.Column
 	Name string

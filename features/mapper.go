@@ -13,8 +13,8 @@ import (
 // only, never on the clock or on earlier records, so a replay has the same result. It is not safe
 // for concurrent use: each goroutine needs its own.
 //
-// A record goes to every stream of its topic whose match accepts it, and counts in each. If it is
-// poison for one of them, it is poison as a whole.
+// A record counts in every stream of its topic whose match accepts it. If it is poison for one of them, it is poison as
+// a whole.
 type Mapper struct {
 	// MaxRecordBytes limits the length of a record's value; longer ones are poison. 0 means no
 	// limit.
@@ -34,10 +34,9 @@ type Outcome struct {
 	Stream  string         // the first that took it, by name; empty for none
 	Streams []string       // all that took it; valid until the next Map
 	Events  []record.Event // as each of them sees it; valid until the next Map
-	// Late says that the event was too late for some of its series, and was not applied to those.
+	// Late is true if the event was too late for some of its series, and was not applied to those.
 	Late bool
-	// LateToDeadLetter says that it was late for a stream that sends late events to the dead-letter
-	// topic.
+	// LateToDeadLetter is true if it was late for a stream that sends late events to the dead-letter topic.
 	LateToDeadLetter bool
 }
 
@@ -79,8 +78,8 @@ func (r *Registry) NewDecoder() *record.Decoder { return record.NewDecoder(r.Str
 // NewMapper makes a mapper of the records of the registry's topics.
 func (r *Registry) NewMapper() *Mapper { return r.newMapper(r.Streams, r.NewDecoder()) }
 
-// NewJSONMapper makes a mapper of events given as JSON objects, whatever the format of their
-// topics: of all streams, or only of those given.
+// NewJSONMapper makes a mapper of events given as JSON objects, independent of the format of their topics. They are of
+// all streams, or only of the given ones.
 func (r *Registry) NewJSONMapper(only ...*record.Stream) *Mapper {
 	if only == nil {
 		only = r.Streams
@@ -139,9 +138,8 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 	return p
 }
 
-// Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in
-// b.Ranges. The error is a *Poison, or that of a record.Scanner which lacks something; either way
-// nothing was added.
+// Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in b.Ranges. The error is a
+// *Poison or a *record.MissingSchema; in both cases nothing was added.
 func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
 	if err := rec.Fits(m.MaxRecordBytes); err != nil {
 		return Outcome{}, err
@@ -153,7 +151,7 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 	return m.mapEvents(events, state.Place{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}, rec.Timestamp, rangeIndex, b)
 }
 
-// MapEvents is like Map, for a record already decoded by a Decoder of the same streams, and not of a
+// MapEvents is Map for a record that a Decoder of the same streams has already decoded, and that belongs to no
 // partition.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	return m.mapEvents(events, state.Place{Offset: offset}, timestamp, rangeIndex, b)
@@ -194,7 +192,7 @@ func (p *streamMapping) filter(e *record.Event) error {
 	return nil
 }
 
-// write adds the event's mutations, and says whether it was late for any series.
+// write adds the event's mutations, and reports whether it was late for any series.
 func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, rangeIndex int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
@@ -219,7 +217,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, range
 			if !m.measure(&mutation, e, p, s.field, b) || !m.key(&mutation, e, p, s, b) {
 				continue
 			}
-			// What is younger than Keep is never late: this cheap check comes first.
+			// An event within Keep is never late: this cheap check comes first.
 			if e.Time < e.Now-s.Keep && s.Late(e.Time, e.Now) {
 				late = true
 				continue
@@ -253,10 +251,10 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, range
 	return late
 }
 
-// boundaries are those of the cuts of series.
+// boundaries maps the cuts of series to their boundaries.
 type boundaries map[state.Cut]*state.Boundary
 
-// of is the boundary of a cut; nil for none.
+// of returns the boundary of a cut; nil if cut is nil.
 func (b boundaries) of(cut *state.Cut) *state.Boundary {
 	if cut == nil {
 		return nil
@@ -267,7 +265,7 @@ func (b boundaries) of(cut *state.Cut) *state.Boundary {
 	return b[*cut]
 }
 
-// recordOf builds the event's record for a log, and says whether any feature takes the event.
+// recordOf builds the event's record for a log, and reports whether any feature uses the event.
 func (m *Mapper) recordOf(log *logMapping, e *record.Event, p *streamMapping) bool {
 	m.record = state.AppendLogTime(m.record[:0], e.Time)
 	taken := log.every
@@ -283,7 +281,7 @@ func (m *Mapper) recordOf(log *logMapping, e *record.Event, p *streamMapping) bo
 	return taken
 }
 
-// nameEntity builds the text of the event's entity. An event that lacks one of the fields has none.
+// nameEntity builds the text of the event's entity; false if the event lacks one of the fields.
 func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 	m.entity = m.entity[:0]
 	for i, field := range by {
@@ -296,7 +294,7 @@ func (m *Mapper) nameEntity(values []value.Value, by []int) bool {
 	return true
 }
 
-// measure sets the mutation's amount or member, and says whether there is one: nulls are skipped.
+// measure sets the mutation's amount or member, and reports whether there is one: nulls are skipped.
 func (m *Mapper) measure(mutation *state.Mutation, e *record.Event, p *streamMapping, field int, b *state.Batch) bool {
 	measure, in := mutation.Series.Measure, state.Input{Time: e.Time, Begin: mutation.Tile * mutation.Series.Tile}
 	if !measure.OfEvents() {
@@ -317,8 +315,7 @@ func (m *Mapper) measure(mutation *state.Mutation, e *record.Event, p *streamMap
 	return true
 }
 
-// key sets the mutation's key if its series has keys, and says whether there is one: nulls are
-// skipped.
+// key sets the mutation's key if its series has keys, and reports whether there is one: nulls are skipped.
 func (m *Mapper) key(mutation *state.Mutation, e *record.Event, p *streamMapping, s *seriesMapping, b *state.Batch) bool {
 	if s.per < 0 {
 		return true
@@ -336,7 +333,7 @@ func (m *Mapper) key(mutation *state.Mutation, e *record.Event, p *streamMapping
 	return true
 }
 
-// member is the text of a field's value, which is copied into the batch once.
+// member returns the text of a field's value, copied into the batch once.
 func (m *Mapper) member(v *value.Value, p *streamMapping, field int, b *state.Batch) []byte {
 	if p.members[field] == nil {
 		m.text = p.stream.AppendKept(m.text[:0], field, v)

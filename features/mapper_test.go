@@ -229,8 +229,7 @@ func TestMapLate(t *testing.T) {
 	}
 }
 
-// One mapper maps many events: nothing is left over from one event to the next, and the batch's
-// time never goes back.
+// One mapper maps many events: nothing of one event remains in the next, and the batch's time never goes back.
 func TestMapSequence(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}
@@ -341,8 +340,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// FuzzMapper maps arbitrary bytes: they are poison, or give valid mutations and the same ones
-// again.
+// FuzzMapper maps arbitrary bytes: they are poison, or give valid mutations, the same ones each time.
 func FuzzMapper(f *testing.F) {
 	f.Add([]byte(event(transaction).Value), recorded)
 	f.Add([]byte(`{"type":"transaction","timestamp":1700000000000,"user_id":"\ud800\u0041","amount":"1e2"}`), int64(-1))

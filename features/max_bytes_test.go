@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Values that are too long are kept as a prefix and a hash, wherever they are kept: they stay
-// distinct, questions find them, and they take no more bytes than their fields allow.
+// Values that are too long are kept as a prefix and a hash in every layout: they stay distinct, questions find them,
+// and they take no more bytes than their fields allow.
 func TestLongValuesAreShortened(t *testing.T) {
 	r, err := definition.Parse("long.yaml", []byte(`
 streams:

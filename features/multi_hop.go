@@ -7,9 +7,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// MultiHop is the basis of a feature that goes through a list: the members of a set are
-// the entities of the second hop, which is answered for all of them together. The feature's keys
-// are those of Set, its series those of both hops, and everything else is that of Each.
+// MultiHop is the basis of a feature that goes through a list: the members of a set are the entities of the second hop,
+// which is answered for all of them together. The feature has the keys of Set, the series of both hops, and everything
+// else from Each.
 type MultiHop struct {
 	Set  *Feature // answers with the list of members
 	Name string   // of Set if it is a named feature; empty for a call
@@ -17,7 +17,7 @@ type MultiHop struct {
 	Max  int      // how many members are asked about, from the list's start
 }
 
-// Parts are both hops.
+// Parts returns both hops.
 func (m *MultiHop) Parts() []*Feature { return []*Feature{m.Set, m.Each} }
 
 func (m *MultiHop) valueType(*Feature) value.Type            { return m.Each.Type() }

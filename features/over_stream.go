@@ -10,15 +10,13 @@ import (
 // OverStream is the basis of a feature that aggregates the events of a stream.
 type OverStream struct{}
 
-// LogColumns are the columns of a log that a feature reads; nil where it needs no field, filter,
-// condition or category.
+// LogColumns are the columns of a log that a feature reads; nil for what it does not need.
 type LogColumns struct {
 	Field, Filter, Condition, Category *state.Column
 }
 
-// With adds the columns of a feature that takes the same events, so that one reading of a record
-// serves both. ok is false, and nothing is added, if the features differ in their filter or need
-// different columns for the same purpose.
+// With adds the columns of a feature that takes the same events, so that a record is read once for both. ok is false,
+// and nothing is added, if the features differ in their filter or need different columns for the same purpose.
 func (c *LogColumns) With(other *LogColumns) (ok bool) {
 	with, ok := *c, equalColumns(c.Filter, other.Filter)
 	for _, pair := range [...]struct {
@@ -110,6 +108,6 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	return list
 }
 
-// Own is the event's own value of the feature's field, the member that the event's own row asks
-// about; null if the event lacks it.
+// Own returns the event's value of the feature's field, the member that the event's row asks about; null if the event
+// lacks it.
 func (f *Feature) Own(e *record.Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }

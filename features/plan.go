@@ -11,10 +11,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Plan is the state that a processor with these definitions keeps.
+// Plan returns the plan of a processor with these definitions.
 func (r *Registry) Plan() *state.Plan { return r.plan }
 
-// makePlan collects the state that is kept, and which of it each feature needs.
+// makePlan collects the state that is kept, and what each feature needs of it.
 func (r *Registry) makePlan() {
 	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}}
 	for _, s := range r.Streams {
@@ -44,8 +44,8 @@ func (r *Registry) makePlan() {
 
 const versionLength = 12
 
-// capOf is the cap of a series that definitions may raise without making another series of it; 0
-// for series without one. What a lower cap has dropped is missing under a higher one.
+// capOf returns the cap of a series that definitions may raise without making another series of it; 0 for series
+// without one. State that a lower cap has dropped is missing under a higher one.
 func capOf(s *state.Series) int {
 	if !s.Layout().Raisable() {
 		return 0
@@ -53,8 +53,7 @@ func capOf(s *state.Series) int {
 	return cmp.Or(s.Max, s.Values)
 }
 
-// retained names what a log keeps: each column, each filter whose events are certain to be kept,
-// and all events if they are.
+// retained names what a log keeps: each column, each filter whose events are all kept, and, if so, all events.
 func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 	for _, c := range l.columns {
 		text := ""
@@ -76,22 +75,20 @@ func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 // filtered is the suffix of the key of a filter whose events are kept.
 const filtered = "!"
 
-// seriesKey is the key in Plan.Retained of a series fed by a stream's events, with the stream as it
-// is defined now.
+// seriesKey returns the key in Plan.Retained of a series fed by a stream's events, with the present definition of the
+// stream.
 func seriesKey(stream *record.Stream, s *state.Series) string {
 	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
 }
 
-// columnKey is the key in Plan.Retained of a log column; text is the name of a field or an
-// expression.
+// columnKey returns the key in Plan.Retained of a log column; text is the name of a field or an expression.
 func columnKey(stream *record.Stream, s *state.Series, c state.Column, text string) string {
 	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
 }
 
-// origin is a hash of where a stream's events come from, and of the paths of the fields that a text
-// of names and expressions depends on. It is not part of a series' identity: when a stream is read
-// in another way, its state goes on, complete since the change. Plans outlive a release, so what is
-// hashed must change only with its version.
+// origin returns a hash of where a stream's events come from, and of the paths of the fields that a text of names and
+// expressions depends on. It is not part of a series' identity: when a stream is read in another way, its state stays,
+// complete since the change. Plans outlive a release, so the hashed text must change only with its version.
 func origin(stream *record.Stream, rests string) string {
 	var b strings.Builder
 	var fields []string

@@ -44,14 +44,14 @@ func mustParse(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// A feature whose definitions never changed is complete forever; one that new definitions brought
-// is complete since they were applied.
+// A feature whose definitions never changed is complete forever; a feature of new definitions is complete since they
+// were applied.
 func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 	all := "count cards exact last apart each held ratio"
 	for name, test := range map[string]struct {
 		change []string // old and new texts
 		since  string   // the features that are not complete forever
-		equal  bool     // the definitions mean the same
+		equal  bool     // the definitions have the same meaning
 	}{
 		"none":                      {nil, "", true},
 		"the order":                 {[]string{"      card: string\n", "", "      note: string\n", "      note: string\n      card: string\n"}, "", false},

@@ -9,13 +9,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Registry is what definitions compile to. It is immutable once loaded.
+// Registry holds compiled definitions. It is immutable once loaded.
 type Registry struct {
 	Streams  []*record.Stream // by name
 	Features []*Feature       // by name
 	Services []*Service       // by name
 	Series   []*state.Series
-	// Enrichments are those of the streams that have one, in the order of the streams.
+	// Enrichments are the enrichments of the streams that have one, in the order of the streams.
 	Enrichments []*Enrichment
 	// Files are the files that the definitions were read from.
 	Files Files
@@ -37,7 +37,7 @@ type File struct {
 	Text string `json:"text"`
 }
 
-// entityWrites are the series that one stream keeps of one entity.
+// entityWrites lists the series that a stream keeps of an entity.
 type entityWrites struct {
 	by     []int // fields that make the entity, sorted by name
 	series []seriesWrite
@@ -57,8 +57,7 @@ type logColumn struct {
 	state.Column
 	field int        // -1 for an expression
 	where *expr.Expr // nil for a field
-	// filters says that some feature takes the events for which where is true, so these must be
-	// kept.
+	// filters means that some feature selects events by where, so these events must be kept.
 	filters bool
 }
 
@@ -66,7 +65,7 @@ type logColumn struct {
 type seriesWrite struct {
 	series *state.Series
 	where  *expr.Expr // nil takes every event
-	// condition is what CountHolds counts; nil for none.
+	// condition is what CountHolds counts; nil if there is none.
 	condition *expr.Expr
 	field     int                                    // of the measure; -1 for none
 	per       int                                    // field whose values are the keys; -1 for none

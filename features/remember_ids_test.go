@@ -73,7 +73,7 @@ func TestSeriesOfIDs(t *testing.T) {
 	if got := explained.Streams[0].Mutations; got != 3+1+3 {
 		t.Errorf("%d mutations", got)
 	}
-	// A device has a key for its lifetime and the event IDs.
+	// A device has one key, with a lifetime feature and the event IDs.
 	if got, want := explained.Entities[0].BytesFull, int64(150+2*8+5+1000*10); got != want {
 		t.Errorf("a device takes %d bytes, want %d", got, want)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A script in testdata/scripts says what features answer after events, in lines that can be read
-// without knowing the code. streams.yaml there defines its streams.
+// A script in testdata/scripts states the answers of features after events, in lines that are readable without the
+// code. streams.yaml there defines its streams.
 //
 //	feature NAME: DEFINITION
 //	event TIME FIELD=VALUE…

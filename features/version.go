@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Version is a hash of what the definitions mean: definitions that differ only in their files,
-// their order or their form have the same.
+// Version returns a hash of the definitions' meaning: definitions that differ only in their files, order or form have
+// the same.
 func (r *Registry) Version() string { return r.version }
 
 // makeVersion writes the definitions in canonical form and hashes them.
