@@ -85,7 +85,7 @@ func TestFloorDiv(t *testing.T) {
 	}
 }
 
-// An event is late when its tile ends before what is kept, and not before.
+// An event is late if its tile ends before what is kept, and not earlier.
 func TestLate(t *testing.T) {
 	s := state.Series{Tile: 1000, Keep: 5000}
 	for _, c := range []struct {
@@ -181,8 +181,8 @@ func TestDDSketchBins(t *testing.T) {
 	})
 }
 
-// Bins equal those of the authors' own library. It counts them from the lower edge, and puts the
-// edge itself into the bin above, where ours puts it into the bin below.
+// Bins equal those of the authors' library, which counts them from the lower edge, and puts the edge itself into the
+// bin above; ours puts it into the bin below.
 func TestDDSketchEqualsLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		relative := float64(rapid.IntRange(1, 100).Draw(t, "error")) / 1000
@@ -207,7 +207,7 @@ func TestDDSketchEqualsLibrary(t *testing.T) {
 	})
 }
 
-// If there are more categories than the limit, the first ones count, each with all its events.
+// Above the limit of categories the first ones are answered, each with all its events.
 func TestPerCategory(t *testing.T) {
 	category := func(text string) value.Value { return value.Value{Type: value.String, Str: []byte(text)} }
 	events := []Sample{

@@ -5,9 +5,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// approxCountDistinct estimates the number of distinct values with HyperLogLogs of 2^14 registers
-// (Flajolet et al., "HyperLogLog", 2007; in the variant of Redis), united over the window's tiles.
-// countDistinctHLL is the same as a method of count_distinct.
+// approxCountDistinct estimates the number of distinct values with HyperLogLogs of 2^14 registers (Flajolet et al.,
+// "HyperLogLog", 2007; in the variant of Redis), united over the window's tiles. countDistinctHLL is the same, as a
+// method of count_distinct.
 type (
 	approxCountDistinct struct{}
 	countDistinctHLL    struct{ approxCountDistinct }

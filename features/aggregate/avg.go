@@ -30,7 +30,7 @@ func (avg) Fold(c Call, _ int64, events []Sample) Result {
 
 func average(c Call, cells []state.Bucket, n int64) Result { return averageOf(add(c, cells), n) }
 
-// averageOf is the average of n values with a sum.
+// averageOf returns the average of n values with a sum.
 func averageOf(sum value.Value, n int64) Result {
 	if n == 0 {
 		return Result{}

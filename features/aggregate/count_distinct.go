@@ -8,9 +8,8 @@ import (
 // anyType are the types whose values are compared by their text.
 var anyType = []value.Type{value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp}
 
-// countDistinct counts the distinct values of a field from the values themselves, kept with the
-// tiles in which each was met: it is exact at every moment that is kept. A tile with more than Max
-// values keeps a sample, and the number is estimated.
+// countDistinct counts the distinct values of a field. The state keeps the values, each with its tiles, so the count is
+// exact at every moment that is kept. A tile with more than Max values keeps a sample, and the number is estimated.
 type countDistinct struct{}
 
 func (countDistinct) Spec() Spec {
@@ -52,7 +51,7 @@ func distinctModel(events []Sample) Result {
 
 func (countDistinct) Running(Call) Running { return &runningDistinct{events: map[string]int{}} }
 
-// runningDistinct counts for each value the events in the window that have it.
+// runningDistinct counts the events in the window for each value.
 type runningDistinct struct {
 	events map[string]int // by the value's text
 	text   []byte

@@ -5,10 +5,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// countDistinctLastSeen counts distinct values by the time at which each was last met. The window's
-// edge is exact, and a value takes one entry however many events it has. But only the newest Max
-// values are kept, and of a past moment it is unknown whether a value met since had been met before
-// it: such values are not counted, and stated as Uncertain.
+// countDistinctLastSeen counts distinct values by the time of each value's last event. The window's edge is exact, and
+// a value takes one entry for any number of events. But only the newest Max values are kept. At a past moment, values
+// with a later event may or may not have had one in the window: they are not counted, and stated as Uncertain.
 type countDistinctLastSeen struct{}
 
 func (countDistinctLastSeen) Spec() Spec {
@@ -22,15 +21,15 @@ func (countDistinctLastSeen) Spec() Spec {
 
 func (countDistinctLastSeen) Measures(Call) []state.Measure { return []state.Measure{state.LastTimes} }
 
-// Merge counts the newest Max values only. The series may keep more for another feature, but perhaps
-// only since definitions changed, so it is not certain that it has more.
+// Merge counts the newest Max values only. The series may keep more for another feature, but perhaps only since a
+// change of definitions, so it may lack some of them.
 func (countDistinctLastSeen) Merge(c Call, _ int64, s []state.WindowState) Result {
 	most := int64(c.Max)
 	after := min(s[0].After, most)
 	count := min(s[0].Count, most-after)
 	return Result{
 		Value: value.Value{Type: value.Int, Num: count}, Found: count+after > 0,
-		// If one of them is older than the window, none in the window is missing.
+		// If one of the kept values is older than the window, no value in the window is missing.
 		Uncertain: after, Capped: count+after == most,
 	}
 }

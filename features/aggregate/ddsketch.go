@@ -22,8 +22,8 @@ type ddsketch struct {
 func newDDSketch(t value.Type, relative float64) ddsketch {
 	d := ddsketch{integer: t != value.Float}
 	if d.integer {
-		// Rounding to a whole number adds up to 1/2, which is as much again for every number that
-		// is not exact anyway.
+		// Rounding to a whole number adds up to 1/2, which for every number that is not exact anyway is as much error
+		// again.
 		relative /= 2
 	}
 	d.gamma = (1 + relative) / (1 - relative)
@@ -61,7 +61,7 @@ func (d ddsketch) appendKey(dst []byte, v value.Value) []byte {
 	return binary.AppendVarint(dst, index<<1|negative)
 }
 
-// binOf is the bin with a key.
+// binOf returns the bin with a key.
 func binOf(key string) bin {
 	n, width := binary.Varint([]byte(key))
 	if width <= 0 {
@@ -70,10 +70,10 @@ func binOf(key string) bin {
 	return bin{sign: 1 - 2*int(n&1), index: int(n >> 1)}
 }
 
-// value is the value that represents a bin.
+// value returns the value that represents a bin.
 func (d ddsketch) value(c Call, b bin) value.Value {
-	// Computed from the lower edge, which is finite where the upper one may not be, and by its
-	// root: on some machines math.Exp is infinite from 1.27e308 on.
+	// Compute from the lower edge, which is finite even if the upper one is not, and from its root: on some machines
+	// math.Exp is infinite from 1.27e308 on.
 	root := math.Exp(float64(b.index-1) * math.Log(d.gamma) / 2)
 	x := float64(b.sign) * root * (root * 2 * d.gamma / (1 + d.gamma))
 	v := value.Value{Type: c.Type, Scale: c.Scale}
@@ -90,7 +90,7 @@ func (d ddsketch) value(c Call, b bin) value.Value {
 	return v
 }
 
-// quantile is the bin of the least value such that a share of all values is not greater.
+// quantile returns the bin of the least value such that a share of all values is not greater.
 func (d ddsketch) quantile(share float64, groups []state.Group) bin {
 	type counted struct {
 		bin

@@ -49,7 +49,7 @@ func (speed) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: float(greatCircle(older.Value, newer.Value) / hours), Found: true}
 }
 
-// lastTwo are the latest two events with a value; found says whether there are any.
+// lastTwo returns the latest two events with a value; found reports whether there are any.
 func lastTwo(events []Sample) (newer, older Sample, found bool) {
 	for _, e := range events {
 		if !e.Value.IsNull() {
@@ -62,8 +62,8 @@ func lastTwo(events []Sample) (newer, older Sample, found bool) {
 // earthRadius is the mean radius of the Earth in km, R1 of the IUGG.
 const earthRadius = 6371.0088
 
-// greatCircle is the distance of two locations in km by the haversine formula, which is precise for
-// near ones too (Sinnott, "Virtues of the Haversine", Sky and Telescope 68, 1984).
+// greatCircle returns the distance of two locations in km by the haversine formula, which is precise for near ones too
+// (Sinnott, "Virtues of the Haversine", Sky and Telescope 68, 1984).
 func greatCircle(a, b value.Value) float64 {
 	const radian = math.Pi / 180
 	half := func(degrees float64) float64 {

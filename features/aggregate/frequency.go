@@ -32,7 +32,7 @@ func frequencies(c Call, events []Sample) frequency {
 	return f.upTo(c.Max)
 }
 
-// valueCounts are the counts in the groups of a window state whose keys are texts.
+// valueCounts returns the counts in the groups of a window state whose keys are texts.
 func valueCounts(c Call, s state.WindowState) frequency {
 	var f frequency
 	for _, g := range s.Groups {

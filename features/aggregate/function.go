@@ -1,9 +1,9 @@
 // Package aggregate holds the aggregation functions, one file each.
 //
-// A function is defined by a plain fold over the events in a window. Exact windows are answered
-// with the fold, from the entity's log. A function whose value can also be computed from tiles
-// (Mergeable) says which series it needs and how to merge their buckets; tests compare the merge
-// with the fold. Any other function is answered from the log, whatever its window.
+// A function is defined by a plain fold over the events in a window. Exact windows are answered with the fold, from the
+// entity's log. A function whose value can also be computed from tiles (Mergeable) lists the series that it needs and
+// merges their buckets; tests compare the merge with the fold. All other functions are answered from the log, with any
+// window.
 //
 // To add a function, write its file and name it in All.
 package aggregate
@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Call is the use of a function by one feature.
+// Call is one feature's use of a function.
 type Call struct {
 	Type  value.Type // of the field; Null where the function takes none
 	Scale uint8      // of the field, for Decimal
@@ -26,9 +26,8 @@ type Call struct {
 	Bins     []value.Value // bins: rising, of the field's type
 	Error    float64       // error
 
-	// Members are the values that a question names, of the field's type; only for functions with a
-	// Membership. The result then has one item for each, in order: a Bool that says whether it was
-	// met.
+	// Members are the values that a question names, of the field's type; only for functions with a Membership. The
+	// result then has one item for each, in order: a Bool that is true if the window has the value.
 	Members []value.Value
 }
 
@@ -46,13 +45,12 @@ type Mergeable interface {
 	// Measures lists the series that the function needs, in the order in which Merge receives their
 	// window states.
 	Measures(Call) []state.Measure
-	// Merge computes the value from what the series hold in the window. At is the moment of the
-	// question; events may be later, up to the end of the tile that contains it.
+	// Merge computes the value from the window states of the series. At is the moment of the question; events may be
+	// later, up to the end of the tile that contains it.
 	Merge(c Call, at int64, s []state.WindowState) Result
 }
 
-// Totalled is a function that needs only the total of all tiles of the window, not the single
-// tiles.
+// Totalled is a function that needs only the total of the window's tiles.
 type Totalled interface {
 	Mergeable
 	fromTotals()
@@ -64,7 +62,7 @@ type Keyed interface {
 	Keys(Call) Keys
 }
 
-// Keys says how values are grouped under keys.
+// Keys describes how values are grouped under keys.
 type Keys struct {
 	// Name is part of a series' identity; empty if the values' texts are the keys.
 	Name string
@@ -85,14 +83,14 @@ type Spec struct {
 	// Mergeable.
 	LogTypes []value.Type
 	Result   value.Type // of the value, or of the values in it; Null: that of the field
-	// Span says that the value of a field of timestamps is a duration, an Int in milliseconds.
+	// Span means that the value for a field of timestamps is a duration, an Int in milliseconds.
 	Span  bool
 	Shape Shape // of the value
-	// MultiHop says that the value can be computed over several entities as if all their events were
-	// those of one; see Unite.
+	// MultiHop means that the value can be computed over several entities, as if they were one with the events of all;
+	// see Unite.
 	MultiHop bool
-	// FieldLast says that the field is the last positional argument of the one-line form, after the
-	// by-fields, and not the first.
+	// FieldLast means that in the one-line form the field is the last positional argument, after the by-fields, and not
+	// the first.
 	FieldLast bool
 	Exact     bool // the value has no error of its own
 	// StandardError is the relative standard error, for functions that estimate.
@@ -101,13 +99,13 @@ type Spec struct {
 	Neutral value.Value
 	// DefaultMax is the default of Call.Max; 0 if the function has no cap.
 	DefaultMax int
-	// TilesAreUnits says that the parameter unit sets the width of the tiles.
+	// TilesAreUnits means that the parameter unit sets the width of the tiles.
 	TilesAreUnits bool
 	Parameters    []Parameter
 	Members       Membership // whether a question may name values of the field
 }
 
-// ResultOf is the type of the value, or of the values in it, for a field of the given type.
+// ResultOf returns the type of the value, or of the values in it, for a field of the given type.
 func (s *Spec) ResultOf(field value.Type) value.Type {
 	switch {
 	case s.Result != value.Null:
@@ -119,9 +117,8 @@ func (s *Spec) ResultOf(field value.Type) value.Type {
 	}
 }
 
-// Sample is one event as a fold sees it: its time in milliseconds, the value of the function's
-// field (null if absent), and, for functions with the parameter condition, whether that is true for
-// it.
+// Sample is one event of a fold: its time in milliseconds, the value of the function's field (null if absent), and, for
+// functions with the parameter condition, whether the condition is true.
 type Sample struct {
 	Time  int64
 	Value value.Value
@@ -133,9 +130,9 @@ type Sample struct {
 // Result is the value of a feature.
 type Result struct {
 	Value value.Value
-	// Items hold a value that has a shape, and leave Value null; nil for none.
+	// Items hold a value that has a shape, and leave Value null; nil if there is none.
 	Items []Item
-	// Found says that the window holds something. If it does not, Value is the neutral value.
+	// Found is true if the window holds something. Otherwise Value is the neutral value.
 	Found bool
 	// Uncertain is by how much the true value may exceed the stated one; 0 if it is exact or an
 	// estimate with a StandardError.
@@ -147,7 +144,7 @@ type Result struct {
 	// values of the function are not; see Spec.StandardError.
 	StandardError float64
 	Capped        bool // a cap was reached: the value may be too small
-	// FalsePositiveRate bounds the probability that a member which was not met is said to have
-	// been. One that was met is never missed.
+	// FalsePositiveRate bounds the probability that a member is found that was not in the window. One that was is never
+	// missed.
 	FalsePositiveRate float64
 }

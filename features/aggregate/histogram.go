@@ -58,7 +58,7 @@ func (histogram) Fold(c Call, _ int64, events []Sample) Result {
 	return Result{Items: items, Found: true}
 }
 
-// ranges are the empty ranges between the edges.
+// ranges returns the empty ranges between the edges.
 func ranges(c Call) []Item {
 	items := make([]Item, len(c.Bins)+1)
 	for i, edge := range c.Bins {
@@ -67,7 +67,7 @@ func ranges(c Call) []Item {
 	return items
 }
 
-// rangeOf is the index of the range that contains a value.
+// rangeOf returns the index of the range that contains a value.
 func rangeOf(c Call, v value.Value) int {
 	i, onEdge := slices.BinarySearchFunc(c.Bins, v, value.Compare)
 	if onEdge {

@@ -14,7 +14,7 @@ const (
 	Categories       // one value for each category
 )
 
-// String is the shape's name; empty for a scalar.
+// String returns the shape's name; empty for a scalar.
 func (s Shape) String() string { return [...]string{"", "list", "counts", "bins", "categories"}[s] }
 
 // Item is one element of a value that is not a scalar.
@@ -35,5 +35,5 @@ func listOf(values []value.Value) Result {
 	return Result{Items: items, Found: len(items) > 0}
 }
 
-// IsNull says whether there is no value, neither a scalar nor a list.
+// IsNull reports whether there is neither a scalar nor a list.
 func (r Result) IsNull() bool { return r.Items == nil && r.Value.IsNull() }

@@ -30,8 +30,7 @@ func (last) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: v, Found: ok}
 }
 
-// fromLast is the value of the field n values before the last one; ok says whether there are any
-// values.
+// fromLast returns the value of the field n values before the last one; ok reports whether there are any values.
 func fromLast(events []Sample, n int) (v value.Value, ok bool) {
 	values := fieldOf(events)
 	if n < len(values) {

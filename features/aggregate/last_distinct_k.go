@@ -6,7 +6,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// lastDistinctK lists the distinct values of a field that were met last.
+// lastDistinctK lists the distinct values of a field with the latest events.
 type lastDistinctK struct{}
 
 func (lastDistinctK) Spec() Spec {

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Membership says whether a question may name members, that is, values of the function's field; the
-// answer then says for each whether the window holds it.
+// Membership states whether a question may name members, that is, values of the function's field. The answer then has
+// for each whether the window holds it.
 type Membership uint8
 
 // The memberships.
@@ -16,7 +16,7 @@ const (
 	MembersNeeded                   // questions must name members
 )
 
-// asked is the result of a call with members: whether each of them, in order, was met.
+// asked returns the result of a call with members: whether each of them, in order, is in the window.
 func (c Call) asked(found bool, met func(text []byte) bool) Result {
 	r := Result{Found: found}
 	var text []byte
@@ -40,8 +40,8 @@ func (c Call) askedOf(events []Sample) Result {
 	return c.askedAmong(texts)
 }
 
-// askedOfSample answers for the members of a window state. If a value is not among them and a
-// sample would not have kept it, it is unknown whether it was met.
+// askedOfSample answers for the members of a window state. If a value is not among them and lies outside the sample, it
+// is unknown whether it occurred.
 func (c Call) askedOfSample(s *state.WindowState) Result {
 	r := c.askedAmong(s.Members)
 	for i := 0; s.Bound > 0 && i < len(r.Items) && !r.Capped; i++ {
@@ -50,7 +50,7 @@ func (c Call) askedOfSample(s *state.WindowState) Result {
 	return r
 }
 
-// askedAmong answers for the texts of the values that were met.
+// askedAmong answers for the texts of the values in the window.
 func (c Call) askedAmong(texts []string) Result {
 	values := make(map[string]bool, len(texts))
 	for _, text := range texts {

@@ -53,7 +53,7 @@ func TestMergeEqualsFold(t *testing.T) {
 	}
 }
 
-// Of values last seen a feature counts its own newest max, even if the series keeps more for others.
+// A feature over values last seen counts its own newest max values, even if the series keeps more for others.
 func TestLastSeenCountsItsOwnMax(t *testing.T) {
 	for _, test := range []struct {
 		count, after, counted, uncertain int64
@@ -124,7 +124,7 @@ func (f exactFilter) Has(text []byte) bool { return f[string(text)] }
 
 func (f exactFilter) FalsePositiveRate() float64 { return 0 }
 
-// statesOf is what the series of a function hold of events, in tiles of one millisecond.
+// statesOf returns the window states of a function's series after events, in tiles of one millisecond.
 func statesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	var out []state.WindowState
 	for _, m := range k.Measures(c) {
@@ -153,7 +153,7 @@ func statesOf(k Mergeable, c Call, events []Sample) []state.WindowState {
 	return out
 }
 
-// sliceOf is what one series holds. It is exact where real states estimate.
+// sliceOf returns the window state of one series. It is exact where real states estimate.
 func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
 	series := &state.Series{Measure: m, Type: c.Type, Scale: c.Scale, Tile: 1, Max: math.MaxInt32}
 	if m.OfTimes() {

@@ -58,7 +58,7 @@ func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result {
 func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
 func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
 
-// extreme is the greatest value if sign is positive, and else the least.
+// extreme returns the greatest value if sign is positive, and else the least.
 func extreme(cells []state.Bucket, sign int) Result {
 	if len(cells) == 0 {
 		return Result{}

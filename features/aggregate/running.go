@@ -8,8 +8,7 @@ type Incremental interface {
 	Running(Call) Running
 }
 
-// Running is the value of a moving window. At each step it equals the Fold of the events in the
-// window, whatever was in it before.
+// Running is the value of a moving window. At each step it equals the Fold of the events in the window.
 type Running interface {
 	// Add adds the last event of the window.
 	Add(*Sample)

@@ -5,9 +5,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// seen says for each value that a question names whether the entity met it. Tiles answer it from
-// Bloom filters, see BloomSize: a value that was met is always found, and one that was not may be
-// reported as met, with the probability that the answer states, at most fp for the whole window.
+// seen reports for each value in a question whether an event had it. Tiles answer from Bloom filters, see
+// state.BloomSize: a value that occurred is always found. Another value may be found, too, with the probability that
+// the answer states, at most fp for the whole window.
 type seen struct{}
 
 func (seen) Spec() Spec {

@@ -39,7 +39,7 @@ func summed(c Call, cells []state.Bucket) Result {
 	return sumOf(add(c, cells), int64(len(cells)))
 }
 
-// sumOf is the sum of n values.
+// sumOf returns the sum of n values.
 func sumOf(sum value.Value, n int64) Result {
 	return Result{Value: sum.Finite(), Found: n > 0, Capped: sum.Saturated()}
 }
@@ -62,7 +62,7 @@ func add(c Call, cells []state.Bucket) value.Value {
 	return v
 }
 
-// valuesOf puts every non-null value of the events into a bucket of its own.
+// valuesOf makes a bucket of each non-null value of the events.
 func valuesOf(events []Sample) []state.Bucket {
 	cells := make([]state.Bucket, 0, len(events))
 	for _, e := range events {
@@ -113,7 +113,7 @@ func (r *runningSum) Remove(e *Sample) {
 	r.values--
 }
 
-// float is the sum as a finite float, and whether it left the range of its type.
+// float returns the sum as a finite float, and whether it left the range of its type.
 func (r *runningSum) float() (sum float64, capped bool) {
 	if r.typ == value.Float {
 		sum = r.floats.Float()

@@ -33,7 +33,7 @@ func TestSumsBeyond64Bits(t *testing.T) {
 	})
 }
 
-// Examples that showed that sums of 64 bits do not suffice.
+// Sums of large values that need more than 64 bits.
 func TestSumsOfLargeValues(t *testing.T) {
 	events := func(t value.Type, scale uint8, nums ...int64) (list []Sample) {
 		for _, num := range nums {

@@ -55,7 +55,7 @@ func (timeSinceLast) Fold(_ Call, at int64, events []Sample) Result {
 	return since(at, Result{Value: integer(events[len(events)-1].Time), Found: true})
 }
 
-// since is how long a time lies before a moment, if there is one.
+// since returns how long a time lies before a moment, if there is one.
 func since(at int64, time Result) Result {
 	if time.Found {
 		time.Value = integer(max(0, at-time.Value.Num))
