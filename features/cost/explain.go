@@ -37,15 +37,14 @@ type Stream struct {
 	Enrich      *Enrichment `json:"enrich,omitempty"` // nil if its events are not enriched
 }
 
-// Enrichment says to which topic the events of a stream are written, in which format, and with the
-// features of which service.
+// Enrichment states the topic, the format and the service with which the events of a stream are enriched.
 type Enrichment struct {
 	Service string `json:"service"`
 	Topic   string `json:"topic"`
 	Format  string `json:"format"` // json or avro
 }
 
-// Entity is what Redis holds of one entity: all series over the same fields.
+// Entity is the cost of one entity in Redis: of all series over the same fields.
 type Entity struct {
 	By     []string `json:"by"`
 	Series []string `json:"series"`
@@ -86,8 +85,8 @@ type Series struct {
 	Keep      string   `json:"keep"`
 	Max       int      `json:"max,omitempty"`
 	Limit     string   `json:"-"`                   // Max, in words
-	Values    int      `json:"values,omitempty"`    // that are kept of a tile, of sets
-	MaxBytes  int      `json:"max_bytes,omitempty"` // that what is kept of an entity may take
+	Values    int      `json:"values,omitempty"`    // that are kept of a tile of a set
+	MaxBytes  int      `json:"max_bytes,omitempty"` // that the state of an entity may take
 	Features  []string `json:"features"`            // that share it; none of ids
 }
 
@@ -209,8 +208,8 @@ func explainFeature(f *features.Feature) Feature {
 	return p
 }
 
-// explainReads adds what the feature, its parts or its hops read of a number of entities. Keys
-// counts Redis keys by what distinguishes them, the group and the entity's name.
+// explainReads adds the reads of the feature, its parts or its hops for a number of entities. keys counts Redis keys by
+// their group and the entity's name.
 func explainReads(f *features.Feature, p *Feature, keys map[string]int, of string, entities int) {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -237,8 +236,7 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 	}
 }
 
-// bytesOf estimates what the group of a series takes of an entity besides the state, as long as
-// that is short.
+// bytesOf estimates the bytes that the group of a series takes of an entity beside its state, while the state is short.
 func bytesOf(s *state.Series) int64 {
 	if s.Parent != "" {
 		return bytesChild

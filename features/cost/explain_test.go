@@ -41,7 +41,7 @@ func TestExplainText(t *testing.T) {
 	}
 }
 
-// The explanation of a stream also says where its events are written besides state.
+// The explanation of a stream also says where its enriched events are written.
 func TestExplainStreams(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(`
 streams:
@@ -206,7 +206,7 @@ func TestExplainJSON(t *testing.T) {
 	}
 }
 
-// TestShippedDefinitions checks what the documentation promises of the shipped definitions.
+// TestShippedDefinitions checks the documentation's statements about the shipped definitions.
 func TestShippedDefinitions(t *testing.T) {
 	r, err := definition.Load("../../config/features")
 	if err != nil {

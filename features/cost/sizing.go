@@ -37,7 +37,7 @@ type Sizing struct {
 	load *Workload
 }
 
-// TopicSize is what one topic brings.
+// TopicSize is the load of one topic.
 type TopicSize struct {
 	Topic      string  `json:"topic"`
 	Events     float64 `json:"events"` // a second
@@ -45,7 +45,7 @@ type TopicSize struct {
 	Partitions int     `json:"partitions"`
 }
 
-// EntitySize is what one kind of entity takes.
+// EntitySize is the size of one kind of entity.
 type EntitySize struct {
 	By     []string `json:"by"`
 	Number float64  `json:"number"`
@@ -67,7 +67,7 @@ const (
 
 // Headroom.
 const (
-	busy          = 0.5  // of a core: what was missed in an hour is caught up with in an hour
+	busy          = 0.5  // of a core: backlog of an hour is processed in an hour
 	filled        = 0.6  // of a master's memory: forks, buffers and fragmentation take the rest
 	partitionRate = 5000 // events a second of one partition
 	shardsMaster  = 4    // shards of each master of a cluster at least
@@ -108,9 +108,8 @@ func Size(r *features.Registry, w *Workload) *Sizing {
 	return z
 }
 
-// ShardsFor is the recommended number of state shards for a number of masters, a power of two: few
-// for one Redis, where each only costs another call, and enough for a cluster that whole shards
-// spread evenly.
+// ShardsFor returns the recommended number of state shards for a number of masters, a power of two: few for one Redis,
+// where each costs one more call, and for a cluster enough that whole shards spread evenly.
 func ShardsFor(masters int) int {
 	n := 4
 	for masters > 1 && n < max(64, shardsMaster*masters) {
@@ -121,8 +120,8 @@ func ShardsFor(masters int) int {
 
 func atLeastOne(n float64) int { return max(1, int(math.Ceil(n))) }
 
-// FillSeconds is how long a backfill with a whole core takes to read a number of records of a topic
-// and to apply them to the series that it fills. It waits for Redis, whose time counts as well.
+// FillSeconds returns how long a backfill with a whole core takes to read records of a topic and to apply them to the
+// series that it fills. It waits for Redis, so Redis' time is included.
 func FillSeconds(r *features.Registry, fill *state.Fill, topic string, records int64) float64 {
 	filled, keys := r.FillHas(fill), 0
 	for _, s := range r.Streams {
@@ -133,13 +132,13 @@ func FillSeconds(r *features.Registry, fill *state.Fill, topic string, records i
 	return float64(records) * (secondsEvent + float64(keys)*(secondsKey+secondsRedisKey))
 }
 
-// keysWritten is the number of keys that an event of a stream is written to if it has all fields
-// and passes all filters: one for each group of its series, except embedded ones.
+// keysWritten returns the number of keys that an event of a stream is written to if it has all fields and passes all
+// filters: one for each group of its series, except embedded ones.
 func keysWritten(r *features.Registry, stream *record.Stream) int {
 	return keysOf(r, stream, func(*state.Series) bool { return true })
 }
 
-// keysOf is keysWritten with some series only.
+// keysOf returns keysWritten with some series only.
 func keysOf(r *features.Registry, stream *record.Stream, some func(*state.Series) bool) int {
 	groups := map[string]bool{}
 	for _, s := range r.Series {
@@ -167,8 +166,8 @@ func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	z.RedisCores += events * keys * secondsRedisKey
 }
 
-// sizeEntity computes what one kind of entity takes. It assumes that each event of an entity opens
-// a tile of its own, or brings a value of its own, until the bounds are reached.
+// sizeEntity computes the size of one kind of entity. It assumes that each event of an entity begins a new tile, or
+// brings a new value, until the bounds are reached.
 func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 	e := EntitySize{Number: w.Entities[name]}
 	var groups []string
@@ -188,7 +187,7 @@ func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 	return e
 }
 
-// seriesSize is what a series takes of an entity that has this many events while they are kept.
+// seriesSize returns the bytes that a series takes of an entity that has `events` events while they are kept.
 func seriesSize(s *state.Series, events float64) float64 {
 	alone := explainEntity([]*state.Series{s})
 	one := float64(alone.BytesOnce - bytesOf(s) - bytesSeries)

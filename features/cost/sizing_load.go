@@ -29,8 +29,8 @@ const defaultMemory = 32 << 30
 //	questions=5k/s        none if left out
 //	memory=64GiB          of a Redis master's machine, 32 GiB if left out
 //
-// What the parts leave over is spread evenly over the streams or entities that have none of their
-// own. The error names the part that is wrong.
+// What remains of a total is spread evenly over the streams or entities that are not named. The error names the part
+// that is wrong.
 func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 	w := &Workload{Events: map[string]float64{}, Entities: map[string]float64{}, Memory: defaultMemory}
 	streams, entities := sizedNames(r)
@@ -73,7 +73,7 @@ func ParseWorkload(r *features.Registry, text string) (*Workload, error) {
 	return w, spread(w.Entities, entities, totals, "entities", "entities=100M")
 }
 
-// sizedNames are the streams and kinds of entities that features depend on.
+// sizedNames returns the streams and kinds of entities that features depend on.
 func sizedNames(r *features.Registry) (streams, entities []string) {
 	for _, s := range r.Series {
 		if name := strings.Join(s.By, "+"); !slices.Contains(entities, name) {
@@ -88,7 +88,7 @@ func sizedNames(r *features.Registry) (streams, entities []string) {
 	return streams, entities
 }
 
-// unsized says what is wrong with a name.
+// unsized describes what is wrong with a name.
 func unsized(name string, rate bool, streams, entities []string) string {
 	known := append(streams, "events", "questions")
 	switch {
@@ -103,7 +103,7 @@ func unsized(name string, rate bool, streams, entities []string) string {
 	}
 }
 
-// spread divides what remains of a total evenly among the names that have no amount.
+// spread divides the rest of a total evenly among the names that have no amount.
 func spread(of map[string]float64, names []string, totals map[string]float64, what, example string) error {
 	total, ok := totals[what]
 	var rest []string

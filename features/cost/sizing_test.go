@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The page on sizing shows the command's output for each use in it.
+// The page on sizing shows the output of each command in it.
 func TestSizingPage(t *testing.T) {
 	const page, use = "../../docs/sizing.md", "$ weir explain config/features --load "
 	r, err := definition.Load("../../config/features")
@@ -76,7 +76,7 @@ func TestSize(t *testing.T) {
 	// of them are kept.
 	near("bytes of a user", user.Bytes, 150+3*8+9*5+5+3*16)
 	near("events of a user", user.Events, 10.0*169/24)
-	// A device has less than one event in two hours; it has the one that makes it alive.
+	// A device has less than one event in two hours; it counts the one by which it exists.
 	near("bytes of a device", device.Bytes, 150+8+5)
 	near("memory", z.Memory, 86400*user.Bytes+864e3*device.Bytes)
 	near("cores of processors", z.ProcessorCores, 10*(2.0e-6+2*1.1e-6)+1*(2.0e-6+1*1.1e-6))
