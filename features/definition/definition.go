@@ -16,10 +16,10 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// writtenFeature is a feature as written, in either form. Words that are not given are zero.
+// writtenFeature is a feature as written, in either form. Words that are missing are zero.
 type writtenFeature struct {
 	name                    word
-	location                location // of the whole, for what is missing
+	location                location // of the whole, for findings about what is missing
 	function, stream, field word
 	window                  windowWords
 	by                      []word
@@ -33,7 +33,7 @@ type writtenFeature struct {
 	fanOut word // the max of a feature that goes through a set
 }
 
-// options are the parts with the same names in both forms.
+// options returns the parts with the same names in both forms.
 func (d *writtenFeature) options() map[string]*word {
 	options := map[string]*word{
 		"method": &d.method, "tile": &d.tile, "bounds": &d.bounds, "delay": &d.delay, "exclude": &d.exclude,
@@ -124,7 +124,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 	return function
 }
 
-// expectedForm is the one-line form of a function.
+// expectedForm returns the one-line form of a function, for messages.
 func expectedForm(s aggregate.Spec) string {
 	arguments := "by…"
 	switch {
@@ -142,7 +142,7 @@ func expectedForm(s aggregate.Spec) string {
 	return fmt.Sprintf("%s(window, stream, %s)", strings.ToUpper(s.Name), arguments)
 }
 
-// longFormKeys are the keys of a feature in the long form, longFormNeeds the required ones.
+// longFormKeys returns the keys of a feature in the long form, longFormNeeds the required ones.
 func longFormKeys() []string {
 	return append(slices.Sorted(maps.Keys(new(writtenFeature).options())), "function", "stream", "field", "by", "window")
 }
@@ -183,8 +183,8 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 	return l.function(d)
 }
 
-// canonical is the feature in the one-line form, with everything that affects its meaning: neither
-// its description nor its owner.
+// canonical returns the feature in the one-line form, with everything that affects its meaning: without its description
+// and owner.
 func canonical(f *features.Feature) string {
 	spec := f.Spec
 	by, through := f.By, ""
@@ -246,8 +246,7 @@ func canonical(f *features.Feature) string {
 	return strings.ToUpper(spec.Name) + "(" + strings.Join(arguments, ", ") + ")"
 }
 
-// choosesLog says whether the feature is answered from the log because its definition says tile:
-// exact, and not because of its function or its window.
+// choosesLog reports whether the feature is answered from the log only because its definition says tile: exact.
 func choosesLog(f *features.Feature) bool {
 	if fromLog(f.Function, f.Call.Type, f.Per != "", f.Window.Type == nil) != "" {
 		return false

@@ -14,8 +14,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// maxReads bounds what a derived feature reads. Equal parts of parts are read once, but each is
-// folded.
+// maxReads bounds the reads of a derived feature. Equal parts of parts are read once, but each is folded.
 const maxReads = 256
 
 // derivedKeys are the keys of a derived feature.
@@ -115,7 +114,7 @@ func (l *loader) part(of *features.Derived, name string) (int, error) {
 	return len(of.Of) - 1, nil
 }
 
-// cycleError says that definitions depend on themselves, along the path.
+// cycleError returns the error for definitions that depend on themselves, along the path.
 func cycleError(what string, path []string) error {
 	return errors.New(what + " make a cycle: " + strings.Join(path, " -> "))
 }
@@ -149,7 +148,7 @@ func (l *loader) defaultValue(w word, t value.Type) value.Value {
 	return v
 }
 
-// canonicalDerived is a derived feature on one line, with everything that affects its meaning.
+// canonicalDerived returns a derived feature on one line, with everything that affects its meaning.
 func canonicalDerived(of *features.Derived) string {
 	text := "{expr: " + yamlQuote(of.Expr.Text)
 	if !of.Default.IsNull() {

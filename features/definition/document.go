@@ -20,16 +20,16 @@ import (
 type word struct {
 	text     string
 	location location
-	// inner says that the text is at its location character by character, so that each part of it
-	// has a location of its own.
+	// inner is true if the text is at its location character by character, so that each part of it has its own
+	// location.
 	inner bool
-	call  *call // the call that the text is, if it is one within another; else nil
+	call  *call // the call that the text is, if it is within another call; else nil
 }
 
-// given says whether the word is in the definitions at all.
+// given reports whether the definitions have the word.
 func (w word) given() bool { return w.location.line > 0 }
 
-// at is the location of a byte of the word's text.
+// at returns the location of a byte of the word's text.
 func (w word) at(offset int) location {
 	p := w.location
 	if w.inner {
@@ -38,7 +38,7 @@ func (w word) at(offset int) location {
 	return p
 }
 
-// part is a substring of the word, with its own location.
+// part returns a substring of the word, with its own location.
 func (w word) part(offset int, text string) word {
 	return word{text: text, location: w.at(offset), inner: w.inner}
 }
@@ -63,7 +63,7 @@ func (n node) location() location {
 	return location{file: n.file.name, line: n.Line, column: n.Column}
 }
 
-// child is a node in the same file; an alias is resolved.
+// child returns a node in the same file; an alias is resolved.
 func (n node) child(c *yaml.Node) node {
 	for c.Kind == yaml.AliasNode {
 		c = c.Alias
@@ -71,7 +71,7 @@ func (n node) child(c *yaml.Node) node {
 	return node{c, n.file, n.from}
 }
 
-// has says whether the node is a mapping with that key.
+// has reports whether the node is a mapping with that key.
 func (n node) has(key string) bool {
 	if n.Kind != yaml.MappingNode {
 		return false
@@ -84,7 +84,7 @@ func (n node) has(key string) bool {
 	return false
 }
 
-// word is the text of a scalar.
+// word returns the text of a scalar.
 func (n node) word() word {
 	if n.from != nil {
 		return n.from.word(n.Node)
@@ -154,7 +154,7 @@ func (l *loader) documents(name string, data []byte) []node {
 	}
 }
 
-// comment is the comment right above a node, on one line.
+// comment returns the comment right above a node, on one line.
 func comment(n node) string {
 	paragraphs := strings.Split(n.HeadComment, "\n\n")
 	var words []string
@@ -176,7 +176,7 @@ func (l *loader) report(p location, format string, args ...any) {
 	l.findings = append(l.findings, Finding{p.file, p.line, p.column, message})
 }
 
-// entries are the entries of a mapping, in the file's order; noun says what a key is.
+// entries returns the entries of a mapping, in the file's order; noun says what a key is.
 func (l *loader) entries(n node, what, noun string) []entry {
 	if n.Kind != yaml.MappingNode {
 		l.report(n.location(), "%s must be a mapping, not %s", what, describe(n))
@@ -200,7 +200,7 @@ func (l *loader) entries(n node, what, noun string) []entry {
 	return entries
 }
 
-// keyed are the entries of a mapping with known keys, by key.
+// keyed returns the entries of a mapping with known keys, by key.
 func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
@@ -213,7 +213,7 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 	return values
 }
 
-// scalar is the text of a node that must be a scalar.
+// scalar returns the text of a node that must be a scalar.
 func (l *loader) scalar(n node, what string) (word, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
 		l.report(n.location(), "%s must be text, not %s", what, describe(n))
@@ -222,7 +222,7 @@ func (l *loader) scalar(n node, what string) (word, bool) {
 	return n.word(), true
 }
 
-// list are the texts of a sequence; a scalar is a list of one.
+// list returns the texts of a sequence; a scalar is a list of one.
 func (l *loader) list(n node, what string) []word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, what)

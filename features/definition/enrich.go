@@ -20,13 +20,13 @@ var (
 	enrichFormats  = []string{"json", "avro"}
 )
 
-// enrichment is the enrich of a stream, compiled once the services are.
+// enrichment is the `enrich` of a stream. It is compiled after the services.
 type enrichment struct {
 	stream *record.Stream
 	node   node
 }
 
-// enrich compiles where a stream's events are written besides state.
+// enrich compiles where a stream's enriched events are written.
 func (l *loader) enrich(e enrichment) {
 	words := map[string]word{}
 	keys := l.keyed(e.node, "enrich", enrichKeys...)
@@ -73,7 +73,7 @@ func (l *loader) enrich(e enrichment) {
 	}
 }
 
-// oneSchema reports another stream that writes to the same topic, where one of both writes in Avro.
+// oneSchema reports another stream that writes to the same topic, if either writes in Avro.
 func (l *loader) oneSchema(e *features.Enrichment, w word) {
 	for _, other := range l.registry.Enrichments {
 		if other != e && other.Topic == e.Topic && (other.Avro || e.Avro) {
@@ -83,8 +83,8 @@ func (l *loader) oneSchema(e *features.Enrichment, w word) {
 	}
 }
 
-// readFrom finds a stream through which what is written to a topic gets back to the stream's own
-// topic, directly or through other enriched streams.
+// readFrom finds a stream through which the events of a topic return to the stream's own topic, directly or through
+// other enriched streams.
 func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
 	if slices.Contains(seen, topic) {
 		return nil

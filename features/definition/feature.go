@@ -74,8 +74,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 	return f
 }
 
-// function finds a function and its method, nil for none. Macros are the other names that can be
-// called.
+// function finds a function and its method, nil if there is none. Macros are further names that can be called.
 func (l *loader) function(d *writtenFeature, macros ...string) aggregate.Function {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
 	if k, ok := aggregate.Find(name, method); ok {
@@ -131,7 +130,7 @@ func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*feature
 	return f, in
 }
 
-// called is the name of a function in messages.
+// called returns the name of a function for messages.
 func called(s aggregate.Spec) string {
 	if s.Method == "" {
 		return s.Name
@@ -200,7 +199,7 @@ func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate
 	return i
 }
 
-// fieldNamed is the index of a field of a stream, -1 for none.
+// fieldNamed returns the index of a field of a stream, -1 for none.
 func (l *loader) fieldNamed(s *record.Stream, w word) int {
 	i := s.FieldIndex(w.text)
 	if i < 0 && w.given() && len(s.Fields) > 0 {

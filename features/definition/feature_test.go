@@ -16,8 +16,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// testStreams are the streams of tests of features. Package defined, which has them too, compiles
-// definitions by this one.
+// testStreams are the streams of tests of features. Package defined has the same, but imports this package.
 func testStreams(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../../internal/testkit/defined/streams.yaml")
@@ -37,7 +36,7 @@ func load(t testing.TB, definitions ...string) *features.Registry {
 	return r
 }
 
-// sameMeaning describes a difference in anything but the texts about a feature.
+// sameMeaning describes the first difference between two registries, except in descriptions and owners.
 func sameMeaning(a, b *features.Feature) string {
 	type meaning struct {
 		Name, Stream, Where, Definition string

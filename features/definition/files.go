@@ -15,13 +15,13 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// hostFiles are the files of this machine by their usual paths.
+// hostFiles is the file system of this machine, by the usual paths.
 type hostFiles struct{}
 
 func (hostFiles) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// IsTest says whether a file holds tests by its name, *_test.yaml; such files lie beside
-// definitions and contain none.
+// IsTest reports whether a file holds tests, by its name, *_test.yaml. Such files lie beside definitions and contain
+// none.
 func IsTest(name string) bool {
 	return strings.HasSuffix(name, "_test.yaml") || strings.HasSuffix(name, "_test.yml")
 }
@@ -83,9 +83,8 @@ var namedFile = func() *regexp.Regexp {
 	return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
 }()
 
-// Fingerprint is a hash of everything that Load reads from these paths, of the files that options
-// of formats name, and of read errors. It changes when one of the files does, however it was
-// replaced.
+// Fingerprint returns a hash of everything that Load reads from these paths, of the files that options of formats name,
+// and of read errors. It changes with the content of any of the files.
 func Fingerprint(paths ...string) string {
 	hash := sha256.New()
 	for _, p := range paths {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A schema that definitions name is watched like the definitions.
+// A schema file that definitions name is watched like the definitions.
 func TestFingerprintOfNamedFiles(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) {

@@ -23,7 +23,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", f.File, f.Line, f.Column, f.Message)
 }
 
-// Findings are all mistakes in definitions, by file, line and column. They are the error of Load.
+// Findings lists all mistakes in definitions, by file, line and column. It is the error of Load.
 type Findings []Finding
 
 // Error lists the findings, one on each line.

@@ -37,7 +37,7 @@ func (l *loader) format(n node) record.Format {
 	return nil
 }
 
-// formatOf compiles a format with the options of a mapping; nil for none.
+// formatOf compiles a format with the options of a mapping; nil if there is none.
 func (l *loader) formatOf(name word, mapping *node) record.Format {
 	spec, ok := record.FindFormat(name.text)
 	if !ok {
@@ -100,7 +100,7 @@ func (l *loader) option(o record.Option, w word, options record.Options) {
 	options.Files[w.text] = content
 }
 
-// pathRead is a path that a stream reads in its records, and the type it reads there: Null for any.
+// pathRead is a path that a stream reads in its records, and the type of the value: Null for any.
 type pathRead struct {
 	path []string
 	typ  value.Type
@@ -128,7 +128,7 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 	}
 }
 
-// withLatest is the stream's format with the latest schema of its topic, if that is to be checked.
+// withLatest returns the stream's format with the latest schema of its topic, if Load checks against that.
 func (l *loader) withLatest(d named, s *record.Stream) record.Format {
 	named, ok := s.Format.(record.RegisteredFormat)
 	if l.latest == nil || !ok || !named.Registered() {
@@ -147,7 +147,7 @@ func (l *loader) withLatest(d named, s *record.Stream) record.Format {
 	return format
 }
 
-// formatSchema is the schema of a stream's format: a name, if that is enough, or a mapping.
+// formatSchema returns the schema of a stream's format: a name, if that is enough, or a mapping.
 func formatSchema() schema {
 	var names []string
 	variants := []schema{nil}

@@ -30,8 +30,8 @@ func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
 	return newLoader().load(fsys, paths)
 }
 
-// LoadLatest is Load with a check against a schema registry: what streams read in records that name
-// schemas must be in the latest schema of their topic.
+// LoadLatest is Load with a check against a schema registry: the paths that streams read in records that name schemas
+// must be in the latest schema of their topic.
 func LoadLatest(latest func(topic string) (record.Registered, error), paths ...string) (*features.Registry, error) {
 	l := newLoader()
 	l.latest = latest
@@ -46,7 +46,7 @@ func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
 	return l.compile()
 }
 
-// Parse compiles the definitions in data; findings call the file name.
+// Parse compiles the definitions in data; findings call the file `name`.
 func Parse(name string, data []byte) (*features.Registry, error) {
 	l := newLoader()
 	l.collect(name, data)
@@ -70,7 +70,7 @@ func LoadFiles(files features.Files) (*features.Registry, error) {
 	return l.compile()
 }
 
-// NamesIn are the names of the features that a file defines, sorted, whatever else is wrong in it.
+// NamesIn returns the names of the features that a file defines, sorted, even if other parts of it are wrong.
 func NamesIn(name string, data []byte) []string {
 	l := newLoader()
 	l.collect(name, data)
@@ -90,8 +90,8 @@ type loader struct {
 	// enrichments are compiled after the services.
 	enrichments []enrichment
 
-	// compiled are the features compiled so far, nil if something is wrong with one; under way are
-	// those being compiled, each a part of the one before.
+	// compiled holds the features compiled so far, nil for those with a finding. underWay holds those being compiled,
+	// each a part of the one before.
 	compiled map[string]*features.Feature
 	underWay []string
 
@@ -147,7 +147,7 @@ func (l *loader) read(fsys fs.FS, name string) {
 	}
 }
 
-// cause is a file system error without its path, which findings name already.
+// cause returns a file system error without its path, which findings name already.
 func cause(err error) string {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

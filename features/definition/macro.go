@@ -30,7 +30,7 @@ type macro struct {
 	broken     bool // a finding says why
 }
 
-// header is the macro's name with its parameters.
+// header returns the macro's name with its parameters.
 func (m *macro) header() string {
 	return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")"
 }
@@ -117,7 +117,7 @@ func (l *loader) macroHeader(key word) (*macro, bool) {
 	return m, true
 }
 
-// functionNames are the functions that one-line forms may call.
+// functionNames returns the functions that one-line forms may call.
 func functionNames() []string {
 	var names []string
 	for _, k := range aggregate.All {
@@ -162,8 +162,7 @@ func (l *loader) checkMacros() {
 	}
 }
 
-// callable says whether a call in a macro's body is of a function, or of a macro with that many
-// arguments.
+// callable reports whether a call in a macro's body calls a function, or a macro with as many parameters.
 func (l *loader) callable(c call) bool {
 	f := c.function
 	if called, ok := l.macros[f.text]; ok {
@@ -176,7 +175,7 @@ func (l *loader) callable(c call) bool {
 	return false
 }
 
-// fits says whether a call has as many arguments as the macro.
+// fits reports whether a call has as many arguments as the macro has parameters.
 func (l *loader) fits(m *macro, c call) bool {
 	if len(c.arguments) == len(m.parameters) {
 		return true
@@ -215,7 +214,7 @@ func (l *loader) expand(c call) (call, bool) {
 // maxExpansion bounds a word in a macro's expansion, in bytes.
 const maxExpansion = 4096
 
-// bounded says whether a word of an expansion is short enough.
+// bounded reports whether a word of an expansion is short enough.
 func (l *loader) bounded(w word, c call) bool {
 	if len(w.text) > maxExpansion {
 		l.report(c.function.location, "the expansion is longer than %d bytes", maxExpansion)
@@ -244,8 +243,7 @@ func (m *macro) arguments(c call) (within location, by func(name string) (word, 
 	}
 }
 
-// apply is the body of the macro for a call. Its words are located at the call, except those that
-// are arguments.
+// apply returns the body of the macro for a call. Its words are located at the call, except those that are arguments.
 func (m *macro) apply(c call) call {
 	within, by := m.arguments(c)
 	body := m.body.replace(by)
@@ -259,8 +257,7 @@ func (m *macro) apply(c call) call {
 	return body
 }
 
-// words are the arguments of a call and the names and values of its options, including those of
-// nested calls.
+// words returns the arguments of a call and the names and values of its options, including those of nested calls.
 func (c *call) words() []*word {
 	var words []*word
 	for i := range c.arguments {
@@ -273,7 +270,7 @@ func (c *call) words() []*word {
 	return words
 }
 
-// words are the word itself and, if it is a call, its function's name and its words.
+// words returns the word itself and, if it is a call, its function's name and its words.
 func (w *word) words() []*word {
 	words := []*word{w}
 	if w.call != nil {
@@ -282,7 +279,7 @@ func (w *word) words() []*word {
 	return words
 }
 
-// calls are the nested calls of a call.
+// calls returns the nested calls of a call.
 func (c *call) calls() []*call {
 	var calls []*call
 	for i := range c.arguments {
@@ -298,7 +295,7 @@ func (c *call) calls() []*call {
 	return calls
 }
 
-// replace is the call with its names replaced.
+// replace returns the call with its names replaced.
 func (c *call) replace(by func(name string) (word, bool)) call {
 	r := call{function: c.function}
 	for _, a := range c.arguments {
@@ -313,10 +310,10 @@ func (c *call) replace(by func(name string) (word, bool)) call {
 	return r
 }
 
-// isProse says whether an option's value is text for readers only.
+// isProse reports whether an option's value is text for readers only.
 func isProse(option string) bool { return option == "description" || option == "owner" }
 
-// takesExpression says whether an option's value is an expression.
+// takesExpression reports whether an option's value is an expression.
 func takesExpression(option string) bool {
 	return option == "where" || option == "expr" || slices.ContainsFunc(aggregate.All, func(k aggregate.Function) bool {
 		return slices.ContainsFunc(k.Spec().Parameters, func(p aggregate.Parameter) bool {
@@ -325,7 +322,7 @@ func takesExpression(option string) bool {
 	})
 }
 
-// replace is a word or an expression with its names replaced.
+// replace returns a word or an expression with its names replaced.
 func (w word) replace(by func(name string) (word, bool), expression bool) word {
 	if whole, ok := by(w.text); ok {
 		return whole
@@ -362,7 +359,7 @@ func (w word) replace(by func(name string) (word, bool), expression bool) word {
 
 func isWord(c byte) bool { return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// quoted is the length of the quoted text at the start of an expression.
+// quoted returns the length of the quoted text at the start of an expression.
 func quoted(text string) int {
 	for i := 1; i < len(text); i++ {
 		switch {

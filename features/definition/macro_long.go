@@ -26,7 +26,7 @@ type expansion struct {
 	words map[*yaml.Node]word
 }
 
-// word is the text of a scalar of the expansion, and the location of any node.
+// word returns the text of a scalar of the expansion, and the location of any node.
 func (x *expansion) word(n *yaml.Node) word {
 	if w, ok := x.words[n]; ok {
 		return w
@@ -37,7 +37,7 @@ func (x *expansion) word(n *yaml.Node) word {
 // maxBodyDepth is deeper than any feature nests.
 const maxBodyDepth = 4
 
-// fill is a copy of a macro's body with its names replaced.
+// fill returns a copy of a macro's body with its names replaced.
 func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Node {
 	filled := *body.Node
 	filled.Content = nil
@@ -52,7 +52,7 @@ func (x *expansion) fill(body node, by func(name string) (word, bool)) *yaml.Nod
 	return &filled
 }
 
-// replace is a copy of a value with the names in its scalars replaced, except in keys of mappings.
+// replace returns a copy of a value with the names in its scalars replaced, except in keys of mappings.
 func (x *expansion) replace(n node, by func(name string) (word, bool), expression bool, depth int) *yaml.Node {
 	if depth == 0 {
 		return n.Node
@@ -90,7 +90,7 @@ func (l *loader) longMacro(m *macro, body node) bool {
 	return len(l.findings) == before
 }
 
-// computes says whether a body that is a mapping names a function where it needs one.
+// computes reports whether a body that is a mapping names a function, if it needs one.
 func (l *loader) computes(m *macro) bool {
 	for i := 0; i+1 < len(m.long.Content); i += 2 {
 		if m.long.child(m.long.Content[i]).Value != "function" {
@@ -114,8 +114,8 @@ func (l *loader) computes(m *macro) bool {
 	return true
 }
 
-// expanded is the mapping of a definition that uses a macro of that form, and else the definition
-// itself. It is false if it reported a finding.
+// expanded returns the mapping of a definition that uses a macro of this form, or else the definition itself; false if
+// it reported a finding.
 func (l *loader) expanded(n node) (node, bool) {
 	if n.Kind != yaml.ScalarNode {
 		return n, true
@@ -143,7 +143,7 @@ func (l *loader) expanded(n node) (node, bool) {
 	return node{Node: filled, file: n.file, from: x}, true
 }
 
-// isLong says whether a call ends at a macro whose body is a mapping.
+// isLong reports whether a call ends at a macro whose body is a mapping.
 func (l *loader) isLong(c call) bool {
 	for m, ok := l.macros[c.function.text]; ok && !m.broken; m, ok = l.macros[m.body.function.text] {
 		if m.long.Node != nil {

@@ -43,8 +43,8 @@ func (d *writtenFeature) unflatten() {
 	}
 }
 
-// throughCall makes a call in place of the by-fields the set of the feature. It reports calls
-// anywhere else, and is false then.
+// throughCall makes a call in place of the by-fields the set of the feature. It returns false if it reported a call
+// elsewhere.
 func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)
 	elsewhere := []word{d.window.whole, d.stream, d.field}
@@ -181,7 +181,7 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 	return nil
 }
 
-// throughForm is the definition with a placeholder for its by-field.
+// throughForm returns the definition with a placeholder for its by-field.
 func throughForm(d *writtenFeature, spec aggregate.Spec) string {
 	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
 	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
@@ -211,8 +211,8 @@ func (l *loader) multiHop(d *writtenFeature, set, each *features.Feature) *featu
 	return &f
 }
 
-// throughEntity is the by-fields in the canonical form and, if through is an option of its own, its
-// value; else empty.
+// throughEntity returns the by-fields in the canonical form and, if through is an option of its own, its value; else
+// empty.
 func throughEntity(t *features.MultiHop) (by, through string) {
 	switch {
 	case t.Name != "":
@@ -224,7 +224,7 @@ func throughEntity(t *features.MultiHop) (by, through string) {
 	}
 }
 
-// throughNames are the functions that can go through a set.
+// throughNames returns the functions that can go through a set.
 func throughNames() []string {
 	var names []string
 	for _, k := range aggregate.All {
@@ -235,7 +235,7 @@ func throughNames() []string {
 	return names
 }
 
-// flatForm is the one-line form of a function with a set.
+// flatForm returns the one-line form of a function with a set.
 func flatForm(s aggregate.Spec) string {
 	return strings.ToUpper(flat) + strings.Replace(expectedForm(s), "by…", "SET(window, stream, by…, field)", 1)
 }

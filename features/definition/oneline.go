@@ -31,7 +31,7 @@ type scanner struct {
 	depth int // of calls under way
 }
 
-// parseCall parses a one-line form. It does not check what the parts mean.
+// parseCall parses a one-line form. It does not check the meaning of the parts.
 func parseCall(w word) (call, error) {
 	s := &scanner{word: w}
 	c, err := s.call()
@@ -166,7 +166,7 @@ func (s *scanner) value() (word, error) {
 	return w, nil
 }
 
-// closing is where the quote at the start of text is closed, -1 if it is not.
+// closing returns where the quote at the start of text is closed, -1 if it is not.
 func closing(text string, quote byte) int {
 	for i := 1; i < len(text); i++ {
 		switch {
@@ -200,8 +200,7 @@ func quote(text string) string {
 	return "'" + text + "'"
 }
 
-// isName says whether a text may name a stream, a field, a feature or a
-// service.
+// isName reports whether a text may name a stream, a field, a feature or a service.
 func isName(text string) bool {
 	for i, c := range []byte(text) {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'

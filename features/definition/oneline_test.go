@@ -43,8 +43,8 @@ func TestQuoteRoundTrip(t *testing.T) {
 	}
 }
 
-// FuzzOneLine: no text breaks the parser, its locations lie within the text, and what defines a
-// feature defines the same one in canonical form.
+// FuzzOneLine: no text breaks the parser, its locations lie within the text, and each feature is the same as the one
+// that its canonical form defines.
 func FuzzOneLine(f *testing.F) {
 	for _, seed := range []string{
 		"COUNT(7d, tx, user)", `SUM(1d, tx, amount, user, where="ok == true", keep=1d)`,

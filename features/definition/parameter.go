@@ -16,8 +16,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// parameters reads the parameters of a function besides its field. It returns the condition, nil
-// for none.
+// parameters reads the parameters of a function besides its field. It returns the condition, nil if there is none.
 func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggregate.Spec) (condition *expr.Expr) {
 	taken := map[string]bool{}
 	for _, p := range spec.Parameters {
@@ -122,7 +121,7 @@ func wanted(p aggregate.Parameter) string {
 	}
 }
 
-// parameterText is the value of a feature's parameter in canonical form.
+// parameterText returns the value of a feature's parameter in canonical form.
 func parameterText(f *features.Feature, p aggregate.Parameter) string {
 	switch p.Type {
 	case aggregate.Whole:
@@ -149,7 +148,7 @@ const leastRate, mostRate = 0.000001, 0.5
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// edgesWord is the text of a list in square brackets, written as a YAML sequence or as a text.
+// edgesWord returns the text of a list in square brackets, written as a YAML sequence or as a text.
 func (l *loader) edgesWord(n node) word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, "bins")

@@ -29,8 +29,8 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	return i
 }
 
-// fromLog names what is answered from the log whatever its window: a function over a field of a
-// type, per category or over a lifetime; empty for what has tiles.
+// fromLog names what is answered from the log with any window: a function over a field of a type, per category or over
+// a lifetime. It is empty for what has tiles.
 func fromLog(function aggregate.Function, field value.Type, per, lifetime bool) string {
 	spec := function.Spec()
 	tiled, ok := function.(aggregate.Mergeable)

@@ -17,9 +17,9 @@ import (
 // schema is a JSON Schema, or a part of one.
 type schema map[string]any
 
-// Schema is the JSON Schema (draft 2020-12) of a definitions file, generated from the tables that
-// Load uses. It checks the shape of a file (keys, names, types, units and durations), but neither
-// references, nor expressions, nor the arguments of one-line forms.
+// Schema returns the JSON Schema (draft 2020-12) of a definitions file, generated from the tables that Load uses. It
+// checks the shape of a file (keys, names, types, units and durations), but neither references, nor expressions, nor
+// the arguments of one-line forms.
 func Schema() []byte {
 	s := object(schema{
 		"streams":  namedBy(namePattern, ref("stream")),
@@ -237,7 +237,7 @@ func longFormSchema() schema {
 	return s
 }
 
-// bodySchema is the schema of a macro's body: a feature in which parameters may replace any text.
+// bodySchema returns the schema of a macro's body: a feature in which parameters may replace any text.
 func bodySchema(feature schema) schema {
 	properties := schema{}
 	for key, property := range feature["properties"].(schema) {
@@ -250,7 +250,7 @@ func bodySchema(feature schema) schema {
 	return object(properties, feature["required"].([]string)...)
 }
 
-// parameterSchema is the schema of a function's parameter.
+// parameterSchema returns the schema of a function's parameter.
 func parameterSchema(p aggregate.Parameter) schema {
 	switch p.Type {
 	case aggregate.Span:

@@ -37,8 +37,7 @@ var (
 	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "max_bytes", "required"}
 )
 
-// stream compiles a stream. It omits what is wrong, so that the stream's features can be checked
-// all the same.
+// stream compiles a stream. It omits the parts that are wrong, so that the stream's features can still be checked.
 func (l *loader) stream(d named) *record.Stream {
 	s := &record.Stream{Name: d.name.text, Format: record.JSON, MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
@@ -264,8 +263,7 @@ func (l *loader) fieldType(w word) value.Type {
 	return t
 }
 
-// typesKnown says whether there are fields and all their types are known. If not, a finding says
-// so.
+// typesKnown reports whether there are fields and all their types are known. If not, a finding says so.
 func typesKnown(fields []record.Field) bool {
 	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
 }

@@ -53,8 +53,8 @@ func (l *loader) number(w word, what string) int {
 	return n
 }
 
-// fromTheLog says whether the window is answered from the log: because of its tile, its function,
-// or its window type.
+// fromTheLog reports whether the window is answered from the log: because of its tile, its function, or its window
+// type.
 func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w window.Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
@@ -76,12 +76,12 @@ func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w wi
 	return what != ""
 }
 
-// layoutOf is how the state of a function is kept that has tiles.
+// layoutOf returns the layout of a function that has tiles.
 func layoutOf(function aggregate.Function) state.Layout {
 	return function.(aggregate.Mergeable).Measures(aggregate.Call{})[0].Layout()
 }
 
-// measuredType is the type of the definition's field, Null if there is none.
+// measuredType returns the type of the definition's field, Null if there is none.
 func (l *loader) measuredType(d *writtenFeature) value.Type {
 	if stream, ok := l.registry.Stream(d.stream.text); ok {
 		if i := stream.FieldIndex(d.field.text); i >= 0 {
@@ -121,7 +121,7 @@ func (l *loader) tile(d *writtenFeature, function aggregate.Function, typ window
 	return tile
 }
 
-// unitTile is the tile width of a function whose tiles are the units that it counts.
+// unitTile returns the tile width of a function whose tiles are the units that it counts.
 func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clocked) time.Duration {
 	if d.tile.given() {
 		l.report(d.tile.location, "tile does not apply to %s, whose tiles are its units; omit tile, or write tile: exact", spec.Name)
@@ -200,7 +200,7 @@ func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.
 	}
 }
 
-// defaultMax is the cap if none is chosen, 0 if the function has none.
+// defaultMax returns the cap if none is chosen, 0 if the function has none.
 func defaultMax(f *features.Feature) int {
 	if f.Window.Exact {
 		return max(features.DefaultLogMax, f.Window.LeastMax())

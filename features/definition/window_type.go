@@ -72,8 +72,7 @@ func (l *loader) length(w word) (time.Duration, bool) {
 	return size, ok
 }
 
-// opening reads a window that begins with an event: its size or gap, and how far back its beginning
-// is looked for.
+// opening reads a window that begins with an event: its size or gap, and how far back its beginning is searched.
 func (l *loader) opening(words windowWords, w word, what string) (size, limit time.Duration, ok bool) {
 	if size, ok = l.length(w); !ok {
 		return 0, 0, false

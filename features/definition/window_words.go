@@ -84,7 +84,7 @@ func (l *loader) windowText(w word) windowWords {
 	return words
 }
 
-// split are the words between separators, with surrounding spaces removed.
+// split returns the words between separators, with surrounding spaces removed.
 func split(w word, marks string) []word {
 	var words []word
 	for offset := 0; offset <= len(w.text); {
