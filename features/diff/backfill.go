@@ -12,16 +12,16 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Backfill is what filling the new state takes.
+// Backfill is the effort of filling the new state.
 type Backfill struct {
-	// Rate is the share of a core that the backfill takes.
+	// Rate is the share of a core that the backfill uses.
 	Rate   float64 `json:"rate"`
 	Topics []Topic `json:"topics"` // sorted by name
-	// Seconds is about how long one process takes for all of it.
+	// Seconds is about how long one process takes for all topics.
 	Seconds int64 `json:"seconds"`
 }
 
-// Topic is what is read of a topic.
+// Topic is what the backfill reads of a topic.
 type Topic struct {
 	Name     string   `json:"name"`
 	Features []string `json:"features"`          // that need it
@@ -34,7 +34,7 @@ type Topic struct {
 	CompleteSince int64 `json:"complete_since,omitempty"`
 }
 
-// Fill is what new definitions keep and those before did not keep, or not as much.
+// Fill returns the columns that new definitions keep and the previous ones did not keep, or not as long.
 func Fill(before, after *features.Registry) *state.Fill {
 	f := &state.Fill{Columns: map[string][]string{}}
 	for key, kept := range after.Plan().Retained {
@@ -59,7 +59,7 @@ func (b *Backfill) Add(after *features.Registry, fill *state.Fill, name string, 
 	b.Seconds += t.Seconds
 }
 
-// writeText writes the backfill for people.
+// writeText writes the backfill as text.
 func (b *Backfill) writeText(out *strings.Builder) {
 	if len(b.Topics) == 0 {
 		out.WriteString("backfill: nothing is to be read\n")

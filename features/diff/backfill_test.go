@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A fill has what was not kept before, or not as long, by topic.
+// A fill has the columns that were not kept before, or not as long, by topic.
 func TestFill(t *testing.T) {
 	for _, c := range []struct {
 		change []string // pairs of what is replaced

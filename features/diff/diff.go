@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Kept says how much of its existing state a feature goes on with.
+// Kept states how much of its existing state a feature keeps.
 type Kept string
 
 // The values of Kept.
@@ -26,7 +26,7 @@ const (
 	None Kept = "none" // state it needs was never kept: it starts from nothing
 )
 
-// Difference is what new definitions change.
+// Difference lists what new definitions change.
 type Difference struct {
 	Streams  []Change  `json:"streams"`
 	Features []Feature `json:"features"`
@@ -40,8 +40,8 @@ type Difference struct {
 	Memory *Memory `json:"memory,omitempty"`
 }
 
-// Change says what happened to a stream, a service or the enriched events of a stream: added,
-// removed, or changed in parts.
+// Change states what happened to a stream, a service or the enriched events of a stream: added, removed, or changed in
+// parts.
 type Change struct {
 	Name    string   `json:"name"`
 	New     bool     `json:"new,omitempty"`
@@ -49,7 +49,7 @@ type Change struct {
 	Changes []string `json:"changes,omitempty"`
 }
 
-// Feature says what happened to a feature. A Difference has no unchanged features.
+// Feature states what happened to a feature. A Difference has no unchanged features.
 type Feature struct {
 	Change
 	State Kept `json:"state,omitempty"` // empty if the feature is removed
@@ -59,8 +59,8 @@ type Feature struct {
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
 }
 
-// loses says whether a service loses state by the change: a feature of its answers starts from
-// nothing, or is removed.
+// loses reports whether a service loses state by the change: a feature of its answers starts from nothing, or is
+// removed.
 func (f *Feature) loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
 
 // Cost is a cost that changes.
@@ -70,7 +70,7 @@ type Cost struct {
 	After  int64  `json:"after"`
 }
 
-// Loses lists the features whose loss of state affects services.
+// Loses lists the features whose loss of state affects a service.
 func (d *Difference) Loses() (names []string) {
 	for i := range d.Features {
 		if d.Features[i].loses() {
@@ -135,7 +135,7 @@ func compare[T any](before, after []T, name func(T) string, changes func(before,
 	return all
 }
 
-// keeps says how much of the state under a plan a feature goes on with.
+// keeps returns how much of the state under a plan a feature keeps.
 func keeps(plan *state.Plan, f *features.Feature) Kept {
 	kept := All
 	for _, r := range f.Retained() {
@@ -150,7 +150,7 @@ func keeps(plan *state.Plan, f *features.Feature) Kept {
 	return kept
 }
 
-// needs is how long a past the answers of a feature cover, in milliseconds; 0 is all of it.
+// needs returns how long a past the answers of a feature cover, in milliseconds; 0 is all of it.
 func needs(f *features.Feature) (longest int64) {
 	for _, part := range parts(f) {
 		if len(part.Parts()) > 0 {
@@ -205,7 +205,7 @@ func (m *meanings) of(name string) []string {
 	return m.known[name]
 }
 
-// parts are a feature and everything that it is made of.
+// parts returns a feature and everything that it is made of.
 func parts(f *features.Feature) []*features.Feature {
 	all := []*features.Feature{f}
 	for _, part := range f.Parts() {
@@ -214,8 +214,7 @@ func parts(f *features.Feature) []*features.Feature {
 	return all
 }
 
-// readOtherwise says whether the features' state is fed by other events, or by other values of the
-// same events.
+// readOtherwise reports whether the features' state comes from other events, or from other values of the same events.
 func (m *meanings) readOtherwise(b, a *features.Feature) bool {
 	has := func(list []state.Retained, r state.Retained) bool {
 		return slices.ContainsFunc(list, func(o state.Retained) bool { return o.Key == r.Key })
@@ -232,7 +231,7 @@ func (m *meanings) streamChanged(name string) bool {
 	return slices.ContainsFunc(m.streams, func(c Change) bool { return c.Name == name && len(c.Changes) > 0 })
 }
 
-// streamChanges are the changes of a stream.
+// streamChanges returns the changes of a stream.
 func streamChanges(before, after *record.Stream) (changes []string) {
 	say := func(what string, b, a any) { changes = append(changes, changed(what, b, a)...) }
 	match := func(s *record.Stream) string {
@@ -305,7 +304,7 @@ func fieldText(f record.Field) string {
 	return text
 }
 
-// serviceChanges are the features added to and removed from a service.
+// serviceChanges returns the features added to and removed from a service.
 func serviceChanges(before, after *features.Service) (changes []string) {
 	for _, c := range compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, _ *features.Feature) []string { return nil }) {
 		if c.New {
@@ -317,7 +316,7 @@ func serviceChanges(before, after *features.Service) (changes []string) {
 	return changes
 }
 
-// servicesOf are the services with a feature, before or after.
+// servicesOf returns the services with a feature, before or after.
 func servicesOf(name string, registries ...*features.Registry) (names []string) {
 	for _, r := range registries {
 		for _, s := range r.Services {

@@ -36,7 +36,7 @@ func load(t *testing.T, text string) *features.Registry {
 	return r
 }
 
-// Each change says what it means, how much state goes on, and what services lose.
+// Each change states its meaning, how much state is kept, and what services lose.
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		change []string // pairs of what is replaced
@@ -126,7 +126,7 @@ enriched events
 	}
 }
 
-// Where events are written, with what and how, changes apart from how they are read.
+// A change of enriched events is not a change of how the stream is read.
 func TestEnrichedEvents(t *testing.T) {
 	enriched := func(how string) *features.Registry {
 		return load(t, strings.Replace(before, "id: id,", "id: id, enrich: {"+how+"},", 1))
@@ -141,7 +141,7 @@ func TestEnrichedEvents(t *testing.T) {
 	}
 }
 
-// An unchanged feature needs nothing that the plan before did not keep.
+// An unchanged feature needs nothing that the previous plan did not keep.
 func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {

@@ -16,8 +16,8 @@ type Memory struct {
 	Keys     int64     `json:"keys"`
 	Looked   int64     `json:"looked_at"`
 	Entities []Counted `json:"entities"` // whose estimated bytes change, by fields
-	// Least and Most are by how many bytes the memory grows, less than 0 if it shrinks: if all entities had
-	// one event, and if all had events in every tile that is kept.
+	// Least and Most are the bytes by which the memory grows, negative if it shrinks: if all entities had one event,
+	// and if all had events in every tile that is kept.
 	Least int64 `json:"bytes_least"`
 	Most  int64 `json:"bytes_most"`
 }
@@ -51,7 +51,7 @@ func MemoryOf(before, after *features.Registry, groups map[string]int64) *Memory
 	return m
 }
 
-// add adds the entities with some fields, unless they cost what they did.
+// add adds the entities with some fields, unless their cost stays the same.
 func (m *Memory) add(was, is cost.Entity, series []*state.Series, groups map[string]int64) {
 	if was.BytesOnce == is.BytesOnce && was.BytesFull == is.BytesFull {
 		return
@@ -70,7 +70,7 @@ func (m *Memory) add(was, is cost.Entity, series []*state.Series, groups map[str
 	m.Entities = append(m.Entities, c)
 }
 
-// writeText writes the memory for people.
+// writeText writes the memory as text.
 func (m *Memory) writeText(out *strings.Builder) {
 	source := fmt.Sprintf("entities counted by their keys in Redis, all %d", m.Keys)
 	if m.Looked < m.Keys {
@@ -95,7 +95,7 @@ func (m *Memory) writeText(out *strings.Builder) {
 	}
 }
 
-// growth says by how many bytes memory grows.
+// growth formats the bytes by which memory grows.
 func growth(least, most int64) string {
 	const mebi = 1 << 20
 	return fmt.Sprintf("%+.1f to %+.1f MiB", float64(least)/mebi, float64(most)/mebi)

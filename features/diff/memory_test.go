@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The memory of a change is that of each entity times the entities that Redis has; where these are not
-// known, it says why.
+// The memory of a change is the memory per entity times the entities in Redis. If their number is not known, it says
+// why.
 func TestMemory(t *testing.T) {
 	old := load(t, before)
 	wanted := load(t, strings.Replace(before, "features:\n", `features:

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/features/window"
 )
 
-// WriteText writes the difference for people: + is added, - removed, ~ changed.
+// WriteText writes the difference as text: + is added, - removed, ~ changed.
 func (d *Difference) WriteText(w io.Writer) error {
 	var b strings.Builder
 	section := func(name string, changes []Change) {
@@ -62,7 +62,7 @@ func (c *Change) mark() string {
 	}
 }
 
-// said is the change of a feature, on one line.
+// said returns the change of a feature on one line.
 func (f *Feature) said() string {
 	text := "gone"
 	if !f.Gone {
