@@ -22,7 +22,7 @@ var (
 	arithmetics = map[string]operation{"+": addition, "-": subtract, "*": times, "/": divide, "%": remainder}
 )
 
-// typ is the type of the result.
+// typ returns the type of the result.
 func (o operation) typ(a, b value.Type) (value.Type, bool) {
 	switch {
 	case a != value.Null && !a.Numeric() || b != value.Null && !b.Numeric():

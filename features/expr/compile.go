@@ -157,7 +157,7 @@ func (c *exprCompiler) compileAll(nodes ...ast.Node) ([]term, error) {
 	return terms, nil
 }
 
-// common is the type that holds values of both types.
+// common returns the type that holds values of both types.
 func common(a, b value.Type) (value.Type, bool) {
 	switch {
 	case a == value.Null:

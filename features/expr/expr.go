@@ -22,16 +22,16 @@ import (
 // `??`, `c ? a : b`, and the functions of the table in functions.go. The result depends on nothing
 // but the event.
 //
-// Nulls are those of SQL. Anything computed from a null is null; a comparison with it is unknown,
-// `!=` too, and so is its negation; a filter selects only events for which it is true. `field ==
-// nil`, `field != nil` and `field ?? other` test for nulls. A division by zero is null.
+// Nulls are as in SQL. Anything computed from a null is null. A comparison with a null, also by `!=`, is unknown, and
+// so is its negation. A filter selects only events for which it is true. `field == nil`, `field != nil` and `field ??
+// other` test for nulls. A division by zero is null.
 //
 // Ints and decimals are exact, in comparisons with literals as in sums and products, with 128 bits
 // in between; with a float, and in every division, the result is a float. Results over a record
 // must fit into 64 bits in the end, as fields do; results over features into 128, as sums do.
 type Expr struct {
-	// Text is the expression in canonical form: expressions that differ in white space, brackets or
-	// the spelling of operators have the same.
+	// Text is the expression in canonical form: expressions that differ in white space, brackets or the spelling of
+	// operators have the same text.
 	Text string
 
 	root  term
@@ -41,17 +41,17 @@ type Expr struct {
 	frame frame
 }
 
-// Error is why an expression does not compile.
+// Error says why an expression does not compile.
 type Error struct {
 	Column  int // in characters, from 1
 	Message string
 }
 
-// Error is the message, one line.
+// Error returns the message, one line.
 func (e *Error) Error() string { return e.Message }
 
-// The length of an expression is bounded, and so its nesting, and so is the number of its parts: `a
-// < b < c` and `a ?: b` use a part twice, which doubles at each level of nesting.
+// The length of an expression, and so its nesting, is bounded. So is the number of its parts: `a < b < c` and `a ?: b`
+// use a part twice, which doubles at each level of nesting.
 const (
 	maxExprLength = 4096
 	maxExprParts  = 1024
@@ -82,7 +82,7 @@ func CompileOver(text string, features Lookup, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{feature: features}, want)
 }
 
-// Paths are the paths in the record that a match reads.
+// Paths returns the paths in the record that a match reads.
 func (e *Expr) Paths() [][]string {
 	if e == nil {
 		return nil
@@ -132,7 +132,7 @@ func errorAt(n ast.Node, format string, args ...any) error {
 	return &Error{Column: n.Location().From + 1, Message: onOneLine.Replace(fmt.Sprintf(format, args...))}
 }
 
-// assignable says whether a result of one type converts to another without loss.
+// assignable reports whether a result of one type converts to another without loss.
 func assignable(from, to value.Type) bool {
 	switch {
 	case from == to || from == value.Null || to == value.Null:
@@ -169,19 +169,19 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	return v, nil
 }
 
-// True says whether the expression is true of the values.
+// True reports whether the expression is true for the values.
 func (e *Expr) True(values []value.Value) (bool, error) {
 	v, err := e.Eval(values)
 	return v.Type == value.Bool && v.Num != 0, err
 }
 
-// Type is the type of the result; Null if it is known only from the values.
+// Type returns the type of the result; Null if it is known only from the values.
 func (e *Expr) Type() value.Type { return e.root.typ }
 
-// Scale is the greatest number of fractional digits of a decimal result.
+// Scale returns the greatest number of fractional digits of a decimal result.
 func (e *Expr) Scale() uint8 { return e.root.scale }
 
-// Clone is a copy of the expression for another goroutine.
+// Clone returns a copy of the expression for another goroutine.
 func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
@@ -205,7 +205,7 @@ type frame struct {
 	err    error  // the first
 }
 
-// constant is the value of a literal.
+// constant returns the value of a literal.
 func (t term) constant() value.Value { return t.eval(nil) }
 
 func literal(v value.Value) term {
@@ -221,7 +221,7 @@ func Truth(b bool) value.Value {
 	return v
 }
 
-// WithArticle is the type's name with its article.
+// WithArticle returns the type's name with its article.
 func WithArticle(t value.Type) string {
 	switch t {
 	case value.Null:

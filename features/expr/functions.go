@@ -28,7 +28,7 @@ type function struct {
 //
 //	cidr(ip, bits)  the network of an IP address: cidr("10.1.2.3", 24) is
 //	                "10.1.2.0/24". Of an IPv4 address, bits above 32 are 32;
-//	                what is not an IP address has none: null
+//	                null for what is not an IP address
 //	lower(s)        in lower case
 //	upper(s)        in upper case
 //	trim(s)         without white space at its ends
@@ -87,11 +87,10 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 	}}, nil
 }
 
-// maxText bounds the strings that expressions make: fields derived from fields could double them
-// without end.
+// maxText bounds the strings that expressions make: derived fields could double them without end.
 const maxText = 64 << 10
 
-// held is the text that was appended to the frame's since start.
+// held returns the text that was appended to the frame's since start.
 func (f *frame) held(start int) value.Value {
 	if len(f.text) > maxText {
 		return f.fail(errLong)

@@ -64,7 +64,7 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 	}
 }
 
-// perhapsText adds to the error for an unknown name beside a text that texts are written in quotes.
+// perhapsText adds a hint about quotes to the error for an unknown name that is compared with a text.
 func perhapsText(err error, beside term, n ast.Node) error {
 	unknown, ok := err.(*Error)
 	if name, is := n.(*ast.IdentifierNode); ok && is && beside.typ == value.String && !strings.HasSuffix(unknown.Message, "?") {
@@ -165,8 +165,7 @@ func junction(or bool, l, r term) term {
 	}}
 }
 
-// canCompare says whether values of two types can be compared. Timestamps are compared with ints as
-// milliseconds.
+// canCompare reports whether values of two types can be compared. Timestamps are compared with ints as milliseconds.
 func canCompare(operator string, a, b value.Type) bool {
 	if a == value.Null || b == value.Null {
 		return true
@@ -208,14 +207,14 @@ func comparison(operator string, l, r term) term {
 	}}
 }
 
-// orders says for which orders of its two sides a comparison is true: less, equal, greater.
+// orders tells for which orders of its two sides a comparison is true: less, equal, greater.
 var orders = map[string][3]bool{
 	"==": {false, true, false}, "!=": {true, false, true},
 	"<": {true, false, false}, "<=": {true, true, false},
 	">": {false, false, true}, ">=": {false, true, true},
 }
 
-// nullTest is a comparison with the literal nil, which tests for nulls.
+// nullTest returns a comparison with the literal nil, which tests for nulls.
 func nullTest(operator string, l, r term) term {
 	x := l
 	if l.null {
@@ -347,7 +346,7 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 	}}, nil
 }
 
-// literals are the values that x is compared with.
+// literals returns the values that x is compared with.
 func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error) {
 	terms, err := c.compileAll(nodes...)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	exprfile "github.com/expr-lang/expr/file"
 )
 
-// token is how the parser names what it did not expect.
+// token matches how the parser names an unexpected token.
 var token = regexp.MustCompile(`^unexpected token (\w+)\("(.*)"\)`)
 
 // syntaxMessages are the parser's messages, or what they begin with, and our own for them.
@@ -28,7 +28,7 @@ var syntaxMessages = []struct{ theirs, ours string }{
 	{"wrap predicate with brackets", "this part of the Expr language is not supported"},
 }
 
-// syntaxErrorOf is the parser's error in our words.
+// syntaxErrorOf returns the parser's error in our words.
 func syntaxErrorOf(text string, err error) error {
 	e, ok := err.(*exprfile.Error)
 	if !ok {
@@ -52,7 +52,7 @@ func syntaxMessage(text, theirs string) string {
 	return theirs
 }
 
-// unexpected says what to do about a token that cannot stand where it does.
+// unexpected says what to do about a token in the wrong place.
 func unexpected(kind, text string) string {
 	switch {
 	case text == "=":
