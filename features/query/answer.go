@@ -20,14 +20,13 @@ type Answer struct {
 	// From is state.MinTime for a lifetime. To lies before From if the excluded event was the only
 	// one.
 	From, To int64
-	// Exact says that the value is exactly that of the events in the window.
+	// Exact means that the value is computed exactly from the events in the window.
 	Exact         bool
 	StandardError float64 // relative, of estimates
 	RelativeError float64 // see aggregate.Result
 	Uncertain     int64   // see aggregate.Result
 	Capped        bool
-	// FalsePositiveRate bounds the probability that a member which was not met is said to have
-	// been.
+	// FalsePositiveRate bounds the probability that a member is found that was not in the window.
 	FalsePositiveRate float64
 	// Oldest is the oldest moment that can be asked about, in milliseconds; only with
 	// OutsideMaxAge.
@@ -36,12 +35,11 @@ type Answer struct {
 	// milliseconds; state.MinTime if it holds all of them. The answer is complete, and not
 	// Incomplete, if From is not before it.
 	CompleteSince int64
-	// CompleteAt is the moment, in milliseconds, from which on answers are complete at the latest:
-	// the window has then passed what the state lacks. It is 0 if that never happens, or if it is
-	// not known when.
+	// CompleteAt is the moment, in milliseconds, from which answers are complete at the latest: the window has then
+	// passed what the state lacks. It is 0 if that never happens, or if it is not known when.
 	CompleteAt int64
-	// Filling says of an Incomplete answer that a backfill adds what the state lacks; it has
-	// applied the share Filled, at least 0 and below 1.
+	// Filling is true for an Incomplete answer if a backfill adds the missing state; it has applied the share Filled,
+	// at least 0 and below 1.
 	Filling bool
 	Filled  float64
 	// Err is the error of the store for Damaged and Unavailable. It is for operators.
@@ -50,7 +48,7 @@ type Answer struct {
 	// since is the event time since which the entity's state holds all events; state.MinTime if
 	// none of it was dropped.
 	since int64
-	// slides says that since moves with the clock.
+	// slides is true if since moves with the clock.
 	slides bool
 	// coveredSince is the first millisecond of the event times that value and From depend on: From,
 	// or one before it; state.MinTime for all events.
@@ -82,8 +80,7 @@ func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, n
 	tell(a, f.Spec, f.Per, &r)
 }
 
-// fromLogs answers an exact feature from the logs of its entities; see fold. It fails if this
-// program cannot read what the store holds.
+// fromLogs answers an exact feature from the logs of its entities; see fold. It fails if a log is damaged.
 func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) error {
 	r, c, err := fold(f, logs, at, buffer)
 	if err != nil {
@@ -104,7 +101,7 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	a.coveredSince = a.From
 }
 
-// tell copies the result of a function into the answer, by category if there is a field for it.
+// tell copies the result of a function into the answer, by category if the feature has categories.
 func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	a.Shape, a.Status, a.StandardError = spec.Shape, Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
@@ -123,8 +120,8 @@ func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	}
 }
 
-// Covers returns the event times that an answer of the feature covers, as in Answer.From and To; at
-// and the present moment are in milliseconds.
+// Covers returns the event times that an answer of the feature covers, like Answer.From and To; at and now are in
+// milliseconds.
 func Covers(f *features.Feature, at, now int64) (from, to int64) {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:

@@ -12,7 +12,7 @@ import (
 // rolling100 is a feature of a window of 100 ms.
 var rolling100 = &features.Feature{Window: window.Window{Type: window.Rolling{Size: 100 * time.Millisecond}, Exact: true}, Series: []*state.Series{{}}}
 
-// An answer is complete if neither what it covers nor what it depends on begins before its
+// An answer is complete if neither the events that it covers nor those that it depends on begin before its
 // CompleteSince. Otherwise it is incomplete.
 func TestCompletenessOfAnswers(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -55,8 +55,8 @@ func TestCompletenessOfAnswers(t *testing.T) {
 	}
 }
 
-// An answer that rests on others is complete when all of them are, if that is known of all. What
-// slides with the clock is not known.
+// An answer that depends on others is complete when all of them are, if that moment is known for all. It is not known
+// for state whose completeness moves with the clock.
 func TestCompleteAtOfParts(t *testing.T) {
 	part := func(since int64, slides bool) *Answer {
 		a := &Answer{From: 50, To: 90, coveredSince: 50, since: since, slides: slides}

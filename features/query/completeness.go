@@ -5,9 +5,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Completeness says since when the state holds all events that a feature needs. A feature that is
-// answered from others, its parts, has one for each of them: it is complete when the window of each
-// part is, independently of the other windows.
+// Completeness states since when the state holds all events that a feature needs. A feature that is answered from
+// others, its parts, has one for each of them: it is complete when the window of each part is, independently of the
+// other windows.
 type Completeness struct {
 	since  int64          // event time in ms, for a feature over a stream; see state.History
 	filled float64        // the share of what it lacks that a backfill has applied; 1 if none is running
@@ -17,8 +17,8 @@ type Completeness struct {
 // everything is the completeness of a feature whose state lacks nothing.
 var everything = Completeness{since: state.MinTime, filled: 1}
 
-// CompletenessOf is a feature's completeness according to a history. Without a history, nothing is
-// known to be missing.
+// CompletenessOf returns a feature's completeness according to a history. Without a history, nothing is known to be
+// missing.
 func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 	if h == nil {
 		return &everything
@@ -38,8 +38,8 @@ func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	return c
 }
 
-// Since is the event time, in ms, since which the state holds all events that the feature needs:
-// state.MinTime if it lacks none, state.MaxTime while events bypass it.
+// Since returns the event time, in ms, since which the state holds all events that the feature needs: state.MinTime if
+// it lacks none, state.MaxTime while events are applied without it.
 func (c *Completeness) Since() int64 {
 	if len(c.parts) == 0 {
 		return c.since
@@ -51,7 +51,7 @@ func (c *Completeness) Since() int64 {
 	return since
 }
 
-// Filled is the share of what is missing that a backfill has applied; 1 if none is under way.
+// Filled returns the share of what is missing that a backfill has applied; 1 if none is under way.
 func (c *Completeness) Filled() float64 {
 	if len(c.parts) == 0 {
 		return c.filled
@@ -70,11 +70,10 @@ func (c *Completeness) part(i int) *Completeness {
 	return &c.parts[i]
 }
 
-// complete says since when the answer of a feature over a stream is complete, given the event time
-// since which the state holds all events that the feature needs. While events bypass the state, and
-// if events that bypassed it may have begun a window elsewhere, nothing of the answer is certain:
-// it is then complete since a moment after its end. An answer that begins before it is complete is
-// Incomplete, and not exact.
+// complete sets since when the answer of a feature over a stream is complete, given the event time since which the
+// state holds all events that the feature needs. While events are applied without the state, or if missing events may
+// have moved the beginning of a window, nothing of the answer is certain: it is then complete since a moment after its
+// end. An answer that begins before it is complete is Incomplete, and not exact.
 func (a *Answer) complete(f *features.Feature, c *Completeness) {
 	held := max(c.since, a.since)
 	since := held
@@ -92,9 +91,9 @@ func (a *Answer) complete(f *features.Feature, c *Completeness) {
 	}
 }
 
-// restOn makes the answer no more complete than another that it depends on. An incomplete one says
-// since when it would be complete, and this answer says the same, but a moment after its own end if
-// that would look complete. It is complete when all are.
+// restOn makes the answer no more complete than another that it depends on. An incomplete part states since when it
+// would be complete, and this answer states the same, but a moment after its own end if that would look complete. It is
+// complete when all parts are.
 func (a *Answer) restOn(part *Answer) {
 	if part.Status != Incomplete {
 		if a.Status != Incomplete {
@@ -119,5 +118,5 @@ func (a *Answer) restOn(part *Answer) {
 	a.Status, a.Exact, a.CompleteSince, a.CompleteAt = Incomplete, false, since, at
 }
 
-// behindEnd is the first moment after the answer.
+// behindEnd returns the first moment after the answer.
 func (a *Answer) behindEnd() int64 { return max(a.From, a.To) + 1 }

@@ -27,8 +27,8 @@ func (r setReader) Read(_ context.Context, reads []state.Read) ([]state.WindowSt
 	return read, nil
 }
 
-// historyWithout is the history of state written, up to a record's timestamp, by a plan that lacked
-// what a feature needs, if any, and since then by the registry's.
+// historyWithout returns a history of two plans: up to a record's timestamp one that lacks what the feature young
+// needs, if any, and since then the registry's plan.
 func historyWithout(r *features.Registry, young *features.Feature, until int64) *state.History {
 	before := &state.Plan{Version: "before", Retained: maps.Clone(r.Plan().Retained)}
 	if young != nil {
@@ -45,8 +45,8 @@ func historyWithout(r *features.Registry, young *features.Feature, until int64) 
 	}
 }
 
-// A feature with parts is complete when the window of each part is: a short window does not depend
-// on what a long one lacks, nor the other way round.
+// A feature with parts is complete when the window of each part is: a short window does not depend on what a long one
+// lacks, or vice versa.
 func TestCompletenessPerPart(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000) // noon
 	r := defined.Features(t,
@@ -59,8 +59,8 @@ func TestCompletenessPerPart(t *testing.T) {
 		feature string
 		young   string // the part that only the second plan kept
 		since   int64  // hours before the moment, since when
-		members bool   // the list has some
-		want    bool   // the answer is whole
+		members bool   // the list is not empty
+		want    bool   // the answer is complete
 	}{
 		"neither is young":                      {"share", "", 0, true, true},
 		"the short one is young":                {"share", "short", 3, true, true},
@@ -105,8 +105,7 @@ func TestCompletenessPerPart(t *testing.T) {
 	}
 }
 
-// checkFilled checks Filled while a backfill applies what a feature lacks: only incomplete answers
-// state it, and they state the least share.
+// checkFilled checks Filled while a backfill runs: only incomplete answers state it, and they state the least share.
 func checkFilled(t *testing.T, name string, answer func(*state.History) Answer, h *state.History, young *features.Feature, incomplete bool) {
 	t.Helper()
 	if young == nil {

@@ -60,8 +60,8 @@ func readAnn(t *testing.T, r *features.Registry, at int64, reader Reader) (readi
 	return reading
 }
 
-// A feature that depends on damaged state has no value, whatever its default; the other features of
-// the question have theirs.
+// A feature that depends on damaged state has no value, not even its default; the other features of the question have
+// theirs.
 func TestDamagedState(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t, annDefinitions...)
@@ -114,8 +114,8 @@ func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 	return states, err
 }
 
-// A feature whose state was dropped is incomplete until max_future after what was lost; so is any
-// feature that depends on it.
+// A feature whose state was dropped is incomplete until max_future after the lost records; so is every feature that
+// depends on it.
 func TestDroppedState(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000)
 	r := defined.Features(t, annDefinitions...)
@@ -143,8 +143,8 @@ func TestDroppedState(t *testing.T) {
 	}
 }
 
-// If the lag has grown by more than the margin of the keys' time to live, what they held of the
-// window's beginning may have expired, and the answer says so.
+// If the lag grew by more than the margin of the keys' time to live, the state of the window's beginning may have
+// expired, and the answer says so.
 func TestExpiredState(t *testing.T) {
 	const now, hour = int64(1_532_520_000_000), int64(3_600_000)
 	r := defined.Features(t,

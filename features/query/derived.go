@@ -20,9 +20,9 @@ func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, a
 	d.end(a, f, of, at, r.now)
 }
 
-// derivation computes the answer of a derived feature from those of its parts. The value is found
-// if that of any part is, and null if the expression cannot be computed. If a part could not be
-// read there is no value, whatever the default. The answer is complete if each part is.
+// derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and
+// null if the expression cannot be computed. If a part could not be read, there is no value, not even the default. The
+// answer is complete if each part is.
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
@@ -63,7 +63,7 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 		unread(a, f, a.Err, at, now)
 		return
 	}
-	// Its error is an overflow: there is no such value.
+	// The error is an overflow; the value is then null.
 	a.Value, _ = d.expr.Eval(d.values)
 	if a.Value.IsNull() {
 		a.Value = of.Default

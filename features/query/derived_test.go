@@ -67,7 +67,7 @@ func TestDerivedFeature(t *testing.T) {
 	}
 }
 
-// A derived feature reads what its parts read, for the entity made from their keys.
+// A derived feature reads what its parts read, each for the entity made from its keys.
 func TestDerivedReads(t *testing.T) {
 	feature := featuresOf(t, "derived.yaml")
 	const at = int64(1_532_520_000_000)

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Answers are encoded by hand: encoding/json takes several times as long, and encoding is most of
-// the work of a question.
+// Answers are encoded by hand: encoding/json takes several times as long, and encoding is most of the work of an
+// answer.
 
 // AppendJSON appends the answer as an object, in the form of questions over HTTP and of enriched
 // events.
@@ -22,7 +22,7 @@ func (a *Answer) AppendJSON(dst []byte) []byte {
 	return a.AppendCoverage(append(dst, '"'))
 }
 
-// AppendValue appends only the value, whatever its shape.
+// AppendValue appends only the value, of any shape.
 func (a *Answer) AppendValue(dst []byte) []byte {
 	switch {
 	case a.Items == nil:
@@ -34,8 +34,7 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 	}
 }
 
-// AppendCoverage appends the rest of an answer, which ends the object: what the value covers, and
-// how exact it is.
+// AppendCoverage appends the rest of an answer and ends the object: what the value covers, and how exact it is.
 func (a *Answer) AppendCoverage(dst []byte) []byte {
 	dst = append(dst, `,"from":`...)
 	if a.From != state.MinTime {

@@ -37,12 +37,12 @@ func decodeLog(log state.Log) (*eventLog, error) {
 	return l, nil
 }
 
-// since returns the events, ordered by time, that are not earlier.
+// since returns those of the events, ordered by time, that are not before a time.
 func since(events []state.LogRecord, from int64) []state.LogRecord {
 	return events[earlier(events, from):]
 }
 
-// upTo returns the events, ordered by time, that are not later.
+// upTo returns those of the events, ordered by time, that are not after a time.
 func upTo(events []state.LogRecord, to int64) []state.LogRecord {
 	return events[:earlier(events, to+1)]
 }
@@ -61,9 +61,8 @@ func earlier(events []state.LogRecord, time int64) int {
 // nothingCut is the value of lost if no event was dropped.
 const nothingCut = math.MinInt64
 
-// fold computes an exact feature at a moment from the log of its entity, or from those of several
-// taken together, each with a window of its own. The content of the buffer is valid until its next
-// use.
+// fold computes an exact feature at a moment from the log of its entity, or from those of several taken together, each
+// with its own window. The content of the buffer is valid until its next use.
 func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
 	for i, log := range logs {
@@ -86,7 +85,7 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 	return r, c, nil
 }
 
-// coverage is the event times that an exact window covers.
+// coverage holds the event times that an exact window covers.
 type coverage struct {
 	from, to int64 // the first and the last millisecond
 	// coveredSince is the first millisecond that the window depends on: from, or one before it if
@@ -117,8 +116,7 @@ func cutOut(f *features.Feature, log *eventLog, at int64) cutting {
 		c.from, c.coveredSince, sure = typ.Open(to, max(from, log.lost), times)
 		c.events = since(c.events, c.from)
 	}
-	// The event being scored is the last one. It counts for where the window begins, but not for
-	// its content.
+	// The event being scored is the last one. It affects where the window begins, but not its content.
 	if n := len(c.events); n > 0 && len(events) > 0 && events[len(events)-1].Time <= to {
 		switch w.Exclude {
 		case window.ExcludeCurrent:
@@ -177,7 +175,7 @@ func samplesOf(f *features.Feature, dst []aggregate.Sample, events []state.LogRe
 	return samples, nil
 }
 
-// sampleOf sets the event as the feature sees it, and says whether it passes the filter.
+// sampleOf reads the feature's columns of an event, and reports whether the event passes the filter.
 func sampleOf(s *aggregate.Sample, of *features.LogColumns, r *state.LogRecord) (takes bool, err error) {
 	*s = aggregate.Sample{Time: r.Time}
 	if of.Filter != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A multi-hop feature is answered in two hops: the first answers with a list, and the second is
-// about all members of it together. An event counts for its member, so the answer is that of one
-// entity that has the events of all members.
+// A multi-hop feature is answered in two hops: the first answers with a list, and the second with one answer for all
+// its members together, as for one entity that has the events of all members.
 
 // multiHop is a multi-hop feature while it is answered.
 type multiHop struct {
@@ -22,8 +21,8 @@ type multiHop struct {
 	first Answer
 }
 
-// firstHop answers a first hop, and adds what the second one needs of the members: each distinct
-// one once, in the order of the list.
+// firstHop answers a first hop, and adds the reads of the second one for the members: each distinct member once, in the
+// order of the list.
 func (r *Reading) firstHop(h *multiHop) {
 	r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at)
 	h.need = len(r.needs)
@@ -44,8 +43,8 @@ func (r *Reading) firstHop(h *multiHop) {
 	h.to = len(r.needs)
 }
 
-// secondHop answers a second hop. It covers what the second hop covers; it is exact and complete if
-// both are, and has no value if the list could not be read. Without members nothing can be missing.
+// secondHop answers a second hop. It covers what the second hop covers; it is exact and complete if both are, and has
+// no value if the list could not be read. Without members nothing is missing.
 func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	r.need += len(h.Set.Series)
 	read := r.overStream(a, h.Each, h.need, h.to, h.at)
@@ -61,7 +60,7 @@ func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 		each = &everything
 	}
 	a.complete(h.Each, each)
-	expired(&h.first, h.Set, r.unexpiredSince) // not known yet when the list was read
+	expired(&h.first, h.Set, r.unexpiredSince) // unknown when the list was read
 	h.first.complete(h.Set, c.part(0))
 	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped

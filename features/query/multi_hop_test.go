@@ -129,8 +129,8 @@ func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) stat
 
 const multiHopFeature = `there: COUNT(7d, tx, SET(1h, tx, user, device, tile=exact), max=3)`
 
-// The second round trip reads all members of all features and nothing that was read already;
-// questions of one hop have none.
+// The second round trip reads all members of all features, and nothing that was already read. Questions of one hop have
+// no second round trip.
 func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	const at = int64(1_532_520_000_000)
 	r := defined.Features(t, multiHopFeature, "set: SET(1h, tx, user, device, tile=exact)", "plain: COUNT(7d, tx, device)",
@@ -181,7 +181,7 @@ func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	if err := reading.Read(context.Background(), reader); err != nil || len(reader.rounds) != 1 {
 		t.Errorf("%v, %d round trips, want 1", err, len(reader.rounds))
 	}
-	// Without members there is nothing to ask about.
+	// Without members there is no second round trip.
 	reader = &memberReader{}
 	reading.Reset(at)
 	want("there", "ann")
@@ -249,8 +249,8 @@ func TestMultiHopExplained(t *testing.T) {
 		"set":  {1, 1, 0, "members"},
 		"mean": {1, 1, 0, "tiles"},
 		"sum":  {41, 2, 40, "members tiles"},
-		// The set of the user, the 40 devices that both go through, with their numbers in one key,
-		// and the device asked about.
+		// The set of the user, the 40 devices that both features go through, each with both numbers in one key, and the
+		// device in the question.
 		"both": {42, 2, 70, "members tiles"},
 	} {
 		p := explained[name]

@@ -32,7 +32,7 @@ features:
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {
-		// Takes all residues but 0, each once, in a scattered order.
+		// This takes all residues but 0, each once, in a scattered order.
 		if n = n * 5 % prime; n <= values {
 			rec.Offset = i
 			rec.Value = fmt.Appendf(rec.Value[:0], `{"ts":%d,"user":"u","amount":%d.%02d,"rate":%g}`,

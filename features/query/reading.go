@@ -1,5 +1,5 @@
-// Package query answers questions about features: which state to read, each part once, and what the
-// answer is and covers.
+// Package query answers questions about features: it finds which state to read, each part once, and computes the
+// answers and what they cover.
 package query
 
 import (
@@ -19,8 +19,8 @@ type Reader interface {
 	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 }
 
-// Reading reads what a number of answers need, equal reads once, in one round trip, or in two if
-// some of the features are multi-hop:
+// Reading reads the state for a number of answers, equal reads once, in one round trip, or in two if some of the
+// features are multi-hop:
 //
 //	r.Reset(now)
 //	r.Want(feature, entity, at) // for each answer
@@ -74,8 +74,8 @@ func (r *Reading) Reset(now int64) {
 	r.unexpiredSince = state.MinTime
 }
 
-// SetUnexpiredSince sets since when no state has expired, for the following answers; see
-// state.History.UnexpiredSince. Without it, none has.
+// SetUnexpiredSince sets since when no state has expired, for the following answers; see state.History.UnexpiredSince.
+// Without a call, no state has.
 func (r *Reading) SetUnexpiredSince(since int64) { r.unexpiredSince = since }
 
 // Want adds an answer: that of the feature for the entity with that text, at a moment in
@@ -117,8 +117,8 @@ func (r *Reading) addReads(f *features.Feature, entity string, at int64) {
 	}
 }
 
-// hashOf is equal for equal reads. A map with reads as keys takes twice the time: it hashes each of
-// them twice, and stores a copy.
+// hashOf returns equal hashes for equal reads. A map with reads as keys would take twice the time: it hashes each read
+// twice, and stores a copy.
 func hashOf(r *state.Read) uint64 {
 	hash := maphash.String(readSeed, r.Entity) ^ maphash.String(readSeed, r.Series.ID)
 	hash = (hash*31+uint64(r.First))*31 + uint64(r.Last)
@@ -131,11 +131,11 @@ func hashOf(r *state.Read) uint64 {
 // readSeed hides which reads have the same hash.
 var readSeed = maphash.MakeSeed()
 
-// Reads are those of the first round trip and, after ReadLists, also those of the second, equal
-// reads once. They are valid until Reset.
+// Reads returns the reads of the first round trip and, after ReadLists, also of the second, equal reads once. They are
+// valid until Reset.
 func (r *Reading) Reads() []state.Read { return r.reads }
 
-// WindowStates are the results of Reads, in the same order. They are valid until Reset.
+// WindowStates returns the results of Reads, in the same order. They are valid until Reset.
 func (r *Reading) WindowStates() []state.WindowState { return r.states }
 
 // Read reads everything that is needed. The error is the reader's.
@@ -179,7 +179,7 @@ func (r *Reading) round(ctx context.Context, from Reader) error {
 	return nil
 }
 
-// Lose discards the results that a function gives a reason to distrust.
+// Lose discards the results for which why returns an error.
 func (r *Reading) Lose(why func(*state.Read) error) {
 	for i := range r.states {
 		if err := why(&r.reads[i]); err != nil && r.states[i].Err == nil {
@@ -188,7 +188,7 @@ func (r *Reading) Lose(why func(*state.Read) error) {
 	}
 }
 
-// err is why some of the needs are unknown, nil if all were read.
+// err returns why some of the needs are unknown, nil if all were read.
 func (r *Reading) err(from, to int) error {
 	for _, position := range r.needs[from:to] {
 		if err := r.states[position].Err; err != nil {
@@ -198,11 +198,10 @@ func (r *Reading) err(from, to int) error {
 	return nil
 }
 
-// Next fills in the next wanted answer, of a feature whose state lacks nothing but what was lost of
-// the entity's.
+// Next fills in the next wanted answer, for a feature whose state lacks nothing but the entity's losses.
 func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
 
-// NextSince fills in the next wanted answer, of a feature with that completeness.
+// NextSince fills in the next wanted answer, of a feature with the given completeness.
 func (r *Reading) NextSince(a *Answer, c *Completeness) {
 	w := &r.requests[r.next]
 	r.next++
@@ -224,8 +223,8 @@ func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completene
 	}
 }
 
-// overStream answers a feature over a stream from what was read for some of the needs, and says
-// whether that could be read.
+// overStream answers a feature over a stream from what was read for some of the needs, and reports whether that could
+// be read.
 func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at int64) (read bool) {
 	if err := r.err(from, to); err != nil {
 		unread(a, f, err, at, r.now)
@@ -241,9 +240,9 @@ func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at in
 	return !a.Status.Unread()
 }
 
-// expired makes an answer incomplete if events of it may have expired before they were due to be
-// pruned, or may have been swept from a key that lives forever, which is no sooner. It does so only
-// where that matters, because the moment moves with the clock.
+// expired makes an answer incomplete if some of its events may have expired before they were due to be pruned, or may
+// have been swept from a key that lives forever, which is no sooner. It does so only if the answer reaches back that
+// far, because the moment moves with the clock.
 func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
 	if unexpiredSince == state.MinTime {
 		return
@@ -262,7 +261,7 @@ func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
 	}
 }
 
-// merge answers a feature over a stream from window states that could all be read.
+// merge answers a feature over a stream from window states that are all readable.
 func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) {
 	if !f.Window.Exact {
 		fromTiles(a, f, r.gather(from, to), at, r.now)
@@ -291,7 +290,7 @@ func (r *Reading) damage(position int, err error) error {
 	return fmt.Errorf("group %s, series %s: %w", s.Group, s.ID, err)
 }
 
-// log is the decoded log of a window state.
+// log returns the decoded log of a window state.
 func (r *Reading) log(position int) (log *eventLog, err error) {
 	if n := len(r.states) - len(r.logs); n > 0 {
 		r.logs = append(r.logs, make([]*eventLog, n)...)
@@ -302,7 +301,7 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 	return r.logs[position], err
 }
 
-// gather is what was read for some of the needs, valid until its next call.
+// gather returns the window states for some of the needs, valid until its next call.
 func (r *Reading) gather(from, to int) []state.WindowState {
 	if to == from+1 { // the common case, without a copy
 		position := r.needs[from]

@@ -9,10 +9,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Running answers exact features of entities whose logs grow while the moment of the question
-// advances, as in a replay of history: their windows move on and are not folded again. The answers
-// equal those of Reading on the same logs, whatever happens to these; moments that go back only
-// cost time.
+// Running answers exact features of entities whose logs grow while the moment of the question advances, as in a replay
+// of history: their windows move on and are not folded again. The answers always equal those of Reading on the same
+// logs; moments that go back only take longer.
 //
 //	i, ok := r.Take(feature) // for each feature
 //	for i, log := range r.Logs { // at each moment, of the entities asked about
@@ -31,7 +30,7 @@ type Running struct {
 	result  aggregate.Result
 }
 
-// RunningLog is everything that is answered from one log.
+// RunningLog holds the windows that are answered from one log.
 type RunningLog struct {
 	Series  *state.Series
 	windows []runningWindow
@@ -39,7 +38,7 @@ type RunningLog struct {
 	empty   Windows // over the log of an entity that has none
 }
 
-// runningWindow is the features over one window.
+// runningWindow holds the features over one window.
 type runningWindow struct {
 	window.Window
 	features []runningFeature
@@ -48,7 +47,7 @@ type runningWindow struct {
 
 type runningFeature struct {
 	*features.Feature
-	// columns are those of the feature and of all after it that share its samples.
+	// columns are the columns of the feature and of all after it that share its samples.
 	columns  features.LogColumns
 	shares   bool // the samples of the feature before it
 	function aggregate.Incremental
@@ -63,9 +62,8 @@ type runningDerived struct {
 	parts []int // indices in answers
 }
 
-// Windows are the positions of a RunningLog's windows in the log of one entity. The zero Windows
-// have not begun. They are small and contiguous: memory that was not touched for long is what slows
-// a replay most.
+// Windows are the positions of a RunningLog's windows in the log of one entity. The zero Windows have not begun. They
+// are small and contiguous, because cache misses slow a replay most.
 type Windows struct {
 	windows []windowEdges
 	values  []aggregate.Running // of the features of each window, one window after another
@@ -77,7 +75,7 @@ type windowEdges struct {
 	first, last int64 // its edges, in milliseconds
 }
 
-// Take reserves a slot for the answers of a feature; false if only Reading can answer it.
+// Take reserves a slot for the answers of a feature. It returns false if only Reading can answer it.
 func (r *Running) Take(f *features.Feature) (index int, ok bool) {
 	if !runs(f) {
 		return 0, false
@@ -85,7 +83,7 @@ func (r *Running) Take(f *features.Feature) (index int, ok bool) {
 	return r.take(f), true
 }
 
-// runs says whether the value of a feature can be maintained while its window moves.
+// runs reports whether the value of a feature can be maintained while its window moves.
 func runs(f *features.Feature) bool {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
@@ -137,7 +135,7 @@ func (w *runningWindow) add(f runningFeature) {
 	w.features = append(w.features, f)
 }
 
-// Complete sets how complete the state of the feature in a slot is. Without it, it lacks nothing.
+// Complete sets how complete the state of the feature in a slot is. Without a call it lacks nothing.
 func (r *Running) Complete(index int, c *Completeness) {
 	r.whole[index] = c
 	if d := r.derived[index]; d != nil {
@@ -186,7 +184,7 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			m.values[j].Result(&r.result)
 			r.result.Capped = r.result.Capped || cut && lost >= m.first
 			a := &r.answers[f.index]
-			// The rest of an answer never changes: setting it anew would cost more than moving the window.
+			// The rest of an answer never changes: setting it again would cost more than moving the window.
 			a.From, a.To, a.coveredSince = m.first, m.last, m.first
 			a.CompleteAt, a.Filling, a.Filled = 0, false, 0
 			tell(a, &f.spec, f.Per, &r.result)
@@ -205,7 +203,7 @@ type moving struct {
 	start  int64
 }
 
-// restart puts the window before the first record of the log.
+// restart moves the window before the first record of the log.
 func (m *moving) restart() {
 	m.from, m.to = m.start, m.start
 	for i := range m.w.features {
@@ -270,8 +268,7 @@ func (r *Running) each(m *moving, record *state.LogRecord, enters bool) error {
 	return nil
 }
 
-// Answer is the answer in a slot, for the moments and entities of the last Move. It is valid until
-// the next one.
+// Answer returns the answer in a slot, for the moments and entities of the last Move. It is valid until the next Move.
 func (r *Running) Answer(index int) *Answer {
 	a := &r.answers[index]
 	d := r.derived[index]

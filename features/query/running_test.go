@@ -17,8 +17,8 @@ import (
 	"github.com/weir-stream/weir/store/memory"
 )
 
-// runningDefinitions have each function that moves with a window, and windows of every type that
-// begins by the clock, some over logs that reach their cap.
+// runningDefinitions have each Incremental function, and windows of every clocked type, some over logs that reach their
+// cap.
 const runningDefinitions = `
 streams:
   pay: {topic: t, timestamp: at, fields: {user: string, shop: string, till: {type: string, path: shop}, amount: decimal, score: float, text: string, ok: bool}}
@@ -41,7 +41,7 @@ features:
   greatest_of_few: MAX(10s, pay, amount, till, tile=exact, delay=10s, max=7)
 `
 
-// Answers of moved windows equal fresh ones, whatever the order of events and of moments.
+// Answers of moved windows equal fresh ones, in any order of events and of moments.
 func TestRunningEqualsReading(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(runningDefinitions))
 	if err != nil {

@@ -17,8 +17,8 @@ type Point struct {
 	At      int64
 }
 
-// HasTimeline says whether a feature's window can be split into stretches with a number each: it
-// begins by the clock, and its state is in tiles or a log.
+// HasTimeline reports whether a feature's window can be split into stretches with a number each: it begins by the
+// clock, and its state is in tiles or a log.
 func HasTimeline(f *features.Feature) bool {
 	if len(f.Parts()) > 0 || f.Per != "" || f.Membership() == aggregate.MembersNeeded {
 		return false
@@ -29,9 +29,9 @@ func HasTimeline(f *features.Feature) bool {
 		f.Shape() == aggregate.Scalar && spec.ResultOf(f.Call.Type).Numeric()
 }
 
-// Timeline splits the window of a feature that has a timeline, at a moment in milliseconds, into
-// stretches of equal width, in order of time: a feature for each, over the state of the whole
-// window. A narrower stretch at the window's beginning is left out.
+// Timeline splits the window of a feature that has a timeline, at a moment in milliseconds, into stretches of equal
+// width, in order of time. Each has a feature of its own over the state of the whole window. A narrower stretch at the
+// window's beginning is left out.
 func Timeline(f *features.Feature, at int64) []Point {
 	tile, first, last := int64(1), int64(0), int64(0)
 	if f.Window.Exact {
@@ -53,8 +53,8 @@ func Timeline(f *features.Feature, at int64) []Point {
 	return points
 }
 
-// tilesOfPoint is how many of the tiles a point takes: as few as possible, or some more if that
-// makes a customary width.
+// tilesOfPoint returns how many of the tiles a point takes: as few as possible, or some more if that makes a customary
+// width.
 func tilesOfPoint(tile, tiles int64) int64 {
 	least := (tiles + maxPoints - 1) / maxPoints
 	for _, nice := range window.NiceTiles {
