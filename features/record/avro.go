@@ -77,7 +77,7 @@ func parseAvro(text []byte, references ...Reference) (avro.Schema, error) {
 
 func avroReason(err error) string { return strings.TrimPrefix(err.Error(), "avro: ") }
 
-// plainAvro is the schema that a name refers to.
+// plainAvro returns the schema that a name refers to.
 func plainAvro(s avro.Schema) avro.Schema {
 	if ref, ok := s.(*avro.RefSchema); ok {
 		return ref.Schema()
@@ -191,7 +191,7 @@ func describeAvro(s avro.Schema) string {
 	return fmt.Sprintf("Avro's %s", s.Type())
 }
 
-// avroLogical is the name of a schema's logical type if it is known.
+// avroLogical returns the name of a schema's logical type if it is known.
 func avroLogical(s avro.Schema) string {
 	if l, ok := s.(avro.LogicalTypeSchema); ok && l.Logical() != nil {
 		return string(l.Logical().Type())
@@ -204,7 +204,7 @@ func avroLogical(s avro.Schema) string {
 	return ""
 }
 
-// avroHolds says whether a schema may hold values of a field's type.
+// avroHolds reports whether a schema may hold values of a field's type.
 func avroHolds(s avro.Schema, t value.Type) bool {
 	var h holds
 	switch s.Type() {

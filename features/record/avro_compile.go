@@ -13,8 +13,8 @@ type avroCompiler struct {
 	passed map[avro.Schema]*avroType // unused named types; they may be recursive
 }
 
-// compileAvro makes the type that reads records of a schema for a tree. From the reader's schema,
-// which may be nil, it takes aliases of fields and the defaults of fields that the schema lacks.
+// compileAvro makes the type that reads records of a schema for a tree. The reader's schema, which may be nil, has
+// aliases of fields and defaults of fields that the schema lacks.
 func compileAvro(s, reader avro.Schema, tree *Node) *avroType {
 	c := &avroCompiler{passed: map[avro.Schema]*avroType{}}
 	return c.compile(s, reader, tree)
@@ -105,7 +105,7 @@ func (c *avroCompiler) record(t *avroType, s, reader *avro.RecordSchema) {
 	}
 }
 
-// readerField is the reader's field for a writer's field, by its name or an alias; nil for none.
+// readerField returns the reader's field for a writer's field, by its name or an alias; nil if there is none.
 func readerField(reader *avro.RecordSchema, name string) *avro.Field {
 	if reader == nil {
 		return nil
@@ -121,8 +121,8 @@ func readerField(reader *avro.RecordSchema, name string) *avro.Field {
 	return fields[i]
 }
 
-// avroRecordOf is the record of the reader's schema, or of its union, that a writer's record is
-// read as; nil for none.
+// avroRecordOf returns the record of the reader's schema, or of its union, that a writer's record is read as; nil if
+// there is none.
 func avroRecordOf(reader avro.Schema) *avro.RecordSchema {
 	if reader == nil {
 		return nil
@@ -194,7 +194,7 @@ func defaultOf(list []avroDefault, s avro.Schema, def any, n *Node) []avroDefaul
 	return append(list, avroDefault{n.slot, d})
 }
 
-// bytesDefault is a default of bytes: a decimal, or a text.
+// bytesDefault returns a default of bytes: a decimal, or a text.
 func bytesDefault(s avro.Schema, content []byte) (DatumType, []byte) {
 	if l, ok := s.(avro.LogicalTypeSchema); ok && avroLogical(s) == string(avro.Decimal) {
 		return Number, appendDecimal(nil, content, l.Logical().(*avro.DecimalLogicalSchema).Scale())
@@ -202,7 +202,7 @@ func bytesDefault(s avro.Schema, content []byte) (DatumType, []byte) {
 	return String, content
 }
 
-// partOf is the schema of a record's field or of a map's values.
+// partOf returns the schema of a record's field or of a map's values.
 func partOf(s avro.Schema, name string) avro.Schema {
 	switch s := s.(type) {
 	case *avro.RecordSchema:

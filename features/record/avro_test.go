@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// avroSchema uses everything that Avro has.
+// avroSchema uses every type of Avro.
 const avroSchema = `{"type": "record", "name": "Payment", "namespace": "shop", "fields": [
   {"name": "before", "type": {"type": "array", "items": {"type": "map", "values": ["null", "string", "Payment"]}}},
   {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},

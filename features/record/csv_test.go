@@ -122,7 +122,7 @@ func TestCSVPoison(t *testing.T) {
 	}
 }
 
-// A line of another kind belongs to no stream, and no line leaves values in the slots of the next.
+// A line of another kind belongs to no stream, and no value of a line remains in the slots for the next.
 func TestCSVLineAfterLine(t *testing.T) {
 	d := defined.Registry(t, csvDefinitions).NewDecoder()
 	first := line("s,1,1,1,1,1,,1,1,")
@@ -207,8 +207,8 @@ func TestCSVAndJSONAgree(t *testing.T) {
 	})
 }
 
-// FuzzCSV compares the scanner with encoding/csv: that reads everything the scanner accepts alike,
-// and the scanner accepts everything that it takes for one line with as many cells.
+// FuzzCSV compares the scanner with encoding/csv, which reads everything that the scanner accepts in the same way. The
+// scanner accepts everything that encoding/csv takes for one line with as many cells.
 func FuzzCSV(f *testing.F) {
 	for _, s := range []string{
 		"a,b,c", "a,b,c\r\n", `"a""b",,""`, "\"a\nb\",\"\",c\n", `a"b,c,d`, `"a"b,c,d`, `"a`, "a,b", "a,b,c,d", "", "\n", "a,b,c\n\n", "a,b,\xff", "a\r,b,c",

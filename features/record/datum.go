@@ -45,13 +45,13 @@ var datumTypeNames = [...]string{
 
 func (t DatumType) String() string { return datumTypeNames[t] }
 
-// isText says whether it is a text, typed or not.
+// isText reports whether it is a text, typed or not.
 func (d *Datum) isText() bool { return d.Type == String || d.Type == Untyped }
 
-// isNumber says whether it may be a number.
+// isNumber reports whether it may be a number.
 func (d *Datum) isNumber() bool { return d.Type == Number || d.Type == Untyped }
 
-// number is its value as a number.
+// number returns its value as a number.
 func (d *Datum) number() (value.Number, bool) {
 	if !d.isNumber() {
 		return value.Number{}, false
@@ -59,7 +59,7 @@ func (d *Datum) number() (value.Number, bool) {
 	return value.ParseNumber(d.Text)
 }
 
-// float is its value as a float.
+// float returns its value as a float.
 func (d *Datum) float() (float64, bool) {
 	if !d.isNumber() || d.Type == Untyped && !d.writtenAsNumber() {
 		return 0, false
@@ -67,12 +67,12 @@ func (d *Datum) float() (float64, bool) {
 	return value.ParseFloat(d.Text)
 }
 
-// writtenAsNumber says whether the text is a number in JSON's syntax.
+// writtenAsNumber reports whether the text is a number in JSON's syntax.
 func (d *Datum) writtenAsNumber() bool {
 	return len(d.Text) > 0 && value.ScanNumber(d.Text, 0) == len(d.Text)
 }
 
-// truth is its value as a bool.
+// truth returns its value as a bool.
 func (d *Datum) truth() (truth, ok bool) {
 	switch d.Type {
 	case True, False:
@@ -88,7 +88,7 @@ func (d *Datum) truth() (truth, ok bool) {
 	return false, false
 }
 
-// value is its value if there is no field. Objects and arrays have none.
+// value returns its value if there is no field. Objects and arrays have none.
 func (d *Datum) value() value.Value {
 	switch d.Type {
 	case True, False:
@@ -113,7 +113,7 @@ func (d *Datum) value() value.Value {
 	return value.Value{}
 }
 
-// describe says in a message what was found: numbers by value, everything else by type.
+// describe names in a message what was found: numbers by value, everything else by type.
 func (d *Datum) describe() string {
 	if d.Type != Number && (d.Type != Untyped || !d.writtenAsNumber()) {
 		return d.Type.String()
@@ -125,8 +125,8 @@ func (d *Datum) describe() string {
 	return string(d.Text)
 }
 
-// textMemory holds the texts that scanners build because they are not in the record as such: append
-// to text, then call hold.
+// textMemory holds the texts that scanners build because the record does not contain them literally: append to text,
+// then call hold.
 type textMemory struct{ text []byte }
 
 // reset discards all texts.

@@ -47,7 +47,7 @@ func (debeziumFormat) NewScanner(tree *Node) Scanner {
 	return s
 }
 
-// moved is a copy of a node and those below it, with shifted slots.
+// moved returns a copy of a node and those below it, with shifted slots.
 func (n *Node) moved(by int) *Node {
 	m := &Node{name: n.name, slot: n.slot + by, until: n.until + by}
 	for _, c := range n.children {

@@ -21,7 +21,7 @@ type Record struct {
 	Log        string  // the tag of the log that Offset belongs to, see state.LogID; empty if unknown
 }
 
-// Unwritten is the offset of a record that is to be taken as one that comes after all others.
+// Unwritten is the offset of a record that counts as coming after all others.
 const Unwritten = math.MaxInt64
 
 // Fits returns a *Poison if the record's value has more bytes than a limit, 0 for none.
@@ -34,8 +34,7 @@ func (r *Record) Fits(limit int) error {
 
 // Headers are the headers of a record.
 type Headers interface {
-	// Last is the value of the last header with this key, the one that counts by Kafka's
-	// convention.
+	// Last returns the value of the last header with this key, the one that counts by Kafka's convention.
 	Last(key string) (value []byte, ok bool)
 }
 
@@ -46,8 +45,7 @@ type Event struct {
 	// Now is the record's time, against which lateness is judged, or the event's own time if the
 	// record has none.
 	Now int64
-	// ID is the text of the event's own identity; nil if its stream names none or the record lacks
-	// it.
+	// ID is the text of the event's own ID; nil if its stream has none or the record lacks it.
 	ID     []byte
 	Values []value.Value // of the stream's fields, in their order
 }
@@ -68,8 +66,8 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 // Decoder decodes records into events. The result depends on the record and the streams only, never
 // on the clock. It is not safe for concurrent use.
 //
-// All streams of a topic have the same format; if a field occurs twice in a record, the last
-// counts. Values have the types of their fields, without conversions:
+// All streams of a topic have the same format. If a field occurs twice in a record, the last one counts. Values have
+// the types of their fields, without conversions:
 //
 //	string     a string of valid UTF-8
 //	int        a number without a fraction (1.0 and 1e3 have none) of 64 bits
@@ -122,8 +120,8 @@ func NewDecoder(streams []*Stream) *Decoder {
 	return newDecoder(streams, func(s *Stream) Format { return s.Format })
 }
 
-// NewJSONDecoder makes a decoder of events given as JSON objects, whatever the format of their
-// streams' records: the fields are at the same paths.
+// NewJSONDecoder makes a decoder of events given as JSON objects, independent of the format of their streams' records:
+// the fields have the same paths.
 func NewJSONDecoder(streams []*Stream) *Decoder {
 	return newDecoder(streams, func(*Stream) Format { return JSON })
 }
@@ -191,9 +189,9 @@ func (s *streamDecoder) findSlots(tree *Node) {
 	}
 }
 
-// Decode decodes a record: one event for each stream that accepts it, ordered by the streams'
-// names, none if no stream does. The events are valid until the next Decode and may alias the
-// record. Its error is a *Poison, or that of a Scanner which lacks something.
+// Decode decodes a record: one event for each stream that accepts it, ordered by the streams' names, none if no stream
+// does. The events are valid until the next Decode and may alias the record. Its error is a *Poison or a
+// *MissingSchema.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	d.events = d.events[:0]
 	t := d.topics[rec.Partition.Topic]
@@ -261,7 +259,7 @@ func (s *streamDecoder) matches() (bool, error) {
 	return ok, nil
 }
 
-// identity is the text of the event's identity, a string or a number.
+// identity returns the text of the event's identity, a string or a number.
 func (s *streamDecoder) identity() ([]byte, error) {
 	if s.id == nil {
 		return nil, nil
@@ -302,7 +300,7 @@ func (s *streamDecoder) readFields() error {
 	return nil
 }
 
-// pathInRecord is the field's path, for messages.
+// pathInRecord returns the field's path, for messages.
 func (f *fieldDecoder) pathInRecord() []string {
 	if f.node == nil {
 		return []string{f.Name}

@@ -138,8 +138,7 @@ func hugeExponent(data []byte) bool {
 	return false
 }
 
-// lookup follows a path; reachable is false if it leads through something that is neither an object
-// nor null.
+// lookup follows a path; reachable is false if the path leads through something that is neither an object nor null.
 func lookup(object map[string]any, path []string) (v any, reachable bool) {
 	v = object
 	for _, name := range path {

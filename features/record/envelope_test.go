@@ -17,8 +17,8 @@ func (h headers) Last(key string) ([]byte, bool) {
 	return []byte(v), ok
 }
 
-// formatCase is a record and its result: its events' time, ID and values, or why it is poison;
-// empty for a record of no stream.
+// formatCase is a record and its result: the time, ID and values of its events, or why it is poison; empty for a record
+// of no stream.
 type formatCase struct {
 	headers headers
 	value   string

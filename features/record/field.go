@@ -91,8 +91,8 @@ func (f *fieldDecoder) expected() string {
 	return expr.WithArticle(f.Type)
 }
 
-// reachable says whether an absent value could be there: a path through something that is not an
-// object is a wrong type.
+// reachable returns an error for an absent value whose path leads through something that is not an object: that is a
+// wrong type.
 func (s *streamDecoder) reachable(reason Reason, n *Node, path []string) error {
 	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
 		switch at := &s.data[n.slot]; at.Type {

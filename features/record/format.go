@@ -46,7 +46,7 @@ type Options struct {
 	Files map[string][]byte // contents, by path
 }
 
-// one is the value of an option that is not a list; empty for none.
+// one returns the value of an option that is not a list; empty for none.
 func (o Options) one(name string) string {
 	if given := o.Texts[name]; len(given) > 0 {
 		return given[0]
@@ -54,8 +54,8 @@ func (o Options) one(name string) string {
 	return ""
 }
 
-// framing says whether records begin with the ID of their schema: as the option says, by default
-// unless there is a schema file.
+// framing reports whether records begin with the ID of their schema: as the option says, by default unless there is a
+// schema file.
 func (o Options) framing() (bool, error) {
 	switch given := o.one("framing"); {
 	case given == "confluent", given == "" && o.one("schema") == "":
@@ -71,7 +71,7 @@ func (o Options) framing() (bool, error) {
 // OptionError is a mistake in an option.
 type OptionError struct{ Option, Message string }
 
-// Error is the message alone; the caller knows the option's location.
+// Error returns the message alone; the caller knows the option's location.
 func (e *OptionError) Error() string { return e.Message }
 
 // FindFormat finds a format's row by its name.
@@ -83,7 +83,7 @@ func FindFormat(name string) (FormatSpec, bool) {
 	return Formats[i], true
 }
 
-// FormatNames are the names of all formats.
+// FormatNames returns the names of all formats.
 func FormatNames() (names []string) {
 	for _, f := range Formats {
 		names = append(names, f.Name)
@@ -93,11 +93,11 @@ func FormatNames() (names []string) {
 
 // Format is how the records of a topic are encoded. All streams of a topic have the same one.
 type Format interface {
-	// String is the format and its options as text: equal for formats that read records alike. It is
-	// part of what distinguishes plans.
+	// String returns the format and its options as text, which is equal for formats that read records alike. The
+	// versions of plans depend on it.
 	String() string
-	// Check says why no value of a type can be at a path, for a finding about a stream that reads
-	// it; nil if one can, or if the format does not know. The type is Null if any is read.
+	// Check returns why no value of a type can be at a path, for a finding about a stream that reads it. It returns nil
+	// if one can be there, or if the format does not know. The type is Null if any is read.
 	Check(path []string, t value.Type) error
 	// NewScanner makes a scanner for the values of a tree, for use by one goroutine.
 	NewScanner(tree *Node) Scanner
@@ -106,7 +106,7 @@ type Format interface {
 // RegisteredFormat is a Format whose records may name schemas of a registry.
 type RegisteredFormat interface {
 	Format
-	// Registered says whether they do, according to the options.
+	// Registered reports whether they do, according to the options.
 	Registered() bool
 	// SchemaOf makes a format whose Check knows a schema of the records, to check definitions; it
 	// fails if the schema is not one of the format.
@@ -115,18 +115,16 @@ type RegisteredFormat interface {
 
 // Scanner finds values in the records of a topic.
 type Scanner interface {
-	// Scan puts the values that the scanner's tree looks for into their slots, an Object, or what
-	// else is there, into the slots above them, and Absent into the slots of missing values.
-	// Nothing of the record before may remain in the slots. If the record is empty, as a tombstone,
-	// all slots are Absent, and it belongs to no stream. The values may alias the record, and are
-	// valid until the next Scan.
+	// Scan puts the values that the scanner's tree looks for into their slots, an Object, or what else is there, into
+	// the slots above them, and Absent into the slots of missing values. Nothing of an earlier record may remain in the
+	// slots. If the record is empty, as a tombstone, all slots are Absent, and it belongs to no stream. The values may
+	// alias the record, and are valid until the next Scan.
 	//
 	// A record that can never be read is a *Poison without a stream.
 	//
-	// Scan depends on the record and on what the scanner was made from, and does no I/O. If a
-	// record names a schema by an ID that its Format has not been given, Scan returns a
-	// *MissingSchema. Decode and Mapper.Map return it unchanged, before they use anything of the
-	// record: the caller fetches the schema, gives it to the Format, and maps the same record
-	// again. A schema never changes under its ID, so a replay has the same result.
+	// Scan depends only on the record and on what the scanner was made from, and does no I/O. If a record names a
+	// schema by an ID that its Format has not been given, Scan returns a *MissingSchema. Decode and Mapper.Map return
+	// it unchanged, before they use anything of the record: the caller fetches the schema, gives it to the Format, and
+	// maps the same record again. A schema never changes under its ID, so a replay has the same result.
 	Scan(rec *Record, values []Datum) error
 }

@@ -47,7 +47,7 @@ func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
 	return nil
 }
 
-// whole scans the record and says whether it is JSON; if not, pos is near the error.
+// whole scans the record and reports whether it is JSON; if not, pos is near the error.
 func (s *jsonScanner) whole() bool {
 	s.space()
 	if !s.value(s.tree) {
@@ -57,7 +57,7 @@ func (s *jsonScanner) whole() bool {
 	return s.pos == len(s.data)
 }
 
-// peek is the next byte, 0 at the end.
+// peek returns the next byte, 0 at the end.
 func (s *jsonScanner) peek() byte {
 	if s.pos < len(s.data) {
 		return s.data[s.pos]
@@ -129,7 +129,7 @@ func (s *jsonScanner) value(n *Node) bool {
 	return true
 }
 
-// content is the content of a string between its quotes.
+// content returns the content of a string between its quotes.
 func (s *jsonScanner) content(start, end int, escaped bool) []byte {
 	text := s.data[start:end:end]
 	if !escaped {
@@ -182,8 +182,8 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 	return true
 }
 
-// name scans the name of an object's member and the colon after it, and finds the member below n,
-// nil for none; found counts those found.
+// name scans the name of an object's member and the colon after it, and finds the member below n, nil if there is none;
+// found counts those found.
 func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
 	if s.peek() != '"' {
 		return nil, false
@@ -210,7 +210,7 @@ func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
 	return child, true
 }
 
-// scanString scans a string and says whether it has escapes.
+// scanString scans a string and reports whether it has escapes.
 func (s *jsonScanner) scanString() (escaped, ok bool) {
 	data := s.data
 	for i := plainUntil(data, s.pos+1); i < len(data); i = plainUntil(data, i+1) {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-// One decoder reads records whose members come in different orders, more or fewer of them, known
-// and unknown, and twice.
+// One decoder reads records with members in different orders, with missing, unknown and repeated members.
 func TestMembersInAnyOrder(t *testing.T) {
 	d := defined.Registry(t, decodeDefinitions).NewDecoder()
 	members := []string{`"str":"a"`, `"int":1`, `"float":1.5`, `"bool":true`, `"x":{"int":9}`, `"e":{"a":{"c":1,"b":"deep"},"t":0}`, `"y":0`}

@@ -30,7 +30,7 @@ const (
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// known is the timestamp of a number in its own unit.
+// known returns the timestamp of a number in its own unit.
 func (d *Datum) known() (int64, value.Fit) {
 	n, ok := d.number()
 	if !ok {
@@ -46,7 +46,7 @@ func (d *Datum) known() (int64, value.Fit) {
 	return inRange(n.Scaled(3 * (1 - int(d.Unit))))
 }
 
-// usualUnit is the unit of a timestamp whose field names none.
+// usualUnit returns the unit of a timestamp whose field names none.
 func (d *Datum) usualUnit() string {
 	if d.Type == String || d.Type == Untyped && !d.writtenAsNumber() {
 		return "rfc3339"
@@ -121,7 +121,7 @@ func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 	return ms, how
 }
 
-// eventTime is the time of the record's event.
+// eventTime returns the time of the record's event.
 func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	at := &s.data[s.time.slot]
 	path := s.stream.Timestamp.Path

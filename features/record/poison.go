@@ -41,7 +41,7 @@ type Poison struct {
 	Message string
 }
 
-// Error is the message, prefixed with what it is about.
+// Error returns the message, prefixed with what it is about.
 func (p *Poison) Error() string {
 	var b strings.Builder
 	if p.Stream != "" {

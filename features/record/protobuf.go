@@ -187,7 +187,7 @@ func (p *protoPrograms) find(body []byte) (*protoMessage, []byte, error) {
 	return program, body[end:], nil
 }
 
-// message is the message at a path of indexes.
+// message returns the message at a path of indexes.
 func (p *protoPrograms) message(indexes []byte) (protoreflect.MessageDescriptor, error) {
 	messages, text := p.file.Messages(), []string(nil)
 	if len(indexes) == 0 {

@@ -68,7 +68,7 @@ func describeProto(fd protoreflect.FieldDescriptor) string {
 	return "Protobuf's " + name
 }
 
-// protoHolds says whether a field may hold values of a field's type.
+// protoHolds reports whether a field may hold values of a field's type.
 func protoHolds(fd protoreflect.FieldDescriptor, t value.Type) bool {
 	var h holds
 	switch {

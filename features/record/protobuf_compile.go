@@ -96,7 +96,7 @@ func compileProto(d protoreflect.MessageDescriptor, n *Node) *protoMessage {
 	return m
 }
 
-// protoOthers are the nodes of the fields that a set field unsets.
+// protoOthers returns the nodes of the fields that a set field unsets.
 func protoOthers(fd protoreflect.FieldDescriptor, n *Node, transparent bool) (nodes []*Node) {
 	oneof := fd.ContainingOneof()
 	if oneof == nil || oneof.IsSynthetic() {
@@ -138,7 +138,7 @@ func compileProtoMap(fd protoreflect.FieldDescriptor, n *Node) *protoEntries {
 	return e
 }
 
-// protoSymbols are the names of an enum's values, the first if a number has several.
+// protoSymbols returns the names of an enum's values, the first if a number has several.
 func protoSymbols(d protoreflect.EnumDescriptor) map[int64][]byte {
 	symbols := map[int64][]byte{}
 	for i := range d.Values().Len() {
@@ -184,8 +184,8 @@ func protoDefaultOf(fd protoreflect.FieldDescriptor, f *protoField) Datum {
 	return Datum{Type: Number, Text: strconv.AppendInt(nil, def.Int(), 10)}
 }
 
-// symbol is the enum value with a number: its name, or the number if the schema has none. Its text
-// may be written to dst.
+// symbol returns the enum value with a number: its name, or the number if the schema has none. Its text may be written
+// to dst.
 func (f *protoField) symbol(n int64, dst []byte) Datum {
 	if name := f.symbols[n]; name != nil {
 		return Datum{Type: String, Text: name}

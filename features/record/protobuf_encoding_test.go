@@ -111,8 +111,8 @@ func TestProtobufPoison(t *testing.T) {
 	}
 }
 
-// FuzzProtobuf compares the scanner with the library's generic decoder: the scanner accepts
-// whatever that accepts, and reads the same.
+// FuzzProtobuf compares the scanner with the library's generic decoder: the scanner accepts everything that the decoder
+// accepts, and reads the same.
 func FuzzProtobuf(f *testing.F) {
 	const schema = `syntax = "proto3"; message P { int64 t = 1; string user = 2; sint32 n = 3; P in = 4; map<string, P> m = 5; oneof o { string a = 6; int64 b = 7; P c = 8; }
   repeated int32 list = 9; optional double d = 10; map<int32, string> k = 11; bool yes = 12; enum E { X = 0; Y = 1; } E e = 13; }`

@@ -18,8 +18,7 @@ import (
 // protoFiles are .proto files by their import paths.
 type protoFiles map[string]string
 
-// wellKnownProtos are files that registries know without a copy, as far as their messages are
-// useful in events.
+// wellKnownProtos are the files that registries know without a copy and whose messages are useful in events.
 var wellKnownProtos = protoFiles{
 	"confluent/type/decimal.proto": `syntax = "proto3"; package confluent.type;
 message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }`,
@@ -47,7 +46,7 @@ func (s protoFiles) compile(path string) (protoreflect.FileDescriptor, error) {
 	return files[0], nil
 }
 
-// protoReason omits how the compiler came to look for a file.
+// protoReason returns a compiler's error without the imports that led to the file.
 func protoReason(err error) string {
 	if missing := (*missingImport)(nil); errors.As(err, &missing) {
 		return missing.Error()
@@ -82,8 +81,8 @@ func (s protoFiles) find(path string) (protocompile.SearchResult, error) {
 	return protocompile.SearchResult{Source: io.Reader(strings.NewReader(text))}, nil
 }
 
-// describedFile is the file that a descriptor in base64 describes, nil if the text is none. Confluent's
-// serializers for Python and .NET register such, and not every registry makes a .proto file of them.
+// describedFile returns the file that a descriptor in base64 describes, or nil if the text is no descriptor.
+// Confluent's serializers for Python and .NET register descriptors, and not every registry makes a .proto file of them.
 func describedFile(text string) *descriptorpb.FileDescriptorProto {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(data) == 0 {
@@ -96,7 +95,7 @@ func describedFile(text string) *descriptorpb.FileDescriptorProto {
 	return file
 }
 
-// byEnd finds the only file whose path ends with an import's, or which the import's ends with.
+// byEnd finds the only file whose path ends with the import's path, or whose path is an end of the import's.
 func (s protoFiles) byEnd(path string) (found string, ok bool) {
 	for given, text := range s {
 		if strings.HasSuffix(given, "/"+path) || strings.HasSuffix(path, "/"+strings.TrimPrefix(given, "./")) {

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// protoScanner scans a message once by its compiled descriptor. It accepts what Protocol Buffers
-// accept: fields in any order, the last of a repeated scalar, repeated messages merged; unknown
-// fields, and those not encoded as the schema says, are skipped.
+// protoScanner scans a message once by its compiled descriptor. It accepts what Protocol Buffers accept: fields come in
+// any order, the last of a repeated scalar counts, repeated messages are merged, and unknown fields, and those not
+// encoded as the schema says, are skipped.
 type protoScanner struct {
 	textMemory
 	program *protoMessage
@@ -74,7 +74,7 @@ func (s *protoScanner) message(m *protoMessage, end int, group protowire.Number)
 	return group == 0 || s.fail("the record ends within a group")
 }
 
-// begin sets what a message is before its fields are read, unless parts of it were read before.
+// begin sets the type of a message before its fields are read, unless parts of it were already read.
 func (s *protoScanner) begin(m *protoMessage) {
 	if m.node != nil {
 		s.values[m.node.slot] = Datum{Type: Object}
@@ -86,7 +86,7 @@ func (s *protoScanner) begin(m *protoMessage) {
 	}
 }
 
-// find is the field with a number, if this wire type is allowed for it; nil for one to skip.
+// find returns the field with a number, if this wire type is allowed for it; nil for one to skip.
 func (m *protoMessage) find(number protowire.Number, wire protowire.Type) *protoField {
 	for _, f := range m.fields {
 		if f.number == number && (f.wire == wire || f.list && wire == protowire.BytesType) {
@@ -174,7 +174,7 @@ func (s *protoScanner) bits(wire protowire.Type, end int) (bits uint64, ok bool)
 	return bits, true
 }
 
-// datum is the value of a number in a field.
+// datum returns the value of a number in a field.
 func (s *protoScanner) datum(f *protoField, bits uint64) Datum {
 	switch f.kind {
 	case protoreflect.BoolKind:
@@ -282,7 +282,7 @@ func (s *protoScanner) entryFields(end int, read func(protowire.Number, protowir
 	return true
 }
 
-// zero is the value of an entry that has none.
+// zero returns the value of an entry that has none.
 func (f *protoField) zero() Datum {
 	switch f.kind {
 	case protoreflect.StringKind, protoreflect.BytesKind:

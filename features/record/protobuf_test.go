@@ -219,7 +219,7 @@ func TestProtobufWithoutAllocations(t *testing.T) {
 	}
 }
 
-// Records after the ID of a schema say which of its messages they are.
+// Records with the ID of a schema name their message in it.
 func TestProtobufOfARegistry(t *testing.T) {
 	r, err := definition.LoadFS(fstest.MapFS{"d/test.yaml": {Data: []byte("streams:\n  s: {topic: events, timestamp: t, format: protobuf, fields: {user: string}}\n")}}, "d/test.yaml")
 	if err != nil {

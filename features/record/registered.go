@@ -12,17 +12,15 @@ import (
 type Registered struct {
 	Type string // AVRO, PROTOBUF or JSON
 	Text string
-	// References are all schemas that it refers to, directly or not: each after those that it
-	// refers to itself.
+	// References are all schemas that it refers to, directly or indirectly. Each comes after those that it refers to.
 	References []Reference
 }
 
 // Reference is a schema with the name by which others refer to it.
 type Reference struct{ Name, Text string }
 
-// MissingSchema is the error of a Scanner for a record that names a schema which its Format has not
-// been given yet. Nothing of the record has been used: the caller fetches the schema, gives it, and
-// maps the record again.
+// MissingSchema is the error of a Scanner for a record that names a schema which its Format has not been given yet.
+// Nothing of the record has been used: the caller fetches the schema, calls Give, and maps the record again.
 type MissingSchema struct {
 	ID int32
 	of *registered
@@ -42,7 +40,7 @@ func (e *MissingSchema) Give(s Registered) {
 	e.of.set(e.ID, parsed, "")
 }
 
-// Refuse makes records with the schema poison, because it is missing, until Forget.
+// Refuse makes records with the schema poison, with the reason why, until Forget.
 func (e *MissingSchema) Refuse(why string) { e.of.set(e.ID, nil, why) }
 
 // Forget undoes Refuse.
@@ -74,7 +72,7 @@ func (r *registered) set(id int32, parsed any, problem string) {
 	r.known[id] = knownSchema{parsed, problem}
 }
 
-// find is the schema with an ID. The error is a *Poison or a *MissingSchema.
+// find returns the schema with an ID. The error is a *Poison or a *MissingSchema.
 func (r *registered) find(id int32) (any, error) {
 	r.mu.RLock()
 	s, ok := r.known[id]
@@ -112,7 +110,7 @@ func newPrograms[P any](of *registered, compile func(schema any) P) programs[P] 
 	return programs[P]{of, compile, map[int32]P{}}
 }
 
-// find is the program of the schema with an ID; its error is that of registered.find.
+// find returns the program of the schema with an ID; its error is that of registered.find.
 func (p *programs[P]) find(id int32) (P, error) {
 	program, ok := p.byID[id]
 	if ok {
@@ -130,8 +128,8 @@ func (p *programs[P]) find(id int32) (P, error) {
 // holds says what a schema may hold at a path.
 type holds struct{ text, number, truth bool }
 
-// values says whether that can be a value of a field's type; texts may be decimals and timestamps,
-// too. A location is looked up as its two numbers.
+// values reports whether that can be a value of a field's type. Texts may be decimals and timestamps, too. A location
+// is checked as its two numbers.
 func (h holds) values(t value.Type) bool {
 	switch t {
 	case value.String:

@@ -1,5 +1,5 @@
-// Package record decodes the records of topics into typed events: it finds and reads the fields of
-// a stream in a record, or says why the record cannot be used.
+// Package record decodes the records of topics into typed events: it reads the fields of a stream from a record, or
+// says why the record cannot be used.
 package record
 
 import (
@@ -30,7 +30,7 @@ type Stream struct {
 	LateToDeadLetter bool
 }
 
-// Kept is the value of a field as state keeps it.
+// Kept returns the value of a field as state keeps it.
 func (s *Stream) Kept(field int, v value.Value) value.Value { return v.Kept(s.Fields[field].MaxBytes) }
 
 // AppendKept appends the text of a field's value as state keeps it.
@@ -41,7 +41,7 @@ func (s *Stream) AppendKept(dst []byte, field int, v *value.Value) []byte {
 	return v.AppendText(dst)
 }
 
-// FieldIndex is the index of the field with that name, -1 for none.
+// FieldIndex returns the index of the field with that name, -1 for none.
 func (s *Stream) FieldIndex(name string) int {
 	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 }
@@ -68,8 +68,7 @@ type Field struct {
 	Expr     *expr.Expr // of a derived field, computed from those before it; else nil
 }
 
-// Paths are the paths of the field's values in the record: two for a location, none for a derived
-// field.
+// Paths returns the paths of the field's values in the record: two for a location, none for a derived field.
 func (f *Field) Paths() [][]string {
 	switch {
 	case f.Path == nil:
@@ -80,7 +79,7 @@ func (f *Field) Paths() [][]string {
 	return [][]string{f.Path}
 }
 
-// TypeAt is the type of the value at one of the field's Paths: floats for a location.
+// TypeAt returns the type of the value at one of the field's Paths: floats for a location.
 func (f *Field) TypeAt(path []string) value.Type {
 	if f.Type == value.Location && len(path) > len(f.Path) {
 		return value.Float
@@ -88,10 +87,10 @@ func (f *Field) TypeAt(path []string) value.Type {
 	return f.Type
 }
 
-// Variables are the fields as expressions name them, in order.
+// Variables returns the fields as expressions name them, in order.
 func (s *Stream) Variables() []expr.Variable { return VariablesOf(s.Fields) }
 
-// VariablesOf are fields as expressions name them, in order.
+// VariablesOf returns fields as expressions name them, in order.
 func VariablesOf(fields []Field) []expr.Variable {
 	list := make([]expr.Variable, len(fields))
 	for i, f := range fields {

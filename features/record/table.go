@@ -49,7 +49,7 @@ func (s *tableSlots) end(values []Datum) {
 	values[0].Type = Object
 }
 
-// objectOver is the type of a node without a column: an object if it has any values.
+// objectOver returns the type of a node without a column: an object if it has any values.
 func objectOver(n *Node, values []Datum) DatumType {
 	for _, c := range n.children {
 		if k := values[c.slot].Type; k != Absent && k != Null {
@@ -59,10 +59,10 @@ func objectOver(n *Node, values []Datum) DatumType {
 	return Null
 }
 
-// NewTableDecoder makes a decoder of events that are rows of a table, whatever the format of their
-// streams' records: the columns are named after the paths of fields. Of a record it reads the topic
-// and the timestamp only; cell reads a cell of the present row, valid until the next Decode, by the
-// index of its column. Decode returns its errors unchanged.
+// NewTableDecoder makes a decoder of events that are rows of a table, independent of the format of their streams'
+// records: the columns are named after the paths of fields. Of a record it reads only the topic and the timestamp. cell
+// returns a cell of the present row by the index of its column, valid until the next Decode. Decode returns its errors
+// unchanged.
 func NewTableDecoder(streams []*Stream, columns []string, cell func(column int) (Datum, error)) *Decoder {
 	return newDecoder(streams, func(*Stream) Format { return &tableFormat{columns, cell} })
 }

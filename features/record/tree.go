@@ -7,7 +7,7 @@ type Node struct {
 	name     string
 	children []*Node
 	parent   *Node
-	// slot is the node's own; those of the nodes below it follow, up to until.
+	// slot is the node's own slot. The slots of the nodes below it follow, up to until.
 	slot, until int
 }
 
@@ -33,9 +33,8 @@ func (n *Node) child(name []byte) *Node {
 	return nil
 }
 
-// nextChild is child, for the children of a record one after the other: at counts those found. It
-// brings the children into the order in which the last record named them, where they are found at
-// once.
+// nextChild is child for the members of a record one after the other; at counts the children found. It sorts the
+// children into the order of the last record's members, so that the next search succeeds at once.
 func (n *Node) nextChild(name []byte, at *int) *Node {
 	for i := *at; i < len(n.children); i++ {
 		if c := n.children[i]; c.name == string(name) {
