@@ -9,10 +9,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Calendar is the window since the beginning of the hour, day, week or month on the clocks of a
-// time zone at the moment of the question. If clocks are put back across midnight, the day begins
-// with the first midnight; an hour that is shown twice begins twice; if clocks are put forward
-// across a beginning, it is the moment of that change.
+// Calendar is the window since the beginning of the hour, day, week or month on the clocks of a time zone at the moment
+// of the question. If clocks are put back across midnight, the day begins with the first midnight. An hour that is
+// shown twice begins twice. If clocks are put forward across a beginning, the window begins with that change.
 type Calendar struct {
 	Unit string
 	Zone *time.Location
@@ -51,7 +50,7 @@ func (c Calendar) String() string {
 	return text
 }
 
-// Reach is the greatest length of a window.
+// Reach returns the greatest length of a window.
 func (c Calendar) Reach() time.Duration { return c.longest }
 
 func (c Calendar) begin(at, _ int64) int64 {
@@ -72,17 +71,16 @@ func (c Calendar) begin(at, _ int64) int64 {
 	}
 }
 
-// offset is how far a time's clock is ahead of UTC, in milliseconds.
+// offset returns how far a time's clock is ahead of UTC, in milliseconds.
 func offset(t time.Time) int64 {
 	_, seconds := t.Zone()
 	return int64(seconds) * 1000
 }
 
-// wallClock is the time that a zone's clock shows, as milliseconds since it showed the beginning of
-// 1970.
+// wallClock returns the time that a zone's clock shows, as milliseconds since it showed the beginning of 1970.
 func wallClock(t time.Time) int64 { return t.UnixMilli() + offset(t) }
 
-// floor is the beginning of the unit that contains a wall clock time.
+// floor returns the beginning of the unit that contains a wall clock time.
 func (c Calendar) floor(wall int64) int64 {
 	const hour, dayLong = int64(time.Hour / time.Millisecond), int64(Day / time.Millisecond)
 	switch c.Unit {
@@ -122,7 +120,7 @@ func (c *Calendar) survey() {
 	}
 }
 
-// divisor is the greatest common divisor.
+// divisor returns the greatest common divisor.
 func divisor(a, b time.Duration) time.Duration {
 	for b != 0 {
 		a, b = b, a%b
@@ -130,7 +128,7 @@ func divisor(a, b time.Duration) time.Duration {
 	return max(a, -a)
 }
 
-// DefaultTile is the tile width if none is chosen.
+// DefaultTile returns the tile width if none is chosen.
 func (c Calendar) DefaultTile() time.Duration {
 	tile := NiceTiles[0]
 	for _, nice := range NiceTiles {
@@ -141,7 +139,7 @@ func (c Calendar) DefaultTile() time.Duration {
 	return tile
 }
 
-// CheckTile says what is wrong with a tile width, nil for nothing.
+// CheckTile returns what is wrong with a tile width, or nil.
 func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
@@ -156,8 +154,8 @@ func (c Calendar) CheckTile(tile time.Duration) error {
 	return nil
 }
 
-// ParseZone finds a time zone by its name in the IANA database. It does not accept the machine's
-// local zone: what a feature means must not depend on where it is asked for.
+// ParseZone finds a time zone by its name in the IANA database. It does not accept the machine's local zone: the
+// meaning of a feature must not depend on the machine.
 func ParseZone(name string) (*time.Location, error) {
 	z, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "local") || name == "" {

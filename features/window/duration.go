@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Day is the d of durations: 24 hours, whatever the calendar.
+// Day is the unit d of durations: 24 hours, independent of the calendar.
 const Day = 24 * time.Hour
 
 // Longest bounds every duration, so that moments and sums of durations cannot overflow.
@@ -66,7 +66,7 @@ func FormatDuration(d time.Duration) string {
 // Milliseconds converts milliseconds to a duration.
 func Milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// DurationUnitNames are the units from the largest to the smallest.
+// DurationUnitNames returns the units from the largest to the smallest.
 func DurationUnitNames() []string {
 	names := make([]string, len(durationUnits))
 	for i, u := range durationUnits {

@@ -10,18 +10,17 @@ import (
 // Size; the first event after it begins the next one. After the end of one and
 // before the beginning of the next no window is open.
 //
-// Windows of an entity without a rest of Size depend on each other back to its first event, which
-// may not be kept. So they are computed from the last rest. Time is divided into stretches of
-// MaxLength from 1970-01-01T00:00Z on; if there was no rest since the beginning of the stretch
-// before that of the moment, a window begins with the first event since then, and the answer is
-// marked as capped.
+// Windows of an entity that never had a rest of Size without events depend on each other back to its first event, which
+// may not be kept. So they are computed from the last rest. Time is divided into stretches of MaxLength from
+// 1970-01-01T00:00Z on; if there was no rest since the beginning of the stretch before that of the moment, a window
+// begins with the first event since then, and the answer is marked as capped.
 type Fixed struct{ Size, MaxLength time.Duration }
 
 func (f Fixed) String() string {
 	return "fixed " + FormatDuration(f.Size) + maxLength(f.Size, f.MaxLength)
 }
 
-// Reach is two stretches.
+// Reach returns the length of two stretches.
 func (f Fixed) Reach() time.Duration { return 2 * f.MaxLength }
 
 // Open implements Opened.

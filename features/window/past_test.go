@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A window has passed a time when it no longer reaches back before it, and not a millisecond sooner.
+// A window has passed a time when it no longer reaches back before it, and not a millisecond earlier.
 func TestPast(t *testing.T) {
 	noon := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC) // the day before daylight saving begins in Berlin
 	day := Calendar(calendarOf(t, "day", "Europe/Berlin"))

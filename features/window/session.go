@@ -2,16 +2,16 @@ package window
 
 import "time"
 
-// Session is the window since the last gap of Gap or more without an event of the entity, up to the
-// moment of the question; if that is a Gap after the entity's last event, no session is open. Of a
-// session longer than MaxLength only the last MaxLength counts, and the answer is marked as capped.
+// Session is the window since the last gap of Gap or more without an event of the entity, up to the moment of the
+// question; if that is a Gap after the entity's last event, no session is open. If a session is longer than MaxLength,
+// only its last MaxLength counts, and the answer is marked as capped.
 type Session struct{ Gap, MaxLength time.Duration }
 
 func (s Session) String() string {
 	return "session " + FormatDuration(s.Gap) + maxLength(s.Gap, s.MaxLength)
 }
 
-// Reach is the greatest length and the gap before it.
+// Reach returns the greatest length and the gap before it.
 func (s Session) Reach() time.Duration { return s.MaxLength + s.Gap }
 
 // Open implements Opened.
@@ -20,7 +20,7 @@ func (s Session) Open(at, _ int64, times []int64) (from, coveredSince int64, sur
 	return from, from - s.Gap.Milliseconds() + 1, sure
 }
 
-// begin is the first millisecond of the session at a moment, or the end of the last session.
+// begin returns the first millisecond of the session at a moment, or the end of the last session.
 func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	gap, earliest := s.Gap.Milliseconds(), at-s.MaxLength.Milliseconds()+1
 	i := len(times) - 1
@@ -39,8 +39,8 @@ func (s Session) begin(at int64, times []int64) (from int64, sure bool) {
 	return times[i], true
 }
 
-// DefaultMaxLength is how far back the beginning of a window that begins with an event is looked
-// for, given its length or gap.
+// DefaultMaxLength returns how far back the beginning of a window that begins with an event is searched, given its
+// length or gap.
 func DefaultMaxLength(length time.Duration) time.Duration {
 	return max(Day, 10*min(length, Longest/10))
 }

@@ -20,9 +20,8 @@ var NiceTiles = []time.Duration{
 	Day, 2 * Day, 5 * Day, 7 * Day, 10 * Day, 15 * Day, 30 * Day,
 }
 
-// defaultTile is one unit smaller than the window's: days for windows of several whole days, hours
-// for one day, minutes for whole hours, seconds for whole minutes, and 100ms for whole seconds.
-// Other windows have none: it is 0.
+// defaultTile returns one unit smaller than the window's: days for windows of several whole days, hours for one day,
+// minutes for whole hours, seconds for whole minutes, and 100ms for whole seconds. Other windows have none: it is 0.
 func defaultTile(window time.Duration) time.Duration {
 	switch {
 	case window == Day:
@@ -40,7 +39,7 @@ func defaultTile(window time.Duration) time.Duration {
 	}
 }
 
-// checkTile says what is wrong with a tile for a window, nil for nothing.
+// checkTile returns what is wrong with a tile for a window, or nil.
 func checkTile(window, tile time.Duration) error {
 	w, t := FormatDuration(window), FormatDuration(tile)
 	switch {
@@ -58,7 +57,7 @@ func checkTile(window, tile time.Duration) error {
 	return nil
 }
 
-// fitting are the nearest tile widths below and above a width that divide the window.
+// fitting returns the nearest tile widths below and above a width that divide the window.
 func fitting(window, tile time.Duration) string {
 	var below, above time.Duration
 	for _, nice := range append(slices.Clip(NiceTiles), window) {

@@ -12,7 +12,7 @@ type Tumbling struct{ Size time.Duration }
 
 func (t Tumbling) String() string { return "tumbling " + FormatDuration(t.Size) }
 
-// Reach is the windows' length.
+// Reach returns the windows' length.
 func (t Tumbling) Reach() time.Duration { return t.Size }
 
 func (t Tumbling) begin(at, _ int64) int64 {
@@ -20,8 +20,8 @@ func (t Tumbling) begin(at, _ int64) int64 {
 	return state.FloorDiv(at, size) * size
 }
 
-// DefaultTile is the tile width if none is chosen.
+// DefaultTile returns the tile width if none is chosen.
 func (t Tumbling) DefaultTile() time.Duration { return defaultTile(t.Size) }
 
-// CheckTile says what is wrong with a tile width, nil for nothing.
+// CheckTile returns what is wrong with a tile width, or nil.
 func (t Tumbling) CheckTile(tile time.Duration) error { return checkTile(t.Size, tile) }

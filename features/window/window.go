@@ -13,7 +13,7 @@ import (
 type Window struct {
 	// Type is how it begins; nil is a lifetime.
 	Type Type
-	// Last keeps only that many of its events, the latest; 0 keeps all.
+	// Last is the number of latest events that count; 0 means all.
 	Last int
 	// Exclude leaves out the event being scored.
 	Exclude Exclusion
@@ -28,40 +28,39 @@ type Window struct {
 	Delay time.Duration
 }
 
-// Type says where a window begins. Each type has a file of its own, and is clocked or opened.
+// Type determines where a window begins. Each type has a file of its own, and is either Clocked or Opened.
 type Type interface {
-	// String is the type in one line: 7d, calendar day tz Asia/Shanghai.
+	// String returns the type in one line: 7d, calendar day tz Asia/Shanghai.
 	String() string
-	// Reach is how far before a moment the events may lie that determine the window at that moment;
-	// 0 is without bound.
+	// Reach returns how far before a moment the events lie that can determine the window at that moment; 0 means
+	// without bound.
 	Reach() time.Duration
 }
 
-// Clocked types begin by the clock, whatever the events, so tiles can answer for them.
+// Clocked types begin by the clock, independent of events, so tiles can answer for them.
 type Clocked interface {
 	Type
-	// begin is the first millisecond of the window that ends with the tile of the moment at; an
-	// exact window has tiles of one millisecond.
+	// begin returns the first millisecond of the window that ends with the tile of the moment at; an exact window has
+	// tiles of one millisecond.
 	begin(at, tile int64) int64
-	// DefaultTile is the tile width if none is chosen, 0 for none.
+	// DefaultTile returns the tile width if none is chosen, 0 for none.
 	DefaultTile() time.Duration
-	// CheckTile says what is wrong with a tile width, nil for nothing.
+	// CheckTile returns what is wrong with a tile width, or nil.
 	CheckTile(tile time.Duration) error
 }
 
 // Opened types begin with an event, so only the log can answer for them.
 type Opened interface {
 	Type
-	// Open is the first millisecond of the window at a moment, given the rising times of all events
-	// of the entity since a time, which is Reach before the moment or later. If no window is open,
-	// it is the end of the last one. Only events since coveredSince determine it; earlier ones
-	// would not have moved it. If sure is false, events before since might have begun the window
-	// elsewhere.
+	// Open returns the first millisecond of the window at a moment, given the ascending times of all events of the
+	// entity since a time, which is Reach before the moment or later. If no window is open, it returns the end of the
+	// last one. Only events since coveredSince determine the result. If sure is false, events before since might have
+	// moved the beginning.
 	Open(at, since int64, times []int64) (from, coveredSince int64, sure bool)
 }
 
-// Exclusion is what a window leaves out around the event being scored, which is the newest of the
-// entity's events in the stream at the moment of the question.
+// Exclusion is what a window leaves out around the event being scored, which is the entity's newest event in the stream
+// at the moment of the question.
 type Exclusion uint8
 
 // The exclusions.
@@ -74,7 +73,7 @@ const (
 // Exclusions are the names of the Exclusions.
 var Exclusions = []string{ExcludeNothing: "", ExcludeCurrent: "current", ExcludeCurrentTime: "current_time"}
 
-// String is the exclusion as definitions write it.
+// String returns the exclusion as definitions write it.
 func (e Exclusion) String() string { return Exclusions[e] }
 
 // BoundsByName maps the notations of an exact window's edges.
@@ -85,7 +84,7 @@ var BoundsByName = map[string]struct{ ClosedLeft, OpenRight bool }{
 // DefaultBounds are the edges of an exact window that names none.
 const DefaultBounds = "(]"
 
-// Brackets is the notation of the window's edges.
+// Brackets returns the notation of the window's edges.
 func (w *Window) Brackets() string {
 	for text, edges := range BoundsByName {
 		if edges.ClosedLeft == w.ClosedLeft && edges.OpenRight == w.OpenRight {
@@ -95,7 +94,7 @@ func (w *Window) Brackets() string {
 	return DefaultBounds
 }
 
-// TypeOrLifetime is the window's type, which may be a lifetime.
+// TypeOrLifetime returns the window's type, which may be a lifetime.
 func (w *Window) TypeOrLifetime() Type {
 	if w.Type == nil {
 		return lifetime{}
@@ -103,8 +102,8 @@ func (w *Window) TypeOrLifetime() Type {
 	return w.Type
 }
 
-// String is the window in one line, without its options. It has a value receiver, so that %s
-// formats a Window like a pointer to one.
+// String returns the window in one line, without its options. It has a value receiver, so that %s formats a Window like
+// a pointer to one.
 func (w Window) String() string {
 	switch typ := w.TypeOrLifetime().(type) {
 	case lifetime:
@@ -125,15 +124,14 @@ func (w Window) String() string {
 	}
 }
 
-// Tiled says whether the window begins with a tile; otherwise its edge is exact to the millisecond,
-// or it has none.
+// Tiled reports whether the window begins with a tile; otherwise its edge is exact to the millisecond, or it has none.
 func (w *Window) Tiled() bool { return w.Tile > time.Millisecond }
 
-// Forgets says whether the window looks back only a limited time.
+// Forgets reports whether the window looks back for a limited time.
 func (w *Window) Forgets() bool { return w.TypeOrLifetime().Reach() > 0 }
 
-// ByEvents says whether events determine the window, so that the log must hold all of the entity's,
-// whatever the feature's filter selects.
+// ByEvents reports whether events determine the window, so that the log must hold all events of the entity, and not
+// only those that pass the feature's filter.
 func (w *Window) ByEvents() bool {
 	_, opens := w.Type.(Opened)
 	return opens || w.Last > 0 || w.Exclude != ExcludeNothing
@@ -153,8 +151,7 @@ func (w *Window) NeedsLog() string {
 	return ""
 }
 
-// Tiles are the first and the last tile of the window at a moment, which already has the delay
-// subtracted.
+// Tiles returns the first and the last tile of the window at a moment, which already has the delay subtracted.
 func (w *Window) Tiles(s *state.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
@@ -165,7 +162,7 @@ func (w *Window) Tiles(s *state.Series, at int64) (first, last int64) {
 	return s.TileOf(at - w.Type.Reach().Milliseconds()), s.TileOf(at)
 }
 
-// TileCount is the greatest number of the window's tiles.
+// TileCount returns the greatest number of the window's tiles.
 func (w *Window) TileCount() int64 {
 	if w.Tile == 0 {
 		return 1
@@ -187,8 +184,7 @@ func (w *Window) Covers(s *state.Series, at, now int64) (from, to int64) {
 	return from, max(at, min((last+1)*s.Tile-1, now))
 }
 
-// Edges are the first and the last millisecond of the events that an exact window may hold at a
-// moment.
+// Edges returns the first and the last millisecond of the events that an exact window may hold at a moment.
 func (w *Window) Edges(at int64) (from, to int64) {
 	to = at - w.Delay.Milliseconds()
 	switch typ := w.TypeOrLifetime().(type) {
@@ -206,8 +202,8 @@ func (w *Window) Edges(at int64) (from, to int64) {
 	return from, to
 }
 
-// Past is the first moment at which the window begins at a time or later, both in ms. It stays so,
-// since windows only move on. ok is false for a lifetime, which begins before any time.
+// Past returns the first moment at which the window begins at a time or later, both in ms. This remains so, because
+// windows only move forward. ok is false for a lifetime, which begins before any time.
 func (w *Window) Past(s *state.Series, since int64) (at int64, ok bool) {
 	if !w.Forgets() {
 		return 0, false
@@ -225,7 +221,7 @@ func (w *Window) Past(s *state.Series, since int64) (at int64, ok bool) {
 	return earliest + int64(sort.Search(int(latest), func(n int) bool { return begins(earliest+int64(n)) >= since })), true
 }
 
-// LeastMax is how many events the log must keep for the window's last ones.
+// LeastMax returns how many events the log must keep for the window's Last.
 func (w *Window) LeastMax() int {
 	if w.Last > 0 && w.Exclude != ExcludeNothing {
 		return w.Last + 1

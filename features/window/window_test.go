@@ -52,8 +52,7 @@ func TestCalendarTiles(t *testing.T) {
 	}
 }
 
-// In every zone, windows of a calendar are contiguous, begin with a tile, and are not longer than
-// their Reach.
+// In every zone, windows of a calendar are contiguous, begin with a tile, and are no longer than their Reach.
 func TestCalendarWindowsAreContiguous(t *testing.T) {
 	var calendars []Calendar
 	for _, name := range oddZones {
