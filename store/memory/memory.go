@@ -1,6 +1,5 @@
-// Package memory keeps state in the memory of the process, with the same meaning as package
-// redisstore does in Redis, for replays of history that end with the process. It has no claims:
-// every batch is applied.
+// Package memory keeps state in the memory of the process, with the same meaning as package redisstore does in Redis,
+// for replays of history within one process. It has no claims: every batch is applied.
 package memory
 
 import (
@@ -14,11 +13,11 @@ import (
 
 var _ store.Reader = (*Store)(nil)
 
-// Store is the state of one replay. It serves one goroutine.
+// Store is the state of one replay. It is not safe for concurrent use.
 type Store struct {
 	entries map[key]*entry
 	last    *entry // the one that was found last
-	// swept is the number of entries left by the last sweep over all.
+	// swept is the number of entries after the last sweep.
 	swept int
 	now   int64 // the greatest Now of the applied batches
 	// ends holds for each partition the offset after the last record applied.
@@ -43,8 +42,8 @@ type entry struct {
 // leastSweep is the number of entries below which the store does not look for old ones.
 const leastSweep = 1024
 
-// New returns an empty store that hashes values without a secret, so the same events always have
-// the same answers. Without a secret, values with equal hashes can be constructed.
+// New returns an empty store that hashes values without a secret, so the same events always give the same answers.
+// Without a secret, values with equal hashes can be constructed.
 func New() *Store { return NewKeyed(packed.Secret{}) }
 
 // NewKeyed returns an empty store that hashes values with a secret.
@@ -66,8 +65,7 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 	return nil
 }
 
-// Update applies mutations to an entity at a moment, in milliseconds. For each entity, moments must
-// not go back.
+// Update applies mutations to an entity at a moment, in milliseconds. The moments of an entity must not go back.
 func (s *Store) Update(entity []byte, mutations []state.Mutation, now int64) {
 	for i := range mutations {
 		op := &mutations[i]
@@ -105,8 +103,8 @@ func (s *Store) entry(series *state.Series, entity []byte) *entry {
 	return e
 }
 
-// find finds the state of a series of an entity; nil if there is none. Most often it is the one that
-// was found last: a replay changes an entity and then asks about it.
+// find finds the state of a series of an entity; nil if there is none. It mostly is the one that was found last,
+// because a replay changes an entity and then asks about it.
 func (s *Store) find(series *state.Series, entity []byte) *entry {
 	if l := s.last; l != nil && l.key.entity == string(entity) && l.key.series == series.ID {
 		return l
@@ -154,8 +152,8 @@ func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start i
 	return log, start, &e.beside
 }
 
-// ReadOverlay answers all reads as if a batch had just been applied, except its events that have
-// arrived meanwhile; see packed.View. It changes nothing.
+// ReadOverlay answers all reads as if a batch had just been applied, except the events that were applied meanwhile; see
+// packed.View. It changes nothing.
 func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	if pending == nil {
 		return s.Read(ctx, reads)
@@ -180,7 +178,7 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 	return states, state.Freshness{}, err
 }
 
-// Clock is the greatest timestamp of a record applied, in milliseconds.
+// Clock returns the greatest timestamp of a record applied, in milliseconds.
 func (s *Store) Clock(context.Context) (int64, error) { return s.now, nil }
 
 // History is nil: one plan wrote all state.
@@ -189,13 +187,13 @@ func (s *Store) History(context.Context) (*state.History, error) { return nil, n
 // Busiest is empty: there are no processors.
 func (s *Store) Busiest(context.Context) ([]state.Busiest, error) { return nil, nil }
 
-// Applied says whether a record was applied, under any plan.
+// Applied reports whether a record was applied, under any plan.
 func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
 	p.Topic, _, _ = strings.Cut(p.Topic, "@")
 	return s.ends[p] > offset, nil
 }
 
-// view is a copy of the states of some series of an entity.
+// view returns a copy of the states of some series of an entity.
 func (s *Store) view(entity string, series ...*state.Series) *packed.View {
 	v := &packed.View{Secret: s.secret}
 	for _, of := range series {
@@ -208,5 +206,5 @@ func (s *Store) view(entity string, series ...*state.Series) *packed.View {
 	return v
 }
 
-// Len is the number of series of entities that are held.
+// Len returns the number of series of entities that are held.
 func (s *Store) Len() int { return len(s.entries) }

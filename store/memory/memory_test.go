@@ -173,7 +173,7 @@ func TestMemoryEqualsRedis(t *testing.T) {
 	}
 }
 
-// The store does what must hold without progress.
+// The store passes the part of the conformance suite that needs no progress.
 func TestConformance(t *testing.T) {
 	storetest.TestState(t, func() storetest.State { return memory.New() })
 }
@@ -194,8 +194,8 @@ func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) st
 	return r
 }
 
-// described is what a window state says of a window. A log is reduced to what its readers use: the
-// newest records since the horizon, up to its cap.
+// described returns a window state as text. A log is reduced to what its readers use: the newest records since the
+// horizon, up to its cap.
 func described(t *testing.T, r state.Read, s *state.WindowState, now int64) string {
 	t.Helper()
 	slices.Sort(s.Members)
@@ -289,8 +289,8 @@ func TestEstimatesEqualRedis(t *testing.T) {
 	}
 }
 
-// A sum beyond 64 bits is exact, whether or not it comes back; one of floats beyond their range
-// stays saturated.
+// A sum beyond 64 bits is exact, also if it later fits into 64 bits. A sum of floats beyond their range stays
+// saturated.
 func TestSumsBeyond64Bits(t *testing.T) {
 	ints := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Int}
 	floats := &state.Series{ID: "sumup", Measure: state.Sum, Type: value.Float}

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Entities without further events are dropped in the end.
+// Entities without further events are eventually dropped.
 func TestOldEntitiesAreDropped(t *testing.T) {
 	list := keptForAWhile()
 	s := memory.New()
@@ -28,7 +28,7 @@ func TestOldEntitiesAreDropped(t *testing.T) {
 	}
 }
 
-// What happened at the horizon is kept; what happened before is not.
+// Events at the horizon are kept; events before it are not.
 func TestHorizonIsKept(t *testing.T) {
 	for _, series := range keptForAWhile() {
 		s := memory.New()
@@ -59,8 +59,8 @@ func TestHorizonIsKept(t *testing.T) {
 	}
 }
 
-// Growing state stays within the bytes of its series, as in Redis, and says what it lacks; state
-// that fits says nothing.
+// Growing state stays within the bytes of its series, as in Redis, and states what it lacks; state that fits lacks
+// nothing.
 func TestStatesAreBounded(t *testing.T) {
 	bounded := &state.Series{ID: "bound", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000, Bytes: 4000}
 	free := &state.Series{ID: "bfree", Group: "kept", By: []string{"device"}, Measure: state.Distinct, Type: value.String, Tile: day, Keep: 8 * day, Values: 10_000}
@@ -97,7 +97,7 @@ func TestStatesAreBounded(t *testing.T) {
 	}
 }
 
-// A log drops what its series does not keep, though not with each event.
+// A log drops events that its series does not keep, but not with each event.
 func TestLogsAreBounded(t *testing.T) {
 	const keep = 1000
 	log := &state.Series{ID: "log00", Measure: state.Record, Tile: 1, Keep: keep, Max: 1 << 20}

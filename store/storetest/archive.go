@@ -13,7 +13,7 @@ import (
 // before is the cut of these tests: the log has the events of day 100 on.
 var before = &state.Cut{Topic: transactions.Topic, Until: 100 * day}
 
-// overCut is a generation of a series over the cut.
+// overCut returns a generation of a series over the cut.
 func overCut(base string) *state.Series {
 	s := *added
 	s.ID, s.Cut = state.GenerationID(base, state.Generation{Cut: before.ID()}), before
@@ -42,7 +42,7 @@ func (f *filling) register(since int64, files ...state.ArchivedFile) []*state.Ar
 	return state.ArchivesOf(*before, known)
 }
 
-// rows are the positions of a fill in archives, by shard.
+// rows returns the positions of a fill in archives, by shard.
 func (f *filling) rows(fill *state.Fill, archives ...*state.Archive) [][]state.Position {
 	f.Helper()
 	positions, err := f.store.BeginArchives(f.Context(), fill, archives)
@@ -52,14 +52,14 @@ func (f *filling) rows(fill *state.Fill, archives ...*state.Archive) [][]state.P
 	return positions
 }
 
-// applyRows applies rows of an archive, and says whether they were refused.
+// applyRows applies rows of an archive, and reports whether they were refused.
 func (f *filling) applyRows(fill *state.Fill, a *state.Archive, progress []state.Position, from, to int64, series ...*state.Series) (behind bool) {
 	f.Helper()
 	b := f.batch(fill.Archive(a), progress, from, to, series...)
 	return f.applyBatch(b)
 }
 
-// epoch is what the history says of a fill.
+// epoch returns the fill's progress in the history.
 func (f *filling) epoch(fill *state.Fill) *state.FillEpoch {
 	f.Helper()
 	h, err := f.store.History(f.Context())
@@ -75,7 +75,7 @@ func (f *filling) epoch(fill *state.Fill) *state.FillEpoch {
 	return nil
 }
 
-// expectSinceOver says since when a series over the cut is complete.
+// expectSinceOver checks since when a series over the cut is complete.
 func (f *filling) expectSinceOver(s *state.Series, want int64) {
 	f.Helper()
 	history, err := f.store.History(f.Context())
@@ -88,7 +88,7 @@ func (f *filling) expectSinceOver(s *state.Series, want int64) {
 	}
 }
 
-// testArchive checks that what files have is applied exactly once to series over a cut.
+// testArchive checks that rows of files are applied exactly once to series over a cut.
 func testArchive(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T, series ...*state.Series) (*filling, *state.Fill) {
 		s := open()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// testBusiest checks that what each processor published last is there, whoever asks.
+// testBusiest checks that the last publication of each processor is read by all.
 func testBusiest(t *testing.T, s store.Store) {
 	ctx := context.Background()
 	expect := func(what string, want ...state.Busiest) {

@@ -66,7 +66,7 @@ features:
 	return d.String()
 }
 
-// conformanceDefinition is a feature with a function over a field and the j-th window.
+// conformanceDefinition returns a feature with a function over a field and the j-th window.
 func conformanceDefinition(k aggregate.Function, field value.Type, j int, per string) string {
 	w, spec := conformanceWindows[j], k.Spec()
 	arguments := []string{"user"}

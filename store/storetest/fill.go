@@ -14,7 +14,7 @@ import (
 // added is a series that some plans of these tests keep, and others do not.
 var added = &state.Series{ID: "added", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 20 * day, GroupKeep: 21 * day}
 
-// more is a series that comes still later.
+// more is a series that is added later.
 var more = &state.Series{ID: "more1", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 20 * day, GroupKeep: 21 * day}
 
 // planOf keeps some series.
@@ -67,7 +67,7 @@ func (f *filling) take(version string, series ...*state.Series) {
 	}
 }
 
-// batch has records of the partition, for some series.
+// batch returns records of the partition, for some series.
 func (f *filling) batch(under state.Partition, progress []state.Position, from, to int64, series ...*state.Series) *state.Batch {
 	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: under, To: to, Epoch: -1, Progress: progress}}, EveryShard: true}
 	for offset := from; offset < to; offset++ {
@@ -79,7 +79,7 @@ func (f *filling) batch(under state.Partition, progress []state.Position, from, 
 	return b
 }
 
-// go on applies live records up to an offset.
+// goOn applies live records up to an offset.
 func (f *filling) goOn(to int64) {
 	f.Helper()
 	b := f.batch(f.at, f.live, f.live[0].Offset, to, f.keeps...)
@@ -108,7 +108,7 @@ func (f *filling) fill(id string) *state.Fill {
 	return nil
 }
 
-// partOf finds the fill that goes on with a part of another one.
+// partOf finds the fill that continues with a part of another one.
 func (f *filling) partOf(fill *state.Fill) *state.Fill {
 	f.Helper()
 	fills, err := f.store.Fills(f.Context(), f.plan)
@@ -161,7 +161,7 @@ func (f *filling) apply(fill *state.Fill, from, to int64, series ...*state.Serie
 	f.applyBatch(b)
 }
 
-// applyBatch says whether the batch was refused.
+// applyBatch applies a batch, and reports whether it was refused.
 func (f *filling) applyBatch(b *state.Batch) (behind bool) {
 	f.Helper()
 	if err := f.writer.Apply(f.Context(), b); err != nil {
@@ -192,7 +192,7 @@ func (f *filling) expectCount(s *state.Series, want int64) {
 	}
 }
 
-// expectSince says since when a series is complete.
+// expectSince checks since when a series is complete.
 func (f *filling) expectSince(s *state.Series, want int64) {
 	f.Helper()
 	history, err := f.store.History(f.Context())
@@ -205,8 +205,8 @@ func (f *filling) expectSince(s *state.Series, want int64) {
 	}
 }
 
-// testFill checks that what a plan is the first to keep is filled exactly once with what was
-// applied before.
+// testFill checks that the series that a plan is the first to keep are filled exactly once with the records applied
+// before.
 func testFill(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
 		s := open()
@@ -269,7 +269,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.apply(fill, 40, 60, added)
 		f.expectCount(added, 70)
 		f.expectSince(added, 7)
-		f.take("v1", events) // and at once back, with nothing between
+		f.take("v1", events) // and at once back, without records in between
 		f.take("v2", events, added)
 		f.expectLeft(fill)
 		f.expectSince(added, 7)

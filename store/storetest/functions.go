@@ -28,7 +28,7 @@ func testFunctions(t *testing.T, open func() State) {
 	registry := parse(t, conformanceDefinitions())
 	compared, seeds, batches := 0, uint64(4), 12
 	if testkit.Race {
-		seeds, batches = 1, 4 // one goroutine does it all, slowly
+		seeds, batches = 1, 4 // one goroutine does all the work
 	}
 	var stated, falsely float64
 	for seed := range seeds {
@@ -44,8 +44,8 @@ func testFunctions(t *testing.T, open func() State) {
 		}
 	}
 	t.Logf("%d features, %d answers compared; members falsely found: %v, stated %.1f", len(registry.Features), compared, falsely, stated)
-	// Secrets of namespaces are drawn by chance, so the number of members found falsely is too. Its standard deviation
-	// is some 1.1 times the root of what is stated, measured over 60 secrets.
+	// The secrets of namespaces are random, and so is the number of false positives. Its standard deviation is about
+	// 1.1 times the root of the stated number, measured over 60 secrets.
 	if stated < 2.5*float64(seeds) || falsely > stated+7*math.Sqrt(stated) {
 		t.Errorf("%v members are found that were not met, and the answers state %.1f", falsely, stated)
 	}
@@ -71,8 +71,7 @@ type conformance struct {
 	now      int64 // time of the newest record, in ms
 	written  []record.Record
 	compared int
-	// stated is the expected number of members falsely reported as met, by the answers' rates, and
-	// falsely the actual number.
+	// stated is the expected number of false positives by the answers' rates, and falsely the actual number.
 	stated, falsely float64
 }
 
@@ -195,12 +194,12 @@ func (c *conformance) compare() {
 	}
 }
 
-// compareMembers checks an answer about members. All that were met are found; of the others no more
-// are found than the answers state.
+// compareMembers checks an answer about members. All members in the window are found, and no more of the others than
+// the answers state.
 func (c *conformance) compareMembers(a asking, got query.Answer) {
 	c.Helper()
 	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
-	// A sample of a set does not know all values that it does not hold.
+	// A sample of a set cannot tell about all values that it lacks.
 	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
 	want.Capped = want.Capped || unsure
 	if len(got.Items) != len(a.members) || want.Found != (got.Status == query.Present) || got.Exact != (got.FalsePositiveRate == 0 && !want.Capped) {
@@ -219,7 +218,7 @@ func (c *conformance) compareMembers(a asking, got query.Answer) {
 	}
 }
 
-// member is a value of a field, of events or another.
+// member returns a value of a field, of events or another.
 func (c *conformance) member(call aggregate.Call, at int64) value.Value {
 	n := c.random.IntN(2000) - 1000
 	v := value.Value{Type: call.Type, Scale: call.Scale}
@@ -248,7 +247,7 @@ type asking struct {
 	members []value.Value // nil for none
 }
 
-// moment is one at which the feature can be asked, often at the edge of a tile.
+// moment returns one at which the feature can be asked, often at the edge of a tile.
 func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 	oldest := clock - f.Keep.Milliseconds()
 	at := oldest + c.random.Int64N(clock-oldest+10*time.Minute.Milliseconds())

@@ -7,14 +7,14 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// most is a third series that comes later.
+// most is a third series that is added later.
 var most = &state.Series{ID: "most1", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 20 * day, GroupKeep: 21 * day}
 
-// beside is a partition that other processors have, with other definitions.
+// beside is a partition that other processors apply, with other definitions.
 var beside = state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
 
-// testParts checks that fills stay what they are, and apply nothing twice, when plans that keep
-// different parts of them have the partitions at the same time.
+// testParts checks that fills stay unchanged, and apply nothing twice, while plans that keep different parts of them
+// have the partitions at the same time.
 func testParts(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
 		s := open()

@@ -19,8 +19,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// pendingDefinitions are those of the conformance test, with the functions and types that only the
-// log can answer.
+// pendingDefinitions returns those of the conformance test, with the functions and types that only the log can answer.
 func pendingDefinitions() string {
 	var d strings.Builder
 	d.WriteString(strings.Replace(conformanceDefinitions(), "bool: bool\n", "bool: bool\n      location: location\n", 1))
@@ -109,8 +108,8 @@ func compareAnswers(t testing.TB, asked []asking, want, got []query.Answer, what
 	}
 }
 
-// testPending checks, for every function and window, that questions with pending events are
-// answered as they are after the events were applied, and change nothing.
+// testPending checks, for every function and window, that questions with pending events have the same answers as after
+// the events are applied, and change nothing.
 func testPending(t *testing.T, open func() State) {
 	registry := parse(t, pendingDefinitions())
 	moved := map[aggregate.Function]int{}
@@ -159,8 +158,8 @@ func (c *conformance) applyRecords(records ...record.Record) {
 	c.apply(b)
 }
 
-// pend asks with one or two pending events, applies them, and asks again. It returns how many
-// answers of each function they moved.
+// pend asks with one or two pending events, applies them, and asks again. It returns how many answers of each function
+// they changed.
 func (c *conformance) pend() map[aggregate.Function]int {
 	c.Helper()
 	moved := map[aggregate.Function]int{}

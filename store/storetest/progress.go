@@ -60,7 +60,7 @@ func (o *owner) look() {
 	o.progress = progress[0]
 }
 
-// batch has the records from an offset up to another.
+// batch returns the records from one offset to another.
 func (o *owner) batch(from, to int64) *state.Batch {
 	b := &state.Batch{Now: 100 * day, Ranges: []state.PartitionRange{{Partition: o.at, To: to, Progress: slices.Clone(o.progress)}}}
 	for offset := from; offset < to; offset++ {
@@ -70,7 +70,7 @@ func (o *owner) batch(from, to int64) *state.Batch {
 	return b
 }
 
-// apply applies a batch, and says whether it was refused.
+// apply applies a batch, and reports whether it was refused.
 func (o *owner) apply(b *state.Batch) (behind bool) {
 	o.Helper()
 	if err := o.writer.Apply(o.Context(), b); err != nil {
@@ -105,8 +105,8 @@ func (o *owner) expect(what string, records int64) {
 	}
 }
 
-// testProgress checks that events count once: repeated ones change nothing, and an owner that has
-// lost a partition writes nothing any more.
+// testProgress checks that events count once: repeated ones change nothing, and an owner that has lost a partition no
+// longer writes.
 func testProgress(t *testing.T, open func() store.Store) {
 	t.Run("what comes again", func(t *testing.T) {
 		o := newOwner(t, open(), "v1")
@@ -117,7 +117,7 @@ func testProgress(t *testing.T, open func() store.Store) {
 		o.expect("the same again", 30)
 		o.apply(longer)
 		o.expect("cut otherwise", 60)
-		o.apply(o.batch(0, 60)) // by an owner that knows no more than at the start
+		o.apply(o.batch(0, 60)) // by an owner that still has the progress of the start
 		o.expect("all of it again", 60)
 	})
 	t.Run("a store that has gone back", func(t *testing.T) {

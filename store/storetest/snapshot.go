@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// testSnapshot compares the answers of a snapshot with those of the store after it has applied the
-// same, for every function and window, and every member that a list then has.
+// testSnapshot compares the answers of a snapshot with those of the store after it has applied the same events, for
+// every function and window, and every member of a list.
 func testSnapshot(t *testing.T, open func() store.Store) {
 	registry := parse(t, conformanceDefinitions())
 	for seed := range uint64(testkit.Trials(3)) {
@@ -63,7 +63,7 @@ func (c *conformance) compareSnapshot(s store.Store) {
 	}
 }
 
-// snapshotWith is a snapshot of what a reading needs from a store, with a batch added.
+// snapshotWith returns a snapshot of what a reading needs from a store, with a batch added.
 func (c *conformance) snapshotWith(s store.Store, b *state.Batch, reading *query.Reading) state.Snapshot {
 	c.Helper()
 	ctx := context.Background()

@@ -1,6 +1,5 @@
-// Package storetest is the conformance suite of stores: answers equal those of a plain
-// loop over the events, and each event counts once, however often and by however many
-// owners it is applied.
+// Package storetest is the conformance suite of stores: answers equal those of a plain loop over the events, and each
+// event counts once, even if several owners apply it several times.
 //
 // A store that keeps progress runs TestStore, one that does not runs TestState.
 package storetest
@@ -42,7 +41,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	t.Run("archive", func(t *testing.T) { testArchive(t, func() store.Store { return open(4) }) })
 }
 
-// applyingStore is a store to which one owner applies a partition from its start.
+// applyingStore returns a store to which one owner applies a partition from its start.
 func applyingStore(t testing.TB, s store.Store) State {
 	t.Helper()
 	if _, err := s.Place(context.Background(), state.Begin(transactions, s.Shards(), 0)); err != nil {
@@ -56,7 +55,7 @@ type applying struct {
 	writer store.Writer
 }
 
-// Apply applies a batch after what was applied before; all of it must be accepted.
+// Apply applies a batch, which must continue the earlier ones; all of it must be accepted.
 func (a *applying) Apply(ctx context.Context, b *state.Batch) error {
 	progress, err := a.Progress(ctx, []state.Partition{transactions})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Archives are those of the namespace.
+// Archives returns the archives of the namespace.
 func (s *Store) Archives(context.Context) ([]*state.Archive, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,9 +47,9 @@ func (s *Store) BeginArchives(_ context.Context, f *state.Fill, archives []*stat
 	return positions, nil
 }
 
-// rowsOf is the position of a fill in an archive. It takes that of a fill with all of its columns,
-// which goes no further then. If any other fill of the same series has begun with the archive, it is
-// not known which rows the columns have.
+// rowsOf returns the position of a fill in an archive. It takes over the position of a fill with all of its columns,
+// which then no longer moves. If any other fill of the same series has begun with the archive, it is unknown which rows
+// the columns have.
 func (s *Store) rowsOf(sh *shard, f *state.Fill, a *state.Archive) *state.Position {
 	name := f.Archive(a)
 	if sh.rows[name] != nil {
@@ -91,8 +91,7 @@ func (s *Store) addArchives(e *state.FillEpoch) {
 	}
 }
 
-// rowsOfAny is the position in an archive of the first fill that has one which is not moved, else a
-// moved one.
+// rowsOfAny returns the position in an archive of the first fill that has one which is not moved, or else a moved one.
 func (sh *shard) rowsOfAny(fills []*state.Fill, a *state.Archive) state.Position {
 	at := state.NoPosition
 	for i, f := range fills {

@@ -16,7 +16,7 @@ func (s *Store) PublishBusiest(_ context.Context, processor string, b state.Busi
 	return nil
 }
 
-// Busiest is what each processor published last.
+// Busiest returns what each processor published last.
 func (s *Store) Busiest(context.Context) ([]state.Busiest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
-// The store does what stores must.
+// The plain store passes the conformance suite.
 func TestConformance(t *testing.T) {
 	storetest.TestStore(t, func(shards int) store.Store { return plain.New(shards) })
 }

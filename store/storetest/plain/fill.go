@@ -15,18 +15,18 @@ type filling struct {
 	in state.Partition
 }
 
-// open says whether a plan without the fill has the partition, so that more is left to fill.
+// open reports whether a plan without the fill has the partition, so that more is left to fill.
 func (f *filling) open() bool {
 	return len(f.Ranges) > 0 && f.Ranges[len(f.Ranges)-1].To == state.MaxTime
 }
 
-// spoil gives the fill up: what was applied of it is not known any more.
+// spoil gives the fill up: it is no longer known what was applied of it.
 func (f *filling) spoil() {
 	f.Filling = state.Filling{Known: true, Broken: true, At: state.NoPosition, Since: state.MinTime}
 }
 
-// feed notes what it means to all fills that the plan of a version takes a partition, which o says
-// how far it is applied; nil for not at all.
+// feed updates all fills when the plan of a version takes a partition. o states how far the partition is applied; nil
+// if not at all.
 func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string) {
 	plan := s.plans[version]
 	if plan == nil {
@@ -51,9 +51,9 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 				known.Ranges = append(known.Ranges, state.OffsetRange{From: o.at.Offset, To: state.MaxTime})
 			}
 		case known == nil && sh.fills(p, func(f *filling) bool { return !f.Broken && fill.PartOf(f.of) }):
-			// It goes on as a part of that one.
+			// It continues as a part of the other fill.
 		case known == nil && sh.fills(p, func(f *filling) bool { return !skipped[f.of] && fill.Shares(f.of) }):
-			sh.filling(fill, p).spoil() // that one may have fed some of its columns
+			sh.filling(fill, p).spoil() // the other fill may have fed some of its columns
 		case known == nil:
 			s.begin(sh.filling(fill, p), o)
 		case known.open():
@@ -62,7 +62,7 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 	}
 }
 
-// fills says whether the partition has a fill that is such.
+// fills reports whether the partition has a fill that satisfies such.
 func (sh *shard) fills(p state.Partition, such func(*filling) bool) bool {
 	for _, f := range sh.fillings {
 		if f.in == p && such(f) {
@@ -72,7 +72,7 @@ func (sh *shard) fills(p state.Partition, such func(*filling) bool) bool {
 	return false
 }
 
-// filling is the progress of a fill with a partition, which it adds if it is new.
+// filling returns the progress of a fill with a partition, which it adds if it is new.
 func (sh *shard) filling(fill *state.Fill, p state.Partition) *filling {
 	name := fill.Partition(p)
 	if sh.fillings[name] == nil {
@@ -107,8 +107,7 @@ func (f *filling) close(o *ownership) {
 	}
 }
 
-// unplace gives up what fills have still to apply of a partition that goes back, or goes on in
-// another log.
+// unplace gives up the fills of a partition that goes back, or continues in another log.
 func (sh *shard) unplace(p state.Partition, from, to state.Position) {
 	if to.Offset > from.Offset && to.Log == from.Log || to.Offset == from.Offset {
 		return
@@ -120,7 +119,7 @@ func (sh *shard) unplace(p state.Partition, from, to state.Position) {
 	}
 }
 
-// Fills are those that a plan keeps completely.
+// Fills returns the fills that a plan keeps completely.
 func (s *Store) Fills(_ context.Context, p *state.Plan) (kept []*state.Fill, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +145,7 @@ func (s *Store) Fillings(_ context.Context, f *state.Fill, partitions []state.Pa
 	return all, nil
 }
 
-// look is a copy of the progress of a fill.
+// look returns a copy of the progress of a fill.
 func (sh *shard) look(name state.Partition) state.Filling {
 	f := sh.fillings[name]
 	if f == nil {
@@ -182,7 +181,7 @@ func (f *filling) start(at *state.FillStart) {
 	f.Begun, f.Since, f.At = true, at.Since, state.Position{Offset: first.From, Epoch: -1, Log: at.Log}
 }
 
-// fillEpochs is the progress of the fills that some shard knows, over all shards.
+// fillEpochs returns the progress of the fills that some shard knows, over all shards.
 func (s *Store) fillEpochs() (epochs []state.FillEpoch) {
 	for _, f := range state.InOrder(s.fills) {
 		if !slices.ContainsFunc(s.shards, func(sh *shard) bool { return sh.knows(f) }) {
@@ -211,8 +210,8 @@ func (sh *shard) knows(f *state.Fill) bool {
 	return false
 }
 
-// add adds the progress of the shard to that of a fill. Where no plan with the fill has taken the
-// partition, it is that of those before.
+// add adds the progress of the shard to that of a fill. If no plan with the fill has taken the partition, it adds the
+// progress of the fills before.
 func (sh *shard) add(e *state.FillEpoch, before []*state.Fill) {
 	for p := range sh.owned {
 		if p.Topic != e.Topic {

@@ -13,7 +13,7 @@ import (
 // registered is a group that applies a plan.
 type registered struct{ version, group string }
 
-// usage is when the group began with the plan, and when it said last that it applies it.
+// usage is when the group began with the plan, and when it last registered it.
 type usage struct{ began, used time.Time }
 
 // Register records that a group applies a plan.
@@ -31,7 +31,7 @@ func (s *Store) Register(_ context.Context, r state.Registration) (rivals []stat
 		if u.began.After(newest) {
 			newest = u.began
 		}
-		// Other generations of the same definitions go on with when these began.
+		// A plan of the same definitions with other generations keeps their beginning.
 		if _, known := s.used[mine]; !known && other.group == r.Group && s.plans[other.version].Definitions() == r.Plan.Definitions() && u.began.After(began) {
 			began = u.began
 		}
@@ -51,7 +51,7 @@ func (s *Store) Register(_ context.Context, r state.Registration) (rivals []stat
 	return rivals, nil
 }
 
-// note adds a plan, and what it is the first to keep.
+// note adds a plan and its fills.
 func (s *Store) note(p *state.Plan) {
 	for _, f := range state.NewFills(p, slices.Collect(maps.Values(s.plans))) {
 		s.fills[f.ID] = f

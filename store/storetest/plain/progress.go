@@ -38,14 +38,13 @@ func newShard() *shard {
 	}
 }
 
-// split is a partition without a plan, and the plan's version.
+// split returns a partition without a plan, and the plan's version.
 func split(p state.Partition) (state.Partition, string) {
 	topic, version, _ := strings.Cut(p.Topic, "@")
 	return state.Partition{Topic: topic, ID: p.ID}, version
 }
 
-// position is that of a partition under the plan or the fill that its name has; nil if that does
-// not have it.
+// position returns the position of a partition under the plan or the fill in its name; nil if there is none.
 func (sh *shard) position(p state.Partition) *state.Position {
 	if at := sh.rows[p]; at != nil {
 		return at
@@ -63,7 +62,7 @@ func (sh *shard) position(p state.Partition) *state.Position {
 	return nil
 }
 
-// meet is where a range goes on, nil if the shard lacks what it had confirmed, or another has the
+// meet returns where a range continues; nil if the shard lacks what it had confirmed, or if another plan has the
 // partition.
 func (sh *shard) meet(r *state.PartitionRange, shard int) *state.Position {
 	at := sh.position(r.Partition)
@@ -81,7 +80,7 @@ func (sh *shard) end(topic, version string, last int64) {
 	sh.ended[e] = max(sh.ended[e], last)
 }
 
-// found is the position of a partition under any plan.
+// found returns the position of a partition under any plan.
 func (sh *shard) found(p state.Partition) state.Position {
 	if o := sh.owned[p]; o != nil {
 		return o.at
@@ -103,7 +102,7 @@ func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]s
 	return all, nil
 }
 
-// Applied says whether a record is applied in all shards of the reads, or in all shards.
+// Applied reports whether a record is applied in all shards of the reads, or in all shards.
 func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, read
 	return true, nil
 }
 
-// Place sets the progress of partitions where it is as found before.
+// Place sets the progress of partitions that is still as expected.
 func (s *Store) Place(_ context.Context, placements ...state.Placement) (placed int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +163,7 @@ func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
 	return true
 }
 
-// Log is the log with the tag of a position.
+// Log returns the log with the tag of a position.
 func (s *Store) Log(_ context.Context, tag string) (log state.LogID, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +186,7 @@ func (s *Store) Gap(_ context.Context, p state.Partition, until int64) error {
 	return nil
 }
 
-// Clock is the greatest timestamp of a record applied.
+// Clock returns the greatest timestamp of a record applied.
 func (s *Store) Clock(context.Context) (now int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package plain is a second store, for tests: the whole contract in the memory of one process, written as plainly
-// as possible. What runs on it depends on the contract alone. Nothing in it expires.
+// Package plain is a second store, for tests: the whole contract in the memory of one process, written as plainly as
+// possible. So tests that run on it depend only on the contract. Nothing in it expires.
 package plain
 
 import (
@@ -47,10 +47,10 @@ func New(shards int) *Store {
 // Create does nothing: the namespace is there.
 func (s *Store) Create(context.Context) error { return nil }
 
-// Shards is the number of shards.
+// Shards returns the number of shards.
 func (s *Store) Shards() int { return len(s.shards) }
 
-// ShardOf is the shard that an update is applied to.
+// ShardOf returns the shard that an update is applied to.
 func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int { return state.Shard(u.Hash, shards) }
 
 // Available is nil: there is nothing to reach.
@@ -120,7 +120,7 @@ func (s *Store) mutate(entity string, m *state.Mutation) {
 	s.states[k].Apply(m)
 }
 
-// view is a copy of the states of some series of an entity.
+// view returns a copy of the states of some series of an entity.
 func (s *Store) view(entity string, series ...*state.Series) *packed.View {
 	v := &packed.View{}
 	for _, of := range series {
