@@ -18,21 +18,19 @@ import (
 )
 
 const (
-	// callOps and callBytes bound the mutations of one script call, and so the time, one to
-	// two milliseconds, for which it blocks others. Fewer are dearer: only what one call appends to a key
-	// is combined.
+	// callOps and callBytes bound the mutations of one script call, and so the time for which it blocks others, one to
+	// two milliseconds. Smaller calls cost more: only what one call appends to a key is combined.
 	callOps   = 1500
 	callBytes = 64 << 10
-	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next
-	// pipeline, before which the key may be compacted: so keys stay bounded, however many events of
-	// one entity a batch has.
+	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next pipeline, before
+	// which the key may be compacted. So keys stay bounded, even if a batch has very many events of one entity.
 	passBytes = 128 << 10
-	// mostFull is how often in a row a batch may find keys full: other writers may be faster to fill
-	// the room that a compaction makes.
+	// mostFull is how often in a row a batch may find keys full: other writers may use up the room that a compaction
+	// makes.
 	mostFull = 100
 )
 
-// writer applies batches. It reuses its memory and serves one goroutine.
+// writer applies batches. It reuses its memory, and is not safe for concurrent use.
 type writer struct {
 	store    *Store
 	byShard  [][]int32 // indices in Batch.Updates
@@ -59,7 +57,7 @@ type writer struct {
 	bytes []byte   // that texts are in
 }
 
-// scriptCall is one call under way, with what it moves on success.
+// scriptCall is one call under way, with the progress that it moves on success.
 type scriptCall struct {
 	shard int
 	more  bool // the batch has further mutations of the shard
@@ -71,8 +69,8 @@ type scriptCall struct {
 	spares *string // the same as an argument
 }
 
-// appended is what the calls of a pipeline append to a key: how many bytes, and the last of them,
-// with the number of the key in it, from 1.
+// appended holds what the calls of a pipeline append to a key: the number of bytes, the last of these calls, and the
+// number of the key in it, from 1.
 type appended struct {
 	bytes, call, key int
 }
@@ -111,9 +109,8 @@ func (s *Store) newWriter() *writer {
 // All masters are called concurrently, each with its own deadline. If one does not answer while
 // others do, its shards are marked Lagging.
 //
-// An error means that Redis could not be reached or refused to write. What was confirmed until then
-// is in the Progress of the ranges; applying the batch again continues from there, and nothing
-// counts twice.
+// An error means that Redis could not be reached or refused to write. What was confirmed by then is in the Progress of
+// the ranges; applying the batch again continues from there, and nothing counts twice.
 func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	for shard := range w.byShard {
 		w.byShard[shard] = w.byShard[shard][:0]
@@ -182,12 +179,12 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]state.Position, len(b.Ranges)) // where the next call starts
+	at := make([]state.Position, len(b.Ranges)) // where the next call of each range starts
 	last := make([]int64, len(b.Ranges))
 	for shard := range w.byShard {
 		for i := range b.Ranges {
 			if b.Ranges[i].Behind {
-				continue // its progress may be of another number of shards
+				continue // its progress may be for another number of shards
 			}
 			at[i] = b.Ranges[i].Progress[shard]
 			last[i] = at[i].Offset
@@ -282,7 +279,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	return full
 }
 
-// moved is a range's position moved to an offset in its batch.
+// moved returns a range's position moved to an offset in its batch.
 func moved(at state.Position, s *state.PartitionRange, offset int64) state.Position {
 	if offset > at.Offset {
 		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
@@ -341,7 +338,7 @@ var (
 	errFull  = errors.New("state keys are full, and compacting them has made no room: see whether Redis refuses writes")
 )
 
-// receiveReply handles one reply and says whether the call was applied.
+// receiveReply handles one reply and reports whether the call was applied.
 func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applied bool, err error) {
 	if len(reply) == 0 {
 		return false, errReply
@@ -385,6 +382,5 @@ func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applie
 	return false, nil
 }
 
-// housekeeping is the moment by which state is pruned: one record with a clock ahead must not prune
-// everything.
+// housekeeping returns the moment by which state is pruned: one record with a clock ahead must not prune everything.
 func housekeeping(now int64) int64 { return min(now, time.Now().UnixMilli()) }

@@ -27,9 +27,9 @@
 -- While the shard is copied, the names of the state keys are added to a set, see keyspace.ChangedKey. It
 -- is in the slot of the shard.
 --
--- No error may be raised after the first write. That write, to the progress or the set of changed
--- keys, meets every refusal that does not depend on the data: a full memory, a replica, a failing
--- disk. Keys that do not hold a string are counted as refused.
+-- No error may be raised after the first write. That write, to the progress or the set of changed keys, fails for every
+-- reason that does not depend on the data: a full memory, a replica, a failing disk. Keys that do not hold a string are
+-- counted as refused.
 
 -- Locals are faster than globals.
 local pcall, type = redis.pcall, type

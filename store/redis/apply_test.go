@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Reads equal a plain loop over the events, however these were cut into batches.
+// Reads equal a plain loop over the events, for any division of the events into batches.
 func TestApplyEqualsPlainLoop(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -35,7 +35,7 @@ func TestApplyEqualsPlainLoop(t *testing.T) {
 	})
 }
 
-// Covers the rows of the progress table in turn.
+// Each row of the table at writer.Apply holds.
 func TestProgressTable(t *testing.T) {
 	list := randomEvents(rand.New(rand.NewPCG(3, 4)), 60)
 	onEach(t, 4, func(t *testing.T, s *Store) {
@@ -175,7 +175,7 @@ func TestScriptForgotten(t *testing.T) {
 	})
 }
 
-// A key to which something else has written is counted as refused, and the rest is applied.
+// A key that holds another type of value is counted as refused, and the rest is applied.
 func TestRefused(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -200,9 +200,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// A string that is not a state is set aside when compacted, and reads as damaged before and after;
-// the error has the key, but its text does not name the entity. Other keys of the same question are
-// read.
+// A string that is not a state is dropped with a note when compacted, and reads as damaged before and after. The error
+// has the key, but its text does not name the entity. Other keys of the same question are read.
 func TestForeignString(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -262,8 +261,7 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 	checkAll(t, s, list)
 }
 
-// A sum beyond 64 bits within a batch, between batches or in a compaction is exact, also one that
-// comes back.
+// A sum beyond 64 bits within a batch, between batches or in a compaction is exact, also if it later fits into 64 bits.
 func TestSumsExceed64Bits(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

@@ -1,4 +1,4 @@
--- Notes, in one state shard, which archives a fill over a cut needs, and says how far it has them.
+-- Records, in one state shard, which archives a fill over a cut needs, and returns how far it has applied them.
 --
 -- KEYS[1]  the shard's progress, see find.lua
 -- ARGV     the cut, the fill
@@ -6,10 +6,10 @@
 --          number of known fills that share no series with it, and these
 --          for each archive of the cut: ID, number of rows, since when it has all events in ms
 --
--- The fill takes the position of a fill that has all of its columns. That one goes no further then:
--- what is under way of it finds another position, and changes nothing. If any other fill of the same
--- series has begun with an archive, it is not known which rows the columns have, and the position
--- is a moved one. So a column never has two fills that go on.
+-- The fill takes over the position of a fill that has all of its columns. That one then no longer moves: its batches
+-- under way find another position, and change nothing. If any other fill of the same series has begun with an archive,
+-- it is unknown which rows the columns have, and the position is a moved one. So a column never has two fills that
+-- continue.
 --
 -- Returns  the position of the fill in each archive, or an error ARCHIVE with the ID of an archive
 --          of the cut that the shard has and the caller does not know, or the error
@@ -39,8 +39,8 @@ end
 
 local function field(of, id) return 'fill:' .. of .. ':archive:' .. id .. '/0' end
 
--- takeOver returns the position in an archive of a fill that has all columns of this one, and moves
--- it; nil if none goes on.
+-- takeOver returns the position in an archive of a fill that has all columns of this one, and marks that one as moved;
+-- nil if none continues.
 local function takeOver(id)
   for _, other in ipairs(before) do
     local at = redis.call('HGET', key, field(other, id))

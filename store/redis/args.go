@@ -24,15 +24,15 @@ func (w *writer) text(s string) {
 	w.args = append(w.args, &w.texts[len(w.texts)-1])
 }
 
-// checkBytes is how many bytes one pipeline appends to a key before the script checks again whether
-// the key is full. The bound on keys leaves room for as much by each of a hundred writers at once.
+// checkBytes is how many bytes one pipeline appends to a key before the script checks again whether the key is full.
+// The bound on keys leaves room for that much from each of a hundred writers at once.
 const checkBytes = 512
 
 // packAll writes the mutations of each state key as one argument, and then which keys may be full.
 // If this is not the shard's last call, full says that the pipeline must not have further ones.
 //
-// Of several calls that append to a key only the last may return it: what it returns has all that
-// the pipeline appends, so that little is left of that when the key is replaced.
+// Of several calls that append to a key, only the last one may return it: the returned content has everything that the
+// pipeline appends, so that little follows it when the key is replaced.
 func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	w.checked = w.checked[:0]
 	for i := range keys {
@@ -58,7 +58,7 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	return full
 }
 
-// spare says that a call must not return a key as a candidate.
+// spare excludes a key from the candidates that a call returns.
 func (c *scriptCall) spare(key int) { c.spared = append(c.spared, byte(key>>8), byte(key)) }
 
 // pack writes the mutations of one state key as one argument, and returns its length.
@@ -106,5 +106,5 @@ func (w *writer) packChild(dst []byte, first int32) []byte {
 	return packed.AppendChild(dst, packed.Child{Tag: state.EmbeddingTag(group), Name: w.child, Sections: w.sections})
 }
 
-// viewString is b as a string without a copy; b must not change while it is used.
+// viewString returns b as a string without a copy; b must not change while it is used.
 func viewString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// boundDefinitions have more sets than fit into a key however much they are squeezed, and windows
-// of very many tiles.
+// boundDefinitions have more sets than fit into a key even when squeezed, and windows of very many tiles.
 func boundDefinitions() string {
 	var d strings.Builder
 	d.WriteString(`
@@ -42,8 +41,8 @@ features:
 	return d.String()
 }
 
-// No key becomes longer than 1 MiB, whatever an entity meets. Beyond that the oldest tiles of the
-// longest series are dropped, and reads of those say so.
+// No key becomes longer than 1 MiB, for any events of an entity. Beyond that the oldest tiles of the longest series are
+// dropped, and reads of those say so.
 func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const batches, size, now = 8, 700, 19_700 * day
@@ -190,9 +189,8 @@ func wantCrowd(t *testing.T, s *Store, list []event, met bool) {
 	}
 }
 
-// Many writers append to one entity, each through a partition of its own, and each replaces what it
-// has compacted with its next batch only. The key stays below 1 MiB nonetheless, and so does that of
-// a child.
+// Many writers append to one entity, each through a partition of its own, and each replaces what it has compacted only
+// with its next batch. The key still stays below 1 MiB, and so does the key of a child.
 func TestManyWritersKeepTheBound(t *testing.T) {
 	for name, met := range map[string]bool{"one key": false, "with a child": true} {
 		t.Run(name, func(t *testing.T) {

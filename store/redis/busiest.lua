@@ -1,4 +1,4 @@
--- Stores what a processor publishes, and drops what others have not published again for too long.
+-- Stores what a processor publishes, and drops what others have not renewed in time.
 --
 -- KEYS[1]  what processors publish: HASH processor -> "<when, in ms>:<what>"
 -- ARGV     processor, what, for how many ms to keep it

@@ -17,7 +17,7 @@ func busiestOf(entity string) state.Busiest {
 	return state.Busiest{Since: 1, Keys: []state.BusiestKey{{Key: "device", Entities: []state.BusyEntity{{Entity: entity, Events: 3}}}}}
 }
 
-// What a processor published is forgotten when it ends: another one drops it, or it expires.
+// What a processor published is forgotten after it ends: another processor drops it, or it expires.
 func TestBusiestIsForgotten(t *testing.T) {
 	server := redistest.Embedded(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -61,7 +61,7 @@ func TestBusiestIsForgotten(t *testing.T) {
 	expect("none")
 }
 
-// Where keys hash entities, nothing that is published names one.
+// If keys hash entities, nothing that is published names one.
 func TestBusiestAreHashed(t *testing.T) {
 	client := redistest.Shared(t).Client(t)
 	s := New(client, testkit.Namespace(t), 4, HashEntities([]byte("0123456789abcdef")))
@@ -90,7 +90,7 @@ func TestBusiestAreHashed(t *testing.T) {
 	}
 }
 
-// Something else in the key is an error, and not an answer.
+// A value of another type in the key is an error.
 func TestBusiestOfAnother(t *testing.T) {
 	client := redistest.Shared(t).Client(t)
 	s := newStore(t, client, 4)

@@ -1,22 +1,19 @@
--- What the scripts that append to state keys share: apply.lua and compact.lua begin with it.
--- It decides whether a key is worth compacting or full, reads how long a key lives, and notes what
--- changes while a shard is copied.
+-- Shared by the scripts that append to state keys: apply.lua and compact.lua begin with it. It decides whether a key is
+-- worth compacting or full, reads the time to live of keys, and records which keys change while a shard is copied.
 
 local call, byte = redis.call, string.byte
 
--- A key is worth compacting once its length has doubled since the last compaction, by several
--- appends: a single append that concerns many series hardly shrinks when it is merged with
--- one or two others. A long key is compacted earlier, whatever the number of appends, so that
--- it stays bounded; each byte appended still causes only a few bytes to be sent. The length
--- after the last compaction is in the key's header, see package state/packed. Reading the
--- header costs more than the append, so it is read only when the key has grown past another
--- multiple of checkEvery. A short key is read whole at once, since it will be compacted.
+-- A key is worth compacting once several appends have doubled its length since the last compaction: one append to many
+-- series hardly shrinks when it is merged with one or two others. A long key is compacted earlier, after any number of
+-- appends, so that it stays bounded; each byte appended still causes only a few bytes to be sent. The length after the
+-- last compaction is in the key's header, see package state/packed. Reading the header costs more than the append, so
+-- it is read only when the key has grown past another multiple of checkEvery. A short key is read whole at once, since
+-- it will be compacted.
 local minLength, minAppends, checkEvery, shortLength = 64, 6, 32, 512
 local longLength, maxGrowth = 65536, 262144
 
--- compactedLength returns the length of a key of that size after its last compaction, given its
--- first four bytes; 0 if it was never compacted. What says that it was longer than it is, rounded up
--- to the next unit, is no header.
+-- compactedLength returns the length of a key of that size after its last compaction, given its first four bytes; 0 if
+-- it was never compacted. Bytes are no header if they state more than the size, rounded up to the next unit.
 local function compactedLength(header, size)
   local first, l1, l2, l3 = byte(header, 1, 4)
   if first ~= 0 or not l3 then return 0 end
@@ -39,9 +36,8 @@ end
 -- default, see features/bounds.go, keys take at most 960 KiB.
 local maxAppended = 471040
 
--- full returns the content of a key that must be compacted before that many bytes are appended,
--- else nil. A key that was just compacted takes them, however many: compacting it again would make
--- no room.
+-- full returns the content of a key that must be compacted before that many bytes are appended, else nil. A key that
+-- was just compacted takes any number of bytes: compacting it again would make no room.
 local function full(key, appended)
   local size = redis.pcall('STRLEN', key)
   if type(size) == 'table' or size + appended <= maxAppended then return nil end
@@ -54,8 +50,8 @@ end
 -- thousand.
 local maxValues = 1000
 
--- noteChanged adds keys, by number, to those that changed while the shard is copied by the process
--- with a token, see package reshard.
+-- noteChanged adds keys, by number, to the set of keys that changed while the process with a token copies the shard,
+-- see package reshard.
 local function noteChanged(progress, token, first, last)
   local changed = string.sub(progress, 1, -1 - #'progress') .. 'changed/' .. token
   for i = first, last, maxValues do

@@ -1,6 +1,6 @@
--- Claims partitions for a plan in one state shard, from any other plan that has them. Batches of
--- that plan which are still in flight then find no progress and change nothing: they are fenced.
--- The script records where the other plan's epoch ended.
+-- Claims partitions for a plan in one state shard, from any other plan that has them. Batches of that plan that are
+-- still in flight then find no progress and change nothing: they are fenced. The script records where the other plan's
+-- epoch ended.
 --
 -- KEYS[1]  the shard's progress, see find.lua
 -- ARGV     version of the plan
@@ -56,8 +56,8 @@ for i = a, #ARGV, 2 do
 end
 find(partitions)
 
--- mergeOldestEpochs keeps the newest 64 ends of plan epochs of a topic and merges the others into
--- a gap. The gap says that everything is missing until then, which is never too little.
+-- mergeOldestEpochs keeps the newest 64 ends of plan epochs of a topic and merges the others into a gap. The gap states
+-- that everything is missing until then, which never understates.
 local function mergeOldestEpochs(topic)
   local epochs, all = {}, redis.call('HGETALL', key)
   for i = 1, #all, 2 do
@@ -71,9 +71,8 @@ local function mergeOldestEpochs(topic)
   end
 end
 
--- clampTimestamps lowers recorded timestamps that are greater than the latest credible one. They came
--- from records with wrong dates, and features would be incomplete until then. It returns the IDs of
--- the fills that the shard knows.
+-- clampTimestamps lowers recorded timestamps that are greater than the latest credible one. They came from records with
+-- wrong dates, and would make features incomplete until then. It returns the IDs of the fills that the shard knows.
 local function clampTimestamps(latest)
   local all, ids = redis.call('HGETALL', key), {}
   for i = 1, #all, 2 do
@@ -101,7 +100,7 @@ local function handOver(fill, p, ranges)
   if at then redis.call('HSET', key, 'fill:' .. fill.successor .. suffix, at) end
 end
 
--- knows says whether the partition has any of the fills, abandoned ones included if they are asked for.
+-- knows reports whether the partition has any of the fills, with abandoned ones if requested.
 local function knows(p, ids, abandoned)
   for id in pairs(ids) do
     local ranges = redis.call('HGET', key, 'range:' .. id .. ':' .. p.topic .. '/' .. p.id)
@@ -127,9 +126,9 @@ local function updateRanges(fill, p)
       redis.call('HSET', key, name, ranges .. separator .. at .. string.format('-@%d', now))
     end
   elseif not ranges then
-    if knows(p, fill.before, false) then return end -- it goes on as a part of that one
+    if knows(p, fill.before, false) then return end -- it continues as a part of that fill
     if knows(p, fill.sharing, true) then
-      -- That one may have fed some of its columns.
+      -- The other fill may have fed some of its columns.
       abandon(fill.id, p.topic, p.id)
     elseif not at then
       -- The plan will apply all records itself.

@@ -93,7 +93,7 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// Of too many plans the earliest are forgotten, as if they had never been applied.
+// Of too many plans the earliest are forgotten: they merge into a gap.
 func TestManyPlans(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
@@ -142,7 +142,7 @@ func TestSeriesUsed(t *testing.T) {
 		if diff := cmp.Diff(map[string]time.Time{"aaaaa": time.UnixMilli(3000), "bbbbb": time.UnixMilli(2000)}, used); diff != "" {
 			t.Error(diff)
 		}
-		// A value that something else has written there is an error.
+		// A value that does not parse is an error.
 		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{")
 		s.redis.HSet(ctx, usedKey(s.namespace), "bad/", "1:1")
 		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != "read the plan bad: unexpected end of JSON input" {

@@ -7,9 +7,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// combiner collects the mutations of one script call by state key, and combines equal ones: a hot
-// counter is written once for each batch. It refers to the mutations of the batch, which must not
-// change until reset.
+// combiner collects the mutations of one script call by state key, and combines equal ones: a hot counter is written
+// once for each call. It refers to the mutations of the batch, which must not change until reset.
 type combiner struct {
 	keys      []stateKey
 	mutations []combined
@@ -18,7 +17,7 @@ type combiner struct {
 	table     []int32          // open addressing over keys: index + 1, 0 for empty
 }
 
-// stateKey is one Redis key with its mutations, including those of children of its entity.
+// stateKey is one Redis key with its mutations, including those of its entity's children.
 type stateKey struct {
 	hash   uint64
 	group  string
@@ -41,7 +40,7 @@ func (c *combiner) reset() {
 	clear(c.table)
 }
 
-// full says whether there is enough for a call.
+// full reports whether there is enough for a call.
 func (c *combiner) full() bool { return len(c.mutations) >= callOps || c.bytes >= callBytes }
 
 // add adds the mutations of an entity.
@@ -74,8 +73,8 @@ func (c *combiner) add(t *state.EntityUpdate, mutations []state.Mutation) {
 	}
 }
 
-// combine combines a mutation with one of the key's, if there is one that can express both. It looks
-// from one of them on and then at those before it, and returns the one after that which it found.
+// combine combines a mutation with one of the key's, if one can express both. It searches from an index on, then before
+// it, and returns the index after the match.
 func (c *combiner) combine(key *stateKey, from int32, m *state.Mutation, child []byte) (next int32, ok bool) {
 	if from < 0 {
 		return from, false
@@ -92,13 +91,13 @@ func (c *combiner) combine(key *stateKey, from int32, m *state.Mutation, child [
 	return from, false
 }
 
-// sum adds a mutation to one held, if one can express both. The batch's own stays as it is, because
-// the batch may be applied again.
+// sum adds a mutation to one held, if one can express both. The batch's mutation does not change, because the batch may
+// be applied again.
 func (c *combiner) sum(held *combined, m *state.Mutation) bool {
 	if held.summed {
 		return held.Combine(m)
 	}
-	c.sums = append(c.sums, *held.Mutation) // if they move, earlier ones are used where they were
+	c.sums = append(c.sums, *held.Mutation) // if append moves them, pointers to the earlier ones stay valid
 	if sum := &c.sums[len(c.sums)-1]; sum.Combine(m) {
 		held.Mutation, held.summed = sum, true
 		return true

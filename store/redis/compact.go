@@ -18,27 +18,27 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// compactor merges what batches have appended to an entity into one section for each series. It
-// changes no answer, and so does not affect progress. It needs no round trips of its own: the
-// content of a candidate comes with the script's reply, and the next pipeline replaces it.
+// compactor merges what batches have appended to an entity into one section for each series. It changes no answer, and
+// so does not affect progress. It needs no round trips of its own: the content of a candidate is in the script's reply,
+// and the next pipeline replaces it.
 type compactor struct {
 	candidates []candidate // to be compacted
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	// reported are keys whose damage was reported, with the moment, in milliseconds since 1970, until
-	// which it is not reported again.
+	// reported maps keys whose damage was reported to the moment, in milliseconds since 1970, before which it is not
+	// reported again.
 	reported map[string]int64
 
-	// idleOnly says that the candidates belong to entities without recent events.
+	// idleOnly means that the candidates belong to entities without recent events.
 	idleOnly bool
 
 	fresh packed.Compactor
 	known map[string]map[uint32]*state.Series // by group and tag
 	most  map[string]int                      // bytes that a key may take, by group
-	// embedded are the same by their parent's group, one series for each tag.
+	// embedded is the same for children, by their parent's group, with one series for each tag.
 	embedded map[string]map[uint32]*state.Series
-	of       []*state.Series // what known was made from
+	of       []*state.Series // the series that known was made from
 	garbage  garbageSeries
 }
 
@@ -83,7 +83,7 @@ func (w *writer) addCandidates(b *state.Batch, c scriptCall, list []any) error {
 	return nil
 }
 
-// learn registers the series by group and tag. A batch without records has none.
+// learn registers the series by group and tag. A batch without records has no series.
 func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
@@ -111,8 +111,7 @@ const (
 	replacedBytes = 128 << 10
 )
 
-// replace makes calls that replace the content that was compacted if it is still there; what was
-// appended since stays after it.
+// replace makes calls that replace compacted content if it is still there; what was appended since stays after it.
 func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder) {
 	w.sent = w.sent[:0]
 	slices.SortStableFunc(w.compacted, func(a, b compacted) int { return a.shard - b.shard })
@@ -127,7 +126,7 @@ func (w *writer) replace(ctx context.Context) (shards []int, calls []redis.Cmder
 	return shards, calls
 }
 
-// together is how many keys, from the first one on, one call replaces.
+// together returns how many keys, from the first one on, one call replaces.
 func together(list []compacted) int {
 	keys, bytes := 0, 0
 	for i := range list {
@@ -173,8 +172,8 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 	return replacement{cmd, shard, spilledTo}
 }
 
-// compact compacts the candidates. Keys with damaged state are counted as refused by the batch.
-// What is not replaced becomes a candidate again.
+// compact compacts the candidates. Keys with damaged state are counted as refused by the batch. Keys that are not
+// replaced become candidates again.
 func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 	w.receiveSpilled()
 	candidates := w.candidates
@@ -221,8 +220,7 @@ func (c *compactor) children(group string) func(tag uint32) func(tag uint32) *st
 	}
 }
 
-// spills are the children that leave their parent: their keys, times to live in seconds, and what
-// is appended to them.
+// spills returns the children that leave their parent: their keys, times to live in seconds, and the bytes to append.
 func (w *writer) spills(h candidate, group string, children []packed.Child) (list []spill) {
 	parent := h.key[len(w.store.tags[h.shard])+len(group)+1:]
 	for _, c := range children {
@@ -246,7 +244,7 @@ type spill struct {
 	sections []byte
 }
 
-// check says how the script treats the key of the child: whether it checks that the key is full.
+// check returns the argument that makes the script check whether the child's key is full.
 func (s *spill) check() string {
 	if len(s.sections) >= checkBytes {
 		return "check"
@@ -281,7 +279,7 @@ const (
 	mostReported = 10_000 // keys remembered
 )
 
-// reportsDamage says whether to report that a key is damaged.
+// reportsDamage reports whether to report that a key is damaged.
 func (w *writer) reportsDamage(key string) bool {
 	if w.now < w.reported[key] {
 		return false
@@ -306,19 +304,18 @@ func (w *writer) compactKey(h candidate, now int64) (compacted, error) {
 	return compacted{h, made, w.spills(h, group, w.fresh.Spilled)}, err
 }
 
-// groupOf is the group whose state a key holds.
+// groupOf returns the group of a key.
 func (w *writer) groupOf(h candidate) string {
 	group, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
 	return group
 }
 
-// shortest is the length up to which bytes are sent as their own proof: comparing them is faster
-// than their SHA-1.
+// shortest is the length up to which bytes are sent instead of their SHA-1: comparing them is faster.
 const shortest = 256
 
-// proof lets the script check that a key still begins with certain content, without reading all of
-// it: the header of its last compaction identifies what that left, up to byte from. The rest is what
-// was appended since, or its SHA-1, as redis.sha1hex writes it.
+// proof lets the script check that a key still begins with certain content, without reading all of it: the header of
+// its last compaction identifies the bytes up to from. The rest is what was appended since, or its SHA-1, as
+// redis.sha1hex writes it.
 func proof(held []byte) (header []byte, from int, rest any) {
 	if from = packed.Identified(held); from > 0 {
 		header = held[:packed.HeaderSize]
@@ -330,12 +327,11 @@ func proof(held []byte) (header []byte, from int, rest any) {
 	return header, from, hex.EncodeToString(sum[:])
 }
 
-// A full memory (maxmemory with noeviction) refuses batches. Nothing would be compacted then,
-// because candidates come with the replies of batches; so the keys of a refused batch are read and
-// compacted instead. That frees what they hold twice or no longer need, and the batch is tried
-// again.
+// A full memory (maxmemory with noeviction) refuses batches. Nothing would be compacted then, because candidates come
+// with the replies of batches. So the keys of a refused batch are read and compacted instead. That frees redundant and
+// outdated state, and the batch is tried again.
 
-// memoryFull says whether a server refuses to write because its memory is full.
+// memoryFull reports whether a server refuses to write because its memory is full.
 func memoryFull(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "OOM ") }
 
 // relieved bounds the keys read for a refused batch, and worthRelief is the least length of one.

@@ -11,22 +11,21 @@
 -- Returns   the number of keys replaced, and for each child's key that is a compaction candidate
 --           its number among these keys and its content
 --
--- If a key no longer begins with the content that was compacted, another writer has compacted it, or
--- the store has gone back in time. The key then stays as it is, and its children are not spilled.
--- Bytes appended since the content was read stay after the compacted content. It also stays as it is
--- if the key of a child is full: that must be compacted first.
+-- If a key no longer begins with the content that was compacted, another writer has compacted it, or the store has gone
+-- back in time. The key is then left unchanged, and its children are not spilled. Bytes appended since the content was
+-- read stay after the compacted content. A key is also left unchanged if the key of a child is full, which must be
+-- compacted first.
 --
--- Calling a command costs as much as a look at a key that is in the CPU's cache. So a short key is read
--- and written whole, by two commands. Of a long one, each copy in Lua costs more than all else: only
--- what comes after the part that the header stands for is read.
+-- Calling a command costs as much as reading a key in the CPU's cache. So a short key is read and written whole, by two
+-- commands. For a long key, copying its content into Lua costs most: only the bytes after the part that the header
+-- identifies are read.
 --
--- PERSIST of the progress, which never expires, changes nothing and comes first. With a full memory
--- Redis refuses only the first write of a script, and only if that may take memory. So a compaction goes
--- through when nothing else can be written, and makes room. A key is never deleted before it is
--- set: while its slot moves to another master, Redis sends a key that is missing there, and the
--- script would end without it.
+-- PERSIST of the progress, which never expires, changes nothing and comes first. When its memory is full, Redis refuses
+-- only the first write of a script, and only if that may take memory. So compactions are possible when nothing else can
+-- be written, and make room. A key is never deleted before it is set: while its slot moves to another master, Redis
+-- sends a key that is missing there, and the script would end without it.
 --
--- A child's key that does not hold a string is damaged; what is spilled to it is lost.
+-- A child's key that does not hold a string is damaged; state spilled to it is lost.
 
 local sub = string.sub
 local reply, n = {0}, tonumber(ARGV[1])
@@ -39,8 +38,8 @@ local function proven(rest, proof)
   return proof == rest or #proof ~= #rest and proof == redis.sha1hex(rest)
 end
 
--- appendedSince returns what was appended to a key since its content was read; nil if the key does not begin
--- with that content, given the arguments about it.
+-- appendedSince returns what was appended to a key since its content was read; nil if the key does not begin with that
+-- content.
 local function appendedSince(key, length, header, from, proof)
   if length <= wholeLength then
     local value = redis.pcall('GET', key)
@@ -54,7 +53,7 @@ local function appendedSince(key, length, header, from, proof)
   return proven(rest, proof) and call('GETRANGE', key, length, -1) or nil
 end
 
--- offer returns the key of a child as a candidate, if its content is given. It says whether it is.
+-- offer returns the key of a child as a candidate if its content is given, and reports whether it is.
 local function offer(child, content)
   if content then
     reply[#reply + 1] = child
@@ -86,14 +85,14 @@ if spills then
 end
 call('PERSIST', progress)
 
--- fullChild says whether a child's key is full, and returns it as a candidate then. The child's
--- arguments begin after index a.
+-- fullChild reports whether a child's key is full, and if so returns it as a candidate. The child's arguments begin
+-- after index a.
 local function fullChild(child, a)
   return ARGV[a + 3] == 'check' and offer(child, full(KEYS[n + child], #ARGV[a + 1]))
 end
 
--- replace replaces the content of a state key, which keeps its time to live. An empty key that has one
--- is kept until it expires, because writers rely on the time to live that they gave it.
+-- replace replaces the content of a state key, which keeps its time to live. An empty key with a time to live is kept
+-- until it expires, because writers rely on having set that time.
 local function replace(key, content)
   if content == '' and call('TTL', key) < 0 then
     call('DEL', key)

@@ -27,8 +27,8 @@ func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) 
 	return refused, refusal, key
 }
 
-// What is no longer kept is dropped, what is kept stays, a key does not grow without bound, and its
-// time to live is only extended.
+// A compaction drops state that is no longer kept, and only that. Keys do not grow without bound, and their time to
+// live is only extended.
 func TestCompactionPrunes(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
@@ -130,7 +130,7 @@ func TestCompactionDropsGarbage(t *testing.T) {
 	})
 }
 
-// What embedded children hold of garbage is dropped too, also if it is the only garbage of the key.
+// Garbage in embedded children is dropped, too, also if it is the only garbage of the key.
 func TestCompactionDropsGarbageOfChildren(t *testing.T) {
 	unused := &state.Series{ID: "unuse", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.CountEvents,
 		Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
@@ -168,9 +168,8 @@ func TestCompactionDropsGarbageOfChildren(t *testing.T) {
 	}
 }
 
-// In a copy of the namespace that is older than a day, no plan has been used for that long. State
-// of a plan that has a partition stays nonetheless: its processors may not have registered yet, or
-// cannot.
+// In a copy of the namespace that is older than a day, no plan has been used for that long. State of a plan that has a
+// partition still stays: its processors may not have registered yet, or cannot.
 func TestCompactionInAStaleCopy(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

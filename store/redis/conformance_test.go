@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/store/storetest"
 )
 
-// The store does what stores must, on each kind of server.
+// The store passes the conformance suite on each kind of server.
 func TestConformance(t *testing.T) {
 	for name, connect := range servers {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Keys are counted by group, those of others are not, and of many keys some are enough for an estimate.
+// Keys are counted by group, without those of other namespaces. Of many keys a sample gives an estimate.
 func TestCountKeys(t *testing.T) {
 	for name, connect := range ownServers() {
 		t.Run(name, func(t *testing.T) { testCountKeys(t, newStore(t, connect(t), 4)) })
@@ -37,7 +37,7 @@ func testCountKeys(t *testing.T, s *Store) {
 		t.Errorf("counted are %+v, %v", all, err)
 	}
 	if strings.HasSuffix(t.Name(), "/miniredis") {
-		return // its keys come sorted, which is no fair sample
+		return // its keys come sorted, which is not a fair sample
 	}
 	some, err := s.CountKeys(t.Context(), 2000)
 	if err != nil || some.Looked >= some.Keys {

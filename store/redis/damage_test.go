@@ -26,7 +26,7 @@ const unending = "\x01\x02\x03\xff\xff\xff\x7f"
 // Names of what is read, see nameOf.
 const own, child, neighbour = "count sumsu users ", "d1|u1 ", "d1|u2 "
 
-// holding is what a key holds to begin with, and what is damaged by that.
+// holding is the content of a key at the start, and what it damages.
 type holding struct {
 	ofChild bool   // the key is that of d1|u1, not of d1
 	content string // none: a value of another type
@@ -56,8 +56,8 @@ func holdings() map[string]holding {
 	}
 }
 
-// Whatever a key holds, it stays below 1 MiB under eight writers. What cannot be read is damaged
-// until it is dropped; all else is counted, and says after the drop what was lost.
+// A key with any content stays below 1 MiB under eight writers. What cannot be read is damaged until it is dropped;
+// everything else is counted, and states after the drop what was lost.
 func TestKeyStaysShortWhateverItHolds(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for name, test := range holdings() {
@@ -85,7 +85,7 @@ type damaging struct {
 	entity string
 }
 
-// run lets eight writers append to d1 and d1|u1, of which a key holds that content to begin with.
+// run lets eight writers append to d1 and d1|u1, after one of their keys was set to the content.
 func (d *damaging) run(content string) (list []event) {
 	const writers, rounds, size = 8, 2, 650
 	key, random := childKey(d.s, d.series, d.entity), rand.New(rand.NewPCG(7, 8))
@@ -119,7 +119,7 @@ func (d *damaging) run(content string) (list []event) {
 	return list
 }
 
-// reads are those of each series, each by itself.
+// reads returns one read of each series.
 func (d *damaging) reads() []state.Read {
 	return []state.Read{
 		{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: amount, Entity: "d1", First: 100, Last: 100},
@@ -214,7 +214,7 @@ func (d *damaging) check(list []event, damaged string) {
 	}
 }
 
-// A note of damage lasts through compactions and moves, whatever is appended.
+// A note of damage survives compactions, moves and appends.
 func TestDamageStaysUntilItIsDropped(t *testing.T) {
 	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// lostUntil is, for each series, up to when reads of a device say that records were lost (0 for
-// none): in a question, with pending events and from a snapshot.
+// lostUntil returns for each series up to when reads of a device say that records were lost (0 for none). It compares a
+// plain read, one with pending events and one from a snapshot.
 func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (lost []int64) {
 	t.Helper()
 	var reads []state.Read
@@ -50,8 +50,8 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	return lost
 }
 
-// What is damaged is dropped, readable series stay, and all readers then say what they lack, also
-// after further events and a compaction.
+// A drop removes what is damaged and keeps readable series. All readers then state what they lack, also after further
+// events and a compaction.
 func TestDrop(t *testing.T) {
 	known := func(tag uint32) *state.Series {
 		i := slices.IndexFunc(allSeries, func(s *state.Series) bool { return s.Tag() == tag })

@@ -63,8 +63,8 @@ func childKey(s *Store, series *state.Series, entity string) string {
 	return string(s.appendKey(nil, series, entity))
 }
 
-// State of a pair is embedded in the key of its first value while it is short, spilled to a key of
-// its own when it is not, and read from both.
+// State of a pair is embedded in the key of its first value while it is short, spilled to a key of its own when it is
+// long, and read from both.
 func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
 	for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {
 		t.Run(name, func(t *testing.T) {

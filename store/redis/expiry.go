@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// defaultSlack is how much longer than needed keys live, so that late events, processors that were
-// away for a while, and clock errors do not meet expired keys.
+// defaultSlack is how much longer than needed keys live, so that late events, processors that were away for a while,
+// and clock errors do not find expired keys.
 const defaultSlack = time.Hour
 
 // Slack sets how much longer than needed keys live. Processors may be away for that long; if the
@@ -20,22 +20,20 @@ const defaultSlack = time.Hour
 // setting.
 func Slack(d time.Duration) Option { return func(s *Store) { s.slack = d } }
 
-// expiry decides which keys of one shard need a new time to live. Every key lives an 8th of its
-// time longer than needed, so keys that were given their time more recently need no new one: for
-// busy keys, few writes pay for it. All writers of a store share one, because an entity's events
-// come through several partitions. It must be used under its lock. A map would be as fast
-// (BenchmarkTimesToLive), but would grow with the number of keys.
+// expiry decides which keys of one shard need a new time to live. Every key lives an eighth of its time longer than
+// needed, so a key whose time was set more recently than that needs no new one: few writes of busy keys set it. All
+// writers of a store share one, because an entity's events come through several partitions. It must be used under its
+// lock. A map would be as fast (BenchmarkTimesToLive), but would grow with the number of keys.
 type expiry struct {
 	sync.Mutex
-	// entries record when keys were given their time. A key may be in either of two neighbouring
-	// entries, and replaces the older one. A key that lost its entry is given its time again, which
-	// costs a command.
+	// entries record when keys were given their time. A key may be in either of two neighbouring entries, and replaces
+	// the older one. The time of a key that lost its entry is set again, which costs a command.
 	entries []expiryEntry
 	// generation is mixed into the hashes of keys: entries of earlier generations match no key.
 	generation uint64
 }
 
-// expiryEntry is when a key was given its time to live, in milliseconds since 1970.
+// expiryEntry records when a key was given its time to live, in milliseconds since 1970.
 type expiryEntry struct {
 	mixed uint64 // the key's hash and the generation
 	given int64
@@ -73,15 +71,15 @@ func (s *Store) forgetLives(shard int) {
 // makeExpiries makes what writers share.
 func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
 
-// foreverLooked is after how long a key that is kept forever is made persistent again: another plan
-// may have given it a time to live. The interval is an 8th of it, see due.
+// foreverLooked stands for the time to live of a key that is kept forever. An eighth of it is the interval after which
+// the key is made persistent again, see due: another plan may have given it a time to live.
 const foreverLooked = 8 * 30 * 60 * 1000
 
-// renewed is the time for which due assumes that a key is kept, in ms.
+// renewed returns the time for which due assumes that a key is kept, in ms.
 func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverLooked) }
 
-// due says whether the key with a hash needs a new time to live now, in milliseconds since 1970, if
-// it is kept that many milliseconds. The caller holds the lock.
+// due reports whether the key with a hash needs a new time to live now, in milliseconds since 1970, if it is kept for
+// `keep` milliseconds. The caller holds the lock.
 func (e *expiry) due(hash uint64, keep, now int64) bool {
 	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its entries
 	spare, mixed := keep/8, hash^e.generation*odd
@@ -105,8 +103,7 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 	return true
 }
 
-// lifetimes writes how long the keys live: the distinct times, and for each key the index of its
-// own.
+// lifetimes writes the keys' times to live: the distinct times, and for each key the index of its time.
 func (w *writer) lifetimes(keys []stateKey) {
 	w.keeps = w.keeps[:0]
 	of := w.lifeOf[:0]

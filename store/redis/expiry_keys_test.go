@@ -96,8 +96,8 @@ func TestEmptiedKeysExpire(t *testing.T) {
 	})
 }
 
-// A key that something else deleted, and that is written again before it is due, has a time to live
-// from the first write on; a key that is kept forever has none.
+// A key that was deleted from outside, and is written again before it is due, has a time to live from the first write
+// on. A key that is kept forever has none.
 func TestRewrittenKeysExpire(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()

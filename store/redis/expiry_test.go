@@ -69,7 +69,7 @@ func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
 	}
 }
 
-// Forgetting makes all keys due, at a constant cost.
+// Forgetting makes all keys due, in constant time.
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 	e := &newExpiries(1)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
@@ -132,7 +132,7 @@ func BenchmarkTimesToLive(b *testing.B) {
 			}
 		})
 	})
-	b.Run("map", func(b *testing.B) { // the simple thing: every key ever written, which grows without bound
+	b.Run("map", func(b *testing.B) { // the simple alternative: every key ever written, which grows without bound
 		type table struct {
 			sync.Mutex
 			given map[uint64]int64
@@ -186,8 +186,7 @@ func TestTimesToLiveAreSetAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// A store that went back in time may have older times to live: keys are given new ones, however
-// recently they were set.
+// A store that went back in time may have older times to live: keys are given new ones, even if they were set recently.
 func TestTimesToLiveAreSetAgainAfterTheStoreWentBack(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()

@@ -16,10 +16,9 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Each shard stores beside the progress of live events what a fill must still apply of a partition.
-// The scripts that move that progress write it: claim.lua sets the ranges' ends, and place.lua
-// gives up ranges that can no longer be determined. The progress of the fill itself has the usual
-// encoding, so apply.lua moves it with its writes.
+// Beside the progress of live events, each shard stores what a fill still has to apply of a partition. The scripts that
+// move that progress write it: claim.lua sets the ranges' ends, and place.lua gives up ranges that can no longer be
+// determined. The progress of the fill itself has the usual encoding, so apply.lua moves it with its writes.
 
 //go:embed fill.lua
 var fillLua string
@@ -27,12 +26,11 @@ var fillLua string
 //go:embed archive.lua
 var archiveLua string
 
-// awayLonger is how long a plan without a fill may have had a partition so that the fill can go on:
-// less than garbageAfter, after which unused series are dropped.
+// awayLonger is how long a plan without a fill may have a partition before the fill is given up. It is less than
+// garbageAfter, after which unused series are dropped.
 const awayLonger = garbageAfter / 2
 
-// Bind adds to a plan, as definitions make it, the generations to keep, and returns the history
-// that this is based on.
+// Bind adds the generations to keep to a plan that definitions made. It also returns the history on which it decided.
 func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
 	known, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -47,7 +45,7 @@ func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.Hi
 	return state.Bind(p, &known), known.History, nil
 }
 
-// Fills are those that a plan keeps completely.
+// Fills returns the fills that a plan keeps completely.
 func (s *Store) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
 	known, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -98,8 +96,8 @@ func (s *Store) Fillings(ctx context.Context, f *state.Fill, partitions []state.
 	return all, nil
 }
 
-// StartFill sets where the filling of partitions starts, in all shards where that is not set. Where
-// it is set, it raises the moment since which they are covered.
+// StartFill sets where the filling of partitions starts, in all shards in which that is not set. In the others it only
+// raises the time since which they are covered.
 func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error {
 	var calls progressCalls
 	for shard, tag := range s.tags {
@@ -116,8 +114,8 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 	return nil
 }
 
-// BeginArchives records in all shards which archives a fill over a cut needs, all of the cut, and returns
-// its positions in each archive, by shard.
+// BeginArchives records in all shards the archives that a fill over a cut needs, all of the cut, and returns its
+// positions in each archive, by shard.
 func (s *Store) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	known, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -163,7 +161,7 @@ func (s *Store) BeginArchives(ctx context.Context, f *state.Fill, archives []*st
 // archive is what shards know of an archive.
 type archive struct{ rows, since int64 }
 
-// archivesOf are the archives of a cut that any shard knows, by ID.
+// archivesOf returns the archives of a cut that any shard knows, by ID.
 func archivesOf(cut *state.Cut, shards []map[string]string) (map[string]archive, error) {
 	known := map[string]archive{}
 	for _, fields := range shards {
@@ -208,8 +206,7 @@ func addArchives(e *state.FillEpoch, before []*state.Fill, shards []map[string]s
 	return nil
 }
 
-// rowsOf is the position in an archive of the first fill that has one which is not moved, else a moved
-// one.
+// rowsOf returns the position in an archive of the first fill that has one which is not moved, or else a moved one.
 func rowsOf(fills []*state.Fill, archive string, fields map[string]string) (at state.Position, err error) {
 	at = state.NoPosition
 	for i, f := range fills {
@@ -227,7 +224,7 @@ func rowsOf(fills []*state.Fill, archive string, fields map[string]string) (at s
 	return at, nil
 }
 
-// fillEpochs is the progress of fills according to all shards.
+// fillEpochs returns the progress of fills according to all shards.
 func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]state.FillEpoch, error) {
 	ids := map[string]bool{}
 	for _, fields := range shards {
@@ -293,8 +290,8 @@ func addShard(e *state.FillEpoch, before []*state.Fill, fields map[string]string
 	return nil
 }
 
-// fillingOf is the progress with a partition of the first fill with which a plan has taken it,
-// preferably of one that was not given up there.
+// fillingOf returns the progress of the first fill with which a plan has taken the partition, preferably of one that
+// was not given up there.
 func fillingOf(fills []*state.Fill, p state.Partition, fields map[string]string) (filling state.Filling, err error) {
 	for _, of := range fills {
 		found, err := state.ParseFilling(fields[keyspace.RangeField(of, p)], fields[keyspace.PartitionField(of.Partition(p))])
@@ -310,7 +307,7 @@ func fillingOf(fills []*state.Fill, p state.Partition, fields map[string]string)
 	return filling, nil
 }
 
-// claimArgs are the first arguments of claim.lua.
+// claimArgs returns the first arguments of claim.lua.
 func (s *Store) claimArgs(version string, givesWayTo []string) []any {
 	args := []any{version, state.MaxAhead.Milliseconds(), len(givesWayTo)}
 	for _, keeper := range givesWayTo {

@@ -109,7 +109,7 @@ local function endOf(ranges)
   return last and tonumber(last)
 end
 
--- abandon abandons a fill of a partition: it is no longer known what the fill has to apply.
+-- abandon gives up a fill of a partition: it is no longer known what the fill has to apply.
 local function abandon(fill, topic, id)
   redis.call('HSET', key, 'range:' .. fill .. ':' .. topic .. '/' .. id, '!')
   redis.call('HDEL', key, 'fill:' .. fill .. ':' .. topic .. '/' .. id)

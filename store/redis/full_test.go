@@ -201,7 +201,7 @@ func (r *refilling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 	}
 }
 
-// A batch that never finds room fails, and waits like any that Redis does not take.
+// A batch that never finds room fails, and waits like any batch that Redis refuses.
 func TestBatchesDoNotTryForever(t *testing.T) {
 	client := miniredis(t)
 	s := newStore(t, client, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// A series is garbage when no processor has had it in its definitions for a while. Compaction drops
-// what entities still hold of it: keys expire, but not those of entities with events.
+// A series is garbage when no processor has had it in its definitions for a while. Compaction drops its remains: keys
+// expire, but not those of entities with events.
 
 const (
 	// garbageAfter is how long a series must be unused to be garbage: longer than a processor may
@@ -20,7 +20,7 @@ const (
 	garbageListAge = 10 * time.Minute
 )
 
-// garbageSeries lists series by their tags, and says which of them are garbage.
+// garbageSeries lists series by their tags, and which of them are garbage.
 type garbageSeries struct {
 	tags map[uint32]bool
 	read time.Time
@@ -44,7 +44,7 @@ func (w *writer) findGarbage(ctx context.Context, candidates []candidate) error 
 	return nil
 }
 
-// holdsUnknown says whether compaction candidates hold an unknown series that satisfies is.
+// holdsUnknown reports whether compaction candidates have an unknown series that satisfies is.
 func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) (met bool) {
 	var look func(group string, held []byte)
 	look = func(group string, held []byte) {

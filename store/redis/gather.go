@@ -10,12 +10,11 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// gatherer sends the commands of several callers in one pipeline: while some are under way, or
-// replies are being processed, new commands gather and are sent together in turn. A single caller
-// does not wait; many share the cost of a round trip.
+// gatherer sends the commands of several callers in one pipeline. While pipelines are under way, or replies are being
+// processed, new commands gather and are then sent together. A single caller does not wait; many share the cost of a
+// round trip.
 type gatherer struct {
-	// pass sends commands, and says for each from where it was answered; nil means all by the
-	// master.
+	// pass sends commands, and returns for each how fresh its reply is; nil means that the master answered all.
 	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
@@ -23,7 +22,7 @@ type gatherer struct {
 	queue []*gathering
 }
 
-// gathering is what is sent together.
+// gathering is the commands that are sent together.
 type gathering struct {
 	commands  []redis.Cmder
 	freshness []state.Freshness // by command, valid once done is closed; or nil, see pass
@@ -34,10 +33,10 @@ type gathering struct {
 // others.
 const mostGathered = 512
 
-// mostPipelines is how many may be under way: one for each core that processes replies.
+// mostPipelines is how many pipelines may be under way: one for each core that processes replies.
 var mostPipelines = runtime.GOMAXPROCS(0)
 
-// gathered are the commands of one caller in a gathering.
+// gathered identifies the commands of one caller in a gathering.
 type gathered struct {
 	with     *gathering
 	from, to int // their places in it
@@ -94,13 +93,13 @@ func (g *gatherer) send() {
 		if next == nil {
 			return
 		}
-		// The client's own timeouts apply: no caller's deadline may end what others wait for.
+		// The client's own timeouts apply: no caller's deadline may end the commands of others.
 		next.freshness = g.pass(context.Background(), next.commands)
 		close(next.done)
 	}
 }
 
-// next is the next gathering to send, nil for none: the slot is then free.
+// next returns the next gathering to send. If there is none, it returns nil and frees the slot.
 func (g *gatherer) next() *gathering {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,10 +120,10 @@ func pipeline(ctx context.Context, client redis.UniversalClient, commands []redi
 	_, _ = pipe.Exec(ctx)
 }
 
-// pipelineOnce is a pipeline whose commands a cluster's client repeats only if they are redirected. It
-// otherwise sends all commands of a node again if the first one's error may pass (TRYAGAIN) or there
-// is no answer, and with that, in v9.23.0, sends redirected ones twice at the same time. Every
-// command is marked, since a node may be sent any of them, redirected.
+// pipelineOnce is a pipeline whose commands a cluster's client repeats only if they are redirected. Otherwise the
+// client sends all commands of a node again if the first one's error is temporary (TRYAGAIN) or if there is no answer,
+// and, in v9.23.0, then sends redirected commands twice at the same time. Every command is marked, since any of them
+// may be redirected to a node.
 func pipelineOnce(ctx context.Context, client *redis.ClusterClient, commands []redis.Cmder) {
 	marked, once := make([]redis.Cmder, len(commands)), make([]sentOnce, len(commands))
 	for i, c := range commands {
@@ -134,7 +133,7 @@ func pipelineOnce(ctx context.Context, client *redis.ClusterClient, commands []r
 	pipeline(ctx, client, marked)
 }
 
-// sentOnce is a command with which a client sends no pipeline again.
+// sentOnce marks a command whose pipeline a client must not send again.
 type sentOnce struct{ redis.Cmder }
 
 func (*sentOnce) NoRetry() bool { return true }

@@ -18,9 +18,9 @@ import (
 // plansKey holds all plans that ever wrote to the namespace: HASH version -> plan as JSON.
 func plansKey(namespace string) string { return namespace + ":plans" }
 
-// History reads which plans wrote the state, over all shards: in one round trip, and a second one
-// when a plan is met for the first time. For shards whose master does not answer it has what was
-// last known, and says so; it fails if no master answers.
+// History reads which plans wrote the state, over all shards: in one round trip, and a second one if a plan is not yet
+// known. For shards whose master does not answer it has what was last known, and says so. It fails if no master
+// answers.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
 	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
@@ -67,7 +67,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	return h, nil
 }
 
-// leastLag is the least lag of all shards, nil if none has one; see state.History.Lag.
+// leastLag returns the least lag of all shards, nil if none has one; see state.History.Lag.
 func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 	for _, reply := range shards {
 		text, ok := reply.Val()[keyspace.LagField]
@@ -88,8 +88,8 @@ func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
 // epochKey names a plan that was applied to a topic.
 type epochKey struct{ topic, version string }
 
-// epochs are those that one shard has recorded: until when each plan was applied, in ms;
-// state.MaxTime while it is.
+// epochs maps the plans that one shard has recorded to the time, in ms, until which they were applied; state.MaxTime
+// while a plan is applied.
 type epochs map[epochKey]int64
 
 // readEpochs parses the fields of a shard's progress.
@@ -132,7 +132,7 @@ func (s *Store) unite(ctx context.Context, shards []epochs) (*state.History, err
 	return h, err
 }
 
-// past is the last answer of each shard, for the time that its master does not answer.
+// past holds the last answer of each shard, for when its master does not answer.
 type past struct {
 	mu     sync.Mutex
 	epochs []epochs
@@ -156,8 +156,7 @@ func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) 
 	return slices.Clone(p.fields)
 }
 
-// keep stores what the shards answered, and fills in the last answers of those that did not. That
-// costs answers about other shards nothing: they are only called complete less far back.
+// keep stores the answers of the shards, and fills in the last answers of those that did not answer.
 func (p *past) keep(found []epochs, missing []error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,9 +171,8 @@ func (p *past) keep(found []epochs, missing []error) {
 	}
 }
 
-// Clock is the greatest timestamp, in milliseconds, of a record applied; 0 if there is none. For
-// shards whose master does not answer it is the last known one: their state is not read either. It
-// fails if none answers.
+// Clock returns the greatest timestamp, in milliseconds, of a record applied; 0 if there is none. For shards whose
+// master does not answer it is the last known one, and their state is not read either. It fails if no master answers.
 func (s *Store) Clock(ctx context.Context) (int64, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {

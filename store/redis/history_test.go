@@ -48,7 +48,7 @@ type applying struct {
 	newest   int64 // greatest timestamp of a record since it began
 }
 
-// histories is a topic with processors that come, go, hang and come back with any definitions.
+// histories is a topic with processors that start, end, hang and continue with any definitions.
 type histories struct {
 	t        *testing.T
 	s        *Store
@@ -70,8 +70,8 @@ func (h *histories) claim(p state.Partition, version string) *applying {
 	return &applying{version: version, p: p, writer: h.s.newWriter(), progress: claims[0].Progress, position: state.Lowest(claims[0].Progress)}
 }
 
-// apply applies the next records as the owner knows its partition; it may find that the owner has
-// lost it, and then gives up.
+// apply applies the next records from the owner's knowledge of its partition. It gives up if the owner has lost the
+// partition.
 func (h *histories) apply(o *applying, n int) bool {
 	log := h.logs[o.p]
 	to := min(o.position+int64(n), int64(len(log)))
@@ -92,7 +92,7 @@ func (h *histories) apply(o *applying, n int) bool {
 	return !b.Ranges[0].Behind
 }
 
-// check compares what state holds, since it says that it is complete, with the logs.
+// check compares the state, from the time since which it is said to be complete, with the logs.
 func (h *histories) check() {
 	h.t.Helper()
 	ctx := context.Background()
@@ -153,8 +153,7 @@ const devices = 6
 
 func device(n int) string { return fmt.Sprintf("d%d", n) }
 
-// Whatever processors do with whatever plans, including one that hangs and wakes up, state holds
-// all events since the time that it states.
+// State holds all events since the time that it states, under processors with random plans that hang and continue.
 func TestStateIsAsCompleteAsItSays(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		answered := map[string]int{}
@@ -204,7 +203,7 @@ func (h *histories) run(steps int) {
 		}
 		h.check()
 	}
-	// In the end all processors have one plan, and everything is applied.
+	// Finally all processors have one plan, and everything is applied.
 	for p := range h.logs {
 		if o := h.claim(p, "both"); !h.apply(o, len(h.logs[p])) {
 			h.t.Fatal("the present owner has lost its partition")

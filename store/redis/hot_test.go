@@ -90,8 +90,8 @@ func checkHot(t *testing.T, s *Store, list []event) {
 	}
 }
 
-// A key that many calls of a batch append to is returned by one of them, and what is returned is in
-// proportion to what is appended.
+// A key that many calls of a batch append to is returned by one of them, and the bytes returned are in proportion to
+// the bytes appended.
 func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -162,8 +162,8 @@ func TestHotKeyInSeveralPipelines(t *testing.T) {
 	})
 }
 
-// Damage is reported once a minute, and not with every batch that appends to the key. What is
-// appended does not make it go unnoticed.
+// Damage is reported once a minute, and not with every batch that appends to the key. It is still noticed after
+// appends.
 func TestDamageIsReportedOnceAMinute(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -227,8 +227,8 @@ func (r *replacements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// All keys of a shard may be due at once. No call replaces many of them, or many bytes: Redis serves nobody else until it
-// has ended. All calls go with one pipeline.
+// All keys of a shard may be candidates at once. No call replaces many of them, or many bytes, because Redis serves no
+// other client meanwhile. One pipeline has all calls.
 func TestKeysAreReplacedByManyCalls(t *testing.T) {
 	for name, test := range map[string]struct{ user, most int }{"many keys": {1, replacedKeys}, "long keys": {1000, replacedKeys / 2}} {
 		t.Run(name, func(t *testing.T) {
@@ -266,8 +266,7 @@ func TestKeysAreReplacedByManyCalls(t *testing.T) {
 	}
 }
 
-// What one call replaces ends with the shard, or before it is too much. A key is never divided from the children that it
-// spills.
+// One call replaces keys of one shard, within the bounds. A key and the children that it spills are in the same call.
 func TestReplacedTogether(t *testing.T) {
 	key := func(shard, held, packed, children int) (c compacted) {
 		c.shard, c.held, c.packed = shard, make([]byte, held), make([]byte, packed)

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// The history says how little records were behind the clock when they were applied; a growing lag,
-// and a record from the future, do not change that.
+// The history has the least time by which records were behind the clock when they were applied. A growing lag, and a
+// record from the future, do not change it.
 func TestLeastLag(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

@@ -18,8 +18,7 @@ import (
 // secretField is the field of the layout that holds the namespace's packed.Secret.
 const secretField = "secret"
 
-// layoutError says that a namespace was made with another layout than wanted. It is a
-// store.ErrLayout.
+// layoutError is the error for a namespace with another layout than wanted. It is a store.ErrLayout.
 type layoutError struct {
 	Namespace, What, Found, Wanted string
 }
@@ -42,9 +41,8 @@ func (e *layoutError) Error() string {
 
 func (e *layoutError) Unwrap() error { return store.ErrLayout }
 
-// Adopt takes the number of shards from the namespace, whatever the store was made with; one that
-// does not exist yet gets the store's. Then it checks the rest of the layout. Nothing else of the
-// store may be used meanwhile, and nothing may have been before.
+// Adopt takes the number of shards from the namespace; a new namespace gets the store's number. Then it checks the rest
+// of the layout. It must be the first call of the store, and no other call may run meanwhile.
 func (s *Store) Adopt(ctx context.Context) error {
 	found, err := s.readLayout(ctx)
 	if err != nil {
@@ -101,8 +99,8 @@ func (s *Store) take(found map[string]string) error {
 	return nil
 }
 
-// Create makes the namespace if it does not exist, checks its layout and loads the scripts. If the
-// master of the layout does not answer and others do, the layout found earlier holds.
+// Create makes the namespace if it does not exist, checks its layout and loads the scripts. If the master of the layout
+// does not answer and others do, the layout found earlier is used.
 func (s *Store) Create(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
 	if errors.Is(err, state.ErrUnavailable) && s.secret.Load() != nil && s.down(ctx) == nil {
@@ -113,7 +111,7 @@ func (s *Store) Create(ctx context.Context) error {
 	}
 	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
-		secret = *known // the layout may have been lost, and state written with the secret not
+		secret = *known // the layout may have been lost, but not the state written with the secret
 	}
 	layout := s.layout()
 	layout[secretField] = secret.Text()
@@ -135,17 +133,17 @@ func (s *Store) layout() map[string]string {
 	return map[string]string{formatField: strconv.Itoa(format), keyspace.ShardsField: strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
-// maxSecretAge is after how long the layout is checked again: it changes if the namespace was emptied and recreated, or
-// spread over more shards, while this process went on.
+// maxSecretAge is after how long the layout is checked again: it changes if the namespace was emptied and created
+// again, or spread over more shards, while this process ran.
 const maxSecretAge = time.Second
 
-// reshardingAge is the same while the namespace is being spread over more shards: questions are answered from the shards before
-// for so long.
+// reshardingAge is the same while the namespace is being spread over more shards. For that long after the switch
+// questions are answered from the old shards.
 const reshardingAge = 50 * time.Millisecond
 
-// keyed is the namespace's secret. If there was no layout at the last check, it is read again. A
-// zero secret means that there is none even now, and so no state was written before. The error is a
-// layoutError if the namespace has another layout now.
+// keyed returns the namespace's secret. If there was no layout at the last check, it reads the layout again. A zero
+// secret means that there is still none, and so no state was written before. The error is a layoutError if the
+// namespace has another layout now.
 func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	if err := s.moved(); err != nil {
 		return packed.Secret{}, err
@@ -162,8 +160,8 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	return *known, nil
 }
 
-// moved is a layoutError where the namespace was found to have another layout, so that nothing of it is in the keys that
-// this store knows. It waits for nothing: where the layout was read too long ago, it is read again meanwhile.
+// moved returns a layoutError if the namespace was found to have another layout, so that the keys of this store are no
+// longer its keys. It does not wait: if the layout was read too long ago, it is read again in the background.
 func (s *Store) moved() error {
 	now, asked, age := time.Now().UnixMilli(), s.secretAsked.Load(), maxSecretAge
 	if s.resharding.Load() {
@@ -171,7 +169,7 @@ func (s *Store) moved() error {
 	}
 	if now-asked > age.Milliseconds() && s.secretAsked.CompareAndSwap(asked, now) {
 		go func() {
-			_ = s.CheckLayout(context.Background()) // it has the deadline of any command; Ready reports the error
+			_ = s.CheckLayout(context.Background()) // it has the deadline of any command, and Ready reports its error
 		}()
 	}
 	if other := s.other.Load(); other != nil {
@@ -180,5 +178,5 @@ func (s *Store) moved() error {
 	return nil
 }
 
-// Secret is the secret that packed state is hashed with.
+// Secret returns the secret with which packed state is hashed.
 func (s *Store) Secret(ctx context.Context) (packed.Secret, error) { return s.keyed(ctx) }

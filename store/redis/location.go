@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// location is where the state of an entity in a group is: in a key of its own and, for an entity of
-// several values, embedded in that of its parent.
+// location is where the state of an entity in a group is: in a key of its own and, for an entity of several values,
+// embedded in its parent's key.
 type location struct {
 	key    string
 	parent string // the parent's key, empty for none
@@ -33,7 +33,7 @@ func (s *Store) locate(series *state.Series, entity string) location {
 	return l
 }
 
-// keys are the keys to read.
+// keys returns the keys to read.
 func (l *location) keys(list []string) []string {
 	list = append(list, l.key)
 	if l.parent != "" {
@@ -74,9 +74,8 @@ func (r *reading) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder
 		r.one = redis.NewStringCmd(ctx, "get", r.keys[0])
 		return append(commands, r.one)
 	}
-	// If something was applied or spilled between two commands, it would be in one reply and not in
-	// the other. MGET treats a key that does not hold a string as missing; STRLEN and GET return an
-	// error.
+	// If something were applied or spilled between two commands, one reply would have it and the other not. MGET treats
+	// a key that does not hold a string as missing; STRLEN and GET return an error.
 	args := []any{"mget"}
 	for i, key := range r.keys {
 		r.lengths[i] = redis.NewIntCmd(ctx, "strlen", key)
@@ -86,7 +85,7 @@ func (r *reading) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder
 	return append(commands, r.all)
 }
 
-// err is why the keys were not read; nil if they were, whatever they hold.
+// err returns why the keys were not read; nil if they were, also if they hold no strings.
 func (r *reading) err() error {
 	if r.one != nil {
 		return ofServer(r.one.Err())
@@ -99,7 +98,7 @@ func (r *reading) err() error {
 	return ofServer(r.all.Err())
 }
 
-// ofServer drops errors that are about what a key holds.
+// ofServer drops errors about the content of a key.
 func ofServer(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) || keyspace.Foreign(err) {
 		return nil
@@ -107,10 +106,10 @@ func ofServer(err error) error {
 	return err
 }
 
-// values are the contents of the keys, not to be changed. It fails if one does not hold a string.
+// values returns the contents of the keys, not to be changed. It fails if one does not hold a string.
 func (r *reading) values() (values [][]byte, err error) {
 	if r.one != nil {
-		text, _ := r.one.Result() // its error means that there is no such key
+		text, _ := r.one.Result() // an error means that there is no such key
 		return append(r.valueRoom[:0], unsafe.Slice(unsafe.StringData(text), len(text))), keyspace.NotString(r.keys[0], r.one.Err())
 	}
 	values = r.valueRoom[:0]

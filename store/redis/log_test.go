@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// A log is what was appended, without what its horizon and its cap have dropped.
+// A log has the events that were appended, without those that its horizon and its cap have dropped.
 func TestLogIsKeptAndTrimmed(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -99,9 +99,8 @@ func TestLogTakesBursts(t *testing.T) {
 	})
 }
 
-// A log keeps the last events by time up to its cap, in whatever order and batches they come,
-// before or after whatever compaction, pending ones included; and it says up to when others were
-// dropped.
+// A log keeps the last events by time up to its cap, and states up to when others were dropped. The order and the
+// batches of events do not matter, nor compactions in between; pending events are included.
 func TestLogDropsByTime(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)

@@ -16,10 +16,10 @@ import (
 	"github.com/weir-stream/weir/store/redis/breaker"
 )
 
-// Each master has pipelines, a deadline and a circuit breaker of its own: one that hangs does not
-// delay questions to the others.
+// Each master has its own pipelines, deadline and circuit breaker: a master that hangs does not delay questions to the
+// others.
 
-// unavailableError says that a master did not answer. It is a state.ErrUnavailable.
+// unavailableError is the error for a master that does not answer. It is a state.ErrUnavailable.
 type unavailableError struct {
 	Address string
 	Since   time.Time // of the first call without an answer
@@ -83,7 +83,7 @@ func addressOf(client redis.UniversalClient) string {
 	return "the server"
 }
 
-// of is the master that holds a key. It fails if the cluster's slots are unknown.
+// of returns the master that holds a key. It fails if the cluster's slots are unknown.
 func (ms *masters) of(ctx context.Context, key string) (*master, error) {
 	if ms.only != nil {
 		return ms.only, nil
@@ -107,7 +107,7 @@ func (ms *masters) of(ctx context.Context, key string) (*master, error) {
 	return m, nil
 }
 
-// all are the masters that hold some keys.
+// all returns the masters that hold some keys.
 func (ms *masters) all(ctx context.Context, keys []string) (list []*master, err error) {
 	for _, key := range keys {
 		m, err := ms.of(ctx, key)
@@ -158,7 +158,7 @@ func (ms *masters) newMaster(node redis.UniversalClient, address string) *master
 func (m *master) ask(commands []redis.Cmder) gathered       { return m.reading.do(commands) }
 func (m *master) askNearby(commands []redis.Cmder) gathered { return m.nearby.do(commands) }
 
-// err is why the master is not asked, nil if it is.
+// err returns why the master is not asked, or nil if it is.
 func (m *master) err() error {
 	since, cause := m.breaker.Refusal()
 	if cause == nil {
@@ -205,7 +205,7 @@ func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
 		return
 	}
 	pipelineOnce(ctx, m.masters.cluster, commands)
-	// Connections that a server has closed are found when they are used.
+	// Connections that a server has closed fail when they are used.
 	lost := slices.DeleteFunc(slices.Clone(commands), func(c redis.Cmder) bool { return !unanswered(c.Err()) })
 	if len(lost) > 0 && ctx.Err() == nil {
 		pipelineOnce(ctx, m.masters.cluster, lost)
@@ -234,7 +234,7 @@ func (m *master) probe() {
 			continue
 		}
 		if m.masters.cluster != nil {
-			// A replica may have taken its place.
+			// A replica may have replaced it.
 			m.masters.cluster.ReloadState(context.Background())
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), breaker.LongestProbe)
@@ -251,7 +251,7 @@ func (m *master) probe() {
 	}
 }
 
-// unanswered says whether an error is not a server's answer.
+// unanswered reports whether an error is not a server's answer.
 func unanswered(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
 		return false
@@ -260,8 +260,8 @@ func unanswered(err error) bool {
 	return !answer
 }
 
-// passing says whether an error is the answer of a server that will soon serve the key, or whose
-// successor will: it is loading its data, the slot is moving, or the cluster lacks slots.
+// passing reports whether an error is temporary: the server, or another one, will soon serve the key, because it is
+// loading its data, the slot is moving, or the cluster lacks slots.
 func passing(err error) bool {
 	if err == nil {
 		return false
@@ -309,7 +309,7 @@ func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) 
 	return command.Err()
 }
 
-// Available is nil if the master of a shard answers, as far as is known; else an *unavailableError.
+// Available returns nil if the master of a shard answers, as far as is known; else an *unavailableError.
 func (s *Store) Available(ctx context.Context, shard int) error {
 	m, err := s.masters.of(ctx, s.tags[shard])
 	if err != nil {
@@ -318,7 +318,7 @@ func (s *Store) Available(ctx context.Context, shard int) error {
 	return m.err()
 }
 
-// down is why no shard can be reached; nil if some master answers.
+// down returns why no shard can be reached; nil if some master answers.
 func (s *Store) down(ctx context.Context) (err error) {
 	for shard := range s.tags {
 		if err = s.Available(ctx, shard); err == nil {
@@ -346,7 +346,7 @@ func (s *Store) Unavailable(ctx context.Context) (list []unavailableMaster) {
 	return list
 }
 
-// ShardsByMaster is the number of shards of each master that has any, by address.
+// ShardsByMaster returns the number of shards of each master that has any, by address.
 func (s *Store) ShardsByMaster(ctx context.Context) (map[string]int, error) {
 	held := map[string]int{}
 	for _, tag := range s.tags {
@@ -365,7 +365,7 @@ type unavailableMaster struct {
 	Shards int // on the master
 }
 
-// partlyDown says that some masters do not answer, and others do.
+// partlyDown is the error if some masters do not answer, and others do.
 type partlyDown struct{ masters []unavailableMaster }
 
 func (e *partlyDown) Error() string {
@@ -378,11 +378,11 @@ func (e *partlyDown) Error() string {
 
 func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
 
-// Degraded says that other entities can still be answered.
+// Degraded reports that questions about other entities can still be answered.
 func (e *partlyDown) Degraded() bool { return true }
 
-// Ready is nil if the namespace can be used. Its error is a *layoutError, or says that Redis cannot
-// be reached; it has a method Degraded if only some masters cannot.
+// Ready returns nil if the namespace can be used. Its error is a *layoutError, or says that Redis cannot be reached. It
+// has a method Degraded if only some masters cannot be reached.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
 	if err != nil && !errors.Is(err, state.ErrUnavailable) {

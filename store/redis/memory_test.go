@@ -13,9 +13,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A full memory refuses a batch, and recovers: what the batch's keys hold twice is compacted
-// meanwhile, which makes room for it. The batch counts once. Here the room comes from state that
-// its keys no longer need.
+// A full memory refuses a batch, and recovers: compacting the batch's keys makes room for it, here by dropping state
+// that they no longer need. The batch counts once.
 func TestRecoveryFromFullMemory(t *testing.T) {
 	ctx := context.Background()
 	server := redistest.New(t, redistest.Options{})

@@ -90,16 +90,16 @@ func (m *moving) count(want, others int64) {
 	}
 }
 
-// While a slot moves key by key, a call about keys on both sides is refused: its shard lags, the
-// others go on, and nothing is lost once the slot has moved.
+// While a slot moves key by key, a call about keys on both sides is refused: its shard lags, the others continue, and
+// nothing is lost once the slot has moved.
 func TestSlotMovesKeyByKey(t *testing.T) {
 	m := newMoving(t)
 	slot := m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 5)
 	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
 		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
 	}
-	m.batch(20, 30) // a lagging shard takes nothing, or its state would have a hole
-	m.count(10, 30) // a question reads each entity separately, wherever it is
+	m.batch(20, 30) // a lagging shard applies nothing, or its state would have a hole
+	m.count(10, 30) // a question reads each entity separately, on either side
 	if err := redistest.MoveSlot(context.Background(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
 		t.Fatal(err)
 	}
@@ -181,8 +181,8 @@ func TestRedirectedCommandsRunOnce(t *testing.T) {
 	}
 }
 
-// A compaction replaces keys of a slot that moves. Redis sends a script on to the other master as soon as it asks for a
-// key that is missing, so a key must not be missing in between.
+// A compaction replaces keys of a slot that moves. Redis redirects a script to the other master as soon as it accesses
+// a missing key, so a key must not be missing in between.
 func TestCompactionInASlotThatMoves(t *testing.T) {
 	m := newMoving(t)
 	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 0)

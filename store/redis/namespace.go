@@ -15,10 +15,10 @@ import (
 
 var _ store.Store = (*Namespace)(nil)
 
-// Namespace is the store of a namespace that may be spread over more shards while it is used; see package reshard. It uses the
-// Store with the present number of shards. Once it finds another number, calls go to a Store with that. Batches and placements
-// that were made for the number before change nothing: their partitions are to be claimed again. It is safe for concurrent
-// use.
+// Namespace is the store of a namespace that may be spread over more shards while it is in use; see package reshard. It
+// uses the Store with the present number of shards. Once it finds another number, calls go to a Store with that.
+// Batches and placements that were made for the old number change nothing: their partitions must be claimed again. It
+// is safe for concurrent use.
 type Namespace struct {
 	mu       sync.RWMutex
 	store    *Store
@@ -28,13 +28,13 @@ type Namespace struct {
 // NewNamespace returns the namespace of a store.
 func NewNamespace(s *Store) *Namespace { return &Namespace{store: s, replaced: make(chan struct{})} }
 
-// Store is the store with the present number of shards, as far as is known.
+// Store returns the store with the present number of shards, as far as is known.
 func (n *Namespace) Store() *Store {
 	s, _ := n.current()
 	return s
 }
 
-// current is the present store, and what is closed when another replaces it.
+// current returns the present store, and a channel that is closed when another store replaces it.
 func (n *Namespace) current() (s *Store, replaced <-chan struct{}) {
 	n.mu.RLock()
 	s, replaced = n.store, n.replaced
@@ -57,7 +57,7 @@ func (n *Namespace) replace(s *Store, shards int) (*Store, <-chan struct{}) {
 	return n.store, n.replaced
 }
 
-// spreadOver is the number of shards that the namespace was found to have, if it is not the store's; else 0.
+// spreadOver returns the number of shards that the namespace was found to have, if it is not the store's; else 0.
 func (s *Store) spreadOver() int {
 	other := s.other.Load()
 	if other == nil || other.What != keyspace.ShardsField {
@@ -67,7 +67,7 @@ func (s *Store) spreadOver() int {
 	return max(shards, 0)
 }
 
-// withShards is a store of the same namespace with another number of shards.
+// withShards returns a store of the same namespace with another number of shards.
 func (s *Store) withShards(shards int) *Store {
 	other := &Store{
 		redis: s.redis, namespace: s.namespace, masters: s.masters, replicas: s.replicas, apply: s.apply, compact: s.compact,
@@ -81,12 +81,12 @@ func (s *Store) withShards(shards int) *Store {
 // errSpread is the error of a call that was prepared for another number of shards.
 var errSpread = errors.New("the namespace has just been spread over more shards")
 
-// frozen says whether an error means that the shards are frozen: they have just been, or are being, copied.
+// frozen reports whether an error means that the shards are frozen, because they have just been, or are being, copied.
 func frozen(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "RESHARDING ")
 }
 
-// next is the store to call again with after an error of a call with s, nil if there is none.
+// next returns the store to repeat a call with after an error of a call with s, or nil if there is none.
 func (n *Namespace) next(ctx context.Context, s *Store, err error) *Store {
 	if frozen(err) {
 		_ = s.CheckLayout(ctx) // an error means that the number is not known yet
@@ -97,7 +97,7 @@ func (n *Namespace) next(ctx context.Context, s *Store, err error) *Store {
 	return nil
 }
 
-// with calls with the present store, and again if it turns out that the namespace has another number of shards.
+// with makes a call with the present store, and repeats it if the namespace turns out to have another number of shards.
 func with[T any](ctx context.Context, n *Namespace, call func(*Store) (T, error)) (T, error) {
 	s := n.Store()
 	result, err := call(s)
@@ -113,8 +113,8 @@ func (n *Namespace) do(ctx context.Context, call func(*Store) error) error {
 	return err
 }
 
-// Watch looks whether the namespace has been spread over more shards, at least each second, until the context ends; and tracks
-// what ReadReplica needs.
+// Watch checks at least each second whether the namespace has been spread over more shards, and tracks what ReadReplica
+// needs, until the context ends.
 func (n *Namespace) Watch(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -133,7 +133,7 @@ func (n *Namespace) Watch(ctx context.Context) {
 	}
 }
 
-// Sweep sweeps as Store.Sweep does, whatever the number of shards.
+// Sweep sweeps as Store.Sweep does, also after the number of shards changes.
 func (n *Namespace) Sweep(ctx context.Context, plan *state.Plan, series []*state.Series) {
 	for ctx.Err() == nil {
 		s, replaced := n.current()
@@ -152,7 +152,7 @@ func (n *Namespace) Sweep(ctx context.Context, plan *state.Plan, series []*state
 	}
 }
 
-// namespaceWriter is a writer with the present store.
+// namespaceWriter is a writer of the present store.
 type namespaceWriter struct {
 	n      *Namespace
 	of     *Store
@@ -177,7 +177,7 @@ func (w *namespaceWriter) Apply(ctx context.Context, b *state.Batch) error {
 	})
 }
 
-// Place is that of the present store. Placements that were made for another number of shards are refused.
+// Place calls the present store. It refuses placements that were made for another number of shards.
 func (n *Namespace) Place(ctx context.Context, placements ...state.Placement) (int, error) {
 	return with(ctx, n, func(s *Store) (int, error) {
 		for i := range placements {
@@ -189,7 +189,7 @@ func (n *Namespace) Place(ctx context.Context, placements ...state.Placement) (i
 	})
 }
 
-// ReadReplica is that of the present store.
+// ReadReplica calls the present store.
 func (n *Namespace) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) (states []state.WindowState, freshness state.Freshness, err error) {
 	err = n.do(ctx, func(s *Store) (err error) {
 		states, freshness, err = s.ReadReplica(ctx, reads, pending)
@@ -198,7 +198,7 @@ func (n *Namespace) ReadReplica(ctx context.Context, reads []state.Read, pending
 	return states, freshness, err
 }
 
-// Bind is that of the present store.
+// Bind calls the present store.
 func (n *Namespace) Bind(ctx context.Context, p *state.Plan) (plan *state.Plan, history *state.History, err error) {
 	err = n.do(ctx, func(s *Store) (err error) {
 		plan, history, err = s.Bind(ctx, p)
@@ -207,7 +207,7 @@ func (n *Namespace) Bind(ctx context.Context, p *state.Plan) (plan *state.Plan, 
 	return plan, history, err
 }
 
-// Available is nil for a shard that there is no more.
+// Available also returns nil for a shard that no longer exists.
 func (n *Namespace) Available(ctx context.Context, shard int) error {
 	s := n.Store()
 	if shard >= s.Shards() {
@@ -216,131 +216,131 @@ func (n *Namespace) Available(ctx context.Context, shard int) error {
 	return s.Available(ctx, shard)
 }
 
-// Read is that of the present store.
+// Read calls the present store.
 func (n *Namespace) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return n.ReadOverlay(ctx, reads, nil)
 }
 
-// ReadOverlay is that of the present store.
+// ReadOverlay calls the present store.
 func (n *Namespace) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	return with(ctx, n, func(s *Store) ([]state.WindowState, error) { return s.ReadOverlay(ctx, reads, pending) })
 }
 
-// Recycle is that of the present store.
+// Recycle calls the present store.
 func (n *Namespace) Recycle(states []state.WindowState) { n.Store().Recycle(states) }
 
-// Clock is that of the present store.
+// Clock calls the present store.
 func (n *Namespace) Clock(ctx context.Context) (int64, error) {
 	return with(ctx, n, func(s *Store) (int64, error) { return s.Clock(ctx) })
 }
 
-// History is that of the present store.
+// History calls the present store.
 func (n *Namespace) History(ctx context.Context) (*state.History, error) {
 	return with(ctx, n, func(s *Store) (*state.History, error) { return s.History(ctx) })
 }
 
-// Busiest is that of the present store.
+// Busiest calls the present store.
 func (n *Namespace) Busiest(ctx context.Context) ([]state.Busiest, error) {
 	return n.Store().Busiest(ctx)
 }
 
-// PublishBusiest is that of the present store.
+// PublishBusiest calls the present store.
 func (n *Namespace) PublishBusiest(ctx context.Context, processor string, b state.Busiest) error {
 	return n.Store().PublishBusiest(ctx, processor, b)
 }
 
-// Applied is that of the present store.
+// Applied calls the present store.
 func (n *Namespace) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	return with(ctx, n, func(s *Store) (bool, error) { return s.Applied(ctx, p, offset, reads) })
 }
 
-// Snapshot is that of the present store.
+// Snapshot calls the present store.
 func (n *Namespace) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
 	return with(ctx, n, func(s *Store) (state.Snapshot, error) { return s.Snapshot(ctx, reads) })
 }
 
-// Progress is that of the present store.
+// Progress calls the present store.
 func (n *Namespace) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.Progress(ctx, partitions) })
 }
 
-// Log is that of the present store.
+// Log calls the present store.
 func (n *Namespace) Log(ctx context.Context, tag string) (state.LogID, error) {
 	return with(ctx, n, func(s *Store) (state.LogID, error) { return s.Log(ctx, tag) })
 }
 
-// Claim is that of the present store.
+// Claim calls the present store.
 func (n *Namespace) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	return with(ctx, n, func(s *Store) ([]state.Claim, error) { return s.Claim(ctx, partitions, version, givesWayTo...) })
 }
 
-// Gap is that of the present store.
+// Gap calls the present store.
 func (n *Namespace) Gap(ctx context.Context, p state.Partition, until int64) error {
 	return n.do(ctx, func(s *Store) error { return s.Gap(ctx, p, until) })
 }
 
-// Register is that of the present store.
+// Register calls the present store.
 func (n *Namespace) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
 	return n.Store().Register(ctx, r)
 }
 
-// Fills is that of the present store.
+// Fills calls the present store.
 func (n *Namespace) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
 	return with(ctx, n, func(s *Store) ([]*state.Fill, error) { return s.Fills(ctx, p) })
 }
 
-// Fillings is that of the present store.
+// Fillings calls the present store.
 func (n *Namespace) Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Filling, error) { return s.Fillings(ctx, f, partitions) })
 }
 
-// StartFill is that of the present store.
+// StartFill calls the present store.
 func (n *Namespace) StartFill(ctx context.Context, starts ...state.FillStart) error {
 	return n.do(ctx, func(s *Store) error { return s.StartFill(ctx, starts...) })
 }
 
-// Archives is that of the present store.
+// Archives calls the present store.
 func (n *Namespace) Archives(ctx context.Context) ([]*state.Archive, error) {
 	return n.Store().Archives(ctx)
 }
 
-// AddArchive is that of the present store.
+// AddArchive calls the present store.
 func (n *Namespace) AddArchive(ctx context.Context, draft *state.Archive) error {
 	return n.Store().AddArchive(ctx, draft)
 }
 
-// BeginArchives is that of the present store.
+// BeginArchives calls the present store.
 func (n *Namespace) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.BeginArchives(ctx, f, archives) })
 }
 
-// Shards is that of the present store.
+// Shards calls the present store.
 func (n *Namespace) Shards() int { return n.Store().Shards() }
 
-// ShardOf is that of the present store.
+// ShardOf calls the present store.
 func (n *Namespace) ShardOf(u *state.EntityUpdate, shards int) int {
 	return n.Store().ShardOf(u, shards)
 }
 
-// Create is that of the present store.
+// Create calls the present store.
 func (n *Namespace) Create(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.Create(ctx) })
 }
 
-// Adopt is that of the present store.
+// Adopt calls the present store.
 func (n *Namespace) Adopt(ctx context.Context) error { return n.Store().Adopt(ctx) }
 
-// CheckLayout is that of the present store.
+// CheckLayout calls the present store.
 func (n *Namespace) CheckLayout(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.CheckLayout(ctx) })
 }
 
-// Ready is that of the present store.
+// Ready calls the present store.
 func (n *Namespace) Ready(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.Ready(ctx) })
 }
 
-// AwaitReplicas is that of the present store.
+// AwaitReplicas calls the present store.
 func (n *Namespace) AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error) {
 	return with(ctx, n, func(s *Store) ([]store.Copies, error) { return s.AwaitReplicas(ctx, within) })
 }

@@ -130,7 +130,7 @@ func (s asIf) Read(ctx context.Context, reads []state.Read) ([]state.WindowState
 	return s.ReadOverlay(ctx, reads, s.pending)
 }
 
-// A question writes nothing, whatever is pending.
+// A question with pending events writes nothing.
 func TestQuestionsWriteNothing(t *testing.T) {
 	s := newStore(t, redistest.Shared(t).Client(t), 4)
 	r := newRemembering(t, s)
@@ -152,8 +152,8 @@ func TestQuestionsWriteNothing(t *testing.T) {
 	}
 }
 
-// A pending event whose id has arrived is not counted twice; one whose id has not, or that has
-// none, is counted.
+// A pending event whose id was already applied is not counted twice. One whose id was not, or that has none, is
+// counted.
 func TestPendingThatHasArrived(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
@@ -171,13 +171,13 @@ func TestPendingThatHasArrived(t *testing.T) {
 		// The stream that does not remember ids counts all events, and the ids of one stream are
 		// not those of another.
 		r.want(r.batch("refunds", `"id":"a","user":"x"`), "1 1 1 1 1")
-		// The device has not met an event that the user has.
+		// The user remembers an event that the device does not.
 		r.apply(r.batch("transactions", `"id":"c","user":"x"`))
 		r.want(r.batch("transactions", `"id":"c",`+both), "2 0 2 2 2")
 	})
 }
 
-// A key that holds something else is damaged, also with pending events.
+// A key of another type is damaged, also with pending events.
 func TestPendingOnForeignKey(t *testing.T) {
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
@@ -193,7 +193,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 	}
 }
 
-// However an event arrives during a question about it, it is counted once.
+// An event that is applied during a question about it is counted once.
 func TestPendingThatArrivesMeanwhile(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
@@ -220,7 +220,7 @@ func TestPendingThatArrivesMeanwhile(t *testing.T) {
 	})
 }
 
-// Ids are forgotten after their time, and above their number the oldest first.
+// IDs are forgotten after their time, and above their maximum number the oldest first.
 func TestIDsAreForgotten(t *testing.T) {
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	start(t, s, transactions)

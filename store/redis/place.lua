@@ -1,7 +1,6 @@
--- Places partitions in one state shard: sets their positions to where applying has not led. That is
--- a first position, one after lost records, one before the point where a log was truncated, or one
--- in another log. With the position the script records which log it belongs to and, if records
--- are missing, the gap.
+-- Places partitions in one state shard: sets their positions to offsets that applying has not reached. That is a first
+-- position, one after lost records, one before the point where a log was truncated, or one in another log. With the
+-- position the script records its log and, if records are missing, the gap.
 --
 -- KEYS[1]  the shard's progress, see find.lua
 -- ARGV     for each partition: topic, id, version under which it is placed if no plan has it,
@@ -22,8 +21,7 @@ for i = 1, #ARGV, 8 do
 end
 find(partitions)
 
--- abandonFills abandons the unfinished fills of a partition that goes back or continues in another
--- log.
+-- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log.
 local function abandonFills(p)
   local otherLog = string.match(p.at, '[^:]*$') ~= string.match(p.to, '[^:]*$') and offset(p.at) ~= offset(p.to)
   if offset(p.to) >= offset(p.at) and not otherLog then return end

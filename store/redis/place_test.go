@@ -50,8 +50,8 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 	})
 }
 
-// A call may be about thousands of partitions, as the check of all of them is once a commit
-// interval: Lua passes no more than 8000 values at once.
+// A call may have thousands of partition ranges, as once each commit interval all partitions are checked. Lua passes no
+// more than 8000 values at once.
 func TestThousandsOfRangesPerCall(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const n = 8200
@@ -77,8 +77,8 @@ func TestThousandsOfRangesPerCall(t *testing.T) {
 	})
 }
 
-// An owner that hung with records of a log that was truncated or recreated since changes nothing
-// when it wakes up, whatever offset the partition is at.
+// An owner that hung with records of a log that was since truncated or recreated changes nothing when it continues, at
+// any offset of the partition.
 func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {

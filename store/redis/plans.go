@@ -20,8 +20,8 @@ import (
 //go:embed plan.lua
 var planLua string
 
-// fillPrefix begins the fields of the plans that hold fills: the ID of a fill follows, and the
-// value is a state.Fill as JSON. So archivePrefix does for archives.
+// fillPrefix begins the fields of the plans that hold fills: the ID of a fill follows, and the value is a state.Fill as
+// JSON. archivePrefix does the same for archives.
 const (
 	fillPrefix    = "fill:"
 	archivePrefix = "archive:"
@@ -45,8 +45,8 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	}
 }
 
-// newFills are the fills that a plan brings: of series that no plan had before, and of the parts of
-// other fills that it keeps.
+// newFills returns the fills that a plan adds: of series that no plan had before, and of the parts of other fills that
+// it keeps.
 func newFills(p *state.Plan, known *state.Known) []*state.Fill {
 	fresh := state.NewFills(p, slices.Collect(maps.Values(known.Plans)))
 	for _, f := range known.Fills {
@@ -82,7 +82,7 @@ func (s *Store) addToPlans(ctx context.Context, args []any) error {
 	return s.sendAbout(ctx, plansKey(s.namespace), command)
 }
 
-// Archives are those of the namespace.
+// Archives returns the archives of the namespace.
 func (s *Store) Archives(ctx context.Context) ([]*state.Archive, error) {
 	known, _, err := s.allPlans(ctx)
 	if err != nil {
@@ -144,8 +144,7 @@ func (s *Store) allPlans(ctx context.Context) (known state.Known, fields int, er
 	return known, len(names.Val()), err
 }
 
-// claimFills is the argument of claim.lua about fills for a plan's claims: those that continue
-// others come after these.
+// claimFills returns the arguments of claim.lua about fills: fills that continue others come after these.
 func claimFills(p *state.Plan, known *state.Known) []any {
 	args := []any{len(known.Fills)}
 	for _, f := range state.InOrder(known.Fills) {
@@ -185,7 +184,7 @@ type planCache[T any] struct {
 	known map[string]*T
 }
 
-// plansOf are the known plans among the versions.
+// plansOf returns the known plans among the versions.
 func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[string]*state.Plan, error) {
 	ids := slices.DeleteFunc(slices.Collect(maps.Keys(versions)), func(version string) bool {
 		return version == "" || version == state.Gap || strings.Contains(version, ":")
@@ -193,15 +192,15 @@ func (s *Store) plansOf(ctx context.Context, versions map[string]bool) (map[stri
 	return s.plans.get(ctx, s, "plan", "", ids, func(id string) *state.Plan { return &state.Plan{Version: id} })
 }
 
-// fillsOf are the known fills among the IDs.
+// fillsOf returns the known fills among the IDs.
 func (s *Store) fillsOf(ctx context.Context, ids map[string]bool) (map[string]*state.Fill, error) {
 	all := slices.Collect(maps.Keys(ids))
 	return s.fills.get(ctx, s, "fill", fillPrefix, all, func(id string) *state.Fill { return &state.Fill{ID: id} })
 }
 
-// get finds the content of IDs, reading those not cached yet from their fields. IDs that the store
-// lacks are left out, and so are those not cached while it is unavailable: an unknown plan keeps
-// nothing, and an unknown fill is not filled.
+// get finds the content of IDs. It reads those that are not cached from their fields. IDs that the store lacks are left
+// out, and so are those not cached while it is unavailable: an unknown plan keeps nothing, and an unknown fill is not
+// filled.
 func (c *planCache[T]) get(ctx context.Context, s *Store, what, prefix string, ids []string, empty func(id string) *T) (map[string]*T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

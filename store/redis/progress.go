@@ -19,10 +19,10 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A partition's progress is stored under the version of the plan that is applied to it, see
-// state.Partition.Under. A process that applies another plan must claim the partition first;
-// batches of the plan before then find no progress, and change nothing. The claim also records
-// until when the plan before was applied, in the same shard and by the same script.
+// A partition's progress is stored under the version of the plan that is applied to it, see state.Partition.WithPlan. A
+// process that applies another plan must claim the partition first; batches of the earlier plan then find no progress,
+// and change nothing. The claim also records until when the earlier plan was applied, in the same shard and by the same
+// script.
 
 //go:embed find.lua
 var findLua string
@@ -33,8 +33,8 @@ var claimLua string
 //go:embed read.lua
 var readLua string
 
-// callPartitions is how many partitions one script call is about: it blocks others for a few
-// milliseconds at most. Lua passes up to some thousand values to a command.
+// callPartitions is the most partitions of one script call: it blocks others for a few milliseconds at most. Lua passes
+// up to some thousand values to a command.
 const callPartitions = 500
 
 // Claim takes partitions for a plan, with one pipeline to each master. It returns one claim for
@@ -77,7 +77,7 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	return claims, nil
 }
 
-// justTaken is how long a plan has had a partition that it has just taken from another.
+// justTaken is the reply for how long a plan has had a partition that it has just taken from another.
 const justTaken = "0"
 
 // takeClaim adds the reply of one shard about one partition.
@@ -120,7 +120,7 @@ func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][
 	return all, nil
 }
 
-// allShards are the shards by number.
+// allShards returns the numbers of all shards.
 func (s *Store) allShards() []int {
 	shards := make([]int, len(s.tags))
 	for shard := range shards {
@@ -189,10 +189,10 @@ func readArgs(partitions []state.Partition, some []int) (args []any) {
 	return args
 }
 
-// Applied says whether the record at an offset of a partition is applied in all shards of the
-// reads, or in all shards if there are no reads. The partition is named under a plan; if that plan
-// does not have it, any plan counts. It writes nothing, and is one round trip if the plan has the
-// partition. In a shard whose master does not answer the record counts as not applied.
+// Applied reports whether the record at an offset of a partition is applied in all shards of the reads, or in all
+// shards if there are no reads. The partition is named with a plan; if that plan does not have it, any plan counts. It
+// writes nothing, and takes one round trip if the plan has the partition. In a shard whose master does not answer the
+// record counts as not applied.
 func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	concerned := make([]bool, len(s.tags))
 	for _, r := range reads {
@@ -237,7 +237,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	return state.Lowest(slices.Collect(maps.Values(progress))) > offset, nil
 }
 
-// Log is the log with the tag of a position; zero if no shard that answers knows it.
+// Log returns the log with the tag of a position; zero if no shard that answers knows it.
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, shardTag := range s.tags {

@@ -108,7 +108,7 @@ func (o *owner) resend(*rand.Rand) {
 	}
 }
 
-// finished says whether the store certainly has everything.
+// finished reports whether the store certainly has everything.
 func (o *owner) finished() bool {
 	for i := range o.logs {
 		o.rewind(i)

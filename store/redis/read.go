@@ -15,22 +15,22 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// Read answers all reads with one pipeline: one round trip, or one to each node of a cluster
-// concerned; concurrent readers share it. The window states are in the order of the reads; reads of
-// one key share one command. It writes nothing.
+// Read answers all reads with one pipeline: one round trip, or one to each node concerned of a cluster, which
+// concurrent readers share. The window states are in the order of the reads; reads of one key share one command. It
+// writes nothing.
 func (s *Store) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadOverlay(ctx, reads, nil)
 }
 
-// ReadOverlay answers all reads as if a batch, which may be nil, had just been applied, except its
-// events that have arrived meanwhile; see packed.View. It writes nothing.
+// ReadOverlay answers all reads as if a batch, which may be nil, had just been applied, except events that were applied
+// meanwhile; see packed.View. It writes nothing.
 func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	windowStates, _, err := s.readWith(ctx, (*master).ask, reads, pending)
 	return windowStates, err
 }
 
-// readWith reads with commands that take sends to each master. The window states of a master that
-// does not answer say so, and the others are answered. It fails if no master answers.
+// readWith reads with commands that take sends to each master. The window states of a master that does not answer have
+// an error, and the others are answered. It fails if no master answers.
 func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
 	if err := s.moved(); err != nil {
@@ -79,8 +79,8 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	return windowStates, freshness, nil
 }
 
-// secretFor is the secret if reads need it. It is looked up after the state was read: if there is
-// none even then, there was no state.
+// secretFor returns the secret if reads need it. It is looked up after the state was read: if there is still none,
+// there was no state.
 func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
 	needed := pending != nil
 	for i := range reads { // a read is large to copy
@@ -100,7 +100,7 @@ type lookup struct {
 
 	reads []int // indices
 
-	// ids are the series that say which pending events have arrived at the entity.
+	// ids are the series that show which pending events were already applied to the entity.
 	ids []*state.Series
 
 	lost error // why no master can be asked
@@ -109,7 +109,7 @@ type lookup struct {
 // entityKey identifies a state key.
 type entityKey struct{ group, entity string }
 
-// lookupRoom reuses the memory of lookups; a question has one for each key.
+// lookupRoom reuses the memory of lookups. A question has one lookup for each key.
 var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 
 // lookups groups the reads by key, into list.
@@ -133,7 +133,7 @@ func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 // lookupIndex finds lookups in a growing list.
 type lookupIndex map[entityKey]int
 
-// find is the index of a key in the list, or where it is to be appended.
+// find returns the index of a key in the list, or the index at which to append it.
 func (p *lookupIndex) find(list []lookup, k entityKey) int {
 	const few = 16 // scanning these is faster than making a map
 	if len(list) < few {
@@ -179,7 +179,7 @@ func (s *Store) appendKey(dst []byte, series *state.Series, entity string) []byt
 	return s.appendEntityKey(dst, s.shardOf(entity), series.Group, text)
 }
 
-// shardOf is the shard of an entity.
+// shardOf returns the shard of an entity.
 func (s *Store) shardOf(entity string) int {
 	text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 	return s.hashing.Shard(text, state.EntityHash(text), len(s.tags))
@@ -191,7 +191,7 @@ func (l *lookup) ask(ctx context.Context, commands []redis.Cmder) []redis.Cmder 
 	return l.reading.ask(ctx, commands)
 }
 
-// reply is the state of the entity and the losses of its parent. It fails if that is unknown.
+// reply returns the state of the entity and the losses of its parent. It fails if they are unknown.
 func (l *lookup) reply() (held []byte, losses packed.Losses, err error) {
 	values, err := l.values()
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *st
 	return shares
 }
 
-// err is why the keys were not read; nil if they were, whatever they hold.
+// err returns why the keys were not read; nil if they were, also if they hold no strings.
 func (l *lookup) err() error {
 	if l.lost != nil {
 		return l.lost
@@ -239,8 +239,8 @@ func (l *lookup) err() error {
 	return l.reading.err()
 }
 
-// unread marks the window states of what was not read, because its master did not answer. It fails
-// if a question cannot even be answered in part.
+// unread sets the error of window states that were not read because a master did not answer. It fails if no part of the
+// question can be answered.
 func (s *Store) unread(ctx context.Context, lookups []lookup, windowStates []state.WindowState) error {
 	missing := 0
 	for i := range lookups {

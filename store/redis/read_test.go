@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Reads of one key share a lookup, wherever they are; entities with the same text in two groups,
-// such as a user and a card with one number, have two keys.
+// Reads of one key share a lookup, in any position. Entities with the same text in two groups, such as a user and a
+// card with the same number, have two keys.
 func TestLookups(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
@@ -35,7 +35,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// Many keys are found again too, in whatever order they are read.
+// The same holds for many keys in any order.
 func TestLookupsOfManyKeys(t *testing.T) {
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()

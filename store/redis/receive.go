@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// receiver decodes the content of keys into the window states of reads. Receivers are pooled (see
-// free): the next question mostly reads the same series of the same groups.
+// receiver decodes the content of keys into the window states of reads. Receivers are pooled (see free), because the
+// next question mostly reads the same series of the same groups.
 type receiver struct {
 	reads        []state.Read
 	windowStates []state.WindowState // by read
@@ -36,7 +36,7 @@ func (r *receiver) free() {
 	}
 }
 
-// states are the empty states for reads of a group.
+// states returns the empty states for reads of a group.
 func (r *receiver) states(group string) *states {
 	for _, s := range r.groups {
 		if s.group == group {
@@ -48,8 +48,8 @@ func (r *receiver) states(group string) *states {
 	return s
 }
 
-// receive decodes the reply to a lookup into the window states of its reads. If it is damaged they
-// say so; a partial answer would be too low.
+// receive decodes the reply to a lookup into the window states of its reads. If it is damaged, they have an error; a
+// partial answer would be too low.
 func (r *receiver) receive(l *lookup) {
 	if err := r.take(l); err != nil {
 		for _, i := range l.reads {
@@ -88,7 +88,7 @@ func (r *receiver) take(l *lookup) error {
 	return nil
 }
 
-// states are those of some series of an entity.
+// states holds the states of some series of an entity.
 type states struct {
 	packed.View
 	group string
@@ -121,12 +121,12 @@ func (s *states) lookAt(r *receiver, l *lookup) {
 	}
 }
 
-// totals says whether read i is answered by a total. Pending events change states, not totals.
+// totals reports whether read i is answered by a total. Pending events change states, not totals.
 func (r *receiver) totals(i int) bool {
 	return r.reads[i].Total && r.pending == nil && packed.HasTotals(r.reads[i].Series)
 }
 
-// looksAt says whether the reads of a lookup need the same as the previous ones.
+// looksAt reports whether the reads of a lookup need the same series and windows as the previous ones.
 func (s *states) looksAt(r *receiver, l *lookup) bool {
 	if len(s.looks) != len(l.reads) {
 		return false
@@ -168,14 +168,14 @@ func (r *receiver) overlay(held *states, l *lookup, data []byte) error {
 	return nil
 }
 
-// Lists of window states are long, and most states have one bucket. Recently used memory is in the
-// processor's caches; memory allocated for each question is not.
+// Lists of window states are long, and most states have one bucket. Recently used memory is in the CPU's caches; newly
+// allocated memory is not.
 
 // recycled are lists of empty window states with room for a few buckets each.
 var recycled = sync.Pool{New: func() any { return new([]state.WindowState) }}
 
-// mostRecycled and mostBuckets bound the length of a list, and the room in each state, that are
-// kept for reuse: larger ones are rare.
+// mostRecycled and mostBuckets bound the lists, and the buckets of each state, that are kept for reuse: larger ones are
+// rare.
 const mostRecycled, mostBuckets = 1 << 10, 8
 
 // newWindowStates makes n empty window states.

@@ -32,7 +32,7 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	}
 }
 
-// Reads into recycled window states return the state, and nothing where there is none.
+// Reads into recycled window states return the state, or an empty one if there is none.
 func TestReadsIntoRecycledWindowStates(t *testing.T) {
 	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)

@@ -6,8 +6,8 @@
 --          by the clock of Redis); for how many ms after its last registration a plan is in use
 -- Returns  the plans in use with which other groups began later: version, group, when they began
 --
--- Versions that are equal up to a "." are plans of the same definitions with other generations of
--- series. A plan continues the beginning of another one of the same definitions and group.
+-- Versions that are equal up to a "." are plans of the same definitions with other generations of series. A plan keeps
+-- the beginning of another one of the same definitions and group.
 
 local key, own, now = KEYS[1], ARGV[1] .. '/' .. ARGV[2], tonumber(ARGV[4])
 if not now then

@@ -20,20 +20,19 @@ import (
 //go:embed register.lua
 var registerLua string
 
-// usedKey says which group began with which plan, and when it was last registered; see
-// register.lua.
+// usedKey returns the key with the plans in use: which group began with which plan, and when it was last registered;
+// see register.lua.
 func usedKey(namespace string) string { return namespace + ":used" }
 
-// registrations are those of this store, and the rivals that were returned.
+// registrations holds the registrations of this store, and the rivals that were returned.
 type registrations struct {
 	mu     sync.Mutex
 	rivals map[string][]state.Rival // by field of the key
 }
 
-// Register records in the namespace that a group applies a plan. Processors call it before they apply a
-// plan, and regularly afterwards. It returns the plans from which this one must not take
-// partitions. If the master of the plans does not answer and others do, an earlier registration of
-// the plan by this store suffices.
+// Register records in the namespace that a group applies a plan. Processors call it before they apply a plan, and
+// regularly afterwards. It returns the plans from which this one must not take partitions. If the master of the plans
+// does not answer and others do, an earlier registration of the plan by this store is used.
 func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
 	field := r.Plan.Version + "/" + r.Group
 	rivals, err := s.register(ctx, &r)
@@ -110,11 +109,10 @@ func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
 	return list, nil
 }
 
-// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a
-// plan was last in use. State of a series that is not listed, or that was unused for longer than it
-// is kept, has no use. A plan with partitions is in use, whenever it was last registered: its
-// partitions are recorded with the state, so that holds in an older copy too, and while nobody can
-// register.
+// SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a plan was last in
+// use. State of a series that is not listed, or that was unused for longer than it is kept, has no use. A plan with
+// partitions is in use, even if it was last registered long ago. Its partitions are recorded with the state, so this
+// also holds in an older copy, and while no processor can register.
 func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 	list, err := s.Applying(ctx)
 	if err != nil {

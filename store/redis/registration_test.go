@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Of groups with different plans the one that began last takes precedence, as long as it is in use;
-// plans of one group are not rivals.
+// Of groups with different plans the one that began last takes precedence while it is in use; plans of one group are
+// not rivals.
 func TestRivalsBeganLater(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		began := time.UnixMilli(1_000_000)
@@ -39,7 +39,7 @@ func TestRivalsBeganLater(t *testing.T) {
 		check("b", "v1", false, 3*second)
 		check("a", "v1", false, 4*second, "v2/b since 2s")
 		check("b", "v2", false, 5*second)
-		check("c/with a slash", "v3", true, 5*second) // at the same moment as nothing else that began
+		check("c/with a slash", "v3", true, 5*second) // at a time at which no other plan began
 		check("a", "v1", false, 5*second+inUse-1, "v2/b since 2s", "v3/c/with a slash since 5s")
 		check("b", "v2", false, 5*second+inUse) // v3 is no longer in use
 		check("a", "v1", false, 5*second+inUse, "v2/b since 2s")

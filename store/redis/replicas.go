@@ -16,17 +16,16 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The age of a replica's state is known without trusting its clock or its connection. Every master
-// is asked regularly for its replication offset, which is noted with the moment before the request.
-// The pipeline that reads state from a replica first asks it how far it has replicated. The last
-// noted offset that it has reached says up to when it has everything, whether it lags, its link is
-// cut or its master is dead. Both sides name the stream by the replication ID, which changes when a
-// master is replaced: offsets of two histories are never compared, and a replica that was started
-// without its data has no known offset.
+// The age of a replica's state is known without trusting its clock or its connection. Every master is asked regularly
+// for its replication offset, which is noted with the moment before the request. The pipeline that reads state from a
+// replica first asks it how far it has replicated. The last noted offset that it has reached tells up to when it has
+// everything, also if it lags, its link is cut or its master is dead. Both sides name the stream by the replication ID,
+// which changes when a master is replaced. So offsets of two histories are never compared, and a replica that was
+// started without its data has no known offset.
 
 const (
-	// lookEach is how often masters are asked for their offsets, and unusable replicas are tried
-	// again. Staleness is known with that precision.
+	// lookEach is how often masters are asked for their offsets, and unusable replicas are tried again. This is the
+	// precision of the staleness.
 	lookEach = 100 * time.Millisecond
 	// lookTimeout bounds one request.
 	lookTimeout = 500 * time.Millisecond
@@ -44,8 +43,8 @@ func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *sl
 	}
 }
 
-// ReadReplica answers all reads like ReadOverlay, but from replicas where these are usable, and says
-// how old the state may be.
+// ReadReplica answers all reads like ReadOverlay, but from replicas if they are usable, and returns how old the state
+// may be.
 func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, state.Freshness, error) {
 	if s.replicas == nil {
 		return s.readWith(ctx, (*master).ask, reads, pending)
@@ -96,7 +95,7 @@ func (s *Store) lookAtMasters(ctx context.Context) {
 	_ = look(ctx, s.redis)
 }
 
-// replicas are the servers that may answer in place of the masters.
+// replicas holds the servers that may answer in place of the masters.
 type replicas struct {
 	client *redis.ClusterClient
 	within time.Duration
@@ -105,7 +104,7 @@ type replicas struct {
 
 	mu     sync.Mutex
 	sights map[string][]sight // by replication ID, ascending
-	// resting are, by address, those that were unusable when last asked.
+	// resting holds, by address, the servers that were unusable when last asked.
 	resting map[string]*redis.Client
 }
 
@@ -140,7 +139,7 @@ func readStanding(info *redis.StringCmd) (s standing, err error) {
 	return s, nil
 }
 
-// infoFields are the fields of a reply to INFO.
+// infoFields returns the fields of a reply to INFO.
 func infoFields(text string) map[string]string {
 	fields := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -166,8 +165,7 @@ func (r *replicas) note(s standing, at time.Time) {
 	}
 }
 
-// freshness is the freshness of what a server with a standing now holds. It fails if the server
-// must not answer.
+// freshness returns the freshness of the data of a server with a standing. It fails if the server must not answer.
 func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +188,7 @@ func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	return f, staleError(r.within)
 }
 
-// staleError says that a replica lacks what its master had that long ago.
+// staleError is the error for a replica that lacks what its master had that long ago.
 type staleError time.Duration
 
 func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", time.Duration(e)) }
@@ -243,7 +241,7 @@ func (r *replicas) share(ctx context.Context, commands []redis.Cmder) map[*redis
 	return indices
 }
 
-// choose is a usable replica for a key, nil if none was found.
+// choose returns a usable replica for a key, nil if none was found.
 func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 	const tries = 4 // each finds any of the replicas
 	for range tries {
@@ -262,7 +260,7 @@ func (r *replicas) choose(ctx context.Context, key string) *redis.Client {
 	return nil
 }
 
-// ask sends the commands with some indices to a server, and says for each whether it was answered.
+// ask sends the commands with some indices to a server, and reports for each whether it was answered.
 func (r *replicas) ask(ctx context.Context, server *redis.Client, commands []redis.Cmder, indices []int) (f state.Freshness, ok bool) {
 	pipe := server.Pipeline()
 	info := pipe.Info(ctx, "replication") // first: what is read afterwards is not older
@@ -303,7 +301,7 @@ func (r *replicas) rest(server *redis.Client, why error) {
 	}
 }
 
-// lookAtResting finds those that are usable again.
+// lookAtResting finds the servers that are usable again.
 func (r *replicas) lookAtResting(ctx context.Context) {
 	r.mu.Lock()
 	resting := maps.Clone(r.resting)

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// Each replica is reported as questions would find it: one that keeps up, one that lacks what its
-// master has, one that is dead, and one that is a master.
+// Each replica is reported with the state in which questions find it: one that keeps up, one that lacks what its master
+// has, one that is dead, and one that is a master.
 func TestCheckReplicas(t *testing.T) {
 	const within = 500 * time.Millisecond
 	master := redistest.New(t, redistest.Options{})

@@ -97,8 +97,7 @@ func (r *replicated) await(t *testing.T, what string, want func(count int64, f s
 	})
 }
 
-// A replica answers and says how old its state may be; whatever it lacks was written within that
-// time.
+// A replica answers and states how old its state may be. Everything that it lacks was written within that time.
 func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
@@ -157,8 +156,7 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	}
 }
 
-// A replica that was restarted has nothing until it has synchronised; it must not answer as if that
-// were everything.
+// A replica that was restarted is empty until it has synchronised, and must not answer meanwhile.
 func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
@@ -206,7 +204,7 @@ func TestReplicasOfACluster(t *testing.T) {
 	})
 }
 
-// A replica is compared with the replication that it belongs to.
+// The freshness of a replica comes from offsets of its own replication only.
 func TestFreshness(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }

@@ -18,9 +18,8 @@ import (
 // copiesEach is how often masters are asked about their replicas.
 const copiesEach = 50 * time.Millisecond
 
-// AwaitReplicas waits until the replicas of all masters have everything written so far, at most for
-// within; what a replica lacks is lost if it replaces its master. It fails if a master does not
-// report it.
+// AwaitReplicas waits until the replicas of all masters have everything written so far, but no longer than within. A
+// replica that replaces its master loses what it lacks. It fails if a master does not report its replicas.
 func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []store.Copies, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -38,7 +37,7 @@ func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found 
 	return found, nil
 }
 
-// copies waits until the master's replicas have what the master has now, or the context ends.
+// copies waits until the master's replicas have what the master has now, or until the context ends.
 func (m *master) copies(ctx context.Context) (store.Copies, error) {
 	goal := int64(-1)
 	for {
@@ -94,9 +93,9 @@ type Replica struct {
 	Err       error         // why it is not read
 }
 
-// CheckReplicas asks all replicas that ReadReplica may read from whether they are usable, in the
-// order of their addresses. Lagging ones have until they would be too stale, but at most 5 seconds.
-// watchReplicas need not run. It fails if the replicas are unknown.
+// CheckReplicas asks all replicas that ReadReplica may read from whether they are usable, in the order of their
+// addresses. A lagging replica has time until it would be too stale, but at most 5 seconds. watchReplicas need not run.
+// It fails if the replicas are unknown.
 func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) {
 	s.lookAtMasters(ctx)
 	watching, cancel := context.WithCancel(ctx)
@@ -104,7 +103,7 @@ func (s *Store) CheckReplicas(ctx context.Context) (found []Replica, err error) 
 	watch.Go(func() { again(watching, s.lookAtMasters) })
 	defer watch.Wait()
 	defer cancel()
-	var mu sync.Mutex // replicas are visited at once
+	var mu sync.Mutex // replicas are asked concurrently
 	err = s.replicas.client.ForEachSlave(ctx, func(ctx context.Context, c *redis.Client) error {
 		r := s.replicas.check(ctx, c)
 		mu.Lock()

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/reshard"
 )
 
-// What changes while the keys are copied and compared is copied again: what is applied, and what is spilled to other keys. State
-// is not dropped meanwhile.
+// Keys that change while the keys are copied and compared are copied again: those that events are applied to, and those
+// that children are spilled to. State cannot be dropped meanwhile.
 func TestReshardWhileEventsAreApplied(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		var mu sync.Mutex
@@ -62,8 +62,8 @@ func TestReshardWhileEventsAreApplied(t *testing.T) {
 	})
 }
 
-// Who has a namespace open goes on with its new shards: writers, questions, claims. Each event counts once, and no answer is less
-// than one before.
+// Processes that use a namespace continue with its new shards: writers, questions and claims. Each event counts once,
+// and no answer is lower than an earlier one.
 func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx, stop := context.WithCancel(r.Context())
@@ -116,8 +116,8 @@ func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 	})
 }
 
-// applyOnce applies a batch as a processor does: from the progress that it finds, and again from there where the namespace was
-// spread over more shards.
+// applyOnce applies a batch as a processor does: from the progress that it finds, and again if the namespace was spread
+// over more shards meanwhile.
 func (r *resharded) applyOnce(n *Namespace, w store.Writer, b *state.Batch) {
 	p := b.Ranges[0].Partition
 	for {
@@ -140,7 +140,7 @@ func (r *resharded) applyOnce(n *Namespace, w store.Writer, b *state.Batch) {
 	}
 }
 
-// A process that hangs while it copies, and goes on when another has finished or given up, changes nothing.
+// A process that hangs while it copies, and continues after another has finished or given up, changes nothing.
 func TestReshardingThatHungChangesNothing(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		for _, after := range []int64{1, 2, 3} {
@@ -161,7 +161,7 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 			}
 			r.write(3)
 			r.check()
-			// Back to two shards, for the next one: the namespace is made again.
+			// The next case starts with a new namespace of two shards.
 			if err := r.resharder().DeleteOld(r.Context()); err != nil {
 				r.Fatal(err)
 			}
@@ -170,8 +170,8 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 	})
 }
 
-// Neither does one that hangs at the end, where it has copied everything: before it gives the new shards their progress, or before it
-// switches over.
+// A process that hangs after it has copied everything changes nothing, either: before it gives the new shards their
+// progress, or before it switches over.
 func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		hangs      func(r *resharded, hung *reshard.Resharder, meanwhile func())
@@ -183,7 +183,7 @@ func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 			hangs: func(_ *resharded, hung *reshard.Resharder, meanwhile func()) {
 				waits := 0
 				hung.Await = func(context.Context) error {
-					if waits++; waits == 2 { // the first time, the old shards are not frozen yet
+					if waits++; waits == 2 { // the first time, the old shards are not yet frozen
 						meanwhile()
 					}
 					return nil
@@ -231,7 +231,7 @@ func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 	}
 }
 
-// progress is the layout, and the progress of the shards of each number that a test has.
+// progress returns the layout, and the progress of the shards for each number of shards in the test.
 func (r *resharded) progress() map[string]map[string]string {
 	keys := []string{keyspace.LayoutKey(r.store.namespace)}
 	for _, shards := range []int{2, 4, 8} {
@@ -246,7 +246,7 @@ func (r *resharded) progress() map[string]map[string]string {
 	return found
 }
 
-// beforeSwitch does something once, before a namespace is switched over.
+// beforeSwitch calls a function once, before a namespace is switched over.
 type beforeSwitch struct {
 	do   func()
 	done bool
@@ -268,7 +268,7 @@ func (b *beforeSwitch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// again has the test go on with a new namespace of two shards.
+// again makes the test continue with a new namespace of two shards.
 func (r *resharded) again() {
 	r.Helper()
 	r.store = New(r.store.redis, testkit.Namespace(r.T), 2, r.options...)
@@ -280,7 +280,7 @@ func (r *resharded) again() {
 	r.write(60)
 }
 
-// A master that was replaced by a replica while its keys were copied may have gone back in time: copying begins again.
+// A master that was replaced by a replica while its keys were copied may have gone back in time: copying starts over.
 func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 	for name, persistence := range map[string]redistest.Options{"same": {}, "restarted": {AOF: true}} {
 		t.Run(name, func(t *testing.T) {

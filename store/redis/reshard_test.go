@@ -30,7 +30,7 @@ type resharded struct {
 	want    map[string]int64
 }
 
-// onResharded runs a test on each kind of server, with entities in keys as they are and hashed, and with children that
+// onResharded runs a test on each kind of server, with plain and with hashed entities in keys, and with children that
 // are embedded and spilled.
 func onResharded(t *testing.T, test func(r *resharded)) {
 	for server, connect := range ownServers() {
@@ -52,7 +52,7 @@ func onResharded(t *testing.T, test func(r *resharded)) {
 	}
 }
 
-// write applies some batches more.
+// write applies further batches.
 func (r *resharded) write(batches int) {
 	r.Helper()
 	w := r.store.newWriter()
@@ -99,7 +99,7 @@ func resharderOf(s *Store) *reshard.Resharder {
 	}
 }
 
-// now has the test go on with a number of shards.
+// now makes the test continue with a number of shards.
 func (r *resharded) now(shards int) {
 	r.store = New(r.store.redis, r.store.namespace, shards, r.options...)
 }
@@ -113,7 +113,7 @@ func (r *resharded) to(shards int) {
 	r.now(shards)
 }
 
-// keys are those of the shards of a number of them.
+// keys returns the keys of all shards for a number of shards.
 func (r *resharded) keys(shards int) (list []string) {
 	r.Helper()
 	for shard := range shards {
@@ -148,7 +148,8 @@ func masterClients(t *testing.T, cluster *redis.ClusterClient) (list []*redis.Cl
 	return list
 }
 
-// A namespace that is spread over more shards answers the same, keeps its times to live, and goes on with each event once.
+// A namespace that is spread over more shards gives the same answers, keeps its times to live, and still counts each
+// event once.
 func TestReshard(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
@@ -245,7 +246,8 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// Resharding that is killed at any moment is begun again, by the same command, or given up. Events are applied meanwhile.
+// Resharding that is killed at any moment can be started again, with the same command, or given up. Events are applied
+// meanwhile.
 func TestReshardingIsKilled(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		for kill := 1; ; kill += 5 {
@@ -287,7 +289,7 @@ func TestReshardingIsKilled(t *testing.T) {
 	})
 }
 
-// Copies that are lost before anything uses them are found, and a key that cannot be copied is named.
+// Copies that are lost before they are used are found, and a key that cannot be copied is named.
 func TestReshardingComparesCopies(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
@@ -316,7 +318,7 @@ func TestReshardingComparesCopies(t *testing.T) {
 	})
 }
 
-// A new shard that has lost its last copies with a master is not used before it was copied again.
+// A new shard that lost its last copies in a failover is not used until it is copied again.
 func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
@@ -340,7 +342,7 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 	})
 }
 
-// Numbers of shards that cannot be had are refused, and say why.
+// Impossible numbers of shards are refused with the reason.
 func TestReshardRefuses(t *testing.T) {
 	s := newStore(t, miniredis(t), 4)
 	r := resharderOf(s)

@@ -85,8 +85,8 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 	return met, count
 }
 
-// A value constructed to have the xxHash of one that was met is not seen, and a pending event whose
-// id was constructed so has not arrived. The same holds in memory.
+// A value constructed to have the xxHash of one that occurred is not seen, and a pending event whose id was constructed
+// so still counts. The same holds in memory.
 func TestForgedValuesAreNotSeen(t *testing.T) {
 	const user, id = "device-000000001", "event-0000000001"
 	onEach(t, 1, func(t *testing.T, s *Store) {
@@ -168,8 +168,7 @@ func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 	return next
 }
 
-// A process that found no namespace and is overtaken by another that makes it uses the secret of
-// that one.
+// A process that found no namespace, and is overtaken by another one that makes it, uses the other's secret.
 func TestFirstSecretWins(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
@@ -188,8 +187,8 @@ func TestFirstSecretWins(t *testing.T) {
 	})
 }
 
-// An API that starts before its namespace answers from it as soon as it exists, and goes on after
-// it was emptied and recreated with another secret.
+// An API that starts before its namespace exists answers from it as soon as it does, and continues after it was emptied
+// and created again with another secret.
 func TestSecretIsDiscovered(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		api := New(s.redis, s.namespace+"-late", 1)

@@ -26,8 +26,8 @@ func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapsho
 	return f, nil
 }
 
-// snapshot holds states in memory. It has a view for each read of a key: when the snapshot was
-// taken, and when an extension needed more of its series.
+// snapshot holds states in memory. It has a view of a key for each time that it was read: when the snapshot was taken,
+// and when an extension needed more of its series.
 type snapshot struct {
 	store  *Store
 	secret packed.Secret
@@ -79,8 +79,7 @@ func (s *snapshot) take(reads []state.Read, l *lookup) {
 
 func (s *snapshot) add(k entityKey, v *packed.View) { s.views[k] = append(s.views[k], v) }
 
-// find is the view that a read needs, and the index of its series there; nil if the snapshot lacks
-// it.
+// find returns the view that a read needs, and the index of its series there; nil if the snapshot lacks it.
 func (s *snapshot) find(r *state.Read) (*packed.View, int) {
 	for _, v := range s.views[entityKey{r.Series.Group, r.Entity}] {
 		if i := v.Index(r.Series); i >= 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A key to which something else has written is an error, not an empty state.
+// A key that holds another type of value is an error, not an empty state.
 func TestSnapshotOfDamagedKeys(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte(`
 streams:

@@ -1,15 +1,12 @@
 // Package redisstore keeps state in Redis. Its name differs from its folder's because its callers
 // often import the client too.
 //
-// The state of an entity in a group of series is packed into one string; see package state/packed.
-// Writes append to it; reads read all of it. When it has grown it is compacted, which changes no
-// answer.
+// The state of an entity in a group of series is packed into one string; see package state/packed. Writes append to it;
+// reads read all of it. Once it has grown, it is compacted, which changes no answer.
 //
-// State is spread over shards by the hash of the entity. One
-// script call applies the mutations of one shard in a batch and moves, in the
-// same step, the shard's progress: for each partition the next offset to
-// apply. State and progress are therefore always consistent, whatever is
-// killed, resent, failed over or restored; see writer.Apply.
+// State is spread over shards by the hash of the entity. One script call applies the mutations of one shard in a batch
+// and moves, in the same step, the shard's progress: for each partition the next offset to apply. State and progress
+// are therefore always consistent after kills, repeated requests, failovers and restores; see writer.Apply.
 //
 // Reading takes one pipeline and never writes.
 package redisstore
@@ -70,8 +67,8 @@ type Store struct {
 	fills      planCache[state.Fill]
 	archives   planCache[state.Archive]
 	claimed    sync.Map // []any by version: arguments of claim.lua about fills
-	// secret is nil until a layout was found, and secretAsked is the last time it was looked for,
-	// in milliseconds since 1970; see keyed.
+	// secret is nil until a layout was found. secretAsked is when it was last looked for, in milliseconds since 1970;
+	// see keyed.
 	secret      atomic.Pointer[packed.Secret]
 	secretAsked atomic.Int64
 	other       atomic.Pointer[layoutError] // the namespace has another layout than this store
@@ -96,8 +93,8 @@ func HashEntities(secret []byte) Option {
 	}
 }
 
-// New returns the store of a namespace with a number of shards: that which it has, or is to be made
-// with. Adopt finds out which it has.
+// New returns the store of a namespace with a number of shards: its present number, which Adopt finds out, or the
+// number for a new namespace.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
@@ -124,17 +121,17 @@ func (s *Store) appendEntityKey(dst []byte, shard int, group string, entity []by
 	return s.hashing.AppendKey(dst, s.tags[shard], group, entity)
 }
 
-// Shards is the number of state shards.
+// Shards returns the number of state shards.
 func (s *Store) Shards() int { return len(s.tags) }
 
-// ShardOf is which of a number of shards an update is applied to.
+// ShardOf returns which of a number of shards an update is applied to.
 func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int {
 	return s.hashing.Shard(u.Entity, u.Hash, shards)
 }
 
-// loadScripts loads the scripts on every master that answers, which may just have been started; see
-// mendAppendOnly. A master that does not answer gets them later, because it then says that it does
-// not know the script. It fails if none answers.
+// loadScripts loads the scripts on every master that answers. A master that does not answer gets them later, when it
+// replies that it does not know the script. A master may just have been started, see mendAppendOnly. It fails if no
+// master answers.
 func (s *Store) loadScripts(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.masters.write)
 	defer cancel()
@@ -177,27 +174,26 @@ func loadScriptsOn(ctx context.Context, m *master) error {
 	return nil
 }
 
-// scriptGone says whether a server does not know the script.
+// scriptGone reports whether a server does not know the script.
 func scriptGone(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "NOSCRIPT")
 }
 
-// A crash may tear the append-only file inside what a script has written, which is logged as MULTI
-// … EXEC. Redis (7.0.15, as tested) then truncates the file after the last whole command and goes on
-// appending: the MULTI stays open. When the file is read a second time, the commands queued after
-// it merge with later ones, so that a batch that was applied again counts twice. Rewriting the file
-// removes that.
+// A crash may tear the append-only file inside what a script has written, which is logged as MULTI … EXEC. Redis
+// (7.0.15, as tested) then truncates the file after the last whole command and continues to append: the MULTI stays
+// open. When the file is read a second time, the commands queued after it merge with later ones, so that a batch that
+// was applied again counts twice. Rewriting the file removes the open MULTI.
 
-// mendAppendOnly makes a server rewrite its append-only file if it has not done so since it was
-// started. A server that does not allow it is left alone: weir doctor reports that.
+// mendAppendOnly makes a server rewrite its append-only file if it has not done so since it was started. A server that
+// does not allow it is left unchanged; weir doctor reports that.
 func mendAppendOnly(ctx context.Context, c redis.Cmdable, info string) {
 	if rewriteNeeded(info) {
 		_ = c.BgRewriteAOF(ctx).Err() // one that is under way, or not allowed
 	}
 }
 
-// rewriteNeeded says, from a server's INFO, whether its append-only file may still contain what it
-// read when it was started.
+// rewriteNeeded reports, from a server's INFO, whether its append-only file may still have the content that it read
+// when it was started.
 func rewriteNeeded(info string) bool {
 	found := infoFields(info)
 	return found["aof_enabled"] == "1" && found["aof_last_rewrite_time_sec"] == "-1" &&

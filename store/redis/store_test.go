@@ -31,7 +31,7 @@ func kindsOfServers() map[string]func(testing.TB) redis.UniversalClient {
 		"redis":   func(t testing.TB) redis.UniversalClient { return redistest.Shared(t).Client(t) },
 		"cluster": func(t testing.TB) redis.UniversalClient { return redistest.SharedCluster(t).Client(t) },
 	}
-	// Under the race detector miniredis takes most of the time, and the store does nothing else than with the others.
+	// Under the race detector miniredis takes most of the time, and it covers nothing that the others do not.
 	if !testkit.Race {
 		kinds["miniredis"] = func(t testing.TB) redis.UniversalClient { return miniredis(t) }
 	}
@@ -71,7 +71,7 @@ func newStore(t testing.TB, client redis.UniversalClient, shards int) *Store {
 
 const day = 24 * 60 * 60 * 1000
 
-// Series of every state kind, as the plan of a registry would make them.
+// Series of every layout, as the plan of a registry would make them.
 var (
 	events   = &state.Series{ID: "count", Group: "devic", By: []string{"device"}, Measure: state.CountEvents, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, KeyBytes: 500 << 10}
 	amount   = &state.Series{ID: "sumsu", Group: "devic", By: []string{"device"}, Measure: state.Sum, Type: value.Decimal, Scale: 2, Tile: day, Keep: 8 * day, GroupKeep: 9 * day, KeyBytes: 500 << 10}
@@ -302,8 +302,7 @@ func TestLayout(t *testing.T) {
 	})
 }
 
-// The number of shards that a store is made with is for a new namespace: one that exists keeps its
-// own.
+// The number of shards that a store is made with is for a new namespace. An existing namespace keeps its number.
 func TestAdopt(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		ctx := context.Background()

@@ -13,11 +13,10 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A key of a group that keeps anything forever has no time to live, and is not compacted while
-// nothing is appended. So it would keep the outdated state of an entity without further events. A
-// sweep walks slowly through the keys of each master, and compacts those that were untouched for
-// longer than their series are kept. It also finds keys that definitions of the past have left
-// forever.
+// A key of a group that keeps anything forever has no time to live, and is not compacted while nothing is appended. So
+// it would keep the outdated state of an entity without further events. A sweep walks slowly through the keys of each
+// master, and compacts those that were idle for longer than their series are kept. It also finds keys without a time to
+// live that earlier definitions have left.
 //
 // One processor of a namespace sweeps at a time. If two do for a moment, or another processor
 // restarts the walk, that only costs time: a compacted state replaces its original only if that is
@@ -48,7 +47,7 @@ const (
 // sweepKey names the processor that sweeps a namespace.
 func sweepKey(namespace string) string { return namespace + ":sweep" }
 
-// sweeper sweeps for a plan. It serves one goroutine.
+// sweeper sweeps for a plan. It is not safe for concurrent use.
 type sweeper struct {
 	*writer
 	name    string // unique among processors
@@ -65,7 +64,7 @@ type sweeper struct {
 	left    bool      // past plans may have left keys that live forever
 }
 
-// walk is the position of the sweeper in the keys of a master.
+// walk is the sweeper's position among the keys of a master.
 type walk struct {
 	cursor      uint64
 	began       time.Time
@@ -80,8 +79,8 @@ type sweptKey struct {
 	key   string
 }
 
-// Sweep reduces the state of entities without further events to what a plan with these series
-// keeps, until the context ends. Its errors are transient, or surface where they affect events.
+// Sweep reduces the state of entities without further events to what a plan with these series keeps, until the context
+// ends. It ignores errors: they are temporary, or also occur when events are applied.
 func (s *Store) Sweep(ctx context.Context, plan *state.Plan, series []*state.Series) {
 	w := s.newSweeper(plan, series)
 	ticker := time.NewTicker(sweepEach)
@@ -153,9 +152,8 @@ func (w *sweeper) step(ctx context.Context) {
 	w.shorten(ctx)
 }
 
-// mayPrune says that no applied plan keeps more of anything than this one. While definitions are
-// being replaced, another plan may: what it keeps is not pruned while it is applied, and answers
-// say so.
+// mayPrune reports that no applied plan keeps more of anything than this one. While definitions are being replaced,
+// another plan may keep more, which must not be pruned.
 func (w *sweeper) mayPrune(ctx context.Context) bool {
 	h, err := w.store.History(ctx)
 	if err != nil {
@@ -172,8 +170,8 @@ func (w *sweeper) mayPrune(ctx context.Context) bool {
 	return true
 }
 
-// needed says whether any key may need sweeping: the plan has groups that live forever although
-// they forget something, or a past plan kept something forever that this one does not.
+// needed reports whether any key may need sweeping: the plan has groups that live forever although they forget
+// something, or an earlier plan kept something forever that this one does not.
 func (w *sweeper) needed(ctx context.Context) bool {
 	if now := w.store.masters.now(); w.looked.IsZero() || now.Sub(w.looked) >= sweepPlans {
 		known, _, err := w.store.allPlans(ctx)
@@ -196,7 +194,7 @@ func (w *sweeper) needed(ctx context.Context) bool {
 	return false
 }
 
-// elected says whether this processor may sweep.
+// elected reports whether this processor may sweep.
 func (w *sweeper) elected(ctx context.Context) bool {
 	now := w.store.masters.now()
 	if !w.asked.IsZero() && now.Sub(w.asked) < sweepLease/3 {
@@ -261,13 +259,13 @@ func (w *sweeper) parse(name string) (k sweptKey, ok bool) {
 	return k, ok
 }
 
-// withoutEnd are the keys without a time to live.
+// withoutEnd returns the keys without a time to live.
 func (w *sweeper) withoutEnd(ctx context.Context, keys []sweptKey) []sweptKey {
 	lives := w.ask(ctx, keys, "ttl")
 	return w.those(keys, func(i int) bool { return lives[i].Err() == nil && lives[i].Val() == -1 })
 }
 
-// idleOf are the keys that were idle for long enough; all of them if the server does not report it.
+// idleOf returns the keys that were idle for long enough; all of them if the server does not report it.
 func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []sweptKey {
 	idle := w.ask(ctx, keys, "object", "idletime")
 	at.idleUnknown = len(idle) == 0 && at.idleUnknown || slices.ContainsFunc(idle, func(c *redis.IntCmd) bool { return countsUses(c.Err()) })
@@ -283,8 +281,8 @@ func (w *sweeper) idleOf(ctx context.Context, keys []sweptKey, at *walk) []swept
 	})
 }
 
-// countsUses says whether a server does not report how long keys were idle, because it counts how
-// often they are used instead (maxmemory-policy).
+// countsUses reports whether a server does not report how long keys were idle, because it counts their uses instead
+// (maxmemory-policy).
 func countsUses(err error) bool { return err != nil && strings.Contains(err.Error(), "LFU") }
 
 // ask sends a command about each key.
@@ -299,7 +297,7 @@ func (w *sweeper) ask(ctx context.Context, keys []sweptKey, words ...any) []*red
 	return replies
 }
 
-// those are the keys whose index satisfies is.
+// those returns the keys whose index satisfies is.
 func (w *sweeper) those(keys []sweptKey, is func(i int) bool) (list []sweptKey) {
 	for i, k := range keys {
 		if is(i) {
@@ -330,9 +328,8 @@ func (w *sweeper) read(ctx context.Context, at *walk) {
 	}
 }
 
-// shorten replaces the content of keys by what is still kept of it, if that is shorter. State is
-// pruned later here than when events are applied, because a partition of the entity may be that far
-// behind others.
+// shorten compacts the content of keys, and replaces it if the result is shorter. It prunes later than applying events
+// does, because a partition of the entity may be behind others.
 func (w *sweeper) shorten(ctx context.Context) {
 	if len(w.candidates) == 0 {
 		return

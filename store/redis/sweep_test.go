@@ -47,7 +47,7 @@ func newSweeping(t *testing.T, s *Store) *sweeping {
 	return w
 }
 
-// sweeper sweeps keys however short they were idle.
+// sweeper returns a sweeper that sweeps keys after any idle time.
 func (w *sweeping) sweeper(p *state.Plan, series []*state.Series) *sweeper {
 	sweeper := w.store.newSweeper(p, series)
 	sweeper.longest = 0
@@ -120,8 +120,8 @@ func (w *sweeping) wantCounts(user string, from, to int64, want string) {
 	}
 }
 
-// For a user who does not come back only state that is kept forever remains, on each kind of
-// server; state of others that is still kept stays.
+// For a user without further events only state that is kept forever remains, on each kind of server. State of others
+// that is still kept stays.
 func TestSweepKeepsSeriesInUse(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
@@ -219,14 +219,14 @@ func TestSweepKeepsConcurrentEvents(t *testing.T) {
 	})
 }
 
-// What a past plan kept forever is dropped when it was unused for a day: a lifetime that no
-// definitions have any more, and the rest of its key.
+// State that an earlier plan kept forever is dropped after a day without use: a lifetime that no definitions have any
+// more, and the rest of its key.
 func TestSweepDropsRemovedSeries(t *testing.T) {
 	days := *userDays
 	days.GroupKeep = 3 * day
 	present := []*state.Series{&days, cardDays}
 	for name, test := range map[string]struct {
-		unused          time.Duration // what the past has kept
+		unused          time.Duration // what the earlier plan kept
 		gone, here, old string        // numbers, or bytes of a key
 	}{
 		"of late":   {garbageAfter - time.Hour, "3 0 3", "3 3 3", "kept"},

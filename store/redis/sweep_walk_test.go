@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// One processor of a namespace sweeps at a time, and another one when it is gone.
+// One processor of a namespace sweeps at a time, and another one after it has ended.
 func TestSweepsTakeTurns(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
@@ -38,7 +38,7 @@ func TestSweepsTakeTurns(t *testing.T) {
 	})
 }
 
-// If nothing that lives forever forgets anything, no processor sweeps, and no commands are sent.
+// If no key that lives forever has series that forget, no processor sweeps, and no commands are sent.
 func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	s := newStore(t, server.Client(t), 2)
@@ -59,8 +59,8 @@ func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
 	}
 }
 
-// Exactly the keys that were idle for as long as their series are kept are read. A walk takes one
-// round, and the next one begins an hour after it.
+// A sweep reads exactly the keys that were idle for as long as their series are kept. A walk takes one round, and the
+// next one begins an hour after it.
 func TestSweepReadsIdleKeysOnly(t *testing.T) {
 	for name, connect := range servers {
 		if name == "miniredis" { // it does not support idle times
@@ -217,7 +217,7 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	}
 }
 
-// A sweep goes on at the replica that a Sentinel has promoted.
+// A sweep continues at the replica that a Sentinel has promoted.
 func TestSweepAfterAFailover(t *testing.T) {
 	primary := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, primary.Addr())

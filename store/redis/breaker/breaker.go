@@ -10,7 +10,7 @@ import (
 // Breaker is the circuit breaker of one server. It begins closed.
 //
 //	closed     calls pass; one that the server did not answer opens it
-//	open       calls are refused at once, until it is time to look again
+//	open calls are refused at once, until the next probe is due
 //	half open  one probe is under way, and calls are still refused; its answer
 //	           closes the breaker, its failure opens it again
 //
@@ -40,7 +40,7 @@ const firstProbe = 50 * time.Millisecond
 // LongestProbe is the longest time between two probes, and the longest that one may take.
 const LongestProbe = 500 * time.Millisecond
 
-// Refusal is since when calls are refused and why; nil if they pass.
+// Refusal returns since when calls are refused and why; the cause is nil if they pass.
 func (b *Breaker) Refusal() (since time.Time, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,8 +50,8 @@ func (b *Breaker) Refusal() (since time.Time, cause error) {
 	return b.since, b.cause
 }
 
-// Failed notes that the server did not answer a call. It says whether that opened the breaker: the
-// caller then starts the probes.
+// Failed records that the server did not answer a call. It reports whether that opened the breaker; if so, the caller
+// starts the probes.
 func (b *Breaker) Failed(cause error) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,14 +64,14 @@ func (b *Breaker) Failed(cause error) (opened bool) {
 	return true
 }
 
-// UntilProbe is the time until the next probe.
+// UntilProbe returns the time until the next probe.
 func (b *Breaker) UntilProbe() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.probeAt.Sub(b.Now())
 }
 
-// HalfOpen says whether a probe is due, which then is under way.
+// HalfOpen reports whether a probe is due, and marks it as under way.
 func (b *Breaker) HalfOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,20 +11,19 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// KeyCount says how many keys a namespace has in each group of entities.
+// KeyCount is the number of keys of a namespace, by group.
 type KeyCount struct {
 	Groups map[string]int64
-	// Keys are all keys of the masters, whosever they are, and Looked are those looked at. If these are
-	// fewer, the groups' numbers are estimates from them.
+	// Keys is the number of all keys of the masters, of any namespace, and Looked the number of keys that were looked
+	// at. If Looked is less, the groups' numbers are estimates.
 	Keys, Looked int64
 }
 
-// CountKeys counts the keys of a namespace by group. Of a master with more than that many keys it looks at
-// about as many, which SCAN returns in the order of their hashes, so they are a fair sample. It reads
-// names of keys only.
+// CountKeys counts the keys of a namespace by group. Of a master with more than `most` keys it looks at about as many.
+// SCAN returns them in the order of their hashes, so they are a fair sample. It reads only the names of keys.
 func (s *Inspector) CountKeys(ctx context.Context, most int64) (KeyCount, error) {
 	all := KeyCount{Groups: map[string]int64{}}
-	var mu sync.Mutex // masters are visited at once
+	var mu sync.Mutex // masters are scanned concurrently
 	count := func(ctx context.Context, c redis.Cmdable) error {
 		keys, err := c.DBSize(ctx).Result()
 		if err != nil {
@@ -43,7 +42,7 @@ func (s *Inspector) CountKeys(ctx context.Context, most int64) (KeyCount, error)
 				}
 			}
 			if cursor == 0 {
-				keys = looked // some may have come or gone since
+				keys = looked // some may have been added or deleted meanwhile
 				break
 			}
 			if looked >= most {

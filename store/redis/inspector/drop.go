@@ -19,14 +19,13 @@ import (
 //go:embed drop.lua
 var dropLua string
 
-// ErrChanged says that a key has changed since it was inspected.
+// ErrChanged is returned if a key has changed since it was inspected.
 var ErrChanged = errors.New("the key has changed meanwhile; look again")
 
-// Drop replaces an inspected key with what can be kept of it, and a note of the loss, by which
-// answers know that they lack events: of records with timestamps up to the Newest of the returned
-// progress, which is that of the same moment. Later events are appended after it. The loss has no
-// moment yet. The group keeps state for keep ms, 0 being forever. It fails with ErrChanged or an
-// error of Redis; nothing is changed then.
+// Drop replaces an inspected key with the sections that can be kept and a note of the loss, so that answers state that
+// they lack events: those of records with timestamps up to Newest of the returned progress, which was read in the same
+// step. Later events are appended after it. Drop sets the moment of the loss. The group keeps state for keep ms; 0
+// means forever. It fails with ErrChanged or an error of Redis; nothing is changed then.
 func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (Progress, error) {
 	nonce := newNonce()
 	before, after := packed.PackLoss(kept, loss, nonce)
@@ -64,8 +63,7 @@ func newNonce() (nonce packed.Nonce) {
 	return nonce
 }
 
-// lifetime is the time to live, in seconds, of a key that is kept that many milliseconds, 0 being
-// forever.
+// lifetime returns the time to live, in seconds, of a key that is kept for `keep` milliseconds; 0 means forever.
 func (s *Inspector) lifetime(keep int64) int64 {
 	if keep == 0 {
 		return 0

@@ -1,5 +1,5 @@
--- Replaces a damaged state key by the sections that can be read, with a loss: a note that the rest
--- was lost, of all records that the shard may have applied until now.
+-- Replaces a damaged state key by the sections that can be read and a loss: a note that the rest was lost, for all
+-- records that the shard may have applied until now.
 --
 -- KEYS[1]  the shard's progress
 -- KEYS[2]  the state key
@@ -12,9 +12,8 @@
 -- Returns  the moment in ms, and the fields and values of the progress; an empty list if a key has
 --          changed, and then nothing is done
 --
--- PERSIST comes first: a full memory refuses no write after that, and the new content takes less than
--- the old one. A key that was deleted first would be missing in a slot that moves, and the script
--- would end.
+-- PERSIST comes first: after it, Redis refuses no write for lack of memory, and the new content is shorter. If the key
+-- were deleted first, it would be missing in a slot that moves, and the script would end.
 
 local call = redis.call
 -- The shard is being copied, see package reshard.

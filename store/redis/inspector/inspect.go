@@ -20,17 +20,17 @@ type Held struct {
 	Shard  int
 	Key    string
 	Packed []byte // see package state; nil if there is none
-	// TimeToLive is how much longer it is kept, 0 forever.
+	// TimeToLive is how much longer the key is kept; 0 means forever.
 	TimeToLive time.Duration
-	// Type is the type of the value in Redis if it is not a string, and so not a state: something
-	// else has written it. Empty otherwise.
+	// Type is the type of the value in Redis if it is not a string: something other than Weir has written it. It is
+	// empty for a string.
 	Type string
 	// Parent is the key of the entity's parent, in which some of Packed is embedded. Empty if the
 	// entity has none.
 	Parent string
-	// ParentDamage is why what is embedded there is unknown, nil if it is known.
+	// ParentDamage is why the part embedded there is unknown, nil if it is known.
 	ParentDamage error
-	// ParentLosses are those of the parent that concern the entity.
+	// ParentLosses are the losses of the parent that concern the entity.
 	ParentLosses packed.Losses
 
 	own, parent []byte // content of the keys
@@ -63,7 +63,7 @@ func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity st
 		h.tag, h.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, []byte(entity))
 		keys = append(keys, h.Parent)
 	}
-	// In one transaction: something spilled between two commands would be in both or in none.
+	// One transaction: a child that spilled between two commands would be in both replies or in none.
 	pipe := s.redis.TxPipeline()
 	values, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	for i, key := range keys {

@@ -16,13 +16,13 @@ type Progress struct {
 	// if there is none.
 	Newest     int64
 	Partitions map[state.Partition]Applied
-	// Relogged says that the state has events of a topic that was another log before.
+	// Relogged means that the state has events of an earlier log of a topic.
 	Relogged bool
 
 	fields map[string]string
 }
 
-// Applied is how far a plan has applied a partition.
+// Applied states how far a plan has applied a partition.
 type Applied struct {
 	state.Position
 	Plan string // its version
@@ -62,7 +62,7 @@ func newProgress(fields map[string]string) Progress {
 	return p
 }
 
-// Filling is the progress of a fill with a partition.
+// Filling returns the progress of a fill with a partition.
 func (p *Progress) Filling(f *state.Fill, of state.Partition) (state.Filling, error) {
 	return state.ParseFilling(p.fields[keyspace.RangeField(f, of)], p.fields[keyspace.PartitionField(f.Partition(of))])
 }

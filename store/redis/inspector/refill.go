@@ -15,15 +15,15 @@ import (
 //go:embed refill.lua
 var refillSource string
 
-// Refill is the recovered state of a key that was dropped, and of the children of its entity.
+// Refill is the state to restore in a key that was dropped, and in the keys of its entity's children.
 type Refill struct {
 	Dropped  packed.Loss // as in the key; its mark identifies this refill
-	Sections []byte      // the entity's state from records applied before
+	Sections []byte      // the entity's state from the records up to the loss
 	Lost     packed.Losses
 	Children []RefilledChild
 }
 
-// RefilledChild is the state of a child from records applied before.
+// RefilledChild is the state of a child from the records up to the loss.
 type RefilledChild struct {
 	Group, Entity string
 	Keep          int64 // as of Drop
@@ -36,10 +36,9 @@ const (
 	bytesAtOnce    = 1 << 20
 )
 
-// Refill puts back what was dropped of a key, before everything that was applied since. Until it is
-// complete, the key keeps its loss. It fails with ErrChanged if the key or its embedded state was
-// dropped again, or its children were spilled, and the refill must start over; or with an error of
-// Redis, and the same call may be repeated.
+// Refill restores what was dropped from a key, before everything that was applied since. Until it is complete, the key
+// keeps its loss. It fails with ErrChanged if the key or its embedded state was dropped again, or its children were
+// spilled: the refill must start over. After an error of Redis the same call may be repeated.
 func (s *Inspector) Refill(ctx context.Context, held Held, r Refill) error {
 	loss := packed.AppendLoss(nil, r.Dropped)
 	keys, args := []string{keyspace.ProgressKey(s.tags[held.Shard]), held.Key}, []any{loss, packed.HeaderSize, ""}

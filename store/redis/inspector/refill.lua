@@ -1,5 +1,5 @@
--- Brings back what was dropped of a state key, before what was applied since, and sets the keys of
--- its children, unless the key was dropped again or its children were spilled meanwhile.
+-- Restores what was dropped from a state key, before what was applied since, and sets the keys of its children, unless
+-- the key was dropped again or its children were spilled meanwhile.
 --
 -- KEYS[1]   the shard's progress
 -- KEYS[2]   the state key

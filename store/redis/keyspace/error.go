@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// keyError is what is wrong with a state key. Its text, which is logged, names shard and group, but
-// not the entity.
+// keyError is an error about a state key. Its text, which is logged, names the shard and the group, but not the entity.
 type keyError struct {
 	key string
 	err error
@@ -20,11 +19,10 @@ func (e *keyError) Error() string { return fmt.Sprintf("key %q: %v", withoutEnti
 
 func (e *keyError) Unwrap() error { return e.err }
 
-// Key is the whole key.
+// Key returns the whole key.
 func (e *keyError) Key() string { return e.key }
 
-// Foreign says whether an error means that a key does not hold a string: something else has written
-// it.
+// Foreign reports whether an error means that a key does not hold a string: something other than Weir has written it.
 func Foreign(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") }
 
 // NotString wraps an error about a key as ErrForeign if the key does not hold a string.
@@ -38,7 +36,7 @@ func NotString(key string, err error) error {
 // ErrForeign is the error for a key that does not hold a string.
 var ErrForeign = errors.New("it holds no state: something else has written a value of another type (WRONGTYPE)")
 
-// withoutEntity is a state key up to its entity.
+// withoutEntity returns a state key up to its entity.
 func withoutEntity(key string) string {
 	tag := strings.IndexByte(key, '}') + 1
 	return key[:tag+strings.IndexByte(key[tag:], ':')+1] + "…"

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// HashingField is the field of the layout that says how keys name entities.
+	// HashingField is the field of the layout that states how keys name entities.
 	HashingField = "hash_entities"
 	notHashed    = "off"
 
@@ -20,9 +20,9 @@ const (
 	hashLength = (hashBytes*8 + 5) / 6 // in base64
 )
 
-// Hashing names entities in keys by HMAC-SHA256 of their text, cut to 16 bytes, in base64 for URLs.
-// The name of an entity of several values is that of its parent, a '|', and its own hash. Without
-// the secret, entities can neither be recognized nor guessed. It is safe for concurrent use.
+// Hashing names entities in keys by HMAC-SHA256 of their text, cut to 16 bytes, in base64 for URLs. The name of an
+// entity of several values is the name of its parent, a '|', and its own hash. Without the secret, entities can be
+// neither recognized nor guessed. It is safe for concurrent use.
 type Hashing struct {
 	hashes      sync.Pool // of hash.Hash
 	fingerprint string
@@ -48,8 +48,8 @@ func (p *Hashing) AppendKey(dst []byte, tag, group string, entity []byte) []byte
 	return AppendKey(dst, tag, group, p.AppendName(name[:0], entity))
 }
 
-// Shard is the shard of an entity whose state.EntityHash is known: that of its name in keys, see
-// ShardOfName.
+// Shard returns the shard of an entity, given its state.EntityHash. With hashing it is the shard of its name in keys,
+// see ShardOfName.
 func (p *Hashing) Shard(entity []byte, hash uint64, shards int) int {
 	if p == nil {
 		return state.Shard(hash, shards)
@@ -59,8 +59,8 @@ func (p *Hashing) Shard(entity []byte, hash uint64, shards int) int {
 	return ShardOfName(p.appendHash(name[:0], parent), shards)
 }
 
-// ShardOfName is the shard of an entity, by its name in keys. So the keys of a namespace alone
-// determine their shards, whatever the number of shards.
+// ShardOfName returns the shard of an entity, by its name in keys. So the names of keys determine their shards, for any
+// number of shards.
 func ShardOfName(name []byte, shards int) int { return state.Shard(state.EntityHash(name), shards) }
 
 // AppendName appends the name of an entity in keys.
@@ -78,7 +78,7 @@ func (p *Hashing) appendHash(dst, entity []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(dst, p.sum(entity))
 }
 
-// sum is the hash of an entity.
+// sum returns the hash of an entity.
 func (p *Hashing) sum(entity []byte) []byte {
 	h := p.hashes.Get().(hash.Hash)
 	defer p.hashes.Put(h)
@@ -87,7 +87,7 @@ func (p *Hashing) sum(entity []byte) []byte {
 	return h.Sum(make([]byte, 0, sha256.Size))[:hashBytes]
 }
 
-// Layout is the description of the hashing in a namespace's layout.
+// Layout returns the description of the hashing in a namespace's layout.
 func (p *Hashing) Layout() string {
 	if p == nil {
 		return notHashed

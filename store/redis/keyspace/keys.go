@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// All keys of a shard have a hash tag such as {namespace:12.k3fa}, which chooses the slot (see
-// ShardTag), so that they are in one slot of a cluster and one script can change them together.
+// All keys of a shard have a hash tag such as {namespace:12.k3fa}, which determines the slot (see ShardTag). So they
+// are in one slot of a cluster, and one script can change them together.
 //
 //	key                                   type    holds
 //	<ns>:layout                           HASH    format, shards, hash_entities, secret
@@ -19,42 +19,43 @@ import (
 //	<tag><group>:<entity>                 STRING  state of the group's series; see package state
 //	<tag>changed/<token>                  SET     keys changed while the shard is copied; see package reshard
 
-// LayoutKey holds the layout that a namespace was made with.
+// LayoutKey holds the layout of a namespace.
 func LayoutKey(namespace string) string { return namespace + ":layout" }
 
-// ProgressKey is the shard's progress through the topics.
+// ProgressKey returns the key of the shard's progress.
 func ProgressKey(tag string) string { return tag + "progress" }
 
-// PartitionField is the field of a partition in a shard's progress.
+// PartitionField returns the field of a partition in a shard's progress.
 func PartitionField(p state.Partition) string {
 	return p.Topic + "/" + strconv.Itoa(int(p.ID))
 }
 
-// RangeField is the field of a shard's progress with what a fill must still apply of a partition.
+// RangeField returns the field of a shard's progress with the ranges of a partition that a fill has to apply.
 func RangeField(f *state.Fill, p state.Partition) string {
 	return "range:" + f.ID + ":" + PartitionField(p)
 }
 
-// LogField is the field of a shard's progress that says which log a tag identifies.
+// LogField returns the field of a shard's progress with the log that a tag identifies.
 func LogField(tag string) string { return "log:" + tag }
 
-// ClockField is the field of a shard's progress with the greatest timestamp of a record applied;
-// fields of partitions contain a '/'.
+// ClockField is the field of a shard's progress with the greatest timestamp of a record applied; fields of partitions
+// contain a '/', so they differ from it.
 const ClockField = "now"
 
 // LagField is the field of a shard's progress with the least time, in ms, by which the newest
 // record applied was behind Redis' clock; see state.History.
 const LagField = "lag"
 
-// CopyingField is the field of a shard's progress that stands there while the shard is copied to others: it holds the token of
-// the process that copies. The scripts that change state keys note them in the set ChangedKey then.
+// CopyingField is the field of a shard's progress that exists while the shard is copied to others. It holds the token
+// of the process that copies. Meanwhile the scripts that change state keys add their names to the set ChangedKey.
 const CopyingField = "copying"
 
-// FrozenField is the field of a shard's progress that stands there at the end of copying, and in the new shards until
-// they have everything: nothing may change the shard then. In new shards it holds the token of the process that copies.
+// FrozenField is the field of a shard's progress that exists at the end of copying, and in the new shards until they
+// are complete: nothing may change the shard meanwhile. In new shards it holds the token of the process that copies.
 const FrozenField = "frozen"
 
-// ChangedKey is the set of the state keys of a shard that have changed since the process with a token began to copy it.
+// ChangedKey returns the set of the state keys of a shard that have changed since the process with a token began to
+// copy it.
 func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 
 // Fields of the layout.
@@ -62,24 +63,23 @@ const (
 	ShardsField = "shards"
 	// ReshardingField is the number of shards that the namespace is being spread over.
 	ReshardingField = "resharding"
-	// ResharderField is the token of the process that does that.
+	// ResharderField is the token of the process that reshards.
 	ResharderField = "resharder"
-	// OldShardsField is the number of shards before, whose keys were not deleted yet.
+	// OldShardsField is the number of shards before the switch, whose keys are not yet deleted.
 	OldShardsField = "old_shards"
-	// SwitchedField is when that was, in seconds by the clock of Redis.
+	// SwitchedField is the time of the switch, in seconds by the clock of Redis.
 	SwitchedField = "switched"
 )
 
-// Pattern is what SCAN finds the keys of a namespace's shards by.
+// Pattern returns the pattern by which SCAN finds the keys of a namespace's shards.
 func Pattern(namespace string) string {
 	return "{" + strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(namespace) + ":*"
 }
 
-// Tag is the hash tag of a shard's key, empty for any other key.
+// Tag returns the hash tag of a shard's key, empty for any other key.
 func Tag(key string) string { return key[:strings.IndexByte(key, '}')+1] }
 
-// SplitKey splits the key of what a group keeps of an entity into tag, group and the entity's name; ok is false for
-// any other key.
+// SplitKey splits a state key into tag, group and the entity's name; ok is false for any other key.
 func SplitKey(key string) (tag, group, name string, ok bool) {
 	end := strings.IndexByte(key, '}') + 1
 	group, name, ok = strings.Cut(key[end:], ":")
@@ -93,7 +93,7 @@ func AppendKey(dst []byte, tag, group string, entity []byte) []byte {
 	return append(append(dst, ':'), entity...)
 }
 
-// Lifetime is the time to live, in seconds, of a key that is kept that many milliseconds.
+// Lifetime returns the time to live, in seconds, of a key that is kept for `keep` milliseconds.
 func Lifetime(keep int64, slack time.Duration) int64 {
 	const second = int64(time.Second / time.Millisecond)
 	return (keep + keep/8 + slack.Milliseconds() + second - 1) / second

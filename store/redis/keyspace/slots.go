@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// A shard's tag is chosen such that its slot lies in the middle of the shard's part of a cluster's
-// slots: shard i of n is at slot (2i+1)·16384/2n. So shards spread evenly over masters with equal
-// ranges of slots, whatever their number. Tags of the shard's number alone fall at random: of 64 on
-// 11 masters, the fullest had 9 instead of 5.8.
+// A shard's tag is chosen such that its slot lies in the middle of the shard's part of a cluster's slots: shard i of n
+// is at slot (2i+1)·16384/2n. So any number of shards spreads evenly over masters with equal ranges of slots. Tags of
+// the shard's number alone fall at random: of 64 on 11 masters, the fullest had 9 instead of 5.8.
 
 // clusterSlots is the number of slots of any cluster.
 const clusterSlots = 16384
 
-// SlotOf is the slot of a hash tag: CRC-16/XMODEM.
+// SlotOf returns the slot of a hash tag: CRC-16/XMODEM.
 func SlotOf(tag string) int { return int(crc16(0, tag)) % clusterSlots }
 
 func crc16(crc uint16, text string) uint16 {
@@ -36,8 +35,8 @@ const (
 	suffixLength = 4
 )
 
-// suffixes maps each slot to the first suffix, ordered by digits, that is in it alone. The CRC is
-// linear: whatever precedes the suffix, any slot can be reached by choosing it.
+// suffixes maps each slot to the first suffix, ordered by digits, that is in it alone. The CRC is linear: with any text
+// before the suffix, choosing the suffix reaches every slot.
 var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 	var first [clusterSlots]string
 	var text [suffixLength]byte
@@ -53,8 +52,7 @@ var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 	return &first
 })
 
-// ShardTag is the hash tag that all keys of a shard begin with, such as
-// {weir:12.k3fa}.
+// ShardTag returns the hash tag that all keys of a shard begin with, such as {weir:12.k3fa}.
 func ShardTag(namespace string, shard, shards int) string {
 	before := namespace + ":" + strconv.Itoa(shard) + "."
 	slot := (2*shard + 1) * clusterSlots / (2 * shards)

@@ -1,5 +1,5 @@
--- Notes in the layout of a namespace that a process reshards it, unless another has switched it over.
--- A command that was resharding it can do nothing more.
+-- Notes in the layout of a namespace that a process reshards it, unless another has switched it over. A process that
+-- was resharding it can no longer write.
 --
 -- KEYS[1]  layout of the namespace
 -- ARGV     token of the process, the new number of shards, the present one

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// walkKeys is about how many keys a server is asked for at once: it takes about a millisecond of it.
+	// walkKeys is about how many keys one SCAN asks for, which takes the server about a millisecond.
 	walkKeys = 1000
-	// copiedKeys is how many keys are read at once. Each has less than a mebibyte.
+	// copiedKeys is how many keys are read at once. Each has less than 1 MiB.
 	copiedKeys = 64
-	// fewKeys is how many keys are copied within the tenth of a second that events may well wait.
+	// fewKeys is how many keys are copied in the tenth of a second that events can easily wait.
 	fewKeys = 1000
-	// rounds is how often what has changed meanwhile is copied before events wait, however much it is.
+	// rounds is how often changed keys are copied again before events must wait, even if many are left.
 	rounds = 20
 	// shardsAtOnce is the number of shards whose changed keys are copied at the same time.
 	shardsAtOnce = 4
 )
 
-// copyAll copies all keys, and compares them with their copies: keys are found that slots took elsewhere while they were walked
-// over, and copies that were lost.
+// copyAll copies all keys, and compares them with their copies. The comparison finds keys that SCAN missed because
+// their slot moved, and copies that were lost.
 func (c *copying) copyAll(ctx context.Context) error {
 	if err := c.walk(ctx, c.copyKeys); err != nil {
 		return fmt.Errorf("copy the keys: %w", err)
@@ -41,7 +41,7 @@ func (c *copying) copyAll(ctx context.Context) error {
 	return nil
 }
 
-// catchUp copies the keys that have changed meanwhile, until few are left.
+// catchUp copies the keys that changed meanwhile, until few are left.
 func (c *copying) catchUp(ctx context.Context) error {
 	for range rounds {
 		if n, err := c.copyChanged(ctx); err != nil || n < fewKeys {
@@ -51,13 +51,13 @@ func (c *copying) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// copyLast copies the keys that have changed until the shards were frozen.
+// copyLast copies the keys that changed before the shards were frozen.
 func (c *copying) copyLast(ctx context.Context) error {
 	_, err := c.copyChanged(ctx)
 	return err
 }
 
-// copyChanged copies the keys that have changed since it began last. It returns their number.
+// copyChanged copies the keys that changed since its last call, and returns their number.
 func (c *copying) copyChanged(ctx context.Context) (int64, error) {
 	var (
 		copied atomic.Int64
@@ -85,11 +85,11 @@ func (c *copying) copyChanged(ctx context.Context) (int64, error) {
 	return copied.Load(), nil
 }
 
-// taken is the set of the changed keys that are being copied.
+// taken returns the key of the set of changed keys that are being copied.
 func taken(changed string) string { return changed + "/taken" }
 
-// copyChangedOf copies the keys of one shard that have changed. Until they are copied, their names stay in a set: a request whose
-// reply is lost may be repeated.
+// copyChangedOf copies the changed keys of one shard. Their names stay in a set until they are copied, so a request
+// whose reply is lost may be repeated.
 func (c *copying) copyChangedOf(ctx context.Context, tag string) (int64, error) {
 	changed := keyspace.ChangedKey(tag, c.token)
 	names := taken(changed)
@@ -113,7 +113,8 @@ func (c *copying) copyChangedOf(ctx context.Context, tag string) (int64, error) 
 	}
 }
 
-// walk passes all keys of the namespace's shards, by master, a few times some of them. Masters are visited at once.
+// walk passes all keys of the namespace's shards to visit, some of them more than once. It scans the masters
+// concurrently.
 func (r *Resharder) walk(ctx context.Context, visit func(ctx context.Context, keys []string) error) error {
 	each := func(ctx context.Context, server redis.Cmdable) error {
 		for cursor := uint64(0); ; {
@@ -152,7 +153,7 @@ func (r *Resharder) walk(ctx context.Context, visit func(ctx context.Context, ke
 	return nil
 }
 
-// slotsOf is which master has which slots.
+// slotsOf maps ranges of slots to the addresses of their masters.
 func slotsOf(ctx context.Context, cluster *redis.ClusterClient) (map[[2]int]string, error) {
 	slots, err := cluster.ClusterSlots(ctx).Result() //nolint:staticcheck // CLUSTER SHARDS needs Redis 7.0
 	if err != nil {
@@ -167,13 +168,13 @@ func slotsOf(ctx context.Context, cluster *redis.ClusterClient) (map[[2]int]stri
 	return owners, nil
 }
 
-// What PTTL says of a key that does not expire, and of one that is not there.
+// The replies of PTTL for a key that does not expire, and for one that does not exist.
 const (
 	livesForever = time.Duration(-1)
 	keyGone      = time.Duration(-2)
 )
 
-// copied is a key of an old shard, and where it is copied to.
+// copied is a key of an old shard, and its copy in a new one.
 type copied struct {
 	key, target string
 	shard       int // the new one
@@ -181,7 +182,7 @@ type copied struct {
 	lives       *redis.DurationCmd
 }
 
-// targets are the keys that belong to the new shards wanted.
+// targets returns the keys that belong to the wanted new shards.
 func (c *copying) targets(keys []string) (list []copied) {
 	for _, key := range keys {
 		tag, _, name, ok := keyspace.SplitKey(key)
@@ -195,7 +196,7 @@ func (c *copying) targets(keys []string) (list []copied) {
 	return list
 }
 
-// copyKeys copies keys as they are now. One that is gone is deleted.
+// copyKeys copies keys as they are now. It deletes the copies of keys that are gone.
 func (c *copying) copyKeys(ctx context.Context, keys []string) error {
 	list := c.targets(keys)
 	if len(list) == 0 {
@@ -226,7 +227,7 @@ func (c *copying) copyKeys(ctx context.Context, keys []string) error {
 	return err
 }
 
-// held is what a key holds and how long it lives, as copy.lua takes it.
+// held returns the content of a key and its time to live, as copy.lua takes them.
 func (k *copied) held() (content, lives string, err error) {
 	switch err := errors.Join(k.value.Err(), k.lives.Err()); {
 	case errors.Is(err, redis.Nil) || k.lives.Val() == keyGone:
@@ -241,7 +242,8 @@ func (k *copied) held() (content, lives string, err error) {
 	return k.value.Val(), strconv.FormatInt(max(k.lives.Val().Milliseconds(), 1), 10), nil
 }
 
-// foreign is the error of a key that cannot be copied. The entity is named, which an operator needs to drop it.
+// foreign returns the error of a key that cannot be copied. It names the entity, because an operator needs that to drop
+// it.
 func foreign(key string) error {
 	return fmt.Errorf("key %q: %w; drop it with weir state drop, and run this again", key, keyspace.ErrForeign)
 }
@@ -255,7 +257,7 @@ func (c *copying) compareKeys(ctx context.Context, keys []string) error {
 	return c.copyKeys(ctx, differ)
 }
 
-// differing are the keys whose copies are not the same.
+// differing returns the keys whose copies differ.
 func (c *copying) differing(ctx context.Context, keys []string) (list []string, err error) {
 	targets := c.targets(keys)
 	if len(targets) == 0 {
@@ -264,7 +266,7 @@ func (c *copying) differing(ctx context.Context, keys []string) (list []string, 
 	pipe := c.Redis.Pipeline()
 	copies := make([]*redis.StringCmd, len(targets))
 	for i := range targets {
-		// The copy is read first: if it was there and the key has expired since, both are gone.
+		// The copy is read first: if the key expires in between, it was in both or is in neither.
 		copies[i], targets[i].value = pipe.Get(ctx, targets[i].target), pipe.Get(ctx, targets[i].key)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error

@@ -1,4 +1,4 @@
--- Sets keys of a new shard to what those of the old shard hold.
+-- Sets keys of a new shard to the content of the old shard's keys.
 --
 -- KEYS[1]   progress of the new shard
 -- KEYS[2..] its state keys

@@ -1,4 +1,4 @@
--- Gives a new shard its progress, by which it is complete.
+-- Gives a new shard its progress, which completes it.
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     token of the process that copies
@@ -7,7 +7,7 @@
 
 local call = redis.call
 if call('HGET', KEYS[1], 'frozen') ~= ARGV[1] then return redis.error_reply('RESHARDING another weir reshard has begun') end
--- DEL is refused by no full memory, and after it no later write is.
+-- Redis never refuses DEL for lack of memory, and after it no later write of the script.
 call('DEL', KEYS[1])
 local most = 1000 -- values that unpack can pass at once
 for first = 2, #ARGV, most do

@@ -1,4 +1,4 @@
--- Lets an old shard go on as if it were not copied.
+-- Unfreezes an old shard, and ends its copying.
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     token of the process that copies; "" for whichever does

@@ -1,4 +1,4 @@
--- Has a process copy a new shard that is not complete.
+-- Lets a process copy a new shard that is not complete.
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     token of the process

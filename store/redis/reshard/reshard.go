@@ -1,12 +1,13 @@
-// Package reshard spreads the state of a namespace over more shards while it is used.
+// Package reshard spreads the state of a namespace over more shards while it is in use.
 //
-// The new number is a multiple of the old one, so each new shard takes the keys of its entities and its progress from one old
-// shard. While the keys are copied, the scripts that change a shard note which keys they change (keyspace.CopyingField), and
-// these are copied again, until few are left. Then the old shards are frozen (keyspace.FrozenField), which takes as long as
-// copying those few: the new shards get the progress, and one transaction on the layout switches over. Processes that have the
-// namespace open go on with the new shards, see redisstore.Namespace. Each new shard is frozen until it has everything, so what a
-// crash or a failover leaves half copied is never mistaken for complete. The old keys stay until they are deleted by a command of
-// its own, once no process reads them any more.
+// The new number is a multiple of the old one, so each new shard takes the keys of its entities and its progress from
+// one old shard. While the keys are copied, the scripts that change a shard record which keys they change
+// (keyspace.CopyingField). These are copied again, until few are left. Then the old shards are frozen
+// (keyspace.FrozenField) for as long as it takes to copy those few: the new shards get the progress, and one
+// transaction on the layout switches over. Processes that use the namespace continue with the new shards, see
+// redisstore.Namespace. Each new shard is frozen until it is complete, so a shard that a crash or a failover leaves
+// half copied is never taken for complete. A separate command deletes the old keys, once no process reads them any
+// more.
 package reshard
 
 import (
@@ -22,14 +23,14 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Resharder reshards one namespace. Each step may be killed at any moment and run again.
+// Resharder reshards one namespace. Each step may be killed at any moment and repeated.
 type Resharder struct {
 	Redis     redis.UniversalClient
 	Namespace string
-	// Report is called, from several goroutines, as keys are copied, compared or deleted: what is done, and to how many
-	// keys more.
+	// Report is called, from several goroutines, as keys are copied, compared or deleted: with what was done, and to
+	// how many further keys.
 	Report func(doing string, keys int)
-	// Grace is how long after the switch the old keys stay at least: questions that were asked before it read them.
+	// Grace is how long the old keys stay after the switch: questions that began before it read them.
 	Grace time.Duration
 	// Await waits until the replicas have what was written so far. It fails if that takes too long.
 	Await func(ctx context.Context) error
@@ -38,11 +39,11 @@ type Resharder struct {
 // Layout is the part of a namespace's layout that resharding changes.
 type Layout struct {
 	Shards int
-	To     int // the number that the namespace is being spread over, 0 for none
-	Old    int // the number before, whose keys were not deleted yet, 0 for none
+	To     int // the number that the namespace is being spread over; 0 if it is not
+	Old    int // the number before the switch, whose keys are not yet deleted; 0 if there is none
 }
 
-// Layout reads the layout. The error says that Redis cannot be reached, or that there is no such namespace.
+// Layout reads the layout. It fails if Redis cannot be reached, or if there is no such namespace.
 func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 	fields, err := r.Redis.HGetAll(ctx, keyspace.LayoutKey(r.Namespace)).Result()
 	if err != nil {
@@ -69,7 +70,7 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 // maxShards is the number of slots of a cluster.
 const maxShards = 16384
 
-// Check says why a namespace cannot be spread over a number of shards, nil where it can.
+// Check returns why a namespace cannot be spread over a number of shards, or nil if it can.
 func (l Layout) Check(to int) error {
 	switch {
 	case l.Old > 0 && l.Shards == to:
@@ -84,11 +85,12 @@ func (l Layout) Check(to int) error {
 	return nil
 }
 
-// attempts is how often copying begins again because a server was restarted or replaced meanwhile.
+// attempts is how often copying starts over because a server was restarted or replaced meanwhile.
 const attempts = 5
 
-// Spread copies the namespace to a number of shards, and switches over. Where the namespace has that number of shards already, it
-// copies again what a failover has lost of those. If it fails, the namespace goes on with the shards that it has.
+// Spread copies the namespace to a number of shards, and switches over. If the namespace already has that number of
+// shards, it copies again the shards that a failover has left incomplete. If it fails, the namespace continues with its
+// present shards.
 func (r *Resharder) Spread(ctx context.Context, to int) error {
 	for attempt := 1; ; attempt++ {
 		l, err := r.Layout(ctx)
@@ -119,7 +121,7 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	if l.To == 0 {
 		return errors.New("the namespace is not being resharded")
 	}
-	// A command that copies must not switch over to what is deleted here.
+	// A process that still copies must not switch over to shards that are deleted here.
 	c := newCopying(r, l.Shards, l.To, rand.Text())
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -158,7 +160,7 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
 }
 
-// awaitGrace waits until the namespace was switched over for as long as Grace.
+// awaitGrace waits until Grace has passed since the switch.
 func (r *Resharder) awaitGrace(ctx context.Context) error {
 	switched, err := r.Redis.HGet(ctx, keyspace.LayoutKey(r.Namespace), keyspace.SwitchedField).Int64()
 	if err != nil {
@@ -187,7 +189,7 @@ func (r *Resharder) forget(ctx context.Context, fields ...string) error {
 	return nil
 }
 
-// deleteShards deletes all keys of the shards of a number of them.
+// deleteShards deletes all keys of the shards of a namespace that had the given number of them.
 func (r *Resharder) deleteShards(ctx context.Context, shards int) error {
 	known := map[string]bool{}
 	for _, tag := range tags(r.Namespace, shards) {
@@ -212,7 +214,7 @@ func (r *Resharder) deleteShards(ctx context.Context, shards int) error {
 			return err
 		}
 		r.Report("deleted", len(gone))
-		// Events and questions have at least half of Redis' time.
+		// Leave at least half of Redis' time to events and questions.
 		return sleep(ctx, time.Since(began))
 	})
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	_ "embed"
 )
 
-// A process that hung, and wakes up when another has begun again or finished, must change nothing. So each write to what
-// others may use by then is a script that compares a token.
+// A process that hung while another one started over or finished must change nothing when it continues. So each write
+// that could affect others is a script that compares a token.
 var (
 	//go:embed begin.lua
 	beginLua string

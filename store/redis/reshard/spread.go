@@ -14,12 +14,12 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// copying copies the shards of one number to those of a multiple of it.
+// copying copies the shards of a namespace to a multiple of their number.
 type copying struct {
 	*Resharder
 	token    string         // of this attempt; see scripts.go
 	from, to []string       // tags
-	shards   map[string]int // by tag, those of from
+	shards   map[string]int // the numbers of from, by tag
 	wanted   map[int]bool   // the new shards to be copied
 }
 
@@ -31,11 +31,11 @@ func newCopying(r *Resharder, from, to int, token string) *copying {
 	return c
 }
 
-// errReplaced says that what was copied, or what it was copied from, may have gone back in time.
+// errReplaced is returned if the copies, or their originals, may have gone back in time.
 var errReplaced = errors.New("a Redis server was restarted or replaced while keys were copied: run it again")
 
-// spread copies all shards while they are used, and switches over. If it fails, they are used as before. Again says that an
-// earlier attempt may have left something.
+// spread copies all shards while they are in use, and switches over. If it fails, they are used as before. again is
+// true if an earlier attempt may have left copies.
 func (c *copying) spread(ctx context.Context, again bool) (err error) {
 	before, err := c.servers(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *copying) spread(ctx context.Context, again bool) (err error) {
 		if err != nil {
 			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			_ = c.release(ending, c.token) // if this fails too, they wait for another run
+			_ = c.release(ending, c.token) // if this fails, too, events wait for another run
 		}
 	}()
 	for _, step := range []func(context.Context) error{
@@ -63,8 +63,7 @@ func (c *copying) spread(ctx context.Context, again bool) (err error) {
 	return nil
 }
 
-// mend copies again the new shards that a failover has left without everything. The old ones are frozen since the namespace
-// was switched over.
+// mend copies again the new shards that a failover has left incomplete. The old ones have been frozen since the switch.
 func (c *copying) mend(ctx context.Context) error {
 	before, err := c.servers(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *copying) mend(ctx context.Context) error {
 	return nil
 }
 
-// begin has all processes note what they change of the old shards, and none use the new ones.
+// begin makes all processes record which keys of the old shards they change, and freezes the new shards.
 func (c *copying) begin(ctx context.Context, again bool) error {
 	if err := c.claim(ctx); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (c *copying) begin(ctx context.Context, again bool) error {
 	return nil
 }
 
-// claim makes this the process that reshards the namespace.
+// claim makes this process the one that reshards the namespace.
 func (c *copying) claim(ctx context.Context) error {
 	err := c.Redis.Eval(ctx, beginLua, []string{keyspace.LayoutKey(c.Namespace)}, c.token, len(c.to), len(c.from)).Err()
 	if err != nil {
@@ -128,7 +127,7 @@ func (c *copying) claim(ctx context.Context) error {
 	return nil
 }
 
-// release has the old shards go on, if the process with a token copies them; "" is any.
+// release unfreezes the old shards, if the process with the token copies them; "" means any process.
 func (c *copying) release(ctx context.Context, token string) error {
 	for shard, tag := range c.from {
 		of, err := c.Redis.Eval(ctx, releaseLua, []string{keyspace.ProgressKey(tag)}, token).Text()
@@ -143,7 +142,7 @@ func (c *copying) release(ctx context.Context, token string) error {
 	return nil
 }
 
-// freeze has nothing change the old shards any more.
+// freeze makes all scripts refuse to change the old shards.
 func (c *copying) freeze(ctx context.Context) error {
 	pipe := c.Redis.Pipeline()
 	for _, tag := range c.from {
@@ -155,7 +154,7 @@ func (c *copying) freeze(ctx context.Context) error {
 	return nil
 }
 
-// finish gives the new shards the progress of the old ones, by which they are complete.
+// finish gives the new shards the progress of the old ones, which completes them.
 func (c *copying) finish(ctx context.Context) error {
 	progress := make([][]any, len(c.from))
 	for shard, tag := range c.from {
@@ -180,7 +179,7 @@ func (c *copying) finish(ctx context.Context) error {
 	return nil
 }
 
-// switchOver makes the new number of shards that of the namespace.
+// switchOver makes the new number of shards the namespace's number.
 func (c *copying) switchOver(ctx context.Context) error {
 	err := c.Redis.Eval(ctx, switchLua, []string{keyspace.LayoutKey(c.Namespace)}, c.token, len(c.to), len(c.from)).Err()
 	if err == nil {
@@ -192,7 +191,7 @@ func (c *copying) switchOver(ctx context.Context) error {
 	return fmt.Errorf("switch namespace %q to %d shards: %w", c.Namespace, len(c.to), err)
 }
 
-// incomplete is the number of new shards that do not have everything.
+// incomplete returns the number of new shards that are not complete.
 func (c *copying) incomplete(ctx context.Context) (n int, err error) {
 	pipe := c.Redis.Pipeline()
 	var replies []*redis.BoolCmd
@@ -210,7 +209,7 @@ func (c *copying) incomplete(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// same is errReplaced where other servers answer than before, or the same were started again.
+// same returns errReplaced if other servers answer than before, or if a server was restarted.
 func (c *copying) same(ctx context.Context, before map[string]string) error {
 	after, err := c.servers(ctx)
 	if err == nil && !maps.Equal(before, after) {
@@ -219,8 +218,8 @@ func (c *copying) same(ctx context.Context, before map[string]string) error {
 	return err
 }
 
-// servers is, by shard's tag, which master has it: its address, its run and the history of its replication. The first says
-// that it was not started again, the second that it has not taken another's place.
+// servers returns, by shard's tag, the address of its master, its run ID and its replication ID. The run ID changes
+// when the server restarts, the replication ID when a replica replaces the master.
 func (c *copying) servers(ctx context.Context) (map[string]string, error) {
 	cluster, ok := c.Redis.(*redis.ClusterClient)
 	if !ok {
@@ -244,7 +243,7 @@ func (c *copying) servers(ctx context.Context) (map[string]string, error) {
 	return found, nil
 }
 
-// runOf identifies what a server has done since it was started, or took a master's place.
+// runOf returns the run ID and the replication ID of a server.
 func runOf(ctx context.Context, server redis.Cmdable) (string, error) {
 	info, err := server.Info(ctx).Result()
 	if err != nil {

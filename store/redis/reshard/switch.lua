@@ -1,4 +1,4 @@
--- Makes the new number of shards that of the namespace, and notes when, in seconds.
+-- Sets the namespace's number of shards to the new one, and records when, in seconds.
 --
 -- KEYS[1]  layout of the namespace
 -- ARGV     token of the process that copies, the new number, the old one

@@ -1,5 +1,5 @@
--- Takes the set of the keys that have changed, so that a new one begins. A set that was taken and not
--- finished with stays the one taken: the call may be repeated.
+-- Takes the set of the keys that have changed, so that a new set begins. If a set that was taken is still being copied,
+-- it stays the taken one: the call may be repeated.
 --
 -- KEYS[1]  keys that have changed
 -- KEYS[2]  keys taken
