@@ -16,24 +16,22 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// FromFiles fills from files what definitions need of the events of a topic before a cut. All
-// fields are required, unless they say otherwise.
+// FromFiles fills the features of definitions from files of events of a topic before a cut. All fields are required,
+// unless their comments say otherwise.
 type FromFiles struct {
 	Store       store.Store
 	Definitions *features.Registry // as given, not bound to generations
 	Cut         state.Cut
-	// Since is the event time, in ms, since which somebody stated that the files have all events before
-	// the cut, MinTime for all there ever were; nil if nobody did: then it is their earliest event, or
-	// what was stated before.
+	// Since is the stated event time, in ms, from which the files have all events before the cut; MinTime states that
+	// they have all events. If it is nil, the earlier statement holds, or else the time of the files' earliest event.
 	Since *int64
 	Files []*File
 	// Rate is the share of a core to use, above 0 and up to 1. Time spent waiting for the store
 	// counts.
 	Rate float64
 
-	// Trouble, Waiting and Progress may be nil. They are called with errors of the store, after which it is
-	// tried again, the features for which no processor has taken the files yet, and the rows of a fill
-	// that are applied.
+	// Trouble, Waiting and Progress may be nil. They are called with errors of the store, which are retried; with the
+	// features whose files no processor knows yet; and with the number of applied rows of a fill.
 	Trouble  func(error)
 	Waiting  func(features []string)
 	Progress func(f *state.Fill, features []string, filled, all int64)
@@ -46,19 +44,18 @@ type FromFiles struct {
 var (
 	// ErrNothingReachesBack means that no feature needs events before the cut.
 	ErrNothingReachesBack = errors.New("no feature reaches back before the cut, so its files are not needed")
-	// errOtherCut means that files were registered with another cut since.
+	// errOtherCut means that files were registered with another cut meanwhile.
 	errOtherCut = errors.New("files of the topic were registered with another cut meanwhile")
 )
 
-// missingFilesError names files that are registered, were not applied completely, and are not given.
+// missingFilesError names registered files that are not completely applied and are missing in the call.
 type missingFilesError struct{ Names []string }
 
 func (e *missingFilesError) Error() string {
 	return fmt.Sprintf("these files were registered with the same cut, and are not applied completely: give them too: %s", strings.Join(e.Names, ", "))
 }
 
-// A LaterSinceError says that the files of the cut were registered as reaching back further than is
-// stated now.
+// LaterSinceError is returned if the files of the cut were registered as reaching back further than is stated now.
 type LaterSinceError struct{ Registered, Stated int64 } // event times in ms; MinTime for all events
 
 func (e *LaterSinceError) Error() string {
@@ -69,8 +66,7 @@ func (e *LaterSinceError) Error() string {
 // answer, or the fill was given up.
 var errAgain = errors.New("positions must be read again")
 
-// Register makes the files known to the namespace. Processors then begin to keep, beside what they
-// keep, series over the cut.
+// Register makes the files known to the namespace. Processors then also keep series over the cut.
 func (f *FromFiles) Register(ctx context.Context) error {
 	known, err := f.Store.Archives(ctx)
 	if err != nil {
@@ -97,9 +93,9 @@ func (f *FromFiles) add(ctx context.Context) error {
 	return f.Store.AddArchive(ctx, &draft)
 }
 
-// Run fills from the files, which are registered, until all are applied to everything that the
-// definitions keep over the cut. It waits for a store that is unavailable, and for processors that have not
-// taken the files. Errors are those above, state.ErrLostArchive, or about a file.
+// Run fills from the registered files, until all are applied to all series that the definitions keep over the cut. It
+// waits for a store that is unavailable, and for processors that do not know the files yet. It returns one of the
+// errors above, state.ErrLostArchive, or an error about a file.
 func (f *FromFiles) Run(ctx context.Context) error {
 	f.writer, f.waited = f.Store.NewWriter(), map[string]bool{}
 	for {
@@ -131,8 +127,7 @@ func (f *FromFiles) trouble(err error) {
 	}
 }
 
-// round applies what is left to all fills over the cut that there are now, and says whether that was
-// all.
+// round applies the remaining rows to all present fills over the cut, and reports whether that was all.
 func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 	archives, err := f.archives(ctx)
 	if err != nil {
@@ -172,8 +167,8 @@ func (f *FromFiles) round(ctx context.Context) (done bool, err error) {
 	return done, nil
 }
 
-// archives are those of the cut. If the store has gone back to before the files were registered,
-// they are registered again.
+// archives returns the archives of the cut. If the store has gone back to before the files were registered, it
+// registers them again.
 func (f *FromFiles) archives(ctx context.Context) ([]*state.Archive, error) {
 	known, err := f.Store.Archives(ctx)
 	if err != nil {
@@ -194,12 +189,12 @@ func (f *FromFiles) archives(ctx context.Context) ([]*state.Archive, error) {
 	return archives, nil
 }
 
-// grace is how long the shards know of an archive before its first row is applied: who knows a
-// history without it must not call a part of it complete.
+// grace is how long the shards know of an archive before its first row is applied: a server with an older history must
+// not call a part of it complete.
 const grace = store.MaxHistoryAge + 100*time.Millisecond
 
-// fill applies what is left of the archives to a fill, and says whether that was all. It adds the
-// names of files that it lacks.
+// fill applies the remaining rows of the archives to a fill, and reports whether that was all. It collects the names of
+// files that it lacks.
 func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.Fill, archives []*state.Archive, missing map[string]bool) (bool, error) {
 	positions, err := f.Store.BeginArchives(ctx, fill, archives)
 	if err != nil {
@@ -243,7 +238,7 @@ type applying struct {
 	registry *features.Registry
 	fill     *state.Fill
 	features []string // filled
-	moment   int64    // events before it do not matter, in ms
+	moment   int64    // events before it are not needed, in ms
 
 	before, all int64 // rows of archives, before the present one and together
 
@@ -252,11 +247,11 @@ type applying struct {
 	of       state.Partition
 	events   int
 	bytes    int
-	swept    time.Time // every shard was moved then
-	began    time.Time // with the batch
+	swept    time.Time // when every shard was last moved
+	began    time.Time // when the batch began
 }
 
-// archive applies what is left of an archive, and says whether that was all.
+// archive applies the remaining rows of an archive, and reports whether that was all.
 func (a *applying) archive(ctx context.Context, archive *state.Archive, progress []state.Position, missing map[string]bool) (bool, error) {
 	rows, from := archive.Rows(), state.Lowest(progress)
 	if slices.ContainsFunc(progress, func(at state.Position) bool { return at.Log == state.Moved }) {
@@ -294,8 +289,7 @@ func (a *applying) begin(row int64) {
 	a.events, a.bytes, a.began = 0, 0, time.Now()
 }
 
-// file applies the rows of a file but the first ones, which have been. base is the number of rows
-// before the file.
+// file applies the rows of a file, except those that were already applied. base is the number of rows before the file.
 func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 	r, err := f.open(ctx)
 	if err != nil {
@@ -337,7 +331,7 @@ func (a *applying) row(r *rows, mapper *features.Mapper, offset int64) error {
 	return nil
 }
 
-// apply writes the batch, which has all rows up to one, and begins the next.
+// apply writes the batch, which has all rows before `to`, and begins the next one.
 func (a *applying) apply(ctx context.Context, to int64, everyShard bool) error {
 	if everyShard {
 		a.swept = time.Now()

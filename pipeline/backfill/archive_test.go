@@ -54,7 +54,7 @@ func lifetimes(t *testing.T, names ...string) *features.Registry {
 	return defined.Registry(t, text)
 }
 
-// take has the partition claimed by definitions with these features.
+// take claims the partition for definitions with these features.
 func (k *keeping) take(names ...string) *state.Plan {
 	k.Helper()
 	plan, _, err := k.store.Bind(k.Context(), lifetimes(k.T, names...).Plan())
@@ -91,7 +91,7 @@ func (k *keeping) files(cut state.Cut, files map[string]string, names ...string)
 	return f
 }
 
-// over is what the namespace has over the cut for definitions with these features.
+// over returns what the namespace has over the cut for definitions with these features.
 func (k *keeping) over(cut state.Cut, names ...string) (fills []*state.Fill, pending []string, history *state.History) {
 	k.Helper()
 	b, err := Bind(k.Context(), k.store, lifetimes(k.T, names...))
@@ -113,8 +113,8 @@ var (
 	}
 )
 
-// Definitions lose features while files are applied. Of the fills that come from that, one that was
-// given up is not waited for where another has its columns.
+// Definitions lose features while files are applied. A fill that was therefore given up is not waited for if another
+// fill has its columns.
 func TestFromFilesWhileDefinitionsChange(t *testing.T) {
 	k := keepingSome(t, "a", "b", "c")
 	f := k.files(cutHere, past, "a")
@@ -163,7 +163,7 @@ func TestPartsAreFilledOnce(t *testing.T) {
 	}
 }
 
-// What cannot be filled, or not completely, is reported by name.
+// Features that cannot be filled, or not completely, are reported by name.
 func TestFromFilesReports(t *testing.T) {
 	k := keepingSome(t, "a")
 	f := k.files(cutHere, past, "a")

@@ -87,10 +87,10 @@ type Work struct {
 	Registry *features.Registry
 	// Partitions returns the partitions to fill, of any topic, as they are now.
 	Partitions func() []state.Partition
-	// Of says which fills are wanted; nil means all.
+	// Of selects the fills; nil means all.
 	Of func(*state.Fill) bool
-	// Until, if not nil, is called with the progress of each fill in these partitions each time
-	// that is read. If it returns true, the work on the fill ends.
+	// Until, if not nil, is called with the progress of a fill in these partitions each time the progress is read. If
+	// it returns true, the work on the fill ends.
 	Until func(*state.Fill, Progress) bool
 }
 
@@ -102,8 +102,8 @@ type Progress struct {
 	Broken []state.Partition
 }
 
-// Run fills what the definitions' plan, which is registered, keeps, until the context ends or Until
-// has ended each fill. It waits for Kafka or a store that is unavailable.
+// Run fills the columns of the definitions' registered plan, until the context ends or Until has ended each fill. It
+// waits for Kafka or a store that is unavailable.
 func (b *Backfiller) Run(ctx context.Context, w Work) {
 	plan := w.Registry.Plan()
 	fills, ok := b.fills(ctx, plan)
@@ -137,9 +137,8 @@ func (b *Backfiller) work(ctx context.Context, w Work, fills []*state.Fill) (wai
 	return running.Wait
 }
 
-// otherFills waits until what is to be filled is not the same fills any more. A store that went back
-// in time, such as a master that started empty before another took its place, may know fewer fills
-// than the one that follows it.
+// otherFills waits until the fills of the plan differ from the given ones. A store that went back in time, such as a
+// master that started empty before a replica replaced it, may know fewer fills for a while.
 func (b *Backfiller) otherFills(ctx context.Context, p *state.Plan, same []*state.Fill) (fills []*state.Fill, ok bool) {
 	for retry.Wait(ctx, restful*lookInterval) {
 		fills, ok = b.fills(ctx, p)
@@ -150,7 +149,7 @@ func (b *Backfiller) otherFills(ctx context.Context, p *state.Plan, same []*stat
 	return nil, false
 }
 
-// fills finds what is to be filled, however long the store is unavailable.
+// fills finds the fills of a plan. It waits while the store is unavailable.
 func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, bool) {
 	for {
 		fills, err := b.cfg.Store.Fills(ctx, p)
@@ -164,13 +163,13 @@ func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, b
 	}
 }
 
-// ofTopics are the partitions of topics that a fill covers.
+// ofTopics returns the partitions of topics that a fill covers.
 func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }
 
-// write applies a batch, however long the store is unavailable, and reports its errors. It says whether it
-// could before the context ended.
+// write applies a batch. It waits while the store is unavailable, and reports its errors. It returns whether it could
+// apply the batch before the context ended.
 func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) bool {
 	for {
 		err := w.Apply(ctx, b)
@@ -192,8 +191,7 @@ type turns struct {
 	rate float64
 }
 
-// take works, and then rests. work returns how long something else was done beside it, which counts
-// as well.
+// take works, and then rests. work returns how long batches were written in the background, which also counts as work.
 func (t *turns) take(ctx context.Context, work func() (beside time.Duration)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

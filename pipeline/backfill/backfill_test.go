@@ -14,8 +14,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// forgetful is a store that may not know what is to be filled, as a master that started empty does until
-// another takes its place.
+// forgetful is a store that may lack the fills, like a master that started empty, until another takes its place.
 type forgetful struct {
 	store.Store
 	mu     sync.Mutex
@@ -39,12 +38,12 @@ func (s *forgetful) Fillings(ctx context.Context, f *state.Fill, partitions []st
 	return s.Store.Fillings(ctx, f, nil)
 }
 
-// became sets whether the store is empty, and returns what is worked on in the next minutes.
+// became sets whether the store is empty, and returns the fills that are worked on in the next minutes.
 func (s *forgetful) became(empty bool) (worked []string) {
 	s.mu.Lock()
 	s.empty = empty
 	s.mu.Unlock()
-	time.Sleep(time.Minute) // of the bubble: what was begun before ends
+	time.Sleep(time.Minute) // of the synctest bubble: work that has begun ends
 	s.mu.Lock()
 	clear(s.worked)
 	s.mu.Unlock()
@@ -57,8 +56,8 @@ func (s *forgetful) became(empty bool) (worked []string) {
 	return worked
 }
 
-// A backfill works on what the store knows to be filled, also if the store knew nothing of it when the
-// backfill began, or does not for a while.
+// A backfill works on all fills of the store, also if the store did not know them when the backfill began, or forgets
+// them for a while.
 func TestFillsAreFoundAgain(t *testing.T) {
 	k := keepingSome(t, "a")
 	k.take("a", "b")

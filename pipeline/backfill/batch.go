@@ -11,7 +11,7 @@ import (
 type batch struct {
 	state.Batch
 	of            []*job   // by range
-	skip          [][]bool // by range: the shards that are not to be moved
+	skip          [][]bool // by range: the shards that must not be moved
 	events, bytes int
 
 	written bool
@@ -25,8 +25,8 @@ func (b *batch) reset() {
 	b.of, b.skip, b.events, b.bytes = b.of[:0], b.skip[:0], 0, 0
 }
 
-// stopped says whether some shard does not go on with a range: the store went back in time, another
-// process works on the partition, the fill was given up, or a master does not answer.
+// stopped reports whether some shard does not continue with a range: the store went back in time, another process works
+// on the partition, the fill was given up, or a master does not answer.
 func (b *batch) stopped(i int) bool {
 	for shard, lags := range b.Ranges[i].Lagging {
 		if lags && !b.skip[i][shard] {
@@ -36,9 +36,9 @@ func (b *batch) stopped(i int) bool {
 	return b.Ranges[i].Behind
 }
 
-// submit has the batch written, after the one before, and goes on with the other one. It moves all
-// shards of the runner's partitions if asked to. It says whether the one before was written before
-// the context ended.
+// submit waits for the previous batch, starts to write this one, and continues with the other one. With everyShard it
+// moves all shards of the runner's partitions. It reports whether the previous batch was written before the context
+// ended.
 func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	if !r.awaitBatch() {
 		return false
@@ -70,8 +70,8 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	return true
 }
 
-// awaitBatch waits for the batch under way, if there is one, and ends the jobs that it has stopped: what
-// is left of them is read again. It says whether the batch was written before the context ended.
+// awaitBatch waits for the batch under way, if there is one, and ends the jobs that it has stopped: the rest of them is
+// read again. It reports whether the batch was written before the context ended.
 func (r *runner) awaitBatch() bool {
 	if r.spare != nil {
 		return true
@@ -89,7 +89,7 @@ func (r *runner) awaitBatch() bool {
 	return b.written
 }
 
-// flush has the batch written and waits for that.
+// flush writes the batch and waits for it.
 func (r *runner) flush(ctx context.Context, everyShard bool) bool {
 	return r.submit(ctx, everyShard) && r.awaitBatch()
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Binding is what definitions are bound to at some moment. That changes while they are filled: what is
-// whole replaces what was kept until then, processors take other definitions, and a store goes back in
-// time.
+// Binding is the plan that definitions are bound to at some moment. It changes while they are filled: complete
+// generations replace older ones, processors take other definitions, or a store goes back in time.
 type Binding struct {
 	Registry *features.Registry // with the generations that are kept
 	History  *state.History     // by which they were chosen
@@ -34,24 +33,22 @@ func Bind(ctx context.Context, s store.Store, given *features.Registry) (*Bindin
 	return &Binding{Registry: given.Keeping(plan, history), History: history, store: s, given: given}, nil
 }
 
-// ErrRebound is the cause for which Watch ends work on a plan that is not that of the definitions any
-// more.
+// ErrRebound is the cause with which Watch ends work on a plan that is no longer that of the definitions.
 var ErrRebound = errors.New("the definitions are bound to another plan now")
 
-// An AbandonedError says that no processor keeps what features need: such a fill would never be whole.
+// AbandonedError is returned if no processor keeps what features need, so that their fill would never be complete.
 type AbandonedError struct{ Features []string }
 
 func (e *AbandonedError) Error() string {
 	return fmt.Sprintf("the processors have loaded other definitions, and no longer keep what is needed for %s", strings.Join(e.Features, ", "))
 }
 
-// watchInterval is how often Watch looks.
+// watchInterval is how often Watch checks.
 const watchInterval = 2 * time.Second
 
-// Watch returns a context for work on some fills of the binding, which ends if they can no longer become
-// whole by it: with ErrRebound as its cause once the definitions are bound to another plan, and with an
-// *AbandonedError once no processor keeps anything of one of them. What is whole already is no reason:
-// that is what the work ends with.
+// Watch returns a context for work on some fills of the binding. It ends when the work can no longer complete them:
+// with ErrRebound as its cause once the definitions are bound to another plan, and with an *AbandonedError once no
+// processor keeps any part of one of them. Fills that are already complete do not end it.
 func (b *Binding) Watch(ctx context.Context, of func(*state.Fill) bool) (context.Context, context.CancelFunc) {
 	watched, end := context.WithCancelCause(ctx)
 	go func() {
@@ -73,7 +70,7 @@ func (b *Binding) Watch(ctx context.Context, of func(*state.Fill) bool) (context
 	return watched, func() { end(context.Canceled) }
 }
 
-// left are those of some fills of the binding that are not whole according to a later history.
+// left returns those of some fills of the binding that are not whole according to a later history.
 func (b *Binding) left(h *state.History, of func(*state.Fill) bool) (left []*state.Fill) {
 	for i := range h.Fills {
 		if e := &h.Fills[i]; !e.Done() && e.Fill.In(b.Registry.Plan()) == state.KeptAll && of(e.Fill) {
@@ -98,8 +95,8 @@ func (b *Binding) abandoned(h *state.History, fills []*state.Fill) (names []stri
 	return slices.Compact(names)
 }
 
-// FillsOver are the fills over a cut that the definitions keep and that can be complete. pending are the features for which there is none: processors have not taken the files
-// into account yet, or have other definitions.
+// FillsOver returns the fills over a cut that the definitions keep and that can be complete. pending are the features
+// without such a fill: processors do not know the files yet, or have other definitions.
 func (b *Binding) FillsOver(ctx context.Context, cut state.Cut) (fills []*state.Fill, pending []string, err error) {
 	all, err := b.store.Fills(ctx, b.Registry.Plan())
 	if err != nil {
@@ -111,14 +108,14 @@ func (b *Binding) FillsOver(ctx context.Context, cut state.Cut) (fills []*state.
 		}
 	}
 	whole := slices.Clone(fills)
-	// A part of a fill that goes on itself is not filled on its own.
+	// A part of a fill that continues itself is not filled on its own.
 	fills = slices.DeleteFunc(fills, func(part *state.Fill) bool {
 		return slices.ContainsFunc(whole, part.PartOf)
 	})
 	return fills, b.Registry.Unfilled(cut, fills), nil
 }
 
-// givenUp says whether a fill can never be complete: processors bind to another generation.
+// givenUp reports whether a fill can never be complete: processors bind to another generation.
 func givenUp(h *state.History, f *state.Fill) bool {
 	return slices.ContainsFunc(h.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == f.ID && e.Broken })
 }

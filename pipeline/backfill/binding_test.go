@@ -12,7 +12,7 @@ import (
 
 func anyFill(*state.Fill) bool { return true }
 
-// watch is why the work on a binding of definitions with these features ends once something has happened.
+// watch returns why the work on a binding of definitions with these features ends after something happens.
 func (k *keeping) watch(happens func(), names ...string) (cause error) {
 	b, err := Bind(k.Context(), k.store, lifetimes(k.T, names...))
 	if err != nil {
@@ -28,7 +28,7 @@ func (k *keeping) watch(happens func(), names ...string) (cause error) {
 	return cause
 }
 
-// Work on a fill ends once no processor keeps anything of it: it would never be whole.
+// Work on a fill ends once no processor keeps any part of it, because it would never be complete.
 func TestNobodyKeepsAFillAnyMore(t *testing.T) {
 	k := keepingSome(t, "a")
 	k.take("a", "b")
@@ -39,8 +39,7 @@ func TestNobodyKeepsAFillAnyMore(t *testing.T) {
 	}
 }
 
-// It goes on while a processor keeps some of it, and begins again with what the definitions are bound to
-// then.
+// Work on a fill continues while a processor keeps a part of it, and starts over with the new plan of the definitions.
 func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 	k := keepingSome(t, "a")
 	k.take("a", "b")

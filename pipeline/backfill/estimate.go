@@ -15,13 +15,12 @@ type Brokers interface {
 	Since(ctx context.Context, partitions []state.Partition, logs []fetch.Log, moment int64) []fetch.Dated
 }
 
-// Estimate is what a fill would read of a topic.
+// Estimate is the effort of a fill for a topic.
 type Estimate struct {
 	// Records is the number of offsets, so compaction and transactions make it greater than the
 	// number of records.
 	Records int64
-	// Lost says that retention has removed records that matter; what is filled is complete since
-	// Since, in ms.
+	// Lost means that retention has removed needed records; the filled columns are complete since Since, in ms.
 	Lost  bool
 	Since int64
 }
@@ -49,9 +48,9 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 	return e, nil
 }
 
-// BeginsAfter says since when the log of a cut's topic has all events after the cut, in ms, if that is
-// later than the cut: the events between are neither in files nor in the log. future is how far, in
-// ms, events may lie after their records.
+// BeginsAfter returns since when the log of a cut's topic has all events after the cut, in ms, if that is later than
+// the cut: the events in between are neither in files nor in the log. future is how far, in ms, events may lie after
+// their records.
 func BeginsAfter(ctx context.Context, brokers Brokers, cut *state.Cut, future int64, partitions []state.Partition) (since int64, later bool, err error) {
 	reach := features.FillReach{Forever: true, Future: future, After: max(0, cut.Until-future)}
 	e, err := EstimateFill(ctx, brokers, reach, partitions, time.Now().UnixMilli())

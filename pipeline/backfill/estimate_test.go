@@ -27,7 +27,7 @@ func (b *fakeBrokers) Since(_ context.Context, _ []state.Partition, _ []fetch.Lo
 	return b.dated
 }
 
-// A fill reads from the first record that matters up to the last that can be read.
+// A fill reads from the first needed record to the last readable one.
 func TestEstimateFill(t *testing.T) {
 	window, forever := features.FillReach{Reach: 1000, Future: 10}, features.FillReach{Forever: true, Future: 10}
 	logs := []fetch.Log{{Start: 5, Stable: 90, End: 95}, {Start: 0, Stable: 40, End: 40}}

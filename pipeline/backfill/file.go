@@ -21,31 +21,31 @@ import (
 type Input struct {
 	Name   string
 	Stream *record.Stream
-	// RecordTime is the path of the field with the time of an event's record; empty if only
-	// envelopes say that. Lateness is judged against it, or else against the event's own time.
+	// RecordTime is the path of the field with the time of an event's record; empty if only envelopes have it. Lateness
+	// is judged against it, or else against the event's own time.
 	RecordTime string
-	// Coordinates say which record each row was, for a cut by offsets; nil for a cut by time.
+	// Coordinates locate the record of each row, for a cut by offsets; nil for a cut by time.
 	Coordinates *Coordinates
 }
 
-// File is an input as it was read.
+// File is an input with its content's statistics.
 type File struct {
 	state.ArchivedFile
 	Events   int64  // of the stream
-	Before   int64  // of these, those before the cut
-	Earliest int64  // event time of these, in ms; state.MaxTime without any
+	Before   int64  // of these events, those before the cut
+	Earliest int64  // event time of those before the cut, in ms; state.MaxTime without any
 	Latest   int64  // likewise; -1 without any
 	Places   Places // of rows, if there are coordinates
-	Unusable int64  // events of the stream that cannot be used; the first one is so for Reason
+	Unusable int64  // events of the stream that cannot be used; Reason says why for the first one
 	Reason   error
 
 	input   Input
 	version string // see source.Version
 }
 
-// ReadFile reads a file to its end to find what is in it. Events are mapped as they will be when
-// they are applied; one that cannot be used is counted. An error says where in the file it is. The cut
-// is nil if it is by offsets: it is where the files end.
+// ReadFile reads a file to its end and counts its events. They are mapped in the same way as when they are applied, and
+// unusable ones are counted. An error states its place in the file. The cut is nil for a cut by offsets, which is at
+// the end of the files.
 func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *state.Cut) (*File, error) {
 	in.Name = source.Clean(in.Name)
 	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime, Latest: -1, Places: Places{}}
@@ -102,7 +102,7 @@ func (f *File) note(r *rows, mapper *features.Mapper, batch *state.Batch, cut *s
 	return nil
 }
 
-// locate notes which record a row was, whether or not it is an event of the stream.
+// locate records which record a row was, for events of any stream.
 func (f *File) locate(r *rows) error {
 	if f.input.Coordinates == nil {
 		return nil
@@ -191,7 +191,7 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 	return r, nil
 }
 
-// changed is the error for a file that is not as it was read.
+// changed returns the error for a file that has changed since it was read.
 func (f *File) changed() error {
 	return fmt.Errorf("%s was changed while it was backfilled: it must stay as it is", f.Name)
 }
@@ -201,8 +201,8 @@ func (r *rows) close() { _ = r.file.Close() }
 // next reads the next row; the error is io.EOF after the last one.
 func (r *rows) next() error { return r.source.Next(&r.line) }
 
-// event decodes the row, and returns the timestamp of its record, in ms, which is that of the event
-// if there is none. The event is nil if the stream does not take it, and valid until the next one.
+// event decodes the row, and returns the timestamp of its record, in ms, or else the event's time. The event is nil if
+// the stream does not accept it, and valid until the next one.
 func (r *rows) event() (*record.Event, int64, error) {
 	rec := record.Record{Partition: state.Partition{Topic: r.line.Topic}, Timestamp: r.line.RecordTime, Value: r.line.Value}
 	if rec.Partition.Topic == "" {
@@ -234,8 +234,7 @@ func (r *rows) event() (*record.Event, int64, error) {
 // at adds the location of the row to an error about it.
 func (r *rows) at(err error) error { return r.source.At(r.line.Line, err) }
 
-// checkNames returns an error if a file has the name of one that archives have with another
-// content.
+// checkNames returns an error if archives have a file of the same name with other content.
 func checkNames(files []*File, archives []*state.Archive) error {
 	var changed []error
 	for _, f := range files {

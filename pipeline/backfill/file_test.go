@@ -38,8 +38,7 @@ func fileOf(t *testing.T, name, text, recordTime string) (*File, error) {
 	return f, err
 }
 
-// A file is read to its end before anything is applied: what it has is counted, and what is wrong is
-// said with its place.
+// A file is read to its end before anything is applied. Its events are counted, and errors state their place.
 func TestReadFile(t *testing.T) {
 	f, err := fileOf(t, "a.ndjson", `{"kind":"pay","at":1000,"user":"a","cents":1}
 {"kind":"pay","at":999,"user":"a","cents":1}
@@ -94,7 +93,7 @@ func TestRecordTimes(t *testing.T) {
 	}
 }
 
-// A file must stay as it was read, and as it was registered.
+// A file must not change after it was read or registered.
 func TestChangedFiles(t *testing.T) {
 	const text = `{"kind":"pay","at":5,"user":"a","cents":1}`
 	f, err := fileOf(t, "a.ndjson", text, "")

@@ -17,7 +17,7 @@ type job struct {
 	steps    []step           // still to be filled, ascending
 	next     int64            // the next offset to map
 	corrupt  int              // consecutive failures to decode a batch
-	// in is whether the batch being filled has a share of the partition, at index.
+	// in is true if the batch being filled has a range of the partition, at index.
 	in    bool
 	index int
 }
@@ -28,7 +28,7 @@ type step struct {
 	skip []bool // by shard: those that do not lack it
 }
 
-// stepsOf are the ranges that shards lack, ascending.
+// stepsOf returns the ranges that shards lack, ascending.
 func stepsOf(fillings []state.Filling) (steps []step) {
 	var edges []int64
 	for i := range fillings {
@@ -53,13 +53,12 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 	return steps
 }
 
-// start decides from where a partition is filled, and since when that covers it, given its log, the
-// first record that matters, the moment before which records do not matter, and the present, all in
-// ms.
+// start returns the offset from which a partition is filled, and since when that covers it, given its log, the first
+// needed record, the moment before which records are not needed, and the present, in ms.
 func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start > 0 && log.Start == log.End:
-		from, since = log.Start, now+reach.Future+1 // nothing says how old the records were that retention has removed
+		from, since = log.Start, now+reach.Future+1 // the age of the records that retention has removed is unknown
 	case moment == 0 || first.Offset >= 0 && first.Offset <= log.Start:
 		from, since = log.Start, max(moment, first.Timestamp)+reach.Future+1
 	case first.Offset < 0:
@@ -76,7 +75,7 @@ func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, 
 // beyondAll is an offset that no log reaches.
 const beyondAll = 1 << 52
 
-// matters is the moment before which records do not matter, in ms; 0 if all do.
+// matters returns the moment, in ms, before which records are not needed; 0 if all are.
 func matters(reach features.FillReach, newest int64) int64 {
 	if reach.Forever {
 		return reach.After

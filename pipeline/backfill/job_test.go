@@ -19,7 +19,7 @@ func filling(t *testing.T, ranges, at string) state.Filling {
 	return f
 }
 
-// What shards lack is cut at each other's ends, so that no shard gets what it has.
+// The ranges that shards lack are split at each other's ends, so that no shard gets a record twice.
 func TestStepsOf(t *testing.T) {
 	got := stepsOf([]state.Filling{
 		filling(t, "7;0-30,40-60", "10:-1:log"),
@@ -45,7 +45,7 @@ func TestStepsOf(t *testing.T) {
 	}
 }
 
-// A partition is filled from the first record that matters, and claims no more than that covers.
+// A partition is filled from the first needed record, and claims to cover no more.
 func TestStart(t *testing.T) {
 	window, forever := features.FillReach{Reach: 1000, Future: 10}, features.FillReach{Forever: true, Future: 10}
 	for name, c := range map[string]struct {

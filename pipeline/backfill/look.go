@@ -15,8 +15,7 @@ import (
 // restFor is how long a partition that cannot be filled now is left alone.
 const restFor = 5 * time.Second
 
-// look finds what is left of the partitions, and starts jobs for those without one. It says whether
-// enough is done.
+// look finds what is left of the partitions, and starts jobs for those without one. It reports whether enough is done.
 func (r *runner) look(ctx context.Context) (enough bool) {
 	if !r.awaitBatch() {
 		return false
@@ -70,8 +69,8 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 	return false
 }
 
-// fillings reads the progress of the fill by partition and shard. Where a fill with all of its
-// columns has a partition, nothing is left for this one.
+// fillings reads the progress of the fill by partition and shard. If a fill with all of its columns has a partition,
+// nothing is left for this one.
 func (r *runner) fillings(ctx context.Context, partitions []state.Partition) ([][]state.Filling, error) {
 	fillings, err := r.cfg.Store.Fillings(ctx, r.fill, partitions)
 	if err != nil {
@@ -100,7 +99,7 @@ func pick[T any](list []T, some []int) (picked []T) {
 	return picked
 }
 
-// isUnbegun says whether some shard does not yet have the start of the filling.
+// isUnbegun reports whether some shard does not yet have the start of the filling.
 func isUnbegun(fillings []state.Filling) bool {
 	for i := range fillings {
 		if f := &fillings[i]; f.Known && !f.Broken && !f.Begun {
@@ -110,7 +109,7 @@ func isUnbegun(fillings []state.Filling) bool {
 	return false
 }
 
-// files reads how far the files are applied that a fill over a cut needs.
+// files reads how far the files of a fill over a cut are applied.
 func (r *runner) files(ctx context.Context) (files Files, err error) {
 	cut := r.fill.Cut
 	if cut == nil {
@@ -142,7 +141,7 @@ func (r *runner) sum(partitions []state.Partition, fillings [][]state.Filling, f
 	p.Done = true
 	for i, id := range partitions {
 		var isBroken, isOpen bool
-		var most int64 // of a shard, since shards are filled together
+		var most int64 // the most of any shard, since shards are filled together
 		var filled, all int64
 		for shard := range fillings[i] {
 			f := &fillings[i][shard]
@@ -198,7 +197,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 	for topic, reach := range r.reaches() {
 		moment := matters(reach, newest)
 		if len(ends) > 0 {
-			moment = 0 // each record after the cut matters
+			moment = 0 // each record after the cut is needed
 		}
 		dated := r.poller.Since(ctx, partitions, logs, moment)
 		for i, p := range partitions {
@@ -232,7 +231,7 @@ func logged(ms int64) slog.Value {
 	return slog.TimeValue(time.UnixMilli(ms).UTC())
 }
 
-// reaches are, by topic, how far back records matter.
+// reaches returns, by topic, how far back records are needed.
 func (r *runner) reaches() map[string]features.FillReach {
 	all := map[string]features.FillReach{}
 	for topic := range r.fill.Columns {
@@ -267,7 +266,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	return nil
 }
 
-// sameLog returns an error if the topic is another log than the one being filled from.
+// sameLog returns an error if the topic is no longer the log that is being read.
 func (r *runner) sameLog(ctx context.Context, j *job) error {
 	for _, at := range j.progress {
 		if at.Log == "" || at.Log == j.tag {
@@ -312,7 +311,7 @@ func (r *runner) reposition(ctx context.Context, err error) {
 		r.leave(j.Partition, err)
 		return
 	}
-	// Retention was faster: what is missing is recorded before it is skipped.
+	// Retention was faster: the loss is recorded before the records are skipped.
 	if err := r.raise(ctx, j, 0); err != nil {
 		r.end(j)
 		r.leave(j.Partition, err)
@@ -355,7 +354,7 @@ func (r *runner) seek(ctx context.Context, j *job, offset int64) {
 	}
 }
 
-// pass skips a batch that cannot be decoded: live events have skipped it too.
+// pass skips a batch that cannot be decoded, as live processing did.
 func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 	j.corrupt++
 	switch {

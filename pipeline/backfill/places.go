@@ -15,11 +15,11 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Coordinates are the paths of the fields that say which record of the log a row was. Topic is empty
-// if no field says that: then it is the stream's.
+// Coordinates are the paths of the fields that locate the record of a row in the log. Topic is empty if no field has
+// it: then it is the stream's topic.
 type Coordinates struct{ Topic, Partition, Offset string }
 
-// Places are the offsets, by partition, of a file's rows.
+// Places maps partitions to the offsets of a file's rows.
 type Places map[int32]*Span
 
 // Span is the least and the greatest offset of some rows, and how many rows there are.
@@ -36,7 +36,7 @@ func (p Places) add(partition int32, more Span) {
 	s.First, s.Last, s.Rows = min(s.First, more.First), max(s.Last, more.Last), s.Rows+more.Rows
 }
 
-// PlacesOf are those of files together.
+// PlacesOf returns the places of several files together.
 func PlacesOf(files []*File) Places {
 	all := Places{}
 	for _, f := range files {
@@ -58,9 +58,9 @@ func (p Places) Gaps() (gaps []string) {
 	return gaps
 }
 
-// CutByOffsets is the cut where files of a topic, read with coordinates, end: after their last record of
-// each partition. The log, of the partitions given, must go on there; if it does not, or if it cannot be
-// the log of these files, the error says where.
+// CutByOffsets returns the cut where files of a topic, read with coordinates, end: after their last record of each
+// partition. The log of the given partitions must continue there. If it does not, or if it cannot be the log of these
+// files, the error says where.
 func CutByOffsets(ctx context.Context, brokers Brokers, topic string, files []*File, partitions []state.Partition) (state.Cut, error) {
 	logs, err := brokers.Logs(ctx, partitions)
 	if err != nil {
@@ -99,7 +99,7 @@ func CutByOffsets(ctx context.Context, brokers Brokers, topic string, files []*F
 	return cut, errors.Join(wrong...)
 }
 
-// fields are the fields of a table that the coordinates are read from.
+// fields returns the fields of a table that the coordinates are read from.
 func (c *Coordinates) fields() (list []record.Field) {
 	if c == nil {
 		return nil
@@ -116,8 +116,8 @@ func (c *Coordinates) fields() (list []record.Field) {
 	return list
 }
 
-// of is the place of a row's record, given the row as a JSON object. known is false if it is no object:
-// it is a record that cannot be used, whose place does not matter.
+// of returns the place of a row's record, given the row as a JSON object. known is false if the row is no object: it
+// cannot be used, and its place does not matter.
 func (c *Coordinates) of(row []byte, topic string) (at state.Place, known bool, err error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(row, &fields) != nil {
@@ -144,7 +144,7 @@ func (c *Coordinates) of(row []byte, topic string) (at state.Place, known bool, 
 	return state.Place{Partition: int32(partition), Offset: offset}, true, err
 }
 
-// number is a member that counts from 0.
+// number returns a member that is a number from 0.
 func number(fields map[string]json.RawMessage, path string, bits int) (int64, error) {
 	text, err := member(fields, path)
 	if err != nil {
@@ -157,7 +157,7 @@ func number(fields map[string]json.RawMessage, path string, bits int) (int64, er
 	return int64(n), nil
 }
 
-// member is the member of an object at a path.
+// member returns the member of an object at a path.
 func member(fields map[string]json.RawMessage, path string) (json.RawMessage, error) {
 	for name, rest, more := strings.Cut(path, "."); ; name, rest, more = strings.Cut(rest, ".") {
 		text, has := fields[name]

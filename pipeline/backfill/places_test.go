@@ -16,7 +16,7 @@ import (
 
 var inSink = &Coordinates{Topic: "kafka.topic", Partition: "kafka.partition", Offset: "kafka.offset"}
 
-// locatedFile writes a file whose rows say which records they were, and reads it.
+// locatedFile writes a file whose rows have coordinates, and reads it.
 func locatedFile(t *testing.T, name, text string, c *Coordinates) (*File, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -31,7 +31,7 @@ func locatedFile(t *testing.T, name, text string, c *Coordinates) (*File, error)
 	return f, err
 }
 
-// Rows say which records they were: also those of other streams, and those that cannot be used.
+// The coordinates of all rows count, also of other streams' and unusable rows.
 func TestPlacesOfRows(t *testing.T) {
 	const lines = `{"kind":"pay","at":1000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":0,"offset":7}}
 {"kind":"other","kafka":{"topic":"payments","partition":0,"offset":9}}
@@ -55,7 +55,7 @@ no JSON
 	}
 }
 
-// A row that does not say which record it was is reported with its place, however mistaken it is.
+// A row without valid coordinates is reported with its place.
 func TestRowsWithoutPlaces(t *testing.T) {
 	row := func(place string) string {
 		return `{"kind":"pay","at":1,"user":"a","cents":1,"kafka":` + place + "}\n"
@@ -91,7 +91,7 @@ func (l logs) Since(context.Context, []state.Partition, []fetch.Log, int64) []fe
 	return make([]fetch.Dated, len(l))
 }
 
-// The cut is behind the last record of each partition, where the log must go on.
+// The cut is after the last record of each partition, where the log must continue.
 func TestCutByOffsets(t *testing.T) {
 	id := state.LogID{Cluster: "c", Topic: "t"}
 	brokers := logs{{ID: id, Start: 5, End: 100, Stable: 100}, {ID: id, Start: 0, End: 50, Stable: 50}}

@@ -46,7 +46,7 @@ func (r *reporter) progress(p Progress) {
 // sayAgain is how often a lasting trouble is logged.
 const sayAgain = 30 * time.Second
 
-// trouble logs an error, not too often.
+// trouble logs an error, but not too often.
 func (r *reporter) trouble(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

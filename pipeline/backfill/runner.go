@@ -17,29 +17,29 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// runner works on one fill. It serves one goroutine.
+// runner works on one fill. It is not safe for concurrent use.
 type runner struct {
 	*Backfiller
 	work     Work
 	fill     *state.Fill
 	before   []*state.Fill // those of the plan that have all of its columns and more
-	features []string      // that need it, sorted by name
+	features []string      // the features that need it, sorted by name
 	poller   *fetch.Poller
 	writer   store.Writer
 	mapper   *features.Mapper
 	log      *slog.Logger
 
 	jobs   map[state.Partition]*job
-	rest   map[state.Partition]time.Time // partitions that cannot go on, with the time until which they are left alone
+	rest   map[state.Partition]time.Time // partitions that cannot continue, with the time until which they are left alone
 	logged map[state.Partition]bool      // broken ones that were logged
 	looked time.Time
-	done   bool      // nothing was left then
-	swept  time.Time // every shard was moved then
+	done   bool      // nothing was left at the last look
+	swept  time.Time // when every shard was last moved
 
 	batch   *batch        // being filled
 	spare   *batch        // empty; nil while it is written
 	wrote   chan *batch   // returns it
-	beside  time.Duration // for which batches were written without being waited for
+	beside  time.Duration // how long batches were written without being waited for
 	decoder fetch.Decoder
 
 	report reporter
@@ -66,8 +66,8 @@ func (r *runner) close() {
 	r.running.forget(r.fill)
 }
 
-// restful is how many times less often to look while nothing is left: the store may go back in
-// time, or partitions may come.
+// restful is by which factor looks are rarer while nothing is left. They continue because the store may go back in
+// time, or partitions may be added.
 const restful = 10
 
 // patience is how long to wait for the poller before what was mapped is applied.
@@ -107,7 +107,7 @@ func (r *runner) run(ctx context.Context) {
 	}
 }
 
-// turn works when it is the runner's turn. What was written beside earlier work counts too.
+// turn works when it is the runner's turn. Time in which batches were written in the background counts, too.
 func (r *runner) turn(ctx context.Context, work func()) {
 	r.turns.take(ctx, func() time.Duration {
 		work()
@@ -153,8 +153,8 @@ func (r *runner) take(ctx context.Context, part *fetch.PartitionData) {
 	}
 }
 
-// mapRecord maps a record into the batch. Poison and late records are skipped, because live events
-// report them. It waits for schemas, and says whether they came before the context ended.
+// mapRecord maps a record into the batch. Poison and late records are skipped, because live events report them. It
+// waits for schemas, and reports whether it had them before the context ended.
 func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
 	rangeIndex := r.rangeOf(j)
 	var err error
@@ -180,7 +180,7 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	return true
 }
 
-// rangeOf is the job's share in the batch.
+// rangeOf returns the index of the job's range in the batch.
 func (r *runner) rangeOf(j *job) int {
 	if !j.in {
 		j.in, j.index = true, len(r.batch.Ranges)
@@ -193,9 +193,8 @@ func (r *runner) rangeOf(j *job) int {
 	return j.index
 }
 
-// reach says that all records of a partition before an offset are mapped or not wanted. If a step
-// ends there, the batch is applied up to its end, so that no shard gets what it has. It says
-// whether the job goes on.
+// reach records that all records of a partition before an offset are mapped or not wanted. If a step ends there, the
+// batch is applied first, so that no shard gets a record twice. It reports whether the job continues.
 func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
 	for len(j.steps) > 0 && offset >= j.steps[0].To {
 		j.next = j.steps[0].To

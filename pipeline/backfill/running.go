@@ -10,13 +10,13 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Running is a backfill under way in this process, of the partitions of one topic that it has.
+// Running describes a backfill under way in this process, for its partitions of one topic.
 type Running struct {
 	Features []string // what is filled, sorted by name
 	Topic    string
 	Applied  int64 // offsets, of Total; both are 0 before it has begun
 	Total    int64
-	// Rate is how many offsets a second were applied since this process began; 0 while unknown.
+	// Rate is the number of offsets per second since this process began; 0 while unknown.
 	Rate float64
 	Left time.Duration // about how long the rest takes at that rate; 0 while unknown
 	// Files are applied by another process, see FromFiles.
@@ -45,7 +45,7 @@ type runningFill struct {
 	pace pace
 }
 
-// set replaces what is known of a fill: the progress of the partitions here, by topic, and of the files.
+// set replaces the progress of a fill: of the partitions of this process, by topic, and of the files.
 func (s *running) set(f *state.Fill, features []string, progress map[string]Progress, files Files, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *running) list() (list []Running) {
 	return list
 }
 
-// pace is how fast something is filled, measured from the first progress that is known.
+// pace measures how fast something is filled, from the first known progress on.
 type pace struct {
 	began  time.Time // zero before that
 	filled int64     // by then
@@ -97,7 +97,7 @@ func (p *pace) note(is Progress, now time.Time) {
 	}
 }
 
-// rate is offsets a second; 0 if unknown.
+// rate returns offsets a second; 0 if unknown.
 func (p *pace) rate(is Progress, now time.Time) float64 {
 	if p.began.IsZero() || is.Filled <= p.filled || !now.After(p.began) {
 		return 0

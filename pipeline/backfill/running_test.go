@@ -9,7 +9,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// What is under way is listed by topic, with its speed since it began here, until nothing is left.
+// Backfills under way are listed by topic, with their speed since they began in this process, until nothing is left.
 func TestRunning(t *testing.T) {
 	s := running{all: map[fillOf]*runningFill{}}
 	f := &state.Fill{ID: "1", Columns: map[string][]string{"logins": nil, "payments": nil}}
@@ -24,7 +24,7 @@ func TestRunning(t *testing.T) {
 			[]Running{{Features: names, Topic: "payments", Applied: 100, Total: 500}}},
 		{map[string]Progress{"payments": {Filled: 200, All: 500}, "logins": {All: 30}},
 			[]Running{{Features: names, Topic: "logins", Total: 30}, {Features: names, Topic: "payments", Applied: 200, Total: 500, Rate: 10, Left: 30 * time.Second}}},
-		// Redis went back: nothing is known of the speed.
+		// Redis went back in time: the speed is unknown.
 		{map[string]Progress{"payments": {Filled: 90, All: 500}}, []Running{{Features: names, Topic: "payments", Applied: 90, Total: 500}}},
 		{map[string]Progress{"payments": {Filled: 500, All: 500, Done: true}}, nil},
 	} {
