@@ -70,7 +70,7 @@ func TestFewEntities(t *testing.T) {
 	}
 }
 
-// Records that are read again, because they were not applied, count once.
+// Records that are read again because they were not applied count once.
 func TestRecordsReadAgainCountOnce(t *testing.T) {
 	c := New((&clock{start}).now)
 	b := &state.Batch{Ranges: []state.PartitionRange{{Behind: true}, {}}}
@@ -107,8 +107,8 @@ func TestPanes(t *testing.T) {
 	want(t, "after a long pause", c.Busiest(), "device")
 }
 
-// Whatever the events, each bound holds, of entities that are listed and of those that are not, and
-// every entity with more events than the rest is listed.
+// For any events, each bound holds, of listed entities and of others, and every entity with more events than Rest is
+// listed.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -199,7 +199,7 @@ func TestPublish(t *testing.T) {
 	<-ended
 }
 
-// BenchmarkCount counts the updates of a batch, each of another entity most of the time.
+// BenchmarkCount counts the updates of a batch, mostly of different entities.
 func BenchmarkCount(b *testing.B) {
 	c := New(time.Now)
 	batch := &state.Batch{Ranges: make([]state.PartitionRange, 1)}

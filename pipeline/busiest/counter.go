@@ -1,6 +1,5 @@
-// Package busiest counts which entities the events of the last minutes have changed most, and
-// publishes them in the store: an analyst can begin without knowing an ID, and an operator sees hot
-// entities.
+// Package busiest counts which entities the events of the last minutes have changed most, and publishes them in the
+// store: analysts can begin without an ID, and operators see hot entities.
 package busiest
 
 import (
@@ -14,11 +13,11 @@ import (
 )
 
 const (
-	// pane is the length of a stretch of time that is counted by itself. The present one and the
-	// one before make up what is published.
+	// pane is the length of a stretch of time that is counted separately. The counts of the present and the previous
+	// pane are published.
 	pane = 2 * time.Minute
-	// listed is how many entities of a key are published: more than are shown, so that little is missing
-	// where several processors are added up.
+	// listed is how many entities of a key are published: more than are shown, so that sums over several processors
+	// lack little.
 	listed = 50
 	// Every is how often to publish.
 	Every = state.BusiestFor / 5
@@ -35,13 +34,13 @@ type Counter struct {
 	keys  []*counted
 }
 
-// counted is the events of the entities of one key.
+// counted holds the events of the entities of one key.
 type counted struct {
 	key             string
 	present, before *sketch
 }
 
-// New makes a counter that has counted nothing. now is time.Now but in tests.
+// New makes an empty counter. now is time.Now, except in tests.
 func New(now func() time.Time) *Counter {
 	return &Counter{name: rand.Text(), now: now, began: now().UnixMilli(), pane: paneOf(now())}
 }
@@ -74,7 +73,7 @@ func (c *Counter) of(key string) *counted {
 	return k
 }
 
-// turn begins a new pane if it is time.
+// turn begins a new pane when the present one has ended.
 func (c *Counter) turn() {
 	now := paneOf(c.now())
 	passed := now - c.pane
@@ -91,7 +90,7 @@ func (c *Counter) turn() {
 	}
 }
 
-// Busiest is what was counted in the present pane and the one before.
+// Busiest returns the counts of the present and the previous pane.
 func (c *Counter) Busiest() state.Busiest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +109,8 @@ type Publisher interface {
 	PublishBusiest(ctx context.Context, processor string, b state.Busiest) error
 }
 
-// Publish publishes the counts at each tick until the context ends. After a failure it tries again at the
-// next tick; others report that the store is unavailable.
+// Publish publishes the counts at each tick until the context ends. After a failure it tries again at the next tick.
+// Other parts report that the store is unavailable.
 func (c *Counter) Publish(ctx context.Context, ticks <-chan time.Time, to Publisher, log *slog.Logger) {
 	for {
 		select {

@@ -59,7 +59,7 @@ func (s *sketch) forget() {
 	}
 }
 
-// bounds are how many events an entity has had at least and at most.
+// bounds returns how many events an entity has had at least and at most.
 func (s *sketch) bounds(hash uint64) (least, most int64) {
 	for row := range s {
 		b := s.bucketOf(row, hash)
@@ -75,10 +75,10 @@ func (s *sketch) bounds(hash uint64) (least, most int64) {
 	return least, most
 }
 
-// others is how many events any entity may have had that does not lead.
+// others returns how many events any entity of the bucket, except the leader, may have had.
 func (b *bucket) others() int64 { return int64(b.events-b.lead) / 2 }
 
-// rest is how many events any entity may have had that leads in no bucket.
+// rest returns how many events any entity may have had that leads in no bucket.
 func (s *sketch) rest() (most int64) {
 	for row := range s {
 		var ofRow int64
@@ -112,7 +112,7 @@ func list(key string, sketches []*sketch, most int) state.BusiestKey {
 	return k
 }
 
-// sum is what the sketches know about the entity that leads in a bucket.
+// sum returns the count of the entity that leads in a bucket, over the sketches.
 func sum(sketches []*sketch, of *bucket) state.BusyEntity {
 	e := state.BusyEntity{Entity: string(of.entity)}
 	for _, s := range sketches {
