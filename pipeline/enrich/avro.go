@@ -17,7 +17,7 @@ import (
 // Events are encoded by hand, as answers in JSON are: Avro's binary encoding is little more than
 // variable-length integers, which encoding/binary has. The schema is that of Schema.
 
-// eventAvro is the event as the record Event.
+// eventAvro returns the event as the record Event.
 func eventAvro(e *record.Event) (dst []byte) {
 	for i, v := range e.Values {
 		dst = avroOptional(dst, v, e.Stream.Fields[i].Type, e.Stream.Fields[i].Scale)
@@ -52,7 +52,7 @@ const (
 	present = 2 // one, as Avro encodes it
 )
 
-// avroAnswer appends the value of an answer, whatever its shape.
+// avroAnswer appends the value of an answer, of any shape.
 func avroAnswer(dst []byte, a *query.Answer, t value.Type, scale uint8) []byte {
 	if a.Items == nil {
 		return avroOptional(dst, a.Value, t, scale)
@@ -113,7 +113,7 @@ func avroCoverage(dst []byte, a *query.Answer) []byte {
 	return dst
 }
 
-// cut says whether an answer has an integer that a long cannot hold.
+// cut reports whether an answer has an integer that a long cannot hold.
 func cut(a *query.Answer) bool {
 	wide := a.Value.Type == value.Int && a.Value.Wide()
 	for i := range a.Items {
@@ -146,7 +146,7 @@ func avroOptional(dst []byte, v value.Value, t value.Type, scale uint8) []byte {
 	}
 }
 
-// long is an integer, or the long nearest to it.
+// long returns an integer, or the long nearest to it.
 func long(v value.Value) int64 {
 	switch {
 	case !v.Wide():

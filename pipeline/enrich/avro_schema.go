@@ -9,13 +9,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// decimalPrecision is the precision of decimals, which is the greatest that most systems take. It
-// bounds sums: what is beyond takes more than 10^18 events.
+// decimalPrecision is the precision of decimals, which is the greatest that most systems take. It bounds sums: larger
+// ones take more than 10^18 events.
 const decimalPrecision = 38
 
-// Schema is the schema in Avro of enriched events: a record Enriched of an Event and Features. All
-// that definitions may add or remove is null by default, so schemas of different definitions read
-// each other's records. The subject is that of Confluent's TopicNameStrategy.
+// Schema returns the schema in Avro of enriched events: a record Enriched of an Event and Features. Everything that
+// definitions may add or remove is null by default, so schemas of different definitions read each other's records. The
+// subject follows Confluent's TopicNameStrategy.
 func Schema(e *features.Enrichment) (subject, schema string) {
 	types := avroTypes{}
 	event, answers := []avroField{}, []avroField{}
@@ -49,15 +49,15 @@ type avroField struct {
 	Default json.RawMessage `json:"default,omitempty"`
 }
 
-// optional is a field that may be null, and is by default.
+// optional returns a field that may be null, and is by default.
 func optional(name string, of any) avroField {
 	return avroField{name, nullable(of), json.RawMessage("null")}
 }
 
 func nullable(of any) any { return []any{"null", of} }
 
-// avroTypes are the names of the records that a schema has defined. One is defined where it is first
-// used, and named from then on.
+// avroTypes holds the names of the records that a schema has defined. A record is defined at its first use, and named
+// afterwards.
 type avroTypes map[string]bool
 
 func (t avroTypes) record(name string, fields ...avroField) any {
@@ -68,7 +68,7 @@ func (t avroTypes) record(name string, fields ...avroField) any {
 	return avroRecord{Type: "record", Name: name, Fields: fields}
 }
 
-// of is the type of a value that is not a list.
+// of returns the type of a value that is not a list.
 func (t avroTypes) of(v value.Type, scale uint8) any {
 	switch v {
 	case value.Int:
@@ -88,14 +88,14 @@ func (t avroTypes) of(v value.Type, scale uint8) any {
 	}
 }
 
-// typeNames are those of types in the names of records; a decimal's ends with its scale.
+// typeNames maps types to their parts of records' names; a decimal's ends with its scale.
 var typeNames = map[value.Type]string{
 	value.String: "String", value.Int: "Long", value.Float: "Double", value.Bool: "Boolean",
 	value.Decimal: "Decimal", value.Timestamp: "Timestamp", value.Location: "Location",
 }
 
-// answer is the type of a feature's answers: a record for each type and shape of values, with what
-// an answer in JSON has.
+// answer returns the type of a feature's answers: a record for each type and shape of values, with the same content as
+// an answer in JSON.
 func (t avroTypes) answer(f *features.Feature) any {
 	v := t.of(f.Type(), f.Scale())
 	name, shape := typeNames[f.Type()], ""

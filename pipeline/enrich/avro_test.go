@@ -63,7 +63,7 @@ func enrichmentOf(t *testing.T, definitions string) (*features.Registry, *featur
 	return registry, registry.Enrichments[0]
 }
 
-// answered is an event with its answers after some others.
+// answered returns an event with its answers, after some other events.
 func answered(t *testing.T, registry *features.Registry, events []string) *Event {
 	t.Helper()
 	mapper, stored, batch := registry.NewMapper(), memory.New(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
@@ -95,8 +95,8 @@ func answered(t *testing.T, registry *features.Registry, events []string) *Event
 	return n
 }
 
-// plain is a decoded value as JSON would have it: moments in milliseconds, numbers as exact
-// texts, unions as their members, and no null member.
+// plain converts a decoded value to the form of JSON: moments in milliseconds, numbers as exact texts, unions as their
+// members, and no null member.
 func plain(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -152,7 +152,7 @@ func decoded(t *testing.T, n *Event) map[string]any {
 	return plain(got).(map[string]any)
 }
 
-// An event in Avro says what it says in JSON, in all types and shapes.
+// An event in Avro has the same content as in JSON, in all types and shapes.
 func TestEventsInAvro(t *testing.T) {
 	registry, enrichment := enrichmentOf(t, enrichedInAvro)
 	all := []string{
@@ -179,8 +179,8 @@ func TestEventsInAvro(t *testing.T) {
 	}
 }
 
-// Values that Avro or JSON cannot hold as they are: an integer beyond 64 bits is cut, and says so; a
-// string has no other bytes than UTF-8; a number that is none is null.
+// Values that Avro or JSON cannot hold are changed: an integer beyond 64 bits is cut and marked as capped, invalid
+// UTF-8 is replaced, and NaN is null.
 func TestLimitsOfAvro(t *testing.T) {
 	registry, _ := enrichmentOf(t, enrichedInAvro)
 	n := answered(t, registry, []string{`{"t": 999000000, "user": "u"}`})
@@ -227,8 +227,8 @@ func TestDecimalsInAvro(t *testing.T) {
 	}
 }
 
-// Schemas of definitions with more or fewer fields and features read each other's records; one in
-// which a feature has another type does not.
+// Schemas of definitions with more or fewer fields and features read each other's records; a schema in which a feature
+// has another type does not.
 func TestSchemasEvolve(t *testing.T) {
 	schema := func(changes ...string) avro.Schema {
 		t.Helper()

@@ -16,18 +16,17 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Enricher answers the events of batches and writes them. It serves one goroutine.
+// Enricher answers the events of batches and writes them. It is not safe for concurrent use.
 //
-// Events are written before their batch is applied. So no shard's progress passes an event that was
-// not written, and events that some shard has passed are not written again: the greatest progress
-// of all shards says where to continue, whatever was killed. The answers are read from a state
-// without the batch, and the batch is added to it in memory, event by event, in the order of its
-// records. So they always include exactly the events up to their own of the event's own partition.
+// Events are written before their batch is applied. So no shard's progress passes an event that was not written, and
+// events that some shard has passed are not written again. After any crash the greatest progress of all shards tells
+// where to continue. The answers are read from a state without the batch, and the batch is added to it in memory, event
+// by event, in the order of its records. So an answer always includes exactly the events of its partition up to its own
+// event.
 //
-// Both hops of multi-hop features do the same. To know whose state the second hop needs, the batch
-// is first added to a copy of the lists: this gives the members of each list as of each event, also
-// those that only the batch brings. Their state is read in a second round trip, at the same
-// progress, and then the batch is added to all of it at once.
+// Both hops of multi-hop features do the same. To find the entities of the second hop, the batch is first added to a
+// copy of the lists: this gives the members of each list as of each event, including members that only the batch has.
+// Their state is read in a second round trip, at the same progress, and then the batch is added to all of it at once.
 type Enricher struct {
 	store   store.Store
 	writer  writer
@@ -39,7 +38,7 @@ type Enricher struct {
 
 	past  *History
 	known known     // from the last history of the batch
-	asked time.Time // before the state was read last
+	asked time.Time // before the state was last read
 	young bool      // something was filled since
 
 	due     []*Event // of the batch, those to be written
@@ -66,7 +65,7 @@ type Batch struct {
 	Fail func(rangeIndex int, err error)
 }
 
-// Leave leaves a range out of the batch if it has events to write.
+// Leave leaves a range with events to write out of the batch.
 func (b *Batch) Leave(rangeIndex int, why error) {
 	of := func(n *Event) bool { return n.Range == rangeIndex }
 	if !b.Ranges[rangeIndex].Behind && slices.ContainsFunc(b.Events, of) {
@@ -74,10 +73,9 @@ func (b *Batch) Leave(rangeIndex int, why error) {
 	}
 }
 
-// Answer answers the batch's events. Events of partitions whose state cannot be read, because some
-// masters do not answer, wait: their partitions are left out of the batch, and all others go on.
-// None may be skipped, because an event is written before any later one of its partition. It fails
-// if the store cannot be reached at all.
+// Answer answers the batch's events. Events whose state cannot be read, because a master does not answer, wait: their
+// partitions are left out of the batch, and all others continue. No event may be skipped, because the events of a
+// partition are written in order. It fails if the store cannot be reached at all.
 func (e *Enricher) Answer(ctx context.Context, b *Batch) error {
 	err := e.answer(ctx, b)
 	if !errors.Is(err, state.ErrUnavailable) || !e.someAvailable(ctx) {
@@ -89,7 +87,7 @@ func (e *Enricher) Answer(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// someAvailable says whether the master of any shard answers.
+// someAvailable reports whether the master of any shard answers.
 func (e *Enricher) someAvailable(ctx context.Context) bool {
 	for shard := range e.store.Shards() {
 		if e.store.Available(ctx, shard) == nil {
@@ -131,8 +129,7 @@ func (e *Enricher) answer(ctx context.Context, b *Batch) error {
 		}
 		n.encode()
 	}
-	// Not earlier: the state of the last event must be the same as when the members were looked
-	// for, or there would be others.
+	// Not earlier: the batch must stay the same between finding the members and here, or the members would differ.
 	for rangeIndex, err := range failures {
 		b.Fail(rangeIndex, err)
 	}
@@ -165,9 +162,8 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 	return stored, nil
 }
 
-// look reads since when the state holds all events, and nothing of it has expired. An event gets
-// the completeness of the time when it is written: if it is written again, its features may be
-// complete that were not before.
+// look reads since when the state holds all events, and since when none of it has expired. An event gets the
+// completeness of the time of writing: if it is written again, more of its features may be complete.
 func (e *Enricher) look(ctx context.Context) error {
 	history, err := e.past.get(ctx)
 	if err != nil {
@@ -179,7 +175,7 @@ func (e *Enricher) look(ctx context.Context) error {
 	return nil
 }
 
-// find finds the events to write. Events that some shard has applied were written before.
+// find finds the events to write. Events that some shard has applied are already written.
 func (e *Enricher) find(b *Batch) {
 	e.due = e.due[:0]
 	for _, n := range b.Events {
@@ -190,10 +186,10 @@ func (e *Enricher) find(b *Batch) {
 	}
 }
 
-// confirm checks whether the state that was read is the one that the batch continues from: if the
-// progress after the read is still the one known, it was so all the time, because it only grows.
-// Otherwise another owner of a partition got further, or the store went back in time: then the
-// range is marked Behind, and everything is read again without it.
+// confirm checks whether the state that was read is the one that the batch continues from: if the progress after the
+// read is still the known one, it did not change during the read, because it only grows. Otherwise another owner of a
+// partition got further, or the store went back in time: then the range is marked Behind, and everything is read again
+// without it.
 func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err error) {
 	partitions := make([]state.Partition, len(b.Ranges))
 	for i := range b.Ranges {
@@ -226,7 +222,8 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 	return confirmed, nil
 }
 
-// ask answers the event's features that are asked before it is added to the state, or after that.
+// ask answers those of the event's features that are asked before the event is added to the state, or those that are
+// asked after.
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
 	e.reading.SetUnexpiredSince(e.known.unexpiredSince)

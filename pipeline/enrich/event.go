@@ -41,7 +41,7 @@ type streamFeature struct {
 	multiHop bool     // it, or a part of it, is multi-hop
 }
 
-// Streams are those that the registry enriches.
+// Streams returns those that the registry enriches.
 func Streams(r *features.Registry) map[*record.Stream]*Stream {
 	streams := map[*record.Stream]*Stream{}
 	for _, e := range r.Enrichments {
@@ -67,8 +67,7 @@ type Event struct {
 	offset    int64
 	// Range is the index of its partition in the Ranges of the batch.
 	Range int
-	// Before is the number of the batch's Updates made by earlier events, After that including this
-	// event.
+	// Before is the number of the batch's Updates by earlier events; After includes this event's.
 	Before, After int
 	at, now       int64    // the event's time and its record's, in milliseconds
 	entities      []entity // by feature
@@ -82,12 +81,11 @@ type Event struct {
 // entity is the entity that a feature is asked about.
 type entity struct {
 	text string
-	// own is the feature if the question is whether the entity has met the event's own value
-	// before; else nil.
+	// own is the feature if the question is whether the entity has had the event's value before; else nil.
 	own *features.Feature
-	// without is the status if there is nothing to ask: the event lacks one of the keys or the
-	// value to ask about, or was so late that state of its time may be gone. It depends on the
-	// record alone, so it is the same whenever the event is written.
+	// without is the status if there is nothing to ask: the event lacks one of the keys or the value to ask about, or
+	// was so late that state of its time may be gone. It depends on the record alone, so it is the same each time the
+	// event is written.
 	without query.Status
 }
 
@@ -127,8 +125,8 @@ func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Rec
 	return n
 }
 
-// eventJSON is the event as JSON: as it came, or its fields if its topic has another format.
-// Missing fields are left out.
+// eventJSON returns the event as JSON: unchanged, or its fields if its topic has another format. Missing fields are
+// left out.
 func eventJSON(e *record.Event, value []byte) []byte {
 	if e.Stream.Format == record.JSON {
 		return bytes.Clone(bytes.TrimSpace(value))
@@ -157,8 +155,8 @@ func (e *entity) ask(f *features.Feature, own value.Value) {
 	e.own = f.AskedAbout([]value.Value{own})
 }
 
-// wanted are the event's features that are asked before it is added to the
-// state, or after that.
+// wanted returns those of the event's features that are asked before the event is added to the state, or those that are
+// asked after.
 func (n *Event) wanted(before bool) iter.Seq2[int, *features.Feature] {
 	return func(yield func(int, *features.Feature) bool) {
 		for i, f := range n.stream.features {
@@ -190,8 +188,8 @@ func (n *Event) wantMultiHop(r *query.Reading) {
 	}
 }
 
-// record is the event as it is written. It has the time of the event's record, so it is the same
-// whenever it is written.
+// record returns the record to be written. It has the time of the event's record, so it is the same each time it is
+// written.
 func (n *Event) record() kafka.Record {
 	return kafka.Record{
 		Key: kafka.NewBytes(n.key), Value: kafka.NewBytes(n.value), Headers: n.headers, Time: time.UnixMilli(n.now),

@@ -18,8 +18,8 @@ type Registry interface {
 // ID of the schema in four bytes.
 const frameBytes = 5
 
-// frame puts the IDs of their schemas into the answered events, as Confluent's wire format has them. Ranges with events whose schema
-// cannot be registered are left out of the batch, and nothing of them is written.
+// frame puts the IDs of their schemas into the answered events, in Confluent's wire format. Ranges with events whose
+// schema cannot be registered are left out of the batch, and nothing of them is written.
 func (e *Enricher) frame(ctx context.Context, b *Batch) {
 	failures := map[int]error{}
 	for _, n := range e.due {

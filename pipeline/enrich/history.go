@@ -30,7 +30,7 @@ func NewHistory(read func(context.Context) (*state.History, error), now func() t
 	return &History{read: read, now: now}
 }
 
-// get is a history not older than store.MaxHistoryAge.
+// get returns a history not older than store.MaxHistoryAge.
 func (p *History) get(ctx context.Context) (*state.History, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 	return history, nil
 }
 
-// known is what a history says about the features of enriched events.
+// known holds what a history says about the features of enriched events.
 type known struct {
 	history        *state.History
 	unexpiredSince int64 // see query.Reading.SetUnexpiredSince
@@ -65,7 +65,7 @@ func (k *known) look(h *state.History, now time.Time) {
 	}
 }
 
-// completeness is the completeness of a feature.
+// completeness returns the completeness of a feature.
 func (k *known) completeness(f *features.Feature) *query.Completeness {
 	c := k.of[f]
 	if c == nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// members are the reads of the members that the events go through, each series of a member once,
-// with any tiles.
+// members returns the reads of the members that the events go through, each series of a member once, with any tiles.
 func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot) []state.Read {
 	e.reading.Reset(0)
 	for _, n := range e.due {
@@ -27,7 +26,7 @@ func (e *Enricher) members(ctx context.Context, b *Batch, stored state.Snapshot)
 		n.wantMultiHop(&e.reading)
 		lists := len(e.reading.Reads())
 		if e.reading.ReadLists(ctx, query.SnapshotReader{State: adding.state}) != nil {
-			continue // the event's answers meet the same, and report it
+			continue // answering the event finds the same error, and reports it
 		}
 		for _, r := range e.reading.Reads()[lists:] {
 			member := state.Read{Series: r.Series, Entity: r.Entity}

@@ -19,9 +19,8 @@ type writer struct {
 	client *kafka.Client
 }
 
-// write writes events and returns, by index, why one could not be written; nil if all were. After
-// one that could not be, no other of the same partition is written: a topic must be in order,
-// however often writing is retried.
+// write writes events and returns, by index, why one could not be written; nil if all were. After a failed event no
+// other of the same partition is written: a topic must stay in order when writing is retried.
 func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 	failures := map[int]error{}
 	partitions, err := w.partitions(ctx, events)
@@ -52,7 +51,7 @@ func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 	return failures
 }
 
-// partitions are the numbers of partitions of the events' topics.
+// partitions returns the numbers of partitions of the events' topics.
 func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, n := range events {
@@ -75,8 +74,8 @@ func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]in
 	return counts, nil
 }
 
-// target is the partition that an event is written to: the one with its own number if the topics
-// have equally many, else one by its key, or without a key by its own partition's number.
+// target returns the partition that an event is written to: the one with its own number if the topics have equally
+// many, else one by its key, or without a key by its partition's number.
 func target(n *Event, partitions map[string]int) state.Partition {
 	to := state.Partition{Topic: n.stream.topic, ID: n.partition.ID}
 	count := partitions[to.Topic]
@@ -93,7 +92,7 @@ func target(n *Event, partitions map[string]int) state.Partition {
 // byKey distributes keys like Kafka's own producers.
 var byKey kafka.Murmur2Balancer
 
-// numbers are those from 0 to n-1.
+// numbers returns those from 0 to n-1.
 func numbers(n int) []int {
 	list := make([]int, n)
 	for i := range list {

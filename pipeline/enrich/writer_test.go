@@ -16,8 +16,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// After a failed request nothing more is written to its partition, so that what is written is a
-// prefix of what should be.
+// After a failed request nothing more is written to its partition, so that the written events are a prefix of the
+// wanted ones.
 func TestWriteStopsAtAFailure(t *testing.T) {
 	const n, fails = 60, 1 // three requests to each partition
 	ctx := context.Background()
