@@ -14,7 +14,7 @@ type ByTopic[T any] struct {
 	at     map[string]int
 }
 
-// Of is the topic's part of the request, made by create the first time.
+// Of returns the topic's part of the request, made by create the first time.
 func (b *ByTopic[T]) Of(topic string, create func() T) *T {
 	i, ok := b.at[topic]
 	if !ok {
@@ -36,8 +36,8 @@ type ask struct {
 	fail    func(item int, err error)
 }
 
-// answered is the item of a partition in the response. ok is false if no item waits for it, or if
-// the answer is an error, which fails the item.
+// answered returns the item of a partition in the response. ok is false if no item waits for it, or if the answer is an
+// error, which fails the item.
 func (a *ask) answered(topic string, partition int32, code int16) (item int, ok bool) {
 	id := state.Partition{Topic: topic, ID: partition}
 	if item, ok = a.waiting[id]; !ok {

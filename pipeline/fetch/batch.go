@@ -35,7 +35,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // recordBatch is the header of one record batch, and its encoded records.
 type recordBatch struct {
-	base, last    int64 // the offsets it covers, both inclusive, whatever compaction left of its records
+	base, last    int64 // the offsets it covers, both inclusive, even if compaction removed their records
 	size          int   // bytes, prefix included
 	epoch         int32 // of the leader that wrote it
 	crc           uint32
@@ -48,13 +48,13 @@ type recordBatch struct {
 	payload       []byte // the records, compressed as the attributes say
 }
 
-// parseRecordBatch reads the batch at the start of raw. It is not whole when raw ends before the batch does, which is how
-// brokers cut a response at its size limit. The checksum is not verified here.
+// parseRecordBatch reads the batch at the start of raw. whole is false if raw ends before the batch does: brokers cut a
+// response at its size limit. It does not verify the checksum.
 func parseRecordBatch(raw []byte) (b recordBatch, whole bool, err error) {
 	if len(raw) <= batchMagicAt {
 		return b, false, nil
 	}
-	// The magic is at the same place in every version; the rest means something only in version 2.
+	// The magic is at the same place in every version; the rest is laid out as above only in version 2.
 	if magic := int8(raw[batchMagicAt]); magic != 2 {
 		return b, false, fmt.Errorf("%w: magic %d, only magic 2 (written since Kafka 0.11) can be read", errMagic, magic)
 	}
@@ -98,7 +98,7 @@ func (b *recordBatch) verify() error {
 	return nil
 }
 
-// abortsTransaction says whether a control batch holds an ABORT marker. The key of a control record is its version
+// abortsTransaction reports whether a control batch holds an ABORT marker. The key of a control record is its version
 // and its type, two int16; type 0 is ABORT, 1 is COMMIT.
 func (b *recordBatch) abortsTransaction() (bool, error) {
 	if b.records == 0 {
@@ -114,9 +114,8 @@ func (b *recordBatch) abortsTransaction() (bool, error) {
 	return binary.BigEndian.Uint16(r.Key[2:]) == 0, nil
 }
 
-// scan walks the headers of a record set and returns the offset after its last whole batch, or from if that is
-// further, and the leader epoch of that batch, -1 where there is none. The error is that of the first header which
-// cannot be read.
+// scan walks the headers of a record set and returns the offset after its last whole batch, or from if that is further,
+// and the leader epoch of that batch, -1 where there is none. The error is about the first header that cannot be read.
 func scan(raw []byte, from int64) (next int64, epoch int32, err error) {
 	next, epoch = from, -1
 	for {

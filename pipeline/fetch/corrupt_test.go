@@ -147,8 +147,8 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// The header that says where a broken batch ends may be broken itself: the following batch and the
-// high watermark bound it too.
+// The header that says where a broken batch ends may itself be broken: the following batch and the high watermark also
+// bound it.
 func TestEndOfABrokenBatch(t *testing.T) {
 	farEnd := func(raw []byte) { copy(raw[23:], []byte{0, 0, 1, 0xf4}) } // a last offset delta of 500
 	damaged := encode(t, testBatch{base: 10, records: run("a", "b"), afterCRC: farEnd})

@@ -57,14 +57,13 @@ func (d *Decoder) Reset(p *PartitionData) {
 	}
 }
 
-// NextOffset is where to continue: the offset after the last record returned and, after Next has
-// come to an end, after everything in the partition that is not for the caller: control batches,
-// aborted records, empty batches, and what compaction removed from the end of a batch. It never
-// moves backwards. After an error it is CorruptError.Offset.
+// NextOffset returns where to continue: the offset after the last record returned. Once Next has returned false, it is
+// also after everything that is not for the caller: control batches, aborted records, empty batches, and what
+// compaction removed from the end of a batch. It never moves backwards. After an error it is CorruptError.Offset.
 func (d *Decoder) NextOffset() int64 { return d.next }
 
-// Next reads the next record into r. It returns false at the end of the partition's data; the cut batch with which a
-// response may end is left to the next fetch. Its error is a *CorruptError, and stays.
+// Next reads the next record into r. It returns false at the end of the partition's data; a cut batch at the end is
+// left to the next fetch. Its error is a *CorruptError, and stays.
 func (d *Decoder) Next(r *Record) (bool, error) {
 	if d.err != nil {
 		return false, d.err
@@ -132,7 +131,7 @@ func (d *Decoder) open() error {
 		return nil
 	}
 	if b.records == 0 && len(b.payload) == 0 {
-		return nil // compaction keeps the last batch of a producer even when all its records are gone
+		return nil // compaction keeps the last batch of a producer even if all its records are gone
 	}
 	d.left, d.records = b.records, b.payload
 	if codec := compress.Compression(b.attributes & attrCodec); codec != compress.None {
@@ -183,8 +182,8 @@ func (d *Decoder) fail(err error) error {
 	return e
 }
 
-// end is the offset after the current batch, -1 if unknown. The checksum does not cover the base
-// offset of the following batch, but its position depends on the length alone.
+// end returns the offset after the current batch, -1 if unknown. The checksum does not cover the base offset of the
+// following batch, but its position depends on the length alone.
 func (d *Decoder) end() int64 {
 	end := d.batch.last + 1
 	if following, whole, err := parseRecordBatch(d.rest); err == nil && whole && following.base > d.batch.base {

@@ -6,9 +6,9 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// FuzzDecoder feeds the decoder anything: it must neither panic nor grow beyond its limit nor go backwards, and agree
-// with scan on where the data ends. With fix, the checksums are put right first, so that the damage reaches what they
-// protect.
+// FuzzDecoder feeds arbitrary bytes to the decoder: it must not panic, grow beyond its limit or go backwards, and must
+// agree with scan on where the data ends. With fix, the checksums are corrected first, so that the damage reaches what
+// they protect.
 func FuzzDecoder(f *testing.F) {
 	for codec := compress.None; codec <= compress.Zstd; codec++ {
 		f.Add(encode(f, testBatch{base: 5, codec: codec, records: run("a", "b")}, control(7, 1, markAbort),
@@ -56,7 +56,7 @@ func FuzzDecoder(f *testing.F) {
 				break
 			}
 		}
-		// zstd's decoder leaves itself some room beyond its limit.
+		// zstd's decoder allocates some memory beyond its limit.
 		if got := cap(d.inflater.arena); got > 2*limit+1024 {
 			t.Fatalf("an arena of %d bytes under a limit of %d", got, limit)
 		}

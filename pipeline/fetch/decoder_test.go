@@ -256,7 +256,7 @@ func TestDecodeFields(t *testing.T) {
 	}
 }
 
-// Records of an earlier batch must survive the inflating of later ones, until Reset.
+// Records of an earlier batch stay valid while later ones are inflated, until Reset.
 func TestRecordsStayUntilReset(t *testing.T) {
 	var batches []testBatch
 	var want []string

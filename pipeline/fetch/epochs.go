@@ -16,11 +16,11 @@ type EpochQuery struct {
 	Epoch               int32
 }
 
-// EpochEnd is where an epoch ends in a log: a position in that epoch, or before, that lies beyond
-// Offset is after no record of this log.
+// EpochEnd is where an epoch ends in a log. If a position in that epoch or an earlier one lies beyond Offset, this log
+// does not have the record before it.
 type EpochEnd struct {
-	// Epoch is the last epoch of the log not beyond the one asked for; Offset is where the next one
-	// begins, or the end of the log. Both are -1 if the leader does not know.
+	// Epoch is the last epoch of the log that is not after the requested one. Offset is where the next epoch begins, or
+	// the end of the log. Both are -1 if the leader does not know.
 	Epoch  int32
 	Offset int64
 	Err    error
@@ -28,8 +28,8 @@ type EpochEnd struct {
 
 var cannotTell = EpochEnd{Epoch: -1, Offset: -1}
 
-// EpochEnds asks the leaders, with one request for each leader, and some more if several epochs of
-// a partition are asked for. A broker that does not support the request does not know.
+// EpochEnds asks the leaders, with one request for each leader, and some more if several epochs of a partition are
+// asked for. For a broker that does not support the request, the ends are unknown.
 func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd {
 	ends := make([]EpochEnd, len(queries))
 	type request struct {

@@ -28,14 +28,14 @@ type CorruptError struct {
 	Partition int32
 	// Offset is the first offset that was not delivered.
 	Offset int64
-	// EndOffset is the first offset after the broken batch: seek there to give the batch up. It is
-	// that of the batch's own header, but never beyond the following batch or the high watermark,
-	// because the header itself may be broken. It is -1 if unknown.
+	// EndOffset is the first offset after the broken batch: seek there to skip the batch. It comes from the batch's
+	// header, but is never beyond the following batch or the high watermark, because the header itself may be broken.
+	// It is -1 if unknown.
 	EndOffset int64
 	// Timestamp is the greatest of the batch's records by its header, in ms; 0 if that cannot be
 	// read.
 	Timestamp int64
-	// Reason is ErrChecksum, or says which format or limit it breaks or what is malformed.
+	// Reason is ErrChecksum, or says what is malformed, or which format or limit the batch violates.
 	Reason error
 }
 
@@ -48,9 +48,8 @@ func (e *CorruptError) Unwrap() error { return e.Reason }
 // checksumTries is how often a batch with a wrong checksum is fetched before it is given up.
 const checksumTries = 3
 
-// FetchAgain says whether to fetch the batch again, after it could not be decoded a number of
-// times in a row: if its checksum was wrong a single read may have failed, or a replica may be
-// replaced.
+// FetchAgain reports whether to fetch the batch again, after a number of consecutive failures to decode it: if its
+// checksum was wrong, a single read may have failed, or a replica may be replaced.
 func (e *CorruptError) FetchAgain(failures int) bool {
 	return failures < checksumTries && errors.Is(e, ErrChecksum)
 }
@@ -70,15 +69,15 @@ func (e *OffsetOutOfRangeError) Error() string {
 		e.Offset, e.Topic, e.Partition, e.LogStart, e.LogEnd)
 }
 
-// divergedError says that the log no longer holds the record before a position, and has others
-// instead: it was truncated, for example by the election of a leader that lacked it. The partition
-// is not fetched until it is added again.
+// divergedError says that the log no longer holds the record before a position, and has others instead: it was
+// truncated, for example by the election of a leader that lacked the record. The partition is not fetched until it is
+// added again.
 type divergedError struct {
 	Topic     string
 	Partition int32
 	Offset    int64 // the position
 	Epoch     int32 // of the leader that wrote the record before it
-	// End is where the part of the log ends that the leader shares, and EndEpoch the epoch there.
+	// End is where the part of the log that the leader shares ends, and EndEpoch the epoch there.
 	End      int64
 	EndEpoch int32
 }
@@ -107,13 +106,13 @@ type PositionError interface {
 	Of() state.Partition
 }
 
-// Of is the partition.
+// Of returns the partition.
 func (e *OffsetOutOfRangeError) Of() state.Partition {
 	return state.Partition{Topic: e.Topic, ID: e.Partition}
 }
 
-// Of is the partition.
+// Of returns the partition.
 func (e *divergedError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }
 
-// Of is the partition.
+// Of returns the partition.
 func (e *OtherLogError) Of() state.Partition { return state.Partition{Topic: e.Topic, ID: e.Partition} }

@@ -24,8 +24,8 @@ type versionRange struct{ least, most int16 }
 var versions = map[kmsg.Key]versionRange{
 	kmsg.Fetch:                {4, 13}, // record batch v2, aborted transactions; topics are named by ID from v13 on
 	kmsg.ListOffsets:          {1, 6},  // one offset for a timestamp; from v4 on with leader epochs
-	kmsg.Metadata:             {4, 12}, // no topic is made by asking for it; from v10 on with topic IDs
-	kmsg.OffsetForLeaderEpoch: {2, 4},  // with the epoch that the asker takes for the leader's
+	kmsg.Metadata:             {4, 12}, // asking creates no topic; from v10 on with topic IDs
+	kmsg.OffsetForLeaderEpoch: {2, 4},  // with the epoch that the caller takes for the leader's
 	kmsg.FindCoordinator:      {1, 3},  // of one group
 	kmsg.JoinGroup:            {2, 9},  // from v5 on with instance IDs
 	kmsg.SyncGroup:            {1, 5},
@@ -52,11 +52,10 @@ func (e *unsupportedError) Error() string {
 	}
 }
 
-// exchange is a request that kafka-go's Transport sends without knowing its format: the Transport
-// finds the connection, with its TLS and SASL, and hands it over for one request and one response.
-// It gives a connection to one request at a time, so a long poll blocks no other request; these
-// open or reuse another connection. kafka-go negotiates only the versions that it knows; newer ones
-// are asked for here, once for each connection.
+// exchange is a request that kafka-go's Transport sends without knowing its format: the Transport finds the connection,
+// with its TLS and SASL, and hands it over for one request and one response. It gives a connection to one request at a
+// time, so a long poll blocks no other request: they use other connections. kafka-go negotiates only the versions that
+// it knows; this package negotiates newer ones, once for each connection.
 type exchange struct {
 	ctx      context.Context
 	clientID string
@@ -97,8 +96,8 @@ func (e *exchange) Required(map[protocol.ApiKey]int16) bool { return true }
 
 // RawExchange implements protocol.RawExchanger. An error makes the Transport close the connection.
 func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	// A context that ends must end the wait on the socket too, not just the wait on the Transport. The past deadline
-	// must not be set after this function has returned, when the connection may serve another request.
+	// When the context ends, the wait on the socket must end, too, not just the wait on the Transport. The past
+	// deadline must not be set after this function returns, because the connection may then serve another request.
 	if conn, ok := rw.(net.Conn); ok {
 		expired := make(chan struct{})
 		stop := context.AfterFunc(e.ctx, func() {
@@ -124,8 +123,8 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return reply{e.ApiKey()}, err
 }
 
-// choose is the greatest version of an API, not above most unless that is 0, that both the broker
-// and this package support.
+// choose returns the greatest version of an API, not above most unless that is 0, that both the broker and this package
+// support.
 func choose(offered map[int16]versionRange, key, most int16) (int16, error) {
 	known, broker := versions[kmsg.Key(key)], versionRange{-1, -1}
 	if r, ok := offered[key]; ok {
@@ -159,8 +158,7 @@ func roundTrip(rw io.ReadWriter, clientID string, request kmsg.Request, body []b
 	return readGrowing(rw, body, size)
 }
 
-// readGrowing reads size bytes into buf, which grows as they arrive: a size alone allocates
-// nothing.
+// readGrowing reads size bytes into buf, which grows as they arrive: a wrong size alone allocates nothing.
 func readGrowing(r io.Reader, buf []byte, size int) ([]byte, error) {
 	const step = 1 << 20
 	for len(buf) < size {
@@ -182,8 +180,8 @@ type exchanger struct {
 	offers    offers
 }
 
-// do sends request to a broker and waits for the response, which points into body. It waits no longer than timeout.
-// The request goes in no greater version than most, unless that is 0. After an error the connection may still be using
+// do sends request to a broker and waits for the response, which points into body. It waits no longer than timeout. The
+// request's version is not greater than most, unless that is 0. After an error the connection may still be using
 // request and body, so neither can be used again.
 func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request, most int16, body *[]byte,
 ) (kmsg.Response, error) {

@@ -139,7 +139,7 @@ func TestExchangeErrors(t *testing.T) {
 	}
 }
 
-// The end of the context must end the exchange itself: kafka-go would go on waiting for the response on its own.
+// The end of the context must end the exchange itself: kafka-go would continue waiting for the response on its own.
 func TestExchangeEndsWithItsContext(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
@@ -177,7 +177,7 @@ func (s *slowDeadline) SetDeadline(time.Time) error {
 	return nil
 }
 
-// A deadline that is set late would hit the next request on the connection.
+// A deadline that is set late would affect the next request on the connection.
 func TestExchangeLeavesNoDeadlineBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &slowDeadline{setting: make(chan struct{})}
@@ -215,7 +215,7 @@ func TestChooseVersion(t *testing.T) {
 	}
 }
 
-// What a broker offers is asked once a connection.
+// The versions that a broker offers are requested once per connection.
 func TestOffersAreRemembered(t *testing.T) {
 	c := newCluster(t, kfake.SeedTopics(1, "t"))
 	var asked, versions atomic.Int32

@@ -26,8 +26,8 @@ func logsOf(t *testing.T, p *Poller, partitions ...state.Partition) []Log {
 	return logs
 }
 
-// A fetch names the epoch of its leader, so that a leader which was deposed, or does not know of
-// its election yet, does not answer.
+// A fetch names the epoch of its leader, so that a leader that was replaced, or does not yet know of its election, does
+// not answer.
 func TestFetchesAreFenced(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -44,7 +44,7 @@ func TestFetchesAreFenced(t *testing.T) {
 	if got := sent.Load(); got != log.LeaderEpoch || got < 0 {
 		t.Errorf("the fetch says leader epoch %d, want %d", got, log.LeaderEpoch)
 	}
-	// Stale metadata has the previous epoch: fetches are refused until it is current.
+	// With stale metadata fetches name the previous epoch, and are refused until the metadata is current.
 	for _, err := range []*kerr.Error{kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch} {
 		fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Err: err, Count: 2})
 		p.Seek("t", 0, 1)
@@ -99,8 +99,8 @@ func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRe
 	return asked
 }
 
-// A leader of another epoch is asked whether it has what was fetched from the one before; if it
-// does not, the partition stops.
+// A leader of another epoch is asked whether it has the records fetched from the previous leader; if it does not, the
+// partition stops.
 func TestNewLeadersAreVerified(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -146,7 +146,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 	}
 }
 
-// A divergence that a leader reports in its answer to a fetch is believed.
+// A divergence that a leader reports in its answer to a fetch stops the partition.
 func TestDivergingFetch(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -173,7 +173,7 @@ func TestDivergingFetch(t *testing.T) {
 	}
 }
 
-// A topic that is recreated while it is fetched, or was before, is another log.
+// A topic that is recreated while, or before, it is fetched is another log.
 func TestTopicRecreated(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
@@ -201,7 +201,7 @@ func TestTopicRecreated(t *testing.T) {
 	}
 }
 
-// Brokers that support neither topic IDs nor the ends of epochs are read nonetheless.
+// Brokers that support neither topic IDs nor the ends of epochs can still be read.
 func TestOldBrokers(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"), kfake.MaxVersions(kversion.V2_0_0()))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)

@@ -15,12 +15,12 @@ import (
 // inflater decompresses the payloads of batches, each to at most limit bytes, into memory that
 // stays valid until reset, and is reused afterwards.
 //
-// gzip and lz4 stream through kafka-go's codecs. snappy and zstd do not: kafka-go's readers for them allocate whatever
-// size the data claims to have, before any limit can be applied.
+// gzip and lz4 stream through kafka-go's codecs. snappy and zstd do not: kafka-go's readers for them allocate the size
+// that the data claims to have, before any limit can be applied.
 type inflater struct {
 	limit int
-	// arena holds the inflated batches one after another. A batch that does not fit gets a new arena; the old one lives
-	// on for as long as records point into it. After reset there is room for as much as came before it.
+	// arena holds the inflated batches one after another. A batch that does not fit gets a new arena; the old one stays
+	// for as long as records point into it. After reset the arena is large enough for everything before it.
 	arena []byte
 	used  int // bytes inflated since reset
 	src   bytes.Reader
@@ -62,7 +62,7 @@ func (f *inflater) inflate(codec compress.Compression, payload []byte) ([]byte, 
 	return out[:len(out):len(out)], nil
 }
 
-// tail is the free end of the arena, with no bytes in it.
+// tail returns the free end of the arena, with no bytes in it.
 func (f *inflater) tail() []byte { return f.arena[len(f.arena):len(f.arena)] }
 
 // grow returns out with room for at least n more bytes.

@@ -11,11 +11,11 @@ type Lag struct {
 	// Records is the number of offsets from the position to the high watermark, including those of
 	// open transactions and of transaction markers.
 	Records int64
-	// Open is the number of offsets from the last stable offset to the high watermark: what an open
-	// transaction blocks. It is 0 under ReadUncommitted.
+	// Open is the number of offsets from the last stable offset to the high watermark, which an open transaction
+	// blocks. It is 0 under ReadUncommitted.
 	Open int64
-	// OpenFor is how long the last stable offset has not moved while there were records after it: the age
-	// of the oldest open transaction, as far as this Poller has seen it. It is 0 where Open is.
+	// OpenFor is how long the last stable offset has not moved while there were records after it: the age of the oldest
+	// open transaction, as far as this Poller has seen it. It is 0 if Open is.
 	OpenFor time.Duration
 }
 
@@ -31,7 +31,7 @@ func (p *Poller) Lag(topic string, partition int32, position int64) (lag Lag, kn
 	return pos.ends.lag(position, time.Now()), true
 }
 
-// logEnds is where a partition's log ends, as of the last response.
+// logEnds holds where a partition's log ends, as of the last response.
 type logEnds struct {
 	highWatermark int64     // -1 before the first response
 	stable        int64     // the last stable offset, no greater than the high watermark

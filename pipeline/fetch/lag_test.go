@@ -25,7 +25,7 @@ func TestLagBehindOpenTransactions(t *testing.T) {
 		{11, 25, 25, ReadCommitted, Lag{15, 0, 0}},
 		{13, 29, 25, ReadCommitted, Lag{19, 4, time.Second}},
 		{15, 29, -1, ReadUncommitted, Lag{19, 0, 0}},
-		{17, 25, 29, ReadCommitted, Lag{15, 0, 0}}, // a follower that was elected: never less than nothing
+		{17, 25, 29, ReadCommitted, Lag{15, 0, 0}}, // a newly elected follower: never less than 0
 	} {
 		ends.move(step.isolation, step.highWatermark, step.last, at(step.seconds))
 		if got := ends.lag(10, at(step.seconds+1)); got != step.want {

@@ -26,7 +26,7 @@ type leader struct {
 
 var errInterrupted = errors.New("fetch: the positions have changed")
 
-// interrupt makes the loop ask again, with the positions as they are now.
+// interrupt makes the loop ask again, with the present positions.
 func (l *leader) interrupt() {
 	l.rests = time.Time{}
 	if l.cancel != nil {
@@ -184,7 +184,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 	}
 }
 
-// caughtUp says that the leader had no more for any position of a request than what was fetched.
+// caughtUp reports whether the leader had no more for any position of a request than was fetched.
 func (p *Poller) caughtUp(req *fetchRequest) bool {
 	for _, pos := range p.current(req) {
 		if !pos.stopped && pos.offset < pos.ends.stable {
@@ -205,7 +205,7 @@ func (p *Poller) current(req *fetchRequest) []*position {
 	return positions
 }
 
-// isCurrent says whether a position was neither removed nor moved since it was sent.
+// isCurrent reports whether a position was neither removed nor moved since it was sent.
 func (p *Poller) isCurrent(sent sentPosition) bool {
 	return p.positions[sent.Partition] == sent.position && sent.generation == sent.position.generation
 }
@@ -233,8 +233,8 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	next, epoch, err := scan(rp.RecordBatches, pos.offset)
 	if next == pos.offset && err == nil {
-		// Not one whole batch further: brokers since 0.10.1 send at least one, but not everything
-		// that speaks the protocol does.
+		// Not one whole batch was sent: brokers since 0.10.1 send at least one, but not every implementation of the
+		// protocol does.
 		if pos.maxBytes > math.MaxInt32/2 {
 			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the batch at offset %d does not fit in a fetch of %d bytes",
 				pos.Topic, pos.ID, pos.offset, pos.maxBytes))
@@ -264,14 +264,13 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	pos.offset, pos.fetched = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
-	pos.stopped = err != nil // the decoder meets the same header, and its caller decides
+	pos.stopped = err != nil // the decoder finds the same header, and its caller decides
 	resp.users.Add(1)
 	resp.queued++
 	p.queue = append(p.queue, part)
 }
 
-// outOfRange looks up the range that the position is outside of and reports it. Poller.mu is not
-// held.
+// outOfRange looks up the range of the log, and reports that the position is outside. Poller.mu is not held.
 func (p *Poller) outOfRange(sent sentPosition) {
 	logs, err := p.Logs(p.ctx, []state.Partition{sent.Partition})
 
@@ -287,7 +286,7 @@ func (p *Poller) outOfRange(sent sentPosition) {
 		err = held.Err
 	}
 	if err == nil && held.Start <= sent.offset && sent.offset <= held.End {
-		// A newly elected leader may not know yet how far the log goes.
+		// A newly elected leader may not know the end of its log yet.
 		err = fmt.Errorf("%s/%d: %w", pos.Topic, pos.ID, kafka.OffsetOutOfRange)
 	}
 	if err != nil {

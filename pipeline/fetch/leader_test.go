@@ -74,7 +74,7 @@ func TestOffsetOutOfRange(t *testing.T) {
 	}
 }
 
-// A position within the log that a leader does not know yet is waited for.
+// A position that a leader does not know yet is retried.
 func TestOffsetOutOfRangeIsTransient(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
@@ -105,7 +105,7 @@ func TestLeaderMoves(t *testing.T) {
 	}
 }
 
-// Every transient error of a partition is waited out.
+// Every temporary error of a partition is retried.
 func TestErrorsAreWaitedOut(t *testing.T) {
 	for _, err := range []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.UnknownTopicOrPartition,
@@ -178,7 +178,7 @@ func TestTopicNotYetCreated(t *testing.T) {
 	p.Add("t", 0, 0)
 	p.Add("other", 0, 0)
 	p.Add("other", 1, 0)
-	pollUntil(t, p, 1) // the missing ones do not hold it up
+	pollUntil(t, p, 1) // the missing topics do not delay it
 	want := map[string]string{
 		"t/0":     "t/0: [3] Unknown Topic Or Partition: the request is for a topic or partition that does not exist on this broker",
 		"other/1": "other/1: there is no such partition",

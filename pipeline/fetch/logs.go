@@ -9,15 +9,14 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Log is what the brokers report of a partition's log.
+// Log describes a partition's log, as the brokers report it.
 type Log struct {
 	ID         state.LogID
 	Partitions int // of the topic
 	// Leader is the broker that leads the partition, in LeaderEpoch; -1 if that is unknown.
 	Leader, LeaderEpoch int32
-	// The log holds Start up to but not including End, the high watermark. Stable is the last
-	// stable offset: nothing from it on is read under ReadCommitted; under ReadUncommitted it is
-	// End.
+	// The log holds Start up to but not including End, the high watermark. Stable is the last stable offset, which
+	// ReadCommitted does not read beyond; under ReadUncommitted it is End.
 	Start, Stable, End int64
 	// EndEpoch is the leader epoch of the record before End, -1 if unknown.
 	EndEpoch int32
@@ -64,8 +63,8 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 	return logs, nil
 }
 
-// ends asks a leader where some of the logs begin and end. The stable end comes first: it only
-// grows, so it is not beyond the end that is asked for afterwards.
+// ends asks a leader where some of the logs begin and end. It asks for the stable end first: that only grows, so it is
+// not beyond the end that is asked for afterwards.
 func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, found *offsetFound) { l.Start = found.Offset })
 	if p.cfg.Isolation == ReadCommitted {
@@ -124,8 +123,8 @@ type Dated struct {
 	Timestamp int64 // of it, in ms
 }
 
-// Since looks up, for logs from Logs, the first record whose timestamp is not before a moment in
-// ms, 0 or later: all earlier records are older. Logs without an answer get an error.
+// Since looks up, for logs from Logs, the first record whose timestamp is not before a moment in ms, 0 or later. All
+// earlier records are older than the moment. Logs without an answer get an error.
 func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs []Log, moment int64) []Dated {
 	found := make([]Dated, len(logs))
 	byLeader := make(map[int32][]int)
@@ -149,7 +148,7 @@ func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs [
 // Range is the offsets that a partition holds: from Start up to but not including End.
 type Range struct{ Start, End int64 }
 
-// Offsets looks up what the given partitions of a topic hold now. End is the last stable offset under ReadCommitted,
+// Offsets looks up the present offsets of partitions of a topic. End is the last stable offset under ReadCommitted,
 // otherwise the high watermark. It does not retry.
 func (p *Poller) Offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]Range, error) {
 	var all []state.Partition

@@ -93,8 +93,8 @@ type unverified struct {
 	at         leadership
 }
 
-// verify asks new leaders whether they have what was fetched from the earlier ones, and attaches
-// the positions. A position with a leader keeps it if the new one does not answer.
+// verify asks new leaders whether they have the records fetched from the earlier ones, and attaches the positions. A
+// position keeps its leader if the new one does not answer.
 func (p *Poller) verify(unsure []unverified) {
 	if len(unsure) == 0 {
 		return
@@ -113,7 +113,7 @@ func (p *Poller) verify(unsure []unverified) {
 			continue // moved or removed meanwhile; if moved, it is handled again
 		}
 		if pos.leader != nil && (u.at.epoch <= pos.epoch || pos.offset != u.offset) {
-			continue // it got this leader meanwhile, or a younger one; or it moved on, so that the answer is outdated
+			continue // it got this leader or a younger one meanwhile, or it moved, so that the answer is outdated
 		}
 		if ends[i].Err != nil {
 			if pos.leader == nil {
@@ -128,7 +128,7 @@ func (p *Poller) verify(unsure []unverified) {
 	}
 }
 
-// end queues an error after which a position must be added again. Poller.mu is held.
+// end queues an error after which the position must be added again. Poller.mu is held.
 func (p *Poller) end(pos *position, err error) {
 	pos.stopped = true
 	p.recover(pos)

@@ -18,7 +18,7 @@ type offers struct {
 	byConn map[weak.Pointer[protocol.Conn]]map[int16]versionRange
 }
 
-// of is what the broker offers, by the key of the API.
+// of returns what the broker offers, by the key of the API.
 func (o *offers) of(rw io.ReadWriter, clientID string) (map[int16]versionRange, error) {
 	conn, _ := rw.(*protocol.Conn)
 	if conn == nil {

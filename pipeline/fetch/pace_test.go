@@ -111,8 +111,8 @@ func (b *pacedBroker) grow(at time.Duration, records int64) {
 	b.grown = make(chan struct{})
 }
 
-// paced reads with a Poller with a pace of 20 ms from a broker whose log grows as feed says, and
-// compares when it asked, and when data came.
+// paced reads with a Poller with a pace of 20 ms from a broker whose log feed grows, and compares when it asked, and
+// when data arrived.
 func paced(t *testing.T, b *pacedBroker, feed func(b *pacedBroker, p *Poller), wantAsked, wantCame []string) {
 	t.Helper()
 	p := NewPoller(PollerConfig{Transport: b, Pace: 20 * time.Millisecond})
@@ -142,8 +142,8 @@ func paced(t *testing.T, b *pacedBroker, feed func(b *pacedBroker, p *Poller), w
 	}
 }
 
-// A leader that had no more is not asked again for the pace, so that records that come meanwhile
-// come together. What comes after a pause comes at once.
+// A leader that had no more records is not asked again for the pace, so that records that arrive meanwhile are fetched
+// together. Records after a longer pause are fetched at once.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		paced(t, newPacedBroker(t), func(b *pacedBroker, _ *Poller) {
@@ -156,7 +156,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// An open transaction blocks what is after it, which does not count as more to fetch.
+// An open transaction blocks the records after it, which do not count as more to fetch.
 func TestPaceBehindAnOpenTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newPacedBroker(t)

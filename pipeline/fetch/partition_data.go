@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Isolation says whether the records of open and aborted transactions are read. Its values are the
-// protocol's, except the zero value, which is ReadCommitted.
+// Isolation tells whether the records of open and aborted transactions are read. Its values are the protocol's, except
+// the zero value, which is ReadCommitted.
 type Isolation int8
 
 // The isolation levels.
@@ -24,8 +24,8 @@ func (i Isolation) protocol() int8 {
 	return 0
 }
 
-// abortedTransaction says that the transactional records of a producer, from FirstOffset to its next ABORT marker,
-// do not count.
+// abortedTransaction marks the transactional records of a producer, from FirstOffset to its next ABORT marker, as
+// aborted.
 type abortedTransaction struct {
 	ProducerID  int64
 	FirstOffset int64
@@ -65,8 +65,8 @@ func endOffset(i Isolation, highWatermark, lastStable int64) int64 {
 	return highWatermark
 }
 
-// Release returns the partition's memory for later fetches; neither records nor anything that
-// points into it may be used afterwards. Calling it is optional.
+// Release returns the partition's memory for later fetches; records, and anything that points into them, must not be
+// used afterwards. Calling it is optional.
 func (p *PartitionData) Release() {
 	r := p.response
 	p.response, p.records = nil, nil

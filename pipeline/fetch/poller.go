@@ -28,17 +28,16 @@ var fetchBackoff = retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time
 
 // PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
 type PollerConfig struct {
-	// Transport carries the requests, usually a *kafka.Transport. It finds new and moved brokers at its MetadataTTL,
-	// which is therefore how long the worst leader change lasts; name the topics in its MetadataTopics to keep its
-	// metadata small.
+	// Transport carries the requests, usually a *kafka.Transport. It finds new and moved brokers each MetadataTTL,
+	// which bounds how long a change of leaders takes. Name the topics in its MetadataTopics to keep its metadata
+	// small.
 	Transport kafka.RoundTripper
 	// Bootstrap is the address of some brokers, by kafka.TCP.
 	Bootstrap net.Addr
 
-	// Pace (0) is how long a leader whose answer held everything available is not asked again, so
-	// that the next answer has more. A leader whose answer was cut by a limit is asked again at
-	// once, and so is one that had nothing: it answers with the first record, or after MaxWait
-	// (500ms).
+	// Pace (0) is how long a leader whose answer held everything available is not asked again, so that the next answer
+	// has more. A leader whose answer was cut by a limit is asked again at once. So is one that had nothing: it answers
+	// with the first record, or after MaxWait (500ms).
 	Pace    time.Duration
 	MaxWait time.Duration
 	// A broker answers with at most about MaxBytes (16 MiB), of which PartitionMaxBytes (1 MiB) are
@@ -91,9 +90,9 @@ type Poller struct {
 type position struct {
 	state.Partition
 	offset     int64
-	generation uint64 // moves at every Seek; what was fetched under an earlier one is dropped
+	generation uint64 // changes at every Seek; data that was fetched under an earlier one is dropped
 	maxBytes   int32  // doubled while a batch does not fit
-	stopped    bool   // an error was reported, and a Seek is awaited
+	stopped    bool   // an error was reported, and only a Seek resumes
 	leader     *leader
 	epoch      int32       // of the leader, -1 if unknown
 	id         topicID     // of the topic that the leader was found for
@@ -125,8 +124,8 @@ func NewPoller(cfg PollerConfig) *Poller {
 	return p
 }
 
-// Add starts to fetch a partition from an offset about which nothing more is known. A partition
-// that was added before is moved as by Seek.
+// Add starts to fetch a partition from an offset about which nothing more is known. If the partition was already added,
+// it is moved as by Seek.
 func (p *Poller) Add(topic string, partition int32, offset int64) {
 	p.Resume(topic, partition, Known{Offset: offset, Epoch: -1, LeaderEpoch: -1})
 }
@@ -134,15 +133,14 @@ func (p *Poller) Add(topic string, partition int32, offset int64) {
 // Known is a position, with what is known about its log.
 type Known struct {
 	Offset int64
-	// Epoch is the leader epoch of the record before the offset, LeaderEpoch that of the leader
-	// which confirmed that it has that record; -1 if unknown.
+	// Epoch is the leader epoch of the record before the offset. LeaderEpoch is the epoch of the leader that confirmed
+	// that it has that record. They are -1 if unknown.
 	Epoch, LeaderEpoch int32
 	Log                state.LogID
 }
 
-// Resume starts to fetch a partition from a position, or moves it there. Poll returns an
-// *OtherLogError if the topic is not, or no longer, that log, and a *divergedError if the leader
-// lacks what is before the position.
+// Resume starts to fetch a partition from a position, or moves it there. Poll returns an *OtherLogError if the topic is
+// not, or no longer, that log, and a *divergedError if the leader lacks the records before the position.
 func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +161,8 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 	p.seek(pos, at.Offset, at.Epoch)
 }
 
-// Seek moves a partition to offset. Poll returns nothing any more that was fetched before. It has
-// no effect on a partition that was not added.
+// Seek moves a partition to offset. Poll no longer returns anything fetched before. It has no effect on a partition
+// that was not added.
 func (p *Poller) Seek(topic string, partition int32, offset int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -182,7 +180,7 @@ func (p *Poller) seek(pos *position, offset int64, epoch int32) {
 	}
 }
 
-// Remove stops fetching a partition. Poll returns nothing of it any more.
+// Remove stops fetching a partition. Poll no longer returns anything of it.
 func (p *Poller) Remove(topic string, partition int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,9 +192,9 @@ func (p *Poller) Remove(topic string, partition int32) {
 	}
 }
 
-// Poll returns the next data fetched, of any partition, in order of arrival, and waits for it if
-// necessary. Its errors are a PositionError, ErrClosed, and that of the context. Brokers that are
-// away and leaders that move are not errors but waits, which are logged and listed by Troubles.
+// Poll returns the next data fetched, of any partition, in order of arrival, and waits for it if necessary. Its error
+// is a PositionError, errClosed, or the context's. Unavailable brokers and moving leaders are not errors: Poll waits,
+// and Troubles lists them.
 func (p *Poller) Poll(ctx context.Context) (*PartitionData, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -237,7 +235,7 @@ func (p *Poller) Take() (*PartitionData, error) {
 		}
 		if p.wanted(part) {
 			if len(p.queue) > 0 {
-				signal(p.ready) // for another caller of Poll
+				signal(p.ready) // for another receiver
 			}
 			return part, part.err
 		}
@@ -250,9 +248,9 @@ func (p *Poller) Take() (*PartitionData, error) {
 	return nil, nil
 }
 
-// Current says whether the result of Poll is still the next data of its partition. It is not if the
-// partition was moved or removed since: a caller that polls in one goroutine and seeks in another
-// may hold such data, and must drop it.
+// Current reports whether the result of Poll is still the next data of its partition. It is not if the partition was
+// moved or removed since: a caller that polls in one goroutine and seeks in another may hold such data, and must drop
+// it.
 func (p *Poller) Current(part *PartitionData) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -263,8 +261,7 @@ func (p *Poller) wanted(part *PartitionData) bool {
 	return p.positions[part.key()] == part.pos && part.pos.generation == part.generation
 }
 
-// Close ends all requests and waits for the loops to end. Poll then returns ErrClosed. The
-// Transport stays open.
+// Close ends all requests and waits for the loops to end. Poll then returns errClosed. The Transport stays open.
 func (p *Poller) Close() {
 	p.mu.Lock()
 	p.closed = true

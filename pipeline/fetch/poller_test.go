@@ -94,7 +94,7 @@ func TestAddDuringLongPoll(t *testing.T) {
 	}
 }
 
-// The data of a partition stays valid until it is released, whatever is fetched meanwhile.
+// The data of a partition stays valid until it is released, also while more is fetched.
 func TestPartitionsStayUntilReleased(t *testing.T) {
 	const n = 20
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -118,14 +118,14 @@ func TestPartitionsStayUntilReleased(t *testing.T) {
 			t.Errorf("partition %d holds %v, %v, want %v", i, records, err, want)
 		}
 		part.Release()
-		part.Release() // once is enough, twice does no harm
+		part.Release() // twice does no harm
 		if part.records != nil {
 			t.Error("there are records after Release")
 		}
 	}
 }
 
-// Data fetched before a seek is never returned after it, whether it waits for Poll or is under way.
+// Data fetched before a seek is never returned after it, neither data that waits for Poll nor data under way.
 func TestSeekDropsWhatWasFetched(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
 	cl := newClient(t, c)
@@ -157,7 +157,7 @@ func TestSeekDropsWhatWasFetched(t *testing.T) {
 	if diff := cmp.Diff([]string{"9:9"}, pollUntil(t, p, 10)); diff != "" {
 		t.Errorf("records after Remove and Add (-want +got):\n%s", diff)
 	}
-	p.Seek("t", 5, 0) // never added: nothing happens
+	p.Seek("t", 5, 0) // never added: no effect
 	p.Remove("t", 5)
 	if _, known := p.Lag("t", 5, 0); known {
 		t.Error("a partition that was never added has a lag")
@@ -182,7 +182,7 @@ func (a *afterFetch) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Req
 func TestSeekDropsWhatIsUnderWay(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
-	for i := range 5 { // a batch each, so that a fetch from 3 does not bring what is before
+	for i := range 5 { // one record per batch, so that a fetch from 3 does not return earlier records
 		produce(t, cl, numbered("t", 0, i, i+1)...)
 	}
 	hook := new(afterFetch)
@@ -222,7 +222,7 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 	p.mu.Lock()
 	wake := p.leaders[0].wake
 	p.mu.Unlock()
-	for range 5 { // woken for nothing, it must not ask either
+	for range 5 { // woken without reason, it must not ask, either
 		signal(wake)
 		eventually(t, "the loop to see it", func() bool { return len(wake) == 0 })
 	}

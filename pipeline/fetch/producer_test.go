@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Reads what a real producer writes, in every codec, with committed and aborted transactions.
+// The records of a real producer are read, in every codec, with committed and aborted transactions.
 func TestReadRecordsOfAProducer(t *testing.T) {
 	codecs := map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),

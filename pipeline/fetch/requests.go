@@ -21,7 +21,7 @@ func NewRequests(transport kafka.RoundTripper, bootstrap net.Addr) *Requests {
 	return &Requests{exchanger{transport: transport, bootstrap: bootstrap, clientID: clientIDOf(transport)}}
 }
 
-// clientIDOf is the name by which a transport has brokers know the client; empty for none.
+// clientIDOf returns the client ID that a transport sends to brokers; empty if it sends none.
 func clientIDOf(transport kafka.RoundTripper) string {
 	if t, ok := transport.(*kafka.Transport); ok {
 		return t.ClientID

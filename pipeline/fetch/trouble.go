@@ -9,11 +9,10 @@ import (
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// ErrNotYetFetched is the Trouble of a partition until its first attempt has ended, which takes at
-// most requestTimeout.
+// ErrNotYetFetched is the error of a partition until its first attempt has ended, which takes at most requestTimeout.
 var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
 
-// trouble is why a position cannot be fetched.
+// trouble describes why a position cannot be fetched.
 type trouble struct {
 	err     error
 	retries retry.Backoff // untried while the first attempt has not ended
@@ -26,9 +25,8 @@ type Trouble struct {
 	Err       error
 }
 
-// Troubles lists, by topic and partition, those that cannot be fetched now, or have not been
-// fetched yet; it is empty when all is well. A partition that waits for a Seek after an error is
-// not included.
+// Troubles lists the partitions that cannot be fetched now, or have not been fetched yet, by topic and partition. A
+// partition that waits for a Seek after an error is not included.
 func (p *Poller) Troubles() []Trouble {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +69,7 @@ func (p *Poller) recover(pos *position) {
 	}
 }
 
-// endTrouble ends the logged trouble when no position is left in it. Poller.mu is held.
+// endTrouble logs the end of a trouble when it affects no position any more. Poller.mu is held.
 func (p *Poller) endTrouble() {
 	if p.failing() == 0 {
 		p.troubles.Over()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A leader that is cut off from the controller continues as if it led, and answers that there is
-// nothing new. Nothing in its answers shows the election; other brokers know of it.
+// A leader that is cut off from the controller continues as if it led, and answers that there is nothing new. Its
+// answers do not show the election, but other brokers know of it.
 
 // askedAtOnce is how many brokers are asked for younger leaders at a time.
 const askedAtOnce = 3
@@ -26,7 +26,7 @@ func (p *Poller) checkLeaders() {
 		if len(topics) == 0 {
 			continue
 		}
-		// Any broker that answers lists the brokers, also one that is cut off.
+		// Any broker can list the brokers, also one that is cut off.
 		found, err := p.metadata(p.ctx, anyBroker, topics)
 		if err != nil || len(found.brokers) < 2 {
 			continue
@@ -46,7 +46,7 @@ func (p *Poller) checkLeaders() {
 	}
 }
 
-// topics are those of the positions.
+// topics returns those of the positions.
 func (p *Poller) topics() (topics []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
