@@ -13,17 +13,17 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A static member that comes back is assigned its earlier partitions, even if it now reads other
-// topics: the broker does not compare them. So an assignment names the topics it was made for; a
-// member that reads others joins once more. It then states what it owns, which the broker takes for
-// a change, and the group rebalances. It also says how many partitions these topics had, because the leader must
-// notice one that is added while the assignment is made.
+// A static member that returns is assigned its earlier partitions, even if it now reads other topics: the broker does
+// not compare them. So an assignment names the topics that it was made for; a member that reads other topics joins once
+// more. It then states what it owns, which the broker takes for a change, and the group rebalances. An assignment also
+// has the number of partitions of its topics, because the leader must notice a partition that is added while the
+// assignment is made.
 
-// errOtherTopics says that an assignment was made for topics that the member no longer reads, or
-// lacks some that it reads.
+// errOtherTopics is the error for an assignment with topics that the member no longer reads, or without topics that it
+// reads.
 var errOtherTopics = errors.New("the assignment was made for other topics")
 
-// topics are those that the member reads, in the form of assignments.
+// topics returns the topics that the member reads, in the form of assignments.
 func (m *Member) topics() string { return sortedList(m.cfg.Topics) }
 
 func sortedList(topics []string) string {
@@ -78,7 +78,7 @@ func parseAssignment(raw []byte) (owned map[string][]int32, counts map[string]in
 	return owned, counts, nil
 }
 
-// sorted are partitions by topic and ID.
+// sorted returns partitions, ordered by topic and ID.
 func sorted(owned map[string][]int32) []state.Partition {
 	var all []state.Partition
 	for _, topic := range slices.Sorted(maps.Keys(owned)) {
@@ -89,7 +89,7 @@ func sorted(owned map[string][]int32) []state.Partition {
 	return all
 }
 
-// without are the partitions of one assignment that are not in another.
+// without returns the partitions of one assignment that are not in another.
 func without(owned, other map[string][]int32) []state.Partition {
 	return slices.DeleteFunc(sorted(owned), func(p state.Partition) bool { return slices.Contains(other[p.Topic], p.ID) })
 }

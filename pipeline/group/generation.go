@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Generation is an assignment to a member until the group rebalances. Its partitions stay with the
-// member beyond that, until they are released.
+// Generation is an assignment to a member until the group rebalances. Its partitions stay with the member until they
+// are released.
 type Generation struct {
 	ID         int32
 	Partitions []state.Partition // by topic and ID
@@ -29,8 +29,8 @@ type Generation struct {
 	beats     sync.WaitGroup
 }
 
-// begin starts the heartbeats of the generation that was joined, whose assignment was made for so many partitions of
-// the topics.
+// begin starts the heartbeats of the generation that was joined, whose assignment was made for the given numbers of
+// partitions.
 func (m *Member) begin(leads bool, counts map[string]int32) *Generation {
 	g := &Generation{ID: m.generation, Partitions: sorted(m.owned), member: m.id, topics: m.cfg.Topics, m: m}
 	var ctx context.Context
@@ -55,7 +55,7 @@ func (g *Generation) end() {
 	g.beats.Wait()
 }
 
-// beat sends heartbeats, also while work is finished after a rebalance has begun.
+// beat sends heartbeats, also while the caller finishes its work after a rebalance has begun.
 func (g *Generation) beat(ctx context.Context) {
 	ticker := time.NewTicker(g.m.cfg.HeartbeatInterval)
 	defer ticker.Stop()
@@ -108,13 +108,12 @@ func (g *Generation) heartbeat(ctx context.Context) error {
 // watchEvery is how often the leader looks for new partitions.
 const watchEvery = 5 * time.Second
 
-// watch rebalances the group when topics have got other numbers of partitions than those for which the assignment
-// was made.
+// watch rebalances the group when topics have other numbers of partitions than the assignment was made for.
 func (g *Generation) watch(ctx context.Context, counts map[string]int32) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
-		// Not at once: for a moment brokers may say different numbers.
+		// Not at once: for a moment brokers may report different numbers.
 		select {
 		case <-ctx.Done():
 			return

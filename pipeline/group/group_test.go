@@ -87,14 +87,14 @@ func run(t *testing.T, cfg Config) *running {
 	return r
 }
 
-// now is the current generation, nil before the first, and how many there were.
+// now returns the current generation, nil before the first one, and the number of generations so far.
 func (r *running) now() (*Generation, int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.generation, r.joined, r.err
 }
 
-// share waits until the members have that many partitions each, in one generation.
+// share waits until each member has `want` partitions, in one generation.
 func share(t *testing.T, want int, members ...*running) (all [][]state.Partition) {
 	t.Helper()
 	testkit.Eventually(t, time.Minute, fmt.Sprintf("%d partitions each", want), func() (bool, string) {
@@ -116,8 +116,8 @@ func share(t *testing.T, want int, members ...*running) (all [][]state.Partition
 	return all
 }
 
-// A static member that ends and comes back gets its partitions back, and no other member notices:
-// there is no new generation.
+// A static member that ends and returns gets its partitions back, and no other member notices: there is no new
+// generation.
 func TestStaticMemberComesBack(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 4), testkit.Namespace(t)
@@ -144,8 +144,8 @@ func TestStaticMemberComesBack(t *testing.T) {
 	}
 }
 
-// A static member that comes back with other topics is assigned those, although the broker would
-// give it its earlier partitions.
+// A static member that returns with other topics is assigned those, although the broker would give it its earlier
+// partitions.
 func TestStaticMemberWithOtherTopics(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	one, two, group := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 3), testkit.Namespace(t)
@@ -155,8 +155,7 @@ func TestStaticMemberWithOtherTopics(t *testing.T) {
 	share(t, 5, run(t, config(t, broker, group, "a", one, two)))
 }
 
-// Members share evenly and keep what they had; the partitions of one that leaves go to others at
-// once.
+// Members share evenly and keep what they had; the partitions of a member that leaves go to others at once.
 func TestMembersShare(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 6), testkit.Namespace(t)
@@ -279,8 +278,7 @@ func TestCoordinatorMoves(t *testing.T) {
 	}
 }
 
-// Of two processes with one instance ID the later one stays, and the other gets an error that says
-// why.
+// Of two processes with the same instance ID the later one stays, and the earlier one gets an error that says why.
 func TestFencedMember(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 2), testkit.Namespace(t)
@@ -326,7 +324,7 @@ func TestNewPartitions(t *testing.T) {
 	share(t, 3, a)
 }
 
-// Partitions that a topic gets after the leader has counted them, and before it looks for new ones, are assigned too.
+// Partitions that are added after the leader has counted them, and before it looks for new ones, are also assigned.
 func TestNewPartitionsWhileAssigned(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic := kafkatest.CreateTopic(t, broker, 1)
@@ -335,7 +333,7 @@ func TestNewPartitionsWhileAssigned(t *testing.T) {
 	share(t, 3, run(t, cfg))
 }
 
-// beforeSync does something before the leader sends the assignment.
+// beforeSync calls a function before the leader sends the assignment.
 type beforeSync struct {
 	kafka.RoundTripper
 	do func()
@@ -358,7 +356,7 @@ func addPartitions(t *testing.T, broker *kafkatest.Broker, topic string, to int3
 	}
 }
 
-// An assignment says for how many partitions it was made, and one that does not is refused.
+// An assignment has the number of partitions that it was made for; one without it is refused.
 func TestParseAssignment(t *testing.T) {
 	assignment := kmsg.ConsumerMemberAssignment{UserData: []byte("logins:0,payments:5")}
 	_, counts, err := parseAssignment(assignment.AppendTo(nil))

@@ -20,7 +20,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Config says which group to join, and how. Everything but InstanceID is required.
+// Config describes which group to join, and how. Every field but InstanceID is required.
 type Config struct {
 	Transport kafka.RoundTripper
 	Bootstrap net.Addr
@@ -29,9 +29,8 @@ type Config struct {
 	// after a restart.
 	InstanceID string
 	Topics     []string
-	// Release is called by Next with partitions that go to other members. It stops them, and
-	// returns when nothing is under way for them, within half of SessionTimeout, because no
-	// heartbeat is sent meanwhile.
+	// Release is called by Next with partitions that go to other members. It stops them, and returns when nothing is
+	// under way for them. It must return within half of SessionTimeout, because no heartbeat is sent meanwhile.
 	Release func([]state.Partition)
 
 	SessionTimeout    time.Duration // without heartbeats, after which the broker evicts the member
@@ -48,10 +47,10 @@ func (e *FencedError) Error() string {
 		"such as the name of its pod", e.Group, e.InstanceID)
 }
 
-// Unwrap is the broker's error.
+// Unwrap returns the broker's error.
 func (e *FencedError) Unwrap() error { return kafka.FencedInstanceID }
 
-// Member is one member of a group. Its methods are for one goroutine.
+// Member is one member of a group. It is not safe for concurrent use.
 type Member struct {
 	cfg      Config
 	requests *fetch.Requests
@@ -81,10 +80,9 @@ const (
 	joinSlack = 5 * time.Second
 )
 
-// Next joins the group, again even if a generation is not over, and returns the next generation.
-// The partitions of the last one stay with the member meanwhile, except those that Release is
-// called with. Its error is a *FencedError, which is permanent, or one after which it may be called
-// again.
+// Next joins the group, even if a generation is not over, and returns the next generation. The partitions of the last
+// one stay with the member meanwhile, except those that Release is called with. Its error is a *FencedError, which is
+// permanent; after any other error it may be called again.
 func (m *Member) Next(ctx context.Context) (*Generation, error) {
 	m.stop()
 	for {
@@ -103,13 +101,13 @@ func (m *Member) Next(ctx context.Context) (*Generation, error) {
 // for them at once. Partitions of topics that it no longer reads are released then.
 func (m *Member) Subscribe(topics []string) { m.cfg.Topics = topics }
 
-// again applies what an error says about the member, and says whether to join again at once.
+// again updates the member after an error, and reports whether to join again at once.
 func (m *Member) again(err error) bool {
 	switch {
 	case errors.Is(err, kafka.MemberIDRequired), errors.Is(err, kafka.RebalanceInProgress), errors.Is(err, errOtherTopics):
 		return true
 	case errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.IllegalGeneration):
-		// Its partitions may have gone to others.
+		// Its partitions may belong to others now.
 		known := m.generation >= 0 || m.id != ""
 		if errors.Is(err, kafka.UnknownMemberId) {
 			m.id = ""
@@ -123,7 +121,7 @@ func (m *Member) again(err error) bool {
 	return false
 }
 
-// lose releases everything: the group has continued without the member.
+// lose releases all partitions, because the group has continued without the member.
 func (m *Member) lose() {
 	m.leaving = append(m.leaving, sorted(m.owned)...)
 	m.release()
@@ -258,7 +256,7 @@ func (m *Member) findCoordinator(ctx context.Context) (int32, error) {
 	return found.NodeID, nil
 }
 
-// Leave ends the membership. A static member stays one, for its return.
+// Leave ends the membership. A static member stays in the group, for its return.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	if m.id == "" || m.cfg.InstanceID != "" {
@@ -285,7 +283,7 @@ func (m *Member) stop() {
 	}
 }
 
-// refusal is the error for a response's code, nil for none.
+// refusal returns the error for a response's code, nil if there is none.
 func (m *Member) refusal(what string, code int16) error {
 	switch {
 	case code == 0:
