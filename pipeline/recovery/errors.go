@@ -8,9 +8,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A partition that must not go on is stopped, and checked again from time to time: it goes on by
-// itself once that is right, for example after an operator has placed it with `weir progress set`.
-// These are the reasons; each is a label of the metric.
+// A partition that must not continue is stopped, and checked again from time to time: it continues by itself once that
+// is right, for example after an operator has placed it with `weir progress set`. These are the reasons; each is a
+// label of the metric.
 
 // stop is an error that stops a partition for a reason.
 type stop interface {
@@ -18,7 +18,7 @@ type stop interface {
 	StopReason() string
 }
 
-// ReasonOf is the metric's label for an error, "error" if it has none.
+// ReasonOf returns the metric's label for an error, "error" if it has none.
 func ReasonOf(err error) string {
 	if s, ok := errors.AsType[stop](err); ok {
 		return s.StopReason()
@@ -26,7 +26,7 @@ func ReasonOf(err error) string {
 	return "error"
 }
 
-// Name is the name of a partition for operators.
+// Name returns the name of a partition for operators.
 func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
 
 // supersededError says that another group applies other definitions to the namespace, began later,
@@ -43,7 +43,7 @@ func (e *supersededError) Error() string {
 		e.By.Group, e.By.Version, e.By.Began.UTC().Format(time.RFC3339), state.RivalInUse)
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*supersededError) StopReason() string { return "superseded" }
 
 // lossError says that records were not applied and are no longer in the log.
@@ -59,10 +59,10 @@ func (e *lossError) Error() string {
 		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*lossError) StopReason() string { return "loss" }
 
-// otherLogError says that a topic is another log than the one that was applied.
+// otherLogError says that a topic is not the log that was applied.
 type otherLogError struct {
 	Partition state.Partition
 	// Applied is the next offset to apply of the log Was; the log Is holds From to To.
@@ -89,15 +89,15 @@ func (e *otherLogError) Error() string {
 		what, e.Applied, e.Was, there, e.Is, e.Partition.Topic)
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*otherLogError) StopReason() string { return "other_log" }
 
-// beyondEndError says that more was applied than the log holds: the leader is not up to date or, if
-// it does not support epochs, the log may have lost records.
+// beyondEndError says that more was applied than the log holds: the leader is not up to date, or, if it does not
+// support epochs, the log may have lost records.
 type beyondEndError struct {
 	Partition    state.Partition
 	Applied, End int64
-	// Verified says that the leader has what was applied.
+	// Verified means that the leader has what was applied.
 	Verified bool
 }
 
@@ -110,16 +110,16 @@ func (e *beyondEndError) Error() string {
 		e.Applied, e.End, Name(e.Partition))
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*beyondEndError) StopReason() string { return "beyond_end" }
 
-// staleLeaderError says that the brokers name a leader that is older than the records that were
-// applied, as does a broker that is cut off from the others and has not heard of an election.
+// staleLeaderError says that the brokers name a leader that is older than the records that were applied, as a broker
+// does that is cut off from the others and does not know of an election.
 type staleLeaderError struct {
 	Partition      state.Partition
 	Leader         int32 // the broker
 	Epoch, Applied int32 // of that leader, and of the records that were applied
-	// Named says that brokers distinguish topics of one name: it is the topic that was applied.
+	// Named means that brokers report topic IDs: it is the topic that was applied.
 	Named bool
 }
 
@@ -133,11 +133,11 @@ func (e *staleLeaderError) Error() string {
 		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*staleLeaderError) StopReason() string { return "stale_leader" }
 
-// openTransactionError says that a partition was applied beyond its last stable offset, for example
-// with another isolation before.
+// openTransactionError says that a partition was applied beyond its last stable offset, for example under an earlier
+// isolation setting.
 type openTransactionError struct {
 	Partition            state.Partition
 	Applied, Stable, End int64
@@ -148,5 +148,5 @@ func (e *openTransactionError) Error() string {
 		"with kafka.isolation at read_uncommitted it goes on at once", e.Applied, e.Stable, e.End)
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*openTransactionError) StopReason() string { return "open_transaction" }

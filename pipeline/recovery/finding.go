@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// finding is what was found of a partition: its progress in the store, and its log.
+// finding holds what was found of a partition: its progress in the store, and its log.
 type finding struct {
 	partition state.Partition
 	underPlan state.Partition // the name of its progress, with the version of the plan
@@ -22,8 +22,8 @@ type finding struct {
 	now  int64 // ms
 }
 
-// verdict is the consequence of a finding: the partition goes on, or stops with an error, or must
-// first be placed and checked again.
+// verdict is the consequence of a finding: the partition continues, stops with an error, or must first be placed and
+// checked again.
 type verdict struct {
 	placement *state.Placement
 	lost      *lossError // with the placement, or as the error
@@ -31,8 +31,8 @@ type verdict struct {
 	err       error
 }
 
-// judge decides how the partition goes on. No verdict applies an event to a shard that has it: a
-// shard is moved back only past what its log has lost.
+// judge decides how the partition continues. No verdict applies an event to a shard twice: a shard is moved back only
+// to where its log was truncated.
 func (f *finding) judge(r Rules) verdict {
 	if err := f.superseded(); err != nil {
 		return verdict{err: err}
@@ -74,8 +74,8 @@ func (f *finding) superseded() error {
 	return e
 }
 
-// identity is the log that the progress belongs to, with everything ever known about it. It fails
-// if the topic is now another log.
+// identity returns the log that the progress belongs to, with everything known about it. It fails if the topic is now
+// another log.
 func (f *finding) identity() (state.LogID, error) {
 	id := f.log.ID
 	tags := make([]string, 0, len(f.claim.Progress)+1)
@@ -103,9 +103,8 @@ func (f *finding) identity() (state.LogID, error) {
 	return id, nil
 }
 
-// stale returns an error if brokers name an older leader than that of the applied records: they
-// have not heard of the election, and what they report of the log is outdated. Only a younger
-// leader can say that records have vanished.
+// stale returns an error if brokers name an older leader than that of the applied records: they do not know of the
+// election, and their report of the log is outdated. Only a younger leader can tell that records have vanished.
 func (f *finding) stale() error {
 	applied := int32(-1)
 	for _, at := range f.claim.Progress {
@@ -152,8 +151,8 @@ func (f *finding) relabelled(id state.LogID, _ Rules) *verdict {
 	return &verdict{placement: placement}
 }
 
-// truncated continues where the log diverges from what was applied. The state keeps the effect of
-// the records that vanished.
+// truncated lets shards continue where the log diverges from what was applied. The state keeps the effect of the
+// records that vanished.
 func (f *finding) truncated(id state.LogID, r Rules) *verdict {
 	var vanished int64
 	change := func(at state.Position) state.Position {
@@ -196,8 +195,8 @@ func (f *finding) begun(id state.LogID, r Rules) *verdict {
 	return &verdict{placement: f.place(id, gap, func(state.Position) state.Position { return first })}
 }
 
-// lost lets shards that lack what precedes the log continue at its start. A shard without progress
-// lacks everything: it was lost, or the partition was added.
+// lost lets shards that lack records before the log's start continue there. A shard without progress lacks everything:
+// it was lost, or the partition was added.
 func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	placement := f.place(id, 0, func(at state.Position) state.Position {
 		if at.Offset < f.log.Start || !at.Exists() {
@@ -221,7 +220,7 @@ func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	return v
 }
 
-// waits is nil if the partition can be read from its position.
+// waits returns why the partition cannot be read from its position yet, or nil.
 func (f *finding) waits() error {
 	lowest, highest := state.Lowest(f.claim.Known()), state.Highest(f.claim.Progress)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The log of the tests, one of the same name, and one of which brokers once reported less.
+// The log of the tests, another one of the same name, and the first one when brokers reported less of it.
 var (
 	here    = state.LogID{Cluster: "c1", Topic: "t1"}
 	remade  = state.LogID{Cluster: "c1", Topic: "t2"}

@@ -42,27 +42,24 @@ type Resumer struct {
 	Log      *slog.Logger
 }
 
-// Resumption says how a partition goes on: from its progress, or not before some time, or not at
-// all for now.
+// Resumption says how a partition continues: from its progress, or not before some time, or not at all for now.
 type Resumption struct {
 	Progress []state.Position // by shard
 	Lagging  []bool           // by shard, those that could not be claimed
-	Why      error            // why they could not; nil if all were
+	Why      error            // why they could not be claimed; nil if all were
 	Known    fetch.Known      // the lowest
 	First    *state.Claim     // the progress as first found, before any placement; nil if it was not found
 	Early    time.Duration    // how long to wait before it may be read; see Rules.GracePeriod
 	Err      error            // why it does not go on
 }
 
-// looks bounds the checks, as each may make another one necessary: a first position, one after a
-// truncation, and one after a loss.
+// looks bounds the checks. Each may require another one: after a first position, after a truncation, and after a loss.
 const looks = 5
 
 var errChanging = errors.New("its progress changes while it is looked at")
 
-// Resume claims partitions and finds the lowest progress of all shards. For any number of them it
-// needs a pipeline to the store and a few requests to each leader; each partition goes on or fails
-// by itself.
+// Resume claims partitions and finds the lowest progress of all shards. For any number of partitions it needs one
+// pipeline to the store and a few requests to each leader. Each partition continues or fails by itself.
 func (r *Resumer) Resume(ctx context.Context, partitions []state.Partition) []Resumption {
 	done := make([]Resumption, len(partitions))
 	pending := make([]int, len(partitions))
@@ -126,8 +123,8 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 	return again, nil
 }
 
-// ready lets a partition go on from its lowest progress. Shards that could not be claimed lag: they
-// are claimed when the partition is read again for them.
+// ready lets a partition continue from its lowest progress. Shards that could not be claimed lag: they are claimed when
+// the partition is read again for them.
 func ready(f *finding, first *state.Claim) Resumption {
 	r := Resumption{First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
 	for shard := range r.Lagging {
@@ -205,7 +202,7 @@ func (r *Resumer) findLogs(ctx context.Context, findings []finding) error {
 	return nil
 }
 
-// findEnds asks where the epochs end that partitions were applied up to.
+// findEnds asks where the epochs of the applied records end.
 func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 	var queries []fetch.EpochQuery
 	var of []*finding
@@ -233,10 +230,9 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 	}
 }
 
-// early is how long to wait before the plan may be applied to a partition of a topic that it has
-// had for some milliseconds. For a moment questions may use an old history, according to which
-// features that this plan does not keep receive all events, or nothing was skipped. The history is
-// read only if the answer depends on it.
+// early returns how long to wait before the plan may be applied to a partition that it has had for some milliseconds.
+// For a moment questions may use an old history, in which features that this plan does not keep still receive all
+// events, or no records were skipped. The history is read only if the answer depends on it.
 func (r *Resumer) early(read func() (*state.History, error), topic string, ownedMs int64) (time.Duration, error) {
 	owned := time.Duration(min(ownedMs, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 	if owned >= r.Rules.GracePeriod {
@@ -256,7 +252,7 @@ func (r *Resumer) early(read func() (*state.History, error), topic string, owned
 	return r.Rules.GracePeriod - owned, nil
 }
 
-// tell counts and logs what a partition skips.
+// tell counts and logs the records that a partition skips.
 func (r *Resumer) tell(p state.Partition, v verdict) {
 	log := r.Log.With("topic", p.Topic, "partition", p.ID)
 	if v.lost != nil {

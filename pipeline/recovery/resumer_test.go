@@ -71,7 +71,7 @@ func (b *countingBrokers) EpochEnds(_ context.Context, queries []fetch.EpochQuer
 	return ends
 }
 
-// Any number of partitions resume with the round trips of one.
+// Any number of partitions resume with as many round trips as one.
 func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 	const partitions = 100
 	for name, test := range map[string]struct {

@@ -1,6 +1,6 @@
-// Package recovery finds the offset from which a partition goes on. It compares the progress in the
-// store with the log of the brokers. If they do not belong to one history, the partition stops with
-// a reason, until an operator decides.
+// Package recovery finds the offset from which a partition continues. It compares the progress in the store with the
+// log of the brokers. If they do not belong to one history, the partition stops with a reason, until an operator
+// decides.
 package recovery
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Start says where to start reading the partitions of a topic that the namespace has never seen.
-// Partitions added to a topic later are read from their start.
+// Start tells where to start reading the partitions of a topic that is new to the namespace. Partitions added to a
+// topic later are read from their start.
 type Start string
 
 // The starts.
@@ -19,15 +19,15 @@ const (
 	Latest   Start = "latest"
 )
 
-// Rules are the settings that decide how a partition goes on.
+// Rules are the settings that decide how a partition continues.
 type Rules struct {
 	Start Start // by default Earliest
-	// ContinueOnLoss goes on if records that were not applied are no longer in the log. By default
+	// ContinueOnLoss makes a partition continue if records that were not applied are no longer in the log. By default
 	// the partition stops.
 	ContinueOnLoss bool
-	// GracePeriod is how long a plan has a partition before it is applied, if it lacks something
-	// that another one kept, and how long a gap is recorded before what follows it is applied. It
-	// is longer than store.MaxHistoryAge; by default by 100 ms.
+	// GracePeriod is how long a plan that lacks something that another plan kept has a partition before it is applied.
+	// It is also how long a gap is recorded before the records after it are applied. It must be longer than
+	// store.MaxHistoryAge; by default it is 100 ms longer.
 	GracePeriod time.Duration
 }
 
