@@ -7,14 +7,14 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// sayAgain is how often a lasting trouble is logged.
+// sayAgain is how often a lasting failure is logged.
 const sayAgain = 30 * time.Second
 
 // Trouble logs something that fails repeatedly: when it begins, from time to time, and when it is
 // over.
 type Trouble struct {
 	Log  *slog.Logger
-	What string // what is being done; begins the messages
+	What string // what is being done; the messages begin with it
 
 	backoff Backoff
 	clock   func() time.Time // nil for time.Now
