@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Log is what a partition holds from a moment on, up to what could be read when it was opened.
+// Log holds the records of a partition from a moment on, up to the end of the readable log when it was opened.
 type Log struct {
 	scanner *Scanner
 	what    Range
@@ -20,8 +20,7 @@ type Log struct {
 	take func(*record.Record) error
 }
 
-// Open looks up what partitions hold from a moment on, in ms; 0 means from their start. The logs
-// are read one at a time.
+// Open opens the logs of partitions from a moment on, in ms; 0 means from their start. The logs are read one at a time.
 func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, moment int64) (logs []*Log, err error) {
 	now := time.Now().UnixMilli()
 	err = scanner.Patiently(ctx, func() error {
@@ -45,50 +44,50 @@ func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, m
 	return logs, err
 }
 
-// logStart decides from which offset a log is read, given the first record from a moment on, and the
-// timestamp since which that hands over all records; both moments in ms.
+// logStart returns the offset from which a log is read, given the first record from a moment on, and the timestamp
+// since which that includes all records; both moments are in ms.
 func logStart(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start == 0 && (log.End == 0 || moment == 0 || first.Offset == 0):
 		return 0, state.MinTime
 	case moment > 0 && first.Offset > log.Start: // all records before it are older
 		return first.Offset, moment
-	case first.Offset >= 0: // retention may have removed records as new as the first one that is left
+	case first.Offset >= 0: // retention may have removed records as new as the first remaining one
 		return log.Start, max(moment, first.Timestamp+1)
 	case moment > 0 && log.Start < log.End: // all records are older
 		return log.End, moment
-	default: // nothing tells how old the records were that retention has removed
+	default: // the age of the records that retention has removed is unknown
 		return log.Start, now + 1
 	}
 }
 
-// Name is the name of the partition: TOPIC/PARTITION.
+// Name returns the name of the partition: TOPIC/PARTITION.
 func (l *Log) Name() string { return fmt.Sprintf("%s/%d", l.what.Topic, l.what.ID) }
 
-// Topic is the topic of the partition.
+// Topic returns the topic of the partition.
 func (l *Log) Topic() string { return l.what.Topic }
 
-// Since is the timestamp, in ms, since which Read has handed over all records that there ever were;
+// Since returns the timestamp, in ms, since which Read has handed over all records that were ever written;
 // state.MinTime if it has handed over all, state.MaxTime if Newest left none.
 func (l *Log) Since() int64 { return l.since }
 
-// Progress is how many offsets have been read, and of how many.
+// Progress returns the number of offsets read, and of all offsets to read.
 func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what.To - l.from }
 
-// Newest leaves only the newest offsets to be read, of a log that has not been read yet.
+// Newest limits a log that has not been read yet to its newest offsets.
 func (l *Log) Newest(offsets int64) {
 	l.what.Next = max(l.what.Next, l.what.To-offsets)
-	l.from, l.since = l.what.Next, state.MaxTime // until the first record tells how old those before it are
+	l.from, l.since = l.what.Next, state.MaxTime // until the first record tells the age of those before it
 }
 
-// Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied and
-// the record handed over again; other errors end the reading.
+// Read passes the records to take. If take returns a *record.MissingSchema, the schema is supplied and the record is
+// passed again; other errors end the reading.
 func (l *Log) Read(ctx context.Context, take func(*record.Record) error) error {
 	l.take = take
 	return l.scanner.Read(ctx, []*Range{&l.what}, l)
 }
 
-// Record hands over a record; see Sink.
+// Record passes a record on; see Sink.
 func (l *Log) Record(r *record.Record) error {
 	if l.since == state.MaxTime {
 		l.since = r.Timestamp

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Where a log is read from, and since when it then has all records.
+// A log is read from the first needed record, and states since when it has all records.
 func TestLogStart(t *testing.T) {
 	const now = 900
 	none := fetch.Dated{Offset: -1}
@@ -50,7 +50,7 @@ func TestLogStart(t *testing.T) {
 	}
 }
 
-// Partitions are read to the ends that they had when they were opened, from a moment on.
+// Partitions are read from a moment on, to their ends when they were opened.
 func TestLogs(t *testing.T) {
 	brokers := kafkatest.Embedded(t, map[string]int{"pay": 2, "login": 1}).ListenAddrs()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -140,7 +140,7 @@ func deleteRecords(t *testing.T, client *kgo.Client, topic string, partition int
 	}
 }
 
-// A batch that cannot be decoded may have held records as new as its newest.
+// A batch that cannot be decoded may have held records up to its newest timestamp.
 func TestLogLosesABatch(t *testing.T) {
 	l := &Log{since: state.MinTime}
 	l.Lost(state.Partition{}, 500)
@@ -150,7 +150,7 @@ func TestLogLosesABatch(t *testing.T) {
 	}
 }
 
-// Records that retention takes while a log is read are missing; it is known up to when.
+// Records that retention removes while a log is read are missing, and the log states up to when.
 func TestRecordsDeletedMeanwhile(t *testing.T) {
 	brokers := kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic("pay"))

@@ -42,25 +42,24 @@ type Range struct {
 
 // Sink receives what is read.
 type Sink interface {
-	// Record takes a record, which is valid until it returns. If the error is a
-	// *record.MissingSchema, the schema is supplied and the record handed over again. Other errors
-	// end the reading.
+	// Record takes a record, which is valid until it returns. If the error is a *record.MissingSchema, the schema is
+	// supplied and the record is passed again. Other errors end the reading.
 	Record(*record.Record) error
-	// Lost reports records that cannot be read, and of their newest timestamp, in ms: those of a
-	// batch that cannot be decoded, and those that retention took before they were read.
+	// Lost reports records that cannot be read, with their newest timestamp, in ms: records of a batch that cannot be
+	// decoded, and records that retention removed before they were read.
 	Lost(state.Partition, int64)
 	// Fetching is called before more is fetched.
 	Fetching()
 }
 
-// Scanner reads ranges. It serves one goroutine.
+// Scanner reads ranges. It is not safe for concurrent use.
 type Scanner struct {
 	*fetch.Poller
 	cfg     Config
 	decoder fetch.Decoder
 }
 
-// New returns a Scanner, to be closed.
+// New returns a Scanner. The caller must close it.
 func New(cfg Config) *Scanner {
 	if cfg.Patience == 0 {
 		cfg.Patience = 30 * time.Second
@@ -70,7 +69,7 @@ func New(cfg Config) *Scanner {
 	})}
 }
 
-// Patiently retries for a while, but not if a log is another one, or if there is no Schema Registry.
+// Patiently retries for a while, except if a topic is another log, or if there is no Schema Registry.
 func (s *Scanner) Patiently(ctx context.Context, try func() error) error {
 	for until := time.Now().Add(s.cfg.Patience); ; {
 		err := try()
@@ -138,7 +137,7 @@ func (s *Scanner) Read(ctx context.Context, ranges []*Range, sink Sink) error {
 	return nil
 }
 
-// skip goes on after records that retention has removed, and says whether it was that.
+// skip continues after records that retention has removed, and reports whether that was the error.
 func (s *Scanner) skip(r *Range, e *fetch.OffsetOutOfRangeError) bool {
 	if r == nil || e.LogStart <= r.Next || e.LogStart >= r.To {
 		return false
@@ -168,7 +167,7 @@ func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Ran
 			return nil
 		}
 		if r.deleted {
-			sink.Lost(r.Partition, rec.Timestamp) // those deleted were not newer, or not by much
+			sink.Lost(r.Partition, rec.Timestamp) // those deleted were not newer, or hardly
 			r.deleted = false
 		}
 		of := record.Record{Partition: r.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Log: log}

@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// heard is a Sink that notes its calls.
+// heard is a Sink that records its calls.
 type heard struct {
 	records []string
 	lost    []int64
@@ -49,7 +49,7 @@ func (s *supplier) Supply(context.Context, *record.MissingSchema) error {
 	return nil
 }
 
-// A record whose schema is missing is handed over again once that is supplied, before any later one.
+// A record whose schema is missing is passed again once the schema is supplied, before any later record.
 func TestMissingSchemaIsSupplied(t *testing.T) {
 	brokers := kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.DefaultProduceTopic("pay"))
@@ -87,8 +87,8 @@ func TestMissingSchemaIsSupplied(t *testing.T) {
 	}
 }
 
-// A batch whose checksum is wrong is fetched again, then lost like any that cannot be decoded. One
-// that does not tell where it ends ends the reading.
+// A batch with a wrong checksum is fetched again, then lost like any that cannot be decoded. A batch with an unknown
+// end ends the reading.
 func TestBatchThatCannotBeDecoded(t *testing.T) {
 	s := New(Config{Transport: new(kafka.Transport), Brokers: []string{"127.0.0.1:1"}})
 	defer s.Close()
