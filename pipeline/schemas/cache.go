@@ -24,7 +24,7 @@ const (
 	unknownFor = 10 * time.Second
 )
 
-// Config says where to fetch schemas.
+// Config configures a Cache.
 type Config struct {
 	Client  *sr.Client    // nil for no registry
 	Timeout time.Duration // of one request
@@ -80,7 +80,7 @@ func (s *Cache) Close() {
 	s.running.Wait()
 }
 
-// unavailableError says that a schema is needed and the registry does not return it.
+// unavailableError is the error for a needed schema that the registry does not return.
 type unavailableError struct {
 	ID  int32
 	Err error
@@ -92,10 +92,10 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() error { return e.Err }
 
-// StopReason is why a partition does not go on, as a label of the metrics.
+// StopReason returns why a partition is stopped, as a label of the metrics.
 func (*unavailableError) StopReason() string { return "schema_registry" }
 
-// ErrNoRegistry says that there is no registry to ask.
+// ErrNoRegistry is returned if a schema is needed and no registry is configured.
 var ErrNoRegistry = errors.New("registry.url is not set")
 
 var errSlow = errors.New("the registry has not answered yet")
@@ -143,7 +143,7 @@ func (f *schema) failed(err error) {
 	f.err = err
 }
 
-// fetched is a schema that is there, or now being fetched.
+// fetched returns a schema that was fetched or is now being fetched.
 func (s *Cache) fetched(id int32) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,21 +208,21 @@ func (s *Cache) ask(id int32, f *schema) error {
 	return err
 }
 
-// The codes by which a registry says that it has no such subject, version or schema. A 404 without
-// one comes from something else, such as a proxy.
+// The codes by which a registry says that it has no such subject, version or schema. A 404 without one of them comes
+// from another server, such as a proxy.
 const (
 	noSubject = 40401
 	noVersion = 40402
 	noSchema  = 40403
 )
 
-// Lacks says whether an error means that a registry has no such subject, version or schema.
+// Lacks reports whether an error means that a registry has no such subject, version or schema.
 func Lacks(err error) bool {
 	refused, ok := errors.AsType[*sr.ResponseError](err)
 	return ok && (refused.ErrorCode == noSubject || refused.ErrorCode == noVersion || refused.ErrorCode == noSchema)
 }
 
-// Latest is the latest schema of a subject.
+// Latest returns the latest schema of a subject.
 func Latest(ctx context.Context, client *sr.Client, subject string) (record.Registered, error) {
 	found, err := client.SchemaByVersion(ctx, subject, -1)
 	if err != nil {
@@ -231,7 +231,7 @@ func Latest(ctx context.Context, client *sr.Client, subject string) (record.Regi
 	return resolve(ctx, client, found.Schema)
 }
 
-// resolve fetches everything that a schema refers to.
+// resolve fetches all schemas that a schema refers to.
 func resolve(ctx context.Context, client *sr.Client, s sr.Schema) (record.Registered, error) {
 	content := record.Registered{Type: s.Type.String(), Text: s.Schema}
 	seen := map[sr.SchemaReference]bool{}

@@ -33,7 +33,7 @@ streams:
     fields: {user: string, amount: {type: decimal, path: price.amount}, currency: {type: string, path: price.currency}, n: int}
 `
 
-// reader has defaults for what older schemas lack, and an alias of a field.
+// reader has defaults for fields that older schemas lack, and an alias of a field.
 const reader = `{"type": "record", "name": "Payment", "fields": [{"name": "t", "type": "long"}, {"name": "user", "type": "string", "aliases": ["customer"]},
   {"name": "n", "type": ["null", "int"], "default": null},
   {"name": "price", "type": {"type": "record", "name": "Price", "fields": [{"name": "amount", "type": "string"}, {"name": "currency", "type": "string", "default": "EUR"}]},
@@ -149,7 +149,7 @@ func register(t *testing.T, url, subject string, schema sr.Schema) byte {
 	return byte(found.ID)
 }
 
-// A missing or useless schema makes poison; an unknown ID is asked about again after a while.
+// A missing or unusable schema makes poison. An unknown ID is requested again after a while.
 func TestUnusableSchemas(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
@@ -186,7 +186,7 @@ func TestUnusableSchemas(t *testing.T) {
 	poisoned(rec, "expected a zero byte and the ID of a schema, found 3 bytes")
 }
 
-// A registry that is unavailable, refuses or is another service is waited for.
+// A registry that is unavailable, refuses, or is another service is retried.
 func TestRegistryThatFails(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)

@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// RegisterError says that a schema must be registered and the registry does not take it.
+// RegisterError is the error for a schema that the registry does not register.
 type RegisterError struct {
 	Subject string
 	Err     error
@@ -20,7 +20,7 @@ func (e *RegisterError) Error() string {
 
 func (e *RegisterError) Unwrap() error { return e.Err }
 
-// StopReason is why a partition does not go on, as a label of the metrics.
+// StopReason returns why a partition is stopped, as a label of the metrics.
 func (*RegisterError) StopReason() string { return "schema_registry" }
 
 // registration is a request to register a schema.
@@ -30,9 +30,9 @@ type registration struct {
 	err  error
 }
 
-// Register returns the ID of a schema in Avro, and registers it if the subject does not have it. The
-// registry is asked once. The error is a *RegisterError: the registry is asked in the background,
-// and Register must be called again; it takes only a moment.
+// Register returns the ID of a schema in Avro, and registers it if the subject does not have it. The registry is asked
+// once. The error is a *RegisterError: the registry is asked in the background, and Register must be called again. It
+// returns quickly.
 func (s *Cache) Register(ctx context.Context, subject, schema string) (id int32, err error) {
 	if s.cfg.Client == nil {
 		return 0, &RegisterError{subject, ErrNoRegistry}
@@ -54,7 +54,7 @@ func (s *Cache) Register(ctx context.Context, subject, schema string) (id int32,
 	return r.id, nil
 }
 
-// registration is the request to register a schema that succeeded or is under way, or a new one.
+// registration returns the request to register a schema: one that succeeded or is under way, or a new one.
 func (s *Cache) registration(subject, schema string) *registration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
-// A schema is registered once; one that the registry refuses, or takes long for, is asked for again.
+// A schema is registered once; if the registry refuses it or takes long, the request is repeated.
 func TestRegister(t *testing.T) {
 	var asked, answer atomic.Int32
 	slow := make(chan struct{})
