@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// applier is the applying goroutine of a worker: for each batch it writes the dead letters, then
-// the enriched events, the gaps, and then the state.
+// applier is the applying goroutine of a worker: for each batch it writes the dead letters, the enriched events, the
+// gaps and the state, in this order.
 type applier struct {
 	todo    chan *workerBatch
 	done    chan *workerBatch // returns every batch of todo
@@ -51,8 +51,7 @@ func (a *applier) run(ctx context.Context) {
 func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	var messages []kafka.Message
 	for _, d := range b.dead {
-		// A shard with further progress has applied a batch that contains this record, whose dead
-		// letter was written before that.
+		// If a shard is past this record, it has applied a batch with it, and the dead letter was written before.
 		if s := &b.Ranges[d.rangeIndex]; !s.Behind && state.Highest(s.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
@@ -67,8 +66,8 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	}
 }
 
-// writeEnriched writes the batch's enriched events. It says whether Redis could be read before the
-// context ended.
+// writeEnriched writes the batch's enriched events. It reports whether the store could be read before the context
+// ended.
 func (a *applier) writeEnriched(ctx context.Context, b *workerBatch) bool {
 	if len(b.enriched) == 0 {
 		return true
@@ -84,7 +83,7 @@ func (a *applier) writeEnriched(ctx context.Context, b *workerBatch) bool {
 	return true
 }
 
-// persist retries what needs Redis, however long that is unavailable. It says whether that succeeded
+// persist retries a call of the store for as long as the store is unavailable. It reports whether the call succeeded
 // before the context ended.
 func (a *applier) persist(ctx context.Context, do func() error) bool {
 	for {
@@ -103,7 +102,7 @@ func (a *applier) persist(ctx context.Context, do func() error) bool {
 	return true
 }
 
-// apply applies a batch. It says whether it could before the context ended.
+// apply applies a batch. It reports whether it could before the context ended.
 func (a *applier) apply(ctx context.Context, b *workerBatch) bool {
 	start := time.Now()
 	if !a.persist(ctx, func() error { return a.writer.Apply(ctx, &b.Batch) }) {

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Records that arrive together cost a fetch and a batch in each worker that has some of their
-// partitions, however few they are. So one worker processes all partitions while it can, and all
-// workers share them while batches are full, which means that more arrives than is applied.
+// Records that arrive together cost a fetch and a batch in each worker that has some of their partitions, even if they
+// are few. So one worker processes all partitions while it can. All workers share them while batches are full, which
+// means that more records arrive than are applied.
 
 // balance follows the load until the context ends.
 func (c *consumer) balance(ctx context.Context, s *pool) {
@@ -31,7 +31,7 @@ func (c *consumer) balance(ctx context.Context, s *pool) {
 	}
 }
 
-// load is how much there was to do recently.
+// load measures how much there was to do recently.
 type load struct {
 	full int64 // full batches until the last look
 	calm int   // looks without a full batch
@@ -44,8 +44,7 @@ const (
 	littleCalm = 5
 )
 
-// look takes the number of full batches so far, and says whether the load is high, or has been low
-// for a while.
+// look takes the number of full batches so far, and reports whether the load is high, or has been low for a while.
 func (l *load) look(full int64) (much, little bool) {
 	since := full - l.full
 	l.full = full
@@ -56,8 +55,8 @@ func (l *load) look(full int64) (much, little bool) {
 	return since >= muchFull, l.calm >= littleCalm
 }
 
-// balance moves partitions between the workers according to the load. What is not flushed in time
-// is read again by the next worker.
+// balance moves partitions between the workers according to the load. The next worker reads again what is not flushed
+// in time.
 func (s *pool) balance(within time.Duration) {
 	full := int64(0)
 	for _, w := range s.workers {
@@ -92,7 +91,7 @@ func (s *pool) partitions() []state.Partition {
 	return all
 }
 
-// give makes one worker process partitions.
+// give assigns partitions to one worker.
 func (s *pool) give(i int, partitions []state.Partition) {
 	for _, id := range partitions {
 		s.load[i]++

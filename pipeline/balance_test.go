@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// One worker processes all partitions while the load is low, and all share them while it is high.
-// Each event counts once, whichever worker processed it.
+// One worker processes all partitions while the load is low, and all share them while it is high. Each event counts
+// once while partitions move between workers.
 func TestPartitionsFollowTheLoad(t *testing.T) {
 	b := newBench(t)
 	metrics, lines := prometheus.NewRegistry(), &logLines{}

@@ -25,13 +25,13 @@ type workerBatch struct {
 	timestamps []stamp   // of the records mapped, for their freshness
 	outcomes   map[counted]int
 	links      []trace.Link // to traces of the records; empty if nothing is traced
-	// kept is the partition that was mapped in part and must be read on from here: the batch takes
-	// no more of it. Nil for none.
+	// kept is the partition that was mapped in part and is then resumed: the batch takes no more of it. It is nil if
+	// there is none.
 	kept *assignedPartition
 	// failures holds for each range why its dead letters or enriched events could not be written;
 	// the range is then marked Behind and nothing of it was applied.
 	failures []error
-	// unapplied says that the time to shut down ended before the store took the batch.
+	// unapplied means that the time to shut down ended before the store took the batch.
 	unapplied bool
 }
 
@@ -41,8 +41,8 @@ type stamp struct {
 	at         int64
 }
 
-// counted is the outcome of a record, and its range. Ranges that are left out of what is applied do
-// not count: they are read again.
+// counted is the outcome of a record, and its range. Ranges that are left out of the batch do not count: they are read
+// again.
 type counted struct {
 	rangeIndex int
 	outcome
@@ -102,15 +102,15 @@ func (b *workerBatch) drop(p *assignedPartition) {
 	}
 }
 
-// keep leaves the partition's range in the batch as it is, and closes the batch: what is read of
-// the partition after it resumes goes to another one.
+// keep leaves the partition's range in the batch unchanged, and closes the batch: records of the partition after it
+// resumes go to another batch.
 func (b *workerBatch) keep(p *assignedPartition) {
 	if p.in == b {
 		p.in, b.kept = nil, p
 	}
 }
 
-// fail leaves a range out of what is applied, and says why.
+// fail leaves a range out of the batch, and records why.
 func (b *workerBatch) fail(rangeIndex int, err error) {
 	b.Ranges[rangeIndex].Behind = true
 	b.failures[rangeIndex] = err

@@ -17,8 +17,8 @@ var errAway = errors.New("it hangs")
 
 func (away) Available(context.Context, int) error { return errAway }
 
-// What shards lack is known for as long as they lag, also if the partition is read again for others
-// and they cannot be claimed.
+// The backlog of lagging shards is known for as long as they lag, also if the partition is read again for other shards
+// and these cannot be claimed.
 func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, position: 120}

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// broken is the record batch that a partition cannot get past because it cannot be decoded. The
-// zero value is none.
+// broken is the record batch that a partition cannot get past because it cannot be decoded. The zero value means that
+// there is none.
 type broken struct {
 	offset   int64 // the first offset not read
 	failures int   // consecutive failures to decode it
@@ -30,8 +30,7 @@ const (
 	brokenSetAside = "set_aside"
 )
 
-// brokenBatchError says that a partition has stopped at a batch that cannot be decoded, and how to
-// continue.
+// brokenBatchError says that a partition is stopped at a batch that cannot be decoded, and how to continue.
 type brokenBatchError struct{ *fetch.CorruptError }
 
 func (e *brokenBatchError) Error() string {
@@ -45,13 +44,13 @@ func (e *brokenBatchError) Error() string {
 		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
 }
 
-// StopReason is the metric's label.
+// StopReason returns the metric's label.
 func (*brokenBatchError) StopReason() string { return "broken_batch" }
 
 func (e *brokenBatchError) Unwrap() error { return e.CorruptError }
 
-// meetBroken decides on a batch that the current partition cannot get past: it is set aside, or the
-// partition stops and tries again.
+// meetBroken handles a batch that the current partition cannot get past: it sets the batch aside, or stops the
+// partition and tries again.
 func (w *worker) meetBroken(err error) {
 	p, e := w.from, err.(*fetch.CorruptError) //nolint:errorlint // Decoder.Next returns no other
 	if p.broken.offset != e.Offset {
@@ -63,10 +62,9 @@ func (w *worker) meetBroken(err error) {
 		return
 	}
 	w.metrics.broken.WithLabelValues(p.Topic, brokenStopped).Inc()
-	// What came before the broken batch is applied in every shard: shards without its records would
-	// otherwise have all of it read again, each time that the batch is tried. The rest is fetched
-	// again, for another batch: no partition may have two ranges in one batch, because each would
-	// find its progress valid.
+	// The records before the broken batch are applied in every shard. Otherwise they would be read again for shards
+	// without their records, each time the batch is tried. The rest is fetched again for another batch: a partition
+	// must not have two ranges in one batch, because the progress would be valid for both.
 	p.position = e.Offset
 	w.current.extend(p)
 	w.current.keep(p)
@@ -105,8 +103,8 @@ func (w *worker) passBroken(p *assignedPartition) {
 	}
 }
 
-// newBrokenLetter is the dead letter of a batch that is set aside. It has no value: the bytes are
-// not records, and those that can be decoded are in the log.
+// newBrokenLetter returns the dead letter of a batch that is set aside. It has no value: the bytes are not records, and
+// the log still has them.
 func newBrokenLetter(rangeIndex int, p state.Partition, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
 	d := newDeadLetter(rangeIndex, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
@@ -117,18 +115,18 @@ func newBrokenLetter(rangeIndex int, p state.Partition, e *fetch.CorruptError) d
 	return d
 }
 
-// lastOf is the last offset of a batch that cannot be decoded. If it has fewer records than it
-// says, Offset may be at its end already.
+// lastOf returns the last offset of a batch that cannot be decoded. If it has fewer records than it states, Offset may
+// already be at its end.
 func lastOf(e *fetch.CorruptError) int64 { return max(e.Offset, e.EndOffset-1) }
 
-// gap is where a batch skips records of a range that no plan is applied to.
+// gap is a part of a range whose records are skipped: no plan is applied to them.
 type gap struct {
 	rangeIndex int
 	offset     int64 // the first of them
 }
 
-// recordGaps writes the batch's gaps into the history, and waits until all servers know of them. It
-// says whether it could before the context ended.
+// recordGaps writes the batch's gaps into the history, and waits until all servers know of them. It reports whether it
+// could before the context ended.
 func (a *applier) recordGaps(ctx context.Context, b *workerBatch) bool {
 	recorded := false
 	for _, g := range b.gaps {

@@ -34,15 +34,15 @@ func (l *logLines) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// count is how many lines have a text in them.
+// count returns how many lines contain a text.
 func (l *logLines) count(text string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), text)
 }
 
-// expectStopped waits until the processor has met a broken batch several times, and checks that it
-// says so all the time and logs it once.
+// expectStopped waits until the processor has tried a broken batch several times, and checks that it reports it all the
+// time and logs it once.
 func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, want string) {
 	b.t.Helper()
 	stopped := false
@@ -61,8 +61,8 @@ func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, wan
 	}
 }
 
-// expectNotReadAgain waits until all shards, also those without events, have applied what lies
-// before the broken batch, and checks that it is not read again for each try.
+// expectNotReadAgain waits until all shards, also those without events, have applied everything before the broken
+// batch, and checks that it is not read again for each try.
 func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, before int64) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "all shards are at the broken batch", func() (bool, string) {
@@ -110,8 +110,8 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 	}
 }
 
-// stoppedThenSetAside reads a topic whose second batch, of offsets 10 to last, cannot be decoded;
-// the payments 0 to 29 are around it.
+// stoppedThenSetAside reads a topic whose second batch, with offsets 10 to last, cannot be decoded. The payments 0 to
+// 29 are before and after it.
 func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 	b.t.Helper()
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
@@ -148,8 +148,8 @@ func TestBatchBeyondInflationLimit(t *testing.T) {
 	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes")
 }
 
-// A partition that is stopped at a batch continues when it is placed after it, as its message says,
-// and is ready although nothing follows yet.
+// A partition that is stopped at a batch continues when it is placed after the batch, as its message says. It is ready
+// although no record follows yet.
 func TestPlacementBehindABrokenBatch(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
@@ -159,7 +159,7 @@ func TestPlacementBehindABrokenBatch(t *testing.T) {
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
-	// Rarer than a try, so that the shards are not moved to the batch by chance.
+	// Commits are rarer than tries, so that they do not move the shards to the batch.
 	b.config.CommitInterval = 500 * time.Millisecond
 	b.run()
 	b.expect(3)

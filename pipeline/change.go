@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// change changes which partitions a worker processes.
+// change is a request to change the partitions of a worker.
 type change struct {
 	take     []state.Partition
 	release  []state.Partition
@@ -39,8 +39,8 @@ func (w *worker) change(ctx context.Context, c change) {
 	w.forgetReleased()
 }
 
-// release stops reading partitions, and applies what was mapped of them in every shard, so that the
-// next owner continues where this one ends.
+// release stops reading partitions, and applies their mapped records in every shard, so that the next owner continues
+// where this one ends.
 func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 	left := &leaving{released: released}
 	for _, id := range ids {
@@ -62,7 +62,7 @@ func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 	}
 }
 
-// leaving are partitions that are released together.
+// leaving counts partitions that are released together.
 type leaving struct {
 	partitions int // not flushed yet
 	released   chan<- struct{}

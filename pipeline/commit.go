@@ -28,7 +28,7 @@ type committer struct {
 	closed  bool
 }
 
-// commitLog is what was committed in a generation of the group since a moment.
+// commitLog holds what was committed in a generation of the group since the last full commit.
 type commitLog struct {
 	generation *group.Generation
 	offsets    map[state.Partition]int64
@@ -39,8 +39,8 @@ type commitLog struct {
 // expire them, and operators may have moved them.
 const recommitEach = time.Minute
 
-// changes are the offsets to commit: those that have moved, or all of them if the last full commit
-// was long ago or in another generation.
+// changes returns the offsets to commit: those that have moved, or all of them if the last full commit was long ago or
+// in another generation.
 func (t *commitLog) changes(g *group.Generation, offsets map[state.Partition]int64, now time.Time) map[state.Partition]int64 {
 	if t.generation != g || now.Sub(t.since) >= recommitEach {
 		*t = commitLog{generation: g, offsets: make(map[state.Partition]int64), since: now}
@@ -102,8 +102,7 @@ func (c *committer) run() {
 			if err == nil {
 				maps.Copy(before.offsets, moved)
 			}
-			// While the group forms its next generation it refuses commits; partitions go on
-			// meanwhile.
+			// While the group forms its next generation it refuses commits; partitions are still processed.
 			if err != nil && !errors.Is(err, kafka.RebalanceInProgress) && !errors.Is(err, kafka.IllegalGeneration) {
 				c.log.Warn("offsets not committed; the lag shown by Kafka's tools is too high until the next commit", "error", err)
 			}

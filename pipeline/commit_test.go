@@ -20,7 +20,7 @@ func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
 		generation *group.Generation
 		after      time.Duration
 		offsets    map[state.Partition]int64
-		lost       bool // the brokers do not take them
+		lost       bool // the brokers refuse them
 		want       map[state.Partition]int64
 	}{
 		{first, 0, map[state.Partition]int64{a: 1, b: 1}, false, map[state.Partition]int64{a: 1, b: 1}},

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// consumer processes the partitions that the group has assigned to this member. They may change
-// while it runs: new partitions join, released ones leave, and all others go on.
+// consumer processes the partitions that the group has assigned to this member. They may change while it runs: new
+// partitions join, released ones leave, and all others continue.
 type consumer struct {
 	p      *Processor
 	commit func(map[state.Partition]int64)
@@ -21,8 +21,7 @@ type consumer struct {
 	pool     *pool // nil while definitions are replaced, and at the end
 }
 
-// run processes partitions by the current definitions until the context ends, and releases them
-// flushed.
+// run processes partitions by the current definitions until the context ends, then flushes and releases them.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		given, replaced := c.p.definitions.present()
@@ -77,8 +76,7 @@ func (c *consumer) accept(partitions []state.Partition) {
 	}
 }
 
-// release releases partitions, flushed. What the store does not take in time is left to their next
-// owner.
+// release flushes and releases partitions. The next owner applies what the store does not take in time.
 func (c *consumer) release(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,12 +91,12 @@ func (c *consumer) release(partitions []state.Partition) {
 	c.count()
 }
 
-// patience is how long released partitions may take to be flushed.
+// patience returns how long released partitions may take to be flushed.
 func (c *consumer) patience() time.Duration {
 	return min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3)
 }
 
-// hasPartitions says whether there is any partition.
+// hasPartitions reports whether there is any partition.
 func (c *consumer) hasPartitions() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

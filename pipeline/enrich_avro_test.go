@@ -25,9 +25,9 @@ import (
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
-// Events in Avro begin with the ID of their schema, which is registered once under the topic's
-// subject. While the registry is unavailable, or refuses the schema, their partitions stop and say so; then
-// none is missing and none out of order. Definitions with more features have a schema of their own.
+// Events in Avro begin with the ID of their schema, which is registered once under the topic's subject. While the
+// registry is unavailable, or refuses the schema, their partitions stop and say so; afterwards no event is missing or
+// out of order. Definitions with more features have another schema.
 func TestEnrichInAvro(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)

@@ -17,13 +17,13 @@ import (
 // errCrash is the store's error in a process that has crashed.
 var errCrash = errors.New("crashed")
 
-// crash is what happens at one of the writer's calls, the last of its process.
+// crash is what happens at a call of the writer, the last of its process.
 type crash int
 
 const (
 	crashBefore crash = iota // none of the written events is applied
 	crashWithin              // some shards have applied the batch
-	crashBehind              // all have, but the processor does not know
+	crashBehind              // all shards have, but the processor has no reply
 	crashes
 )
 
@@ -72,8 +72,8 @@ func await(t *testing.T, happened <-chan struct{}, what string) {
 	}
 }
 
-// Wherever a processor is killed between writing events and applying them, nothing is missing and
-// everything that is written again is the same.
+// If a processor is killed anywhere between writing events and applying them, no event is missing, and events that are
+// written again are the same.
 func TestEnrichAcrossCrashes(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// An event of an entity with damaged state is written, without values of the features concerned;
-// the partition goes on.
+// An event of an entity with damaged state is written without values of the features concerned, and the partition
+// continues.
 func TestEnrichFromDamagedState(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()

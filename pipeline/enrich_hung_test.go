@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// While a Redis master hangs, enriched events wait; the answers are as if it had not, also of
-// events that come while its shards still lag. Other streams go on, in the same worker.
+// While a Redis master hangs, enriched events wait. Their answers are the same as if it had not hung, also for events
+// that arrive while its shards still lag. Other streams continue, in the same worker.
 func TestEnrichWhileAMasterHangs(t *testing.T) {
 	with := strings.Replace(enrichedDefinitions, "streams:\n", "streams:\n"+
 		"  login: {topic: logins, timestamp: at, fields: {user: string}}\n", 1)

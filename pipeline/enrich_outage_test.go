@@ -27,9 +27,8 @@ services:
   risk: [paid]
 `
 
-// While processors are down, time passes for Redis but not for the records. State that lives long
-// enough is there when they come back; if it may have expired, events that depend on it say so,
-// until the lag is made up.
+// While processors are down, time passes for Redis but not for the records. State that lives long enough is there when
+// they return. If it may have expired, events that depend on it say so, until the lag is made up.
 func TestEnrichAfterAnOutage(t *testing.T) {
 	for name, test := range map[string]struct {
 		slack time.Duration
@@ -64,7 +63,7 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 			write(5, 2)
 			b.run()
 			b.committed(7)
-			// After the lag is made up, later events lack nothing.
+			// Once the lag is made up, later events lack nothing.
 			now := time.Now()
 			b.write(kafka.Message{Topic: "payments", Key: []byte{0}, Time: now, Value: fmt.Appendf(nil, `{"at":%d,"user":"u"}`, now.UnixMilli())})
 			b.committed(8)

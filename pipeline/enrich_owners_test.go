@@ -50,8 +50,8 @@ func (h held) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot,
 	return found, err
 }
 
-// A processor that hung after a read does not answer from it once another one has got further, even
-// if not as far as its own batch.
+// A processor that hung after a read does not answer from it once another one has applied more, even if less than its
+// own batch.
 func TestEnrichFromStaleSnapshot(t *testing.T) {
 	b := newEnrichBench(t)
 	b.config.Workers = 1

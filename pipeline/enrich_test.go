@@ -71,8 +71,8 @@ func newEnrichBench(t *testing.T) *bench {
 	return b
 }
 
-// purchases are n events. Each user and each card stays in one partition, so the state at each
-// event is determined. Some are late, some lack fields, some are poison or of no stream.
+// purchases are n events. Each user and each card stays in one partition, so the state at each event is deterministic.
+// Some are late, some lack fields, some are poison or of no stream.
 func purchases(seed uint64, n int) []kafka.Message {
 	random := rand.New(rand.NewPCG(seed, 7))
 	var list []kafka.Message
@@ -110,14 +110,14 @@ func purchases(seed uint64, n int) []kafka.Message {
 	return list
 }
 
-// enrichedEvent is an event that must be written, and how.
+// enrichedEvent is an expected event.
 type enrichedEvent struct {
 	offset       int64
 	value, trace string
 }
 
-// wanted are, by source partition, the events that must be written for the records sent, in order,
-// according to a plain replay of the partition.
+// wanted returns, by source partition, the events that must be written for the sent records, in order, by a plain
+// replay of the partition.
 func (b *bench) wanted(sent []kafka.Message) [partitions][]enrichedEvent {
 	b.t.Helper()
 	var all [partitions][]enrichedEvent
@@ -215,8 +215,8 @@ func (b *bench) output(topic string, partitions int) [][]kafka.Message {
 	return all
 }
 
-// checkEnriched compares the output, with repeated offsets skipped, with what it must be. It
-// returns how many were repeated.
+// checkEnriched compares the output, without repeated offsets, with the wanted events. It returns the number of
+// repeated ones.
 func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 	b.t.Helper()
 	want := b.wanted(sent)
@@ -254,7 +254,7 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 	return repeated
 }
 
-// Each event is written with its features as of it, whatever else is in its batch and in the store.
+// Each event is written with its features as of that event, independent of the rest of its batch.
 func TestEnrich(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
@@ -277,8 +277,8 @@ func TestEnrich(t *testing.T) {
 	}
 }
 
-// Events that cannot be written stop their partition and no other; once they can be, none is
-// missing and the order is that of the log.
+// Events that cannot be written stop their partition and no other; once they can be written, none is missing and the
+// order is that of the log.
 func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// If the topics have different numbers of partitions, keys choose; the order of a partition's
-// events holds within each.
+// If the topics have different numbers of partitions, keys determine the partition, and the events of each source
+// partition stay in order there.
 func TestEnrichIntoOtherPartitions(t *testing.T) {
 	const outs = 2
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, enrichedTopic: outs, deadLetters: 1})
@@ -88,7 +88,7 @@ services:
 	}
 }
 
-// A processor waits for the topic that it is to write to, and says so.
+// A processor waits for a missing output topic, and says so.
 func TestEnrichedTopicIsMissing(t *testing.T) {
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, deadLetters: 1})
 	b.run()

@@ -41,8 +41,8 @@ func (s countsHistories) History(ctx context.Context) (*state.History, error) {
 	return s.Store.History(ctx)
 }
 
-// Features of an event that are younger than their windows say so, as answers do, until the window
-// begins after them; and the history is not read for each event.
+// Features of an event that are younger than their windows are incomplete, as in answers, until the window begins after
+// them. The history is not read for each event.
 func TestEnrichWithYoungFeatures(t *testing.T) {
 	b := newBenchOf(t, youngDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	reads := new(atomic.Int64)

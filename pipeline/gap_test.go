@@ -65,14 +65,14 @@ func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// watchGaps makes the grace period after gaps long enough to be observed.
+// watchGaps lengthens the grace period after gaps so that it can be observed.
 func (b *bench) watchGaps() *gapWatch {
 	watch := &gapWatch{Store: b.store, marked: map[state.Partition]time.Time{}, waited: map[state.Partition]time.Duration{}}
 	b.config.Store, b.config.Recovery.GracePeriod = watch, time.Second
 	return watch
 }
 
-// checkGaps expects a gap in each of n partitions, and nothing applied before all know of it.
+// checkGaps expects a gap in each of n partitions, and no record applied before all servers know of it.
 func (b *bench) checkGaps(watch *gapWatch, n int) {
 	b.t.Helper()
 	watch.mu.Lock()

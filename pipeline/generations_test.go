@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// had are features whose state exists before others need more of it.
+// had are features whose state exists before other features need more of it.
 const had = `
   seconds: COUNT(10m, payment, user, tile=1s, keep=1h, delay=0s)
   biggest: MAX(10m, payment, cents, user, tile=exact, keep=1h)
@@ -30,8 +30,8 @@ const wantMore = had + `
   ratio: {expr: long_seconds / seconds}
 `
 
-// asked reads features of all users as questions do, with a history: again, where that says that
-// other generations of the state must be read.
+// asked reads features of all users as questions do, with a history. It reads again if the history requires other
+// generations of the state.
 func (b *bench) asked(r *features.Registry, names []string, at int64) (answers map[string]query.Answer, h *state.History) {
 	b.t.Helper()
 	history := func() *state.History {
@@ -74,7 +74,7 @@ func (b *bench) asked(r *features.Registry, names []string, at int64) (answers m
 	}
 }
 
-// seriesOf lists what features are read from.
+// seriesOf lists the series that features read.
 func seriesOf(r *features.Registry, names []string) (list string) {
 	for _, name := range names {
 		f, _ := r.Feature(name)
@@ -129,8 +129,8 @@ func (b *bench) expectAll(r *features.Registry, n int) {
 	}
 }
 
-// If features need more of existing state, it is filled from the log, beside the state of other
-// features, whatever changes meanwhile: those stay complete all the time.
+// If features need more of existing state, it is filled from the log, beside the state of other features, which stay
+// complete all the time.
 func TestExistingStateIsRefilled(t *testing.T) {
 	b := newFilling(t)
 	b.config.BindInterval = 20 * time.Millisecond
@@ -202,7 +202,7 @@ func TestExistingStateIsRefilled(t *testing.T) {
 	b.expectAll(after, 24200)
 }
 
-// A cap that is raised is filled again: what the lower one has cut off is read from the log again, and
+// A cap that is raised is filled again: the events that the lower one has cut off are read from the log again, and
 // answers are no longer capped.
 func TestGreaterCapsAreRefilled(t *testing.T) {
 	const caps = `
@@ -222,7 +222,7 @@ func TestGreaterCapsAreRefilled(t *testing.T) {
 	b.expectCapped(high, 3100, false)
 }
 
-// expectCapped compares the features whose caps matter with the model over events 0 to n-1.
+// expectCapped compares the features with caps with the model over events 0 to n-1.
 func (b *bench) expectCapped(r *features.Registry, n int, capped bool) {
 	b.t.Helper()
 	names := []string{"recent", "cents_met"}

@@ -52,7 +52,7 @@ func joinUntil(t *testing.T, m *group.Member, n int) *group.Generation {
 	}
 }
 
-// gaps measures how long partitions were not applied, from one batch with their events to the next.
+// gaps measures the pauses of partitions, from one batch with their events to the next.
 type gaps struct {
 	mu      sync.Mutex
 	last    map[int32]time.Time
@@ -79,8 +79,7 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return err
 }
 
-// While the group rebalances, however long that takes, the partitions that stay with a processor
-// are applied.
+// While the group rebalances, even for long, the partitions that stay with a processor are applied.
 func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	const partitions = 6
@@ -117,7 +116,7 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 			kept = append(kept, id)
 		}
 	}
-	// Another one joins, and the first holds the rebalance up.
+	// Another one joins, and the first one delays the rebalance.
 	rebalances := lines.count("the consumer group rebalances")
 	joined := make(chan *group.Generation, 1)
 	second := b.idle(topic)
@@ -163,8 +162,8 @@ func TestPartitionsGoOnDuringARebalance(t *testing.T) {
 	}
 }
 
-// Without the group's coordinator the assigned partitions go on, and the processor's readiness says
-// what is wrong.
+// While the group's coordinator is unavailable, the assigned partitions are still processed, and the processor's
+// readiness says what is wrong.
 func TestGroupUnavailable(t *testing.T) {
 	b := newBench(t)
 	b.config.HeartbeatInterval, b.config.SessionTimeout = 20*time.Millisecond, 6*time.Second

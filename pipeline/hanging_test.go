@@ -19,8 +19,7 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// lagOnce makes every second shard lag from one batch on, as if its master had not answered that
-// one, and answered everything afterwards.
+// lagOnce makes every second shard lag from one batch on, as if its master had failed to answer that batch only.
 type lagOnce struct {
 	store.Writer
 	batches *atomic.Int64
@@ -38,11 +37,10 @@ func (w lagOnce) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// What a lagging shard lacks is not ignored: enriched events wait until it has caught up, even if
-// its master answers.
+// Enriched events wait until lagging shards have caught up, even if their masters answer.
 func TestEnrichedEventsWaitForLaggingShards(t *testing.T) {
 	b := newEnrichBench(t)
-	// Rarer than batches: shards catch up at each commit interval.
+	// Commits are rarer than batches: shards catch up at each commit interval.
 	b.config.Workers, b.config.CommitInterval = 1, 500*time.Millisecond
 	var batches atomic.Int64
 	b.config.Store = writing{b.store, func() store.Writer { return lagOnce{b.store.NewWriter(), &batches} }}
@@ -70,8 +68,8 @@ func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyPr
 	return b, redisLink, kafkaLink, func(from, to int) { produce(t, plain, topic, payments(from, to)...) }
 }
 
-// A proxy or a balancer that hangs keeps connections open and answers nothing. The processor waits,
-// readiness says so, and each event counts once.
+// A hanging proxy or load balancer keeps connections open and answers nothing. The processor waits, readiness says so,
+// and each event counts once.
 func TestHangingConnections(t *testing.T) {
 	b, redisLink, kafkaLink, write := behindLinks(t)
 	write(0, 100)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// health holds what prevents the processor from processing events.
+// health holds the problems that prevent the processor from processing events.
 type health struct {
 	mu       sync.Mutex
 	problems map[string]error // by their subject
@@ -27,8 +27,8 @@ func (h *health) clear(what string) {
 	delete(h.problems, what)
 }
 
-// err is all problems as one error, nil if there are none. If the processor still works, the error
-// has a method Degraded.
+// err returns all problems as one error, or nil if there are none. If the processor still works, the error has a method
+// Degraded.
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,17 +12,15 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// If one of several Redis masters does not answer, a partition goes on in the shards of the others.
-// Lagging shards keep their progress, and nothing is held in memory for them: once the master of
-// some of them answers, the partition is read again from their progress, and the other shards skip
-// what they have. Batches cannot leave a hole meanwhile, because a lagging shard takes nothing
-// more, see state.PartitionRange.
+// If one of several Redis masters does not answer, a partition continues in the shards of the others. Lagging shards
+// keep their progress, and nothing is held in memory for them: once the master of some of them answers, the partition
+// is read again from their progress, and the other shards skip what they have. Batches cannot leave a hole meanwhile,
+// because a lagging shard applies nothing more, see state.PartitionRange.
 
-// laggingError says that some shards lag while the others go on: the processor works, but not for
-// all entities.
+// laggingError says that some shards lag while the others continue: the processor works, but not for all entities.
 type laggingError struct {
 	Shards int
-	Offset int64 // the lowest that they lack; negative if unknown
+	Offset int64 // the lowest offset that they lack; negative if unknown
 	Err    error // why
 }
 
@@ -41,7 +39,7 @@ func (*laggingError) Degraded() bool { return true }
 // unknown is the offset of shards that lack an unknown range.
 const unknown = int64(-1)
 
-// errNotApplied is why shards lag whose master answers again.
+// errNotApplied is the reason why shards lag although their master answers again.
 var errNotApplied = errors.New("their calls got no answer")
 
 // noteLag records which shards of a partition lag after a batch.
@@ -81,9 +79,8 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.Par
 	w.health.set(p.String(), err)
 }
 
-// lagFromTheStart records that some shards could not be claimed when the partition was taken. They
-// lag like those whose master has stopped answering since; if they lagged before, what they lack is
-// unchanged.
+// lagFromTheStart records that some shards could not be claimed when the partition was taken. They lag like those whose
+// master has stopped answering since; if they already lagged, what they lack is unchanged.
 func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 	for shard, lags := range p.lagging {
 		if lags {
@@ -96,7 +93,7 @@ func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 	w.health.set(p.String(), err)
 }
 
-// unavailable is why a lagging shard cannot be reached yet, nil if all can.
+// unavailable returns why a lagging shard cannot be reached yet, or nil if all can be reached.
 func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
 	for _, shard := range p.lags {
 		if err := w.cfg.Store.Available(ctx, shard); err != nil {
@@ -106,13 +103,13 @@ func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
 	return nil
 }
 
-// reachable says whether some lagging shard can be reached.
+// reachable reports whether some lagging shard can be reached.
 func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
 	return slices.ContainsFunc(p.lags, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
 }
 
-// leaveLagging leaves partitions with events to be enriched and lagging shards out of a batch: the
-// state lacks events that precede those of the batch.
+// leaveLagging leaves partitions with lagging shards and events to be enriched out of a batch, because the state lacks
+// events before those of the batch.
 func leaveLagging(b *enrich.Batch) {
 	for i := range b.Ranges {
 		s := &b.Ranges[i]
@@ -128,8 +125,8 @@ func leaveLagging(b *enrich.Batch) {
 	}
 }
 
-// catchUp reads partitions with lagging shards again, once some of these can be reached: the others
-// may not be for long.
+// catchUp reads partitions with lagging shards again, once some of these can be reached; the others may stay
+// unreachable for long.
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
@@ -142,8 +139,7 @@ func (w *worker) catchUp(ctx context.Context) {
 	w.resume(ctx, due...)
 }
 
-// applied is the offset up to which a partition is applied in all shards, according to the
-// completed batches.
+// applied returns the offset up to which a partition is applied in all shards, according to the completed batches.
 func (p *assignedPartition) applied() int64 {
 	if len(p.lags) > 0 && p.behind >= 0 {
 		return p.behind

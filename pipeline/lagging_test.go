@@ -49,8 +49,7 @@ func TestOneMasterHangs(t *testing.T) {
 	}
 }
 
-// If one of two masters that do not answer comes back, its shards do not wait for those of the
-// other.
+// If one of two masters that do not answer recovers, its shards do not wait for those of the other.
 func TestMasterReturnsWhileAnotherHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
@@ -88,8 +87,8 @@ func TestMasterReturnsWhileAnotherHangs(t *testing.T) {
 	b.eventually(b.counts(90, 90))
 }
 
-// A processor that starts while a master hangs takes its partitions in the shards of the others;
-// the rest follows when the master is back, each event once.
+// A processor that starts while a master hangs takes its partitions in the shards of the others; the rest follows when
+// the master has recovered, each event once.
 func TestPartitionsAreAssignedWhileAMasterHangs(t *testing.T) {
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
@@ -99,7 +98,7 @@ func TestPartitionsAreAssignedWhileAMasterHangs(t *testing.T) {
 	b.eventually(b.counts(30, 30))
 	first, stopFirst := b.processor, b.stop
 	cluster.Nodes[0].Pause()
-	b.run() // it joins the group and takes some partitions over
+	b.run() // it joins the group and takes over some partitions
 	testkit.Eventually(t, time.Minute, "both have partitions", func() (bool, string) {
 		a, c := first.Stats().Assigned, b.processor.Stats().Assigned
 		return a > 0 && c > 0 && a+c == partitions, fmt.Sprint(a, " and ", c)
@@ -132,7 +131,7 @@ func (b *bench) onCluster(cluster *redistest.Cluster) {
 	b.config.Store = b.store
 }
 
-// payments reads how many payments each user has; "" if that cannot be read.
+// payments reads the number of payments of each user; "" if it cannot be read.
 func (b *bench) payments() (each []string, err error) {
 	var reading query.Reading
 	reading.Reset(at)
@@ -155,8 +154,8 @@ func (b *bench) payments() (each []string, err error) {
 	return each, nil
 }
 
-// counts says whether each user has the expected number of payments, or cannot be read if that
-// number is 0, for a master that hangs.
+// counts reports whether each user has the expected number of payments, or cannot be read if that number is 0, for a
+// master that hangs.
 func (b *bench) counts(near, far int) func() (bool, string) {
 	return func() (bool, string) {
 		got, err := b.payments()

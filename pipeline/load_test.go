@@ -38,7 +38,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A backlog because the store is unavailable does not count as low load.
+// An unavailable store does not count as low load.
 func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 	of := map[state.Partition]int{{Topic: "a"}: 0, {Topic: "b"}: 1}
 	s := &pool{

@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// join is a member of the group for some topics, until the context ends or, before the topics
-// exist, others are to be read. Its error ends the processor.
+// join returns a member of the group for some topics until the context ends. It returns earlier if other topics are to
+// be read before these exist. Its error ends the processor.
 func (p *Processor) join(ctx context.Context, topics []string) error {
 	p.health.set("group", errNotMember)
 	if !p.waitForTopics(ctx, topics) {
@@ -110,7 +110,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 	}
 }
 
-// awayError says that the group cannot be joined while partitions are being processed.
+// awayError says that the group cannot be joined, while partitions are still processed.
 type awayError struct{ err error }
 
 func (e *awayError) Error() string {
@@ -132,8 +132,8 @@ func (p *Processor) leave(member *group.Member) {
 // leaveTimeout bounds the request to leave the group.
 const leaveTimeout = 5 * time.Second
 
-// waitForTopics waits until all topics exist: the group would be given no partitions at all while
-// one is missing. It says whether they do, while they are the topics to be read.
+// waitForTopics waits until all topics exist: while one is missing, the group would assign no partitions at all. It
+// returns false if other topics are to be read meanwhile.
 func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {

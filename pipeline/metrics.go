@@ -174,7 +174,7 @@ func (m *metrics) assigned(partitions []state.Partition) {
 	}
 }
 
-// peakAge is how long a peak counts at least, in milliseconds; it counts for at most twice as long.
+// peakAge is the least time that a peak counts, in milliseconds; it counts for at most twice as long.
 const peakAge = 5 * 60 * 1000
 
 // peak is a gauge of the greatest recent value.

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// An alert sees a counter rise only if it existed before.
+// An alert sees a counter rise only if the counter existed before.
 func TestAlertCountersStartAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newMetrics(registry).assigned([]state.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})

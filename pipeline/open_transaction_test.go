@@ -68,8 +68,8 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return value
 }
 
-// A producer that hangs in a transaction blocks everything written after it. It is not a fault of
-// the processor, but it is visible.
+// A producer that hangs in a transaction blocks everything written after it. That is not an error of the processor, but
+// metrics show it.
 func TestOpenTransactionIsSeen(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)

@@ -16,14 +16,14 @@ type assignedPartition struct {
 	underPlan state.Partition  // the name of its progress, with the version of the plan
 	progress  []state.Position // by shard, nil while it is not processed; shared with the batches under way
 	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
-	// confirmed is the progress that was known when the partition was last abandoned; nil for none.
-	// If a shard then has less, the store went back in time.
+	// confirmed is the known progress when the partition was last abandoned; nil if there is none. If a shard is later
+	// found with less, the store went back in time.
 	confirmed []state.Position
 	position  int64  // the next offset to map
 	log       string // the tag of the log that it is read from
 	epoch     int32  // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 
-	// in is the batch being filled that has a share of the partition, at index.
+	// in is the batch being filled, if it has a range of the partition, at index.
 	in    *workerBatch
 	index int
 
@@ -31,17 +31,17 @@ type assignedPartition struct {
 	attempt  int      // of recovery
 	leaving  *leaving // nil unless the group has revoked it
 
-	// A partition that cannot go on is read again at retryAt; zero if it goes on.
+	// A partition that cannot continue is read again at retryAt; zero if it continues.
 	retryAt time.Time
 	trouble retry.Trouble
 	broken  broken
 	lacks   *record.MissingSchema // the schema it waits for; nil for none
-	// stopped is why it cannot go on, as a label of the metrics; "" if it can.
+	// stopped is why it cannot continue, as a label of the metrics; "" if it can.
 	stopped string
 
-	// If the master of some shards does not answer, the partition goes on in the others. lags are
-	// those shards, and behind is the lowest offset that they lack, or unknown; the partition is
-	// read again from there, at catchUpAt at the earliest.
+	// If the master of some shards does not answer, the partition continues in the others. lags lists the lagging
+	// shards, and behind is the lowest offset that they lack, or unknown. The partition is read again from there, at
+	// catchUpAt at the earliest.
 	lags      []int
 	behind    int64
 	catchUpAt time.Time
@@ -49,16 +49,15 @@ type assignedPartition struct {
 	waits     retry.Backoff
 }
 
-// has says whether the progress is the partition's current one, and not from before it was resumed.
+// has reports whether the progress is the partition's current one, and not from before it was resumed.
 func (p *assignedPartition) has(progress []state.Position) bool {
 	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
-// active says whether the partition is read and applied.
+// active reports whether the partition is read and applied.
 func (p *assignedPartition) active() bool { return p.progress != nil }
 
-// wentBack says whether a shard is found with less progress in the same log than when the partition
-// was abandoned, or with none.
+// wentBack reports whether a shard has less progress in the same log than when the partition was abandoned, or none.
 func (p *assignedPartition) wentBack(found *state.Claim) bool {
 	for shard, at := range p.confirmed {
 		now := found.Progress[shard]
@@ -81,8 +80,8 @@ func (p *assignedPartition) confirm() {
 	}
 }
 
-// compared drops the record for the shards that were found. For shards whose master did not answer
-// it is kept until they are.
+// compared drops the confirmed progress of the shards that were found. For shards whose master did not answer it is
+// kept until they are found.
 func (p *assignedPartition) compared(found *state.Claim) {
 	for shard := range p.confirmed {
 		if found.Misses(shard) == nil {

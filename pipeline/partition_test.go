@@ -22,8 +22,7 @@ func in(id state.LogID, p state.Position) state.Position {
 	return p
 }
 
-// A store that lost something is detected by a shard with less of the same log than it was known to
-// have, and by nothing else.
+// A loss in the store is detected if a shard has less of the same log than it was known to have, and only then.
 func TestStoreThatWentBackIsDetected(t *testing.T) {
 	none := state.NoPosition
 	for name, c := range map[string]struct {
@@ -50,8 +49,8 @@ func TestStoreThatWentBackIsDetected(t *testing.T) {
 	}
 }
 
-// A shard whose master does not answer when the partition is read again is compared once it
-// answers, even if the others were compared, and the partition was read again, meanwhile.
+// A shard whose master does not answer when the partition is read again is compared once it answers, even if meanwhile
+// the others were compared and the partition was read again.
 func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 	away := errors.New("away")
 	p := assignedPartition{progress: []state.Position{at(5, 1), at(7, 1)}}

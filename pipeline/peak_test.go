@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// The greatest value counts for as long as it should, and no longer.
+// The greatest value counts for at least peakAge, and at most twice as long.
 func TestPeak(t *testing.T) {
 	p := newPeak(prometheus.GaugeOpts{Name: "x"})
 	const start = 1_532_496_076_032

@@ -38,7 +38,7 @@ features:
   payments: COUNT(lifetime, payment, user)
 `
 
-// bench is a processor with everything around it.
+// bench is a processor with its broker, its store and its events.
 type bench struct {
 	t         *testing.T
 	broker    *kfake.Cluster
@@ -84,7 +84,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 	return b
 }
 
-// run starts the processor; stop ends it and returns what Run does.
+// run starts the processor. stop ends it and returns the result of Run.
 func (b *bench) run() {
 	b.t.Helper()
 	b.processor = pipeline.New(b.config)
@@ -165,7 +165,7 @@ func (b *bench) answers() string {
 	return text.String()
 }
 
-// expect waits until the answers are those after payments 0 to n-1, and then checks that they stay.
+// expect waits until the answers are those after payments 0 to n-1, and then checks that they do not change.
 func (b *bench) expect(n int) {
 	b.t.Helper()
 	var sums, counts [7]int
@@ -258,7 +258,7 @@ func (s slowStore) Claim(ctx context.Context, p []state.Partition, version strin
 	return s.Store.Claim(ctx, p, version, givesWayTo...)
 }
 
-// A processor is not ready while an assigned partition is not read.
+// A processor is not ready until all assigned partitions are read.
 func TestReadyOnceAllPartitionsAreRead(t *testing.T) {
 	b := newBench(t)
 	slow := slowStore{b.store, make(chan struct{})}

@@ -18,8 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// pool is the workers that process partitions by one registry. A worker starts with its first
-// partition.
+// pool holds the workers that process partitions by one registry. A worker starts with its first partition.
 type pool struct {
 	p        *Processor
 	registry *features.Registry
@@ -81,7 +80,7 @@ func (s *pool) accept(partitions []state.Partition) {
 	}
 }
 
-// release flushes and releases partitions. What is not finished in time is left under way.
+// release flushes and releases partitions. What is not finished in time is abandoned.
 func (s *pool) release(partitions []state.Partition, within time.Duration) {
 	shares := make(map[int][]state.Partition)
 	for _, id := range partitions {

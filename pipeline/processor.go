@@ -48,8 +48,8 @@ func New(cfg Config) *Processor {
 	return p
 }
 
-// Ready is nil while partitions are assigned and processed; else it says what is wrong. If only
-// some shards are affected, the error has a method Degraded.
+// Ready returns nil while partitions are assigned and processed; else what is wrong. If only some shards are affected,
+// the error has a method Degraded.
 func (p *Processor) Ready(context.Context) error { return p.health.err() }
 
 // Stats counts records since the processor was made. A record that is read again after a rewind
@@ -84,15 +84,15 @@ func (s *stats) add(b *workerBatch) {
 	}
 }
 
-// Stats is how far the processor is.
+// Stats returns the counts of the processor.
 func (p *Processor) Stats() Stats {
 	s := &p.stats
 	return Stats{s.applied.Load(), s.dead.Load(), s.unmatched.Load(), s.assigned.Load()}
 }
 
-// Run processes events until the context ends; then it flushes, commits and leaves the group. Its
-// error says what is wrong with the configuration; transient failures of Kafka and Redis are waited
-// out, and a partition that cannot go on stops alone.
+// Run processes events until the context ends; then it flushes, commits and leaves the group. Its error says what is
+// wrong with the configuration. It waits through temporary failures of Kafka and Redis, and a partition that cannot
+// continue stops alone.
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer p.dead.Close()
@@ -114,7 +114,7 @@ func (p *Processor) Run(ctx context.Context) error {
 	return failure(ctx)
 }
 
-// failure is why the context ended, other than a request to stop.
+// failure returns why the context ended; nil for a request to stop.
 func failure(ctx context.Context) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err

@@ -48,7 +48,7 @@ func (r *recent) add(b *workerBatch) {
 	}
 }
 
-// DeadLetters are the last that this processor has set aside, latest first.
+// DeadLetters returns the last records that this processor has set aside, latest first.
 func (p *Processor) DeadLetters() []DeadLetter {
 	r := &p.stats.recent
 	r.mu.Lock()

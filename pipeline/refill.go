@@ -25,7 +25,7 @@ func newBackfiller(cfg *Config) *backfill.Backfiller {
 	})
 }
 
-// Backfills lists what this processor is filling of its partitions.
+// Backfills lists the backfills of this processor's partitions.
 func (p *Processor) Backfills() []backfill.Running {
 	if p.backfiller == nil {
 		return nil
@@ -33,14 +33,13 @@ func (p *Processor) Backfills() []backfill.Running {
 	return p.backfiller.Running()
 }
 
-// refill fills what new features need of the assigned partitions, beside live events, until the
-// context ends. It returns a function that waits for the end. Counts do not depend on which member
-// fills a partition, so none waits for another.
+// refill fills new features from the assigned partitions, beside live events, until the context ends. It returns a
+// function that waits for the end. Any member may fill a partition, so none waits for another.
 func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wait func()) {
 	var filling sync.WaitGroup
 	if c.p.backfiller != nil {
 		filling.Go(func() {
-			// New fills are found once the plan is registered.
+			// New fills are known once the plan is registered.
 			for {
 				if _, err := c.p.definitions.registration(registry.Plan()).renew(ctx); err == nil {
 					break
@@ -55,15 +54,14 @@ func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wai
 	return filling.Wait
 }
 
-// partitions are the partitions that the group has given this member.
+// partitions returns the partitions that the group has given this member.
 func (c *consumer) partitions() []state.Partition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.assigned)
 }
 
-// sweeper is a store that does not by itself drop outdated state of entities without further
-// events.
+// sweeper is a store that must be made to drop outdated state of entities without further events.
 type sweeper interface {
 	// Sweep drops what a plan with these series does not keep, until the context ends.
 	Sweep(ctx context.Context, plan *state.Plan, series []*state.Series)

@@ -23,8 +23,7 @@ func newFilling(t *testing.T) *bench {
 	return b
 }
 
-// A feature that is defined while events flow is complete soon after, however often it was removed
-// and came back.
+// A feature that is defined while events flow is complete soon after, even if it was removed and added again.
 func TestNewFeaturesAreFilled(t *testing.T) {
 	b := newFilling(t)
 	with, without := registryOf(t, bySecond), b.config.Registry
@@ -55,7 +54,7 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 	}
 }
 
-// A processor says what it is filling, how far that is and how long it takes.
+// A processor reports its backfills, their progress and the time they take.
 func TestBackfillsUnderWay(t *testing.T) {
 	b := newFilling(t)
 	b.config.BackfillRate, b.config.MaxEvents = 0.01, 20 // slow enough to be seen
@@ -87,7 +86,7 @@ func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
 	})
 }
 
-// Without backfills new features begin empty, and say so.
+// Without backfill new features begin empty, and say so.
 func TestNothingIsFilledWithoutBackfill(t *testing.T) {
 	b := newFilling(t)
 	b.config.Backfill = false
@@ -136,7 +135,7 @@ func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
 		return since < stampAt(39000), fmt.Sprint(since)
 	})
 	since := b.expectSeconds(with, 40000)
-	// An hour, twice a tile of a second, the second by which events may be ahead, and a minute.
+	// An hour, two tiles of a second, the second by which events may be ahead, and a minute.
 	if want := stampAt(39999) - 3_600_000 - 2000 - 1000 - 60_000 + 1000; since != want {
 		t.Errorf("complete since %d, want %d, as far back as its window needs", since, want)
 	}

@@ -12,9 +12,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// registration registers the processor's plan with the store. It is shared within the processor, so
-// that the plan begins once: the processor does not take back what it lost to a group that began
-// later.
+// registration registers the processor's plan with the store. It is shared within the processor, so that the plan
+// begins once: the processor does not take back partitions that it lost to a group that began later.
 type registration struct {
 	store store.Store
 	plan  *state.Plan
@@ -43,9 +42,9 @@ func (r *registration) hasBegun() bool {
 // the result would differ: once a new generation is filled, the old one is no longer needed. See
 // state.Bind.
 
-// bind finds the plan with which a registry is applied, however long the store is unavailable; nil if the
-// context ends first. While only the master of the plans does not answer, the last binding of the
-// same definitions holds.
+// bind finds the plan with which a registry is applied. It waits while the store is unavailable, and returns nil if the
+// context ends. While only the master of the plans does not answer, it returns the last binding of the same
+// definitions.
 func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
 	trouble := retry.Trouble{Log: p.log, What: "finding what there is of the definitions' state"}
 	for {
@@ -77,7 +76,7 @@ type binding struct {
 	history *state.History
 }
 
-// rebind binds the definitions again once that makes another plan, until the context ends.
+// rebind binds the definitions again as soon as that gives another plan, until the context ends.
 func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
 	every := registerInterval
 	for _, numbers := range bound.Generations {
@@ -95,7 +94,7 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 		}
 		plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
 		if err != nil || history.Missing != nil || plan.Version == bound.Version {
-			continue // it may be known next time
+			continue // the next look may know it
 		}
 		p.log.Info("features read other state from now on", "plan", plan.Version, "before", bound.Version)
 		p.definitions.rebind(given)

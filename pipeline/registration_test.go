@@ -25,9 +25,9 @@ func (s *registered) Register(_ context.Context, r state.Registration) ([]state.
 	return nil, s.err
 }
 
-// A processor begins with definitions when it starts with them and whenever they are loaded, even
-// if it had them before: otherwise a deployment could not win by a rollback. Going on with them
-// does not count, nor does a pool of older definitions that is about to end.
+// A processor begins with definitions when it starts and each time they are loaded, even if it had them before:
+// otherwise a deployment could not take precedence by a rollback. Continuing with them does not count, and neither does
+// a pool of older definitions that is about to end.
 func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 	parse := func(text string) *features.Registry {
 		t.Helper()

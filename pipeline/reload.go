@@ -24,8 +24,8 @@ func newDefinitions(r *features.Registry, register func(*state.Plan) *registrati
 	return &definitions{register: register, registry: r, replaced: make(chan struct{})}
 }
 
-// registration is that of a plan that is or was current; for nil that of the current plan, nil if
-// there is none.
+// registration returns the registration of a plan that is or was current. For nil it returns the current plan's, or nil
+// if there is none.
 func (d *definitions) registration(p *state.Plan) *registration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +61,7 @@ func (d *definitions) rebind(r *features.Registry) {
 	}
 }
 
-// again restarts the workers, with what is bound then.
+// again restarts the workers with the new binding.
 func (d *definitions) again() {
 	close(d.replaced)
 	d.replaced = make(chan struct{})
@@ -80,13 +80,12 @@ func (d *definitions) bound(p *state.Plan) {
 	d.registered.begun = before != nil && before.hasBegun() && before.plan.Definitions() == p.Definitions()
 }
 
-// Reload replaces the processor's definitions. What was mapped with the old ones is applied first;
-// then each partition is claimed for the new ones, and read from its progress. If they read other
-// topics, the processor joins the next generation of its group for those; the partitions of
-// unchanged topics go on.
+// Reload replaces the processor's definitions. Records that were mapped with the old ones are applied first. Then each
+// partition is claimed for the new ones, and read from its progress. If they read other topics, the processor joins the
+// next generation of its group for those; the partitions of unchanged topics continue.
 func (p *Processor) Reload(r *features.Registry) { p.definitions.replace(r) }
 
-// until is a context that also ends when the channel is closed.
+// until returns a context that also ends when the channel is closed.
 func until(ctx context.Context, closed <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -66,8 +66,8 @@ func (b *bench) since(r *features.Registry, name string) int64 {
 	return h.CompleteSince(f.Retained())
 }
 
-// expectSince waits until the events 0 to n-1 are applied, and expects by_second to hold exactly
-// those since it says that it is complete.
+// expectSince waits until the events 0 to n-1 are applied, and expects by_second to hold exactly the events since it
+// states to be complete.
 func (b *bench) expectSince(r *features.Registry, n int) (since int64) {
 	b.t.Helper()
 	b.expect(n)
@@ -108,8 +108,8 @@ func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 	return since
 }
 
-// While definitions change again and again as events flow, no event is lost or counts twice, and a
-// new feature has all events since the time that it states.
+// While definitions change repeatedly as events flow, no event is lost or counts twice, and a new feature has all
+// events since the time that it states.
 func TestReloadWhileEventsFlow(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
@@ -213,8 +213,8 @@ func (b *bench) watch(hold func()) *spy {
 	return s
 }
 
-// A plan that lacks something that another kept is applied only when no process can still use the
-// old history; one that keeps more, at once.
+// A plan that lacks something that another plan kept is applied only when no process can still use the old history. A
+// plan that keeps more is applied at once.
 func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = time.Hour
@@ -245,8 +245,8 @@ func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
 	}
 }
 
-// A processor with old definitions that hangs with a batch under way, loses its partitions and
-// wakes up, changes nothing.
+// A processor with old definitions that hangs with a batch under way, loses its partitions and then continues, changes
+// nothing.
 func TestProcessorResumesAfterHanging(t *testing.T) {
 	b := newBench(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
@@ -270,8 +270,8 @@ func TestProcessorResumesAfterHanging(t *testing.T) {
 	b.expectSince(with, 300)
 	close(release)
 	b.writeStamped(300, 2000)
-	// Nothing is lost. The one that woke up may take partitions for its own definitions at any time
-	// until it ends, also after the last event.
+	// Nothing is lost. The processor that continues may take partitions for its own definitions at any time until it
+	// ends, also after the last event.
 	b.expect(2000)
 	if err := stopFirst(); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestProcessorResumesAfterHanging(t *testing.T) {
 	b.expectSince(with, 4000)
 }
 
-// Skipped records do not count as events that are there.
+// Skipped records do not count as applied events.
 func TestStartAtTheEndIsNotCompleteForever(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.Start = recovery.Latest

@@ -15,9 +15,8 @@ type resumed struct {
 	found      []recovery.Resumption
 }
 
-// resume makes recovery find where partitions continue. Nothing that is under way for them counts
-// any more. The others go on meanwhile: it may take long if a broker or a Redis master does not
-// answer.
+// resume makes recovery find where partitions continue. Everything under way for them is ignored. The others continue
+// meanwhile, because it may take long if a broker or a Redis master does not answer.
 func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 	if len(partitions) == 0 {
 		return
@@ -41,17 +40,17 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 	})
 }
 
-// goOn reads partitions from the store's progress. A partition that cannot go on is stopped.
+// goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
 func (w *worker) goOn(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
 		if w.partitions[p.Partition] != p || p.leaving != nil || p.attempt != r.attempts[i] {
-			continue // it was released since
+			continue // it was released meanwhile
 		}
 		p.resuming = false
 		found := &r.found[i]
 		w.tellRewind(p, found.First)
 		switch {
-		case found.Err != nil && ctx.Err() != nil: // the worker is ending; the partition is fine
+		case found.Err != nil && ctx.Err() != nil: // the worker is ending, and nothing is wrong with the partition
 		case found.Err != nil:
 			w.stop(p, found.Err)
 		case found.Early > 0:
@@ -63,8 +62,8 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 	}
 }
 
-// tellRewind counts and logs, once, that the store went back in time while it did not answer, so
-// that no batch was refused.
+// tellRewind counts and logs, once, that the store went back in time without a batch being refused, because it did not
+// answer meanwhile.
 func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
 	if found == nil {
 		return
@@ -83,7 +82,7 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	w.passBroken(p)     // it may have been placed after it
+	w.passBroken(p)     // it may have been placed after the batch
 	if !p.broken.is() { // else it is still stopped
 		w.stopped(p, "")
 		w.health.clear(p.String())

@@ -42,9 +42,8 @@ func (b *bench) awaitReady(p *pipeline.Processor) {
 	})
 }
 
-// Two deployments with different definitions on one namespace do not take its partitions from each
-// other forever: the one that began last gets them, the other stops its partitions and says why.
-// Nothing is lost or counts twice.
+// Two deployments with different definitions on one namespace do not take its partitions from each other forever: the
+// one that began last gets them, and the other one stops its partitions and says why. Nothing is lost or counts twice.
 func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	b := newBench(t)
 	old, with := registryOf(t), registryOf(t, bySecond)
@@ -71,7 +70,7 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	}
 	since := b.since(with, "by_second")
 
-	// After a restart, it is the one that began last.
+	// After a restart it is the one that began last.
 	if err := stopFirst(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +84,7 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	}
 }
 
-// Within a group the group decides who has a partition: its owner takes it even if another plan had
-// it.
+// Within a group the group decides which member has a partition: it takes the partition even if another plan had it.
 func TestPlansOfOneGroupAreNoRivals(t *testing.T) {
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond

@@ -14,14 +14,13 @@ import (
 // Schemas supplies the schemas that records name, and registers those of enriched events.
 type Schemas interface {
 	enrich.Registry
-	// Supply gives a format the schema that it lacks, or makes it refuse records with a schema that
-	// does not exist. If it returns an error it has done neither, and must be called again; it
-	// takes only a moment.
+	// Supply gives a format the schema that it lacks, or makes it refuse records with a schema that does not exist. If
+	// it returns an error, it has done neither and must be called again. It returns quickly.
 	Supply(context.Context, *record.MissingSchema) error
 }
 
-// mapWithSchemas maps a record, and fetches the schema that it names if that is new. If the schema
-// is unavailable, the partition records what it lacks, and the error says why.
+// mapWithSchemas maps a record, and fetches the schema that it names if the schema is new. If it is unavailable, the
+// partition remembers what it lacks, and the error says why.
 func (w *worker) mapWithSchemas(rec *record.Record, rangeIndex int, b *state.Batch) (features.Outcome, error) {
 	for {
 		out, err := w.mapper.Map(rec, rangeIndex, b)
@@ -47,8 +46,7 @@ func (w *worker) awaitSchema(offset int64, err error) {
 	w.stop(p, err)
 }
 
-// supplied says whether the partition has the schema that it lacked; if not, it keeps waiting, and
-// is not read.
+// supplied reports whether the partition has the schema that it lacked; if not, it keeps waiting, and is not read.
 func (w *worker) supplied(ctx context.Context, p *assignedPartition) bool {
 	if p.lacks == nil {
 		return true

@@ -48,8 +48,8 @@ func avroPayments(t *testing.T, schema, from, to int) []kafka.Message {
 	return list
 }
 
-// A registry that is unavailable stops the partitions that need it, which say so and lose nothing; known
-// schemas go on, and a record with an unknown schema is a dead letter.
+// A registry that is unavailable stops the partitions that need it, which say so and lose nothing. Records with known
+// schemas are still applied, and a record with an unknown schema is a dead letter.
 func TestRegistryUnavailable(t *testing.T) {
 	fake := srfake.New()
 	t.Cleanup(fake.Close)

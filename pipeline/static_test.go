@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
-// A processor with an instance ID that restarts continues with its partitions, and the other one
-// does not notice.
+// A processor with an instance ID that restarts continues with its partitions, and the other processor does not notice.
 func TestStaticProcessorStartsAgain(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 2)

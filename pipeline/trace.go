@@ -46,8 +46,7 @@ func (t tracing) link(b *workerBatch, rec *fetch.Record) {
 	b.links = append(b.links, trace.Link{SpanContext: of})
 }
 
-// carrier passes the headers of a record to the reader of trace contexts, which asks for two of
-// them by name.
+// carrier passes the headers of a record to the propagator of trace contexts, which asks for two of them by name.
 type carrier struct{ fetch.Headers }
 
 func (c carrier) Get(key string) string {
@@ -59,8 +58,8 @@ func (carrier) Set(string, string) {}
 
 func (carrier) Keys() []string { return nil }
 
-// batch begins the span of a batch that is to be applied. A batch without records only checks the
-// progress, and has none.
+// batch begins the span of a batch that is to be applied. A batch without records only checks the progress, and has no
+// span.
 func (t tracing) batch(ctx context.Context, b *workerBatch) (context.Context, trace.Span) {
 	if t.tracer == nil || b.events == 0 {
 		return ctx, noop.Span{}

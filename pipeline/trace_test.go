@@ -121,13 +121,13 @@ func (w *shyWriter) Apply(ctx context.Context, b *state.Batch) error {
 	return w.Writer.Apply(ctx, b)
 }
 
-// A batch's span says what the batch waited for.
+// A batch's span records what the batch waited for.
 func TestSpanTellsOfTroubles(t *testing.T) {
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()
 	b.config.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
 	b.config.Workers = 1
-	b.config.CommitInterval = time.Minute // an empty batch is not the first
+	b.config.CommitInterval = time.Minute // so that an empty batch is not the first
 	b.config.Store = writing{b.store, func() store.Writer { return &shyWriter{Writer: b.store.NewWriter()} }}
 	b.write(payment(0))
 	b.run()

@@ -51,8 +51,7 @@ func header(m kafka.Message, key string) string {
 	return ""
 }
 
-// Each kind of poison is set aside unchanged, with its reason and its source; the events around it
-// count.
+// Each kind of poison is set aside unchanged, with its reason and its source. The events before and after it count.
 func TestPoisonIsSetAside(t *testing.T) {
 	b := newBench(t)
 	b.config.MaxRecordBytes = 1000
@@ -111,8 +110,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 	b.committed(11 * len(poison))
 }
 
-// A dead letter that cannot be written stops its partition and no other; once it can be, nothing is
-// missing.
+// A dead letter that cannot be written stops only its partition. Once it can be written, nothing is missing.
 func TestDeadLetterCannotBeWritten(t *testing.T) {
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
@@ -149,7 +147,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 	}
 }
 
-// The processor waits for a Redis that was killed; what its file lacks is read again.
+// The processor waits for a Redis that was killed. Records that its file lacks are read again.
 func TestRedisAwayAndBack(t *testing.T) {
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -217,8 +215,8 @@ func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
 	return sum
 }
 
-// Records that were not applied and are gone from the log stop their partition, which says which;
-// the others go on. On request it continues without them, and counts them.
+// Records that were not applied and are gone from the log stop their partition, which says which records; the others
+// continue. If so configured, it continues without them and counts them.
 func TestRecordsLost(t *testing.T) {
 	b := newBench(t)
 	b.write(payments(0, 30)...)
@@ -264,8 +262,7 @@ func TestRecordsLost(t *testing.T) {
 	}
 }
 
-// stopped waits until the processor says that a partition cannot go on, and why. It goes on with
-// the others.
+// stopped waits until the processor reports that a partition cannot continue, and why. The other partitions continue.
 func (b *bench) stopped(why string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, 30*time.Second, "a partition is stopped", func() (bool, string) {
@@ -335,9 +332,9 @@ func (b *bench) logID() state.LogID {
 	return logs[0].ID
 }
 
-// A topic that was deleted and recreated, while the processor is stopped or running, is detected
-// however far the new one has got, and whatever the setting for lost records: nothing of it is
-// applied until an operator chooses, and then it goes on by itself.
+// A topic that was deleted and created again, while the processor is stopped or running, is detected at any length of
+// the new log and with any setting for lost records. Nothing of it is applied until an operator decides; then it
+// continues by itself.
 func TestTopicRecreated(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprint("running ", running), func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// worker processes some of the member's partitions. Its fields belong to the mapping goroutine; the
-// applying one gets a batch at a time.
+// worker processes some of the member's partitions. Its fields belong to the mapping goroutine; the applying goroutine
+// gets one batch at a time.
 type worker struct {
 	cfg        *Config
 	ctx        context.Context // of run
@@ -41,10 +41,10 @@ type worker struct {
 	spare      *workerBatch // empty; nil while it is applied
 	due        bool         // the next batch moves every shard
 	fulls      atomic.Int64 // batches that were full
-	graceTimer *time.Timer  // fires when a partition may be read that its plan has only just claimed
+	graceTimer *time.Timer  // fires when a partition that its plan has just claimed may be read
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
 
-	// What is being mapped: the records of one fetch of one partition.
+	// What is being mapped: the records of one partition in one fetch.
 	fetched *fetch.PartitionData
 	decoder fetch.Decoder
 	record  fetch.Record
@@ -133,7 +133,7 @@ func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err e
 	}
 	w.fetched = fetched
 	w.from = w.partitions[state.Partition{Topic: fetched.Topic, ID: fetched.Partition}]
-	// It may be later than the epoch of the records mapped next, see Position.Epoch.
+	// The epoch may be later than that of the records mapped next, see Position.Epoch.
 	w.from.epoch = max(w.from.epoch, w.fetched.LastEpoch)
 	w.decoder.Reset(fetched)
 	w.reportLag(w.from)
@@ -165,8 +165,8 @@ func (w *worker) mapFetched() {
 	}
 }
 
-// mapRecord maps one record into the batch: to mutations, or to a dead letter. It says whether it
-// could: if a schema is missing, the partition is stopped.
+// mapRecord maps one record into the batch: to mutations, or to a dead letter. It returns false if a schema is missing:
+// the partition is then stopped.
 func (w *worker) mapRecord(rec *fetch.Record) bool {
 	b := w.current
 	w.begin(b)
@@ -189,7 +189,7 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 		}))
 	}
 	if poison == nil {
-		// Records of no stream count too: a later plan may know one.
+		// Records of no stream also count: a later plan may have a stream for them.
 		w.newest = max(w.newest, state.Believed(rec.Timestamp, b.began))
 		w.enrichEvents(rec, out.Events, rangeIndex, before)
 	}
@@ -203,7 +203,7 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	return true
 }
 
-// begin records when the first record comes into a batch.
+// begin records when the first record is added to a batch.
 func (w *worker) begin(b *workerBatch) {
 	if b.events == 0 {
 		b.began = time.Now()
@@ -225,8 +225,8 @@ func (w *worker) full() bool {
 	return w.current.kept != nil || w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
 }
 
-// ready says whether the batch should be applied now, that is, whether everything fetched is mapped
-// or the batch is full. It waits for nothing else: how much comes at once is up to the poller.
+// ready reports whether the batch should be applied now: everything fetched is mapped, or the batch is full. It waits
+// for nothing else: the poller determines how much is fetched together.
 func (w *worker) ready() bool {
 	return w.spare != nil && (w.due || w.full() || w.current.events > 0)
 }
@@ -238,8 +238,8 @@ func (w *worker) submit() {
 		w.fulls.Add(1)
 	}
 	if w.due {
-		// Partitions without records are moved too, as a check: the script says if a shard has gone
-		// back in time.
+		// Partitions without records are moved, too, as a check: the script shows whether a shard has gone back in
+		// time.
 		b.EveryShard, w.due = true, false
 		for _, p := range w.partitions {
 			if p.active() && p != b.kept {
@@ -247,7 +247,7 @@ func (w *worker) submit() {
 			}
 		}
 	}
-	// A shard skips the records of earlier batches without mutations for it.
+	// A shard does not see earlier batches without mutations for it.
 	b.Now = max(b.Now, w.newest)
 	w.current, w.spare = w.spare, nil
 	w.applier.todo <- b
@@ -263,7 +263,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	for i := range b.Ranges {
 		p := b.partitions[i]
 		if !p.has(b.Ranges[i].Progress) {
-			continue // it was resumed since
+			continue // it was resumed meanwhile
 		}
 		switch {
 		case p.leaving != nil && (b.failures[i] != nil || b.Ranges[i].Behind):
@@ -306,7 +306,7 @@ func (w *worker) reportLag(p *assignedPartition) {
 	}
 }
 
-// stop leaves a partition alone until the next try.
+// stop stops a partition until the next try.
 func (w *worker) stop(p *assignedPartition, err error) {
 	w.abandon(p)
 	p.retryAt = time.Now().Add(p.trouble.Failed(err))
@@ -314,7 +314,7 @@ func (w *worker) stop(p *assignedPartition, err error) {
 	w.health.set(p.String(), err)
 }
 
-// stopped counts a partition by the reason why it cannot go on, "" for none.
+// stopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.
 func (w *worker) stopped(p *assignedPartition, reason string) {
 	if p.stopped == reason {
 		return
@@ -335,7 +335,7 @@ func (w *worker) abandon(p *assignedPartition) {
 	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
 		p.confirm()
 	}
-	p.progress = nil // results for it are ignored
+	p.progress = nil // results for it are now ignored
 	w.dropFetched(p)
 }
 
@@ -347,8 +347,8 @@ func (w *worker) dropFetched(p *assignedPartition) {
 	}
 }
 
-// flush applies and commits what was mapped, as far as the time to shut down allows. The next owner
-// reads the rest again.
+// flush applies and commits the mapped records, as far as the time to shut down allows. The next owner reads the rest
+// again.
 func (w *worker) flush() error {
 	if w.spare == nil {
 		w.completeLast()
@@ -361,8 +361,8 @@ func (w *worker) flush() error {
 	return nil
 }
 
-// completeLast waits for the batch under way; the applying goroutine returns it in any case, at the
-// latest when the time to shut down ends.
+// completeLast waits for the batch under way; the applying goroutine always returns it, at the latest when the time to
+// shut down ends.
 func (w *worker) completeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
@@ -375,8 +375,8 @@ func (w *worker) completeLast() {
 	w.spare = b
 }
 
-// leave makes this worker apply nothing more of a partition: later records would move the progress
-// past those that failed.
+// leave makes this worker apply nothing more of a partition, because later records would move the progress past those
+// that failed.
 func (w *worker) leave(p *assignedPartition) {
 	w.abandon(p)
 	p.retryAt = time.Now()

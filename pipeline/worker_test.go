@@ -19,8 +19,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Records fetched before their partition is read again from further back do not count: they would
-// move the progress past those in between.
+// Records that were fetched before their partition is rewound are dropped: they would move the progress past the
+// records in between.
 func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 	ctx := context.Background()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
@@ -61,8 +61,8 @@ func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 	}
 }
 
-// What was mapped of a partition before it had to be resumed is alone in its batch: a second range
-// would find the same progress, and both would count twice.
+// A batch with records of a partition from before it was resumed gets no second range of it: both ranges would find the
+// same progress, and records would count twice.
 func TestBatchHasOneRangeOfAPartition(t *testing.T) {
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
 	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, progress: make([]state.Position, 1)}
@@ -137,8 +137,8 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 	}
 }
 
-// Everything fetched goes into one batch, also from several answers, as far as there is room; the
-// batch is then applied, or grows while the previous one is.
+// Everything fetched goes into one batch, also from several answers, as far as there is room. The batch is then
+// applied, or grows while the previous one is applied.
 func TestBatchTakesAllThatWasFetched(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 3})
 	transport := &kafka.Transport{}
@@ -206,7 +206,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 	}
 }
 
-// The newest timestamp that a worker remembers is bounded by the clock, so a wrong one is outlived.
+// The newest timestamp that a worker remembers is bounded by the clock, so a wrong one does not stay forever.
 func TestNewestTimestampIsBounded(t *testing.T) {
 	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
 	if err != nil {
@@ -235,8 +235,7 @@ func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
 	return &record.Poison{Reason: record.Malformed, Message: "no record of any stream"}
 }
 
-// A format sees the record's key and headers, and what it calls poison is a dead letter of its
-// stream.
+// A format gets the record's key and headers, and its poison is a dead letter of its stream.
 func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
