@@ -9,8 +9,8 @@ import { count, isNumber, moment, number, quality, rounded, span, value } from '
 
 const shown = 12; // items of a list that are shown at once
 
-// answers is a table with a row for each feature and a column for each entity. groups are titles,
-// which may be empty, with features. marks are what the last column shows, by feature, under markHead.
+// answers makes a table with a row for each feature and a column for each entity. groups are titles, which may be
+// empty, with features. marks are the contents of the last column, by feature, under markHead.
 export function answers(caption, groups, results, marks, markHead) {
   const heads = results.length === 1 ? ['Value'] : results.map(r => entityLink(r.entity));
   const columns = 1 + heads.length + (markHead ? 1 : 0);
@@ -26,7 +26,7 @@ const pairs = entity => Object.entries(entity).map(([key, v]) => `${key} ${v}`);
 
 const entityLink = entity => el('a', { class: 'entity', href: toEntity(entity) }, pairs(entity).map(pair => el('span', {}, pair)));
 
-// rows are those of a feature: its values, and below them what does not fit beside others.
+// rows makes the rows of a feature: its values, and below them those that are too long for a cell.
 function rows(f, results, columns, mark) {
   const list = results.map(r => r.features[f.name]);
   const row = el('tr', { 'data-feature': f.name, 'data-status': list[0].status },
@@ -42,8 +42,8 @@ function rows(f, results, columns, mark) {
 
 const reach = a => `${a.from === null ? 'all' : moment(a.from)} to ${moment(a.to)}, ${a.exact ? 'exact' : 'not exact'}`;
 
-// brief is the value in a cell: a number rounded, which shows all its digits when it is pressed, or
-// how many items there are.
+// brief makes the content of a cell: a rounded number, which shows all its digits when it is pressed, or the number of
+// items.
 function brief(f, a) {
   if (a.members) return count(a.members.length, 'member');
   if (a.value === null || a.value === undefined) return el('span', { class: 'none' }, 'none');
@@ -72,7 +72,7 @@ function whole(f, a, caption) {
   }
 }
 
-// chips shows the items of a list, of a long one the first.
+// chips shows the items of a list, or the first ones of a long list.
 function chips(items) {
   const list = el('ul', { class: 'chips' }, items.slice(0, shown).map(item => el('li', {}, item)));
   if (items.length > shown) {

@@ -9,7 +9,7 @@ export function setToken(text) {
   else sessionStorage.setItem(place, text);
 }
 
-// Digits is a number that JavaScript would round, as the server wrote it.
+// Digits holds the digits of a number that JavaScript would round.
 class Digits {
   constructor(text) { this.text = text; }
   toString() { return this.text; }
@@ -33,7 +33,7 @@ export async function ask(path, question) {
   return answer;
 }
 
-// fetched returns a response, whatever its status, with its text.
+// fetched returns a response of any status, with its text.
 export async function fetched(path, question) {
   const headers = {};
   if (token() !== '') headers.Authorization = `Bearer ${token()}`;

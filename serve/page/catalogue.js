@@ -1,4 +1,4 @@
-// The catalogue: what features are, where they come from, and who asks for them.
+// The catalogue: the features, their sources, and the services that use them.
 
 import { $, el, facts, name } from './dom.js';
 import { defined } from './model.js';
@@ -71,14 +71,14 @@ function entry(f) {
     ]));
 }
 
-// cost says what the series of a feature take, even if other features use them too.
+// cost says how many bytes the series of a feature take, including series that other features share.
 function cost(f) {
   const sized = (f.series ?? []).filter(s => s.bytes_full !== undefined);
   const sum = part => number(sized.reduce((all, s) => all + s[part], 0));
   return sized.length > 0 && `${sum('bytes_once')} with one event, ${sum('bytes_full')} at most`;
 }
 
-// lineage is the way of events to answers: topic, stream, series or parts, the feature, services.
+// lineage shows the path from events to answers: topic, stream, series or parts, the feature, services.
 function lineage(f) {
   const streams = [...new Set([f.stream, ...(f.series ?? []).map(s => s.stream)].filter(Boolean))];
   const topics = new Set(streams.map(name => defined.streams.find(s => s.name === name)?.topic).filter(Boolean));
@@ -96,5 +96,5 @@ function lineage(f) {
     el('li', {}, el('span', { class: 'hint' }, kind), items.map(item => el('span', {}, item)))));
 }
 
-// words is a link to what has a word in the catalogue.
+// words makes a link to the entries of the catalogue with a word.
 const words = text => el('a', { href: toView('features', { words: text }) }, name(text));

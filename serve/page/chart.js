@@ -6,8 +6,7 @@ import { brief, minute, moment, value } from './text.js';
 const width = 240;
 const height = 32;
 
-// spark draws a timeline on an axis: a bar for each of its points, over a ground that shows how far
-// the window reaches.
+// spark draws a timeline on an axis: a bar for each of its points, on a background that shows the extent of the window.
 export function spark(feature, points, axis) {
   const numbers = points.map(p => (p.value === null ? 0 : Number(p.value)));
   const top = Math.max(0, ...numbers);
@@ -35,7 +34,7 @@ export function spark(feature, points, axis) {
 
 const incomplete = p => p.status === 'INCOMPLETE';
 
-// shares is a table of names and values, with a bar for each number.
+// shares makes a table of names and values, with a bar for each number.
 export function shares(caption, heads, rows) {
   const numbers = rows.map(([, n]) => (n === null || typeof n === 'string' || typeof n === 'boolean' ? NaN : Number(n)));
   const drawn = numbers.filter(n => !Number.isNaN(n));

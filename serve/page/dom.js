@@ -31,11 +31,11 @@ export function table(caption, heads, rows) {
       el('tbody', {}, rows.map(row => el('tr', {}, row.map(cell => el('td', {}, cell)))))));
 }
 
-// facts lists names with what is known about them, and leaves out the others.
+// facts makes a list of names and values, without those that have no value.
 export const facts = list => el('dl', { class: 'facts' },
   list.filter(([, fact]) => fact).map(([name, fact]) => el('div', {}, el('dt', {}, name), el('dd', {}, fact))));
 
-// name writes a name so that a line may break behind its underscores.
+// name writes a name so that a line may break after its underscores.
 export const name = text => text.split(/(?<=_)/).flatMap((part, i) => (i > 0 ? [el('wbr'), part] : [part]));
 
 // problem shows an error of the server.

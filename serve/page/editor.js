@@ -1,4 +1,4 @@
-// The editor of definitions: what is wrong in a file, and what its features would answer.
+// The editor of definitions: the mistakes in a file, and what its features would answer.
 
 import { $, el, facts, name, problem, table } from './dom.js';
 import { ask } from './api.js';
@@ -12,10 +12,10 @@ const example = `features:
 `;
 
 let files = new Map(); // texts by the names of the files in use
-let drafts = new Map(); // what was typed of each
+let drafts = new Map(); // what was typed for each
 let checking = false; // the server previews for one request at a time
 
-// show offers the files in use and fills the box with that of the URL.
+// show offers the files in use and fills the box with the file of the URL.
 export async function show(parameters, stale) {
   $('draft-result').replaceChildren();
   try {
@@ -31,7 +31,7 @@ export async function show(parameters, stale) {
   $('draft-text').value = drafts.get($('draft-file').value) ?? files.get($('draft-file').value) ?? example;
 }
 
-// put checks what is in the box, and previews it.
+// put checks and previews the text in the box.
 async function put(event) {
   event.preventDefault();
   if (checking) return;
@@ -59,7 +59,7 @@ const findings = (list, file) => el('ul', { class: 'findings' }, list.map(f => {
     ? el('button', { type: 'button', class: 'exact', click: () => select(f.line, f.column) }, place) : el('span', {}, place), `: ${f.message}`);
 }));
 
-// select puts the cursor where a finding is; columns count characters, the box UTF-16.
+// select moves the cursor to a finding; its columns count characters, but the box counts UTF-16 units.
 function select(line, column) {
   const lines = $('draft-text').value.split('\n');
   const before = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);

@@ -1,4 +1,4 @@
-// The page of an entity: all its features, what happened when, and whom it meets.
+// The page of an entity: all its features, their timelines, and related entities.
 
 import { $, el, problem } from './dom.js';
 import { ask } from './api.js';
@@ -9,8 +9,8 @@ import { network } from './network.js';
 import { toEntity, toView } from './route.js';
 import { inYear, minute, moment, span } from './text.js';
 
-// show shows an entity at a moment, the present if that is empty. stale says whether something else
-// is shown by now.
+// show shows an entity at a moment, by default the present. stale returns whether another view has replaced it
+// meanwhile.
 export async function show(entity, at, stale) {
   const named = Object.entries(entity);
   $('entity-title').replaceChildren(...named.map(([key, value]) => el('span', { class: 'id' }, el('span', { class: 'hint' }, key), ` ${value}`)));
@@ -39,11 +39,11 @@ export async function show(entity, at, stale) {
   }
 }
 
-// renamed is the address of an entity with another name for a key.
+// renamed makes the address of an entity with another name for a key.
 const renamed = (named, from, to, at) =>
   toEntity(Object.fromEntries(named.map(([key, value]) => [key === from ? to : key, value])), at === '' ? {} : { at });
 
-// nothing says why there is no page of these keys, and which keys there are.
+// nothing explains that no feature has these keys, and lists the existing keys.
 function nothing(unknown, meant, keys) {
   return el('p', { class: 'note' },
     unknown === undefined ? 'No feature has these keys alone. ' : `No feature has the key "${unknown}". `,
@@ -77,7 +77,7 @@ function render(entity, features, answer, question, stale) {
   network(entity, values, answer.at, networkBox, stale);
 }
 
-// together offers the pages of this entity with another: what features need that have a key more.
+// together offers the pages of this entity together with another one, for features with one more key.
 function together(entity, values) {
   const parts = [];
   const lacking = f => f.keys.filter(key => !Object.hasOwn(entity, key.name));
@@ -95,8 +95,8 @@ function together(entity, values) {
   return parts.filter(Boolean);
 }
 
-// timelines draws what the windows hold on one axis. The server takes one feature a request, so all
-// are asked for at once.
+// timelines draws the timelines of features on one axis. The server takes one feature per request, so the requests run
+// concurrently.
 async function timelines(entity, features, at, place, stale) {
   const loaded = (await Promise.all(features.map(async f => {
     const query = new URLSearchParams(f.keys.map(key => [key.name, entity[key.name]]));
@@ -110,7 +110,7 @@ async function timelines(entity, features, at, place, stale) {
     }
   }))).filter(one => one?.points.length > 0 && one.points[0].status !== 'OUTSIDE_MAX_AGE');
   if (stale() || loaded.length === 0) return;
-  // The windows to choose from, the shortest first; the axis is at first the one in the middle.
+  // The windows to choose from, the shortest first; the axis begins with the middle one.
   const windows = [...new Map(loaded.map(({ feature, points }) => [feature.window, Number(points[0].from)]))].sort(([, a], [, b]) => b - a);
   const choose = chosen => {
     const axis = { from: windows[chosen][1], to: Number(at) };

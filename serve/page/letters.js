@@ -1,4 +1,4 @@
-// Samples of dead letters, which are read from their topic only when they are asked for.
+// Samples of dead letters, which are read from their topic only on request.
 
 import { $, el, facts, problem } from './dom.js';
 import { ask } from './api.js';

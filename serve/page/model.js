@@ -1,11 +1,11 @@
-// What there is to ask for, and how it belongs together.
+// The catalogue as a model: which features belong to which keys, and how they relate.
 
 import { ask } from './api.js';
 
 // defined is the catalogue. It is empty until it has been read.
 export let defined = { features: [], services: [], streams: [] };
 
-// load reads the catalogue. It throws the server's error, and what was read before remains.
+// load reads the catalogue. It throws the server's error, and then keeps what was read before.
 export async function load() {
   defined = await ask('v1/features');
 }
@@ -18,7 +18,7 @@ export const keysOf = features => [...new Map(features.flatMap(f => f.keys).map(
 // about lists the features that the keys of an entity answer.
 export const about = entity => defined.features.filter(f => f.keys.every(key => Object.hasOwn(entity, key.name)));
 
-// families say what functions tell.
+// families groups functions by what they tell.
 const families = [
   ['How often', ['count', 'active', 'streak']],
   ['How much', ['sum', 'avg', 'min', 'max', 'exp_decay_sum', 'quantile', 'histogram', 'diff', 'lag',
@@ -37,14 +37,14 @@ export function grouped(features) {
     .map(title => [title, features.filter(f => family(f) === title)]).filter(([, list]) => list.length > 0);
 }
 
-// namedBy is the key of entities that the values of a feature are, such as device_id for the
-// devices of a user; undefined if there is none.
+// namedBy returns the key of the entities that a feature lists, such as device_id for the devices of a user; undefined
+// if its values are no entities.
 export function namedBy(f) {
   const field = f.shape === 'categories' ? f.per : ['list', 'counts'].includes(f.shape) ? listed(f) : undefined;
   return keysOf(defined.features).some(key => key.name === field) ? field : undefined;
 }
 
-// listed is the field of a feature: the argument of its definition that is not a key.
+// listed returns the field of a feature: the argument of its definition that is not a key.
 function listed(f) {
   const positional = /^\w+\(([^('"=]*?)(?:,\s*\w+\s*=.*)?\)$/s.exec(f.definition)?.[1].split(',').map(text => text.trim()) ?? [];
   return positional.slice(2).find(argument => f.keys.every(key => key.name !== argument));
@@ -61,8 +61,8 @@ export function namesIn(f, value) {
 export const linking = keys => defined.features.filter(f => namedBy(f) !== undefined && !f.members_needed &&
   f.keys.length === keys.length && f.keys.every(key => keys.includes(key.name)));
 
-// literal writes an input as JSON of a type. Other input is sent as a string: the server's
-// error says what it expects.
+// literal writes an input as JSON of a type. Invalid input is sent as a string: the server's error says what it
+// expects.
 export function literal(text, type) {
   if (type !== 'string') {
     try {

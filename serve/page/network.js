@@ -1,4 +1,4 @@
-// The network of an entity: whom it meets, and whom those meet, in three columns.
+// The network of an entity: its related entities, and theirs, in three columns.
 
 import { el, svg } from './dom.js';
 import { ask } from './api.js';
@@ -11,8 +11,8 @@ const mostFar = 20; // entities in the third column
 const rowHeight = 30;
 const letter = 7.6; // width of a letter, at most
 
-// network draws into a box what list features say about an entity of one key: first the entities in
-// its own values, then those that a question about all of these adds.
+// network draws the entities in the list features of an entity of one key into a box: first those in its own values,
+// then those that a question about all of these adds.
 export async function network(entity, values, at, box, stale) {
   const [[key, id], ...more] = Object.entries(entity);
   const features = linking([key]);
@@ -23,7 +23,7 @@ export async function network(entity, values, at, box, stale) {
   try {
     await reach(graph, at);
   } catch {
-    // What is near is shown even so; the answers below say what is wrong.
+    // The near entities are still shown; the answers below say what is wrong.
   }
   if (stale()) return;
   box.replaceChildren(el('h3', {}, 'Network'), el('div'));
@@ -34,7 +34,7 @@ export async function network(entity, values, at, box, stale) {
   }).observe(place);
 }
 
-// met lists the entities that the values of features name, each once.
+// met lists the entities in the values of features, each once.
 function met(features, values) {
   const list = features.flatMap(f => namesIn(f, values[f.name]?.value).map(id => ({ key: namedBy(f), id })));
   return [...new Map(list.map(node => [text(node), node])).values()];
@@ -42,7 +42,7 @@ function met(features, values) {
 
 const text = node => `${node.key} ${node.id}`;
 
-// reach adds whom the near entities meet: one question for all of a key.
+// reach adds the entities related to the near ones, with one question for all near entities of a key.
 async function reach(graph, at) {
   const { centre, near } = graph;
   const far = new Map();
@@ -62,7 +62,7 @@ async function reach(graph, at) {
       }
     }
   }
-  // Those that several meet come first: they are what ties a ring together.
+  // Entities related to several near ones come first, because they connect a fraud ring.
   const sorted = [...far.values()].sort((a, b) => b.by.length - a.by.length);
   graph.far = sorted.slice(0, mostFar);
   graph.leftFar = sorted.length - mostFar;

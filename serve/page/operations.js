@@ -8,13 +8,13 @@ import { bytes, minute, moment, number, percent, rate, second, seconds } from '.
 const interval = 2000; // milliseconds
 const soon = 500; // until the second look, which gives the first rates
 const kept = 60; // number of rates in the line
-const rarely = 5; // looks until what changes little is looked at again
+const rarely = 5; // looks between two reads of what rarely changes
 
 let before = null; // the previous status
 let rates = [];
 let timer;
 let looks = 0;
-let process = {}; // what changes little: definitions, checks, keys
+let process = {}; // what rarely changes: definitions, checks, keys
 
 // watch shows the status while it is wanted and the page is visible.
 export function watch(wanted) {
@@ -62,7 +62,7 @@ async function look() {
   before = status;
 }
 
-// slow reads what changes little. What this client may not see is left out.
+// slow reads what rarely changes, without what this client may not see.
 async function slow() {
   const [readiness, metrics] = await Promise.all([fetched('readyz'), fetched('metrics')].map(reading => reading.catch(() => ({}))));
   const metric = name => new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)$`, 'm').exec(metrics.text ?? '') ?? undefined;
@@ -70,7 +70,7 @@ async function slow() {
   try {
     ready = JSON.parse(readiness.text);
   } catch {
-    // a proxy that answers with something else
+    // a proxy that answers with something other than JSON
   }
   return {
     ready, greatest: metric('weir_greatest_key_bytes')?.[2],
@@ -78,7 +78,7 @@ async function slow() {
   };
 }
 
-// slowFigures lists the figures of what changes little.
+// slowFigures lists the figures that rarely change.
 function slowFigures() {
   const { ready: { definitions }, greatest, build } = process;
   const reload = definitions?.last_reload;
@@ -92,7 +92,7 @@ function slowFigures() {
   ].filter(Boolean);
 }
 
-// checks shows what is not ready, or ready with a warning.
+// checks shows the checks that fail, or pass with a warning.
 function checks() {
   const bad = (process.ready.checks ?? []).filter(check => check.error || check.warning);
   const refused = process.ready.definitions?.last_reload?.error;
@@ -111,8 +111,7 @@ const total = list => list.reduce((sum, item) => sum + Number(item.count), 0);
 const oldest = list => list.reduce((most, item) => Math.max(most, Number(item.count)), 0);
 const only = (list, outcome) => list.filter(item => item.outcome === outcome);
 
-// pipeline lists the figures of a processor; past is the time since the last look in
-// seconds, 0 if there was none.
+// pipeline lists the figures of a processor; past is the time since the last look, in seconds; 0 if there was none.
 function pipeline(p, past) {
   const events = total(p.events);
   const speed = past > 0 ? (events - total(before.processor.events)) / past : null;
@@ -140,7 +139,7 @@ function questions(status, past) {
   return { id: 'questions', ...figure, note: `${figure.note}, ${number(bad)} not answered, ${number(wrong)} refused as invalid` };
 }
 
-// perSecond is a rate or, before two looks have given one, what was counted.
+// perSecond returns a rate or, before a second look gives one, the count.
 const perSecond = (name, speed, all) => (speed === null
   ? { name, value: number(all), note: 'since the start' }
   : { name: `${name} per second`, value: rate(speed), note: `${number(all)} since the start` });
@@ -148,8 +147,8 @@ const perSecond = (name, speed, all) => (speed === null
 const figure = f => el('div', { class: f.warn ? 'figure warn' : 'figure', 'data-figure': f.id },
   el('dt', {}, f.name), el('dd', { class: 'value', title: f.title }, f.value), el('dd', { class: 'hint' }, f.note), f.extra && el('dd', {}, f.extra));
 
-// freshness returns a function within for quantiles of the time that events took: those since
-// the last look or, if there are none, all of them, the past that was applied first included.
+// freshness returns a function for quantiles of the freshness of events: those since the last look or, if there are
+// none, all events, including old records that were applied first.
 function freshness(now, last) {
   const recent = last && now.count > last.count;
   const base = i => (recent ? last.buckets[i].count : 0);

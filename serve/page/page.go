@@ -22,7 +22,7 @@ var pageFiles embed.FS
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Files serves the files of the page. They contain no state, and so need no token.
+// Files serves the files of the page. They contain no state, so they need no token.
 func Files(w http.ResponseWriter, r *http.Request) { File(r.PathValue("file")).ServeHTTP(w, r) }
 
 // File serves one file of the page.

@@ -18,7 +18,7 @@ const withoutCatalogue = ['editor', 'operations'];
 
 let turn = 0; // of the view that is shown
 
-// open shows the view of the URL. Only the first one after the page is loaded leaves the focus.
+// open shows the view of the URL. Only the first view after the page is loaded does not move the focus.
 async function open() {
   if (location.hash !== '' && !location.hash.startsWith('#/')) return;
   const { view, parameters, entity: named } = current() ?? { view: 'start', parameters: new URLSearchParams() };
@@ -45,8 +45,7 @@ async function open() {
   }
 }
 
-// known reads the catalogue, which may change at any time, and says whether it is there and still
-// wanted.
+// known reads the catalogue, which may change at any time, and returns whether it was read and is still wanted.
 async function known(stale, view, named) {
   try {
     await load();
@@ -66,7 +65,7 @@ async function known(stale, view, named) {
   return true;
 }
 
-// find shows the entity that was searched: an id of the chosen key, or KEY=VALUE pairs.
+// find shows the entity in the search box: an id of the chosen key, or KEY=VALUE pairs.
 function find(event) {
   event.preventDefault();
   const text = $('find-id').value.trim();

@@ -8,10 +8,10 @@ import { toView } from './route.js';
 import { count, minute, moment } from './text.js';
 
 let chosen = []; // names of features
-let entities = [{}]; // what was typed of each
-let asking = 0; // the number of the question whose answer is awaited
+let entities = [{}]; // what was typed for each
+let asking = 0; // the number of the question under way
 
-// show fills the box with the question of the URL, and asks it if it is whole.
+// show fills the box with the question of the URL, and asks it if it is complete.
 export function show(parameters) {
   offer($('service'), defined.services.map(s => s.name), parameters.get('service'));
   offer($('pending-stream'), [...new Set(defined.features.map(f => f.stream).filter(Boolean))].sort(), parameters.get('pending'));
@@ -39,7 +39,7 @@ function clear() {
   $('answer').replaceChildren();
 }
 
-// offer lists names after the first option, which stands for none of them.
+// offer lists names after the first option, which means none.
 function offer(select, names, value) {
   select.replaceChildren(select.options[0], ...names.map(name => el('option', { value: name }, name)));
   select.value = names.includes(value) ? value : '';
@@ -127,7 +127,7 @@ function body(features) {
   return `{${parts.join(',\n ')}}`;
 }
 
-// address is the URL of what is in the box.
+// address returns the URL of the question in the box.
 function address() {
   const pairs = [['service', $('service').value], ...chosen.map(name => ['feature', name]), ['at', trimmed('at')],
     ['pending', $('pending-stream').value], ['event', $('pending-stream').value && trimmed('pending-event')],
@@ -147,7 +147,7 @@ function submit(event) {
   }
   if (asked().length === 0) $('add-problem').textContent = 'Choose a feature or a service.';
   else {
-    // Not by way of the URL: that would fill the box again while its user goes on typing.
+    // Not through the URL: that would fill the box again while its user is still typing.
     if (location.hash !== address()) history.pushState(null, '', address());
     put();
   }
@@ -193,7 +193,7 @@ export function start() {
   $('add-button').addEventListener('click', () => choose(trimmed('add')));
   $('more-entities').addEventListener('click', () => resize(1));
   $('fewer-entities').addEventListener('click', () => resize(-1));
-  // A name picked from the list needs no button.
+  // A name that is picked from the list needs no button.
   $('add').addEventListener('input', event => {
     if (event.inputType === 'insertReplacementText' && feature($('add').value)) choose($('add').value);
   });

@@ -11,7 +11,7 @@
 // views are those without an entity, by the first and only step of their path.
 const views = { '': 'start', ask: 'ask', features: 'features', editor: 'editor', operations: 'operations' };
 
-// current returns the view of the URL with its parameters, undefined if there is none such.
+// current returns the view of the URL with its parameters, undefined if there is no such view.
 export function current() {
   const [path, search = ''] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   const parameters = new URLSearchParams(search);
@@ -28,12 +28,12 @@ export function current() {
   return { view: 'entity', entity, parameters };
 }
 
-// toEntity is the address of an entity's page.
+// toEntity returns the address of an entity's page.
 export function toEntity(entity, parameters = {}) {
   return `#/${Object.entries(entity).flat().map(encodeURIComponent).join('/')}${search(parameters)}`;
 }
 
-// toView is the address of another view.
+// toView returns the address of another view.
 export const toView = (name, parameters = {}) => `#/${name}${search(parameters)}`;
 
 function search(parameters) {
@@ -41,7 +41,7 @@ function search(parameters) {
   return text === '' ? '' : `?${text}`;
 }
 
-// go shows an address; an address that is shown already is shown again.
+// go shows an address, also if it is already shown.
 export function go(address) {
   if (location.hash === address) window.dispatchEvent(new Event('hashchange'));
   else location.hash = address;

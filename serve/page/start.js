@@ -1,4 +1,4 @@
-// Where to begin without knowing an entity.
+// The view to begin with when no entity is known.
 
 import { $, el } from './dom.js';
 import { ask } from './api.js';
@@ -16,7 +16,7 @@ export async function show(stale) {
   try {
     found = await ask('v1/busiest');
   } catch {
-    found = { busiest: [] }; // such as without the scope for it: one begins with an entity that one knows
+    found = { busiest: [] }; // for example without the scope for it: then one begins with a known entity
   }
   if (stale()) return;
   const lists = found.busiest.filter(list => list.entities.length > 0);

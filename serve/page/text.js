@@ -58,7 +58,7 @@ export const escaped = text => text.replace(/[^\P{C}\n\t]/gu, c => `\\u{${c.code
 // isNumber says whether a value is a number, with whatever digits.
 export const isNumber = v => typeof v === 'number' || v?.text !== undefined;
 
-// rounded writes a scalar of an answer for reading.
+// rounded writes a scalar of an answer, rounded for reading.
 export function rounded(v) {
   if (v === null || v === undefined) return 'none';
   if (!isNumber(v)) return value(v);
@@ -69,7 +69,7 @@ export function rounded(v) {
 
 const units = { ms: 'millisecond', s: 'second', m: 'minute', h: 'hour', d: 'day' };
 
-// span describes a window: "last 7 days" for 7d. Windows that do not roll are as in a definition.
+// span describes a window: "last 7 days" for 7d. Other windows than rolling ones are written as in a definition.
 export function span(window) {
   if (window === undefined) return undefined;
   if (window === 'lifetime') return 'ever';
@@ -78,7 +78,7 @@ export function span(window) {
   return n === '1' ? `last ${units[unit]}` : `last ${n} ${units[unit]}s`;
 }
 
-// quality says in words what an answer is worth.
+// quality says in words how far an answer can be relied on.
 export function quality(a) {
   const parts = [standing(a)];
   if (a.standard_error) parts.push(`an estimate, ± ${percent(a.standard_error)}`);
