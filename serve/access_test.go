@@ -23,7 +23,7 @@ func tokenOnly(a *access.Rules) {
 	as(&credentials.Client{Name: "engine", Scopes: credentials.AllScopes()})(a)
 }
 
-// as makes goodToken that of a client.
+// as returns a change after which goodToken belongs to a client.
 func as(client *credentials.Client) func(*access.Rules) {
 	return func(a *access.Rules) {
 		a.Identify = func(_ context.Context, given string) (*credentials.Client, error) {
@@ -94,7 +94,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A request that came without encryption has no certificate.
+// A request without encryption has no certificate.
 func TestCertificateWithoutTLS(t *testing.T) {
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Access.Certificate = true })
 	if w := do(t, h, "GET", "/v1/features", ""); w.Code != http.StatusForbidden {
@@ -116,8 +116,7 @@ weir_requests_refused_total{code="missing_token"} 2
 	}
 }
 
-// Without credentials a server only answers to its own names, so that no foreign page can reach it
-// under another name.
+// Without credentials a server only answers to its own names, so that no foreign page can reach it by another name.
 func TestHosts(t *testing.T) {
 	own := func(a *access.Rules) { a.Hosts = access.Hosts{"Engine-1", "weir-api", "*.fraud.svc"} }
 	withToken := func(a *access.Rules) { own(a); tokenOnly(a) }

@@ -37,8 +37,8 @@ func by(t testing.TB, keys string) *features.Registry {
 	return r
 }
 
-// agree checks that an event and a question with the same JSON are about the same entity, and
-// returns its text. Both refuse values of other types.
+// agree checks that an event and a question with the same JSON have the same entity, and returns its text. Both must
+// refuse values of other types.
 func agree(t *testing.T, r *features.Registry, keys string) (entity string, ok bool) {
 	t.Helper()
 	now := noon.UnixMilli()

@@ -37,7 +37,7 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	}
 	other, err := q.readsOther(h)
 	if err == nil && (q.young || other) {
-		q.addReads() // what was filled is in the state read now
+		q.addReads() // what was filled is in the state that is read now
 		history, err = h.state(ctx, q)
 	}
 	if err != nil {
@@ -53,12 +53,11 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 	if err != nil {
 		return nil, err
 	}
-	// After the state: the history then includes what was applied to it before. It is read from the
-	// master, even if a replica has answered.
+	// After the state: the history then includes everything applied before. It is read from the master, even if a
+	// replica has answered.
 	history, err := h.history.get(ctx, time.Time{})
 	if err == nil && q.applied && history != nil && !history.Applied(q.wait.partition.Topic) {
-		// The shared history is from before the topic's first record was applied, for which the
-		// question has waited.
+		// The shared history is older than the topic's first record, for which the question has waited.
 		history, err = h.history.get(ctx, q.appliedAt)
 	}
 	if err != nil {
@@ -67,14 +66,14 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 	if history != nil && history.Missing != nil {
 		q.reading.Lose(history.Missing)
 	}
-	// State that was filled meanwhile may be missing in what was read.
+	// The state that was read may lack what was filled meanwhile.
 	usable := h.history.whole.At(history, began.Add(-staleness))
 	q.young = usable != history
 	return usable, nil
 }
 
-// read reads what the question needs, from replicas if they may answer it. An event that it has
-// waited for is applied at the master. It returns an upper bound of the state's age.
+// read reads what the question needs, from replicas if they may answer it. If it has waited for an event, it reads from
+// masters. It returns an upper bound of the state's age.
 func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) {
 	var freshness state.Freshness
 	reader := storeReader{h.Reader, q.pending, nil}
@@ -91,7 +90,7 @@ func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) 
 	}
 	h.metrics.staleness.Observe(freshness.Staleness.Seconds())
 	q.readFrom = append(q.readFrom, `,"read_from":"replica","staleness_ms":`...)
-	// Rounded up: it is a bound.
+	// Round up, because it is a bound.
 	q.readFrom = strconv.AppendInt(q.readFrom, (freshness.Staleness + time.Millisecond - 1).Milliseconds(), 10)
 	return freshness.Staleness, nil
 }
@@ -122,8 +121,7 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []sta
 	return states, nil
 }
 
-// addReads lists the reads. Before reach has found the features that cannot answer, these are the
-// reads of all features.
+// addReads lists the reads. Before reach has found the features that cannot answer, it lists the reads of all features.
 func (q *question) addReads() {
 	q.reading.Reset(q.now)
 	texts := string(q.texts.bytes)
@@ -200,9 +198,8 @@ func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	return a.AppendJSON(dst)
 }
 
-// fits refuses an answer that is too long, and waits in line for the memory of a long one.
-// Something that a question repeats, such as a long value of a pending event, is in the answer once
-// for each entity, so the number of values alone does not bound memory.
+// fits refuses an answer that is too long, and queues for the memory of a long one. Repeated content, such as a long
+// value of a pending event, is in the answer once for each entity, so the number of values alone does not bound memory.
 func (q *question) fits(ctx context.Context, bytes int) error {
 	switch {
 	case bytes <= freeAnswer:
@@ -236,7 +233,7 @@ func (q *question) meet(a *query.Answer) {
 	}
 }
 
-// hasValue says whether an answer is based on state.
+// hasValue reports whether an answer is based on state.
 func hasValue(a *query.Answer) bool {
 	return a.Status != query.OutsideMaxAge && !a.Status.Unread()
 }

@@ -129,8 +129,7 @@ func unindent(s string) string {
 	return string(append(out, '\n'))
 }
 
-// Equal reads are made once: those of one feature for entities that share its keys, and those of
-// features that share a series.
+// Equal reads are made once: of one feature for entities with equal keys, and of features that share a series.
 func TestReadsAreDeduplicated(t *testing.T) {
 	reader := &fakeReader{states: stored()}
 	w := do(t, newHandler(reader, nil), "POST", "/v1/query", `{"features": ["device_avg_7d", "device_amount_7d", "user_last"],

@@ -10,15 +10,15 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// A question holds memory in stages, each with a share of Limits.InFlight. It may wait for a share
-// while it holds one of an earlier stage, never of a later one, so there is no deadlock. Slow
-// clients only block receiving or sending: questions with short bodies and answers pass them.
+// A question holds memory in stages, each with a share of Limits.InFlight. It may wait for a share while it holds one
+// of an earlier stage, never of a later one, so there is no deadlock. Slow clients only block receiving or sending, and
+// questions with short bodies and answers overtake them.
 type stage int
 
 const (
 	receiving stage = iota // a long body, until it is parsed
 	parsing                // the question, until its answer is encoded
-	reading                // what it reads, until then
+	reading                // the state that it reads, until its answer is encoded
 	sending                // a long answer, until it is written
 	stages
 )
@@ -27,10 +27,10 @@ const (
 	// freeBody and freeAnswer are the bytes of a body and of an answer that only Limits.Concurrent
 	// bounds.
 	freeBody, freeAnswer = 16 << 10, 64 << 10
-	// parsedSize is the most bytes that a byte of a question takes once it is parsed: in a list
-	// such as [1,1,1] every two bytes are a value of fastjson.
+	// parsedSize is the most bytes of memory for each byte of a parsed question: in a list such as [1,1,1] every two
+	// bytes are a value of fastjson.
 	parsedSize = 48
-	// readSize is about how many bytes reading and folding a value take.
+	// readSize is about how many bytes it takes to read and fold a value.
 	readSize = 1 << 10
 )
 
@@ -49,27 +49,26 @@ func newBudgets(total int64) *budgets {
 	return b
 }
 
-// held is what one question holds.
+// held is the memory that one question holds.
 type held struct {
 	*budgets
 	bytes  [stages]int64
-	inLine time.Duration // waited for room so far
+	inLine time.Duration // how long it has queued for memory so far
 }
 
-// hold waits in line for a share's bytes. A question that needs more than the whole share gets the
-// whole share, alone.
+// hold queues for bytes of a share. A question that needs more than the whole share gets all of it, alone.
 func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	bytes = min(bytes, q.size) - q.bytes[s]
 	if bytes <= 0 {
 		return nil
 	}
-	if !q.shares[s].TryAcquire(bytes) { // usually there is room
+	if !q.shares[s].TryAcquire(bytes) { // usually memory is free
 		began := time.Now()
 		err := q.shares[s].Acquire(ctx, bytes)
 		q.inLine += time.Since(began)
 		if err == nil {
 			q.bytes[s] += bytes
-			// The time may have ended in line at the moment when room became free.
+			// The question's time may have ended at the moment when memory became free.
 			err = ctx.Err()
 		}
 		return q.refusal(err)
@@ -78,7 +77,7 @@ func (q *held) hold(ctx context.Context, s stage, bytes int64) error {
 	return nil
 }
 
-// refusal is the error for a question whose time ended in line.
+// refusal returns the error for a question whose time ended in the queue.
 func (b *budgets) refusal(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return reply.Errorf(reply.Overloaded, "the questions under way take all of the %d bytes of memory that api.max_inflight_bytes leaves them; "+
@@ -87,8 +86,8 @@ func (b *budgets) refusal(err error) error {
 	return err
 }
 
-// attribute returns the refusal in place of a deadline that passed after the question had spent most
-// of its time in line: room that becomes free too late is not the store's fault.
+// attribute returns the refusal in place of a deadline error, if the question spent most of its time in the queue:
+// memory that becomes free too late is not the store's fault.
 func (q *held) attribute(err error, timeout time.Duration) error {
 	if q.inLine > timeout/2 {
 		return q.refusal(err)
@@ -104,7 +103,7 @@ func (q *held) release(s stage) {
 	}
 }
 
-// releaseAll ends the question's use of memory.
+// releaseAll releases all memory of the question.
 func (q *held) releaseAll() {
 	for s := range stages {
 		q.release(s)

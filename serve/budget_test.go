@@ -60,8 +60,8 @@ func entitiesOf(n int) string {
 	return strings.Join(all, ",")
 }
 
-// However many clients ask for long answers and read them slowly, the answers in memory stay within
-// the limit; the others wait in line, and are refused when their time is over.
+// Many clients ask for long answers and read them slowly. The answers in memory stay within the limit; the others
+// queue, and are refused when their time is over.
 func TestAnswersInFlightAreBounded(t *testing.T) {
 	const clients, inFlight, answer = 150, 32 << 20, 1 << 20
 	const atOnce = inFlight / int(stages) / answer
@@ -83,12 +83,12 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 			asked[i] = &slowClient{httptest.NewRecorder(), take, 0}
 			all.Go(func() { h.ServeHTTP(asked[i], httptest.NewRequest("POST", queryPath, strings.NewReader(body))) })
 		}
-		synctest.Wait() // all answers are being taken or wait in line
+		synctest.Wait() // all answers are being read or queue
 		const most = inFlight + clients*2*freeAnswer
 		if held := heap() - before; held > most {
 			t.Errorf("%d MiB are held, more than the %d that may be", held>>20, most>>20)
 		}
-		<-time.After(3 * time.Second) // of the bubble: no question waits any more
+		<-time.After(3 * time.Second) // in the synctest bubble: no question waits any more
 		// Short answers are sent while long ones are still being read.
 		if w := do(t, h, "GET", "/v1/features/device_max_name_7d?device_id=d1", ""); w.Code != http.StatusOK {
 			t.Errorf("a short answer: %d %.200s", w.Code, w.Body)
@@ -111,7 +111,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 	})
 }
 
-// A question in line is answered when there is room, in the same memory.
+// A queued question is answered when memory becomes free.
 func TestWaitingInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(longValue(10_000), func(c *setup) {
@@ -137,8 +137,8 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
-// Room that becomes free shortly before a question's time is over leaves no time for the store. Who
-// gets "ask again later", and who gets "the store did not answer", depends on where the time went.
+// Memory that becomes free shortly before a question's time is over leaves no time for the store. The refusal blames
+// the queue or the store, where most of the time was spent.
 func TestTimeoutAfterWaitingInLine(t *testing.T) {
 	for _, test := range []struct {
 		inLine time.Duration
@@ -167,7 +167,7 @@ func TestTimeoutAfterWaitingInLine(t *testing.T) {
 				})
 				synctest.Wait()
 			}
-			ask(http.StatusOK, `{"at":`) // takes all the room for what is read
+			ask(http.StatusOK, `{"at":`) // takes all the memory for reads
 			ask(http.StatusServiceUnavailable, test.want)
 			<-time.After(test.inLine)
 			close(first)
@@ -176,8 +176,7 @@ func TestTimeoutAfterWaitingInLine(t *testing.T) {
 	}
 }
 
-// A question whose time is over although it never waited for room, as on an overloaded machine, is
-// not refused for lack of memory.
+// A question whose time is over without queueing, as on an overloaded machine, is not refused for lack of memory.
 func TestTimeoutWithRoomLeft(t *testing.T) {
 	over, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 	defer cancel()
@@ -187,8 +186,7 @@ func TestTimeoutWithRoomLeft(t *testing.T) {
 	}
 }
 
-// The bodies that slow clients send, and their parsed form, are bounded too; and nothing stays
-// held.
+// The bodies that slow clients send, and their parsed form, are also bounded, and all memory is released.
 func TestBodiesInFlightAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(longValue(1), func(c *setup) {
@@ -300,7 +298,7 @@ func TestClientsThatHangUp(t *testing.T) {
 			}
 		})
 	}
-	// A store that breaks off is one that fails, whatever its error says.
+	// A canceled call of the store is a failure of the store.
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *setup) { c.Registerer = metrics })
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
@@ -313,7 +311,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// outcomes are those that were counted.
+// outcomes returns the counted outcomes.
 func outcomes(t testing.TB, metrics *prometheus.Registry) string {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -12,7 +12,7 @@ import (
 // shown is how many of the busiest entities of a key are answered.
 const shown = 20
 
-// busiest says which entities events change most now, as all processors report them.
+// busiest answers with the entities that events change most now, over all processors.
 func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.limits.Timeout)
 	defer cancel()

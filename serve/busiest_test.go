@@ -16,7 +16,7 @@ func busiestOf(since int64, key string, entities ...state.BusyEntity) state.Busi
 	return state.Busiest{Since: since, Keys: []state.BusiestKey{{Key: key, Entities: entities}}}
 }
 
-// The busiest entities are those of all processors, as a question names them.
+// The busiest entities are summed over all processors, and named as questions name them.
 func TestBusiest(t *testing.T) {
 	hashed := busiestOf(5, "device_id", state.BusyEntity{Entity: "mXlKy3uAUbPpe2HvZ4rDQw", Events: 1})
 	hashed.Hashed = true
@@ -45,7 +45,7 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// Only the first 20 of a key are shown, and of the others how many events they have had at most.
+// Only the first 20 of a key are shown, and the most events that any other entity has had.
 func TestBusiestAreFew(t *testing.T) {
 	counted := busiestOf(1, "device_id")
 	for i := range int64(30) {
@@ -64,7 +64,7 @@ func TestBusiestOfAnUnavailableStore(t *testing.T) {
 	}
 }
 
-// Who may ask about everything may learn of entities, and the log says how many they were.
+// Clients that may ask about everything may see the busiest entities, and the log counts them.
 func TestBusiestTakeTheScopeQuery(t *testing.T) {
 	for client, want := range map[string]int{"a query": 200, "a": 200, "a admin": 403, "a service:payment_risk": 403} {
 		var log bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// described is the catalogue of definitions whose store answers with a history.
+// described returns the catalogue of definitions whose store answers with a history.
 func described(t *testing.T, r *features.Registry, history *state.History, failure error) map[string]catalogue.Feature {
 	t.Helper()
 	h := newHandler(&fakeReader{}, func(c *setup) {
@@ -40,8 +40,7 @@ func described(t *testing.T, r *features.Registry, history *state.History, failu
 	return of
 }
 
-// The catalogue says since when features are complete, as answers do, and answers without a store
-// too.
+// The catalogue states since when features are complete, as answers do. It is also answered without a store.
 func TestCatalogueSaysSinceWhen(t *testing.T) {
 	since := func(f catalogue.Feature) string {
 		if f.CompleteSince == nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// A history that is read after the state says since when the state is complete, whatever was
-// applied before. Questions share a history for a short time, at most store.MaxHistoryAge.
+// A history that is read after the state tells since when the state is complete. Questions share a history for a short
+// time, at most store.MaxHistoryAge.
 
-// refreshAge is the age at which a question reads the history again; the others continue with the
-// old one.
+// refreshAge is the age at which a question reads the history again; others meanwhile use the old one.
 const refreshAge = 200 * time.Millisecond
 
-// histories holds the history that was read last.
+// histories holds the last history that was read.
 type histories struct {
 	read    func(context.Context) (*state.History, error)
 	now     func() time.Time
@@ -37,8 +36,8 @@ func newHistories(read func(context.Context) (*state.History, error), now func()
 	return h
 }
 
-// get is a history that is recent enough for an answer from state that has been read, and was not
-// read before notBefore; nil if the store keeps none.
+// get returns a history that is recent enough for an answer from state that was just read, and that was not read before
+// notBefore; nil if the store keeps none.
 func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.History, error) {
 	usable := func(age time.Duration) *datedHistory {
 		if last := h.last.Load(); last != nil && h.now().Sub(last.at) < age && !last.at.Before(notBefore) {
@@ -63,7 +62,7 @@ func (h *histories) get(ctx context.Context, notBefore time.Time) (*state.Histor
 		}
 	}
 	defer func() { h.reading <- struct{}{} }()
-	if last := usable(refreshAge); last != nil { // read by another question meanwhile
+	if last := usable(refreshAge); last != nil { // another question has read it meanwhile
 		return last.History, nil
 	}
 	at := h.now()
@@ -82,7 +81,7 @@ type completeness struct {
 	of      *query.Completeness
 }
 
-// completeness is the feature's completeness; nil means no history.
+// completeness returns the feature's completeness; nil means no history.
 func (p *preparedFeature) completeness(history *state.History) *query.Completeness {
 	c := p.complete.Load()
 	if c == nil || c.history != history {

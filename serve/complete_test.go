@@ -71,7 +71,7 @@ func TestAnswersReportCompleteSince(t *testing.T) {
 	if diff := cmp.Diff(want, ask(t, all)); diff != "" {
 		t.Error(diff)
 	}
-	// While another processor skips events, nothing that is covered is certain.
+	// While another processor skips events, nothing in the window is certain.
 	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000001}}}]}` + "\n"
 	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, state.PlanEpoch{Topic: "payments", Version: "?", Last: state.MaxTime})
@@ -128,8 +128,8 @@ features:
 	}
 }
 
-// A history is shared for a short time, and read again before it is too old to use; other questions
-// meanwhile continue with the one that is not.
+// A history is shared for a short time, and read again before it is too old. Other questions meanwhile use the shared
+// one.
 func TestHistoriesAreShared(t *testing.T) {
 	now, reads := noon, 0
 	var read func() (*state.History, error)

@@ -21,11 +21,10 @@ type Limits struct {
 	Values  int           // features or their members, with multi-hop entities, times entities of a question; 10,000
 	Answer  int64         // bytes of an answer; 16 MiB
 	Timeout time.Duration // from reading the question to the answer; 2s
-	// InFlight is how many bytes all questions may hold at once, except short bodies and answers; a
-	// question that finds no room waits in line, within Timeout. 256 MiB.
+	// InFlight is how many bytes all questions may hold at once, except short bodies and answers; a question that finds
+	// no free memory queues, within Timeout. 256 MiB.
 	InFlight int64
-	// Concurrent is how many questions are answered at once; further ones are refused with 503.
-	// 500.
+	// Concurrent is how many questions are answered at the same time; further ones are refused with 503. 500.
 	Concurrent int
 }
 
@@ -48,8 +47,8 @@ type Config struct {
 	// are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   store.Reader
-	// FromReplicas reads for questions from replicas if these may answer; answers then say so.
-	// Questions that wait for an event, the history and the clock are read from masters.
+	// FromReplicas reads from replicas for questions, if these are fresh enough; answers then say so. Questions that
+	// wait for an event, the history and the clock are read from masters.
 	FromReplicas bool
 	Limits       Limits
 	Access       access.Rules

@@ -24,8 +24,8 @@ type damagedKey struct{ error }
 
 func (damagedKey) Key() string { return "{weir:3}abcde:d2" }
 
-// Of two entities, one is damaged: it says so in every format, the other is answered, and the
-// operator sees a log line a second and a counter.
+// Of two entities one is damaged: its answers say so in every format, the other one is answered, and there is a log
+// line a second and a counter.
 func TestDamagedEntity(t *testing.T) {
 	reader := &fakeReader{states: maps.Clone(stored())}
 	for _, series := range []string{"count", "sum", "nums", "maxs"} {
@@ -76,8 +76,7 @@ weir_damaged_answers_total 11
 	}
 }
 
-// While processors catch up, a feature asked about a past moment whose state may have expired says
-// what may be missing.
+// While processors catch up, an answer about a past moment whose state may have expired states what may be missing.
 func TestQuestionDuringCatchUp(t *testing.T) {
 	lag := int64(0)
 	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))

@@ -65,7 +65,7 @@ func askDerived(t *testing.T, method, target, body string) (status int, answer, 
 	return w.Code, w.Body.String(), string(list)
 }
 
-// Parts are read once, in one round trip, whatever asks for them.
+// Parts that several features share are read once, in one round trip.
 func TestDerivedFeaturesAreAnswered(t *testing.T) {
 	status, got, reads := askDerived(t, "POST", queryPath,
 		`{"service": "payment_risk", "features": ["user_tx"], "entities": [{"user": "u1", "device": "d1"}, {"user": "u2", "device": "d1"}]}`)

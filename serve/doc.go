@@ -62,8 +62,7 @@
 //
 //	"wait_for": {"topic": "transactions", "partition": 3, "offset": 1234, "timeout_ms": 100}
 //
-// The answer says whether the record was applied to all state that the question reads,
-// before the state was read:
+// The answer reports whether the record was applied to all state that the question reads, before the state was read:
 //
 //	"waited": {"applied": true}
 //

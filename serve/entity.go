@@ -20,7 +20,7 @@ import (
 // identify makes the texts of all entities, one for each key set.
 func (q *question) identify() error {
 	for i, entity := range q.entities {
-		// As sent, and first: fastjson unescapes in place what is read.
+		// First keep the entity as sent, because fastjson unescapes in place what is read.
 		q.echoes.bytes = entity.MarshalTo(q.echoes.bytes)
 		q.echoes.end()
 		if err := q.find(i, entity); err != nil {
@@ -76,7 +76,7 @@ func (q *question) findRepeated() {
 // textSeed hides which texts have the same hash.
 var textSeed = maphash.MakeSeed()
 
-// text is the text of an entity for a key set.
+// text returns the text of an entity for a key set.
 func (q *question) text(entity, set int) []byte {
 	from, to := q.texts.bounds(entity*len(q.sets) + set)
 	return q.texts.bytes[from:to]
@@ -91,7 +91,7 @@ func (q *question) sameTexts(a, b int) bool {
 	return true
 }
 
-// different is the number of distinct entities, each of which is answered once.
+// different returns the number of distinct entities; each is answered once.
 func (q *question) different() (n int) {
 	for e, first := range q.first {
 		if e == first {
@@ -128,7 +128,7 @@ func (q *question) find(i int, entity *fastjson.Value) (err error) {
 	return err
 }
 
-// badKey is the error for a value that is missing or not of its key's type.
+// badKey returns the error for a value that is missing or not of its key's type.
 func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	feature := q.features[slices.Index(q.set, set)].Name
 	var e *reply.Error
@@ -144,7 +144,7 @@ func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	return e
 }
 
-// want describes the JSON of the key's values.
+// want returns the JSON that the key's values must have, for messages.
 func (k key) want() string {
 	switch k.typ {
 	case value.String:
@@ -162,9 +162,9 @@ func (k key) want() string {
 	}
 }
 
-// valueOf reads a value of a key, valid until the next; false if it is not of the key's type. It
-// must read what the same JSON in an event means, or the entity would not be found; so strings with
-// escapes are left to encoding/json, because fastjson differs from it for half surrogate pairs.
+// valueOf reads a value of a key, valid until the next; false if it is not of the key's type. It must read JSON exactly
+// as events are read, or the entity would not be found. So strings with escapes are left to encoding/json, because
+// fastjson differs from it for half surrogate pairs.
 func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) {
 	if v == nil {
 		return val, false
@@ -203,7 +203,7 @@ func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) 
 	return val, ok // locations are not supported
 }
 
-// unquoted is the content of a JSON string, and any other JSON unchanged.
+// unquoted returns the content of a JSON string, and any other JSON unchanged.
 func unquoted(literal []byte) []byte {
 	if literal[0] == '"' {
 		return literal[1 : len(literal)-1]

@@ -23,7 +23,7 @@ type feastQuestion struct {
 	fullFeatureNames bool
 }
 
-// columns is what Feast's answer format needs from the question.
+// columns holds what Feast's answer format needs from the question.
 type columns struct {
 	keys   []string
 	values [][]*fastjson.Value // by key, for all entities
@@ -230,7 +230,7 @@ var feastStatuses = map[query.Status]string{
 	query.Present:   "PRESENT",
 	query.NullValue: "NULL_VALUE",
 	query.NotFound:  "NOT_FOUND",
-	// There is a value that is not reliable; complete_since distinguishes it from the next.
+	// There is a value that is not complete; complete_since distinguishes it from the next.
 	query.Incomplete:    "OUTSIDE_MAX_AGE",
 	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, for a reason outside the entity.
@@ -238,7 +238,7 @@ var feastStatuses = map[query.Status]string{
 	query.Unavailable: "OUTSIDE_MAX_AGE",
 }
 
-// partialSince is since when an answer is complete, state.MinTime if it is complete as a whole.
+// partialSince returns since when an answer is complete, state.MinTime if it is complete as a whole.
 func partialSince(a *query.Answer) int64 {
 	if a.Status != query.Incomplete {
 		return state.MinTime
@@ -246,8 +246,8 @@ func partialSince(a *query.Answer) int64 {
 	return a.CompleteSince
 }
 
-// encodeColumns writes the response like Feast's server: columns of the keys and then of the
-// features, over the entities. The event timestamp of a value is the end of what it counts.
+// encodeColumns writes the response like Feast's server: columns of the keys and then of the features, over the
+// entities. The event timestamp of a value is the end of its coverage.
 func (q *question) encodeColumns(ctx context.Context, history *state.History) error {
 	q.complete(history)
 	byFeature := make([]column, len(q.features))
@@ -314,8 +314,7 @@ var feastErrors = map[reply.Code]string{
 	reply.DuplicateKey:    "FeatureNameCollisionError",
 }
 
-// failFeast writes an error that Feast's clients raise: a JSON string that holds the JSON of an
-// exception.
+// failFeast writes an error in the form that Feast's clients raise: a JSON string with the JSON of an exception.
 func failFeast(w http.ResponseWriter, e *reply.Error) {
 	class, ok := feastErrors[e.Code]
 	if !ok {

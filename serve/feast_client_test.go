@@ -18,8 +18,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// program is the path of a program in Python that asks the server: that of a variable, or the one on
-// PATH. It does nothing at once, so the race detector would only make it slow.
+// program is the path of a program in Python that asks the server: that of a variable, or the one on PATH. It uses a
+// single goroutine, so the race detector would only make it slow.
 func program(t *testing.T, variable, name string) string {
 	t.Helper()
 	if testkit.Race {
@@ -96,7 +96,7 @@ func TestFeastClient(t *testing.T) {
 			`{"raised": "FeatureViewNotFoundException", "says": "there is no feature \"device_tx_8d\"; did you mean \"device_tx_7d\"?"}`,
 		}
 	}
-	// What is incomplete is outside its max age to Feast, whose providers then have no value.
+	// For Feast an incomplete value is outside its max age, and its providers then return none.
 	want := append(answers("int64_val: 3", "double_val: 166.6"), answers("", "")...)
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(got)), "\n")); diff != "" {
 		t.Errorf("what Feast's client gets (-want +got):\n%s\n%s", diff, complaints.String())

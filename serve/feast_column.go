@@ -8,15 +8,14 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// column is the answers of one feature, or the values of one key: the JSON content of their lists,
-// without brackets.
+// column holds the answers of one feature, or the values of one key: the JSON content of their lists, without brackets.
 type column struct {
 	values, statuses, times, since []byte
 	partial                        bool   // since has other values than null
 	cells                          []cell // by entity
 }
 
-// cell is one value of a column, for entities that occur again.
+// cell is one value of a column, for repeated entities.
 type cell struct {
 	bounds // in values
 	status query.Status
@@ -40,7 +39,7 @@ func (c *column) add(value []byte, status query.Status, at, since int64) {
 	c.values = append(c.values, value...)
 	c.cells = append(c.cells, cell{bounds{from, len(c.values)}, status, at, since})
 	c.statuses = query.AppendString(c.statuses, feastStatuses[status])
-	// Always three fractional digits: not every Python reads others.
+	// Always three fractional digits: not every version of Python reads others.
 	c.times = time.UnixMilli(at).UTC().AppendFormat(c.times, `"2006-01-02T15:04:05.000Z"`)
 	if since == state.MinTime {
 		c.since = append(c.since, "null"...)
@@ -57,8 +56,7 @@ func (c *column) size() int {
 	return n
 }
 
-// append writes the column as one of Feast's results. Its clients skip the list that Feast's server
-// does not have.
+// append writes the column as one of Feast's results. Its clients skip the list that Feast's server does not send.
 func (c *column) append(dst []byte) []byte {
 	dst = append(append(dst, `{"values":[`...), c.values...)
 	dst = append(append(dst, `],"statuses":[`...), c.statuses...)

@@ -83,7 +83,7 @@ func TestFeastQuestions(t *testing.T) {
 	}
 }
 
-// Columns say since when their values are complete, if they are not as a whole.
+// Columns state since when their values are complete, unless all are complete as a whole.
 func TestFeastReportsCompleteSince(t *testing.T) {
 	r, history := partlyKept(t)
 	ask := func(now time.Time) string {
@@ -109,7 +109,7 @@ func TestFeastReportsCompleteSince(t *testing.T) {
 	}
 }
 
-// Windows of one feature may begin at different moments: some are complete.
+// Windows of one feature may begin at different moments, so that only some values are complete.
 func TestColumnWithPartlyCompleteValues(t *testing.T) {
 	var c column
 	for _, status := range []query.Status{query.Present, query.Incomplete, query.Incomplete} {

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// A history that says that something was filled may be younger than the state read before it: the
-// state is read once more, and not again until something else is filled.
+// The history may say that something was filled after the state was read: the state is then read once more, and not
+// again until something else is filled.
 func TestStateFilledMeanwhileIsRead(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")

@@ -182,7 +182,7 @@ func registry() *features.Registry {
 	return r
 }
 
-// setup is a handler's Config, and what its reader answers instead.
+// setup is a handler's Config, with replacements for its reader's answers.
 type setup struct {
 	Config
 	History  func(context.Context) (*state.History, error)
@@ -190,7 +190,7 @@ type setup struct {
 	Replicas func(context.Context, []state.Read, *state.Batch) ([]state.WindowState, state.Freshness, error)
 }
 
-// scripted is a reader that answers some questions as a test wants.
+// scripted is a reader with replaced answers.
 type scripted struct {
 	store.Reader
 	s *setup

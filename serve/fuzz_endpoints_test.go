@@ -139,8 +139,7 @@ func FuzzEndpoints(f *testing.F) {
 		log.Reset()
 		w := httptest.NewRecorder()
 		before := allocated()
-		// The clock of a bubble stands still while there is work: no answer is late on a busy
-		// machine.
+		// The clock of a synctest bubble stands still while goroutines run, so no answer is late on a busy machine.
 		synctest.Test(t, func(*testing.T) { h.ServeHTTP(w, request) })
 		if took, most := allocated()-before, uint64(64<<20); took > most {
 			t.Errorf("%d bytes were allocated, more than %d", took, most)
@@ -226,7 +225,7 @@ func checkEndpoint(t *testing.T, request *http.Request, body string, w *httptest
 			checkContractOf(t, method, "", body, w) // not a path of the document
 			return
 		}
-		// A slash that is escaped is part of a name.
+		// An escaped slash is part of a name.
 		asked, err := url.PathUnescape(strings.NewReplacer("%2f", "_", "%2F", "_").Replace(asked))
 		if err != nil {
 			t.Fatal(err)
@@ -243,7 +242,7 @@ func checkEndpoint(t *testing.T, request *http.Request, body string, w *httptest
 	}
 }
 
-// allocated is how many bytes the process has allocated so far.
+// allocated returns how many bytes the process has allocated so far.
 func allocated() uint64 {
 	sample := []runtimemetrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	runtimemetrics.Read(sample)

@@ -34,8 +34,8 @@ type handler struct {
 	served  atomic.Pointer[served]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
-	// complained is when a failure of the store was last logged, damageLogged when damaged state
-	// was, in milliseconds.
+	// complained is when a failure of the store was last logged, and damageLogged when damaged state was, in
+	// milliseconds.
 	complained, damageLogged atomic.Int64
 }
 
@@ -90,8 +90,8 @@ func New(c Config) http.Handler {
 	return h.guard(straight(h.Access.Admit(mux, h.metrics.unauthorized)))
 }
 
-// straight refuses the paths that ServeMux would redirect to cleaner ones: clients do not send a
-// body after a redirect, and it is not JSON.
+// straight refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after a
+// redirect, and the redirect is not JSON.
 func straight(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.URL.EscapedPath()
@@ -204,16 +204,15 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	return q.attribute(err, h.limits.Timeout)
 }
 
-// errAbandoned is for a client that hung up, with nginx's status for that. Nobody reads it.
+// errAbandoned is the error for a client that hung up, with nginx's status for that. It is not sent.
 var errAbandoned = &reply.Error{Status: 499, Code: "abandoned"}
 
-// gone says whether the client hung up before it was answered: then neither the store nor the
-// question has failed.
+// gone reports whether the client hung up before it was answered: then neither the store nor the question has failed.
 func gone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || err == errAbandoned
 }
 
-// refusal is the error for the client, and the outcome.
+// refusal returns the error for the client, and the outcome.
 func (h *handler) refusal(err error) (*reply.Error, string) {
 	var refusal *reply.Error
 	if errors.As(err, &refusal) {
@@ -239,7 +238,7 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 	return refusal, unavailable
 }
 
-// damaged logs and counts answers that damaged state prevented: the first of each second is logged.
+// damaged counts answers that damaged state prevented, and logs one each second.
 func (h *handler) damaged(q *question) {
 	if q.damaged == 0 {
 		return
@@ -251,8 +250,8 @@ func (h *handler) damaged(q *question) {
 	}
 }
 
-// complain says whether another log line is due, one a second. last is when the last one was
-// written, in milliseconds.
+// complain reports whether another log line is due: at most one each second. last is when the last one was written, in
+// milliseconds.
 func (h *handler) complain(last *atomic.Int64) bool {
 	now, before := h.Now().UnixMilli(), last.Load()
 	return now-before >= 1000 && last.CompareAndSwap(before, now)
@@ -265,8 +264,8 @@ func (h *handler) audit(q *question, refused bool) {
 	}
 }
 
-// catalogueWait is how long the catalogue waits for a store: without one, it does not say how
-// complete features are.
+// catalogueWait is how long the catalogue waits for the store. Without the store it does not state how complete
+// features are.
 const catalogueWait = 500 * time.Millisecond
 
 // catalogue describes what the client may ask for.
@@ -281,7 +280,7 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 	if history, err := h.history.get(ctx, time.Time{}); err == nil {
 		described = described.Completed(func(feature string) (since int64, filled float64) {
 			c := x.features[feature].completeness(history)
-			// While events bypass the state, nothing up to now is certain.
+			// While events are applied without the state, nothing up to now is certain.
 			if since = c.Since(); since == state.MaxTime {
 				since = h.Now().UnixMilli() + 1
 			}
@@ -291,7 +290,7 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, described))
 }
 
-// definitions tells the definitions that are answered from, as they were written.
+// definitions answers with the definitions in use, as they were written.
 func (h *handler) definitions(w http.ResponseWriter, _ *http.Request) {
 	reply.Respond(w, http.StatusOK, reply.AppendJSON(nil, catalogue.DefinitionsOf(h.Registry())))
 }

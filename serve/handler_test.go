@@ -53,7 +53,7 @@ func TestStoreFailures(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log.Reset()
-			// With the clock of a bubble, time only passes while the store is waited for.
+			// In a synctest bubble, time passes only while the handler waits for the store.
 			synctest.Test(t, func(t *testing.T) {
 				h := newHandler(test.reader, func(c *setup) {
 					c.Limits.Timeout = time.Millisecond
@@ -108,8 +108,7 @@ type panics struct{ aggregate.Function }
 
 func (panics) Merge(aggregate.Call, []state.WindowState) aggregate.Result { panic("secret") }
 
-// How far back can be asked is counted from the wall clock or, when history is replayed, from the
-// records' clock.
+// The oldest moment of a question is relative to the wall clock or, when history is replayed, to the records' clock.
 func TestOldestMoment(t *testing.T) {
 	now := noon.UnixMilli()
 	week, year := (7 * day).Milliseconds(), (365 * day).Milliseconds()

@@ -36,7 +36,7 @@ type preparedFeature struct {
 	asked  prometheus.Counter
 	// services are the names of the services with the feature.
 	services []string
-	// fanOut is how many further entities the feature may read.
+	// fanOut is how many further entities an answer may read.
 	fanOut int
 
 	complete atomic.Pointer[completeness]

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// What a question repeats for each of its entities is bounded by the bytes of the answer; those of
-// the question do not bound it.
+// Content that is repeated for each entity is bounded by the answer's bytes, because the question's bytes do not bound
+// it.
 func TestAnswerTooLarge(t *testing.T) {
 	r := everyRegistry(t)
 	state := clocked{everyState(t, r)}

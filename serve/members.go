@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// members are the values that a question names, for each of which the answer says whether it was
-// met: those of all its features, one after another.
+// members holds the values that a question names, for all its features, one after another. The answer says for each
+// whether the window holds it.
 type members struct {
 	values []value.Value
 	echoes spans // as they were sent
@@ -28,7 +28,7 @@ func (m *members) reset() {
 	m.echoes.reset()
 }
 
-// of are the bounds of the members that a feature is asked about; there may be none.
+// of returns the bounds of the members of a feature, which may have none.
 func (m *members) of(i int) (from, to int) {
 	if i > 0 {
 		from = m.ends[i-1]
@@ -36,8 +36,8 @@ func (m *members) of(i int) (from, to int) {
 	return from, m.ends[i]
 }
 
-// answers is the number of values in the answer for one entity: one for each member, and one for
-// each feature without members.
+// answers returns the number of values in the answer for one entity: one for each member, and one for each feature
+// without members.
 func (q *question) answers() int {
 	n := 0
 	for i := range q.features {
@@ -47,8 +47,7 @@ func (q *question) answers() int {
 	return n
 }
 
-// name reads the members: a list for all features asked for, or an object with lists for some of
-// them.
+// name reads the members: a list for all features of the question, or an object with lists for some of them.
 func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
 	lists := make([]*fastjson.Value, len(q.features))
 	switch {
@@ -112,7 +111,7 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 	return err
 }
 
-// nameOf reads the members that a feature is asked about, nil for none.
+// nameOf reads the members that a feature is asked about, nil if there is none.
 func (q *question) nameOf(p *preparedFeature, list *fastjson.Value, limits Limits) error {
 	refuse := func(e *reply.Error) error {
 		e.Feature, e.Key = p.Name, "members"
@@ -138,7 +137,7 @@ func (q *question) nameOf(p *preparedFeature, list *fastjson.Value, limits Limit
 		return tooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, limits)
 	}
 	for i, v := range values {
-		// As sent, and first: fastjson unescapes in place what is read.
+		// First keep the member as sent, because fastjson unescapes in place what is read.
 		q.members.echoes.bytes = v.MarshalTo(q.members.echoes.bytes)
 		q.members.echoes.end()
 		member, ok := q.valueOf(v, p.member)
@@ -151,7 +150,7 @@ func (q *question) nameOf(p *preparedFeature, list *fastjson.Value, limits Limit
 	return nil
 }
 
-// example is a value of the key in JSON.
+// example returns a value of the key in JSON.
 func (k key) example() string {
 	switch k.typ {
 	case value.String:
@@ -163,8 +162,8 @@ func (k key) example() string {
 	}
 }
 
-// appendMembers appends the answers about members: for each its value, in the order of the
-// question, and once what they have in common.
+// appendMembers appends the answers about members: the value of each, in the order of the question, and once what they
+// have in common.
 func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte {
 	dst = append(dst, `{"members":[`...)
 	for i := range a.Items {

@@ -9,8 +9,8 @@ import (
 const (
 	answered    = "answered"
 	refused     = "refused"     // the question was wrong
-	unavailable = "unavailable" // the store was
-	overloaded  = "overloaded"  // there were too many at once
+	unavailable = "unavailable" // the store did not answer
+	overloaded  = "overloaded"  // there were too many questions at the same time
 	abandoned   = "abandoned"   // the client hung up before it had an answer
 	failed      = "failed"      // a defect
 )

@@ -11,12 +11,12 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// maxAhead is how far ahead a question may ask. No events are known there, but clocks differ, and a
-// rule may look at the end of a billing period. Moments beyond are in the wrong unit.
+// maxAhead is how far ahead a question may ask: clocks differ, and a rule may look at the end of a billing period.
+// Moments beyond are in the wrong unit.
 const maxAhead = 366 * 24 * time.Hour
 
-// inSeconds is greater than any moment in seconds until the year 5138. In milliseconds it is a moment
-// of 1973, when nobody kept events.
+// inSeconds is greater than any moment in seconds until the year 5138. In milliseconds it is a moment of 1973, which
+// has no events.
 const inSeconds = 100_000_000_000
 
 // lastYear is the last that RFC 3339 can write.
@@ -57,8 +57,8 @@ func atKey(e *reply.Error) *reply.Error {
 // reached means that a feature can answer.
 const reached = math.MinInt64
 
-// reach finds the features whose state does not reach back to the moment, neither by the wall clock
-// nor, as in a replay of history, by the records' clock.
+// reach finds the features whose state does not reach back to the moment, neither by the wall clock nor by the records'
+// clock, which counts in a replay of history.
 func (q *question) reach(ctx context.Context, reader store.Reader) error {
 	q.oldest = q.oldest[:0]
 	var clock int64

@@ -109,8 +109,7 @@ func (w *throughWorld) ask(t *testing.T, device, user string, at int64) map[stri
 	return answer.Results[0].Features
 }
 
-// The server answers what the model computes from the events, in two round trips whatever is asked
-// for.
+// The server answers what the model computes from the events, and any question takes two round trips.
 func TestMultiHopAnswersEqualTheModel(t *testing.T) {
 	found, capped := 0, 0
 	for seed := range uint64(60) {
@@ -198,8 +197,7 @@ func TestMultiHopRefusesQuestions(t *testing.T) {
 	}
 }
 
-// If a store is lost between the round trips, the answer is unavailable. If a list is damaged, so
-// is the answer.
+// If the store fails between the round trips, the question fails. If a list is damaged, so is the answer.
 func TestMultiHopFailsAsAWhole(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	w := newThroughWorld(t, 50, random, Limits{})

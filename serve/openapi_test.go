@@ -117,7 +117,7 @@ func (c *contract) check(t testing.TB, what string, body []byte, place string) {
 	}
 }
 
-// checkContract compares a request that was answered, and any response, with the document.
+// checkContract compares an answered request, and any response, with the document.
 func checkContract(t testing.TB, method, target, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	address, err := url.Parse(target)
@@ -171,7 +171,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	}
 }
 
-// The document has no paths but the existing ones; checkContract checks the reverse.
+// All paths of the document exist; checkContract checks the reverse.
 func TestOpenAPIPaths(t *testing.T) {
 	_, paths := theContract().at("paths")
 	for path, methods := range paths {
@@ -195,7 +195,7 @@ func TestOpenAPIKeysOfAQuestion(t *testing.T) {
 	}
 }
 
-// The document says that exactly the questions take the headers of a trace.
+// In the document exactly the questions take the headers of a trace.
 func TestOpenAPIHeaders(t *testing.T) {
 	want := map[string][]string{}
 	for _, path := range []string{"/v1/query", "/v1/features/{name}", "/v1/timeline/{name}", "/get-online-features"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// enter counts a question in, or refuses it because of the number being answered. It is called
-// before the body is read; from then on, budgets bound memory. Call leave either way.
+// enter admits a question, or refuses it if too many are being answered. It is called before the body is read;
+// afterwards budgets bound memory. The caller must call leave in both cases.
 func (h *handler) enter() error {
 	if h.answering.Add(1) > int64(h.limits.Concurrent) {
 		return reply.Errorf(reply.Overloaded, "as many questions as this server answers at once (%d) are under way; ask again in a second, or ask another server", h.limits.Concurrent)
@@ -22,7 +22,7 @@ func (h *handler) leave() { h.answering.Add(-1) }
 func (h *handler) allowTime(w http.ResponseWriter) {
 	const slack = writeTimeout / 2 // for reading the question and writing the answer
 	if h.limits.Timeout > writeTimeout-slack {
-		// Only a writer that is not a connection's cannot do this, and it need not.
+		// Only a writer without a connection cannot do this, and it does not need to.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.limits.Timeout + slack))
 	}
 }

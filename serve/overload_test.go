@@ -18,8 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// One question more than may be answered at once is refused, and accepted again once another has
-// its answer.
+// One question too many is refused, and accepted once another one is answered.
 func TestOverload(t *testing.T) {
 	arrived, release := make(chan struct{}), make(chan struct{})
 	reader := &fakeReader{read: func(context.Context, []state.Read) ([]state.WindowState, error) {
@@ -59,7 +58,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// An answer may take as long as its limit allows, whatever the server's own.
+// An answer may take as long as Limits.Timeout allows, even if the server's own timeout is shorter.
 func TestLongTimeout(t *testing.T) {
 	var deadline time.Time
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Limits.Timeout = 5 * time.Minute })

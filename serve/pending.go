@@ -17,8 +17,8 @@ import (
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
-// pend maps the pending events as the processor will once their records are on the bus, as if these
-// were written now. It leaves their mutations in q.pending, and their outcomes in q.outcomes.
+// pend maps the pending events as the processor will map their records, as if these were written now. It leaves their
+// mutations in q.pending, and their outcomes in q.outcomes.
 func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 	list := []*fastjson.Value{v}
 	switch v.Type() {
@@ -139,7 +139,7 @@ func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, e
 	return stream, event, nil
 }
 
-// badEvent is the error for a pending event that cannot be used.
+// badEvent returns the error for a pending event that cannot be used.
 func badEvent(i int, format string, args ...any) *reply.Error {
 	e := reply.Errorf(reply.BadEvent, format, args...)
 	e.Event = &i

@@ -84,7 +84,7 @@ func (b *bus) arrive(topic, event string) {
 	}
 }
 
-// ask asks for all features of a user, with more keys in the question.
+// ask asks for all features of a user, with further keys in the question.
 func (b *bus) ask(more string) string {
 	b.Helper()
 	w := do(b, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}]`+more+`}`)
@@ -99,8 +99,7 @@ func payment(id string, seconds int, status string) string {
 		id, noon.UnixMilli()+int64(seconds)*1000, status)
 }
 
-// A question with pending events is answered as it is after their arrival, and states their
-// outcomes.
+// A question with pending events has the same answer as after their arrival, and states their outcomes.
 func TestPending(t *testing.T) {
 	b := newBus(t)
 	b.arrive("payments", payment("p0", -60, "ok"))
@@ -125,7 +124,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// The moment is that of the latest pending event, or the one asked for.
+// The moment is the time of the latest pending event, or the moment in the question.
 func TestMomentOfPending(t *testing.T) {
 	b := newBus(t)
 	for more, want := range map[string]string{
@@ -143,8 +142,7 @@ func TestMomentOfPending(t *testing.T) {
 	}
 }
 
-// An event that has arrived while it is asked with counts once if its stream remembers ids; if it
-// does not, the answer says so.
+// A pending event that was already applied counts once if its stream remembers ids; if it does not, the answer says so.
 func TestPendingThatHasArrived(t *testing.T) {
 	b := newBus(t)
 	const login = `{"id": 1, "at": 1532520000000, "user": "u1", "device": "d1"}`

@@ -28,33 +28,32 @@ type question struct {
 	at       int64  // milliseconds
 	index    *index // nil until first used
 	features []*preparedFeature
-	// sets are the distinct key sets of the features; set is the index of each feature's key set.
+	// sets are the distinct key sets of the features. set is the index of each feature's key set.
 	sets     []*keySet
 	set      []int
 	entities []*fastjson.Value
 
-	// echoes are the entities as sent, texts their texts: that of entity e for set s is text
-	// e*len(sets)+s.
+	// echoes are the entities as sent. texts are their texts: the text of entity e for set s is at e*len(sets)+s.
 	echoes, texts spans
 	members       members
 	asked         []*features.Feature // by feature, with its members
 	values        []*fastjson.Value   // of one entity, by set and key
 
-	// first is, by entity, the first one with the same texts, which may be itself: it is answered
-	// once. written is where its features are in out.
+	// first is, by entity, the first entity with the same texts, which may be itself. Only that one is answered, and
+	// written is where its features are in out.
 	first   []int
 	written []bounds
 	byHash  map[uint64]int // the first entity with texts of a hash
 	literal []byte         // one value as sent
 
-	// pending is the mutations of events that are not yet on the bus; nil for none. outcomes is
-	// their outcomes, in JSON.
+	// pending holds the mutations of events that are not yet on the bus; nil if there are none. outcomes are their
+	// outcomes, in JSON.
 	pending  *state.Batch
 	outcomes []byte
 
 	// damaged counts the answers that damaged state prevented, and damage is the first error.
 	damaged int
-	// unavailable counts the answers that a master which does not answer prevented.
+	// unavailable counts the answers that an unavailable master prevented.
 	unavailable int
 	damage      error
 
@@ -63,7 +62,7 @@ type question struct {
 	applied   bool      // the event is applied, as found at
 	appliedAt time.Time // this moment
 
-	young    bool   // something was filled since its state was read
+	young    bool   // something was filled after its state was read
 	readFrom []byte // where the state was read, in JSON; empty if all was read from masters
 
 	columns *columns // for a question in Feast's protocol, else nil
@@ -83,7 +82,7 @@ type question struct {
 	held
 }
 
-// bounds are those of a range of bytes.
+// bounds are the bounds of a range of bytes.
 type bounds struct{ from, to int }
 
 // spans are ranges of bytes, one after another.
@@ -95,7 +94,7 @@ type spans struct {
 func (s *spans) reset() { s.bytes, s.ends = s.bytes[:0], s.ends[:0] }
 func (s *spans) end()   { s.ends = append(s.ends, len(s.bytes)) }
 
-// bounds are those of range i in bytes.
+// bounds returns the bounds of range i in bytes.
 func (s *spans) bounds(i int) (from, to int) {
 	if i > 0 {
 		from = s.ends[i-1]
@@ -113,15 +112,14 @@ func newQuestion(now time.Time, b *budgets) *question {
 	return q
 }
 
-// free returns the question's memory for reuse, and window states to their reader, unless it grew
-// so large that keeping it would be wasteful.
+// free returns the question's memory for reuse, and window states to their reader, unless it is too large to keep.
 func (q *question) free(reader store.Reader) {
 	reader.Recycle(q.reading.WindowStates())
 	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
 	if cap(q.body) > mostBody || cap(q.out) > mostOut {
 		return
 	}
-	// References to the question's own data.
+	// Drop references to the question's data.
 	clear(q.features)
 	q.reading.Reset(0)
 	q.features, q.sets, q.set, q.entities = q.features[:0], q.sets[:0], q.set[:0], q.entities[:0]
@@ -141,7 +139,7 @@ func (q *question) free(reader store.Reader) {
 	questions.Put(q)
 }
 
-// decode reads what is asked.
+// decode reads the parts of the question.
 func (q *question) decode(x *index, limits Limits) (err error) {
 	q.most = limits.Answer
 	r := &q.request
@@ -170,7 +168,7 @@ func (q *question) decode(x *index, limits Limits) (err error) {
 	return q.pend(x, r.pending, r.at != nil)
 }
 
-// given is nil for null, which many clients write for absent values.
+// given returns nil for null, which many clients write for absent values.
 func given(v *fastjson.Value) *fastjson.Value {
 	if v != nil && v.Type() == fastjson.TypeNull {
 		return nil
@@ -200,7 +198,7 @@ func duplicateKey(name, where string) *reply.Error {
 	return e
 }
 
-// choose finds the features asked for, each once, in order.
+// choose finds the features of the question, each once, in order.
 func (q *question) choose(x *index, names, service *fastjson.Value, limits Limits) error {
 	if names != nil {
 		list, err := names.Array()
@@ -270,7 +268,7 @@ func (q *question) add(p *preparedFeature) {
 	q.features, q.set = append(q.features, p), append(q.set, set)
 }
 
-// take reads the entities asked about.
+// take reads the entities of the question.
 func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	if entities == nil {
 		return reply.Errorf(reply.MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
@@ -295,8 +293,8 @@ func (q *question) take(entities *fastjson.Value, limits Limits) error {
 	return nil
 }
 
-// cost is how many values an entity takes: one for each member, one for each feature without
-// members, and those of all members that multi-hop features may read.
+// cost returns how many values an entity counts as: one for each member, one for each feature without members, and one
+// for each further entity that multi-hop features may read.
 func (q *question) cost() int {
 	n := q.answers()
 	for _, p := range q.features {

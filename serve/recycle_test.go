@@ -20,7 +20,7 @@ func (r *recycler) Read(ctx context.Context, reads []state.Read) (states []state
 
 func (r *recycler) Recycle(states []state.WindowState) { r.back = states }
 
-// The store gets back what a question has read, once it is answered.
+// Window states go back to the store once the question is answered.
 func TestSlicesAreRecycled(t *testing.T) {
 	r := &recycler{fakeReader: &fakeReader{}}
 	do(t, newHandler(r, func(*setup) {}), "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)

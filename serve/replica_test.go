@@ -68,7 +68,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 	}
 }
 
-// Pending events are added to what a replica holds.
+// Pending events are added to the state that a replica returns.
 func TestPendingEventsAtReplicas(t *testing.T) {
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {
@@ -88,7 +88,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	}
 }
 
-// Of two round trips the staler counts, and one to a replica is enough to report it.
+// With two round trips the staler one counts, and it is reported if either went to a replica.
 func TestStalenessOfMultiHopFeatures(t *testing.T) {
 	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
 	if err != nil {

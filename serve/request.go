@@ -22,8 +22,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// request is what a question asks. Each input format has a function that fills it in: readJSON,
-// query and readFeast. A missing part is nil.
+// request holds the parts of a question. Each input format has a function that fills it in: readJSON, query and
+// readFeast. A missing part is nil.
 type request struct {
 	features, service, entities, members, at, pending, waitFor *fastjson.Value
 }
@@ -119,8 +119,7 @@ func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// queue waits in line for the memory of a body of that many bytes; a negative number means as many
-// as allowed.
+// queue queues for the memory of a body of `bytes` bytes; a negative number means the greatest allowed size.
 func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
@@ -130,8 +129,7 @@ func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	return q.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }
 
-// query reads the question of a GET. Values that are not JSON are strings; errors in them are found
-// where all questions are decoded.
+// query reads the question of a GET. Values that are not JSON are strings; decode finds errors in them.
 func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
 	x, name := q.of(h), r.PathValue("name")
 	p, ok := x.features[name]
@@ -196,7 +194,7 @@ func (q *question) fillIn(p *preparedFeature, parameters url.Values) (err error)
 	return err
 }
 
-// literalOf is the value of a parameter: JSON if it is valid, and else a string.
+// literalOf returns the value of a parameter: JSON if it is valid, or else a string.
 func (q *question) literalOf(text string, isString bool) (*fastjson.Value, error) {
 	if isString || !json.Valid([]byte(text)) {
 		if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) {
@@ -214,12 +212,12 @@ func (q *question) literalOf(text string, isString bool) (*fastjson.Value, error
 // memberParameter is the parameter that names a member; it may be repeated.
 const memberParameter = "member"
 
-// isMember says whether a parameter names a member; a key with that name takes precedence.
+// isMember reports whether a parameter names a member; a key with that name takes precedence.
 func (p *preparedFeature) isMember(parameter string) bool {
 	return parameter == memberParameter && p.membership != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
 }
 
-// parameters are those that the feature takes.
+// parameters returns the parameters that the feature takes.
 func (p *preparedFeature) parameters() []string {
 	known := slices.Clone(p.By)
 	if p.isMember(memberParameter) {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// Requests that Schemathesis generates from /openapi.yaml are answered as it says, and requests
-// that violate it are refused.
+// Requests that Schemathesis generates from /openapi.yaml are answered as the document says, and requests that violate
+// it are refused.
 func TestSchemathesis(t *testing.T) {
 	schemathesis := program(t, "WEIR_TEST_SCHEMATHESIS", "schemathesis")
 	r := everyRegistry(t)
@@ -19,7 +19,7 @@ func TestSchemathesis(t *testing.T) {
 	}))
 	defer server.Close()
 	run := exec.CommandContext(t.Context(), schemathesis, "run", server.URL+"/openapi.yaml", "--url", server.URL,
-		// The document cannot say which features, services and keys there are.
+		// The document cannot list the existing features, services and keys.
 		"--checks", "all", "--exclude-checks", "positive_data_acceptance",
 		"--phases", "examples,coverage,fuzzing", "--max-examples", "20", "--seed", "1", "--continue-on-failure",
 		"--generation-database", "none", "--suppress-health-check", "all", "--warnings", "off")

@@ -50,8 +50,8 @@ func askWithToken(t *testing.T, h http.Handler, method, target, body string) *ht
 	return w
 }
 
-// A client is answered what its scopes allow. payment_risk has the features user_last, device_tx_7d
-// and device_amount_7d.
+// A client gets the answers that its scopes allow. payment_risk has the features user_last, device_tx_7d and
+// device_amount_7d.
 func TestScopes(t *testing.T) {
 	const device, user = `"entities":[{"device_id":"d1"}]`, `"entities":[{"device_id":"d1","user_id":"u1"}]`
 	feature := `{"error":{"code":"forbidden","message":"asking for the feature device_avg_7d takes the scope query; the token has service:payment_risk","feature":"device_avg_7d"}}`
@@ -163,7 +163,7 @@ func TestTokenIssuerUnavailable(t *testing.T) {
 	}
 }
 
-// Each minute the log says how much each client asked, and nothing about what.
+// Each minute the log states how much each client asked, but not about which entities.
 func TestAudit(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
@@ -207,7 +207,7 @@ func TestAuditOfCertificates(t *testing.T) {
 	}
 }
 
-// Only a limited number of names from an issuer are distinguished; the others are counted together.
+// Only a limited number of an issuer's names are distinguished; the others are counted together.
 func TestAuditOfManyClients(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}

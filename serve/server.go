@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// writeTimeout bounds the time from a request's headers to its answer written.
+// writeTimeout bounds the time from the end of a request's headers to the end of its answer.
 const writeTimeout = 30 * time.Second
 
 // Server serves a handler on an address.
@@ -61,14 +61,14 @@ func Start(address string, h http.Handler, encryption *tls.Config, logger *slog.
 	return s, nil
 }
 
-// Addr is the address that the server listens on.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Done receives the error that ended serving, nil after Shutdown, and is then closed.
 func (s *Server) Done() <-chan error { return s.done }
 
-// Shutdown accepts no more connections and waits for the questions being answered. If ctx ends
-// first, it cuts them off and returns its error.
+// Shutdown accepts no more connections and waits for the questions being answered. If ctx ends first, it closes their
+// connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	if err := s.http.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.http.Close())

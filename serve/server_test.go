@@ -60,7 +60,7 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// An answer that does not come is cut off when the time to shut down is over.
+// The connection of an answer that is not ready is closed when the time to shut down is over.
 func TestShutdownEnds(t *testing.T) {
 	arrived := make(chan struct{})
 	reader := &fakeReader{read: func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) {

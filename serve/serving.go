@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// While state is filled beside existing state, features are read from the most complete: see
+// While state is filled beside existing state, features are read from the most complete generation: see
 // features.Registry.Serving.
 
 // served is the index of the current registry, with its features read according to a history.
@@ -18,8 +18,8 @@ type served struct {
 	read    string // the series that are read, if they are not those of the definitions
 }
 
-// index is that of the current registry. The last history that was read decides which series it
-// reads; an answer is checked against a history that is read after the state, see readsOther.
+// index returns the index of the current registry. The last history that was read decides which series it reads. An
+// answer is checked against a history that is read after the state, see readsOther.
 func (h *handler) index() *index {
 	given, last := h.Registry(), h.served.Load()
 	var history *state.History
@@ -43,7 +43,7 @@ func (h *handler) index() *index {
 	return next.index
 }
 
-// of is the index that a question uses.
+// of returns the index that a question uses.
 func (q *question) of(h *handler) *index {
 	if q.index == nil {
 		q.index = h.index()
@@ -51,9 +51,8 @@ func (q *question) of(h *handler) *index {
 	return q.index
 }
 
-// readsOther switches a question to another index if the history read after the state says that
-// other series must be read, and says whether it did. The registry must be the same, or it would be
-// another question.
+// readsOther switches a question to another index if the history that was read after the state requires other series,
+// and reports whether it did. The registry must be the same, or it would be another question.
 func (q *question) readsOther(h *handler) (bool, error) {
 	x, before := h.index(), q.index
 	if x == before || x.registry.Version() != before.registry.Version() {

@@ -26,7 +26,7 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 }
 
-// The definitions are served as they were written, those that are in use when they are asked for.
+// The definitions in use at the time of the request are served as they were written.
 func TestDefinitions(t *testing.T) {
 	r := registry()
 	h := newHandler(&fakeReader{}, func(c *setup) { c.Registry = func() *features.Registry { return r } })

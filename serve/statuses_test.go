@@ -7,8 +7,7 @@ import (
 	"github.com/weir-stream/weir/features/query"
 )
 
-// The document knows every status, and Feast's clients have one for each. The client for Go is
-// tested separately.
+// The document has every status, and each has a status of Feast's clients. The Go client is tested separately.
 func TestEveryStatusIsKnown(t *testing.T) {
 	_, documented := theContract().at("components", "schemas", "Status")
 	var inDocument []query.Status

@@ -54,7 +54,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		var a query.Answer
 		q.reading.NextSince(&a, q.since[0])
 		q.meet(&a)
-		a.CompleteAt = 0 // a piece stays what it is
+		a.CompleteAt = 0 // a piece no longer changes
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}
@@ -69,7 +69,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	return nil
 }
 
-// checkTimeline says why a feature has no timeline, nil if it has one.
+// checkTimeline returns why a feature has no timeline, or nil.
 func (p *preparedFeature) checkTimeline(members bool) error {
 	var e *reply.Error
 	switch {

@@ -73,8 +73,8 @@ func timelineOf(t *testing.T, h http.Handler, target string) (a timelineAnswer) 
 	return a
 }
 
-// Each point equals a plain loop over the events of its stretch; the stretches are contiguous up to
-// the end of the window, none is outside of it, and all are read in one round trip.
+// Each point equals a plain loop over the events of its stretch. The stretches are contiguous up to the end of the
+// window, none lies outside of it, and all are read in one round trip.
 func TestTimelineIsWhatHappened(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	stored := memory.New()
@@ -113,7 +113,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 	}{
 		{"days", 7, noon}, {"hours", 24, noon}, {"minutes", 60, noon}, {"month", 25, noon}, {"tumbling", 1, noon}, {"spent", 7, noon},
 		{"exact", 48, noon}, {"bounds", 48, noon.Add(-time.Millisecond)},
-		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that is over is complete
+		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that has ended is complete
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var whole struct {

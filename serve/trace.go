@@ -63,7 +63,7 @@ func (t tracing) reader(from query.Reader, q *question) query.Reader {
 	return tracedReader{from, t.tracer, len(q.features), len(q.entities)}
 }
 
-// tracedReader records in numbers what it reads: spans contain no values of entities.
+// tracedReader records the numbers of reads. Spans contain no values of entities.
 type tracedReader struct {
 	query.Reader
 	tracer             trace.Tracer
@@ -92,7 +92,7 @@ func (t tracing) wait(ctx context.Context) (context.Context, trace.Span) {
 	return t.tracer.Start(ctx, "wait")
 }
 
-// waited ends it, with the number of checks for the event.
+// waited ends that span, with the number of checks for the event.
 func waited(span trace.Span, applied bool, looks int, err error) {
 	span.SetAttributes(attribute.Bool("weir.applied", applied), attribute.Int("weir.looks", looks))
 	if err != nil {

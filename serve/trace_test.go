@@ -113,8 +113,8 @@ func TestSpansOfQuestions(t *testing.T) {
 	}
 }
 
-// Waiting for an event and reading the history are distinct from reading the state. Questions that
-// share a history have no span of it.
+// Waiting for an event and reading the history have spans apart from reading the state. A question that uses a shared
+// history has no span of it.
 func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	const (
 		question = `{"features": ["device_tx_7d"], "entities": [{"device_id": "jane"}]`
@@ -183,7 +183,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 	}
 }
 
-// Other requests than questions have no span, nor has one whose trace is not sampled.
+// Requests that are no questions, or whose trace is not sampled, have no span.
 func TestNoSpans(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {

@@ -13,8 +13,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// wait is an event that a question waits for: the record that its producer has written, which the
-// answer must include.
+// wait is an event that a question waits for: a record that a producer has written and that the answer must include.
 type wait struct {
 	partition state.Partition
 	offset    int64
@@ -96,7 +95,7 @@ func (q *question) awaits(x *index, v *fastjson.Value) error {
 // waitParameter is the parameter that names an event to wait for.
 const waitParameter = "wait_for"
 
-// waits says whether the feature takes the parameter; a key with that name takes precedence.
+// waits reports whether the feature takes the parameter; a key with that name takes precedence.
 func (p *preparedFeature) waits() bool { return !slices.Contains(p.By, waitParameter) }
 
 func badWait(text string) error {
@@ -105,9 +104,9 @@ func badWait(text string) error {
 	return e
 }
 
-// await waits until the event of the question, if any, is applied to all state that the question
-// reads, within its time. It precedes all other reads: the event may be the first one, which sets
-// the namespace's clock. The error is the store's.
+// await waits until the event of the question, if any, is applied to all state that the question reads, within its
+// time. It precedes all other reads, because the event may be the first one, which sets the namespace's clock. The
+// error is the store's.
 func (q *question) await(ctx context.Context, h *handler) error {
 	if q.wait == nil {
 		return nil
@@ -136,7 +135,7 @@ func (q *question) look(ctx context.Context, h *handler) (applied bool, looks in
 	defer cancel()
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
 		looks++
-		// Within the whole question's time: even without waiting it looks once.
+		// This has the whole question's time, so that it looks once even without waiting.
 		applied, err = h.Reader.Applied(ctx, q.wait.partition.WithPlan(q.wait.version), q.wait.offset, reads)
 		if err != nil || applied || !sleep(waiting, pause) {
 			return applied, looks, err
@@ -144,7 +143,7 @@ func (q *question) look(ctx context.Context, h *handler) (applied bool, looks in
 	}
 }
 
-// sleep waits, and is false if the context has ended before.
+// sleep waits, and returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -99,8 +99,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// first is a namespace whose first record, in a replay of history, is applied when the question
-// looks for it the second time.
+// first is a namespace whose first record, in a replay of history, is applied before the second look of the question.
 type first struct {
 	fakeReader
 	record int64 // its timestamp
@@ -130,8 +129,8 @@ func (f *first) history(context.Context) (*state.History, error) {
 	}, nil
 }
 
-// A question that waits for the first record of a namespace is answered as of its time: by the
-// clock and the history after it, not before.
+// A question that waits for the first record of a namespace is answered by the clock and the history after that record,
+// not before.
 func TestWaitingForTheFirstRecord(t *testing.T) {
 	const wait = `"waited":{"applied":true}`
 	for target, want := range map[string]string{
@@ -212,7 +211,7 @@ func TestWaitingForMultiHopFeatures(t *testing.T) {
 	}
 }
 
-// If the progress is unknown, nothing counts as applied.
+// If the progress is unknown, no record counts as applied.
 func TestWaitingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := waitingHandler(t, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after another,
-// from a server that holds back writes and from one that leaves them to net/http's buffer.
+// BenchmarkWholeAnswers asks for answers of several sizes over the loopback, one after another, from a server that
+// holds back writes and from one that uses net/http's buffer.
 func BenchmarkWholeAnswers(b *testing.B) {
 	for _, size := range []int{3 << 10, 6 << 10, 24 << 10} {
 		body := bytes.Repeat([]byte("x"), size)

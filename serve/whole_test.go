@@ -37,8 +37,8 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// An answer longer than net/http's buffer leaves in one write, unless it is so long that this does
-// not matter or shares its connection with others.
+// An answer longer than net/http's buffer is sent in one write, unless it is very long or shares its connection with
+// others.
 func TestAnswersLeaveWhole(t *testing.T) {
 	about := func(entities int) string {
 		list := make([]string, entities)
@@ -48,7 +48,7 @@ func TestAnswersLeaveWhole(t *testing.T) {
 		return `{"features": ["device_tx_7d"], "entities": [` + strings.Join(list, ",") + `]}`
 	}
 	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
-		c.Limits.InFlight = 4 << 30 // that of all 50 questions at once
+		c.Limits.InFlight = 4 << 30 // for all 50 questions together
 	})
 	for _, test := range []struct {
 		name               string

@@ -13,24 +13,22 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// Rules say who may ask. The zero value admits everybody.
+// Rules determine who may ask. The zero value admits all clients.
 type Rules struct {
-	// Identify identifies the owner of a bearer token; the error says why the token is rejected, or
-	// is credentials.ErrIssuerAway. It must take as long for invalid tokens. Nil asks for none.
+	// Identify identifies the owner of a bearer token; the error says why the token is rejected, or is
+	// credentials.ErrIssuerAway. It must take equally long for invalid tokens. If it is nil, no token is required.
 	Identify func(ctx context.Context, token string) (*credentials.Client, error)
 	// Certificate requires a client certificate, which TLS has verified.
 	Certificate bool
 	// OpenMetrics makes /metrics public.
 	OpenMetrics bool
-	// Hosts are the names of the server, if it asks for neither token nor certificate; nil allows
-	// any name.
+	// Hosts are the names of the server, if it requires neither token nor certificate; nil allows any name.
 	Hosts Hosts
 	// Audit counts requests by client; nil counts nothing.
 	Audit *Audit
 }
 
-// open are the public paths: probes, which have no credentials, and content that is the same for
-// everybody who has the program.
+// open are the public paths: probes, which have no credentials, and content that is part of the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
 // ofAdministrators are the paths about the server and its store and not about features, and those that
@@ -39,7 +37,7 @@ var ofAdministrators = map[string]bool{
 	"/metrics": true, "/v1/status": true, "/v1/definitions": true, "/v1/preview": true, "/v1/dead-letters": true, "/v1/greatest-keys": true,
 }
 
-// ofAnalysts are the paths that name entities to clients which do not know them.
+// ofAnalysts are the paths that name entities which clients do not know.
 var ofAnalysts = map[string]bool{"/v1/busiest": true}
 
 // Admit passes on requests with the required credentials, with their Client, and refuses others,
@@ -71,13 +69,13 @@ func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Han
 
 type clientKey struct{}
 
-// Client is the client of a request's context; nil if no credentials are required.
+// Client returns the client of a request's context; nil if no credentials are required.
 func Client(ctx context.Context) *credentials.Client {
 	client, _ := ctx.Value(clientKey{}).(*credentials.Client)
 	return client
 }
 
-// admit identifies the client; without a refusal it is admitted.
+// admit identifies the client. It returns a refusal if the client is not admitted.
 func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	client, refusal := a.client(r)
 	if refusal != nil || client == nil {
@@ -100,7 +98,7 @@ func Forbidden(what, wants string, client *credentials.Client) *reply.Error {
 	return reply.Errorf(reply.Forbidden, "%s takes the scope %s; the token has %v", what, wants, client.Scopes)
 }
 
-// client is the owner of a certificate or a token; nil if neither is required.
+// client returns the owner of a certificate or a token; nil if neither is required.
 func (a Rules) client(r *http.Request) (*credentials.Client, *reply.Error) {
 	if a.Certificate && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0) {
 		return nil, reply.Errorf(reply.MissingCertificate, "a client certificate signed by one of the server's authorities is required")

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Audit counts requests by client, for one log line for each client and minute. It knows names of
-// clients and numbers, never what was asked about. It is safe for concurrent use, and its zero
-// value is ready.
+// Audit counts requests by client, for one log line for each client and minute. It records names of clients and
+// numbers, never the entities asked about. It is safe for concurrent use, and its zero value is ready.
 type Audit struct {
 	mu      sync.Mutex
 	clients map[string]*usage
 	since   time.Time // zero before the first Log
 }
 
-// usage is what a client asked for.
+// usage counts what a client asked for.
 type usage struct{ questions, refused, entities, values int }
 
 const (
@@ -28,7 +27,7 @@ const (
 	otherClients = "(others)"
 )
 
-// Count counts a question with the number of its entities and values; a refused one has none.
+// Count counts a question with the number of its entities and values; a refused question has none.
 func (a *Audit) Count(client string, entities, values int, refused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +52,7 @@ func (a *Audit) Count(client string, entities, values int, refused bool) {
 	u.values += values
 }
 
-// Log logs what was counted once a minute has passed since the last time; call it regularly.
+// Log logs the counts if a minute has passed since the last time. Call it regularly.
 func (a *Audit) Log(log *slog.Logger, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +64,7 @@ func (a *Audit) Log(log *slog.Logger, now time.Time) {
 	}
 }
 
-// Flush logs what was counted, before a process ends.
+// Flush logs the remaining counts before a process ends.
 func (a *Audit) Flush(log *slog.Logger, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

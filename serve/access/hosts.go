@@ -10,19 +10,18 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// An attacker's web page can make its own name resolve to this machine ("DNS rebinding"): a browser
-// then lets it read everything that needs no credentials. The attack shows in the name, which is in
-// the header Host. So a server that asks for no credentials only answers requests whose Host it
-// knows.
+// An attacker's web page can make its own name resolve to this machine ("DNS rebinding"): a browser then lets it read
+// everything that needs no credentials. Such requests have the page's name in the header Host. So a server that
+// requires no credentials only answers requests whose Host it knows.
 
-// Hosts are the names under which a server is reached: whole names such as "weir-api", or
-// "*.example.com" for all names below one. Always known are addresses, because no name resolves to
-// a page of an address, and localhost with all names below it.
+// Hosts are the names under which a server is reached: whole names such as "weir-api", or "*.example.com" for all names
+// below one. Addresses are always known, because a page's own name is never an address. So are localhost and all names
+// below it.
 type Hosts []string
 
-// knows says whether a host, which may have a port, is known.
+// knows reports whether a host, which may have a port, is known.
 func (names Hosts) knows(host string) bool {
-	if host == "" { // of HTTP/1.0, which browsers do not use
+	if host == "" { // HTTP/1.0, which browsers do not use
 		return true
 	}
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -45,7 +44,7 @@ func (names Hosts) knows(host string) bool {
 	})
 }
 
-// Only passes on requests to a known name, and answers others with 421.
+// Only passes on requests to known names, and answers others with 421.
 func (names Hosts) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refusal := names.refusal(r); refusal != nil {
@@ -56,8 +55,7 @@ func (names Hosts) Only(next http.Handler) http.Handler {
 	})
 }
 
-// refusal is nil for a request to a known host. Over TLS a browser has compared the name with the
-// certificate.
+// refusal returns nil for a request to a known host. Over TLS a browser has compared the name with the certificate.
 func (names Hosts) refusal(r *http.Request) *reply.Error {
 	if names == nil || r.TLS != nil || names.knows(r.Host) {
 		return nil

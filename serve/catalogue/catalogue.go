@@ -44,7 +44,7 @@ type Feature struct {
 	Window        string `json:"window,omitempty"` // as in a definition of one line: 7d, session 30m, lifetime
 	Tile          string `json:"tile,omitempty"`
 	Keep          string `json:"keep,omitempty"` // how far back can be asked for; absent: forever
-	// Timeline says whether GET /v1/timeline/{name} supports the feature.
+	// Timeline is true if GET /v1/timeline/{name} supports the feature.
 	Timeline bool `json:"timeline,omitempty"`
 	// CompleteSince is the event time, in ms, since which the state holds all events that the feature
 	// needs; nil if it lacks none.
@@ -75,8 +75,8 @@ type Series struct {
 	State      string   `json:"state"`
 	Measure    string   `json:"measure"`
 	SharedWith []string `json:"shared_with,omitempty"` // other features answered from it
-	// BytesOnce and BytesFull are about what it takes of an entity, with one event and when full,
-	// besides the entity's key; see cost.Entity.
+	// BytesOnce and BytesFull are the approximate bytes that it takes of an entity, with one event and when full,
+	// beside the entity's key; see cost.Entity.
 	BytesOnce int64 `json:"bytes_once"`
 	BytesFull int64 `json:"bytes_full"`
 }
@@ -100,7 +100,7 @@ type Stream struct {
 	Enrich      *Enrich `json:"enrich,omitempty"` // absent: its events are not enriched
 }
 
-// Enrich says where the events of a stream are written with features.
+// Enrich describes where the enriched events of a stream are written.
 type Enrich struct {
 	Service string `json:"service"` // the service of these features
 	Topic   string `json:"topic"`
@@ -134,9 +134,9 @@ func New(r *features.Registry) Catalogue {
 	return c
 }
 
-// Completed is the catalogue with how complete each feature is: since when, in ms of event time, and
-// what share of the rest is filled. state.MinTime is a feature that lacks nothing, and a share of 1
-// one that is not being filled.
+// Completed returns the catalogue with the completeness of each feature: since when it is complete, in ms of event
+// time, and the filled share. state.MinTime means that a feature lacks nothing, and a share of 1 that it is not being
+// filled.
 func (c Catalogue) Completed(of func(feature string) (since int64, filled float64)) Catalogue {
 	c.Features = slices.Clone(c.Features)
 	for i := range c.Features {

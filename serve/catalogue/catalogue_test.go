@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 )
 
-// A stream says where and how its events are written with features.
+// A stream describes where and how its enriched events are written.
 func TestEnrichedStreams(t *testing.T) {
 	r, err := definition.Parse("test.yaml", []byte(`
 streams:

@@ -4,14 +4,14 @@ import (
 	"github.com/weir-stream/weir/features"
 )
 
-// Definitions is the answer of GET /v1/definitions: the texts that definition.LoadFiles compiles
-// to the definitions of that version.
+// Definitions is the answer of GET /v1/definitions: the texts from which definition.LoadFiles compiles the definitions
+// of that version.
 type Definitions struct {
 	Version string `json:"version"`
 	features.Files
 }
 
-// DefinitionsOf are the definitions of a registry.
+// DefinitionsOf returns the definitions of a registry.
 func DefinitionsOf(r *features.Registry) Definitions {
 	d := Definitions{Version: r.Version(), Files: r.Files}
 	if d.Definitions == nil {

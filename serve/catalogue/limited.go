@@ -2,8 +2,7 @@ package catalogue
 
 import "slices"
 
-// Of is the part of the catalogue for some services: these, their features and the streams of
-// those.
+// Of returns the part of the catalogue for some services: these, their features, and the streams of these features.
 func (c Catalogue) Of(service func(name string) bool) Catalogue {
 	of := Catalogue{Features: []Feature{}, Services: []Service{}, Streams: []Stream{}}
 	known, streams := map[string]bool{}, map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// AppendJSON encodes values that are rarely written. Its types have no values that JSON lacks.
+// AppendJSON encodes values that are rarely written. Their types have no values that JSON cannot express.
 func AppendJSON(dst []byte, v any) []byte {
 	buffer := bytes.NewBuffer(dst)
 	encoder := json.NewEncoder(buffer)

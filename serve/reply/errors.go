@@ -25,10 +25,10 @@ type Error struct {
 	Nearest string `json:"nearest,omitempty"` // the name that was perhaps meant
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Code identifies an error for programs.
+// Code identifies an error for clients.
 type Code string
 
 // The codes of errors.
@@ -108,12 +108,12 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Defect is the error for a defect.
+// Defect returns the error for a defect.
 func Defect() *Error {
 	return Errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
 }
 
-// Unknown is the error for an unknown name.
+// Unknown returns the error for an unknown name.
 func Unknown(code Code, what, name string, names []string) *Error {
 	e := Errorf(code, "there is no %s %s", what, Quote(name))
 	if e.Nearest = Nearest(name, names); e.Nearest != "" {
@@ -122,13 +122,13 @@ func Unknown(code Code, what, name string, names []string) *Error {
 	return e
 }
 
-// Quote quotes what a client sent, shortened if it is long.
+// Quote quotes text that a client sent, shortened if it is long.
 func Quote(s string) string {
 	short, dots := Shorten(s)
 	return fmt.Sprintf("%q%s", short, dots)
 }
 
-// Shorten returns the beginning of what a client sent, and dots if there is more.
+// Shorten returns the beginning of text that a client sent, and dots if there is more.
 func Shorten(s string) (short, dots string) {
 	const most = 64
 	if len(s) <= most {
@@ -137,8 +137,7 @@ func Shorten(s string) (short, dots string) {
 	return strings.ToValidUTF8(s[:most], ""), "…"
 }
 
-// Nearest is the name with the fewest edits from s, if they are few enough for a typo; else it is
-// empty.
+// Nearest returns the name with the fewest edits from s, if they are few enough for a typo; else it is empty.
 func Nearest(s string, names []string) string {
 	best, least := "", max(2, len(s)/4)+1
 	for _, name := range names {

@@ -9,18 +9,17 @@ import (
 	"sync"
 )
 
-// net/http writes through a buffer of 4 KiB. A longer answer leaves in pieces: each is a system
-// call, and the first wakes a client that then waits for the rest. So the server's connections can
-// hold back what is written until it is complete.
+// net/http writes through a buffer of 4 KiB. A longer answer is sent in pieces: each is a system call, and the first
+// one wakes a client that then waits for the rest. So the server's connections can hold back writes until the answer is
+// complete.
 
-// mostHeld bounds what is held back, in bytes. For a longer answer its pieces cost little in
-// comparison.
+// mostHeld bounds the bytes held back. For a longer answer the cost of pieces is small in comparison.
 const mostHeld = 64 << 10
 
-// heldPool reuses the memory for what is held back.
+// heldPool reuses the memory of held-back writes.
 var heldPool = sync.Pool{New: func() any { return new([]byte) }}
 
-// connection is a connection that can hold back what is written to it.
+// connection is a connection that can hold back writes.
 type connection struct {
 	net.Conn
 
@@ -39,8 +38,8 @@ func (c *connection) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// CloseWrite lets net/http close a connection without reading all of it, such that the answer,
-// including a refusal, arrives before the reset.
+// CloseWrite lets net/http close a connection without reading all of it, so that the answer, such as a refusal, arrives
+// before the reset.
 func (c *connection) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -49,14 +48,14 @@ func (c *connection) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// hold begins to hold back.
+// hold makes the connection hold back writes.
 func (c *connection) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = heldPool.Get().(*[]byte)
 }
 
-// release writes what was held back.
+// release sends the held-back writes.
 func (c *connection) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,14 +90,14 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
 }
 
-// Whole responds with JSON in one write, if the connection can hold it back and serves only
-// this request, unlike one of HTTP/2.
+// Whole responds with JSON in one write, if the connection can hold back writes and serves only this request, which
+// excludes HTTP/2.
 func Whole(w http.ResponseWriter, r *http.Request, body []byte) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
 	if ok && r.ProtoMajor == 1 && len(body) <= mostHeld {
 		c.hold()
 		defer c.release()
-		// The rest of net/http's buffer must be held back too.
+		// The rest of net/http's buffer must also be held back.
 		defer func() { _ = http.NewResponseController(w).Flush() }()
 	}
 	Respond(w, http.StatusOK, body)

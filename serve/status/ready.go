@@ -1,5 +1,4 @@
-// Package status reports on the process, whatever its roles: whether it lives, whether it is ready,
-// and what it has counted.
+// Package status reports on a process with any roles: whether it lives, whether it is ready, and what it has counted.
 package status
 
 import (
@@ -17,13 +16,13 @@ import (
 
 // Process is the status of a process.
 type Process struct {
-	Checks []Check // of /readyz, run at once
+	Checks []Check // of /readyz, run concurrently
 	// Definitions is the part of /readyz about definitions; nil leaves that out.
 	Definitions func() Definitions
-	// DeadLetters are the last that this process has set aside, latest first, for /v1/status; nil
-	// leaves that out.
+	// DeadLetters returns the last records that this process has set aside, latest first, for /v1/status; nil leaves
+	// that out.
 	DeadLetters func() []DeadLetter
-	// Backfills are those that this process works on, for /v1/status; nil leaves that out.
+	// Backfills returns the backfills of this process, for /v1/status; nil leaves that out.
 	Backfills func() []Backfill
 	// Gatherer is what /metrics and /v1/status show: prometheus.DefaultGatherer if nil.
 	Gatherer prometheus.Gatherer
@@ -44,14 +43,14 @@ func Health(w http.ResponseWriter, _ *http.Request) {
 type Readiness struct {
 	Ready  bool     `json:"ready"`
 	Checks []Passed `json:"checks"` // in the order of Config.Checks
-	// Definitions are those in use. Refused ones do not make the process unready: the earlier ones
-	// are still in use.
+	// Definitions describes the definitions in use. Refused ones do not make the process unready, because the earlier
+	// ones are still in use.
 	Definitions *Definitions `json:"definitions,omitempty"`
 }
 
-// Definitions says which definitions are in use.
+// Definitions describes the definitions in use.
 type Definitions struct {
-	Version string  `json:"version"` // a hash of what they mean
+	Version string  `json:"version"` // a hash of their meaning
 	Reload  *Reload `json:"last_reload,omitempty"`
 }
 
@@ -67,8 +66,7 @@ type Passed struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
-	// Warning is what is wrong although the process is ready, for example a Redis master of several
-	// that does not answer.
+	// Warning is a problem of a process that is ready, for example that one of several Redis masters does not answer.
 	Warning string `json:"warning,omitempty"`
 }
 
@@ -116,8 +114,8 @@ func (p Process) readiness(ctx context.Context) Readiness {
 	return answer
 }
 
-// within is the result of a check, or that it did not end before the context: its requests may
-// hang, whatever the context says.
+// within returns the result of a check, or an error if the check did not end before the context: its requests may
+// ignore the context.
 func (c Check) within(ctx context.Context) Passed {
 	done := make(chan Passed, 1)
 	go func() { done <- c.run(ctx) }()
@@ -127,7 +125,7 @@ func (c Check) within(ctx context.Context) Passed {
 	case <-ctx.Done():
 	}
 	select {
-	case p := <-done: // its own result is better
+	case p := <-done: // the check's own result is better
 		return p
 	case <-time.After(readyTimeout / 8):
 		return Passed{Name: c.Name, Error: "it does not answer in time"}
@@ -136,7 +134,7 @@ func (c Check) within(ctx context.Context) Passed {
 
 func (c Check) run(ctx context.Context) (p Passed) {
 	p.Name = c.Name
-	// A panic here would end the process, because no request's guard is above it.
+	// A panic here would end the process, because the handler's guard does not cover this goroutine.
 	defer func() {
 		if v := recover(); v != nil {
 			p.Error = fmt.Sprint("panic: ", v)

@@ -16,20 +16,19 @@ type Status struct {
 	At int64 `json:"at"` // milliseconds
 	// Processor is absent if the process applies no events.
 	Processor *Processor `json:"processor,omitempty"`
-	// Backfills are those under way here, of the partitions assigned; absent if the process applies
-	// no events.
+	// Backfills are the backfills under way for the assigned partitions; absent if the process applies no events.
 	Backfills []Backfill `json:"backfills,omitzero"`
-	// Questions are those answered and not, by outcome.
+	// Questions counts questions by outcome.
 	Questions []Count `json:"questions"`
 }
 
-// Processor is what happened to the events of this process.
+// Processor counts the events of this process.
 type Processor struct {
 	Partitions  int     `json:"partitions"` // assigned
 	Events      []Count `json:"events"`     // by stream and outcome
-	Lag         []Count `json:"lag"`        // by topic and partition, of those assigned
+	Lag         []Count `json:"lag"`        // by topic and assigned partition
 	Open        []Count `json:"open"`       // the part of the lag that an open transaction blocks
-	OpenAge     []Count `json:"open_age"`   // seconds for which such a transaction has been seen open
+	OpenAge     []Count `json:"open_age"`   // seconds for which the transaction has been seen open
 	Rewinds     []Count `json:"rewinds"`    // by topic
 	Lost        []Count `json:"lost"`       // by topic
 	DeadLetters []Count `json:"dead_letters"`
@@ -55,24 +54,24 @@ type Histogram struct {
 	Buckets []Bucket `json:"buckets"` // ascending; times above the last one are in Count only
 }
 
-// Bucket is how many times were at most that many seconds.
+// Bucket counts the times of at most Le seconds.
 type Bucket struct {
 	Seconds float64 `json:"seconds"`
 	Count   uint64  `json:"count"`
 }
 
-// Backfill is one that is under way: what new features need of a topic's earlier records.
+// Backfill describes a backfill under way, of a topic's earlier records for new features.
 type Backfill struct {
 	Features []string `json:"features"`
 	Topic    string   `json:"topic"`
 	Applied  int64    `json:"applied"` // offsets, of Total; both are 0 before it has begun
 	Total    int64    `json:"total"`
 	Share    float64  `json:"share"` // 0 to 1
-	// Rate is offsets a second; absent while unknown.
+	// Rate is the offsets per second; absent while unknown.
 	Rate float64 `json:"rate,omitempty"`
 	// SecondsLeft is about how long the rest takes at that rate; absent while unknown.
 	SecondsLeft int64 `json:"seconds_left,omitempty"`
-	// Files are those that weir backfill applies before the topic's records; absent if there are none.
+	// Files are the files that weir backfill applies for events before the topic's records; absent if there are none.
 	Files *Files `json:"files,omitempty"`
 }
 
@@ -136,7 +135,7 @@ func (p Process) status(families []*dto.MetricFamily, now time.Time) Status {
 	return s
 }
 
-// counts are the numbers of a family, which may be nil: for a histogram its number of observations.
+// counts returns the numbers of a metric family, which may be nil. For a histogram it is the number of observations.
 func counts(f *dto.MetricFamily) []Count {
 	list := []Count{}
 	for _, m := range f.GetMetric() {
@@ -162,7 +161,7 @@ func counts(f *dto.MetricFamily) []Count {
 	return list
 }
 
-// histogram is that of a family, which may be nil.
+// histogram returns the histogram of a metric family, which may be nil.
 func histogram(f *dto.MetricFamily) Histogram {
 	s := Histogram{Buckets: []Bucket{}}
 	for _, m := range f.GetMetric() {

@@ -44,7 +44,7 @@ type Content struct {
 	Base64 string  `json:"base64,omitempty"` // if it is not
 }
 
-// ContentOf is the beginning of bytes; nil if there are none.
+// ContentOf returns the beginning of bytes; nil if there are none.
 func ContentOf(b []byte) *Content {
 	if b == nil {
 		return nil

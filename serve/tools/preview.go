@@ -164,7 +164,7 @@ func (t *Tools) preview(ctx context.Context, d *draft) Preview {
 	return p
 }
 
-// with are files with one more, or another in place of that of the same name.
+// with returns files with one more, or another in place of that of the same name.
 func with(files features.Files, file features.File) features.Files {
 	files.Definitions = slices.Clone(files.Definitions)
 	if i := slices.IndexFunc(files.Definitions, func(f features.File) bool { return f.Path == file.Path }); i >= 0 {
