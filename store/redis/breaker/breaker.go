@@ -10,7 +10,7 @@ import (
 // Breaker is the circuit breaker of one server. It begins closed.
 //
 //	closed     calls pass; one that the server did not answer opens it
-//	open calls are refused at once, until the next probe is due
+//	open       calls are refused at once, until the next probe is due
 //	half open  one probe is under way, and calls are still refused; its answer
 //	           closes the breaker, its failure opens it again
 //
