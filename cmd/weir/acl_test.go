@@ -207,8 +207,8 @@ func checkNothingDenied(t *testing.T, admin *redis.Client) {
 	}
 }
 
-// seldom are commands that are needed but not reached by the test: a compaction deletes a key that
-// has become empty, and what is applied while the namespace is resharded is noted.
+// seldom are commands that are needed but not reached by the test: a compaction deletes an empty key, and resharding
+// records which keys change.
 var seldom = []string{"del", "sadd"}
 
 // unused returns, by user, the allowed commands that have not been used.

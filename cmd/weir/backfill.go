@@ -84,7 +84,7 @@ S3-compatible store, named s3://BUCKET/KEY.`,
 	return cmd
 }
 
-// rateOf is the rate that was given, or else that of the settings.
+// rateOf returns the given rate, or else the rate of the settings.
 func rateOf(given float64, cfg *config.Config) (float64, error) {
 	if given == 0 {
 		given = cfg.Backfill.Rate
@@ -95,7 +95,7 @@ func rateOf(given float64, cfg *config.Config) (float64, error) {
 	return given, nil
 }
 
-// fillsOf says whether the named features need a fill; without names all are needed.
+// fillsOf returns a function that reports whether the named features need a fill; without names all are needed.
 func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) bool, error) {
 	for _, name := range names {
 		if _, ok := registry.Feature(name); !ok {
@@ -112,8 +112,8 @@ var (
 	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors start it again: try again in a minute")
 )
 
-// fillFromLog fills features from the log, all without names, whatever the definitions are bound to
-// meanwhile.
+// fillFromLog fills the named features, or all, from the log. It continues when the definitions are bound to another
+// plan.
 func fillFromLog(ctx context.Context, cfg *config.Config, given *features.Registry, kept store.Store, rate float64, names []string, out io.Writer) error {
 	screen := &fillScreen{out: out, said: map[string]string{}}
 	for {
@@ -184,7 +184,7 @@ type fillScreen struct {
 	broken bool
 }
 
-// until shows the progress of a fill, and says whether no more can be done.
+// until shows the progress of a fill, and reports whether no more can be done.
 func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	return enough
 }
 
-// say writes a line about something if it is another than the last about that.
+// say writes a line about a subject, unless it is the same as the last one.
 func (s *fillScreen) say(about, line string) {
 	if s.said[about] != line {
 		s.said[about] = line
@@ -212,7 +212,7 @@ func (s *fillScreen) say(about, line string) {
 	}
 }
 
-// boundFills are the fills over cuts of the definitions as they are bound now.
+// boundFills holds the fills over cuts of the definitions' present binding.
 type boundFills struct {
 	*backfill.Binding
 	fills   []*state.Fill

@@ -45,7 +45,7 @@ type fromFiles struct {
 	screen   *fillScreen
 }
 
-// beginning is what --since says of files with all events there ever were.
+// beginning is the value of --since for files with all events that ever were.
 const beginning = "beginning"
 
 func (f *fromFiles) flags(cmd *cobra.Command) {
@@ -63,7 +63,7 @@ func (f *fromFiles) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("of", "input")
 }
 
-// needless returns an error if what goes with --input was given without it.
+// needless returns an error if flags that belong to --input were given without it.
 func (f *fromFiles) needless() error {
 	if f.until+f.since+f.recordTime != "" || len(f.offsets) > 0 || f.setAside {
 		return errors.New("--until, --offsets, --since, --record-time and --set-aside apply to files: name the files with --input")
@@ -71,7 +71,8 @@ func (f *fromFiles) needless() error {
 	return nil
 }
 
-// divided finds the moment of --until, in ms, or the fields of --offsets; state.MaxTime or nil without.
+// divided returns the moment of --until, in ms, or the fields of --offsets. Without these flags they are state.MaxTime
+// and nil.
 func (f *fromFiles) divided(ctx context.Context) (until int64, coordinates *backfill.Coordinates, err error) {
 	switch {
 	case f.until != "":
@@ -129,7 +130,7 @@ func (f *fromFiles) run(ctx context.Context) error {
 	return f.fill(ctx, all)
 }
 
-// stated is the moment of --since, in ms; nil without one.
+// stated returns the moment of --since, in ms; nil without the flag.
 func (f *fromFiles) stated(until int64) (*int64, error) {
 	since := state.MinTime
 	switch f.since {
@@ -145,8 +146,8 @@ func (f *fromFiles) stated(until int64) (*int64, error) {
 	return &since, err
 }
 
-// fill fills from files and log until all is whole that processors keep over the cuts. That may change
-// meanwhile: definitions do, cuts pass out of windows, and a store goes back in time.
+// fill fills from files and log until everything that processors keep over the cuts is complete. This may change
+// meanwhile: definitions change, windows pass cuts, and a store may go back in time.
 func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
 	for {
 		var reached []*backfill.FromFiles
@@ -174,7 +175,7 @@ func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
 	}
 }
 
-// bindInterval is how often to look whether processors keep something else now.
+// bindInterval is how often to check whether processors keep something else now.
 const bindInterval = 2 * time.Second
 
 // momentOf parses a moment, in ms.
@@ -233,7 +234,7 @@ func (f *fromFiles) notAhead(ctx context.Context, until int64) error {
 
 func inWords(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339Nano) }
 
-// whenever is inWords of a moment since which something is complete.
+// whenever describes a moment since which something is complete.
 func whenever(ms int64) string {
 	if ms == state.MinTime {
 		return "the beginning"
@@ -241,7 +242,7 @@ func whenever(ms int64) string {
 	return inWords(ms)
 }
 
-// read reads all files of a topic, and checks that its log goes on where they end.
+// read reads all files of a topic, and checks that its log continues where they end.
 func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, inputs []backfill.Input) (*backfill.FromFiles, error) {
 	before, beforeCut := &cut, "before --until"
 	if len(f.offsets) > 0 {
@@ -286,8 +287,8 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 	return b, f.meets(ctx, &b.Cut, b.Files)
 }
 
-// meets returns an error if the log of a cut's topic begins after it. If there are files, the cut becomes
-// that by their offsets.
+// meets returns an error if the log of a cut's topic begins after the cut. If there are files, the cut becomes a cut by
+// their offsets.
 func (f *fromFiles) meets(ctx context.Context, cut *state.Cut, files []*backfill.File) (err error) {
 	client, err := connect.KafkaClient(f.cfg)
 	if err != nil {
@@ -319,8 +320,8 @@ func (f *fromFiles) meets(ctx context.Context, cut *state.Cut, files []*backfill
 	return err
 }
 
-// fromLog fills from the log what is over the cuts, where processors do not, and says whether all is
-// whole then, from files too.
+// fromLog fills the series over the cuts from the log, if processors do not, and reports whether everything is then
+// complete, including what files fill.
 func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (whole bool, err error) {
 	bound, err := f.bind(ctx, all)
 	if err != nil || len(bound.pending) > 0 {
@@ -344,7 +345,7 @@ func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (who
 	return true, nil
 }
 
-// unlessAway says that the store is unavailable, which is waited for.
+// unlessAway returns an error, except that it reports and waits for an unavailable store.
 func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		f.tell(err)
@@ -354,7 +355,7 @@ func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
 
 func (f *fromFiles) tell(err error) { f.screen.say("trouble", "trying again: "+err.Error()) }
 
-// report says since when features are complete, and which go on without the files.
+// report says since when features are complete, and which continue without the files.
 func (f *fromFiles) report(b *boundFills) {
 	names := map[bool]map[int64][]string{true: {}, false: {}} // by whether they have the files, and since when they are complete
 	filled := map[string]bool{}

@@ -74,8 +74,8 @@ func TestBackfillByHand(t *testing.T) {
 	})
 }
 
-// An operator fills features from files with what the log never had, while processors have backfill
-// switched off. Every mistake is reported before anything is changed.
+// An operator fills features from files with events that the log never had, while processors have backfill switched
+// off. Every mistake is reported before anything changes.
 func TestBackfillFromFiles(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	folder := t.TempDir()
@@ -213,8 +213,8 @@ features:
 	}
 }
 
-// The files of a sink say which record each row was: they count up to their last one, and the log from
-// there on, whatever the times of events are.
+// The files of a sink locate the record of each row. Events count from the files up to their last record, and from the
+// log after it, independent of event times.
 func TestBackfillFromFilesByOffsets(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	folder := t.TempDir()
@@ -255,7 +255,7 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 	row := func(partition, offset, ago int) string {
 		return fmt.Sprintf("%d,u1,transactions,%d,%d\n", now.Add(-time.Duration(ago)*24*time.Hour).UnixMilli(), partition, offset)
 	}
-	// The file has what the log's first three records were, and by its own account a fourth that came between.
+	// The file has the log's first three records, and by its coordinates a fourth one between them.
 	file := put("a.csv", "at,user,topic,partition,offset\n"+row(0, 2, 1)+row(0, 0, 3)+row(0, 1, 9)+row(1, 0, 4))
 	for want, args := range map[string][]string{
 		"--input needs --until or --offsets: what counts from the files, and what from the log":                           {"--input", file},

@@ -164,7 +164,7 @@ func TestBadUse(t *testing.T) {
 	}
 }
 
-// Servers that are unavailable are reported in plain words, without those of the clients' libraries.
+// Servers that are unavailable are reported in plain words, without the messages of client libraries.
 func TestServersThatAreAway(t *testing.T) {
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
 	for args, want := range map[string]string{

@@ -15,15 +15,15 @@ import (
 // completionTime is how long a shell waits at most for a server's catalogue.
 const completionTime = time.Second
 
-// completeFlag has a shell complete the values of a flag.
+// completeFlag makes a shell complete the values of a flag.
 func completeFlag(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err) // there is no such flag, or it has a function already
 	}
 }
 
-// complete suggests what may be next in a question: the features of the
-// server's catalogue, and once there are some, the keys that they need.
+// complete suggests the next words of a question: the features of the server's catalogue and, after the first one, the
+// keys that the features need.
 func (q *inquiry) complete(cmd *cobra.Command, args []string, start string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	catalogue, err := q.catalogue(cmd.Context())
 	if err != nil {

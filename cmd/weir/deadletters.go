@@ -75,7 +75,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// deadLetterTopic is the topic that the settings name; it returns these too.
+// deadLetterTopic returns the topic that the settings name, and the settings.
 func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *config.Config, error) {
 	cfg, err := s.load(cmd)
 	if err != nil {

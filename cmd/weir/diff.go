@@ -34,7 +34,7 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 )
 
-// losesState says that a change of definitions loses state of services.
+// losesState is the error for a change of definitions that loses state of services.
 type losesState struct{ features []string }
 
 func (e *losesState) Error() string {
@@ -122,7 +122,7 @@ is gone. The command cannot know which features are asked for by name only.`,
 	return cmd
 }
 
-// estimateBackfill estimates what filling the state that new definitions add takes now.
+// estimateBackfill estimates the effort of filling the state that new definitions add now.
 func estimateBackfill(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Backfill, error) {
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// weir diff compares with the definitions that a server answers from, those of now.
+// weir diff compares with the definitions that a server answers from at that time.
 func TestDiffOfARunningServer(t *testing.T) {
 	dir := t.TempDir()
 	tokens := writeFile(t, dir, "tokens", oneToken+" ci admin\n"+anotherToken+" engine query\n")
@@ -115,7 +115,7 @@ func TestDiffOfARunningServer(t *testing.T) {
 			}
 		}
 		if role == "processor" {
-			continue // without Kafka it takes no new definitions
+			continue // without Kafka it loads no new definitions
 		}
 		writeFile(t, deployed, "pay.yaml", strings.Replace(twoStreamDefinitions, "SUM(1h", "SUM(2h", 1))
 		testkit.Eventually(t, patience, "a loss of state", func() (bool, string) {
@@ -132,7 +132,7 @@ func TestDiffOfARunningServer(t *testing.T) {
 	}
 }
 
-// Servers that cannot tell their definitions, or not such as can be compared.
+// Some servers cannot return their definitions, or return some that cannot be compared.
 func TestDiffOfOtherServers(t *testing.T) {
 	folder := t.TempDir()
 	writeFile(t, folder, "pay.yaml", twoStreamDefinitions)

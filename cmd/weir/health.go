@@ -67,7 +67,7 @@ machine.`,
 	return cmd
 }
 
-// nearby is the address at which this machine reaches a server that listens on an address.
+// nearby returns the address at which this machine reaches a server that listens on an address.
 func nearby(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -87,7 +87,7 @@ func serverURL(address string) string {
 	return strings.TrimSuffix(address, "/")
 }
 
-// askReady is nil if the process at a URL is ready, and else says what is missing.
+// askReady returns nil if the process at a URL is ready, and else what is missing.
 func askReady(ctx context.Context, server *connection, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// exitCode is 1, except for findings that a gate in CI must distinguish from failures.
+// exitCode returns 1, except for findings that a gate in CI must distinguish from failures.
 func exitCode(err error) int {
 	if _, ok := errors.AsType[*losesState](err); ok {
 		return 2

@@ -213,7 +213,7 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	return r, nil
 }
 
-// why is the flag that says which features are wanted.
+// why returns the flag that selects the features.
 func (o *materializeOptions) why() string {
 	switch {
 	case o.columns != nil:
@@ -225,7 +225,7 @@ func (o *materializeOptions) why() string {
 	}
 }
 
-// onlyStream is the default stream whose events are the rows: the only one.
+// onlyStream returns the default stream whose events are the rows: the only one.
 func onlyStream(streams []*record.Stream) (*record.Stream, error) {
 	if len(streams) > 0 && !slices.ContainsFunc(streams, func(s *record.Stream) bool { return s != streams[0] }) {
 		return streams[0], nil
@@ -244,7 +244,7 @@ func streamOf(registry *features.Registry, name, flag string) (*record.Stream, e
 	return nil, fmt.Errorf("%s: %s", flag, spelling.Unknown("stream", name, known))
 }
 
-// streamsOf are the streams that the inputs may hold events of.
+// streamsOf returns the streams whose events the inputs may hold.
 func streamsOf(registry *features.Registry, inputs []materialize.Input) (streams []*record.Stream) {
 	for _, in := range inputs {
 		if in.Stream == nil {

@@ -73,7 +73,7 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 	return inputs, nil
 }
 
-// span is which records of the topics are wanted, by their timestamps in ms; 0 is no bound.
+// span returns the bounds of the wanted records' timestamps, in ms; 0 is no bound.
 func (o *materializeOptions) span(now time.Time) (since, until int64, err error) {
 	for _, bound := range []struct {
 		flag, text string
@@ -126,7 +126,7 @@ func (o *materializeOptions) openSpine(ctx context.Context) (*materialize.Spine,
 	return materialize.NewSpine(t, o.timeColumn)
 }
 
-// format is the format of the output, empty if its name has none.
+// format returns the format of the output, empty if its name has none.
 func (o *materializeOptions) format() string {
 	if o.output == source.Stdin {
 		return o.outputFormat

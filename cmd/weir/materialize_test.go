@@ -329,8 +329,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// Topics make the same training set as the files that were written to them: without what was
-// aborted, and with what cannot be used set aside.
+// Topics make the same training set as the files that were written to them: without aborted records and without records
+// that cannot be used.
 func TestMaterializeFromTopics(t *testing.T) {
 	dir := t.TempDir()
 	events := filepath.Join(dir, "events.ndjson")

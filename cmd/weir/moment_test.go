@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A moment is given as such, or as how long ago it was.
+// A moment is given as a time, or as how long ago it was.
 func TestParseMoment(t *testing.T) {
 	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{

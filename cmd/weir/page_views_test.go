@@ -59,7 +59,7 @@ func login(user, device string) string {
 	return `{"type": "login", "timestamp": NOW, "user_id": "` + user + `", "device_id": "` + device + `", "ip": "10.0.0.1", "success": true}`
 }
 
-// From one entity an analyst walks to those that it meets, and back.
+// From one entity an analyst navigates to related entities, and back.
 func TestPageOfAnEntity(t *testing.T) {
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
@@ -146,7 +146,7 @@ func inFront(t *testing.T, base string, answers map[string]string) string {
 	return server.URL
 }
 
-// One begins with the busiest entities, whose pages are a click away unless the store hashes them.
+// The page begins with the busiest entities, with links to their pages unless the store hashes entities.
 func TestPageStarts(t *testing.T) {
 	tab := browser.Open(t)
 	behind, broker := pageServer(t)
@@ -173,7 +173,7 @@ func TestPageStarts(t *testing.T) {
 	holds(t, tab, `!document.querySelector('[data-busiest=user_id] a')`)
 }
 
-// An operator sees the figures at once, and what is behind them.
+// An operator sees the figures at once, and the tables behind them.
 func TestPageOfOperations(t *testing.T) {
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
@@ -198,7 +198,7 @@ func TestPageOfOperations(t *testing.T) {
 	shows(t, tab, "[data-figure=build] .value", "devel")
 	quiet(t, tab, base)
 
-	// Backfills say how far they are, and a key is judged by its length.
+	// Backfills show their progress, and the length of a key is judged.
 	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{
 		"/v1/status": `{"at": 1532496076032, "questions": [], "backfills": [
 			{"features": ["a", "b"], "topic": "payments", "applied": 25, "total": 100, "share": 0.25, "rate": 5, "seconds_left": 15, "files": {"count": 2, "applied": 30, "total": 40}}]}`,
@@ -213,7 +213,7 @@ func TestPageOfOperations(t *testing.T) {
 	shows(t, tab, "[data-details=checks] tbody", "redisdoes not answerdefinitionsa.yaml:1:1: no such function")
 }
 
-// An author sees what is wrong in a file, where, and then what its features would answer.
+// An author sees the mistakes in a file with their places, and then what its features would answer.
 func TestPageOfTheEditor(t *testing.T) {
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
@@ -241,7 +241,7 @@ func TestPageOfTheEditor(t *testing.T) {
 	quiet(t, tab, base)
 }
 
-// An operator sees the records of dead letters only after a click, with what cannot be seen escaped.
+// An operator sees the records of dead letters only after a click, with invisible characters escaped.
 func TestPageOfDeadLetters(t *testing.T) {
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
@@ -256,7 +256,7 @@ func TestPageOfDeadLetters(t *testing.T) {
 	shows(t, tab, "#samples", "00 ff")
 	shows(t, tab, "#samples", "The first 4,096 of 5,000 bytes")
 	holds(t, tab, `!document.querySelector('#samples img')`)
-	// All of a record is in sight, however long it is.
+	// A long record is entirely visible.
 	holds(t, tab, `[...document.querySelectorAll('#samples pre')].every(pre => pre.scrollWidth <= pre.clientWidth)`)
 	writePayments(t, broker, "true")
 	testkit.Eventually(t, patience, "the later letter", func() (bool, string) {
@@ -267,7 +267,7 @@ func TestPageOfDeadLetters(t *testing.T) {
 	quiet(t, tab, base)
 }
 
-// The catalogue says how events become answers, and its filter is in the URL.
+// The catalogue shows the path from events to answers, and its filter is in the URL.
 func TestPageOfFeatures(t *testing.T) {
 	tab := browser.Open(t)
 	base, _ := pageServer(t)
@@ -285,7 +285,7 @@ func TestPageOfFeatures(t *testing.T) {
 	shows(t, tab, "#chosen", "user_tx_lifetime")
 	quiet(t, tab, base)
 
-	// What state costs, and how complete it is. A derived feature comes from the streams of its parts.
+	// The catalogue shows the cost and the completeness of state. A derived feature has the streams of its parts.
 	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/features": `{"services": [],
 		"streams": [{"name": "payment", "topic": "payments", "entities": 2, "mutations": 5}],
 		"features": [{"name": "part", "definition": "{expr: a / b}", "function": "expr", "parts": ["a", "b"], "owner": "risk", "keys": [],

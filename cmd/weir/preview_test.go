@@ -13,8 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
-// weir preview reads the last minutes of the topics, without what was aborted, and reports as text
-// or JSON.
+// weir preview reads the last minutes of the topics, without aborted records, and reports as text or JSON.
 func TestPreview(t *testing.T) {
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
@@ -117,7 +116,7 @@ func silent(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// Records that name a schema cannot be read without a registry. None appears by waiting.
+// Records that name a schema cannot be read without a registry. Waiting would not help.
 func TestPreviewWithoutRegistry(t *testing.T) {
 	definitions := writeFile(t, t.TempDir(), "features.yaml", `
 streams:

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Profiles are served only if the settings say so, and by no other listener: on this machine alone
-// unless another address is set.
+// Profiles are served only if the settings say so, and by no other listener: only on this machine unless another
+// address is set.
 func TestProfiles(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--profiles.listen", ":0"}, flags...)...)

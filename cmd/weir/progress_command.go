@@ -79,8 +79,7 @@ how long that will take, for which it reads twice, two seconds apart. It writes 
 // speedOver is how long the speed of backfills is measured.
 const speedOver = 2 * time.Second
 
-// readFills reads how far new features are filled, twice if any is being filled: its speed says how
-// long that takes.
+// readFills reads how far new features are filled. If any is being filled, it reads twice to measure the speed.
 func readFills(ctx context.Context, s store.Store, registry *features.Registry) ([]lag.Fill, error) {
 	began := time.Now()
 	history, err := s.History(ctx)
@@ -159,7 +158,7 @@ nothing is applied twice. --again moves them back too: what they have applied co
 	return cmd
 }
 
-// takeSteps prints what the steps mean, and carries them out if requested. It says whether it did.
+// takeSteps prints the meaning of the steps, and carries them out if requested. It reports whether it did.
 func takeSteps(cmd *cobra.Command, progress store.Progress, steps []place.Step, yes bool) (placed bool, err error) {
 	out := cmd.OutOrStdout()
 	if err := place.WriteText(out, steps); err != nil {
@@ -201,7 +200,7 @@ func tellReplicas(cmd *cobra.Command, s connect.Store) error {
 	return nil
 }
 
-// namedPartitions are the partitions that arguments such as topic and topic/3 name.
+// namedPartitions returns the partitions that arguments such as topic and topic/3 name.
 func namedPartitions(ctx context.Context, client *kafka.Client, r *features.Registry, args []string) (named []state.Partition, err error) {
 	var topics []string
 	for _, arg := range args {

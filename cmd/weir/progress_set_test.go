@@ -138,8 +138,8 @@ func TestProgressSetReportsReplicas(t *testing.T) {
 	}
 }
 
-// What is placed before any processor has applied it belongs to the plan of the processors: the
-// definitions with the generations of series that there are.
+// A partition that is placed before any processor has applied it belongs to the plan of the processors: the definitions
+// with the existing generations of series.
 func TestProgressSetUnderThePlanOfProcessors(t *testing.T) {
 	flags, redisAddress := servers(t, allTopics)
 	file := filepath.Join(t.TempDir(), "features.yaml")

@@ -123,8 +123,8 @@ func (q *inquiry) Run(ctx context.Context, out io.Writer) error {
 	return q.print(out, answer, asked)
 }
 
-// asked are the catalogue's entries of the requested features, each once, in the order of the
-// answer. It skips unknown names, because the server's error about them is better.
+// asked returns the catalogue's entries of the requested features, each once, in the order of the answer. It skips
+// unknown names, because the server's error about them is better.
 func (q *inquiry) asked(c catalogue.Catalogue) []catalogue.Feature {
 	names := slices.Clone(q.features)
 	for _, s := range c.Services {
@@ -188,8 +188,8 @@ func (q *inquiry) question(asked []catalogue.Feature) ([]byte, error) {
 	return json.Marshal(question)
 }
 
-// named are the members, for the features that need some. If none does, they are for all: the
-// server knows which accept them.
+// named returns the members, by the features that need some. If no feature does, they are for all: the server knows
+// which features accept them.
 func (q *inquiry) named(asked []catalogue.Feature) any {
 	list := func(isString bool) (members []any) {
 		for _, member := range q.members {
@@ -210,7 +210,7 @@ func (q *inquiry) named(asked []catalogue.Feature) any {
 	return lists
 }
 
-// pendingEvents are those given by JSON or in a file of it.
+// pendingEvents returns the events in the given JSON, or in a file of JSON.
 func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 	text, what := []byte(q.pending), "--pending"
 	if !strings.HasPrefix(q.pending, "{") && !strings.HasPrefix(q.pending, "[") {
@@ -226,8 +226,7 @@ func (q *inquiry) pendingEvents() (json.RawMessage, error) {
 	return text, nil
 }
 
-// literal is a value in JSON: unchanged if it is valid JSON, else a string, which the server then
-// refuses by name.
+// literal returns a value in JSON: unchanged if it is valid JSON, else a string, which the server then refuses by name.
 func literal(text string, isString bool) any {
 	if !isString && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -308,7 +307,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 // longestCell is about how many bytes of a list the table shows.
 const longestCell = 80
 
-// cell is the value in JSON; of a long list the first items and their number.
+// cell returns the value in JSON; of a long list the first items and their number.
 func (v value) cell() string {
 	var items []json.RawMessage
 	if len(v.Value) <= longestCell || json.Unmarshal(v.Value, &items) != nil {

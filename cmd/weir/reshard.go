@@ -78,11 +78,11 @@ for two copies of the state.`,
 	return cmd
 }
 
-// oldKeysStay is how long the keys of the shards before stay at least: APIs have found the new number, and answered what
-// they were asked before that.
+// oldKeysStay is how long the keys of the old shards stay at least: by then APIs have found the new number, and
+// answered earlier questions.
 const oldKeysStay = 10 * time.Second
 
-// spread reshards the namespace, or says what that would mean.
+// spread reshards the namespace, or describes the effect.
 func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.Resharder, t *tally, to int, yes bool) error {
 	l, err := r.Layout(ctx)
 	if err != nil {
@@ -99,7 +99,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	if err := r.Spread(ctx, to); err != nil {
 		return err
 	}
-	// A failover that loses the switch brings the number before back: this again does it again.
+	// A failover that loses the switch restores the old number of shards: running the command again reshards again.
 	if err := r.Await(ctx); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	return err
 }
 
-// awaitCopies is an error where a replica lacks what was copied, which would be lost if it took its master's place.
+// awaitCopies returns an error if a replica lacks the copied keys: they would be lost if it replaced its master.
 func awaitCopies(ctx context.Context, cfg *config.Config, client redis.UniversalClient, shards int) error {
 	spread := *cfg
 	spread.Shards = shards
@@ -129,7 +129,7 @@ func awaitCopies(ctx context.Context, cfg *config.Config, client redis.Universal
 	return nil
 }
 
-// tally adds up keys, and says from time to time how many they are.
+// tally counts keys, and prints the counts from time to time.
 type tally struct {
 	screen io.Writer
 	clock  func() time.Time
@@ -139,7 +139,7 @@ type tally struct {
 	shown time.Time
 }
 
-// add takes in that something was done to some keys more.
+// add counts further keys.
 func (t *tally) add(doing string, keys int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +153,7 @@ func (t *tally) add(doing string, keys int) {
 	}
 }
 
-// of is to how many keys something was done.
+// of returns the number of keys to which something was done.
 func (t *tally) of(doing string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

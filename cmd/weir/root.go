@@ -54,13 +54,13 @@ Try it out with nothing else installed:  weir demo`,
 	return root
 }
 
-// values are what the types of flags take.
+// values describes the values of flags by type.
 var values = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of at least 0", "float64": "a number",
 	"duration": "a duration such as 30s or 24h", "bool": "true or false",
 }
 
-// flagError says in plain words what is wrong with a flag.
+// flagError describes in plain words what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var known []string
@@ -87,7 +87,7 @@ var usageTemplate = func() string {
 	return strings.Replace(template, "{{if .HasAvailableInheritedFlags}}\n\n"+inherited+"{{end}}", "", 1)
 }()
 
-// usages are those of the flags that are settings, or of those that are not.
+// usages returns the usages of the flags that are settings, or of those that are not.
 func usages(flags *pflag.FlagSet, settings bool) string {
 	of := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -111,7 +111,7 @@ not exist.`,
 				return err
 			}
 			header := &doc.GenManHeader{Title: "WEIR", Section: "1", Source: "weir", Manual: "Weir"}
-			// The same release makes the same pages, whenever that is.
+			// Each build of a release makes the same pages.
 			if made, err := time.Parse(time.RFC3339, date); err == nil {
 				header.Date = &made
 			}

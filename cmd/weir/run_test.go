@@ -69,7 +69,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 	if _, err := weir(t, "generate", "--brokers", brokers, "--events", "500", "--live"); err != nil {
 		t.Fatal(err)
 	}
-	// d000001 is one of the few devices that everybody uses.
+	// d000001 is one of the few devices that all users share.
 	testkit.Eventually(t, patience, "an answer", func() (bool, string) {
 		out, err := weir(t, "query", "--address", base, "device_tx_7d", "device_id=d000001")
 		return strings.Contains(out, "PRESENT"), fmt.Sprint(out, err)
@@ -129,7 +129,7 @@ func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
 	if err := first.wait(t); err != nil {
 		t.Fatal(err)
 	}
-	// The number of shards is that of the namespace, whatever the setting says.
+	// The number of shards is the namespace's, and not the setting's.
 	second := start(t, append([]string{"run"}, append(flags, "--shards", "8")...)...)
 	ready(t, second.address(t))
 	if shards := client.HGet(t.Context(), "weir:layout", "shards").Val(); shards != "4" {

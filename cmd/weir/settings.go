@@ -31,15 +31,15 @@ func (s *settings) load(cmd *cobra.Command) (*config.Config, error) {
 	return config.Load(s.file, cmd.Flags())
 }
 
-// noLog is the log of a command that says itself what is wrong.
+// noLog is the log of commands that report errors themselves.
 var noLog = slog.New(slog.DiscardHandler)
 
-// openStore opens the store of the settings' namespace for a command, whichever store that is.
+// openStore opens the store of the settings' namespace for a command.
 func openStore(cfg *config.Config) (connect.Store, error) {
 	return connect.OpenStore(cfg, false, noLog)
 }
 
-// openRedis opens the store of the settings' namespace for a command that looks into Redis itself.
+// openRedis opens the store of the settings' namespace for a command that needs Redis itself.
 func openRedis(cfg *config.Config) (*redisconn.Deployment, error) {
 	return redisconn.Open(cfg, false, noLog)
 }
@@ -91,8 +91,8 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	return cfg, registry, err
 }
 
-// withState runs a function on the settings, the definitions with their features as they are now
-// read, and the state of their namespace.
+// withState calls a function with the settings, the state of their namespace, and the definitions with features that
+// read the generations in use.
 func withState[S connect.Store](s *settings, cmd *cobra.Command, open func(*config.Config) (S, error),
 	run func(*config.Config, *features.Registry, S) error) error {
 	return withGivenState(s, cmd, open, func(cfg *config.Config, registry *features.Registry, state S) error {

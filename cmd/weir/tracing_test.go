@@ -72,8 +72,7 @@ func attributes(list []*common.KeyValue) map[string]string {
 	return byKey
 }
 
-// A payment's trace leads to the batch that applied it, and a client's trace to the question and
-// its read.
+// A payment's trace links to the batch that applied it, and a client's trace has the question and its read.
 func TestRunSendsSpans(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	c := newFakeCollector(t)
@@ -116,7 +115,7 @@ func TestRunSendsSpans(t *testing.T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.spans, "history") // present only if the previous question was long enough ago
-	// No traces that begin here are sampled.
+	// Traces that begin here are not sampled.
 	if len(c.spans) != 3 || len(c.spans["apply"]) != 1 || len(c.spans["read"]) != 1 || len(c.spans["GET /v1/features/{name}"]) != 1 {
 		t.Fatalf("the spans are %v", c.spans)
 	}

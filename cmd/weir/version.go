@@ -76,7 +76,7 @@ func describe(info *debug.BuildInfo, release, commit, date string) string {
 	return fmt.Sprintf("%s, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// releaseOf is the version number: the value set at build time, or what the Go tool knows.
+// releaseOf returns the version number: the value set at build time, or what the Go tool knows.
 func releaseOf(info *debug.BuildInfo, release string) string {
 	if info != nil {
 		release = cmp.Or(release, strings.TrimPrefix(info.Main.Version, "v"))

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
-// Schemas has the schemas of the settings' registry, for a command; Close ends it.
+// Schemas returns a cache of the schemas in the settings' registry, for a command. The caller must close it.
 func Schemas(cfg *config.Config) (*schemas.Cache, error) {
 	client, err := cfg.SchemaRegistry()
 	if err != nil {

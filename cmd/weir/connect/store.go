@@ -14,30 +14,30 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Store is the store of the settings' namespace, with what a process needs of it beside the
-// contract. It describes and collects the metrics of its connections.
+// Store is the store of the settings' namespace, with what a process needs beside the contract. It describes and
+// collects the metrics of its connections.
 type Store interface {
 	store.Store
 	prometheus.Collector
 
-	// Name is how messages call the store.
+	// Name returns the store's name for messages.
 	Name() string
-	// Adopt takes the number of shards from the namespace, if it exists, and then does what
-	// CheckLayout does. Nothing else of the store may be used before or meanwhile.
+	// Adopt takes the number of shards from the namespace, if it exists, and then does what CheckLayout does. No other
+	// method may be called before or meanwhile.
 	Adopt(ctx context.Context) error
 	// CheckLayout compares the namespace with the settings; one that does not exist yet fits. The
 	// error is a store.ErrLayout if they differ.
 	CheckLayout(ctx context.Context) error
-	// Ready is nil if the namespace can be used. The error has a method Degraded if only a part of
-	// the store cannot be reached.
+	// Ready returns nil if the namespace can be used. The error has a method Degraded if only a part of the store
+	// cannot be reached.
 	Ready(ctx context.Context) error
-	// FromReplicas says whether ReadReplica may read from replicas. Watch must run then.
+	// FromReplicas reports whether ReadReplica may read from replicas. Watch must then run.
 	FromReplicas() bool
 	// Watch tracks what ReadReplica needs, and how many shards the namespace has, until the context
 	// ends.
 	Watch(ctx context.Context)
-	// AwaitReplicas waits until all copies have what was written so far, at most for within. It
-	// fails if that is unknown.
+	// AwaitReplicas waits until all copies have what was written so far, but no longer than within. It fails if that is
+	// unknown.
 	AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error)
 	// Greatest lists the longest keys, longest first, at most that many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store.
@@ -46,9 +46,8 @@ type Store interface {
 	Close() error
 }
 
-// OpenStore opens the store that the settings name. It makes no requests yet. If questions are
-// asked, they are read from replicas where the settings say so. What becomes of its connections is
-// logged.
+// OpenStore opens the store that the settings name. It makes no requests yet. With questions, these read from replicas
+// if the settings say so. Lost connections are logged.
 func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, error) {
 	d, err := redisconn.Open(cfg, questions, log)
 	if err != nil {
@@ -57,8 +56,7 @@ func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, err
 	return d, nil
 }
 
-// CheckStore checks the store that the settings name and, if questions are asked, what they are
-// read from.
+// CheckStore checks the store that the settings name and, with questions, the replicas that they are read from.
 func CheckStore(ctx context.Context, cfg *config.Config, questions bool) doctor.Findings {
 	return redisconn.Check(ctx, cfg, questions)
 }

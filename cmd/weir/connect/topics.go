@@ -26,21 +26,20 @@ func KafkaClient(cfg *config.Config) (*kafka.Client, error) {
 	return &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
-// TopicNames are the topics that a processor needs, dead letters last. It fails if two would be the
-// same.
+// TopicNames returns the topics that a processor needs, dead letters last. It fails if two would be the same.
 func TopicNames(r *features.Registry, dead string) ([]string, error) {
 	for _, e := range r.Enrichments {
 		if e.Topic == dead {
 			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, e.Stream.Name)
 		}
 	}
-	// A topic of enriched events may be read by another stream.
+	// Another stream may read a topic of enriched events.
 	names := append(r.Topics(), r.EnrichedTopics()...)
 	slices.Sort(names)
 	return append(slices.Compact(names), dead), nil
 }
 
-// PartitionsOf is the number of a topic's partitions, 0 if it does not exist.
+// PartitionsOf returns the number of a topic's partitions, 0 if it does not exist.
 func PartitionsOf(found *kafka.MetadataResponse, topic string) int {
 	for _, t := range found.Topics {
 		if t.Name == topic {
@@ -117,7 +116,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 		return fmt.Errorf("create topics: %w", reworded.Brokers(err))
 	}
 	for _, name := range missing {
-		// Another process may have been faster.
+		// Another process may have created it first.
 		if err := made.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
 			return fmt.Errorf("create topic %s: %w", name, reworded.Brokers(err))
 		}
@@ -125,7 +124,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 	return nil
 }
 
-// Isolation is the isolation with which events are read.
+// Isolation returns the isolation with which events are read.
 func Isolation(cfg *config.Config) fetch.Isolation {
 	if cfg.Kafka.Isolation == "read_uncommitted" {
 		return fetch.ReadUncommitted

@@ -1,4 +1,4 @@
-// Package demo is weir demo: a node with a broker, a Redis and a source of events in the same process.
+// Package demo implements weir demo: a node with a broker, a Redis and a source of events in the same process.
 package demo
 
 import (
@@ -28,8 +28,7 @@ const (
 	demoPartitions = 4
 	// demoShards are few: in the embedded Redis, each script call costs more than its mutations.
 	demoShards = 8
-	// demoAhead is how far the events may be ahead of the processor, which bounds the broker's
-	// memory.
+	// demoAhead is how many events may be ahead of the processor, which bounds the broker's memory.
 	demoAhead = 5_000
 	// demoRetention is the broker's retention of a partition, in bytes: twice what demoAhead events
 	// take in one partition. It removes whole segments, so these are short.

@@ -133,7 +133,7 @@ func (d *running) ask(ctx context.Context) {
 	}
 }
 
-// query is a command that asks for a service.
+// query returns a command that asks for a service.
 func (d *running) query(service string, entity map[string]string) []string {
 	args := []string{"query", "--address", "http://" + d.node.Addr().String(), "--service", service}
 	for _, key := range slices.Sorted(maps.Keys(entity)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/internal/generate"
 )
 
-// eventsOf are events of the topics that the definitions read.
+// eventsOf returns events of the topics that the definitions read.
 func (o *demoOptions) eventsOf(r *features.Registry) (generate.Options, error) {
 	options := generate.Demo()
 	options.Users = demoUsers
@@ -54,8 +54,7 @@ func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now t
 	return p
 }
 
-// shows says whether the definitions have the service of a fraud, and it needs only the keys that
-// the fraud names.
+// shows reports whether the definitions have the service of a fraud, and it needs only the keys that the fraud names.
 func shows(r *features.Registry, fraud generate.Story) bool {
 	i := slices.IndexFunc(r.Services, func(s *features.Service) bool { return s.Name == fraud.Service })
 	return i >= 0 && !slices.ContainsFunc(r.Services[i].Features, func(f *features.Feature) bool {
@@ -94,11 +93,11 @@ func (d *running) write(ctx context.Context, events []generate.Event) error {
 	return nil
 }
 
-// handled is the number of events that the processor has finished.
+// handled returns the number of events that the processor has finished.
 func (d *running) handled() int64 {
 	s := d.node.Stats()
 	return s.Applied + s.Dead + s.Unmatched
 }
 
-// behind is the number of events written and not yet handled.
+// behind returns the number of events written and not yet handled.
 func (d *running) behind() int64 { return d.sent.Load() - d.handled() }

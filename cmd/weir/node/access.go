@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/serve/access"
 )
 
-// guard decides who may ask the API, by files that are watched.
+// guard decides which clients may ask the API, by files that it watches.
 type guard struct {
 	tokens       *credentials.Tokens       // nil if none are required
 	certificates *credentials.Certificates // nil without encryption
@@ -65,7 +65,7 @@ func newIssuer(cfg config.OIDC) (*credentials.Issuer, error) {
 	}), nil
 }
 
-// rules are the requirements on requests.
+// rules returns the requirements on requests.
 func (a *guard) rules() access.Rules {
 	r := access.Rules{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
 	if a.tokens != nil || a.issuer != nil {
@@ -75,7 +75,7 @@ func (a *guard) rules() access.Rules {
 	return r
 }
 
-// identify identifies the owner of a token: one of the file, or of the issuer.
+// identify identifies the owner of a token: from the file, or from the issuer.
 func (a *guard) identify(ctx context.Context, token string) (*credentials.Client, error) {
 	if a.tokens != nil {
 		client, err := a.tokens.Identify(token)
@@ -98,7 +98,7 @@ func (a *guard) hosts() access.Hosts {
 	return append(hosts, a.cfg.Hosts...)
 }
 
-// tls is nil if the API is not encrypted.
+// tls returns nil if the API is not encrypted.
 func (a *guard) tls() *tls.Config {
 	if a.certificates == nil {
 		return nil
@@ -106,7 +106,7 @@ func (a *guard) tls() *tls.Config {
 	return a.certificates.TLS()
 }
 
-// summary describes what requests must show, empty for nothing.
+// summary describes the credentials that requests need; empty if they need none.
 func (a *guard) summary() string {
 	var wants []string
 	if a.certificates != nil {
@@ -181,7 +181,7 @@ func (a *guard) discover(ctx context.Context) {
 	}
 }
 
-// look loads changed files. Unusable ones are reported, and the earlier ones stay in use.
+// look loads changed files. It reports unusable ones, and the earlier ones stay in use.
 func (a *guard) look() {
 	if a.tokens != nil {
 		changed, err := a.tokens.Look()

@@ -24,7 +24,7 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
-// another is a store other than Redis, with what a process needs of it.
+// another is a store other than Redis, with what a process needs beside the contract.
 type another struct {
 	*plain.Store
 	layout error // of the namespace
@@ -59,7 +59,7 @@ type onAnother struct {
 	ended   chan error // what Run returns
 }
 
-// wait is what Run returns.
+// wait returns the result of Run.
 func (n *onAnother) wait(t *testing.T) error {
 	t.Helper()
 	select {
@@ -101,8 +101,8 @@ func runOn(t *testing.T, a *another) *onAnother {
 	return o
 }
 
-// A node knows its store only by the contract: on another one than Redis, events come in, answers
-// go out, and a feature that is defined later is filled from the log.
+// A node knows its store only by the contract: on a store other than Redis, events are applied, questions are answered,
+// and a feature that is defined later is filled from the log.
 func TestRunsOnAnotherStore(t *testing.T) {
 	a := &another{Store: plain.New(4)}
 	n := runOn(t, a)
@@ -140,7 +140,7 @@ func TestRunsOnAnotherStore(t *testing.T) {
 	}
 }
 
-// What the contract calls another layout ends a process, whatever the store.
+// A store.ErrLayout ends a process with any store.
 func TestAnotherLayoutEndsTheProcess(t *testing.T) {
 	a := &another{Store: plain.New(4), layout: fmt.Errorf("it has 8 shards: %w", store.ErrLayout)}
 	if err := runOn(t, a).wait(t); fmt.Sprint(err) != "Another: it has 8 shards: the namespace has another layout" {

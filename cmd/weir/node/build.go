@@ -9,10 +9,10 @@ import (
 // Build is what a process is made from.
 type Build struct {
 	Release  string // version, 1.2.3
-	Revision string // hash of the commit; empty where it is not known
+	Revision string // hash of the commit; empty if unknown
 }
 
-// metric is 1, labelled with the version of the process.
+// metric returns 1, labelled with the version of the process.
 func (b Build) metric() prometheus.Collector {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "weir_build_info",

@@ -49,8 +49,8 @@ func (l *checkList) take(findings doctor.Findings) {
 	}
 }
 
-// Check tries what a process with these roles needs and prints a line for each part. It fails if
-// not all is well.
+// Check tries everything that a process with these roles needs, and prints a line for each part. It fails if any check
+// fails.
 func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *features.Registry, roles Roles) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -43,23 +43,23 @@ type Node struct {
 	metrics    *prometheus.Registry
 }
 
-// Addr is the address where questions are answered.
+// Addr returns the address at which questions are answered.
 func (n *Node) Addr() net.Addr { return n.api.Addr() }
 
-// Registry is that of the definitions in use.
+// Registry returns the definitions in use.
 func (n *Node) Registry() *features.Registry { return n.reloader.registry() }
 
-// Stats are the processor's statistics.
+// Stats returns the processor's statistics.
 func (n *Node) Stats() pipeline.Stats { return n.processor.Stats() }
 
-// Ready is why the processor does not work properly.
+// Ready returns why the processor does not work properly.
 func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) }
 
 // Describe describes all metrics of the process.
 func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
 
-// New wires a process and starts to answer on api.listen. It asks the store how the namespace was
-// made, and Kafka nothing yet. Run the node; that also closes what New has opened.
+// New wires a process and starts to answer on api.listen. It asks the store for the namespace's layout, and makes no
+// requests to Kafka yet. The caller must call Run, which also closes what New has opened.
 func New(cfg *config.Config, registry *features.Registry, roles Roles, b Build, log *slog.Logger) (*Node, error) {
 	w, err := newWiring(cfg, connect.OpenStore, roles, b, log)
 	if err != nil {
@@ -78,7 +78,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		n.store, w.build.metric())
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
-	// A namespace of another layout is as useless as an unreachable store.
+	// A namespace with another layout is as unusable as an unreachable store.
 	checks := []status.Check{{Name: strings.ToLower(n.store.Name()), Check: n.store.Ready}}
 	if roles.Processor {
 		if err := n.addProcessor(metrics); err != nil {
@@ -110,8 +110,8 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 // adoptWithin is how long the start of a process waits for the store.
 const adoptWithin = 2 * time.Second
 
-// adopt takes from the namespace what the settings say for a new one only, before anything uses the
-// store. If the store is unavailable, the settings hold until it answers.
+// adopt takes the number of shards from the namespace, before anything uses the store: the setting is for new
+// namespaces only. If the store is unavailable, the setting is used until it answers.
 func (n *Node) adopt() {
 	ctx, cancel := context.WithTimeout(context.Background(), adoptWithin)
 	defer cancel()
@@ -123,7 +123,7 @@ func (n *Node) adopt() {
 // close closes a node that was never run.
 func (n *Node) close() error { return errors.Join(n.store.Close(), n.endTracing(context.Background())) }
 
-// deadLetters lists the last that the processor has set aside; nil without a processor.
+// deadLetters lists the last records that the processor has set aside; nil without a processor.
 func (n *Node) deadLetters() func() []status.DeadLetter {
 	if n.processor == nil {
 		return nil
@@ -139,7 +139,7 @@ func (n *Node) deadLetters() func() []status.DeadLetter {
 	}
 }
 
-// backfills lists what the processor is filling; nil without a processor.
+// backfills lists the processor's backfills; nil without a processor.
 func (n *Node) backfills() func() []status.Backfill {
 	if n.processor == nil {
 		return nil
@@ -201,8 +201,8 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	return nil
 }
 
-// Run works until the context ends, then lets what is under way finish within the configured times.
-// Its error is permanent; it waits for a Kafka or a store that is unavailable.
+// Run works until the context ends, then finishes what is under way within the configured times. Its error is
+// permanent; it waits while Kafka or the store is unavailable.
 func (n *Node) Run(ctx context.Context) error {
 	defer func() { _ = n.store.Close() }()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -257,7 +257,7 @@ func (n *Node) answer(ctx context.Context) error {
 	return nil
 }
 
-// process applies events, once everything it needs exists.
+// process applies events once everything that it needs exists.
 func (n *Node) process(ctx context.Context) error {
 	prepare := n.store.CheckLayout
 	if n.processor != nil {

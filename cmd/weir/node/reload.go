@@ -29,7 +29,7 @@ const (
 // however the files were replaced: written, renamed, or by the symbolic links of Kubernetes.
 type reloader struct {
 	paths []string
-	// take applies definitions, or says why not.
+	// take applies definitions, or returns why it cannot.
 	take    func(context.Context, *features.Registry) error
 	now     func() time.Time
 	log     *slog.Logger
@@ -134,14 +134,14 @@ func (w *reloader) refuse(err error) {
 	}
 }
 
-// registry is that of the definitions in use.
+// registry returns the definitions in use.
 func (w *reloader) registry() *features.Registry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.present
 }
 
-// definitions is the part of /readyz about definitions.
+// definitions returns the part of /readyz about definitions.
 func (w *reloader) definitions() status.Definitions {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Roles are the roles of one process.
+// Roles holds the roles of one process.
 type Roles struct {
 	Processor bool // applies events
 	API       bool // answers questions

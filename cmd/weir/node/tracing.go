@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// lastMoment receives, once the context has ended, the moment until which the process may take to
-// stop: the time for questions, and for events if there is a processor.
+// lastMoment returns a channel that receives, once the context has ended, the moment by which the process must stop: it
+// adds the time for questions and, with a processor, the time for events.
 func (n *Node) lastMoment(ctx context.Context) <-chan time.Time {
 	patience := n.lastAnswers
 	if n.processor != nil {

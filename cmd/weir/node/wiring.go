@@ -26,14 +26,14 @@ type wiring struct {
 	listen      string
 	profilesAt  string // address of the profiles; empty for none
 	spans       tracing.Config
-	lastAnswers time.Duration // time for questions when the process ends
+	lastAnswers time.Duration // the time for questions when the process ends
 
 	// Parts of a processor; zero without that role.
 	kafka      *kafka.Client
 	applying   pipeline.Config
 	registry   schemas.Config
 	topics     connect.TopicSettings
-	lastEvents time.Duration // time for events when the process ends
+	lastEvents time.Duration // the time for events when the process ends
 }
 
 // openStore opens the store that settings name, as connect.OpenStore does.

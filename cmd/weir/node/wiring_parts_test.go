@@ -24,7 +24,7 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// parts describes a process: for each of its parts, by name, what it is made of.
+// parts describes the parts of a process, by name.
 type parts map[string]string
 
 // changed returns the names of the parts that differ, sorted.
@@ -41,7 +41,7 @@ func (p parts) changed(other parts) (names []string) {
 	return names
 }
 
-// failure is the only part of settings that make no process: the error.
+// failure is the only part if the settings are refused: the error.
 const failure = "error"
 
 // partsOf describes the process that the settings make, or only the error.
@@ -50,7 +50,7 @@ func partsOf(t *testing.T, settings map[string]any) parts {
 	cfg := loaded(t, settings)
 	w, err := newWiring(cfg, connect.OpenStore, Roles{Processor: true, API: true}, Build{Release: "1.2.3"}, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return parts{failure: err.Error()} // such as for a key that does not fit its certificate
+		return parts{failure: err.Error()} // for example for a key that does not fit its certificate
 	}
 	store := w.store.(*redisconn.Deployment)
 	defer func() {
@@ -114,7 +114,7 @@ func firstOfLogin(t *testing.T, login sasl.Mechanism) string {
 	return fmt.Sprint(login.Name(), text, err)
 }
 
-// sentToRegistry is what a client sends to the Schema Registry, and its TLS.
+// sentToRegistry returns what a client sends to the Schema Registry, and its TLS.
 func sentToRegistry(client *sr.Client) string {
 	if client == nil {
 		return ""
@@ -164,7 +164,7 @@ func replicasClient(t *testing.T, cfg *config.Config, client *redis.ClusterClien
 	return text
 }
 
-// described is the content of a value.
+// described returns the content of a value as text.
 func described(seen map[uintptr]bool, v reflect.Value) string {
 	d := &describing{seen: seen}
 	d.add(v)

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// IsTerminal says whether output goes to a terminal.
+// IsTerminal reports whether output goes to a terminal.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {

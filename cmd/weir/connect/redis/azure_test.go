@@ -38,7 +38,7 @@ func newAzure(t *testing.T) azure {
 	return a
 }
 
-// change changes the user. A token that is asked for as the test ends changes nothing.
+// change changes the user. A token that is requested while the test ends changes nothing.
 func (a azure) change(rules ...string) {
 	err := a.Client(a.t).ACLSetUser(context.Background(), "weir", rules...).Err()
 	if err != nil && a.t.Context().Err() == nil {
@@ -46,7 +46,7 @@ func (a azure) change(rules ...string) {
 	}
 }
 
-// open returns a client whose tokens are asked for at short intervals.
+// open returns a client that requests tokens at short intervals.
 func (a azure) open() *redis.Client {
 	a.t.Helper()
 	c := config.Default()
@@ -85,7 +85,7 @@ func (a azure) logins() (all, failed int) {
 // An open connection logs in with the next token before its own expires, and stays open.
 func TestLoginAtAzure(t *testing.T) {
 	a := newAzure(t)
-	a.Life = time.Minute // so each question for a token gets another one
+	a.Life = time.Minute // so that each request returns another token
 	client := a.open()
 	id, err := client.ClientID(t.Context()).Result()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// check collects what is found.
+// check collects findings.
 type check struct{ findings doctor.Findings }
 
 func (c *check) add(verdict doctor.Verdict, subject, format string, args ...any) {
@@ -67,7 +67,7 @@ func (c *check) servers(ctx context.Context, client redis.UniversalClient) {
 		c.server(ctx, "redis", client)
 		return
 	}
-	var mu sync.Mutex // masters are visited at once
+	var mu sync.Mutex // masters are checked concurrently
 	var servers []*redis.Client
 	err := cluster.ForEachMaster(ctx, func(_ context.Context, server *redis.Client) error {
 		mu.Lock()

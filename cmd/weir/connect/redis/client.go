@@ -39,7 +39,7 @@ func replicaClient(cfg *config.Config) (*redis.ClusterClient, error) {
 		return nil, err
 	}
 	options.ReadOnly = true
-	// After a replica that does not answer, a question still has to ask the master.
+	// After a replica that does not answer, a question still needs time to ask the master.
 	const part = 4
 	options.DialTimeout, options.DialerRetries = options.DialTimeout/part, 1
 	options.ReadTimeout, options.WriteTimeout = options.ReadTimeout/part, options.WriteTimeout/part
@@ -67,7 +67,7 @@ func singleWithReplicas(r *config.Redis, options *redis.ClusterOptions) *redis.C
 	return options
 }
 
-// Options are the options of all clients.
+// Options returns the options of all clients.
 func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 	r := &cfg.Redis
 	encryption, err := cfg.RedisTLS()
@@ -84,7 +84,7 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 		MasterName: r.MasterName,
 		Username:   r.Username,
 		Password:   string(r.Password),
-		// At each login, so that a password that changes needs no restart.
+		// Read at each login, so that a changed password needs no restart.
 		CredentialsProviderContext: r.Credentials(),
 		SentinelUsername:           r.SentinelUsername,
 		SentinelPassword:           string(r.SentinelPassword),
@@ -94,18 +94,18 @@ func Options(cfg *config.Config) (*redis.UniversalOptions, error) {
 		ReadTimeout:                r.ReadTimeout,
 		WriteTimeout:               r.WriteTimeout,
 		TLSConfig:                  encryption,
-		// A question is given up when its caller's time is over.
+		// A question ends when its caller's time is over.
 		ContextTimeoutEnabled: true,
-		// Announced maintenance is a feature of Redis's own cloud; elsewhere
-		// asking for it costs each connection an error.
+		// Maintenance notifications are a feature of Redis' own cloud; elsewhere requesting them costs each connection
+		// an error.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	if tokens != nil {
 		options.StreamingCredentialsProvider = newRenewal(r.Username, tokens)
 	}
 	if r.ElastiCache.Cache != "" {
-		// ElastiCache ends a connection 12 hours after such a login, in the middle of a request if there
-		// is one. So it is replaced before, and not all of them at once.
+		// ElastiCache ends a connection 12 hours after such a login, in the middle of a request if there is one. So
+		// connections are replaced before that, and not all at the same time.
 		options.ConnMaxLifetime, options.ConnMaxLifetimeJitter = 11*time.Hour, 30*time.Minute
 	}
 	return options, nil

@@ -48,7 +48,7 @@ func Open(cfg *config.Config, questions bool, log *slog.Logger) (*Deployment, er
 	return d, nil
 }
 
-// NewStore is the store of the settings' namespace on a client.
+// NewStore returns the store of the settings' namespace on a client.
 func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redisstore.Option) (*redisstore.Store, error) {
 	key, err := cfg.EntityKey()
 	if err != nil {
@@ -70,7 +70,7 @@ func questionTime(cfg *config.Config) time.Duration {
 // Name is how messages call the store.
 func (d *Deployment) Name() string { return "Redis" }
 
-// FromReplicas says whether questions may be read from replicas.
+// FromReplicas reports whether questions may read from replicas.
 func (d *Deployment) FromReplicas() bool { return d.Replicas != nil }
 
 // Close closes the connections.

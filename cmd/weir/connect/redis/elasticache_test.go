@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// elastiCache is a server that takes the tokens of a user.
+// elastiCache is a server that accepts the tokens of a user.
 type elastiCache struct {
 	*miniredis.Miniredis
 	t          *testing.T
@@ -53,8 +53,8 @@ func (e *elastiCache) restart() {
 	e.start()
 }
 
-// Each connection to ElastiCache logs in with a token of its own, also after the server has ended
-// those that there were, as it does after 12 hours.
+// Each connection to ElastiCache logs in with a token of its own, also after the server has ended all connections, as
+// it does after 12 hours.
 func TestLoginAtElastiCache(t *testing.T) {
 	auth.UseAWS(t, "eu-west-1")
 	authority := auth.NewAuthority(t)

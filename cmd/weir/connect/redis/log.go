@@ -11,8 +11,7 @@ import (
 // LogTo logs the client's own messages.
 func LogTo(log *slog.Logger) { redis.SetLogger(clientLog{log}) }
 
-// clientLog receives the client's own messages: lost and restored connections, which are reported
-// where they matter.
+// clientLog receives the client's own messages: lost and restored connections, which callers also report.
 type clientLog struct{ log *slog.Logger }
 
 func (l clientLog) Printf(_ context.Context, format string, args ...any) {

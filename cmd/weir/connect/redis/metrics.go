@@ -46,7 +46,7 @@ func (d *Deployment) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// unavailable is the number of masters that do not answer, and of their shards.
+// unavailable returns the number of masters that do not answer, and of their shards.
 func (d *Deployment) unavailable() (masters, shards int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -10,12 +10,12 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// renewal logs connections in with tokens that expire, and lets those that are open log in again
-// with the next token: the server ends a connection whose token has expired.
+// renewal logs connections in with tokens that expire, and makes open connections log in again with the next token: the
+// server ends a connection whose token has expired.
 type renewal struct {
 	user  string
 	token func(context.Context) (config.Token, error)
-	pause time.Duration // before a token that is due to be replaced is asked for again
+	pause time.Duration // before a due replacement is requested again
 
 	mu        sync.Mutex
 	latest    config.Token
@@ -27,7 +27,7 @@ func newRenewal(user string, token func(context.Context) (config.Token, error)) 
 	return &renewal{user: user, token: token, pause: 10 * time.Second, listeners: map[auth.CredentialsListener]struct{}{}}
 }
 
-// Subscribe returns the credentials of a new connection, whose listener then hears of later ones.
+// Subscribe returns the credentials of a new connection, whose listener then receives later ones.
 func (r *renewal) Subscribe(listener auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
 	token, err := r.token(context.Background())
 	if err != nil {
@@ -53,8 +53,8 @@ func (r *renewal) unsubscribe(listener auth.CredentialsListener) {
 	}
 }
 
-// renew asks for the next token and hands it to the open connections. If there is none yet, it is
-// asked for again, while the present one is still good.
+// renew asks for the next token and hands it to the open connections. If there is none yet, it asks again while the
+// present token is still valid.
 func (r *renewal) renew() {
 	token, err := r.token(context.Background())
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *renewal) take(token config.Token) auth.Credentials {
 	return auth.NewBasicCredentials(r.user, r.latest.Password)
 }
 
-// wait is how long to keep the latest token.
+// wait returns how long to keep the latest token.
 func (r *renewal) wait() time.Duration {
 	return max(time.Until(r.latest.Replace), r.pause)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// mint makes tokens, each of which is to be replaced at once.
+// mint makes tokens that must be replaced at once.
 type mint struct {
 	mu   sync.Mutex
 	made int
@@ -63,8 +63,7 @@ func subscribe(t *testing.T, r *renewal) (l listener, leave auth.UnsubscribeFunc
 	return l, leave
 }
 
-// Every open connection gets the next token, also after failures, and nobody asks for tokens when
-// no connection is open.
+// Every open connection gets the next token, also after failures. No tokens are requested while no connection is open.
 func TestRenewal(t *testing.T) {
 	m := &mint{}
 	r := newRenewal("weir", m.token)
