@@ -35,7 +35,7 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// takes says whether the filter selects a letter.
+// takes reports whether the filter selects a letter.
 func (f *Filter) takes(l *Letter) bool {
 	return among(f.Reasons, l.Reason) && among(f.Streams, l.Stream) && among(f.Topics, l.Source.Topic) &&
 		(f.Since.IsZero() || l.SetAside >= f.Since.UnixMilli()) &&

@@ -110,7 +110,7 @@ func (f *fixture) events() map[string]int {
 // records are the committed records of the source topic.
 func (f *fixture) records() (records []*kgo.Record) {
 	f.t.Helper()
-	last := map[int32]int64{} // a record in each partition says that all before it is read
+	last := map[int32]int64{} // a record in each partition that shows that all before it are read
 	for p := range int32(partitions) {
 		end := &kgo.Record{Topic: f.source, Partition: p, Key: []byte("end")}
 		if err := f.client.ProduceSync(f.context(), end).FirstErr(); err != nil {

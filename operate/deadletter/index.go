@@ -11,9 +11,9 @@ import (
 // index is the content of the dead-letter topic, without the original records.
 type index struct {
 	letters []*Letter // those that the filter selects, by when they were set aside
-	// copies are by event the IDs of all letters, also of those that the filter does not select.
+	// copies maps events to the IDs of all their letters, also of letters that the filter does not select.
 	copies map[event][]RecordID
-	// receipts are by event and partition of the dead-letter topic the offset of the last receipt.
+	// receipts maps events, and partitions of the dead-letter topic, to the offset of the last receipt.
 	receipts map[event]map[int32]int64
 }
 
@@ -39,7 +39,7 @@ func emptyIndex() *index {
 func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
 	letter, receipt := parse(at, rec)
 	switch {
-	case letter == nil && receipt.Topic == "": // written by something else
+	case letter == nil && receipt.Topic == "": // another program has written it
 	case letter == nil:
 		if x.receipts[receipt] == nil {
 			x.receipts[receipt] = map[int32]int64{}
@@ -55,7 +55,7 @@ func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
 	return nil
 }
 
-// finish says which letters have receipts, and sorts them.
+// finish marks the letters that have receipts, and sorts all.
 func (x *index) finish() {
 	for _, l := range x.letters {
 		l.Replayed = x.receipts[l.event()] != nil
@@ -66,7 +66,7 @@ func (x *index) finish() {
 	})
 }
 
-// uncovered are the partitions of an event's letters without a later receipt.
+// uncovered returns the partitions with letters of an event that no receipt follows.
 func (x *index) uncovered(of event) (partitions []int32) {
 	for _, at := range x.copies[of] {
 		receipt, ok := x.receipts[of][at.Partition]
@@ -90,7 +90,7 @@ func List(ctx context.Context, topic *Topic, filter *Filter) ([]*Letter, error) 
 	return x.letters, nil
 }
 
-// Find reads the letters with an ID, of their own or of their source, with the original records.
+// Find reads the letters with an ID, which is their own or their source's, with the original records.
 func Find(ctx context.Context, topic *Topic, id RecordID) ([]*Letter, error) {
 	x, err := newIndex(ctx, topic, &Filter{IDs: []RecordID{id}})
 	if err != nil || len(x.letters) == 0 {

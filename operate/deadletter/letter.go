@@ -44,7 +44,7 @@ func ParseRecordID(text string) (RecordID, error) {
 	return RecordID{}, fmt.Errorf("%q does not name a record: write topic/partition/offset, such as transactions/3/1040", text)
 }
 
-// Header is one header of a record; a Value of nil is none.
+// Header is one header of a record; a nil Value means that it has none.
 type Header struct {
 	Key   string
 	Value []byte
@@ -64,22 +64,21 @@ type Letter struct {
 	Stream    string // empty if no stream was found for it
 	Replays   int    // how often the event had been replayed before
 
-	// The original record: Headers do not include those written by Weir. A listing has none of it.
+	// The original record, without the headers that Weir has written. A listing does not have it.
 	Key, Value []byte
 	Headers    []Header
 
-	// Replayed says that it has a receipt.
+	// Replayed means that it has a receipt.
 	Replayed bool
 }
 
-// event identifies the event of a letter. Its ID would suffice, but for topics that are deleted and
-// recreated.
+// event identifies the event of a letter. Its ID would suffice if topics were never deleted and created again.
 type event struct {
 	RecordID
 	timestamp int64
 }
 
-// event is the letter's; two letters may have the same.
+// event returns the event of a letter; two letters may have the same event.
 func (l *Letter) event() event { return event{l.Source, l.Timestamp} }
 
 // parse parses a record of the dead-letter topic. It is a letter, a receipt for the letters of an

@@ -45,8 +45,8 @@ func newest(ctx context.Context, topic *Topic, filter *Filter, most, bytes int) 
 	return nil, fmt.Errorf("the last records of topic %s have more than %d MiB; look with weir deadletters", topic.Name, bytes>>20)
 }
 
-// last reads the last offsets of each partition. A letter's receipt is behind it in its partition, so
-// it is read too.
+// last reads the last offsets of each partition. A letter's receipt comes after it in its partition, so it is also
+// read.
 func last(ctx context.Context, topic *Topic, filter *Filter, offsets int64, bytes int) (*index, error) {
 	x := emptyIndex()
 	err := topic.readNewest(ctx, offsets, func(at RecordID, rec *fetch.Record) error {

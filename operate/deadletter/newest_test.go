@@ -47,7 +47,7 @@ func TestNewest(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	// Of large records it reads fewer, and of too large ones none.
+	// It reads fewer large records, and no record that is too large.
 	for i := range 20 {
 		f.setAside(letter{source: f.at(0, int64(10+i)), reason: "oversized", value: fmt.Sprintf("%02d", i) + strings.Repeat("x", 100_000), second: 10 + i})
 	}

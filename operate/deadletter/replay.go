@@ -29,13 +29,13 @@ type Replay struct {
 	indexed func()
 }
 
-// Summary is what happened to the letters that the filter selects.
+// Summary counts what happened to the letters that the filter selects.
 type Summary struct {
 	Replayed map[string]int // events by reason
 	Passed   map[Why]int    // letters not replayed
 }
 
-// Why is why a letter is not replayed.
+// Why is the reason why a letter is not replayed.
 type Why string
 
 // The reasons why letters are not replayed.
@@ -52,7 +52,7 @@ const (
 // allWhys lists them in the order of the output.
 func allWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
 
-// Preview says what Run would do.
+// Preview returns what Run would do.
 func (r *Replay) Preview(ctx context.Context) (Summary, error) {
 	p, err := r.choose(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (r *Replay) Preview(ctx context.Context) (Summary, error) {
 	return p.summary, nil
 }
 
-// Run replays. After an error the Summary says what was certainly replayed; Run may be called
-// again, and continues from there.
+// Run replays. After an error the Summary counts what was certainly replayed. Run may be called again, and continues
+// from there.
 func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.TransactionalID("weir-replay." + r.Topic.Name), kgo.TransactionTimeout(time.Minute),
@@ -75,7 +75,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	defer client.Close()
-	// First, so that no other replay can run once the topic is read.
+	// This comes first, so that no other replay can run once the topic is read.
 	if _, _, err := client.ProducerID(ctx); err != nil {
 		return Summary{}, fmt.Errorf("begin a replay: %w", err)
 	}
@@ -113,7 +113,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	return p.summary, err
 }
 
-// record is the original record of a letter.
+// record returns the original record of a letter.
 func (r *Replay) record(l *Letter) *kgo.Record {
 	rec := &kgo.Record{Topic: l.Source.Topic, Partition: l.Source.Partition, Key: l.Key, Value: l.Value}
 	if !r.StampNow {

@@ -48,7 +48,7 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(
 		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a"},
-		// Written again after a kill and, lacking a key, in another partition.
+		// It was written again after a kill, without a key and so to another partition.
 		letter{source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 1},
 		letter{partition: 1, source: f.at(0, 1), reason: "wrong_type", stream: "s", value: "a", second: 2},
 		letter{partition: 1, source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 3},
@@ -68,8 +68,8 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, step.want)
 		}
 	}
-	// The processor writes a letter again that was replayed already: its receipt is written again
-	// too, so that retention does not remove the receipt before the letter.
+	// The processor writes a letter again that was already replayed: its receipt is also written again, so that
+	// retention does not remove the receipt before the letter.
 	f.setAside(letter{source: f.at(0, 2), reason: "missing_field", stream: "s", value: "b", second: 9})
 	for range 2 {
 		if got, want := f.replay(), "map[] map["+string(Counted)+":1 replayed before:5]"; got != want {
@@ -97,7 +97,7 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	}
 }
 
-// What a stopped replay has read is outdated once another has begun.
+// A stopped replay's reading is outdated once another replay has begun.
 func TestReplayTakenOver(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"}, letter{source: f.at(0, 2), reason: "wrong_type", value: "b"})
@@ -142,7 +142,7 @@ func TestReplaySkipsExpiredRecords(t *testing.T) {
 	}
 }
 
-// Many letters take several transactions, and a large one takes one of its own.
+// Many letters take several transactions, and a large letter takes its own.
 func TestReplayOfLargeLetters(t *testing.T) {
 	f := newFixture(t)
 	want := map[string]int{}
@@ -191,7 +191,7 @@ func TestReadWaitsForOpenTransactions(t *testing.T) {
 	}
 }
 
-// A topic that was deleted and recreated has other events at the same offsets.
+// A topic that was deleted and created again has other events at the same offsets.
 func TestReplayAfterTopicRecreated(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "old", age: time.Hour})

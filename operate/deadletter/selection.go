@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/operate/topics"
 )
 
-// selection is what a replay will do.
+// selection holds what a replay will do.
 type selection struct {
 	index   *index
 	chosen  map[RecordID]*Letter // by the ID of the letter
@@ -57,7 +57,7 @@ func (r *Replay) choose(ctx context.Context) (*selection, error) {
 	return p, nil
 }
 
-// passed says why a letter is not to be replayed, empty if it is.
+// passed returns why a letter must not be replayed, or "" if it will be.
 func (r *Replay) passed(l *Letter, source sourceTopic) Why {
 	switch {
 	case l.Replayed:

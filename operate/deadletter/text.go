@@ -120,8 +120,7 @@ func WriteJSON(out io.Writer, letters []*Letter) error {
 	}{append([]*Letter{}, letters...), reasons, replayed})
 }
 
-// WriteText writes a letter with the original record: printable bytes as they are, everything else
-// in hexadecimal.
+// WriteText writes a letter with the original record: printable bytes unchanged, everything else in hexadecimal.
 func (l *Letter) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, moment(l.SetAside))
@@ -149,7 +148,7 @@ func (l *Letter) WriteText(out io.Writer) error {
 	return err
 }
 
-// isPrintable says whether bytes may be written to a terminal as they are.
+// isPrintable reports whether bytes may be written to a terminal unchanged.
 func isPrintable(b []byte) bool {
 	for len(b) > 0 {
 		r, size := utf8.DecodeRune(b)
@@ -161,7 +160,7 @@ func isPrintable(b []byte) bool {
 	return true
 }
 
-// printable is a text on one line, quoted if necessary.
+// printable returns a text on one line, quoted if necessary.
 func printable(text string) string {
 	if isPrintable([]byte(text)) && !strings.ContainsAny(text, "\n\t") {
 		return text
@@ -169,7 +168,7 @@ func printable(text string) string {
 	return strconv.Quote(text)
 }
 
-// quoted is a key or the value of a header.
+// quoted returns a key or the value of a header.
 func quoted(b []byte) string {
 	if b == nil {
 		return "none"
@@ -177,7 +176,7 @@ func quoted(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// WriteText says what was replayed and what was not, or what would be.
+// WriteText writes what was or would be replayed, and what not.
 func (s Summary) WriteText(out io.Writer, would bool) error {
 	n := 0
 	for _, of := range s.Replayed {

@@ -39,7 +39,7 @@ func (t *Topic) readNewest(ctx context.Context, offsets int64, visit func(at Rec
 	for _, p := range found.Topics[0].Partitions {
 		partitions = append(partitions, int32(p.ID))
 	}
-	// Up to the ends of the logs, not only of what is committed: it waits for records after an open
+	// Read to the ends of the logs, not only to the last stable offsets: this waits for records after an open
 	// transaction, which may be receipts.
 	ends := t.poller(fetch.ReadUncommitted)
 	defer ends.Close()
@@ -100,8 +100,8 @@ func (t *Topic) poller(isolation fetch.Isolation) *fetch.Poller {
 	return fetch.NewPoller(fetch.PollerConfig{Transport: t.Client.Transport, Bootstrap: t.Client.Addr, Isolation: isolation})
 }
 
-// next waits for the next records. Its patience starts over while some partition was never fetched:
-// only for fetched ones it is known what they wait for.
+// next waits for the next records. Its patience starts over while some partition was never fetched, because only
+// fetched partitions show what they wait for.
 func (t *Topic) next(ctx context.Context, records *fetch.Poller) (*fetch.PartitionData, error) {
 	for {
 		part, err := t.poll(ctx, records)

@@ -81,11 +81,10 @@ func (w *writer) flush(ctx context.Context) error {
 	if err := w.client.BeginTransaction(); err != nil {
 		return fenced(err)
 	}
-	// Ending a transaction is not interrupted, because its outcome would be unknown.
+	// The end of a transaction is not interrupted, because its outcome would be unknown.
 	whole := context.WithoutCancel(ctx)
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
-		// If this fails too, the brokers do it when the transaction times out, or when the next
-		// replay begins.
+		// If this fails, too, the brokers abort the transaction when it times out, or when the next replay begins.
 		_ = w.client.EndTransaction(whole, kgo.TryAbort)
 		return fenced(err)
 	}
