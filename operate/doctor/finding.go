@@ -1,4 +1,4 @@
-// Package doctor checks what Weir runs on, and says what to do about each problem.
+// Package doctor checks Kafka, Redis and the definitions, and says what to do about each problem.
 package doctor
 
 import (
@@ -13,7 +13,7 @@ import (
 // Verdict is the severity of a finding.
 type Verdict string
 
-// The verdicts: WARN works until something happens; FAIL does not work, or loses events.
+// The verdicts: WARN works until something happens, such as a crash; FAIL does not work, or loses events.
 const (
 	OK   Verdict = "OK"
 	Warn Verdict = "WARN"
@@ -39,7 +39,7 @@ func (f *Findings) add(verdict Verdict, subject, found, do string) {
 	*f = append(*f, Finding{verdict, subject, found, do})
 }
 
-// unreached adds the reason why a server could not be asked.
+// unreached adds a finding about a server that could not be asked.
 func (f *Findings) unreached(verdict Verdict, subject string, err error, do string) {
 	f.add(verdict, subject, reworded.Connection(err).Error(), do)
 }

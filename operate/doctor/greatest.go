@@ -14,17 +14,17 @@ const (
 	// longKey is the length above which a key is reported, half of the limit for all keys: each
 	// question about its entity reads all of it, and so does each compaction.
 	longKey = 512 << 10
-	// patience bounds the time to walk through keys, longKeys the number reported.
+	// patience bounds the time to scan keys, longKeys the number of keys reported.
 	patience = 10 * time.Second
 	longKeys = 3
 )
 
-// Keys walks through the keys of a namespace.
+// Keys scans the keys of a namespace.
 type Keys interface {
 	Greatest(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
 }
 
-// Greatest looks for the longest keys, and says which features they belong to.
+// Greatest looks for the longest keys, and names the features with state in them.
 func Greatest(ctx context.Context, keys Keys, registry *features.Registry) (f Findings) {
 	const subject = "greatest keys"
 	found, err := keys.Greatest(ctx, longKeys, patience)
@@ -64,7 +64,7 @@ func entityOf(k state.LongKey, by []string) string {
 	return strings.Join(by, "|") + "=" + visible(k.Entity)
 }
 
-// visible is a text of at most some 60 characters, with invisible ones escaped.
+// visible returns a text of at most some 60 characters, with invisible ones escaped.
 func visible(text string) string {
 	const most = 60
 	quoted := fmt.Sprintf("%+q", text)

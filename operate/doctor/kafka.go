@@ -24,11 +24,11 @@ type Topics struct {
 	Copies time.Duration
 	// MaxRecordBytes is the configured limit.
 	MaxRecordBytes int64
-	// Create says that missing topics are created.
+	// Create means that missing topics are created.
 	Create bool
 }
 
-// batchOverhead is the size that brokers count for a batch in addition to its one value.
+// batchOverhead is what brokers count as the size of a batch of one record, in addition to its value.
 const batchOverhead = 61 + 9
 
 // Kafka checks the brokers and the topics.
@@ -101,8 +101,8 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 	return f
 }
 
-// retention compares how long a topic keeps events with what may be read again, after a restore of
-// Redis and for a new namespace.
+// retention compares how long a topic keeps events with how far back it may be read again, after a restore of Redis and
+// for a new namespace.
 func (t *Topics) retention(f *Findings, subject, topic string, settings map[string]string) {
 	if bytes := number(settings["retention.bytes"]); bytes > 0 {
 		f.add(Warn, subject, fmt.Sprintf("retention.bytes is %d for each partition: a burst shortens how far the topic goes back", bytes),
@@ -131,8 +131,7 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 	}
 }
 
-// longest is the feature over a topic that looks back furthest, except lifetimes, and how far it
-// looks back.
+// longest returns the feature over a topic that looks back furthest, without lifetimes, and how far it looks back.
 func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 	for _, f := range t.Registry.Features {
 		if _, derived := f.Basis.(*features.Derived); derived || f.Stream.Topic != topic || !f.Window.Forgets() {

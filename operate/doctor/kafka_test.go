@@ -93,7 +93,7 @@ func TestTopics(t *testing.T) {
 			"WARN max.message.bytes is 2000000: values of more than 1048576 become dead letters: raise kafka.max_record_bytes to it"}},
 	} {
 		set(topic, c.settings...)
-		testkit.Eventually(t, time.Minute, name, func() (bool, string) { // brokers take settings over in their time
+		testkit.Eventually(t, time.Minute, name, func() (bool, string) { // brokers apply settings after a while
 			diff := cmp.Diff(c.want, lines(Kafka(t.Context(), client, look), "topic "+topic))
 			return diff == "", diff
 		})

@@ -17,10 +17,10 @@ import (
 
 // Layout compares a namespace with the settings, including the number of its shards.
 type Layout interface {
-	// Adopt takes the number of shards from the namespace, if it exists, and compares the rest.
+	// Adopt takes the number of shards from the namespace, if it exists, and compares the rest of the layout.
 	Adopt(ctx context.Context) error
 	Shards() int
-	// ShardsByMaster is how many of them each master holds, by address.
+	// ShardsByMaster returns the number of shards of each master, by address.
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
 }
 
@@ -54,7 +54,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 	switch info := ParseInfo(text); {
 	case err != nil:
 		f.unreached(Fail, "redis", err, "see what CLUSTER INFO says")
-	case info["cluster_state"] != "ok" || info["cluster_slots_assigned"] != "16384": // depending on its settings it may be ok without all
+	case info["cluster_state"] != "ok" || info["cluster_slots_assigned"] != "16384": // depending on its settings, the state may be ok without all slots
 		f.add(Fail, "redis", fmt.Sprintf("the cluster's state is %s, with %s of 16384 slots assigned", info["cluster_state"], info["cluster_slots_assigned"]),
 			"see CLUSTER NODES for masters that are lost")
 	default:

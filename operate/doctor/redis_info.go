@@ -17,7 +17,7 @@ func ParseInfo(text string) map[string]string {
 	return info
 }
 
-// Supported says whether a version of Redis is 6.2 or later.
+// Supported reports whether a version of Redis is 6.2 or later.
 func Supported(version string) error {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// server is what a Redis server reports about itself.
+// server holds what a Redis server reports about itself.
 type server struct {
 	subject string
 	info    map[string]string
@@ -84,8 +84,8 @@ func (s *server) persistence(f *Findings) {
 	}
 }
 
-// unmended says whether the append-only file may still be the one that the server read at its
-// start, perhaps torn, and was longer then than a new one.
+// unmended reports whether the append-only file may still be the one that the server read at its start, which may be
+// torn, and is longer than a new file.
 func (s *server) unmended() bool {
 	const newFile = 4096 // bytes
 	return s.info["aof_last_rewrite_time_sec"] == "-1" && s.info["aof_rewrite_in_progress"] == "0" &&

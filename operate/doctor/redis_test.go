@@ -180,7 +180,7 @@ func TestRedisUnavailable(t *testing.T) {
 	}
 }
 
-// Advice that names a section of the documentation names one that exists.
+// Advice names only existing sections of the documentation.
 func TestAdviceNamesSections(t *testing.T) {
 	named := regexp.MustCompile(`see ([A-Z][\w ]*) in docs/([\w-]+\.md)`)
 	sources, err := filepath.Glob("*.go")

@@ -13,8 +13,8 @@ type ReplicaChecker interface {
 	CheckReplicas(ctx context.Context) ([]redisstore.Replica, error)
 }
 
-// Replicas checks the replicas that questions are read from. No finding is a FAIL: without a usable
-// replica, masters are read.
+// Replicas checks the replicas that questions are read from. No finding is a FAIL: without a usable replica, questions
+// read from masters.
 func Replicas(ctx context.Context, checker ReplicaChecker) (f Findings) {
 	const subject, instead = "replicas", ": questions go to masters"
 	found, err := checker.CheckReplicas(ctx)

@@ -24,9 +24,8 @@ type SchemaRegistry struct {
 	Files    []string // of the definitions
 }
 
-// Schemas asks a Schema Registry for the latest schemas of the topics whose records name some, and
-// looks up in them what the definitions read; and whether it will take the schemas of enriched
-// events. If no records name schemas there are no findings.
+// Schemas compares the definitions with the latest schemas of the topics whose records name schemas, and checks whether
+// the registry accepts the schemas of enriched events. If no records name schemas there are no findings.
 func Schemas(ctx context.Context, r SchemaRegistry) (f Findings) {
 	topics, enriched := topicsWithSchemas(r.Registry), enrichedWithSchemas(r.Registry)
 	if r.Client == nil {
@@ -53,13 +52,13 @@ func Schemas(ctx context.Context, r SchemaRegistry) (f Findings) {
 // schemaRegistry is the subject of findings about the registry itself.
 const schemaRegistry = "schema registry"
 
-// unanswered is the finding that the registry does not answer.
+// unanswered returns the finding that the registry does not answer.
 func (r SchemaRegistry) unanswered(err error) (f Findings) {
 	f.add(Fail, schemaRegistry, fmt.Sprintf("%s: %v", r.URL, reworded.Connection(err)), "check that it answers this machine, and check registry.username, token and tls")
 	return f
 }
 
-// written asks whether the registry will take the schema of enriched events.
+// written checks whether the registry accepts the schema of enriched events.
 func (r SchemaRegistry) written(ctx context.Context, e *features.Enrichment) (f Findings) {
 	subject, schema := enrich.Schema(e)
 	of := "schema of " + e.Topic
@@ -78,7 +77,7 @@ func (r SchemaRegistry) written(ctx context.Context, e *features.Enrichment) (f 
 	return f
 }
 
-// enrichedWithSchemas are the enrichments in Avro.
+// enrichedWithSchemas returns the enrichments in Avro.
 func enrichedWithSchemas(registry *features.Registry) (list []*features.Enrichment) {
 	for _, e := range registry.Enrichments {
 		if e.Avro {
@@ -88,7 +87,7 @@ func enrichedWithSchemas(registry *features.Registry) (list []*features.Enrichme
 	return list
 }
 
-// read looks up what the definitions read of topics in their latest schemas.
+// read compares what the definitions read of topics with their latest schemas.
 func (r SchemaRegistry) read(ctx context.Context, topics []string) (f Findings) {
 	latest, lacking := map[string]record.Registered{}, false
 	for _, topic := range topics {
@@ -116,7 +115,7 @@ func (r SchemaRegistry) read(ctx context.Context, topics []string) (f Findings) 
 	return f
 }
 
-// topicsWithSchemas are the topics whose records name schemas.
+// topicsWithSchemas returns the topics whose records name schemas.
 func topicsWithSchemas(registry *features.Registry) (topics []string) {
 	for _, s := range registry.Streams {
 		named, ok := s.Format.(record.RegisteredFormat)
