@@ -21,7 +21,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// said are the parts of an answer that an expectation in the long form may name.
+// said maps the parts of an answer that an expectation in the long form may name.
 var said = map[string]func(*query.Answer) string{
 	"value":  func(a *query.Answer) string { return string(a.AppendValue(nil)) },
 	"status": func(a *query.Answer) string { return strconv.Quote(string(a.Status)) },
@@ -29,8 +29,8 @@ var said = map[string]func(*query.Answer) string{
 	"capped": func(a *query.Answer) string { return strconv.FormatBool(a.Capped) },
 }
 
-// differs says how an answer differs from an expectation; empty if it does not. The expectation is
-// a value, or any of {value, status, exact, capped}.
+// differs describes how an answer differs from an expectation; "" if it does not. The expectation is a value, or any of
+// {value, status, exact, capped}.
 func differs(f *file, feature *features.Feature, a *query.Answer, want *yaml.Node) string {
 	if !longForm(want) {
 		return f.valueDiffers(feature, a, want)
@@ -50,7 +50,7 @@ func differs(f *file, feature *features.Feature, a *query.Answer, want *yaml.Nod
 	return strings.Join(all, "; ")
 }
 
-// longForm says whether an expectation names parts of the answer, and is not itself a value.
+// longForm reports whether an expectation names parts of the answer, and is not itself a value.
 func longForm(want *yaml.Node) bool {
 	long := want.Kind == yaml.MappingNode && len(want.Content) > 0
 	each(want, func(key, _ *yaml.Node) {
@@ -76,7 +76,7 @@ func (f *file) valueDiffers(feature *features.Feature, a *query.Answer, want *ya
 	return fmt.Sprintf("expected %s, got %s%s", wanted, got, f.details(a))
 }
 
-// details describe the basis of an answer.
+// details describes the basis of an answer.
 func (f *file) details(a *query.Answer) string {
 	var all []string
 	if a.Status != query.Present {
@@ -98,8 +98,8 @@ func (f *file) details(a *query.Answer) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// equal compares JSON. Numbers with fractional digits are compared to as many digits as expected,
-// unless only whole ones are.
+// equal compares JSON. Numbers are compared to as many fractional digits as expected, unless the feature has only whole
+// ones.
 func equal(want, got any, whole bool) bool {
 	switch want := want.(type) {
 	case json.Number:
@@ -134,7 +134,7 @@ func equalNumbers(want, got string, whole bool) bool {
 	return !whole && fraction && !strings.ContainsAny(behind, "eE") && g.FloatString(len(behind)) == w.FloatString(len(behind))
 }
 
-// momentText formats a moment for people: the time, and how long after the start.
+// momentText formats a moment: the time, and how long after the start.
 func (f *file) momentText(ms int64) string {
 	text := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z")
 	offset := time.Duration(ms-f.start) * time.Millisecond

@@ -33,7 +33,7 @@ type Failure struct {
 	Message string // one line, perhaps with further indented lines
 }
 
-// Failed is the number of tests that failed.
+// Failed returns the number of tests that failed.
 func (r *Result) Failed() (n int) {
 	for _, t := range r.Tests {
 		if len(t.Failures) > 0 {
@@ -43,8 +43,8 @@ func (r *Result) Failed() (n int) {
 	return n
 }
 
-// untested are the features that none of the files with the same definitions asks for, listed after
-// the last file with those definitions.
+// untested returns the features that none of the files with the same definitions asks for, listed after the last file
+// with those definitions.
 func untested(results []*Result) (lists map[int][]string) {
 	lists = map[int][]string{}
 	last := map[string]int{}

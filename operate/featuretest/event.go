@@ -25,7 +25,7 @@ type object struct {
 
 func newObject() *object { return &object{values: map[string]any{}} }
 
-// set sets JSON at a path; false if something else is in the way.
+// set sets JSON at a path. It returns false if the path leads through another value.
 func (o *object) set(path []string, text string) bool {
 	for ; len(path) > 1; path = path[1:] {
 		if _, there := o.values[path[0]]; !there {
@@ -88,8 +88,8 @@ func toJSON(n *yaml.Node) string {
 	}
 }
 
-// recordOf is the record of a stream's event in its topic, including what the file defines for all
-// events of the stream. It fails for members that the stream does not know.
+// recordOf returns the record of a stream's event in its topic, including what the file defines for all events of the
+// stream. It fails for members that the stream does not have.
 func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	if e.stream == "" {
 		return []byte(toJSON(e.fields)), nil
@@ -117,7 +117,7 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	return o.appendJSON(nil), err
 }
 
-// valueText is a value as JSON: a timestamp in the form of its field.
+// valueText returns a value as JSON: a timestamp in the form of its field.
 func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	if i := s.FieldIndex(name); i >= 0 && s.Fields[i].Type == value.Timestamp && v.Kind == yaml.ScalarNode {
 		if ms, err := f.parseMoment(v.Value); err == nil {
@@ -127,7 +127,7 @@ func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	return toJSON(v)
 }
 
-// timeText is a moment as records have it in a unit.
+// timeText returns a moment as records encode it in a unit.
 func timeText(ms int64, unit string) string {
 	t := time.UnixMilli(ms).UTC()
 	switch unit {
@@ -146,8 +146,8 @@ func timeText(ms int64, unit string) string {
 	}
 }
 
-// pathOf is the path of an event's member in its record: a field by its name, the id and what the
-// match reads by their paths.
+// pathOf returns the path of an event's member in its record. Fields are given by name, the id and what the match reads
+// by their paths.
 func pathOf(s *record.Stream, name string) ([]string, error) {
 	var known []string
 	for _, field := range s.Fields {

@@ -41,7 +41,7 @@ func TestShippedFeatures(t *testing.T) {
 	}
 }
 
-// A test may name values of every kind of answer, and events as fields or as records.
+// A test may expect values of every kind, and give events as fields or as records.
 func TestValuesOfAllTypes(t *testing.T) {
 	r, err := Run(context.Background(), "testdata/all_test.yaml")
 	if err != nil {
@@ -141,7 +141,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// Tests are found in and below folders, and files are taken as given.
+// Tests are found in and below folders; files are used as given.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a_test.yaml", "b/c_test.yml", "b/d.yaml"} {

@@ -103,8 +103,7 @@ func (f *file) find(n *yaml.Node, format string, args ...any) {
 	f.findings = append(f.findings, definition.Finding{File: f.name, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
 }
 
-// members calls for each member of a mapping the function with its name, resolving aliases and
-// merges.
+// members calls the function for each member of a mapping, by its name, and resolves aliases and merges.
 func (f *file) members(n *yaml.Node, what string, by map[string]func(*yaml.Node)) map[string]bool {
 	seen := map[string]bool{}
 	known := make([]string, 0, len(by))
@@ -125,7 +124,7 @@ func (f *file) members(n *yaml.Node, what string, by map[string]func(*yaml.Node)
 	return seen
 }
 
-// resolved is the node that an alias refers to, or the node itself.
+// resolved returns the node that an alias refers to, or the node itself.
 func resolved(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -264,7 +263,7 @@ func (f *file) ask(n *yaml.Node) ask {
 	return q
 }
 
-// member is a member of a mapping; nil for none.
+// member returns a member of a mapping; nil if there is none.
 func member(n *yaml.Node, name string) (found *yaml.Node) {
 	each(n, func(key, value *yaml.Node) {
 		if key.Value == name {

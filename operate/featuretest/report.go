@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// WriteText writes results for people: each test, and for failed ones the reasons.
+// WriteText writes results as text: each test, and the reasons of failed ones.
 func WriteText(w io.Writer, results []*Result) error {
 	var b strings.Builder
 	tests, failed, values := 0, 0, 0
@@ -40,7 +40,7 @@ func WriteText(w io.Writer, results []*Result) error {
 	return err
 }
 
-// indented is a failure with its location.
+// indented returns a failure with its location.
 func indented(r *Result, f Failure) string {
 	return fmt.Sprintf("%s:%d: %s", filepath.Base(r.File), f.Line, strings.ReplaceAll(f.Message, "\n", "\n         "))
 }

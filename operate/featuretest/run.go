@@ -138,7 +138,7 @@ func (r *run) apply(ctx context.Context, e *event) {
 	}
 }
 
-// reason says how a test would expect a poison event.
+// reason returns how a test expects a poison event.
 func reason(p *record.Poison) string {
 	if p == nil {
 		return ""
@@ -226,7 +226,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 	})
 }
 
-// entityOf is the text of a feature's entity, made from the question's keys.
+// entityOf returns the text of a feature's entity, made from the question's keys.
 func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	var text []byte
 	for i, name := range f.By {
@@ -244,7 +244,7 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	return string(text), nil
 }
 
-// entityText formats an entity for people.
+// entityText formats an entity as text.
 func entityText(f *features.Feature, entity string) string {
 	values := state.SplitEntity(nil, entity)
 	for i, name := range f.By {
