@@ -17,7 +17,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
-// Dropper is a Store that can drop damaged state, and bring it back from the log.
+// Dropper is a Store that can drop damaged state, and restore it from the log.
 type Dropper interface {
 	Store
 	Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (inspector.Progress, error)
@@ -28,37 +28,35 @@ type Dropper interface {
 	Secret(ctx context.Context) (packed.Secret, error)
 }
 
-// Scope says what to drop.
+// Scope selects what to drop.
 type Scope struct {
 	Keys     map[string]string // of the entity
-	Features []string          // only what these need; none: all
-	All      bool              // also what can be read
+	Features []string          // only what these need; all if empty
+	All      bool              // also readable state
 	DryRun   bool
-	// Refill configures the reading of the log that brings back what is dropped, and what was
-	// dropped before; nil for none.
+	// Refill configures reading the log to restore what is dropped, and what was dropped before; nil for no refill.
 	Refill *refill.Config
 }
 
-// Dropped is what was, or would be, dropped of one key.
+// Dropped describes what was, or would be, dropped from one key.
 type Dropped struct {
 	Entity map[string]string `json:"entity"`
 	Key    string            `json:"key"`
 	Damage string            `json:"damage,omitempty"` // empty if nothing is wrong
 	Bytes  int               `json:"bytes"`            // held before
 	Kept   int               `json:"kept"`             // bytes of what can be read
-	// Refilled is what came back; nil if no refill was requested.
+	// Refilled is what was restored; nil if no refill was requested.
 	Refilled *Refilled `json:"refilled,omitempty"`
-	// Lost are the features that lack events of the entity from now on, with the event time, in ms,
-	// since which they are complete.
+	// Lost maps the features that now lack events of the entity to the event time, in ms, since which they are
+	// complete.
 	Lost map[string]int64 `json:"complete_since"`
 
 	by []string
 }
 
-// Drop drops the damaged state of an entity and keeps what can be read. Answers then state since
-// when they are complete. Events that come meanwhile are kept, or the key is left unchanged, with
-// inspector.ErrChanged. Keys with nothing to drop are not listed. With a refill, the registry is
-// that of the processors' plan.
+// Drop drops the damaged state of an entity and keeps what can be read. Answers then state since when they are
+// complete. Events that are applied meanwhile are kept, or the key is left unchanged, with inspector.ErrChanged. Keys
+// with nothing to drop are not listed. With a refill, the registry must be that of the processors' plan.
 func Drop(ctx context.Context, s Dropper, registry *features.Registry, scope Scope) ([]Dropped, error) {
 	wanted, all, err := find(registry, scope.Keys, scope.Features)
 	if err != nil {
@@ -91,7 +89,7 @@ type dropping struct {
 	entity   string
 }
 
-// run drops what is to be dropped; nil if nothing.
+// run drops what must be dropped; nil if nothing.
 func (d *dropping) run(ctx context.Context) (*Dropped, error) {
 	if d.scope.Refill != nil {
 		r := &refilling{dropping: d}
@@ -165,7 +163,7 @@ func (d *dropping) dropped(held inspector.Held, kept packed.Salvage, losses pack
 	return out
 }
 
-// WriteDropped writes for people what was, or would be, dropped.
+// WriteDropped writes as text what was, or would be, dropped.
 func WriteDropped(out io.Writer, list []Dropped, dryRun bool) error {
 	if len(list) == 0 {
 		_, err := io.WriteString(out, "nothing is damaged; --all also drops what can be read\n")

@@ -27,8 +27,8 @@ func shown(t *testing.T, s *redisstore.Store, r *features.Registry) string {
 	return text.String()
 }
 
-// Damage is shown with the byte where it begins; a dry run says what would be lost and changes
-// nothing; a drop makes the entity readable and says what is lost.
+// Damage is shown with the byte where it begins; a dry run says what would be lost and changes nothing; a drop makes
+// the entity readable and states what is lost.
 func TestDrop(t *testing.T) {
 	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s, r := redisstore.New(client, namespace, 2), registry(t, definitions)

@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// group is all series in one key of an entity.
+// group holds all series in one key of an entity.
 type group struct {
 	name   string
 	keys   []record.Field // in the order of the entity's text
@@ -25,7 +25,7 @@ type group struct {
 	parent *state.Series
 }
 
-// any is a series with the location of the group's.
+// any returns a series with the location of the group's.
 func (g *group) any() *state.Series {
 	if len(g.series) == 0 {
 		return g.parent
@@ -33,8 +33,8 @@ func (g *group) any() *state.Series {
 	return g.series[0]
 }
 
-// groups are the groups, by their keys, of the series that the named features need, or all features
-// if none is named.
+// groups returns the groups, by their keys, of the series that the named features need, or that any feature needs if
+// none is named.
 func groups(registry *features.Registry, names []string) ([]*group, error) {
 	wanted := map[*state.Series]bool{}
 	for _, name := range names {
@@ -72,7 +72,7 @@ func groups(registry *features.Registry, names []string) ([]*group, error) {
 	return list, nil
 }
 
-// fields are some fields of a series' stream.
+// fields returns fields of a series' stream.
 func fields(registry *features.Registry, s *state.Series, names []string) (list []record.Field) {
 	stream, _ := registry.Stream(s.Stream)
 	for _, name := range names {
@@ -88,7 +88,7 @@ func known(registry *features.Registry) (names []string) {
 	return names
 }
 
-// by names the group's keys.
+// by returns the names of the group's keys.
 func (g *group) by() string {
 	var names []string
 	for _, key := range g.keys {
@@ -121,7 +121,7 @@ func of(list []*group, given map[string]string) ([]*group, error) {
 	return found, nil
 }
 
-// entity is the text of the group's entity.
+// entity returns the text of the group's entity.
 func (g *group) entity(given map[string]string) (string, error) {
 	var text []byte
 	for i, key := range g.keys {

@@ -36,10 +36,9 @@ type Key struct {
 	// Newest is the greatest timestamp of a record that the shard has applied, in ms; 0 for none.
 	Newest int64    `json:"newest"`
 	Series []Series `json:"series"`
-	// Damage is what is wrong with the key, empty if nothing is. The listing then has what can
-	// still be read.
+	// Damage is what is wrong with the key, or empty. The listing then has what can still be read.
 	Damage string `json:"damage,omitempty"`
-	// Lost are the losses of damaged state that was dropped.
+	// Lost are the losses of dropped state.
 	Lost    []Lost    `json:"lost,omitempty"`
 	Unknown []Unknown `json:"unknown,omitempty"`
 }
@@ -75,8 +74,7 @@ type Entry struct {
 	Columns   map[string]string `json:"columns,omitempty"` // of an event
 }
 
-// Moments are the number of the values of a tile, their mean, and the sum of the squares of their
-// distances from it.
+// Moments are the number of the values of a tile, their mean, and the sum of their squared deviations from it.
 type Moments struct {
 	Number  int64   `json:"number"`
 	Mean    float64 `json:"mean"`
@@ -88,7 +86,7 @@ type Moments struct {
 type Lost struct {
 	Until  int64    `json:"until"`
 	Series []string `json:"series,omitempty"`
-	// Refilling says that a refill is running, or was interrupted.
+	// Refilling means that a refill is running, or was interrupted.
 	Refilling bool `json:"refilling,omitempty"`
 }
 
@@ -154,17 +152,17 @@ func find(registry *features.Registry, given map[string]string, names []string) 
 	return wanted, all, err
 }
 
-// foreign says what is wrong with a key that does not hold a string.
+// foreign describes what is wrong with a key that does not hold a string.
 func foreign(held inspector.Held) string {
 	return "it is a " + held.Type + ", which Weir has not written"
 }
 
-// ofParent says that the key of an entity's parent is damaged.
+// ofParent describes the damage of the key of an entity's parent.
 func ofParent(held inspector.Held) string {
 	return fmt.Sprintf("the state embedded in its parent is unknown, because the key %s is damaged: %v", visible(held.Parent), held.ParentDamage)
 }
 
-// tagged is the series of the group with a tag, nil for none.
+// tagged returns the series of the group with a tag, nil if there is none.
 func (g *group) tagged(tag uint32) *state.Series {
 	i := slices.IndexFunc(g.series, func(s *state.Series) bool { return s.Tag() == tag })
 	if i < 0 {
@@ -238,9 +236,9 @@ func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Seri
 	return wrong
 }
 
-// lossesOf are the losses recorded in a key.
+// lossesOf returns the losses recorded in a key.
 func lossesOf(data []byte) (losses packed.Losses) {
-	_ = packed.Sections(data, func(tag uint32, body []byte) error { // errors are reported by those who read the rest
+	_ = packed.Sections(data, func(tag uint32, body []byte) error { // callers that read the rest report errors
 		_, err := losses.Take(tag, body)
 		return err
 	})

@@ -231,7 +231,7 @@ func TestReadOfSome(t *testing.T) {
 		}
 		return keys
 	}
-	// A derived feature includes all that its parts need.
+	// A derived feature includes everything that its parts need.
 	if keys := read(map[string]string{"user": "u1"}, "spent_share"); len(keys) != 1 || len(keys[0].Series) != 1 ||
 		!slices.Equal(keys[0].Series[0].Features, []string{"spent_1d", "spent_2h", "spent_share"}) || len(keys[0].Unknown) != 0 {
 		t.Errorf("spent_share: %+v", keys)

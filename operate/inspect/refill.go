@@ -14,13 +14,12 @@ import (
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
-// Refilled is what was, or would be, brought back of a key from the log.
+// Refilled describes what was, or would be, restored in a key from the log.
 type Refilled struct {
 	Records  int64 `json:"records"` // records read
 	Events   int64 `json:"events"`  // events of the entity or its children
 	Children int   `json:"children"`
-	// Waiting are features that are being backfilled: until that is done, it is unknown what they
-	// lack.
+	// Waiting lists features that are being backfilled: until that is done, it is unknown what they lack.
 	Waiting []string `json:"waiting,omitempty"`
 }
 
@@ -43,9 +42,8 @@ func (r *Refilled) writeText(text *strings.Builder, dryRun bool) {
 	}
 }
 
-// refilling drops what a key lacks or cannot be read of it, and brings that back from the log.
-// Records that the shard had applied before the drop come from the log; later ones are applied
-// after it, as always.
+// refilling drops the damaged or lost parts of a key, and restores them from the log. Records that the shard had
+// applied before the drop come from the log; later ones are applied after it, as always.
 type refilling struct {
 	*dropping
 	fills []*state.Fill
@@ -57,14 +55,13 @@ type refilling struct {
 	last    *Dropped
 }
 
-// want is what to bring back: series of the group, and complete groups of children.
+// want lists what to restore: series of the group, and complete groups of children.
 type want struct {
 	series  map[*state.Series]bool
 	waiting []string
 }
 
-// mostTries bounds how often it starts over because something else, such as an event, has changed
-// the key.
+// mostTries bounds how often it starts over because the key has changed, for example by an event.
 const mostTries = 100
 
 // run refills the key; nil if it lacks nothing.
@@ -94,7 +91,7 @@ func (r *refilling) close() {
 	}
 }
 
-// learn finds what the definitions fill, and which series others used recently.
+// learn finds which series the definitions fill, and which ones other definitions used recently.
 func (r *refilling) learn(ctx context.Context) (err error) {
 	if r.fills, err = r.store.Fills(ctx, r.registry.Plan()); err != nil {
 		return err
@@ -123,8 +120,8 @@ func (r *refilling) try(ctx context.Context) (*Dropped, error) {
 	}
 	progress, err := r.store.ShardProgress(ctx, held.Shard)
 	if err == nil {
-		// The log is read first: if it is unavailable, nothing has been dropped, and little is left to be
-		// read after the drop.
+		// The log is read first: if it is unavailable, nothing is dropped yet, and little is left to read after the
+		// drop.
 		err = r.read(ctx, kept.Tags, progress)
 	}
 	if err != nil {
@@ -154,9 +151,8 @@ func (r *refilling) try(ctx context.Context) (*Dropped, error) {
 	return r.last, r.store.Refill(ctx, held, inspector.Refill{Dropped: loss, Sections: own, Lost: lost, Children: children})
 }
 
-// lacking is what can be kept of the key, with the tags of what cannot (none means all), and
-// whether the key lacks anything: damaged state, state that was dropped before, or readable state
-// that is to be dropped.
+// lacking returns what can be kept of the key, with the tags of what cannot (none means all), and whether the key lacks
+// anything: damaged state, state that was dropped before, or readable state that must be dropped.
 func (r *refilling) lacking(held inspector.Held) (kept packed.Salvage, lacks bool) {
 	kept = r.salvage(held)
 	losses := lossesOf(held.Packed)
@@ -198,7 +194,7 @@ func (r *refilling) read(ctx context.Context, tags []uint32, progress inspector.
 	return r.log.ReadTo(ctx, progress)
 }
 
-// wants is what can be brought back of what is lost: not what a backfill is still to bring.
+// wants returns which of the lost series can be restored now: not those that a backfill is still filling.
 func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, error) {
 	undone := map[*state.Series]bool{}
 	w := want{series: map[*state.Series]bool{}}
@@ -213,7 +209,7 @@ func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, err
 			w.waiting = append(w.waiting, r.registry.FilledBy(f)...)
 		}
 	}
-	apart := map[string]bool{} // groups with children that a backfill is still to bring
+	apart := map[string]bool{} // groups with children that a backfill is still filling
 	for s := range undone {
 		apart[s.Group] = true
 	}
@@ -232,7 +228,7 @@ func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, err
 	return w, nil
 }
 
-// isLost says whether a series is lost, of the key or of its embedded children.
+// isLost reports whether a series of the key, or of its embedded children, is lost.
 func (r *refilling) isLost(s *state.Series, tags []uint32) bool {
 	tag := s.Tag()
 	if s.Parent == r.group.name {
@@ -243,7 +239,7 @@ func (r *refilling) isLost(s *state.Series, tags []uint32) bool {
 	return len(tags) == 0 || slices.Contains(tags, tag)
 }
 
-// isFilled says whether a fill is complete in a shard.
+// isFilled reports whether a fill is complete in a shard.
 func isFilled(f *state.Fill, progress inspector.Progress) (bool, error) {
 	for p := range progress.Partitions {
 		if len(f.Columns[p.Topic]) == 0 {
@@ -257,8 +253,7 @@ func isFilled(f *state.Fill, progress inspector.Progress) (bool, error) {
 	return true, nil
 }
 
-// lost is what remains lost of a key after the log was read: what was not brought back, and what
-// the log lacks.
+// lost returns what remains lost of a key after the log was read: what was not restored, and what the log lacks.
 func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
 	if tags := r.tagged(func(s *state.Series) bool { return r.isLost(s, dropped.Tags) && !r.want.series[s] }); len(tags) > 0 {
 		losses = append(losses, packed.Loss{Until: dropped.Until, Tags: tags})
@@ -279,7 +274,7 @@ func (r *refilling) lost(dropped packed.Loss) (losses packed.Losses) {
 	return append(losses, r.lostFiles()...)
 }
 
-// lostFiles are the losses of series over cuts: the log never had what came from files.
+// lostFiles returns the losses of series over cuts: the log never had the events that came from files.
 func (r *refilling) lostFiles() (losses packed.Losses) {
 	cuts := map[state.Cut]bool{}
 	for s := range r.want.series {
@@ -294,7 +289,7 @@ func (r *refilling) lostFiles() (losses packed.Losses) {
 	return losses
 }
 
-// tagged are the tags of some series, in the form of losses.
+// tagged returns the tags of some series, in the form of losses.
 func (r *refilling) tagged(some func(*state.Series) bool) (tags []uint32) {
 	children := map[uint32][]uint32{}
 	for _, s := range r.registry.Series {
@@ -312,7 +307,7 @@ func (r *refilling) tagged(some func(*state.Series) bool) (tags []uint32) {
 	return tags
 }
 
-// tagsOfOthers are the tags of other definitions' series, of the entity and of its children.
+// tagsOfOthers returns the tags of other definitions' series, of the entity and of its children.
 func (r *refilling) tagsOfOthers() []uint32 {
 	tags := slices.Clone(r.used)
 	listed := map[uint32]bool{}

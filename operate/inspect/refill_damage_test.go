@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
-// What a compaction has set aside is dropped and refilled like what is still damaged: the note of it
-// goes, and the other series stay.
+// State that a compaction has set aside is refilled like state that is still damaged: its note is removed, and the
+// other series stay.
 func TestRefillOfWhatWasSetAside(t *testing.T) {
 	sound := &state.Series{ID: "sound", Measure: state.CountEvents, Tile: 1000}
 	broken := &state.Series{ID: "broken", Measure: state.Sum, Tile: 1000}

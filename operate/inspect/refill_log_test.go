@@ -136,12 +136,12 @@ func (l *log) apply(records []*kgo.Record) {
 	}
 }
 
-// paid is an event of some user in some shop.
+// paid returns an event of a user in a shop.
 func paid(n, user, shop int) string {
 	return fmt.Sprintf(`{"user": "u%d", "shop": %d, "amount": %d, "ok": true, "at": %d}`, user, shop, n, noon+int64(n))
 }
 
-// held is the state in keys, however it is split into sections.
+// held returns the state in keys, independent of its division into sections.
 func (l *log) held(keys map[string]string) (held []any) {
 	l.t.Helper()
 	found, err := Read(l.t.Context(), l.store, l.registry, keys, nil)
@@ -291,7 +291,7 @@ func (l *log) refused(want string) {
 	}
 }
 
-// remake deletes the topic and recreates it.
+// remake deletes the topic and creates it again.
 func (l *log) remake() {
 	l.t.Helper()
 	admin := &kafka.Client{Addr: kafka.TCP(l.brokers...), Transport: l.transport}

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Damaged state comes back, with what was kept with it, as if nothing had happened: whatever comes
-// meanwhile, and wherever it is interrupted.
+// Damaged state is restored, together with the kept state, as if nothing had happened, also if events come meanwhile,
+// and after any interruption.
 func TestRefill(t *testing.T) {
 	redis := redistest.Shared(t).Client(t)
 	shop := map[string]string{"shop": "7"}
@@ -92,8 +92,7 @@ func TestRefill(t *testing.T) {
 	}
 }
 
-// Events that come between reading the log and the drop, and that a foreign key refuses, come back
-// too.
+// Events between reading the log and the drop, which the key of another type refuses, are also restored.
 func TestRefillReadsOnAfterTheDrop(t *testing.T) {
 	l, shop := newLog(t, definitions), map[string]string{"shop": "7"}
 	redis, n := redistest.Shared(t).Client(t), 0
@@ -143,7 +142,7 @@ func TestRefillRefuses(t *testing.T) {
 	})
 }
 
-// What the log no longer has stays lost, and is reported; everything else comes back.
+// Events that the log no longer has stay lost, and are reported; everything else is restored.
 func TestRefillOfAShorterLog(t *testing.T) {
 	l := newLog(t, definitions)
 	for i := range 10 {
@@ -167,10 +166,10 @@ func TestRefillOfAShorterLog(t *testing.T) {
 	}
 }
 
-// maxFuture is that of a stream, by default.
+// maxFuture is the default of streams.
 const maxFuture = 5 * 60_000
 
-// A key that was deleted is recreated, and one with only children comes back.
+// A deleted key is made again, and a key with only children is restored.
 func TestRefillOfKeysWithoutSeries(t *testing.T) {
 	l := newLog(t, streams+"  pair_pays: COUNT(1d, pay, shop, user)\n")
 	for i := range 30 {
@@ -194,7 +193,7 @@ func TestRefillOfKeysWithoutSeries(t *testing.T) {
 	}
 }
 
-// What a backfill is still to bring is left to it, and reported as missing.
+// Series that a backfill is still filling are left to it, and reported as missing.
 func TestRefillDuringABackfill(t *testing.T) {
 	l := newLog(t, definitions)
 	for i := range 10 {
@@ -239,8 +238,7 @@ func TestRefillGoesBackWithTheStore(t *testing.T) {
 	}
 }
 
-// Many children come back in several calls. If they are spilled meanwhile, everything is done
-// again.
+// Many children are restored in several calls. If they are spilled meanwhile, everything is repeated.
 func TestRefillOfManyChildren(t *testing.T) {
 	l := newLog(t, definitions)
 	const users = 1300

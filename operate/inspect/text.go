@@ -119,7 +119,7 @@ func (s *Series) writeText(text *strings.Builder) {
 // mostTimes is how many of a member's tiles are named.
 const mostTimes = 5
 
-// cells are an entry in words.
+// cells returns an entry in words.
 func (e *Entry) cells() (cells []string) {
 	if e.Key != nil {
 		cells = append(cells, visible(*e.Key))
@@ -160,7 +160,7 @@ func (e *Entry) cells() (cells []string) {
 	return cells
 }
 
-// visible is a text on one line, quoted where it has to be.
+// visible returns a text on one line, quoted if necessary.
 func visible(text string) string {
 	if text == "" || !utf8.ValidString(text) {
 		return strconv.Quote(text)
@@ -178,7 +178,7 @@ func moment(ms int64) string {
 	return text + "Z"
 }
 
-// number is a count with its noun.
+// number returns a count with its noun.
 func number(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
