@@ -36,12 +36,12 @@ type Fill struct {
 	id string // of the fill
 }
 
-// Filling says whether any fill has begun and is not done.
+// Filling reports whether any fill has begun and is not done.
 func Filling(fills []Fill) bool {
 	return slices.ContainsFunc(fills, func(f Fill) bool { return f.Status == "filling" && f.All > 0 })
 }
 
-// SetTimeLeft sets how long the fills take, given what was read of them some time before.
+// SetTimeLeft sets how long the fills take, given an earlier reading of them.
 func SetTimeLeft(fills, before []Fill, took time.Duration) {
 	for i := range fills {
 		f := &fills[i]
@@ -54,12 +54,12 @@ func SetTimeLeft(fills, before []Fill, took time.Duration) {
 	}
 }
 
-// Fills lists those of a history that have features.
+// Fills lists the fills of a history that features need.
 func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) {
 	for i := range h.Fills {
 		e := &h.Fills[i]
 		if e.Broken && slices.ContainsFunc(h.Fills, func(part state.FillEpoch) bool { return part.Fill.PartOf(e.Fill) }) {
-			continue // its part has a line of its own
+			continue // its part has its own line
 		}
 		f := Fill{Features: features(e.Fill), Topic: e.Topic, Status: "filling", Filled: e.Filled, All: e.All,
 			FilledRows: e.FilledRows, AllRows: e.AllRows, id: e.Fill.ID}

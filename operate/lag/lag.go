@@ -30,14 +30,14 @@ type PartitionLag struct {
 	Start  int64 `json:"start"`
 	Stable int64 `json:"stable"`
 	End    int64 `json:"end"`
-	// Applied is the position of the shard that is furthest behind, Furthest that of the one
-	// furthest ahead; null if a shard has no progress yet, or none has.
+	// Applied is the position of the shard that is furthest behind, or null if a shard has no progress yet. Furthest is
+	// the position of the one furthest ahead, or null if none has progress.
 	Applied  *int64 `json:"applied"`
 	Furthest *int64 `json:"furthest"`
-	// Committed is the group's offset in Kafka, which follows; null for none.
+	// Committed is the group's offset in Kafka, which follows; null if there is none.
 	Committed *int64 `json:"committed"`
-	// Lag is the number of offsets up to End that some shard has still to apply, Open the part of
-	// them that cannot be read yet, Lost the part that is no longer in the log.
+	// Lag is the number of offsets up to End that some shard has still to apply. Open counts those of them that cannot
+	// be read yet, and Lost those that are no longer in the log.
 	Lag  int64 `json:"lag"`
 	Open int64 `json:"open"`
 	Lost int64 `json:"lost"`
@@ -97,7 +97,7 @@ func (r *Monitor) Read(ctx context.Context, topics []string) ([]PartitionLag, er
 	return list, nil
 }
 
-// Partitions lists those of topics, in their order.
+// Partitions lists the partitions of topics, in their order.
 func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all []state.Partition, err error) {
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
 	if err != nil {
@@ -141,7 +141,7 @@ func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position
 	return p
 }
 
-// known is an offset, nil if it is negative.
+// known returns an offset, nil if it is negative.
 func known(offset int64) *int64 {
 	if offset < 0 {
 		return nil
@@ -194,8 +194,7 @@ func (r *Monitor) logs(ctx context.Context, all []state.Partition) ([]fetch.Log,
 	return logs, nil
 }
 
-// timestamp reads that of the record at an offset, whatever transaction it belongs to; nil if no
-// record can be read.
+// timestamp reads the timestamp of the record at an offset, also in an open transaction; nil if no record can be read.
 func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int64) (*time.Time, error) {
 	reply, err := r.Client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: id.Topic, Partition: int(id.ID), Offset: offset, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second,

@@ -224,7 +224,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Two readings say how long a fill takes; of one that has not moved, or is new, nothing is known.
+// Two readings show how long a fill takes. It is unknown for a fill that has not moved, or is new.
 func TestTimeLeft(t *testing.T) {
 	epoch := func(id string, filled, all int64) state.FillEpoch {
 		return state.FillEpoch{Fill: &state.Fill{ID: id}, Topic: "tx", Filled: filled, All: all}
@@ -258,7 +258,7 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// A fill over a cut is done when its files are in, too, and complete since these are.
+// A fill over a cut is done when its files are also applied, and complete since the files are.
 func TestFillsOfFiles(t *testing.T) {
 	e := state.FillEpoch{
 		Fill: &state.Fill{ID: "f", Cut: &state.Cut{Topic: "tx", Until: 5000}}, Topic: "tx",
