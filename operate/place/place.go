@@ -1,5 +1,4 @@
-// Package place sets the progress of partitions to an offset that an operator chooses, and first
-// says what that means.
+// Package place sets the progress of partitions to an offset that an operator chooses, and first describes the effect.
 package place
 
 import (
@@ -37,7 +36,7 @@ func ParseTarget(text string) (Target, error) {
 	return Target{offset: offset}, nil
 }
 
-// in is the position of the target in a log.
+// in returns the position of the target in a log.
 func (t Target) in(l *fetch.Log, tag string) state.Position {
 	at := state.Position{Offset: t.offset, Epoch: -1, Log: tag}
 	switch {
@@ -50,17 +49,17 @@ func (t Target) in(l *fetch.Log, tag string) state.Position {
 	return at
 }
 
-// Placer computes what placing partitions means.
+// Placer computes the effect of placing partitions.
 type Placer struct {
 	Store   store.Progress
 	Brokers Brokers
 	Version string // of the plan for partitions that no plan has
-	// Again also moves shards back that are beyond the target.
+	// Again also moves shards back that are past the target.
 	Again bool
 	Now   time.Time
 }
 
-// Step is what placing one partition means, in numbers of shards.
+// Step is the effect of placing one partition, in numbers of shards.
 type Step struct {
 	Partition state.Partition
 	To        state.Position
@@ -75,7 +74,7 @@ type Step struct {
 	placement state.Placement
 }
 
-// Changes says whether the step changes anything.
+// Changes reports whether the step changes anything.
 func (s *Step) Changes() bool { return s.First+s.Adopting+s.Forward+s.Back > 0 }
 
 // Steps computes the steps; it writes nothing.
@@ -110,7 +109,7 @@ func (p *Placer) Steps(ctx context.Context, partitions []state.Partition, to Tar
 	return steps, nil
 }
 
-// names are the logs that positions belong to, by tag.
+// names returns the logs that positions belong to, by tag.
 func (p *Placer) names(ctx context.Context, progress []state.Position) (map[string]state.LogID, error) {
 	names := map[string]state.LogID{}
 	for _, at := range progress {
@@ -170,8 +169,8 @@ func (p *Placer) step(id state.Partition, log *fetch.Log, progress []state.Posit
 	return s
 }
 
-// Apply carries out the steps. It fails if something has moved since they were computed; what was
-// placed remains placed.
+// Apply carries out the steps. It fails if progress has moved since they were computed; partitions that were already
+// placed stay placed.
 func Apply(ctx context.Context, progress store.Progress, steps []Step) error {
 	var placements []state.Placement
 	want := 0

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// The log of the tests, an earlier one, and one of which brokers reported less.
+// The log of the tests, an earlier one, and the first one when brokers reported less of it.
 var (
 	here    = state.LogID{Cluster: "c1", Topic: "t2"}
 	before  = state.LogID{Cluster: "c1", Topic: "t1"}
@@ -192,7 +192,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// What has moved since it was read is not placed, and the operator is informed.
+// A partition that has moved since it was read is not placed, and the operator is informed.
 func TestApplyAfterProgressHasMoved(t *testing.T) {
 	f := &fake{
 		progress: [][]state.Position{{at(50, 2, before), at(50, 2, before)}},
