@@ -24,10 +24,10 @@ type Config struct {
 	Registry *features.Registry
 	Features []*features.Feature
 	Logs     []Log // the partitions of all topics that the features need
-	// Since is the moment from which on the logs are read, and Now that of the questions, in ms.
+	// Since is the moment from which the logs are read, and Now the moment of the questions, in ms.
 	Since, Now int64
-	// MaxRecords bounds how many records are read: the newest, but at least one of each log. Their
-	// events are held in memory.
+	// MaxRecords bounds the number of records read: the newest ones, but at least one of each log. Their events are
+	// held in memory.
 	MaxRecords int64
 	// MaxBytes bounds the keys and values of the records together; 0 is no bound. Run returns
 	// ErrTooLarge beyond it.
@@ -40,22 +40,22 @@ type Config struct {
 // Log is a partition of a topic.
 type Log interface {
 	Name() string
-	// Progress is how many offsets have been read, and of how many.
+	// Progress returns the number of offsets read, and of all offsets to read.
 	Progress() (read, all int64)
-	// Newest leaves only the newest offsets to be read.
+	// Newest limits the log to its newest offsets.
 	Newest(offsets int64)
-	// Since is the timestamp, in ms, since which Read has handed over all records that there ever
-	// were; state.MaxTime if Newest left none.
+	// Since returns the timestamp, in ms, since which Read has handed over all records that were ever written;
+	// state.MaxTime if Newest left none.
 	Since() int64
-	// Read hands over the records. If take returns a *record.MissingSchema, the schema is supplied
-	// and the record handed over again; other errors end the reading.
+	// Read passes the records to take. If take returns a *record.MissingSchema, the schema is supplied and the record
+	// is passed again; other errors end the reading.
 	Read(ctx context.Context, take func(*record.Record) error) error
 }
 
 // maxAsked bounds how many entities are asked about each feature.
 const maxAsked = 10_000
 
-// Topics are the topics that features need, sorted.
+// Topics returns the topics that features need, sorted.
 func Topics(list []*features.Feature) (topics []string) {
 	for _, f := range list {
 		for _, kept := range f.Retained() {
@@ -74,7 +74,7 @@ type preview struct {
 	mapper      *features.Mapper
 	state       *memory.Store
 	populations []*population
-	uses        []*use // of each feature; nil for one that is made of others
+	uses        []*use // of each feature; nil for one with parts
 	bytes       int    // of the records read
 	text        []byte
 }
@@ -87,14 +87,14 @@ type taken struct {
 	timestamp int64 // ms
 }
 
-// population is the entities that events of the same streams have by the same keys.
+// population holds the entities of the same keys in events of the same streams.
 type population struct {
 	by      []string
 	streams map[*record.Stream]bool
 	seen    map[string]int // the events of each entity
 }
 
-// ErrTooLarge ends the reading of records that are larger together than MaxBytes.
+// ErrTooLarge is returned if the records together exceed MaxBytes.
 var ErrTooLarge = errors.New("the records are larger together than a preview may read")
 
 // Run reads the logs and asks the features about the entities of their events. The error is that of
@@ -126,7 +126,7 @@ func (p *preview) populationOf(f *features.Feature) *population {
 	return p.populations[at]
 }
 
-// feeding collects the streams whose events change what a feature answers about their entities.
+// feeding collects the streams whose events change a feature's answers about their entities.
 func feeding(f *features.Feature, streams map[*record.Stream]bool) {
 	switch basis := f.Basis.(type) {
 	case *features.MultiHop:
@@ -152,7 +152,7 @@ func (p *preview) read(ctx context.Context) error {
 	for i, l := range p.Logs {
 		_, n := l.Progress()
 		if n == 0 {
-			continue // nothing tells how old the records were that retention may have removed
+			continue // the age of the records that retention may have removed is unknown
 		}
 		most := n
 		if p.report.Cut {
@@ -171,9 +171,9 @@ func (p *preview) read(ctx context.Context) error {
 	return nil
 }
 
-// share is how many of a log's offsets are read if there are more of all logs than may be. Most are
-// shared in proportion, so that all logs reach back about as far; the others are shared alike, so that
-// a quiet topic is read beside a busy one.
+// share returns how many of a log's offsets are read if all logs together have too many. Most of the allowed number is
+// divided in proportion, so that all logs reach back about equally far. The rest is divided equally, so that a quiet
+// topic is read beside a busy one.
 func (p *preview) share(n, all int64) int64 {
 	alike := p.MaxRecords / 10
 	return min(n, max(1, alike/int64(len(p.Logs))+n*(p.MaxRecords-alike)/all))
@@ -217,10 +217,10 @@ func cloned(events []record.Event) []record.Event {
 	return events
 }
 
-// mostLocated is how many records set aside for one reason are located.
+// mostLocated is how many locations are listed of the records set aside for one reason.
 const mostLocated = 3
 
-// setAside counts a record that cannot be used. The error is any other.
+// setAside counts a record that cannot be used. It returns any other error.
 func (p *preview) setAside(log int, offset int64, err error) error {
 	poison, ok := errors.AsType[*record.Poison](err)
 	if !ok {
@@ -238,7 +238,7 @@ func (p *preview) setAside(log int, offset int64, err error) error {
 	return nil
 }
 
-// apply applies what was read in the order of the records' times.
+// apply applies the records in the order of their times.
 func (p *preview) apply(ctx context.Context) error {
 	slices.SortStableFunc(p.taken, func(a, b taken) int { return cmp.Compare(a.timestamp, b.timestamp) })
 	var batch state.Batch
@@ -268,7 +268,7 @@ func (p *preview) apply(ctx context.Context) error {
 	return nil
 }
 
-// note notes the entities of an event, and what the features leave out.
+// note records the entities of an event, and what the features leave out.
 func (p *preview) note(events []record.Event) {
 	for _, u := range p.uses {
 		for i := range events {
@@ -340,11 +340,11 @@ func (p *preview) ask(ctx context.Context) error {
 	return nil
 }
 
-// chunk is how many entities are asked about at a time.
+// chunk is how many entities one reading asks about.
 const chunk = 256
 
-// sample returns the entities to ask about: those with the most events first, as many as there are
-// examples, and then the others, in an order that is unrelated to their events.
+// sample returns the entities to ask about: first those with the most events, as many as there are examples, and then
+// the others, in an order unrelated to their events.
 func (pop *population) sample(examples int) []string {
 	var all []string
 	for entity := range pop.seen {

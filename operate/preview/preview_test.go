@@ -116,8 +116,7 @@ func feature(t *testing.T, r *Report, name string) *Feature {
 	return &r.Features[i]
 }
 
-// Every answer is that of the model on the records in the order of their times, however they are
-// spread over partitions.
+// Every answer is that of the model on the records in the order of their times, for any distribution over partitions.
 func TestPreviewEqualsModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	logs := []*fakeLog{partition("payments", 0), partition("payments", 1), partition("logins", 0)}
@@ -182,15 +181,14 @@ func TestPreviewEqualsModel(t *testing.T) {
 	}
 }
 
-// near says whether two texts are floats that differ only by rounding.
+// near reports whether two texts are floats that differ only by rounding.
 func near(a, b string) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
 	return err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*math.Abs(x)
 }
 
-// The report describes the values of each type, and says where a window reaches back further than
-// what was read.
+// The report describes the values of each type, and says if a window reaches back further than the records read.
 func TestReport(t *testing.T) {
 	pays, logins := partition("payments", 0), partition("logins", 0)
 	for i := range 100 {
@@ -243,8 +241,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// If there is more than can be held, the newest records of each partition are read, and the report
-// says since when. What a quiet partition has is read beside a busy one.
+// If there is more than can be held, the newest records of each partition are read, and the report says since when. A
+// quiet partition is read beside a busy one.
 func TestNewestRecordsAreRead(t *testing.T) {
 	busy, quiet := partition("payments", 0), partition("logins", 0)
 	for i := range 1000 {
@@ -264,8 +262,8 @@ func TestNewestRecordsAreRead(t *testing.T) {
 	}
 }
 
-// Where retention has removed records, or a batch is damaged, the report says since when it has all.
-// Nothing is known of a partition without records.
+// If retention has removed records, or a batch is damaged, the report says since when it has all records. For a
+// partition without records this is unknown.
 func TestRecordsAreGone(t *testing.T) {
 	pays, empty := partition("payments", 0), partition("logins", 0)
 	pays.add(now-2*minute, `{"at":%d,"user":"u","device":"d","amount":1}`, now-2*minute)
@@ -323,7 +321,7 @@ func TestStreamsCost(t *testing.T) {
 
 func reset(l *fakeLog) *fakeLog { l.read, l.since = 0, 0; return l }
 
-// Of very many entities some are asked: those with the most events and others.
+// Of very many entities a sample is asked about: those with the most events and others.
 func TestEntitiesAreSampled(t *testing.T) {
 	pop := &population{seen: map[string]int{}}
 	for i := range 2 * maxAsked {
@@ -348,7 +346,7 @@ func TestEntitiesAreSampled(t *testing.T) {
 	}
 }
 
-// An error of a log, or of the registry of schemas, ends a preview.
+// An error of a log, or of the Schema Registry, ends a preview.
 func TestLogFails(t *testing.T) {
 	broken := partition("payments", 0)
 	broken.add(now, `{}`)
@@ -359,7 +357,7 @@ func TestLogFails(t *testing.T) {
 	}
 }
 
-// The topics are those of all that features rest on.
+// The topics are those of the features and all their parts.
 func TestTopics(t *testing.T) {
 	r := defined.Registry(t, definitions)
 	for name, want := range map[string]string{"paid_5m": "payments", "logins": "logins", "per_login": "logins payments"} {
@@ -370,7 +368,7 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// Records are read only up to a number of bytes, and nothing goes on after the context.
+// Records are read only up to a number of bytes, and everything ends with the context.
 func TestPreviewIsBounded(t *testing.T) {
 	logs := func() []Log {
 		l := partition("payments", 0)

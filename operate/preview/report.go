@@ -20,14 +20,14 @@ import (
 
 // Report is what a preview found.
 type Report struct {
-	// Since is the moment since which all records of all logs were read, and At that of the
-	// questions, in ms. Cut says that there were more records since the wanted moment than could be
-	// read, and Gone that older ones may be missing: retention has removed some, or a batch is damaged.
+	// Since is the moment since which all records of all logs were read, and At the moment of the questions, in ms. Cut
+	// means that there were more records since the wanted moment than could be read, and Gone that older ones may be
+	// missing, because retention has removed some or a batch is damaged.
 	Since int64 `json:"since"`
 	At    int64 `json:"at"`
 	Cut   bool  `json:"cut,omitempty"`
 	Gone  bool  `json:"gone,omitempty"`
-	// Records is how many were read; of these some stream took Events, none Unmatched. Late counts
+	// Records is the number of records read: a stream accepted Events of them, and none accepted Unmatched. Late counts
 	// the events that were too late for some feature.
 	Records   int        `json:"records"`
 	Events    int        `json:"events"`
@@ -39,31 +39,31 @@ type Report struct {
 	Features []Feature     `json:"features"`
 }
 
-// SetAside is the records that cannot be used for one reason.
+// SetAside counts the records that cannot be used for one reason.
 type SetAside struct {
 	Reason  string   `json:"reason"`
 	Records int      `json:"records"`
 	First   []string `json:"first"` // the first ones, each with its location
 }
 
-// Feature is what a feature answered.
+// Feature is the report on one feature.
 type Feature struct {
 	Name       string `json:"name"`
 	Definition string `json:"definition"`
-	// Window is since when the feature counts events, in ms; null for a lifetime. Part says that it
-	// begins before the records that were read: values are of a part of the window.
+	// Window is since when the feature counts events, in ms; null for a lifetime. Part means that the window begins
+	// before the records read: values are of a part of the window.
 	Window *int64   `json:"window"`
 	Part   bool     `json:"part,omitempty"`
 	By     []string `json:"by"`
 	Used   *Used    `json:"used,omitempty"` // nil for a feature that is made of others
-	// Entities is how many the events have, Asked how many of them were asked about.
+	// Entities is the number of entities in the events, Asked the number of those that were asked about.
 	Entities int `json:"entities"`
 	Asked    int `json:"asked"`
 	// Statuses counts the answers by status, and Nulls those without a value.
 	Statuses map[query.Status]int `json:"statuses,omitempty"`
 	Nulls    int                  `json:"nulls"`
-	// Numbers is the distribution of the values that are numbers, Lengths that of the lengths of
-	// lists, and Values are the most frequent other ones.
+	// Numbers is the distribution of numeric values, Lengths the distribution of the lengths of lists, and Values are
+	// the most frequent other values.
 	Numbers  *Distribution `json:"numbers,omitempty"`
 	Lengths  *Distribution `json:"lengths,omitempty"`
 	Values   []Frequency   `json:"values,omitempty"`
@@ -102,7 +102,7 @@ type Example struct {
 	Answer json.RawMessage `json:"answer"` // as /v1/query gives it
 }
 
-// newFeature is the report on a feature whose window begins at from, before its answers are added.
+// newFeature makes the report on a feature whose window begins at from. Its answers are added later.
 func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from, since int64) *Feature {
 	shown := &Feature{
 		Name: f.Name, Definition: f.Definition, By: f.By, Part: from < since, Entities: entities,
@@ -203,7 +203,7 @@ func frequenciesOf(sorted []value.Value) (list []Frequency) {
 	return list[:min(len(list), mostFrequent)]
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d records since %s: %d used", r.Records, moment(r.Since), r.Events)

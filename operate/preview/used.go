@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Used says what a feature over a stream leaves out of the stream's events, each for the first
-// reason: a key is null, the feature's filter does not hold, its field is null.
+// Used counts the events of the stream that a feature leaves out, by the first reason: a key is null, the feature's
+// filter does not hold, its field is null.
 type Used struct {
 	Stream   string `json:"stream"`
 	Events   int    `json:"events"`
@@ -20,7 +20,7 @@ type Used struct {
 	NoValue  int    `json:"no_value"`
 }
 
-// use counts what a feature leaves out. A nil *use counts nothing.
+// use counts the events that a feature leaves out. A nil *use counts nothing.
 type use struct {
 	stream *record.Stream
 	by     []int
@@ -51,7 +51,7 @@ func newUse(f *features.Feature) *use {
 	return u
 }
 
-// add counts an event that the mapper took; its filters have values.
+// add counts an event that the mapper accepted; its filters have values.
 func (u *use) add(e *record.Event) {
 	if u == nil || e.Stream != u.stream {
 		return
