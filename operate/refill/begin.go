@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
-// begin finds where to start reading partitions that a shard has applied up to its progress, and
-// what is lost.
+// begin finds where to start reading partitions that a shard has applied up to its progress, and which records are
+// lost.
 func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspector.Progress) error {
 	logs, err := l.scanner.Logs(ctx, partitions)
 	if err != nil {
@@ -73,9 +73,8 @@ func (l *Log) fits(ctx context.Context, id state.Partition, log *fetch.Log, at s
 	return nil
 }
 
-// start is the offset from which to read a log, given the first record that matters, and the
-// timestamp up to which records are lost that the log no longer holds; 0 for none. An earlier log
-// with the same name had such records, too.
+// start returns the offset from which to read a log, given the first needed record, and the timestamp up to which
+// needed records are no longer in the log; 0 if all are. Records of an earlier log with the same name are also lost.
 func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, relogged bool, newest int64) (from, lost int64) {
 	lacks := log.Start > 0 || relogged
 	switch {

@@ -14,7 +14,7 @@ import (
 // mostBytes bounds the memory for an entity with all its children.
 const mostBytes = 256 << 20
 
-// errTooMuch says that an entity has more than can be refilled.
+// errTooMuch is the error for an entity with more state than can be refilled.
 var errTooMuch = errors.New("it has more children than can be refilled: they take over 256 MiB")
 
 // content is the content of one key.
@@ -26,7 +26,7 @@ type content struct {
 	compacted int // length after the last compaction
 }
 
-// contents are those of an entity and of its children, in the order of the records.
+// contents holds the contents of an entity's keys and of its children's, in the order of the records.
 type contents struct {
 	entity []byte
 	group  string
@@ -50,7 +50,7 @@ func newContents(w *Want, secret packed.Secret) *contents {
 	return c
 }
 
-// take adds the part of a batch that concerns the entity or its children, and counts their events.
+// take adds the updates of a batch to the entity or its children, and counts their events.
 func (c *contents) take(b *state.Batch, now int64) (events int, err error) {
 	offset := int64(-1)
 	for i := range b.Updates {
@@ -82,7 +82,7 @@ func (c *contents) take(b *state.Batch, now int64) (events int, err error) {
 	return events, nil
 }
 
-// has says whether an update is of the entity, or of a child of it.
+// has reports whether an update is of the entity, or of a child of it.
 func (c *contents) has(u *state.EntityUpdate, b *state.Batch) bool {
 	of := u.Entity
 	if b.Mutations[u.From].Series.Group != c.group {
@@ -91,7 +91,7 @@ func (c *contents) has(u *state.EntityUpdate, b *state.Batch) bool {
 	return bytes.Equal(of, c.entity)
 }
 
-// at is the content of a key.
+// at returns the content of a key.
 func (c *contents) at(group string, entity []byte) *content {
 	name := group + ":" + string(entity)
 	if c.keys[name] == nil {

@@ -23,7 +23,7 @@ type Config struct {
 	Screen io.Writer
 }
 
-// Want is what to bring back of an entity.
+// Want describes what to restore of an entity.
 type Want struct {
 	Group, Entity string
 	// Series are the wanted series of the group and of the entity's children.
@@ -33,10 +33,10 @@ type Want struct {
 	LogOf func(ctx context.Context, tag string) (state.LogID, error)
 }
 
-// Log reads the records of an entity. It serves one goroutine.
+// Log reads the records of an entity. It is not safe for concurrent use.
 type Log struct {
 	Records, Events int64
-	// LostUntil is by topic the timestamp, in ms, up to which the log lacks wanted records.
+	// LostUntil maps topics to the timestamp, in ms, up to which the log lacks wanted records.
 	LostUntil map[string]int64
 
 	cfg        Config
@@ -73,11 +73,11 @@ func Open(cfg Config, registry *features.Registry, want *Want) *Log {
 // Close ends what Open started.
 func (l *Log) Close() { l.scanner.Close() }
 
-// ErrBehind says that a shard is behind its earlier progress: the store has gone back in time.
+// ErrBehind is returned if a shard is behind its earlier progress: the store has gone back in time.
 var ErrBehind = errors.New("the state has gone back in time")
 
-// ReadTo reads up to the progress of a shard, from where the last call ended. It reads partitions
-// of the topics that matter. The error is ErrBehind, or that of the log.
+// ReadTo reads up to the progress of a shard, from where the last call ended. It reads only the partitions of needed
+// topics. The error is ErrBehind, or the log's.
 func (l *Log) ReadTo(ctx context.Context, p inspector.Progress) error {
 	var fresh []state.Partition
 	var ranges []*scan.Range
@@ -129,8 +129,8 @@ func (l *Log) Lost(p state.Partition, timestamp int64) {
 	l.LostUntil[p.Topic] = max(l.LostUntil[p.Topic], timestamp)
 }
 
-// Contents are the state of the entity, and of its children in the store's form, from the records
-// read so far. What is no longer kept at a moment, in ms, is left out.
+// Contents returns the state of the entity, and of its children in the store's form, from the records read so far,
+// without state that is no longer kept at a moment, in ms.
 func (l *Log) Contents(now int64) (own []byte, children []inspector.RefilledChild, err error) {
 	own, keys, err := l.contents.all(min(now, time.Now().UnixMilli()))
 	for _, k := range keys {
