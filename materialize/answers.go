@@ -19,20 +19,18 @@ type answers struct {
 	columns []Column
 	cells   int // of a row
 	asked   []asking
-	// keys are the distinct sets of keys of the features and of the logs that they depend on, each
-	// sorted.
+	// keys are the distinct key sets of the features and of the logs that they depend on, each sorted.
 	keys [][]string
-	// about are, by keys, the features that are asked of an entity, as indices in asked; all are all
-	// of them.
+	// about has, by key set, the features that are asked about an entity, as indices in asked; all has all of them.
 	about [][]int
 	all   []int
 
 	running  query.Running
 	logsOver []int // by log of running: index of its keys
-	// runBefore says that all running answers are computed before the row's event is applied,
-	// because none of their windows leaves it out.
+	// runBefore means that all running answers are computed before the row's event is applied, because all their
+	// windows leave it out.
 	runBefore bool
-	reads     bool // some answers are not running, but read
+	reads     bool // some answers are read, and not running
 	owns      bool // some features are asked about the row's own value
 	reading   query.Reading
 	answer    query.Answer // the last one read
@@ -40,7 +38,7 @@ type answers struct {
 	found, capped, uncertain, outside, incomplete int // totals
 }
 
-// subject is whom the features of a row are asked about.
+// subject holds the entities that the features of a row are asked about.
 type subject struct {
 	now, time int64         // of the newest event applied, and of the row, in milliseconds
 	entities  [][]byte      // texts of the row's entities, by keys
@@ -110,7 +108,7 @@ func (a *answers) keysAt(keys []string) int {
 	return at
 }
 
-// ofOneEntity says whether each feature depends on the events of one entity only.
+// ofOneEntity reports whether each feature depends on the events of only one entity.
 func (a *answers) ofOneEntity() bool {
 	return !slices.ContainsFunc(a.asked, func(f asking) bool { return !ofOneEntity(f.Feature, f.By) })
 }
@@ -122,7 +120,7 @@ func ofOneEntity(f *features.Feature, by []string) bool {
 	return !slices.ContainsFunc(f.Parts(), func(part *features.Feature) bool { return !ofOneEntity(part, by) })
 }
 
-// complete sets what is known of the events that are missing.
+// complete sets which events are known to be missing.
 func (a *answers) complete(h *state.History) {
 	for i := range a.asked {
 		f := &a.asked[i]
@@ -132,8 +130,7 @@ func (a *answers) complete(h *state.History) {
 	}
 }
 
-// excludes says whether some, and whether all, windows of a feature leave out the event being
-// scored.
+// excludes reports whether some, and whether all, windows of a feature leave out the event being scored.
 func excludes(f *features.Feature) (some, all bool) {
 	parts := f.Parts()
 	if len(parts) == 0 {
@@ -148,7 +145,7 @@ func excludes(f *features.Feature) (some, all bool) {
 	return some, all
 }
 
-// without is the status of a feature that cannot be asked for a row; empty if it can.
+// without returns the status of a feature that cannot be asked for a row; empty if it can.
 func (a *answers) without(f *asking, s *subject) query.Status {
 	switch {
 	case s.lacks[f.keys]:
@@ -162,11 +159,11 @@ func (a *answers) without(f *asking, s *subject) query.Status {
 	}
 }
 
-// allKeys are the entities of a row by all sets of keys.
+// allKeys stands for the entities of a row by all key sets.
 const allKeys = -1
 
-// fill fills in the answers of a row about its entity by some keys, or about all: those that are
-// computed before its event is applied, or those computed after.
+// fill fills in the answers of a row about its entity by a key set, or about all: those that are computed before its
+// event is applied, or those that are computed after.
 func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, before bool, to *rowCells) error {
 	some := a.all
 	if keys != allKeys {
@@ -187,7 +184,7 @@ func (a *answers) fill(ctx context.Context, from State, s *subject, keys int, be
 		}
 		answer := a.next(f, s)
 		if answer.Err != nil {
-			return answer.Err // a defect: nothing else writes to the memory
+			return answer.Err // a defect: only the replay writes to the memory
 		}
 		if f.own && len(answer.Items) > 0 {
 			answer.Value, answer.Items = answer.Items[0].Value, nil
@@ -223,7 +220,7 @@ func (a *answers) run(from State, s *subject, keys int) error {
 	return nil
 }
 
-// read reads what some of the answers need, as far as they are not running.
+// read reads what those of the answers need that are not running.
 func (a *answers) read(ctx context.Context, from State, s *subject, some []int, before bool) error {
 	if !a.reads {
 		return nil
@@ -243,7 +240,7 @@ func (a *answers) read(ctx context.Context, from State, s *subject, some []int, 
 	return a.reading.Read(ctx, from)
 }
 
-// next is the answer of the next feature.
+// next returns the answer of the next feature.
 func (a *answers) next(f *asking, s *subject) *query.Answer {
 	status := a.without(f, s)
 	if status == "" && f.index >= 0 {

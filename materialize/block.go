@@ -8,9 +8,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// block is a part of the timeline, which is replayed together: the state of an entity is then
-// brought into the processor's caches once for all its events, and entities are spread over the
-// cores.
+// block is a part of the timeline that is replayed together: the state of an entity is then loaded into the CPU's
+// caches once for all its events, and entities are spread over the cores.
 type block struct {
 	keys []extsort.Key
 	text []byte // of all moments
@@ -21,18 +20,18 @@ type block struct {
 	cells []cell      // of the rows, one row after another
 	long  []longCells // by part
 
-	err error // of writing it, or a block before it
+	err error // of writing this block, or an earlier one
 }
 
-// Rows and events of a block are bounded by what their answers take in memory.
+// The bounds of rows and events of a block, because of the memory for answers.
 const (
 	blockMoments = 1 << 14
 	blockCells   = 1 << 20
-	// longBlock is the most moments of a block whose answers may be long, such as texts and lists.
+	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
 )
 
-// momentsOf is how many moments a block has.
+// momentsOf returns how many moments a block has.
 func momentsOf(columns []Column) int {
 	most := min(blockMoments, max(longBlock, blockCells/max(1, len(columns))))
 	for i := range columns {
@@ -77,5 +76,5 @@ func (b *block) moment(r *reader, n int) (moment, error) {
 	return r.read(b.keys[n], b.text[from:b.ends[n]])
 }
 
-// row are the cells of a row.
+// row returns the cells of a row.
 func (b *block) row(n int32) []cell { return b.cells[int(n)*b.width : int(n+1)*b.width] }

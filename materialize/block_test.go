@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Entities are replayed one after another, each in its own time: what is far ahead in the same block
-// makes nothing of another entity too old.
+// Entities are replayed one after another, each in its own time: events that are far ahead in the same block do not
+// make another entity's events too old.
 func TestEntitiesInABlock(t *testing.T) {
 	event := func(day, user, id string) string {
 		return `{"at":"2026-` + day + ` 10:00:00","kind":{"name":"pay"},"meta":{"id":"` + id + `"},"who":{"user":"` + user + `","device":"d"},"amount":1}` + "\n"

@@ -9,9 +9,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// cell holds an answer until its row is written. Numbers, most of all answers, are in it.
+// cell holds an answer until its row is written. It holds numbers, which most answers are, itself.
 type cell struct {
-	bits  uint64 // of the number; of others the index in longCells
+	bits  uint64 // of the number; of other values the index in longCells
 	typ   value.Type
 	scale uint8
 	part  uint8 // 0 for a number; else the part whose longCells have it, from 1
@@ -20,7 +20,7 @@ type cell struct {
 // mostParts is how many parts a cell can tell apart.
 const mostParts = math.MaxUint8
 
-// longCells hold answers that are no numbers, with memory of their own.
+// longCells holds answers that are no numbers, with their own memory.
 type longCells []Cell
 
 // rowCells are the cells of a row, for a part that answers some of them.
@@ -44,7 +44,7 @@ func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
 	}
 }
 
-// get sets to to what was kept.
+// get copies the kept answer into to.
 func (c *cell) get(to *Cell, long []longCells) {
 	if c.part > 0 {
 		*to = long[c.part-1][c.bits]
@@ -59,7 +59,7 @@ func (c *cell) get(to *Cell, long []longCells) {
 	}
 }
 
-// owned is a value with its own text.
+// owned returns a value with its own copy of the text.
 func owned(v value.Value) value.Value {
 	v.Str = bytes.Clone(v.Str)
 	return v

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// changes are what consecutive moments of a block change and ask, for one goroutine.
+// changes holds what consecutive moments of a block change and ask, for one goroutine.
 type changes struct {
 	*timeline
 	keys   [][]string              // sets of keys of entities; see answers.keys
@@ -29,14 +29,14 @@ type changes struct {
 	events, late int
 }
 
-// buckets is how many buckets a part has: so many that one fits into a core's cache.
+// buckets is how many buckets a part has: enough that one fits into a core's cache.
 const buckets = 32
 
 // bucket is what a moment after another changes of some entities of a part.
 type bucket []change
 
-// change is what a moment changes of one entity, and what it asks about it, or by allKeys about all
-// entities of the row.
+// change is what a moment changes in one entity, and what it asks about it, or by allKeys about all entities of the
+// row.
 type change struct {
 	entity   []byte
 	group    uint64 // equal for an entity
@@ -93,7 +93,7 @@ func (c *changes) find(b *block, first, end int) error {
 	return nil
 }
 
-// apply maps the events of a moment, and returns the row, nil if it is none.
+// apply maps the events of a moment, and returns the row; nil if it is not a row.
 func (c *changes) apply(m *moment, n int64) (*record.Event, error) {
 	if m.input < 0 {
 		return m.row(nil), nil
@@ -147,7 +147,7 @@ func (c *changes) askAll(row *record.Event) {
 	c.between(row, 0, len(c.some)-1)
 }
 
-// between has a row ask before one change of the moment and after another.
+// between makes a row ask before one change of the moment and after another.
 func (c *changes) between(row *record.Event, first, last int) {
 	for _, i := range [...]int{first, last} {
 		c.some[i].row, c.some[i].time = int32(len(c.rows)-1), row.Time

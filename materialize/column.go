@@ -21,7 +21,7 @@ type Column struct {
 	at      int          // index of the field in the stream, or of the column in the spine
 }
 
-// content is what a column's cells hold.
+// content tells what a column's cells hold.
 type content uint8
 
 const (
@@ -43,7 +43,7 @@ const (
 	uncertainSuffix = "_uncertain"
 )
 
-// columnsOf are a feature's columns.
+// columnsOf returns a feature's columns.
 func columnsOf(f *features.Feature, quality bool) []Column {
 	columns := []Column{{Name: f.Name, of: answered, feature: f}}
 	if !quality {
@@ -61,12 +61,12 @@ func columnsOf(f *features.Feature, quality bool) []Column {
 	return columns
 }
 
-// idColumn is the column of the events' ids.
+// idColumn returns the column of the events' ids.
 func idColumn(stream *record.Stream) Column {
 	return Column{Name: strings.Join(stream.ID, "."), of: identity}
 }
 
-// typed is the type of the column's values, the scale of decimals, and the shape of the values.
+// typed returns the type of the column's values, the scale of decimals, and the shape of the values.
 func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	switch c.of {
 	case answered:
@@ -84,7 +84,7 @@ func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 	}
 }
 
-// about is what a column other than that of the value says about an answer.
+// about returns the content of a column other than the value's.
 func (c *Column) about(a *query.Answer) value.Value {
 	switch c.of {
 	case status:
@@ -106,14 +106,14 @@ func truth(yes bool) value.Value {
 	return v
 }
 
-// category is the type and the scale of a feature's categories.
+// category returns the type and the scale of a feature's categories.
 func (c *Column) category() (value.Type, uint8) {
 	fields := c.feature.Stream.Fields
 	of := fields[slices.IndexFunc(fields, func(f record.Field) bool { return f.Name == c.feature.Per })]
 	return of.Type, of.Scale
 }
 
-// listed says whether a feature answers with a list.
+// listed reports whether a feature answers with a list.
 func listed(f *features.Feature) bool {
 	return f.Shape() != aggregate.Scalar && f.Shape() != aggregate.Categories
 }

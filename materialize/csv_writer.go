@@ -80,8 +80,8 @@ func (w *csvWriter) cell(i int, text []byte) {
 	w.lines = append(w.lines, '"')
 }
 
-// quoted says whether a text needs quotes because some reader would not read it unchanged. \. alone
-// ends a table for PostgreSQL.
+// quoted reports whether a text needs quotes because some reader would not read it unchanged. \. alone ends a table for
+// PostgreSQL.
 func quoted(text []byte) bool {
 	if len(text) == 0 {
 		return false

@@ -13,7 +13,7 @@ import (
 
 var errCut = errors.New("what was sorted on disk is cut short")
 
-// item decodes an event or a row. After an error it returns nothing more.
+// item decodes an event or a row. After an error it returns empty values.
 type item struct {
 	rest []byte
 	err  error

@@ -11,17 +11,17 @@ import (
 
 // Log is a partition of a topic.
 type Log interface {
-	// Read hands over all its records, in order and in the format of the topic. A record is valid
-	// until take returns. If that returns a *record.MissingSchema, the schema is supplied and the
-	// record handed over again; other errors end the reading.
+	// Read passes all its records to take, in order and in the format of the topic. A record is valid until take
+	// returns. If take returns a *record.MissingSchema, the schema is supplied and the record is passed again; other
+	// errors end the reading.
 	Read(ctx context.Context, take func(*record.Record) error) error
 	Topic() string
-	// Since is the timestamp, in ms, since which Read has handed over all records that there ever
-	// were; state.MinTime if it has handed over all.
+	// Since returns the timestamp, in ms, since which Read has handed over all records that were ever written;
+	// state.MinTime if it has handed over all.
 	Since() int64
 }
 
-// readLog reads the events of a log. Those that cannot be used are set aside, as in production.
+// readLog reads the events of a log. It skips records that would be set aside in production.
 func (t *timeline) readLog(ctx context.Context, input int) error {
 	in, decoder, n := &t.Inputs[input], t.Registry.NewDecoder(), 0
 	return in.Log.Read(ctx, func(r *record.Record) error {
@@ -53,7 +53,7 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 	})
 }
 
-// history is what is known of the events that the logs no longer have; nil without a log.
+// history returns which events the logs are known to lack; nil without a log.
 func (r *Replay) history() *state.History {
 	since := map[string]int64{}
 	for i := range r.Inputs {
@@ -86,7 +86,7 @@ func (r *Replay) history() *state.History {
 	return h
 }
 
-// future is how far, in ms, events of a topic may lie after their records.
+// future returns how far, in ms, events of a topic may lie after their records.
 func (r *Replay) future(topic string) (ms int64) {
 	for _, s := range r.Registry.Streams {
 		if s.Topic == topic {

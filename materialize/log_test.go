@@ -67,8 +67,8 @@ features:
   there: COUNT(1h, pay, SET(1h, login, user, device), tile=exact)
 `
 
-// Values whose windows begin before what a log holds are incomplete: by the time of its records, and
-// as far ahead of them as its events may be. Events that cannot be used are set aside.
+// Values whose windows begin before what a log holds are incomplete: by the time of its records plus max_future. Events
+// that cannot be used are set aside.
 func TestLogsThatLackRecords(t *testing.T) {
 	const start = int64(1_700_006_400_000) // a whole hour
 	in := func(minutes int) int64 { return start + int64(minutes)*60_000 }
@@ -125,8 +125,8 @@ func TestLogsThatLackRecords(t *testing.T) {
 	}
 }
 
-// Records are cut at a moment by their own timestamps, whatever their order and the times of their
-// events; a row that would lack some is refused.
+// Records are cut at a moment by their timestamps, independent of their order and of event times. A row that would lack
+// some is refused.
 func TestLogsUntil(t *testing.T) {
 	pay := func(came, at int64) record.Record {
 		return record.Record{Timestamp: came, Value: fmt.Appendf(nil, `{"id":"i","at":%d,"user":"u","n":1}`, at)}

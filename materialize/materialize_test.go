@@ -202,8 +202,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// SEEN is about the event's own value and does not count the event itself: false means a first
-// time, null means no value. Events of the file count in its order.
+// SEEN asks about the event's own value without the event itself: false means a first time, null means no value. Events
+// of the file count in its order.
 func TestFirstTimes(t *testing.T) {
 	r := load(t, `
 streams:

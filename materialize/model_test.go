@@ -29,8 +29,8 @@ func entityOf(f *features.Feature, row map[string]string) (string, bool) {
 	return strings.Join(keys, "|"), true
 }
 
-// Every value of every row equals a plain loop over the events until then, for all functions and
-// windows, though the file is unordered.
+// Every value of every row equals a plain loop over the events until then, for all functions and windows, although the
+// file is unordered.
 func TestReplayEqualsModel(t *testing.T) {
 	r := load(t, randomDefinitions)
 	plain := model.New(r)
@@ -195,7 +195,7 @@ func (l *loop) apply(e timed) {
 	}
 }
 
-// compare compares a row about the entity with these keys, as of at, with the state as of now.
+// compare compares a row about the entity with these keys, as of at, given the state as of now.
 func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 	l.t.Helper()
 	names := l.rows[0]
@@ -298,8 +298,8 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 	}
 }
 
-// Rows that are events include the events before them, also of other streams, and themselves. As
-// served, they may be too late for the state, and report it.
+// Rows that are events include the events before them, also of other streams, and themselves. As served, they may be
+// too late for the state, and say so.
 func TestEventsAsRowsEqualModel(t *testing.T) {
 	r := load(t, twoStreams)
 	all := twoStreamsOf(6)

@@ -74,7 +74,7 @@ func (o *output) write(b *block) error {
 	return nil
 }
 
-// fill makes the cells of a row.
+// fill makes the cells of a row from its answers.
 func (o *output) fill(m *moment, b *block, answers []cell) error {
 	e, next := m.row(o.Stream), 0
 	for i := range o.Columns {

@@ -18,7 +18,7 @@ type parquetRoot struct {
 	fields []parquet.Field
 }
 
-// Fields are the columns in their order.
+// Fields returns the columns in their order.
 func (r parquetRoot) Fields() []parquet.Field { return r.fields }
 
 // GoType is empty: rows have no type in Go.

@@ -7,7 +7,7 @@ type part struct {
 	index   int
 	state   State
 	answers answers
-	reader  *reader // of the events of rows; nil if nothing of them is asked about but their entities
+	reader  *reader // of the events of rows; nil if only their entities are needed
 	subject subject
 	row     rowCells
 
@@ -33,7 +33,7 @@ func (p *part) replay(ctx context.Context, b *block, all []*changes) error {
 	return nil
 }
 
-// bucket goes through a bucket, one group after another.
+// bucket replays a bucket, one group after another.
 func (p *part) bucket(ctx context.Context, b *block, index int, all []*changes) error {
 	p.steps, p.first = p.steps[:0], p.first[:0]
 	clear(p.last)
@@ -87,7 +87,7 @@ func (p *part) step(ctx context.Context, b *block, s *step) error {
 	return nil
 }
 
-// about finds whom a row asks about.
+// about finds the entities that a row asks about.
 func (p *part) about(b *block, s *step) error {
 	p.subject.now, p.subject.time = s.now, s.time
 	if p.reader != nil {

@@ -15,16 +15,15 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// State keeps the state of a replay for some of the entities. It serves one goroutine.
+// State keeps the state of a replay for some of the entities. It is not safe for concurrent use.
 type State interface {
-	// Update applies mutations to an entity at a moment, in milliseconds. Moments of one entity do not
-	// go back.
+	// Update applies mutations to an entity at a moment, in milliseconds. The moments of an entity never go back.
 	Update(entity []byte, mutations []state.Mutation, now int64)
-	// Sweep drops what is too old to be asked for at a moment, when that is worth it.
+	// Sweep drops state that is too old to be asked for at a moment, if that is worth the time.
 	Sweep(now int64)
 	query.Reader
-	// Log returns the log of an entity, the position of its first record, and where the caller may
-	// keep data beside it.
+	// Log returns the log of an entity, the position of its first record, and a place where the caller may keep data
+	// beside it.
 	Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any)
 }
 
@@ -41,15 +40,15 @@ type Replay struct {
 	// Cores is how many cores share the entities; 0 means all. One does all if some feature depends on
 	// the events of several entities.
 	Cores int
-	// AsServed counts an event from the time when its record arrived, as in production, and not
-	// from its own time. Events that cannot be used are then set aside, as those of a Log are always.
+	// AsServed counts an event from the time when its record arrived, as in production, and not from its own time.
+	// Events that cannot be used are then set aside, as those of a Log always are.
 	AsServed bool
 	// RecordTime is the path of the arrival time of an event's record; empty if envelopes have it.
 	RecordTime string
 	// ExcludeCurrent computes the rows of Stream without their own events.
 	ExcludeCurrent bool
-	// Until leaves out the records of logs whose timestamps, in ms, are not before it, and refuses
-	// rows of a spine whose moments are not; 0 leaves out none.
+	// Until, in ms, leaves out the records of logs with that timestamp or a later one, and refuses such rows of a
+	// spine; 0 leaves out none.
 	Until int64
 	// MaxRecordBytes is the size of a Log's record above which it is poison; 0 for none.
 	MaxRecordBytes int
@@ -72,7 +71,7 @@ type Progress struct {
 	Rows    int     // made
 }
 
-// Topics are the topics whose events the columns and the rows need, sorted.
+// Topics returns the topics whose events the columns and the rows need, sorted.
 func (r *Replay) Topics() (topics []string) {
 	if r.Stream != nil {
 		topics = append(topics, r.Stream.Topic)
@@ -94,9 +93,8 @@ const lookEvery = 256
 // DefaultMemory is the default of Replay.Memory.
 const DefaultMemory = 64 << 20
 
-// Run reads all files, replays them, and writes the rows, ordered by moment and then as in their
-// file, to a writer that it opens for the columns, and closes after writing all. Errors about an
-// event or a row include its location.
+// Run reads all files, replays them, and writes the rows, ordered by moment and then as in their file, to a writer that
+// it opens with the columns, and closes at the end. Errors about an event or a row include its location.
 func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (Summary, error) {
 	t := &timeline{Replay: r, sorter: extsort.New(cmp.Or(r.Memory, DefaultMemory)), streams: r.Registry.Streams}
 	if r.Spine != nil {
@@ -195,7 +193,7 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 	return err
 }
 
-// blocks makes the rows of one block after another, and hands them to the output.
+// blocks makes the rows of one block after another, and passes them to the output.
 func (r *Replay) blocks(ctx context.Context, t *timeline, sorted *extsort.Iterator, all []*changes, out *output) error {
 	for done, total, most := 0, t.sorter.Len(), cmp.Or(r.block, momentsOf(r.Columns)); ; {
 		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(max(total, 1))}); err != nil {
@@ -252,7 +250,7 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 	})
 }
 
-// together does something n times at once, and returns the error of the first that has one.
+// together calls a function n times concurrently, and returns the first error by index.
 func together(n int, do func(int) error) error {
 	errs := make([]error, n)
 	var running sync.WaitGroup
@@ -264,7 +262,7 @@ func together(n int, do func(int) error) error {
 	return cmp.Or(errs...)
 }
 
-// look reports how far the reading is, and ends it with the context.
+// look reports the progress of reading, and ends it with the context.
 func (r *Replay) look(ctx context.Context, share float64) error {
 	return r.lookAt(ctx, Progress{Reading: true, Share: share})
 }

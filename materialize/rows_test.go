@@ -103,7 +103,7 @@ p4,4,3,3,2
 	}
 }
 
-// A feature that needs a member takes it from the spine.
+// A feature that needs a member reads it from the spine.
 func TestSpineNamesMembers(t *testing.T) {
 	m := shopMaking(t)
 	m.names = []string{"known"}

@@ -11,22 +11,22 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// Selection says which columns a training set should have.
+// Selection describes the wanted columns of a training set.
 type Selection struct {
 	Registry *features.Registry
 	Inputs   []*record.Stream // the streams with events
 	// Stream is the stream whose events are the rows; nil if the rows are those of Spine.
 	Stream *record.Stream
 	Spine  *Spine
-	// Service and Names say what is wanted: features and fields of Stream, followed by the features
-	// of a service. Without either it is every feature that can be computed.
+	// Names are the wanted features and fields of Stream, which are followed by the features of Service. Without
+	// either, all features are wanted that can be computed.
 	Service string
 	Names   []string
 	Lists   bool // the output supports lists
-	Quality bool // with columns that say how good each value is
+	Quality bool // with columns about the quality of each value
 }
 
-// Columns finds the columns: the event's id, or those of the spine, and then what is wanted.
+// Columns finds the columns: the event's id, or those of the spine, and then the wanted ones.
 func (s *Selection) Columns() ([]Column, error) {
 	columns, err := s.first()
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Selection) Columns() ([]Column, error) {
 	return columns, unlike(columns)
 }
 
-// first are the columns that identify a row.
+// first returns the columns that identify a row.
 func (s *Selection) first() (columns []Column, err error) {
 	if s.Spine == nil {
 		if s.Stream.ID == nil {
@@ -120,7 +120,7 @@ func namesOf[T any](list []T, name func(T) string) (names []string) {
 	return names
 }
 
-// can is nil if the feature can be answered for each row.
+// can returns nil if the feature can be answered for each row.
 func (s *Selection) can(f *features.Feature) error {
 	for _, stream := range streamsOf(f) {
 		if !slices.Contains(s.Inputs, stream) {
@@ -155,8 +155,8 @@ func typeName(f record.Field) string {
 	return f.Type.String()
 }
 
-// asks are the fields that a row must have to ask for a feature: its keys and, if the feature needs
-// a member, that field.
+// asks returns the fields that a row must have to ask for a feature: its keys and, if the feature needs a member, that
+// field.
 func asks(f *features.Feature) (fields []record.Field) {
 	for _, name := range f.By {
 		key := f.Key(name)
@@ -169,7 +169,7 @@ func asks(f *features.Feature) (fields []record.Field) {
 	return fields
 }
 
-// streamsOf are the streams that a feature depends on.
+// streamsOf returns the streams that a feature depends on.
 func streamsOf(f *features.Feature) (streams []*record.Stream) {
 	parts := f.Parts()
 	if len(parts) == 0 {
@@ -181,7 +181,7 @@ func streamsOf(f *features.Feature) (streams []*record.Stream) {
 	return streams
 }
 
-// unlike is nil if no two columns have the same name.
+// unlike returns nil if no two columns have the same name.
 func unlike(columns []Column) error {
 	known := map[string]Column{}
 	for _, c := range columns {

@@ -73,7 +73,7 @@ type moment struct {
 	cells  item // of a row of the spine: the cells that are passed on
 }
 
-// row is the event of the row that a moment makes: of the spine, or of a stream; nil if it is none.
+// row returns the event of the row that a moment makes: of the spine, or of a stream; nil if it is none.
 func (m *moment) row(stream *record.Stream) *record.Event {
 	for i := range m.events {
 		if e := &m.events[i]; m.input < 0 || e.Stream == stream {
@@ -126,8 +126,7 @@ func (t *timeline) newReader() *reader {
 	return r
 }
 
-// read is the inverse of timeline.add. The moment's events are valid until the next read, and alias
-// data.
+// read returns the inverse of timeline.add. The moment's events are valid until the next read, and alias data.
 func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 	i := item{rest: data}
 	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
@@ -345,7 +344,7 @@ func (t *timeline) readSpine(ctx context.Context) error {
 	return nil
 }
 
-// momentText is the text of a moment in ms.
+// momentText returns the text of a moment in ms.
 func momentText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
 
 // rowOf decodes the row of the spine that was read last, as an event.

@@ -27,7 +27,7 @@ func (h *head) before(o *head) bool {
 	return c < 0 || c == 0 && h.run < o.run
 }
 
-// inMemory are the items held in memory.
+// inMemory returns the items held in memory.
 func (s *Sorter) inMemory() head {
 	return head{next: func(h *head) error {
 		if len(s.items) == 0 {

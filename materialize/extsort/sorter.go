@@ -99,10 +99,10 @@ func (s *Sorter) hold(key Key, data []byte) item {
 	return i
 }
 
-// Len is the number of items added.
+// Len returns the number of items added.
 func (s *Sorter) Len() int { return s.total }
 
-// Spilled is the number of bytes written to the temporary file.
+// Spilled returns the number of bytes written to the temporary file.
 func (s *Sorter) Spilled() int64 { return s.written }
 
 // sort sorts the items in memory.

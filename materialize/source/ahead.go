@@ -10,12 +10,11 @@ const (
 	aheadBlock  = 128 << 10 // bytes
 )
 
-// ahead reads ahead in a goroutine of its own, so that a file is unpacked while its events are
-// decoded.
+// ahead reads ahead in its own goroutine, so that a file is decompressed while its events are decoded.
 type ahead struct {
 	from        io.Reader
 	full, empty chan []byte // together they have room for all blocks
-	block, rest []byte      // the block that is read, and what is left of it
+	block, rest []byte      // the block being read, and the rest of it
 	err         error       // after the last block
 	stop        chan struct{}
 	ended       sync.WaitGroup

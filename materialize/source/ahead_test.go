@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// What is read ahead is what there is, whatever the lengths of reads; an error comes after it.
+// Reading ahead returns the same bytes, for any lengths of reads, and then the error.
 func TestAhead(t *testing.T) {
 	torn := errors.New("torn")
 	for _, size := range []int{0, 1, aheadBlock - 1, aheadBlock, aheadBlock + 1, 5*aheadBlocks*aheadBlock + 7} {

@@ -95,7 +95,7 @@ const csvBuffer = 64 << 10
 // split at their commas, which takes a third of the time.
 type csvRecords struct {
 	in    *bufio.Reader
-	most  int // cells that are needed of a record, the first ones; 0 means all
+	most  int // number of first cells that are needed of a record; 0 means all
 	lines int // read
 	long  []byte
 	cells [][]byte

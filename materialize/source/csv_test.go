@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The records, lines and errors of a CSV are those of encoding/csv, whose first cells may be
-// enough.
+// The records, lines and errors of a CSV equal those of encoding/csv, also if only the first cells are needed.
 func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
@@ -47,8 +46,7 @@ func newRecords(text string) *csvRecords {
 	return &csvRecords{in: bufio.NewReaderSize(strings.NewReader(text), csvBuffer)}
 }
 
-// begins says whether a record begins with those cells, and these are as many as are needed; 0 means
-// all.
+// begins reports whether a record begins with those cells, and whether these are as many as needed; 0 means all.
 func begins(want []string, got [][]byte, most int) bool {
 	if len(got) > len(want) || len(got) < len(want) && (most == 0 || len(got) < most) {
 		return false

@@ -1,6 +1,5 @@
-// Package source reads files of history: events in the form that their topic would have, and tables
-// of rows. A file is CSV, JSON lines, Avro or Parquet; the first two may be compressed with gzip or
-// zstd.
+// Package source reads files of history: events in the form of their topic, and tables of rows. A file is CSV, JSON
+// lines, Avro or Parquet; the first two may be compressed with gzip or zstd.
 package source
 
 import "fmt"
@@ -30,7 +29,7 @@ type Source interface {
 type lineError struct {
 	File string
 	Line int // from 1
-	// Row says that the file has no lines, and that Line is the number of a row.
+	// Row means that the file has no lines, and that Line is the number of a row.
 	Row bool
 	Err error
 }

@@ -186,7 +186,7 @@ func (f *File) decompress(compression string) error {
 	}
 }
 
-// readAhead reads what is unpacked, and closes it with the file.
+// readAhead reads decompressed data ahead, and closes its source with the file.
 func (f *File) readAhead(unpacked io.Reader, done func()) {
 	a := newAhead(unpacked)
 	f.in, f.close = a, func() {
@@ -226,8 +226,8 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 	return EventsOf(t, stream)
 }
 
-// Enveloped says whether the file's first line is an envelope; see NewEvents. Errors of the file
-// are reported when it is read.
+// Enveloped reports whether the file's first line is an envelope; see NewEvents. Errors of the file are reported when
+// it is read.
 func (f *File) Enveloped() bool {
 	if f.Format != NDJSON {
 		return false
@@ -265,7 +265,7 @@ func (f *File) Table() (Table, error) {
 // Read returns how many bytes of the file have been read, and its size, 0 if unknown.
 func (f *File) Read() (read, size int64) { return f.read.Load(), f.size }
 
-// Same says whether a name refers to the file.
+// Same reports whether a name refers to the file.
 func (f *File) Same(name string) bool {
 	if f.file == nil {
 		return false

@@ -126,8 +126,8 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// eventsOf returns the decoded events of a file, with their lines. Those of tables must be the same by
-// way of JSON and without.
+// eventsOf returns the decoded events of a file, with their lines. The events of tables must be the same with and
+// without conversion to JSON.
 func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, err error) {
 	t.Helper()
 	got, err = decodedOf(t, path, stream, false)

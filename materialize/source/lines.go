@@ -96,7 +96,7 @@ type envelope struct {
 	Headers   json.RawMessage `json:"headers"`
 }
 
-// unwrap reads an envelope. ok is false if the line is none.
+// unwrap reads an envelope. ok is false if the line is not an envelope.
 func unwrap(line []byte) (e envelope, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()

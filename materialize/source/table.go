@@ -8,13 +8,13 @@ import (
 	"github.com/weir-stream/weir/features/record"
 )
 
-// CellType says what a cell of a table holds.
+// CellType is the type of a cell of a table.
 type CellType uint8
 
 // The types of cells.
 const (
 	Null    CellType = iota
-	Untyped          // text whose type the file does not say, as in a CSV
+	Untyped          // text without a type, as in a CSV
 	String
 	Number // a number as JSON writes it
 	Bool   // true or false
@@ -32,8 +32,7 @@ type Cell struct {
 type Table interface {
 	// Columns returns the names of the columns, all different.
 	Columns() []string
-	// Select says that only some columns are needed; the cells of the others may be Null. Without
-	// it all columns are read.
+	// Select limits reading to some columns; the cells of the others may be Null. Without a call all columns are read.
 	Select(columns []int)
 	// Next reads the next row, with one cell per column, valid until the next call. It returns
 	// io.EOF after the last row; other errors are a *lineError.
@@ -44,7 +43,7 @@ type Table interface {
 	At(line int, err error) error
 }
 
-// Decodable is a Source whose events are decoded without a detour over JSON.
+// Decodable is a Source whose events are decoded without conversion to JSON.
 type Decodable interface {
 	Source
 	// NewDecoder makes a decoder of the event that was read last. Events then have no Value.
@@ -90,7 +89,7 @@ func (c *decodedCells) set(cells []Cell) { c.cells, c.text = cells, c.text[:0] }
 // The type of the field decides what its cells must hold. Null, and an empty cell of a CSV, are
 // null:
 //
-//	string              the text as it is, or a whole number
+//	string              the text unchanged, or a whole number
 //	int, float, decimal a number as in JSON
 //	bool                true and false, also with capital letters, or 1 and 0
 //	timestamp           a number or text in the form of the unit, or a typed time

@@ -122,7 +122,7 @@ func (n *node) leaves(of []*node) {
 	}
 }
 
-// empty says whether all cells of the node are null.
+// empty reports whether all cells of the node are null.
 func (n *node) empty(cells []Cell) bool {
 	if n.children == nil {
 		return cells[n.column].Type == Null
@@ -166,7 +166,7 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 	}
 }
 
-// datum is the value of a cell that is not null. It appends to a buffer what is not the cell's text.
+// datum returns the value of a cell that is not null. It appends to a buffer what is not the cell's text.
 func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 	number, text := record.Datum{Type: record.Number, Text: c.Text}, record.Datum{Type: record.String, Text: c.Text}
 	start := len(buffer)
