@@ -45,7 +45,7 @@ func mskLogin() func(context.Context) (aws.Auth, error) {
 	}
 }
 
-// elastiCacheTokenLife is how long Amazon ElastiCache takes a token for a login.
+// elastiCacheTokenLife is how long Amazon ElastiCache accepts a token for a login.
 const elastiCacheTokenLife = 15 * time.Minute
 
 // login returns the source of a user's logins at Amazon ElastiCache. The password is a token: the
@@ -59,7 +59,7 @@ func (e ElastiCache) login(user string, now func() time.Time) func(context.Conte
 		query.Set("ResourceType", "ServerlessCache")
 	}
 	connect := url.URL{Scheme: "http", Host: e.Cache, Path: "/", RawQuery: query.Encode()}
-	nothing := sha256.Sum256(nil) // what the request's body holds
+	nothing := sha256.Sum256(nil) // the hash of the request's empty body
 	return func(ctx context.Context) (string, string, error) {
 		found, region, err := identity(ctx)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// azureScope is what a token is for: Azure Managed Redis and Azure Cache for Redis.
+// azureScope is the scope of tokens: Azure Managed Redis and Azure Cache for Redis.
 const azureScope = "https://redis.azure.com/.default"
 
 // azureReserve is how long before its expiry a token is replaced: Microsoft asks for 3 minutes, and
@@ -26,8 +26,8 @@ type Token struct {
 	Replace time.Time
 }
 
-// Tokens is the source of tokens for logins at Redis, nil if redis.azure names no identity. It
-// returns the same token until the next one can be had. The error names the setting that cannot be used.
+// Tokens returns the source of tokens for logins at Redis, nil if redis.azure names no identity. It returns the same
+// token until the next one is available. The error names the setting that cannot be used.
 func (r *Redis) Tokens() (func(context.Context) (Token, error), error) {
 	if r.Azure.Identity == "" {
 		return nil, nil
@@ -66,7 +66,7 @@ func (a Azure) credential(options azcore.ClientOptions) (azcore.TokenCredential,
 	return azidentity.NewManagedIdentityCredential(managed)
 }
 
-// brief is the error without the response, which the library's text quotes in full.
+// brief returns the error without the response, which the library's text quotes in full.
 func brief(err error) error {
 	var refusal *azidentity.AuthenticationFailedError
 	if errors.As(err, &refusal) && refusal.RawResponse != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// The identities of a pod and of a machine get tokens for Redis, which serve until they are about to
-// expire.
+// The identities of a pod and of a machine get tokens for Redis, which are used until they are about to expire.
 func TestTokensForAzure(t *testing.T) {
 	for name, c := range map[string]struct {
 		settings Azure

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// bad has a file for every finding, with the expected message after the position.
-// TestEveryRuleIsTried checks that no rule is missing.
+// bad has a file for every finding, with the expected message after the position. TestEveryRuleIsTried checks that no
+// rule is missing.
 var bad = []struct{ file, want string }{
 	{"namespace: a b", `namespace "a b" is not allowed: 1 to 64 letters, digits, dots, underscores or dashes`},
 	{"shards: 16385", `shards 16385 is not allowed: 1 to 16384`},

@@ -33,7 +33,7 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 		Dial:        (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		DialTimeout: dialTimeout,
 		ClientID:    c.Kafka.ClientID,
-		// How soon a leader that moved to an unknown broker is found.
+		// How soon a leader on an unknown broker is found.
 		MetadataTTL: 2 * time.Second,
 		TLS:         encryption,
 	}
@@ -43,8 +43,7 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 	return transport, nil
 }
 
-// KafkaProducer are the options of a client that writes transactions. The
-// error is that of KafkaTransport.
+// KafkaProducer returns the options of a client that writes transactions. The error is that of KafkaTransport.
 func (c *Config) KafkaProducer() ([]kgo.Opt, error) {
 	encryption, err := c.Kafka.TLS.config("kafka.tls")
 	if err != nil {
@@ -64,8 +63,8 @@ func (c *Config) KafkaProducer() ([]kgo.Opt, error) {
 	return options, nil
 }
 
-// config is the TLS configuration, nil where it is not enabled. The error
-// begins with the key of the setting that cannot be used.
+// config returns the TLS configuration, nil where it is not enabled. The error begins with the key of the setting that
+// cannot be used.
 func (t TLS) config(key string) (*tls.Config, error) {
 	if !t.Enabled {
 		return nil, nil
@@ -91,12 +90,12 @@ func (t TLS) config(key string) (*tls.Config, error) {
 	return c, nil
 }
 
-// RedisTLS is the TLS configuration of the connections to Redis, nil where it is not enabled. The
-// error names the setting that cannot be used.
+// RedisTLS returns the TLS configuration of the connections to Redis, nil where it is not enabled. The error names the
+// setting that cannot be used.
 func (c *Config) RedisTLS() (*tls.Config, error) { return c.Redis.TLS.config("redis.tls") }
 
-// Credentials is the source of each login's user and password where the password may change: a
-// token for Amazon ElastiCache, or what the password's file holds then; nil if neither is configured.
+// Credentials returns the source of each login's user and password if the password may change: a token for Amazon
+// ElastiCache, or the content of the password's file; nil if neither is configured.
 func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {
 	if r.ElastiCache.Cache != "" {
 		return r.ElastiCache.login(r.Username, time.Now)
@@ -110,7 +109,7 @@ func (r *Redis) Credentials() func(context.Context) (user, password string, err 
 	}
 }
 
-// EntityKey is the secret that hashes entities' values, nil if they are not hashed.
+// EntityKey returns the secret that hashes entities' values, nil if they are not hashed.
 func (c *Config) EntityKey() ([]byte, error) {
 	path := c.Store.HashEntities.KeyFile
 	if path == "" {

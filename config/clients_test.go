@@ -104,7 +104,7 @@ func partitions(t *testing.T, c *config.Config) (int, error) {
 	return len(found.Topics[0].Partitions), nil
 }
 
-// Brokers log the client's name, and quotas go by it.
+// Brokers log the client's name, and apply quotas by it.
 func TestNameAtTheBrokers(t *testing.T) {
 	c := config.Default()
 	c.Kafka.ClientID = "payments"
@@ -126,7 +126,7 @@ func TestNameAtTheBrokers(t *testing.T) {
 	}
 }
 
-// Redis is logged in to with the user, and with the password that the file holds at that time.
+// A login to Redis uses the user and the password that is in the file at that time.
 func TestRedisPasswordOfAFile(t *testing.T) {
 	c := config.Default()
 	if c.Redis.Credentials() != nil {

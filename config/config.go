@@ -233,7 +233,7 @@ type Tracing struct {
 	SampleRatio float64 `key:"sample_ratio"` // of the traces that begin here, 0 to 1
 }
 
-// WorkerCount is the number of goroutines that map events, at least 1.
+// WorkerCount returns the number of goroutines that map events, at least 1.
 func (p Processor) WorkerCount() int {
 	if p.Workers == 0 {
 		return runtime.GOMAXPROCS(0)

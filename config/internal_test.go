@@ -42,7 +42,8 @@ func TestEveryRuleIsTried(t *testing.T) {
 	}
 }
 
-// A ticket of Kerberos is asked for in the realm of the settings, or else in that of krb5.conf, and for the service of the settings.
+// A Kerberos ticket is requested in the realm of the settings, or else of krb5.conf, and for the service of the
+// settings.
 func TestKerberosTicket(t *testing.T) {
 	dir := t.TempDir()
 	conf, keys := filepath.Join(dir, "krb5.conf"), filepath.Join(dir, "weir.keytab")

@@ -12,14 +12,14 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 )
 
-// kerberosLogin logs in by Kerberos, as the user of a keytab. Both files are read at each login, and
-// the ticket is for that login alone.
+// kerberosLogin logs in by Kerberos, as the user of a keytab. Both files are read at each login, and each login gets
+// its own ticket.
 type kerberosLogin struct {
 	Kerberos
 	user string
 }
 
-// Name is the mechanism's.
+// Name returns the mechanism's.
 func (kerberosLogin) Name() string { return "GSSAPI" }
 
 // Authenticate begins a login at a broker, host:port.
@@ -31,7 +31,7 @@ func (k kerberosLogin) Authenticate(ctx context.Context, broker string) (sasl.Se
 	return session, first, err
 }
 
-// ticket is what a ticket is asked for with.
+// ticket returns what is needed to request a ticket.
 func (k kerberosLogin) ticket(context.Context) (kerberos.Auth, error) {
 	realms, err := krbconfig.Load(k.Config)
 	if err != nil {
@@ -42,7 +42,7 @@ func (k kerberosLogin) ticket(context.Context) (kerberos.Auth, error) {
 		return kerberos.Auth{}, err
 	}
 	realm := cmp.Or(k.Realm, realms.LibDefaults.DefaultRealm)
-	// Active Directory knows no FAST, and does not answer those who ask for it.
+	// Active Directory does not support FAST, and does not answer requests that use it.
 	user := client.NewWithKeytab(k.user, realm, keys, realms, client.DisablePAFXFAST(true))
 	return kerberos.Auth{Client: user, Service: k.Service}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
-// keys are the settings in the order of Config, sections the groups of them.
+// keys are the settings in the order of Config, and sections their groups.
 var keys, sections = keysOf(reflect.TypeFor[Config](), "")
 
 func keysOf(t reflect.Type, prefix string) (keys, sections []string) {
@@ -26,7 +26,7 @@ func keysOf(t reflect.Type, prefix string) (keys, sections []string) {
 	return keys, sections
 }
 
-// field is the field of the configuration that holds a setting.
+// field returns the field of the configuration that holds a setting.
 func (c *Config) field(key string) reflect.Value {
 	v := reflect.ValueOf(c).Elem()
 	for name := range strings.SplitSeq(key, ".") {
@@ -40,7 +40,7 @@ func (c *Config) field(key string) reflect.Value {
 	return v
 }
 
-// envName is the environment variable of a setting.
+// envName returns the environment variable of a setting.
 func envName(key string) string {
 	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
@@ -49,7 +49,7 @@ func envName(key string) string {
 // those that Kubernetes and Docker make for a service whose name begins with "weir".
 var foreign = regexp.MustCompile(`^WEIR_(TEST_.*|KAFKA_HOME|(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?))$`)
 
-// nearest ends a message about an unknown key with the most similar one.
+// nearest returns the end of a message about an unknown key: the most similar one.
 func nearest(key string) string {
 	base := func(k string) string { return k[strings.LastIndexByte(k, '.')+1:] }
 	for _, k := range append(keys, sections...) {
@@ -60,7 +60,7 @@ func nearest(key string) string {
 	return closest(key, append(keys, sections...))
 }
 
-// closest suggests the name that differs in the fewest letters, if few do.
+// closest suggests the name with the fewest differing letters, if these are few.
 func closest(name string, names []string) string {
 	best, least := "", 2+len(name)/5
 	for _, n := range names {

@@ -17,7 +17,7 @@ type Finding struct {
 	Message string
 }
 
-// String is where, key and message, with ": " after the place.
+// String returns where, key and message, with ": " after the place.
 func (f Finding) String() string {
 	text := strings.TrimSpace(f.Key + " " + f.Message)
 	if f.Where != "" {
@@ -37,7 +37,7 @@ func (f Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Default is the configuration without file, environment and flags.
+// Default returns the configuration without file, environment and flags.
 func Default() *Config {
 	c := new(Config)
 	for key, value := range readDocument("weir.yaml", reference).values {
@@ -69,7 +69,7 @@ func Flags(flags *pflag.FlagSet) {
 // annotation marks the flags of settings.
 const annotation = "weir_setting"
 
-// IsSetting says whether Flags has added a flag.
+// IsSetting reports whether Flags has added a flag.
 func IsSetting(f *pflag.Flag) bool {
 	_, ok := f.Annotations[annotation]
 	return ok
@@ -137,7 +137,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 	return c, nil
 }
 
-// origin is the source of a setting's value, empty for a default.
+// origin returns the source of a setting's value, empty for a default.
 func origin(key string, file *document, flags *pflag.FlagSet) string {
 	if flags != nil && flags.Changed(key) {
 		return "--" + key

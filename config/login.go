@@ -24,15 +24,15 @@ import (
 	"github.com/weir-stream/weir/internal/credentials"
 )
 
-// tokenTime bounds a request for a token, and tokenReserve is how long before its expiry a token is
-// replaced: a broker may take its time, and its clock may differ.
+// tokenTime bounds a request for a token, and tokenReserve is how long before its expiry a token is replaced: a broker
+// may be slow, and its clock may differ.
 const (
 	tokenTime    = 10 * time.Second
 	tokenReserve = 30 * time.Second
 )
 
-// login is how both Kafka clients authenticate, nil for not at all. Passwords, secrets and tokens
-// are read from their files again at each login, so that changed ones need no restart.
+// login returns how both Kafka clients authenticate; nil if they do not. Passwords, secrets and tokens are read from
+// their files again at each login, so that changed ones need no restart.
 func (s SASL) login() (sasl.Mechanism, error) {
 	switch s.Mechanism {
 	case "plain":
@@ -67,7 +67,7 @@ func (s SASL) scram(context.Context) (scram.Auth, error) {
 	return scram.Auth{User: s.Username, Pass: password}, err
 }
 
-// secret is the content of a file, or the configured value if no file is configured.
+// secret returns the content of a file, or the configured value if no file is configured.
 func secret(key, file string, given Secret) (string, error) {
 	if file == "" {
 		return string(given), nil
@@ -128,7 +128,7 @@ func (i issuer) Token() (*oauth2.Token, error) {
 	return token, nil
 }
 
-// extensions are the SASL extensions (RFC 7628) by their names.
+// extensions returns the SASL extensions (RFC 7628) by their names.
 func (o OAuth) extensions() map[string]string {
 	all := map[string]string{}
 	for _, pair := range o.Extensions {
@@ -138,10 +138,10 @@ func (o OAuth) extensions() map[string]string {
 	return all
 }
 
-// mechanism is a login in the form of kafka-go, which has the same steps by other names.
+// mechanism adapts a login to kafka-go, which has the same steps with other names.
 type mechanism struct{ sasl.Mechanism }
 
-// Start is the login's first message.
+// Start returns the login's first message.
 func (m mechanism) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, error) {
 	broker := ""
 	if to := kafkasasl.MetadataFromContext(ctx); to != nil {
@@ -153,7 +153,7 @@ func (m mechanism) Start(ctx context.Context) (kafkasasl.StateMachine, []byte, e
 
 type steps struct {
 	sasl.Session
-	last bool // the session is done, but for the broker's reply to its last response
+	last bool // the session is done, except for the broker's reply to its last response
 }
 
 // Next answers a broker's challenge.

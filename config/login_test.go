@@ -40,7 +40,7 @@ func kafkaLogin(t *testing.T, s config.SASL) sasl.Mechanism {
 	return transport.SASL
 }
 
-// A login uses the password that is in the file at that time, without a restart.
+// A login uses the password in the file at that time, without a restart.
 func TestPasswordsThatChange(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	rewrite(t, file, "old\n")

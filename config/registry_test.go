@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// The Schema Registry is asked with the password or token that its file holds then, over TLS.
+// Requests to the Schema Registry use the password or token that is in its file at that time, over TLS.
 func TestLoginAtTheRegistry(t *testing.T) {
 	serverTLS, ca := authority(t)
 	var given string

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// rule says which values a setting may have.
+// rule defines which values a setting may have.
 type rule struct {
 	key     string
 	allowed string // ends the sentence "… is not allowed: "
@@ -164,7 +164,7 @@ var rules = []rule{
 	{"tracing.sample_ratio", "0 to 1", func(c *Config) bool { return 0 <= c.Tracing.SampleRatio && c.Tracing.SampleRatio <= 1 }},
 }
 
-// oneOf is the rule of a setting with one of a few words.
+// oneOf returns the rule of a setting with one of a few words.
 func oneOf(key string, get func(c *Config) string, words ...string) rule {
 	last := len(words) - 1
 	allowed := strings.Join(words[:last], ", ") + " or " + words[last]
@@ -190,15 +190,15 @@ func addresses(list []string) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, bad)
 }
 
-// address says whether text is host:port with a port from least on.
+// address reports whether text is host:port with a port from least on.
 func address(text string, least int) bool {
 	_, port, err := net.SplitHostPort(text)
 	n, notNumber := strconv.Atoi(port)
 	return err == nil && notNumber == nil && within(n, least, 65535)
 }
 
-// plainURL says whether text is the URL of an HTTP service, without parts that would not be sent to
-// it, such as a password or a query.
+// plainURL reports whether text is the URL of an HTTP service, without parts that would not be sent to it, such as a
+// password or a query.
 func plainURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&

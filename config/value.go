@@ -70,8 +70,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 func isSecret(field reflect.Value) bool { return field.Type() == reflect.TypeFor[Secret]() }
 
-// parse puts a setting into its field: a text or, where a file has one, a list
-// of texts. The error ends a sentence that begins with the text.
+// parse puts a setting into its field: a text or, from a file, a list of texts. The error ends a sentence that begins
+// with the text.
 func parse(field reflect.Value, raw any) error {
 	list, isList := raw.([]string)
 	text, _ := raw.(string)
