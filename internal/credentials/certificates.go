@@ -63,8 +63,8 @@ func Authorities(path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Look loads changed files, for connections from now on; changed says that it has done so. After an
-// error the earlier ones stay in use; the error is returned once for each content.
+// Look loads changed files, for connections from now on, and reports whether it did. After an error the earlier ones
+// stay in use; the error is returned once for each content.
 func (c *Certificates) Look() (changed bool, err error) {
 	if !c.watch.changed() {
 		return false, nil
@@ -73,7 +73,7 @@ func (c *Certificates) Look() (changed bool, err error) {
 	return err == nil, err
 }
 
-// TLS is the configuration of a server; it follows Look.
+// TLS returns the configuration of a server, which follows Look.
 func (c *Certificates) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,

@@ -19,9 +19,9 @@ import (
 // unavailable.
 var ErrIssuerAway = errors.New("the token cannot be verified now: its issuer does not answer")
 
-// IssuerConfig says which JSON web tokens are accepted, and how they are read.
+// IssuerConfig defines which JSON web tokens are accepted, and how they are read.
 type IssuerConfig struct {
-	URL         string // where the issuer says what it is: /.well-known/openid-configuration below it
+	URL         string // of the issuer; its description is at /.well-known/openid-configuration below it
 	Audience    string // the audience that its tokens must have
 	ScopeClaim  string // the claim that lists scopes, as a text with spaces or as a list
 	ScopePrefix string // what is before scopes in that claim; others are skipped
@@ -39,7 +39,7 @@ type Issuer struct {
 	verified map[[sha256.Size]byte]verified
 }
 
-// verifier is the result of discovery: the keys, and what verifies tokens with them.
+// verifier is the result of discovery: the keys, and the verifier that uses them.
 type verifier struct {
 	keys *oidc.RemoteKeySet
 	*oidc.IDTokenVerifier
@@ -73,8 +73,8 @@ func NewIssuer(c IssuerConfig) *Issuer {
 	return &Issuer{config: c, client: client, verified: map[[sha256.Size]byte]verified{}}
 }
 
-// Discover asks the issuer for what verifying its tokens needs. The keys themselves are fetched
-// with the first token, and again when a token names an unknown one.
+// Discover asks the issuer for its configuration. The keys themselves are fetched with the first token, and again when
+// a token names an unknown one.
 func (i *Issuer) Discover(ctx context.Context) error {
 	ctx = oidc.ClientContext(ctx, i.client)
 	provider, err := oidc.NewProvider(ctx, i.config.URL)
@@ -93,7 +93,7 @@ func (i *Issuer) Discover(ctx context.Context) error {
 	return nil
 }
 
-// IsJWT says whether a token has the form of a JSON web token.
+// IsJWT reports whether a token has the form of a JSON web token.
 func IsJWT(token string) bool { return strings.Count(token, ".") == 2 }
 
 // Identify identifies the owner of a token and its scopes. The error is ErrIssuerAway, or says why
@@ -131,7 +131,7 @@ func isAway(err error) bool {
 	return errors.As(err, &away) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// why says why a token is rejected.
+// why returns why a token is rejected.
 func why(err error) error {
 	var expired *oidc.TokenExpiredError
 	if errors.As(err, &expired) {
@@ -140,7 +140,7 @@ func why(err error) error {
 	return fmt.Errorf("the token is not valid here: %s", strings.TrimPrefix(err.Error(), "oidc: "))
 }
 
-// scopes are the scopes in a claim. Those of other servers are skipped.
+// scopes returns the scopes in a claim. Scopes of other servers are skipped.
 func (i *Issuer) scopes(claim any) Scopes {
 	var words []string
 	switch claim := claim.(type) {
@@ -162,7 +162,7 @@ func (i *Issuer) scopes(claim any) Scopes {
 	return s
 }
 
-// remembered is the client of a token that was verified recently.
+// remembered returns the client of a token that was verified recently.
 func (i *Issuer) remembered(hash [sha256.Size]byte) *Client {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
-// clock is a time that tests move.
+// clock is a clock that tests move.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -29,7 +29,7 @@ func newIssuer(t *testing.T, c *clock) (*auth.Issuer, *credentials.Issuer) {
 	return provider, issuer
 }
 
-// claims are those of a token that is valid for an hour, with some in their place.
+// claims returns the claims of a token that is valid for an hour, with some replaced.
 func claims(provider *auth.Issuer, c *clock, others map[string]any) map[string]any {
 	all := map[string]any{"iss": provider.URL, "sub": "payments", "aud": "weir", "exp": c.now().Add(time.Hour).Unix(), "scope": "openid weir:query"}
 	maps.Copy(all, others)
@@ -73,8 +73,8 @@ func TestTokensOfAnIssuer(t *testing.T) {
 	}
 }
 
-// A token that was verified is believed for a minute, and not beyond its own time. A key that is not known has the
-// issuer asked for its keys, which forgets those that it has withdrawn.
+// A verified token is valid without another check for a minute, but not beyond its own time. An unknown key makes the
+// server fetch the issuer's keys again, and forget those that it has withdrawn.
 func TestTokensAreVerifiedAgain(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)
@@ -104,7 +104,7 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 	}
 }
 
-// Tokens with unknown keys do not make the server ask the issuer for its keys each time.
+// Tokens with unknown keys do not make the server fetch the issuer's keys each time.
 func TestIssuerIsAskedSparingly(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)
@@ -143,7 +143,7 @@ func TestIssuerUnavailable(t *testing.T) {
 	if err := issuer.Discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	provider.SetAway(true) // before its keys are had
+	provider.SetAway(true) // before its keys are fetched
 	if !away() {
 		t.Error("a token is judged without keys")
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Client is an authenticated client, and what it may ask for.
+// Client is an authenticated client, with what it may ask for.
 type Client struct {
 	Name   string // of a token's line, a token's subject or a certificate's subject; may be empty
 	Scopes Scopes
 }
 
-// Scopes are what a client may ask for. The zero value is nothing.
+// Scopes are what a client may ask for. The zero value allows nothing.
 type Scopes struct {
 	query, admin bool
 	services     []string
@@ -22,13 +22,13 @@ type Scopes struct {
 // The words of scopes.
 const (
 	queryScope   = "query"    // questions about all features, and which entities are busiest
-	adminScope   = "admin"    // what operators see: metrics, definitions, dead letters
+	adminScope   = "admin"    // for operators: metrics, definitions, dead letters
 	serviceScope = "service:" // and a name: questions about the features of that service
 )
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// AllScopes are those of a client that may ask for everything.
+// AllScopes returns those of a client that may ask for everything.
 func AllScopes() Scopes { return Scopes{query: true, admin: true} }
 
 // readScopes parses scopes: "query", "admin", "service:NAME". The error does not show an invalid
@@ -43,7 +43,7 @@ func readScopes(words []string) (Scopes, error) {
 	return s, nil
 }
 
-// add adds a word if it is a scope, and says whether it is.
+// add adds a word if it is a scope, and reports whether it is.
 func (s *Scopes) add(word string) bool {
 	service, limited := strings.CutPrefix(word, serviceScope)
 	switch {
@@ -59,19 +59,19 @@ func (s *Scopes) add(word string) bool {
 	return true
 }
 
-// Admin says whether the metrics and the status may be asked for.
+// Admin reports whether the metrics and the status may be asked for.
 func (s Scopes) Admin() bool { return s.admin }
 
-// Query says whether anything at all may be asked about features.
+// Query reports whether any feature may be asked for.
 func (s Scopes) Query() bool { return s.query || len(s.services) > 0 }
 
-// Everything says whether all features may be asked for.
+// Everything reports whether all features may be asked for.
 func (s Scopes) Everything() bool { return s.query }
 
-// Service says whether all features of a service may be asked for.
+// Service reports whether all features of a service may be asked for.
 func (s Scopes) Service(name string) bool { return s.query || slices.Contains(s.services, name) }
 
-// Feature says whether a feature may be asked for, by the services that it is in.
+// Feature reports whether a feature may be asked for, by the services that it is in.
 func (s Scopes) Feature(services []string) bool {
 	return s.query || slices.ContainsFunc(services, s.Service)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// sparing asks an issuer for the same URL at most once in askedAgain: otherwise clients could make
-// it ask as often as they like, with tokens that name unknown keys.
+// sparing asks an issuer for the same URL at most once in askedAgain: otherwise clients could make it ask arbitrarily
+// often, with tokens that name unknown keys.
 type sparing struct {
 	next http.RoundTripper
 	now  func() time.Time

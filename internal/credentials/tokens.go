@@ -18,8 +18,8 @@ const shortestToken = 16
 var (
 	// tokenPattern matches a bearer token in HTTP (RFC 6750).
 	tokenPattern = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
-	// namePattern matches a client's name. It is too short for most tokens, two of which may be on
-	// a line by mistake: names are logged.
+	// namePattern matches a client's name. Names are logged, so it is too short for most tokens, which may be in a
+	// name's place by mistake.
 	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,31}$`)
 )
 
@@ -27,9 +27,8 @@ var (
 //
 //	TOKEN [NAME [SCOPE…]]
 //
-// A token without scopes may ask for everything. Several tokens may have one name.
-// Empty lines and those that begin with # do not count. Tokens are safe for
-// concurrent use, and kept as hashes.
+// A token without scopes may ask for everything. Several tokens may have one name. Empty lines and lines that begin
+// with # are skipped. Tokens is safe for concurrent use, and keeps only hashes.
 type Tokens struct {
 	path  string
 	watch *watch
@@ -48,7 +47,7 @@ func LoadTokens(path string) (*Tokens, error) {
 	return t, t.load()
 }
 
-// FirstToken is the first token of a file.
+// FirstToken returns the first token of a file.
 func FirstToken(path string) (string, error) {
 	lines, err := readTokens(path)
 	if err != nil {
@@ -63,7 +62,7 @@ type tokenLine struct {
 	client *Client
 }
 
-// readTokens are the tokens of a file, in their order; there is at least one.
+// readTokens returns the tokens of a file, in their order; there is at least one.
 func readTokens(path string) ([]tokenLine, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -126,8 +125,8 @@ func (t *Tokens) load() error {
 	return nil
 }
 
-// Look loads tokens that have changed in the file; changed says that it has done so. After an error
-// the earlier ones stay valid; the error is returned once for each content.
+// Look loads a changed file, and reports whether it did. After an error the earlier ones stay valid; the error is
+// returned once for each content.
 func (t *Tokens) Look() (changed bool, err error) {
 	if !t.watch.changed() {
 		return false, nil
@@ -136,7 +135,7 @@ func (t *Tokens) Look() (changed bool, err error) {
 	return err == nil, err
 }
 
-// Count is the number of tokens.
+// Count returns the number of tokens.
 func (t *Tokens) Count() int { return len(*t.known.Load()) }
 
 // Identify identifies the owner of a token. An unknown token is an error. Its duration reveals

@@ -81,8 +81,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Tokens are taken at the second look that finds the same, and bad ones are
-// reported once.
+// Tokens are loaded at the second look that finds the same content, and bad ones are reported once.
 func TestTokensThatChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, one)

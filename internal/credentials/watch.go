@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// watch detects changed files by their content, so it does not matter how they were replaced:
-// written, renamed, or by the links of Kubernetes.
+// watch detects changed files by their content, so it works with every way to replace them: written, renamed, or by the
+// links of Kubernetes.
 type watch struct {
 	paths   []string
 	seen    [sha256.Size]byte // at the last look
@@ -21,8 +21,8 @@ func newWatch(paths ...string) *watch {
 	return w
 }
 
-// changed says whether the files have new content that was the same at the previous look: writing a
-// file may take a moment. It says so once.
+// changed reports whether the files have new content that was the same at the previous look, because writing a file may
+// take a moment. It reports each content once.
 func (w *watch) changed() bool {
 	found := w.fingerprint()
 	twice := found == w.seen

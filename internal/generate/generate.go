@@ -53,8 +53,8 @@ type Event struct {
 	Topic      string
 	Key, Value []byte
 	Timestamp  int64 // of the record, in milliseconds since 1970
-	// Poison says that the value is unusable: it is not valid JSON, lacks an amount, has a field of
-	// a wrong type or no valid timestamp.
+	// Poison means that the value is unusable: it is not valid JSON, lacks an amount, has a field of a wrong type or no
+	// valid timestamp.
 	Poison bool
 }
 
@@ -176,9 +176,8 @@ var homes = []string{berlin, `{"lat":48.14,"lon":11.58}`, `{"lat":53.55,"lon":9.
 
 const berlin, singapore = `{"lat":52.52,"lon":13.4}`, `{"lat":1.35,"lon":103.82}`
 
-// common returns the fields of both kinds of event. A user has one to three devices, some shared
-// with another user, and a home network; one event in a hundred comes from one of a few devices
-// that everybody uses.
+// common returns the fields of both kinds of event. A user has one to three devices, some shared with another user, and
+// a home network; one event in a hundred comes from one of a few devices that all users share.
 func (g *Generator) common(id byte, kind string, user int, at string) object {
 	device, network := user*2+g.oneOfThree(user), user/8
 	if g.chance(0.01) {

@@ -59,7 +59,7 @@ func (t *tale) pay(at time.Time, user, device, card string, to member, amount, s
 		to, member{"amount", amount}, member{"status", quoted([]byte(status))})
 }
 
-// deviceFarm is a device on which many accounts are kept active.
+// deviceFarm returns a device on which many accounts are kept active.
 func deviceFarm(now time.Time) Story {
 	const device, accounts, days = "d900001", 40, 20
 	t := &tale{letter: 'f'}
@@ -77,7 +77,7 @@ func deviceFarm(now time.Time) Story {
 	}
 }
 
-// cardTesting is a stolen card that is tested with small amounts at one merchant after another.
+// cardTesting returns a stolen card that is tested with small amounts at one merchant after another.
 func cardTesting(now time.Time) Story {
 	const user, device, card, tries = "u900002", "d900002", "c900002", 30
 	t := &tale{letter: 'k'}
@@ -95,7 +95,7 @@ func cardTesting(now time.Time) Story {
 	}
 }
 
-// impossibleJourney is a user who logs in at home, and soon after on another continent.
+// impossibleJourney returns a user who logs in at home, and soon after on another continent.
 func impossibleJourney(now time.Time) Story {
 	const user, own, thief = "u900006", "d900006", "d900007"
 	t := &tale{letter: 'j'}
@@ -110,7 +110,7 @@ func impossibleJourney(now time.Time) Story {
 	}
 }
 
-// mule is an account that collects what was stolen from many others, and passes it on.
+// mule returns an account that collects what was stolen from many others, and passes it on.
 func mule(now time.Time) Story {
 	const account, payers = "u900008", 25
 	t := &tale{letter: 'm'}
@@ -126,8 +126,8 @@ func mule(now time.Time) Story {
 	}
 }
 
-// accountTakeover is a login from a new device after failed password guesses, and then a payment
-// far above the usual.
+// accountTakeover returns a login from a new device after failed password guesses, and then a payment far above the
+// usual.
 func accountTakeover(now time.Time) Story {
 	const user, own, thief, card = "u900003", "d900003", "d900004", "c900003"
 	t := &tale{letter: 'a'}
@@ -146,7 +146,7 @@ func accountTakeover(now time.Time) Story {
 	}
 }
 
-// bustOut is a new account that is used with care for weeks, and then to its limit.
+// bustOut returns a new account that is used with care for weeks, and then to its limit.
 func bustOut(now time.Time) Story {
 	const user, device, card = "u900005", "d900005", "c900005"
 	t := &tale{letter: 'b'}

@@ -36,14 +36,14 @@ var shared = []string{
 	"{expr: f0 + f8, default: -1}",
 }
 
-// all has the bits of all of them.
+// all has the bits of all shared features.
 var all = uint64(1)<<len(shared) - 1
 
-// sharing are the definitions of those whose bits are set. A derived feature needs its parts.
+// sharing returns the definitions of the features whose bits are set, with the parts of derived ones.
 func sharing(t *rapid.T, bits uint64) *features.Registry {
 	t.Helper()
 	text, _, _ := strings.Cut(everyFunction(nil, nil), "features:\n")
-	text += "features:\n  none: COUNT(1h, event, string)\n" // of no user
+	text += "features:\n  none: COUNT(1h, event, string)\n" // of an unused key
 	for i, f := range shared {
 		if parts := uint64(1<<0 | 1<<8); bits&(1<<i) != 0 && (f[0] != '{' || bits&parts == parts) {
 			text += fmt.Sprintf("  f%d: %s\n", i, f)
@@ -56,7 +56,7 @@ func sharing(t *rapid.T, bits uint64) *features.Registry {
 	return r
 }
 
-// reference is what definitions answer that were always there.
+// reference holds what definitions answer that always existed.
 type reference struct {
 	*features.Registry
 	model *Model
@@ -64,7 +64,7 @@ type reference struct {
 
 func newReference(r *features.Registry) reference { return reference{r, New(r)} }
 
-// uncapped is a reference of all features without caps.
+// uncapped returns a reference of all features without caps.
 func uncapped(t *rapid.T) reference {
 	r := sharing(t, all)
 	for _, s := range r.Series {
@@ -76,7 +76,7 @@ func uncapped(t *rapid.T) reference {
 	return newReference(r)
 }
 
-// least is a reference for all features in which each series has the least cap that others have.
+// least returns a reference for all features in which each series has the least cap of the others.
 func least(t *rapid.T, others map[string]reference) reference {
 	r := sharing(t, all)
 	for _, s := range r.Series {
@@ -104,9 +104,9 @@ func (r reference) answer(name, user string, at int64) (answer aggregate.Result,
 	return answer, true
 }
 
-// A feature that all definitions have is whole, whatever becomes of the others, with backfills or
-// without. No change makes a feature less complete or capped that the definitions before and after
-// it have; and a complete answer is that of all events.
+// A feature that all definitions have stays complete, for any changes of others, with backfills or without. No change
+// makes a feature that the definitions before and after it have less complete, or capped. A complete answer is that of
+// all events.
 func TestChangedDefinitionsTakeNothingAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		always := rapid.Uint64Range(1, all).Draw(t, "always") & rapid.Uint64Range(1, all).Draw(t, "of these")
@@ -149,14 +149,14 @@ func (c *changing) flow() {
 	}
 }
 
-// said is what answers of a feature say about themselves.
+// said holds the completeness and caps in a feature's answers.
 type said struct {
 	since  int64
 	capped map[string]bool // by user
 	keep   int64           // the least of what the feature needs, in ms; 0 for everything
 }
 
-// look asks for what both processors have, and compares the answers.
+// look asks for the features that both processors have, and compares the answers.
 func (c *changing) look() map[string]said {
 	answers := map[string]said{}
 	h := c.history()
@@ -211,7 +211,7 @@ func textOf(value []byte, items []aggregate.Item, capped bool) string {
 	return fmt.Sprint(text, " ", capped)
 }
 
-// expectNoLess compares what features say before and after a change, with no event in between.
+// expectNoLess compares the completeness and caps of features before and after a change, with no event in between.
 func (c *changing) expectNoLess(before, after map[string]said) {
 	for name, is := range after {
 		was, had := before[name]
@@ -234,8 +234,7 @@ func (c *changing) expectNoLess(before, after map[string]said) {
 	}
 }
 
-// cappedNow says whether an answer is capped if a log has the events and caps of the processors'
-// definitions.
+// cappedNow reports whether an answer is capped if a log has the events and caps of the processors' definitions.
 func (c *changing) cappedNow(name, user string) bool {
 	now := map[string]reference{}
 	for _, p := range c.processors {

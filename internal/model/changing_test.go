@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
-// changing is a namespace whose definitions change while events flow. Two processors have a
-// partition each, and each has definitions of its own.
+// changing is a namespace whose definitions change while events flow. Two processors have a partition each, and each
+// has its own definitions.
 type changing struct {
 	*rapid.T
 	store      *plain.Store
@@ -24,15 +24,15 @@ type changing struct {
 	logs       [2][]record.Record // of the partitions
 	begins     [2]int64           // the first offsets that the logs still have
 	records    []record.Record    // of both, in the order of writing
-	now        int64              // the newest timestamp, in ms
+	now        int64              // the greatest timestamp, in ms
 	times      map[int64]bool     // of the events; no two have the same
 
-	truth      reference            // which no cap restricts
-	least      reference            // with the least caps that there have been
-	references map[string]reference // those of all definitions that were ever taken, by version
+	truth      reference            // without caps
+	least      reference            // with the least caps so far
+	references map[string]reference // of all definitions so far, by version
 }
 
-// processor is what a processor has.
+// processor is a processor's definitions and mappers.
 type processor struct {
 	given, bound *features.Registry
 	mapper       *features.Mapper
@@ -60,7 +60,7 @@ func (c *changing) succeed(err error) {
 	}
 }
 
-// take lets a processor take definitions, or bind those again that it has.
+// take makes a processor use definitions, or bind its present ones again.
 func (c *changing) take(i int, given *features.Registry) {
 	ctx, p := context.Background(), &c.processors[i]
 	plan, history, err := c.store.Bind(ctx, given.Plan())
@@ -159,7 +159,7 @@ func (c *changing) fill(i, most int) {
 	}
 }
 
-// start is where a fill begins: with the first record that the log has and that matters.
+// start returns where a fill begins: at the first needed record in the log.
 func (c *changing) start(i int, f *state.Fill) state.FillStart {
 	reach := c.processors[i].bound.FillReach(f, "pay")
 	s := state.FillStart{Fill: f, Partition: partition(i), Since: state.MinTime, From: c.begins[i]}
@@ -181,12 +181,12 @@ func (c *changing) history() *state.History {
 	return h
 }
 
-// both says whether both processors have a feature.
+// both reports whether both processors have a feature.
 func (c *changing) both(name string) bool {
 	return !slices.ContainsFunc(c.processors[:], func(p processor) bool { _, has := p.given.Feature(name); return !has })
 }
 
-// always says whether all definitions had a feature.
+// always reports whether all definitions so far had a feature.
 func (c *changing) always(name string) bool {
 	for _, r := range c.references {
 		if _, has := r.Feature(name); !has {

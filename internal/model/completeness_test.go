@@ -37,14 +37,14 @@ const inTiles = `
   fixed_part: COUNT(fixed 3s max_length 4s, event, user, keep=2d)
 `
 
-// beforeBirth are the earlier definitions: they keep nothing of the entity, some of its events, or
-// all of them without the columns.
+// beforeBirth holds the earlier definitions: they keep nothing of the entity, some of its events, or all of them
+// without the columns.
 var beforeBirth = []string{
 	"COUNT(1h, event, string)", "COUNT(1d, event, user, tile=exact, where='int > 1', keep=5d)", "COUNT(last 3, event, user)",
 }
 
-// The answer of a feature that was added while events flowed equals that of one that knew all
-// events, or is not complete.
+// The answer of a feature that was added while events flowed equals the answer of one that has all events, or is not
+// complete.
 func TestCompletenessOfNewFeatures(t *testing.T) {
 	definitions := everyFunction(bornWindows, func(function, window int, types []value.Type) []value.Type {
 		return types[(function+window)%len(types):][:1]

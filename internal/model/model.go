@@ -243,8 +243,7 @@ func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.R
 	return m.call(f, f.Call, entity, at)
 }
 
-// AnswerMembers is Answer for a question that names members: an item for each says whether the
-// window contains it.
+// AnswerMembers is Answer for a question that names members: an item for each reports whether the window contains it.
 func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, members []value.Value) aggregate.Result {
 	call := f.Call
 	call.Members = members

@@ -22,7 +22,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// windows are in tiles if the function supports tiles, unless they say otherwise.
+// windows are windows in tiles if the function supports tiles, unless they say otherwise.
 var windows = []string{
 	"(calendar hour tz Australia/Lord_Howe, %s, keep=2d)",
 	"(calendar day tz Europe/Berlin, %s, keep=2d)",

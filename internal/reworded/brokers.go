@@ -9,7 +9,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// advice is what to do about answers of the brokers.
+// advice maps answers of the brokers to what to do about them.
 var advice = map[kafka.Error]string{
 	kafka.SASLAuthenticationFailed:   "the brokers refuse the login: check the user and the password or token under kafka.sasl",
 	kafka.UnsupportedSASLMechanism:   "the brokers do not offer this kafka.sasl.mechanism: choose one that they do",
@@ -27,8 +27,8 @@ var advice = map[kafka.Error]string{
 // clientMethod begins the errors of the Kafka client.
 const clientMethod = "kafka.(*Client)."
 
-// Plainly puts plain words in the place of what a client's library wrote in an error; the rest, which
-// says what was being done, stays. The result wraps err.
+// Plainly replaces the part of an error that a client library wrote by plain words; the rest, which says what was being
+// done, stays. The result wraps err.
 func Plainly(err error) error {
 	part := librarysPart(err)
 	if part == nil {
@@ -37,7 +37,7 @@ func Plainly(err error) error {
 	return withText(err, strings.Replace(err.Error(), part.Error(), Brokers(part).Error(), 1))
 }
 
-// librarysPart is the error in a chain that a client's library has made; nil if there is none.
+// librarysPart returns the error in a chain that a client library has made; nil if there is none.
 func librarysPart(err error) error {
 	for part := err; part != nil; part = errors.Unwrap(part) {
 		if strings.HasPrefix(part.Error(), clientMethod) {
@@ -53,7 +53,7 @@ func librarysPart(err error) error {
 	return nil
 }
 
-// Brokers says why brokers do not do what they are asked, with what to do. The result wraps err.
+// Brokers returns an error that says why brokers refused a request, and what to do. The result wraps err.
 func Brokers(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		if text, ok := advice[code]; ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// An answer of the brokers becomes advice, and wraps the error that it was.
+// An error of the brokers becomes advice, and is wrapped.
 func TestBrokers(t *testing.T) {
 	for code, want := range map[kafka.Error]string{
 		kafka.SASLAuthenticationFailed: "the brokers refuse the login: check the user and the password or token under kafka.sasl",
@@ -33,7 +33,7 @@ func TestBrokers(t *testing.T) {
 	}
 }
 
-// Only what a client's library wrote is put in other words.
+// Only the part that a client library wrote is replaced.
 func TestPlainly(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, Err: syscall.ECONNREFUSED}
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"

@@ -26,8 +26,8 @@ func (e *reworded) Unwrap() error { return e.cause }
 // withText gives an error another text, and wraps it.
 func withText(err error, text string) error { return &reworded{text, err} }
 
-// Connection says why a server could not be reached or cannot listen, with what to do; other errors are returned as
-// they are. The result wraps err.
+// Connection returns an error that says why a server could not be reached or cannot listen, and what to do. It returns
+// other errors unchanged. The result wraps err.
 func Connection(err error) error {
 	if text := connection(err); text != "" {
 		return withText(err, text)
@@ -74,7 +74,7 @@ func connection(err error) string {
 	return ""
 }
 
-// URL says whether an address is one of HTTP, such as http://weir:8080.
+// URL returns an error unless an address is an HTTP URL, such as http://weir:8080.
 func URL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || !strings.HasPrefix(u.Scheme, "http") {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// mistakes are parts of encoding/json's messages, and what each asks for.
+// mistakes maps parts of encoding/json's messages to advice.
 var mistakes = []struct{ part, advice string }{
 	{"looking for beginning of object key string", "a key in double quotes is expected"},
 	{"after object key:value pair", "a comma or a closing brace is expected"},
@@ -24,8 +24,8 @@ var mistakes = []struct{ part, advice string }{
 	{"looking for beginning of value", "a value is expected; text must be in double quotes"},
 }
 
-// JSON says what is wrong with text that is not valid JSON, such as `'d' at byte 15: a value is
-// expected; text must be in double quotes`.
+// JSON describes what is wrong with text that is not valid JSON, such as `'d' at byte 15: a value is expected; text
+// must be in double quotes`.
 func JSON(text []byte) string {
 	var ignored json.RawMessage
 	var syntax *json.SyntaxError

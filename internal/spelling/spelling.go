@@ -1,8 +1,7 @@
 // Package spelling helps with mistyped names: messages list the names that exist and the one probably meant.
 package spelling
 
-// Distance is the number of bytes to insert, delete or replace to turn a into b (Levenshtein,
-// 1966).
+// Distance returns the number of bytes to insert, delete or replace to turn a into b (Levenshtein, 1966).
 func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Config says which spans are exported, and where to.
+// Config defines which spans are exported, and where to.
 type Config struct {
 	Endpoint    string  // URL of a collector that accepts OTLP over HTTP; empty for no spans
 	SampleRatio float64 // share of the traces that begin here, 0 to 1

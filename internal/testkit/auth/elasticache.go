@@ -21,7 +21,7 @@ const (
 	awsSession = "session+token=="
 )
 
-// UseAWS lets AWS' own tools find credentials and a region in the environment, and nothing elsewhere.
+// UseAWS makes AWS' own tools find credentials and a region in the environment, and nowhere else.
 func UseAWS(t testing.TB, region string) {
 	none := filepath.Join(t.TempDir(), "none")
 	for name, value := range map[string]string{
@@ -38,8 +38,8 @@ type ElastiCache struct {
 	Serverless          bool
 }
 
-// Verify says why a login is refused at a moment; nil if it is not. The signature is computed as
-// the description of Signature Version 4 says, without the SDK.
+// Verify returns why a login is refused at a moment, or nil. The signature is computed as the description of Signature
+// Version 4 says, without the SDK.
 func (e ElastiCache) Verify(user, token string, now time.Time) error {
 	u, err := url.Parse("http://" + token)
 	if err != nil {

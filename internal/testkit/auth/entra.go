@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// These are the identity of a pod, and what proves it.
+// These are the identity of a pod, and its proof.
 const (
 	EntraClient    = "11111111-2222-3333-4444-555555555555"
 	EntraTenant    = "99999999-8888-7777-6666-555555555555"
@@ -36,8 +36,8 @@ type Entra struct {
 	away   bool
 }
 
-// NewEntra starts an Entra, which stops when the test ends, and lets Azure's libraries find it in the
-// environment. Its tokens are valid for an hour.
+// NewEntra starts an Entra, which stops when the test ends, and makes Azure's libraries find it in the environment. Its
+// tokens are valid for an hour.
 func NewEntra(t testing.TB) *Entra {
 	t.Helper()
 	e := &Entra{Life: time.Hour}
@@ -75,7 +75,7 @@ func (e *Entra) Issued() int {
 	return e.issued
 }
 
-// SetAway makes Entra refuse everybody.
+// SetAway makes Entra refuse all requests.
 func (e *Entra) SetAway(away bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,7 @@ type Kerberos struct {
 	dir string
 }
 
-// lackKerberos says what is missing for a Kerberos.
+// lackKerberos returns what is missing for a Kerberos server.
 func lackKerberos() error {
 	for _, program := range []string{"krb5kdc", "kdb5_util", "kadmin.local"} {
 		if err := server.LackCommand(program, "krb5-kdc and krb5-admin-server"); err != nil {
@@ -34,7 +34,7 @@ func lackKerberos() error {
 	return nil
 }
 
-// FindKerberos is NewKerberos, or nil if this machine lacks what it needs.
+// FindKerberos is NewKerberos, but returns nil if this machine lacks what it needs.
 func FindKerberos(t testing.TB) *Kerberos {
 	t.Helper()
 	if lackKerberos() != nil {

@@ -119,15 +119,13 @@ type Comparison struct {
 	Model *model.Model
 	// Partly accepts answers that are complete only since a moment within their coverage.
 	Partly bool
-	// Gaps accepts such answers too, and compares them nevertheless: the log has lost records that
-	// the state still has.
+	// Gaps also accepts such answers, and still compares them: the log has lost records that the state still has.
 	Gaps bool
-	// Earlier is what the model of earlier definitions says of a feature, if they have it. Their caps
-	// may have been lower: an answer that is capped where theirs is, and the model's is not, is passed
-	// over.
+	// Earlier returns the answer of the model of earlier definitions, if they have the feature. Their caps may have
+	// been lower: an answer that is capped like theirs, but not like the model's, is skipped.
 	Earlier func(feature, entity string, at int64) (r aggregate.Result, has bool)
-	// Members are named for features that need some, by their field. Features whose field is
-	// missing here are not asked for.
+	// Members maps fields to members, for features that need some. Features whose field is missing here are not asked
+	// for.
 	Members map[string][]value.Value
 
 	Compared, Wrong int
@@ -138,8 +136,8 @@ type Comparison struct {
 	Since      map[string]int64 // that moment, by feature
 }
 
-// All asks for every feature of every entity at the moments and compares the answers. It skips
-// moments before a feature's keep, counted back from clock.
+// All asks for every feature of every entity at the moments and compares the answers. It skips moments that are further
+// before clock than a feature is kept.
 func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	c.T.Helper()
 	c.Incomplete, c.Capped, c.Complete, c.Since = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int64{}
@@ -156,7 +154,7 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	}
 }
 
-// FirstIncomplete asks what All asks until an answer is not complete, and returns that one; "" if all are.
+// FirstIncomplete asks what All asks until an answer is not complete, and returns that answer; "" if all are complete.
 func (c *Comparison) FirstIncomplete(r *features.Registry, clock int64, moments ...int64) (first string, err error) {
 	c.ask(r, clock, moments, func(asked []*features.Feature, entities []string, at int64) bool {
 		var answers []map[string]Answer
@@ -245,7 +243,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 	c.T.Helper()
 	q := c.question(asked, entities, at)
 	var answers []map[string]Answer
-	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine answers late
+	testkit.Eventually(c.T, 2*time.Minute, "an answer", func() (bool, string) { // a busy machine answers slowly
 		var err error
 		answers, err = Ask(c.URL, q)
 		if err == nil && slices.ContainsFunc(answers, unavailable) {

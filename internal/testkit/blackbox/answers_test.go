@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Whether everything is complete is asked of each entity, because one may lack what others do not need.
+// The completeness of each entity is checked, because one may lack what others do not need.
 func TestFirstIncomplete(t *testing.T) {
 	r := defined.Registry(t, `
 streams: {login: {topic: logins, timestamp: at, fields: {user: string, device: string}}}

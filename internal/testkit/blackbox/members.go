@@ -16,7 +16,7 @@ type Member struct {
 	Status query.Status
 }
 
-// membersOf returns the members that the feature is asked about; nil for none.
+// membersOf returns the members that the feature is asked about; nil if there is none.
 func (c *Comparison) membersOf(f *features.Feature) []value.Value {
 	if f.Membership() != aggregate.MembersNeeded {
 		return nil

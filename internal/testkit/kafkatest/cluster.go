@@ -108,8 +108,8 @@ func (c *Cluster) Client() *kafka.Client {
 // Node returns a broker by its number.
 func (c *Cluster) Node(id int) *Broker { return c.nodes[id-1] }
 
-// Split isolates all nodes except the first from the controller, which fences them and makes the
-// first node the leader. The isolated nodes do not notice, and go on as leaders.
+// Split isolates all nodes except the first from the controller, which fences them and makes the first node the leader.
+// The isolated nodes do not notice, and continue as leaders.
 func (c *Cluster) Split() { c.link.Cut() }
 
 // Unite undoes Split.

@@ -8,7 +8,7 @@ version=$(sed -n 's:.*<kafka.version>\(.*\)</kafka.version>.*:\1:p' "$here/pom.x
 home=${WEIR_KAFKA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/kafka-$version}
 
 if [ ! -e "$home/kafka_2.13-$version.jar" ]; then
-  # Filled beside its place and moved there whole: the tests of several packages may run this at once.
+  # Filled beside its place and then moved there, because the tests of several packages may run this concurrently.
   mkdir -p "$(dirname "$home")"
   part=$(mktemp -d "$home.XXXXXX")
   trap 'rm -rf "$part"' EXIT

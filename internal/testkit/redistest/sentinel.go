@@ -79,9 +79,9 @@ func (s *Sentinel) Master(ctx context.Context) (string, error) {
 	return net.JoinHostPort(parts[0], parts[1]), nil
 }
 
-// Content reports whether the Sentinel has just heard from the current master and has no failover
-// under way; if not, detail is the Sentinel's view of the master. A failover that has begun goes on
-// even if the old master comes back, and writes to it meanwhile are lost.
+// Content reports whether the Sentinel has just heard from the current master and has no failover under way; if not,
+// detail is the Sentinel's view of the master. A failover that has begun continues even if the old master comes back,
+// and writes to it meanwhile are lost.
 func (s *Sentinel) Content() (ok bool, detail string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

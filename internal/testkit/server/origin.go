@@ -108,7 +108,7 @@ var dockerAnswers = sync.OnceValue(func() (err error) {
 // FromDocker offers containers.
 func FromDocker() Offer { return Offer{Docker, dockerAnswers} }
 
-// LackCommand says how to get a program that is not on PATH.
+// LackCommand returns how to get a program that is not on PATH.
 func LackCommand(name, install string) error {
 	if _, err := exec.LookPath(name); err != nil {
 		return fmt.Errorf("%s is not on PATH: install %s", name, install)
@@ -116,5 +116,5 @@ func LackCommand(name, install string) error {
 	return nil
 }
 
-// FromMachine offers processes of this machine; lack says what it lacks for them.
+// FromMachine offers processes of this machine; lack returns what it lacks for them.
 func FromMachine(lack func() error) Offer { return Offer{Local, lack} }

@@ -126,9 +126,8 @@ func (p *Process) Log() string {
 
 var spawns = make(chan func())
 
-// The kernel sends the parent-death signal when the thread that forked ends, not the process, so
-// every child is forked from one thread that never ends.
-// not the process, so every child is forked from one thread that never does.
+// The kernel sends the parent-death signal when the thread that forked ends, not when the process ends, so every child
+// is forked from one thread that never ends.
 var spawner = sync.OnceFunc(func() {
 	go func() {
 		runtime.LockOSThread()

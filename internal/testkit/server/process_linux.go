@@ -8,6 +8,6 @@ func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// killFamily kills a server and the processes that it has forked, such as the one that rewrites
-// Redis' append-only file: it would go on writing in a folder that is removed.
+// killFamily kills a server and the processes that it has forked, such as the one that rewrites Redis' append-only
+// file: it would continue to write to a folder that is removed.
 func killFamily(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
