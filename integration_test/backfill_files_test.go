@@ -20,11 +20,10 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// What the log no longer has comes from files, in every format, in no order, and overlapping the log
-// on both sides of the cut, while events flow. The command is killed again and again, so are a
-// processor and Redis, and Redis is put back to an older copy. In the end every feature of every
-// entity equals the model over all events, and is complete since the beginning. To run the command
-// again changes nothing.
+// Events that the log no longer has come from files while events flow. The files are in every format, unordered, and
+// overlap the log on both sides of the cut. The command, a processor and Redis are killed repeatedly, and Redis is
+// restored from an older copy. In the end every feature of every entity equals the model over all events, and is
+// complete since the beginning. Running the command again changes nothing.
 func TestBackfillFromFiles(t *testing.T) {
 	past, live := fewer(60_000), fewer(20_000)
 	s, server, g := newFiledScene(t)
@@ -34,7 +33,7 @@ func TestBackfillFromFiles(t *testing.T) {
 	cut := newCut(t, s, events, logged, filed)
 	inputs := writeFiles(t, events[:filed])
 	for _, e := range events[:logged] {
-		_ = s.model.Apply(*recordOf(&e)) // poison is left out
+		_ = s.model.Apply(*recordOf(&e)) // poison is skipped
 	}
 	s.fadeOut(events[:logged])
 	if err := s.write(events[logged:], s.producer.write); err != nil {
@@ -84,9 +83,9 @@ func TestBackfillFromFiles(t *testing.T) {
 	s.fillTwice(api, command)
 }
 
-// The files are those of a sink, whose rows say which records they were. They end at other moments of
-// each partition, beyond where retention has reached, and events are late: offsets divide exactly all
-// the same, while the command and a processor are killed and Redis is put back.
+// The files are those of a sink, whose rows have the coordinates of their records. They end at different moments in
+// each partition, after what retention has removed, and events are late. The cut by offsets is exact, while the command
+// and a processor are killed and Redis is restored from an older copy.
 func TestBackfillFromFilesByOffsets(t *testing.T) {
 	past, live := fewer(20_000), fewer(5_000)
 	s, server, g := newFiledScene(t)
@@ -97,7 +96,7 @@ func TestBackfillFromFilesByOffsets(t *testing.T) {
 	}
 	s.written += int64(len(records))
 	for _, r := range records {
-		_ = s.apply(r) // poison is left out
+		_ = s.apply(r) // poison is skipped
 	}
 	inputs := s.sink(records[:past*2/3])
 	s.forget(records[:past/2])
@@ -126,8 +125,8 @@ func nextEvents(g *generate.Generator, n int) (events []generate.Event) {
 	return events
 }
 
-// newFiledScene is a scene with one stream for each topic, on a Redis of its own. Its events come long
-// after each other, and late, so that files may have what a log has no longer.
+// newFiledScene makes a scene with one stream for each topic, on its own Redis. Its events are far apart and late, so
+// that files may have events that a log no longer has.
 func newFiledScene(t *testing.T) (*scene, *redistest.Server, *generate.Generator) {
 	t.Helper()
 	server := redistest.New(t, redistest.Options{AOF: true})
@@ -137,7 +136,7 @@ func newFiledScene(t *testing.T) (*scene, *redistest.Server, *generate.Generator
 	return s, server, generate.New(seed, options)
 }
 
-// backfillFrom is a command that fills from files, and is told how they and the log divide the events.
+// backfillFrom returns a command that fills from files; divide are its flags about the cut.
 func (s *scene) backfillFrom(inputs []string, divide ...string) func(rate string) *testkit.Program {
 	return func(rate string) *testkit.Program {
 		args := slices.Concat([]string{"backfill"}, s.settings, inputs, divide,
@@ -146,7 +145,7 @@ func (s *scene) backfillFrom(inputs []string, divide ...string) func(rate string
 	}
 }
 
-// restart kills a processor and starts another in its place.
+// restart kills a processor and starts another one.
 func (s *scene) restart(processor **weir) fault {
 	return fault{"a processor is killed", func() {
 		s.kill(*processor)
@@ -155,8 +154,8 @@ func (s *scene) restart(processor **weir) fault {
 	}}
 }
 
-// untilProcessorsKnow has a processor take files into account, as processors do within a minute, and new
-// ones at once.
+// untilProcessorsKnow waits until a processor knows the files: processors learn of them within a minute, and new ones
+// at once.
 func (s *scene) untilProcessorsKnow(command func(rate string) *testkit.Program, restart fault) {
 	waiting := command("1")
 	testkit.Eventually(s.t, time.Minute, "the command waits for processors", func() (bool, string) {
@@ -191,7 +190,7 @@ func (s *scene) fillTwice(api *weir, command func(rate string) *testkit.Program)
 			t.Fatalf("the command failed:\n%s", p.Log())
 		}
 	}
-	// Short windows of now no longer reach back before the cut, and need not be complete there.
+	// Short windows that end now no longer reach back before the cut, and need not be complete there.
 	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
 	c.All(s.registry, s.clock, moments(s.clock)...)
 	if len(c.Incomplete) > 0 {
@@ -225,8 +224,8 @@ func hasEnded(p *testkit.Program) bool {
 	}
 }
 
-// oneStreamATopic has features of every function, without those of the other streams of the topics, whose
-// files would have to be given too.
+// oneStreamATopic has features of every function, over one stream of each topic: the files of other streams would also
+// be needed.
 func oneStreamATopic(t *testing.T) (path string) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/functions.yaml")
@@ -241,7 +240,7 @@ func oneStreamATopic(t *testing.T) (path string) {
 	return path
 }
 
-// newCut is a moment about which files and log have all events.
+// newCut returns a moment around which files and log both have all events.
 func newCut(t *testing.T, s *scene, events []generate.Event, logged, filed int) int64 {
 	t.Helper()
 	cut := events[(logged+filed)/2].Timestamp
@@ -262,7 +261,7 @@ func recordOf(e *generate.Event) *record.Record {
 	return &record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value}
 }
 
-// fadeOut writes the last of some events to the log, and has retention take them.
+// fadeOut writes the last of some events to the log, and makes retention remove them.
 func (s *scene) fadeOut(events []generate.Event) {
 	s.t.Helper()
 	records, err := s.producer.write(events[max(0, len(events)-500):])
@@ -273,7 +272,7 @@ func (s *scene) fadeOut(events []generate.Event) {
 	s.written += int64(len(records))
 }
 
-// forget has retention take the log up to some records.
+// forget makes retention remove the log up to some records.
 func (s *scene) forget(records []*kgo.Record) {
 	s.t.Helper()
 	ends := map[state.Partition]int64{}

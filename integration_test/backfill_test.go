@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// late defines features with state of their own that are added while others are still being filled.
+// late defines features with their own state, which are added while others are still being filled.
 const late = `
 features:
   late_tx_3h: COUNT(3h, payment, merchant_id, where='amount > 5', tile=10m, keep=10d)
@@ -93,7 +93,7 @@ func TestBackfill(t *testing.T) {
 	)
 	s.awaitApplied()
 	s.awaitFilling("all is filled or given up", func(f *state.FillEpoch) bool { return f.Whole || f.Broken })
-	// What is still needed of a fill that was given up is filled again within a minute.
+	// The needed part of a fill that was given up is filled again within a minute.
 	testkit.Eventually(t, 3*time.Minute, "all features are complete", func() (bool, string) {
 		now := blackbox.Comparison{T: t, URL: api.url, Model: s.model}
 		now.All(s.registry, s.clock, s.clock)
@@ -107,7 +107,7 @@ func TestBackfill(t *testing.T) {
 	t.Logf("%d answers compared; %d kills", c.Compared, s.kills)
 }
 
-// awaitFilling waits until there are fills and holds is true of all of them.
+// awaitFilling waits until there are fills, and holds is true for all of them.
 func (s *scene) awaitFilling(what string, holds func(*state.FillEpoch) bool) {
 	s.t.Helper()
 	testkit.Eventually(s.t, 2*time.Minute, what, func() (bool, string) {

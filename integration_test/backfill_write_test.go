@@ -20,8 +20,8 @@ import (
 	"github.com/weir-stream/weir/internal/generate"
 )
 
-// sink writes records to files, poison too, with their partitions, offsets and times. It returns the flags
-// that name them.
+// sink writes records, including poison, to files, with their partitions, offsets and times. It returns the flags that
+// name them.
 func (s *scene) sink(records []*kgo.Record) (flags []string) {
 	s.t.Helper()
 	for topic, stream := range map[string]string{generate.Transactions: "payment", generate.Logins: "access"} {
@@ -51,8 +51,8 @@ var columns = []string{
 	"event_id", "timestamp", "type", "user_id", "device_id", "ip", "card_id", "merchant_id", "amount", "status", "success", "record_time",
 }
 
-// writeFiles writes the events in no order, with the times of their records, to files in every
-// format, poison to lines of JSON. It returns the flags that name them.
+// writeFiles writes the events, unordered, with the times of their records, to files in every format, poison to lines
+// of JSON. It returns the flags that name them.
 func writeFiles(t *testing.T, events []generate.Event) (flags []string) {
 	t.Helper()
 	events = slices.Clone(events)

@@ -153,8 +153,8 @@ func staleLeader(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	p.notLost(w)
 }
 
-// A leader that is isolated while a processor reads from it does not notice the election of
-// another, and reports no new records. Other brokers report the new leader.
+// A leader that is isolated while a processor reads from it does not notice the election of another leader, and reports
+// no new records. Other brokers report the new leader.
 func leaderCutOff(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	topic := cluster.CreateTopic(t, 2, 1)
 	p := newPayments(t, topic, redis, cluster.Addrs()...)

@@ -27,7 +27,7 @@ const fdhBudget = 15 * time.Second
 // pandas, for each of its 431,773 transactions, as of that transaction.
 func TestFraudDetectionHandbook(t *testing.T) {
 	published := publishedFeatures(t)
-	if testkit.Race { // some blocks are enough for the detector
+	if testkit.Race { // a few blocks are enough for the race detector
 		published = head(t, published, 40_000)
 	}
 	output := filepath.Join(t.TempDir(), "features.csv")
@@ -208,7 +208,7 @@ func readTable(t *testing.T, name string) table {
 	return read
 }
 
-// ties says which rows share their time and their customer or terminal with another row.
+// ties reports which rows share their time and their customer or terminal with another row.
 func (t *table) ties() []bool {
 	keys := func(row []string) [2]string {
 		at := row[t.columns["TX_DATETIME"]]

@@ -23,7 +23,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-// setting is the value of a variable that names what this machine has; without it the test skips.
+// setting returns the value of a variable that names a program of this machine; without it the test is skipped.
 func setting(t *testing.T, variable, what string) string {
 	t.Helper()
 	value := os.Getenv(variable)
@@ -89,10 +89,10 @@ func (r *schemaRegistry) kill() {
 	}
 }
 
-// What Confluent's own serializers write by schemas of a real registry is read exactly: Avro with a
-// union and a decimal, Protobuf with references, JSON Schema. An unknown ID is a dead letter. While
-// the registry is unavailable, a record of an unknown schema waits, others do not, and nothing is lost. What
-// Weir writes in Avro, by a schema that it registers, is read by Confluent's deserializer.
+// Records of Confluent's own serializers, with schemas of a real registry, are read exactly: Avro with a union and a
+// decimal, Protobuf with references, JSON Schema. An unknown ID is a dead letter. While the registry is unavailable, a
+// record of an unknown schema waits, others do not, and nothing is lost. Confluent's deserializer reads Weir's records
+// in Avro, with the schema that Weir registers.
 func TestSerializersOfConfluent(t *testing.T) {
 	if testkit.Race {
 		t.Skip("the detector finds nothing more than with the registries of pipeline/schemas")

@@ -68,7 +68,7 @@ func (d *defined) put(t testing.TB, text string) {
 	}
 }
 
-// take changes the process's definitions and waits until it has loaded them.
+// take changes the process's definitions, and waits until it has loaded them.
 func (d *defined) take(t testing.TB, text string) {
 	t.Helper()
 	taken := strings.Count(d.Log(), "definitions loaded")
@@ -103,20 +103,20 @@ func (s *scene) awaitComplete(api *weir, want bool) (since int64) {
 	return since
 }
 
-// earlier is the model of definitions that others have replaced.
+// earlier is the model of replaced definitions.
 type earlier struct {
 	registry *features.Registry
 	model    *model.Model
 }
 
-// apply applies a record, if there are earlier definitions. What is poison is so for both models.
+// apply applies a record, if there are earlier definitions. A record is poison for both models or for none.
 func (e *earlier) apply(written *record.Record) {
 	if e != nil {
 		_ = e.model.Apply(*written)
 	}
 }
 
-// answer is that of a feature, if the earlier definitions have it.
+// answer returns the answer of a feature, if the earlier definitions have it.
 func (e *earlier) answer(feature, entity string, at int64) (r aggregate.Result, has bool) {
 	f, has := e.registry.Feature(feature)
 	if has {
@@ -125,7 +125,7 @@ func (e *earlier) answer(feature, entity string, at int64) (r aggregate.Result, 
 	return r, has
 }
 
-// newReloading is a scene whose model has the definitions that are added while its events flow.
+// newReloading makes a scene whose model has the definitions that are added while its events flow.
 func newReloading(t *testing.T, flags ...string) *scene {
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), append([]string{"--redis.addresses", server.Addr()}, flags...)...)
@@ -142,7 +142,7 @@ func newReloading(t *testing.T, flags ...string) *scene {
 	return s
 }
 
-// firstRecord is the least timestamp of a record in the log, in ms.
+// firstRecord returns the least timestamp of a record in the log, in ms.
 func (s *scene) firstRecord() int64 {
 	first := int64(math.MaxInt64)
 	for _, topic := range []string{generate.Transactions, generate.Logins} {
@@ -155,9 +155,9 @@ func (s *scene) firstRecord() int64 {
 	return first
 }
 
-// Processors load a change at different times. One hangs with the old definitions and wakes up, and
-// another is replaced by a processor that still has them. No event is lost or counted twice, and
-// new features hold every event since their complete_since.
+// Processors load a change at different times. One hangs with the old definitions and then continues, and another is
+// replaced by a processor that still has them. No event is lost or counted twice, and new features hold every event
+// since their complete_since.
 func TestReload(t *testing.T) {
 	events := fewer(120_000)
 	s := newReloading(t, "--backfill.mode", "off")
@@ -232,8 +232,8 @@ func TestReload(t *testing.T) {
 	t.Logf("%d answers compared, of new features %v; passed over %v, and %v under earlier caps; complete since %v of %d", c.Compared, c.Complete, c.Incomplete, c.Capped, c.Since, s.clock)
 }
 
-// The same changes, while processors fill what is new: in the end every feature is whole, and has
-// every event of the log once.
+// The same changes, while processors fill new features: in the end every feature is complete, and has every event of
+// the log once.
 func TestReloadWithBackfill(t *testing.T) {
 	s := newReloading(t, "--backfill.rate", "0.2")
 	const old = "features: {}\n"
@@ -268,10 +268,10 @@ func TestReloadWithBackfill(t *testing.T) {
 		now.All(s.registry, s.clock, s.clock)
 		return len(now.Incomplete)+len(now.Capped) == 0, fmt.Sprintf("incomplete %v, capped %v", now.Incomplete, now.Capped)
 	})
-	// Every answer is whole, and equal to the model's. It may say since when: a fill reads only what the
-	// windows can still reach when it begins. If the log has older records by then, which depends on how
-	// fast they came, what is filled is complete since that moment, and not since the beginning. No answer
-	// reaches before it. A lifetime reaches before everything, so it is complete since the beginning.
+	// Every answer is complete, and equal to the model's. It may state since when: a fill reads only the records that
+	// windows can still reach when it begins. If the log then has older records, which depends on their speed, the
+	// feature is complete since that moment, and not since the beginning. No answer reaches further back. A lifetime
+	// has no beginning, so it is complete since the first record.
 	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
 	c.All(s.registry, s.clock, moments(s.clock)...)
 	if len(c.Incomplete) > 0 {

@@ -25,7 +25,7 @@ const (
 	keyEndTxn         = 26
 )
 
-// If a replay is killed at any request, the next one completes it, and each event is put back once.
+// If a replay is killed at any request, the next one completes it, and each event is written back once.
 func TestReplayUnderKills(t *testing.T) {
 	proxy := newKillingProxy(t)
 	broker := kafkatest.New(t, kafkatest.Options{Config: map[string]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// A namespace gets more shards while events flow and questions are asked. The command is killed again and again. Processors and
-// APIs go on by themselves, hardly anything waits, and every event counts once.
+// A namespace gets more shards while events flow and questions are asked. The command is killed repeatedly. Processors
+// and APIs continue by themselves, with hardly any pause, and every event counts once.
 func TestReshard(t *testing.T) {
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())

@@ -169,8 +169,8 @@ func (s *scene) apply(r *kgo.Record) error {
 	return nil
 }
 
-// applyRepeated applies to the model the duplicates that the producer does not know of: after a
-// broker was killed, the producer repeats records, and the broker no longer knows that it has them.
+// applyRepeated applies duplicates that the producer does not know of to the model: after a broker was killed, the
+// producer repeats records, and the broker no longer knows that it has them.
 func (s *scene) applyRepeated() {
 	s.t.Helper()
 	repeated := 0

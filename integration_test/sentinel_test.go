@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// The master dies or hangs, and a Sentinel names another: processors and API find it by themselves
-// and continue there.
+// The master dies or hangs, and a Sentinel promotes another: processors and API find it by themselves and continue
+// there.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
 	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *redistest.Server) { s.kill(primary) }) })
 	// The master's connections stay open without answering.

@@ -26,9 +26,8 @@ type served struct {
 	answers map[string]answer
 }
 
-// A training set "as served" equals the live answers at its moments: it holds all events of both
-// streams that had arrived by then, and no late events that came afterwards. A training set by
-// event time holds those too.
+// A training set "as served" equals the live answers at its moments: it holds all events of both streams that had
+// arrived by then, and no later arrivals. A training set by event time also holds those.
 func TestTrainingSetIsWhatWasAnswered(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	shipped, err := filepath.Abs("../config/features")

@@ -80,9 +80,9 @@ func (r *round) moments(clock int64) []int64 {
 	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
 }
 
-// awaitComplete waits until new features are backfilled, as far back as answers are compared: what no
-// window needs is not read. Each entity is asked about, because windows of the last events reach back
-// as far as these do.
+// awaitComplete waits until new features are backfilled as far back as answers are compared; a backfill does not read
+// records that no window needs. It asks about each entity, because windows of last events reach back from each entity's
+// own.
 func (r *round) awaitComplete(c *blackbox.Comparison, registry *features.Registry, clock int64) {
 	testkit.Eventually(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
 		incomplete, err := c.FirstIncomplete(registry, clock, r.moments(clock)...)

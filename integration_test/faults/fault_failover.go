@@ -21,7 +21,7 @@ var failOverLate = &fault{name: "failover that loses writes", lane: redisLane, t
 	s.FailOver(replica)
 }}
 
-// The master dies, and comes back before or after its replica is promoted.
+// The master dies, and returns before or after its replica is promoted.
 var killMaster = &fault{name: "master killed", lane: redisLane, topologies: []string{"sentinel", "cluster"}, happen: func(r *round, random *rand.Rand) {
 	n := r.redis.Master(random.IntN(3))
 	n.Kill()
@@ -31,8 +31,8 @@ var killMaster = &fault{name: "master killed", lane: redisLane, topologies: []st
 	r.awaitMended(n)
 }}
 
-// The master hangs. When it wakes up, a replica may have been promoted; the master learns of that
-// only after a while, and what it accepts until then is lost.
+// The master hangs. When it continues, a replica may have been promoted. The master learns of that only after a while,
+// and the writes that it accepts until then are lost.
 var hangMaster = &fault{name: "master hung", lane: redisLane, topologies: []string{"sentinel", "cluster"}, happen: func(r *round, random *rand.Rand) {
 	n := r.redis.Master(random.IntN(3))
 	n.Pause()

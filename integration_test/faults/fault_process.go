@@ -12,8 +12,8 @@ var killProcessor = &fault{name: "processor killed", lane: processorLane, happen
 	p.Start()
 }}
 
-// A processor that hangs for longer than the session timeout wakes up with a batch whose partitions
-// another processor owns by then.
+// A processor that hangs for longer than the session timeout continues with a batch whose partitions another processor
+// owns by then.
 var hangProcessor = &fault{name: "processor hung", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	length := time.Duration(random.Int64N(int64(4 * time.Second)))
 	r.processors[random.IntN(len(r.processors))].Hang(length)

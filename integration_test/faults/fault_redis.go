@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 )
 
-// A server without an append-only file comes back empty.
+// A server without an append-only file restarts empty.
 var killRedis = &fault{name: "redis killed", lane: redisLane, topologies: []string{"single"}, happen: func(r *round, random *rand.Rand) {
 	n := r.redis.Master(0)
 	n.Kill()

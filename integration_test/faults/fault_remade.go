@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// The topic of payments is deleted and recreated, with other events. An operator lets the
-// processors continue with it and keep the state.
+// The topic of payments is deleted and created again, with other events. An operator lets the processors continue with
+// it and keep the state.
 var remakeTopic = &fault{name: "topic recreated", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.ledger.take()
 	r.remake(random)
@@ -30,7 +30,7 @@ var startOver = &fault{name: "topic recreated and namespace started over", lane:
 	r.begin()
 }}
 
-// remake deletes the topic of payments and recreates it, empty or with some events.
+// remake deletes the topic of payments and creates it again, empty or with some events.
 func (r *round) remake(random *rand.Rand) {
 	r.killAllOrNone(random)
 	topic := workload.Payments + r.suffix

@@ -12,8 +12,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// The namespace is spread over more shards while events flow, by a command that is killed again and again while masters fail
-// over. Processes go on by themselves, unless they were killed. What is lost with a master is copied again.
+// The namespace is spread over more shards while events flow, by a command that is killed repeatedly while masters fail
+// over. Processes continue by themselves, unless they were killed. Copies that are lost with a master are copied again.
 var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.killAllOrNone(random)
 	command := []string{"reshard", "--to", strconv.Itoa(r.scenario.Shards * (2 + random.IntN(3))), "--yes"}
@@ -30,7 +30,7 @@ var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: f
 	writing.Go(func() { r.writer.more(written) })
 	for range random.IntN(5) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(20+random.IntN(300))*time.Millisecond)
-		_ = exec.CommandContext(ctx, r.trials.binary, slices.Concat(command, r.settings())...).Run() // killed, or done
+		_ = exec.CommandContext(ctx, r.trials.binary, slices.Concat(command, r.settings())...).Run() // killed, or finished
 		cancel()
 	}
 	failing.Wait()

@@ -66,7 +66,7 @@ func shorten(p *scenario) {
 	}
 }
 
-// A seed always draws the same round, and some dozen seeds together draw everything there is.
+// A seed always draws the same round, and a few dozen seeds together draw everything.
 func TestDraws(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(30) {
@@ -116,7 +116,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Rounds can be asked for by the faults that they have.
+// Rounds can be selected by their faults.
 func TestDrawsWith(t *testing.T) {
 	seed := uint64(0)
 	seeds := func() uint64 { seed++; return seed }
@@ -133,7 +133,7 @@ func TestDrawsWith(t *testing.T) {
 	}
 }
 
-// Rounds are counted, or begin for some time; one of a seed is alone.
+// The number of rounds is bounded, or the time in which they begin; a seed plays a single round.
 func TestBounds(t *testing.T) {
 	for _, c := range []struct {
 		bounds
@@ -154,7 +154,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Rounds that are played at a time have seeds of their own, and are no more than asked for.
+// Concurrent rounds have different seeds, and there are no more rounds than requested.
 func TestSession(t *testing.T) {
 	b := bounds{rounds: 5, from: 100}
 	var out strings.Builder

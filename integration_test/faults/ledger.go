@@ -15,8 +15,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// ledger holds every record that counts: the committed records of the logs, and those of deleted or
-// truncated logs that were applied.
+// ledger holds every record that counts: the committed records of the logs, and the applied records of deleted or
+// truncated logs.
 type ledger struct {
 	round   *round
 	records []*kgo.Record
@@ -41,7 +41,7 @@ func (l *ledger) take() {
 	}
 }
 
-// diverge notes that a log has other records from an offset on.
+// diverge records that a log has other records from an offset on.
 func (l *ledger) diverge(p state.Partition, offset int64) { l.next[p] = min(l.next[p], offset) }
 
 // loop returns the model of all records, its clock, and the places of poison.

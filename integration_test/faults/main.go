@@ -48,14 +48,14 @@ func main() {
 	}
 }
 
-// bounds say which rounds are played, and how many.
+// bounds define which rounds are played, and how many.
 type bounds struct {
 	length     time.Duration // how long rounds begin, if rounds is 0
 	rounds     int
 	seed, from uint64 // 0 for none; see the flags
 }
 
-// over says whether no further round begins.
+// over reports whether no further round begins.
 func (b *bounds) over(begun int, took time.Duration) bool {
 	switch {
 	case begun == 0:
@@ -82,7 +82,7 @@ func (b *bounds) seeds() func() uint64 {
 
 func isComma(r rune) bool { return r == ',' }
 
-// run plays rounds until there are enough, or only the round of one seed; some of them at a time.
+// run plays rounds, several concurrently, until there are enough, or only the round of one seed.
 func run(b bounds, d drawing, parallel int, race, keep bool) error {
 	if err := os.Setenv("WEIR_TEST_SOURCE", "local"); err != nil { // faults change files and processes
 		return err

@@ -10,7 +10,7 @@ import (
 
 const deadLetters = "dead-letters"
 
-// namespace is the round's namespace in Redis and the name of its consumer group.
+// namespace returns the round's namespace in Redis and the name of its consumer group.
 func (r *round) namespace() string { return "faults" + r.suffix + r.again }
 
 // topics returns the topics of the round with their numbers of partitions.

@@ -171,8 +171,8 @@ func (r *round) flow() {
 	lanes.Wait()
 }
 
-// interlude injects a fault that changes a log, and writes some more events. All records must be
-// applied before, or which of them count would be uncertain.
+// interlude injects a fault that changes a log, and writes some more events. All records must be applied before, or it
+// would be uncertain which of them count.
 func (r *round) interlude() {
 	random := r.random("interlude")
 	r.scenario.Interlude.happen(r, random)

@@ -32,8 +32,7 @@ type scenario struct {
 	Late     string // how late workload.Logins are handled: count or dead_letter
 
 	Lanes map[lane][]event // faults in order
-	// Interlude changes the log once all of it is applied, before some more events are written; nil
-	// for none.
+	// Interlude changes the log once all of it is applied, before some more events are written; nil if there is none.
 	Interlude *fault
 }
 
@@ -58,7 +57,7 @@ func draw(seed uint64, topology string, without []string) *scenario {
 	return p
 }
 
-// sketch draws all of a round but its definitions, which take long.
+// sketch draws a round without its definitions, which take long.
 func sketch(seed uint64, topology string, without []string) *scenario {
 	r := random(seed, "plan")
 	p := &scenario{
@@ -77,8 +76,7 @@ func sketch(seed uint64, topology string, without []string) *scenario {
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
 	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
 		p.Interlude = interludes[r.IntN(len(interludes))]
-		// A feature that is young and one whose log has a gap say the same, and are compared
-		// otherwise.
+		// A young feature and one with a gap in its log look the same in answers, but are compared differently.
 		p.Lanes[processorLane] = slices.DeleteFunc(p.Lanes[processorLane], func(e event) bool { return e.fault == reloadDefinitions })
 	}
 	return p
@@ -112,7 +110,7 @@ func drawFaults(r *rand.Rand, p *scenario, without []string) map[lane][]event {
 	return lanes
 }
 
-// faults are the names of the faults that the round has.
+// faults returns the names of the faults that the round has.
 func (p *scenario) faults() (names []string) {
 	for _, events := range p.Lanes {
 		for _, e := range events {
@@ -135,7 +133,7 @@ func fitting(l lane, p *scenario, without []string) (fit []*fault) {
 	return fit
 }
 
-// drawing says which rounds may be drawn.
+// drawing defines which rounds may be drawn.
 type drawing struct {
 	topology      string   // empty for all
 	with, without []string // faults that each round has, and has not
@@ -154,10 +152,10 @@ func (d *drawing) check() error {
 	return nil
 }
 
-// tries is how many seeds are tried for a round with the faults that are asked for.
+// tries is how many seeds are tried for a round with the requested faults.
 const tries = 10_000
 
-// next draws the first round of some seeds that has what is asked for.
+// next draws the first round of some seeds that has the requested faults.
 func (d *drawing) next(seeds func() uint64) (*scenario, error) {
 	for range tries {
 		if p := sketch(seeds(), d.topology, d.without); d.fits(p) {
@@ -168,7 +166,7 @@ func (d *drawing) next(seeds func() uint64) (*scenario, error) {
 	return nil, fmt.Errorf("none of %d seeds draws a round with %s", tries, strings.Join(d.with, ", "))
 }
 
-// fits says whether a round has all the faults that are asked for.
+// fits reports whether a round has all requested faults.
 func (d *drawing) fits(p *scenario) bool {
 	has := p.faults()
 	return !slices.ContainsFunc(d.with, func(name string) bool { return !slices.Contains(has, name) })

@@ -10,9 +10,8 @@ import (
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 )
 
-// writer writes a round's events evenly over its time, some of them in transactions that commit or
-// abort. The records that count are read back from the log: a producer cannot tell what became of a
-// request whose broker was killed.
+// writer writes a round's events evenly over its time, some of them in transactions that commit or abort. The records
+// that count are read back from the log: a producer cannot know the result of a request whose broker was killed.
 type writer struct {
 	round  *round
 	random *rand.Rand

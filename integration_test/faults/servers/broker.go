@@ -52,7 +52,7 @@ func (b *Broker) CreateTopic(topic string, partitions int) {
 	})
 }
 
-// GrowTopic gives a topic that number of partitions.
+// GrowTopic increases the partitions of a topic to a number.
 func (b *Broker) GrowTopic(topic string, partitions int) {
 	testkit.Eventually(b.kit, time.Minute, "more partitions of topic "+topic, func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

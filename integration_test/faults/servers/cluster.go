@@ -123,8 +123,7 @@ func (c *Cluster) MoveSlot(ctx context.Context, tag string, n int, last string) 
 	return to, secure(ctx, to.Server)
 }
 
-// secure returns once a server's replica has its data, and its append-only file holds them where a torn end does not
-// reach.
+// secure returns once a server's replica has its data, and its append-only file holds them out of reach of a torn end.
 func secure(ctx context.Context, server *redistest.Server) error {
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer client.Close()
@@ -140,7 +139,7 @@ func secure(ctx context.Context, server *redistest.Server) error {
 	return awaitFile(ctx, client)
 }
 
-// awaitFile waits until a server does not rewrite its append-only file, and will not.
+// awaitFile waits until a server neither rewrites its append-only file nor is about to.
 func awaitFile(ctx context.Context, client *redis.Client) error {
 	for {
 		info, err := client.InfoMap(ctx, "persistence").Result()
