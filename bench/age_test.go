@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// age deletes the keys of Weir that would have expired by now had the events been applied as they
-// happened: those of entities whose last event is older than the time to live of that kind of key.
-// A month that is loaded within seconds expires none.
+// age deletes the keys of Weir that would have expired by now if the events had been applied as they happened: those of
+// entities whose last event is older than the time to live of that kind of key. A month that is loaded within seconds
+// expires none.
 func age(b *testing.B, client *redis.Client, last entities, now time.Time) {
 	type stateKey struct{ key, entity string }
 	kinds := map[string][]stateKey{} // keys with the same time to live, by kind

@@ -54,7 +54,7 @@ type answers struct {
 
 func (a *answers) rate() float64 { return float64(len(a.took)) / a.during.Seconds() }
 
-// over returns the ratio of their rate to the rate of others.
+// over returns the ratio of these answers' rate to the rate of others.
 func (a *answers) over(others *answers) float64 { return a.rate() / others.rate() }
 
 // ask measures several ways in turn.

@@ -18,7 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// before is what is defined when the events are applied for the first time.
+// before holds the definitions under which the events are first applied.
 const before = `
 streams:
   transaction:
@@ -37,7 +37,7 @@ features:
   device_tx_7d: COUNT(7d, transaction, device_id)
 `
 
-// added is what is filled: one feature, or as many as the Fraud Detection Handbook has.
+// added holds the features to fill: one, or as many as the Fraud Detection Handbook has.
 var added = []struct{ name, features string }{
 	{"one feature", "  card_tx_30d: COUNT(30d, transaction, card_id)\n"},
 	{"twelve features", twelve()},
@@ -54,7 +54,7 @@ func twelve() string {
 	return b.String()
 }
 
-// filled is what the command says in the end.
+// filled matches the last line of the command.
 var filled = regexp.MustCompile(`done, (\d+) records`)
 
 // BenchmarkBackfill fills new features from the log with one process at full rate, while a processor
@@ -65,9 +65,9 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 }
 
-// BenchmarkBackfillFreshness streams events at half load to a processor, with twelve new features that it
-// fills meanwhile at the default rate, and before and after with the same features and no backfill. It
-// says how much older events are when they are applied. Run it once: -benchtime 1x.
+// BenchmarkBackfillFreshness streams events at half load to a processor, with twelve new features that it fills
+// meanwhile at the default rate, and before and after that with the same features and no backfill. It reports how much
+// older events are when they are applied. Run it once: -benchtime 1x.
 func BenchmarkBackfillFreshness(b *testing.B) {
 	for b.Loop() {
 		freshnessWhileFilling(b)
@@ -160,7 +160,7 @@ func backfill(b *testing.B) {
 	}
 }
 
-// awaitApplied waits until a binary of Weir says that everything is applied.
+// awaitApplied waits until a binary of Weir reports that everything is applied.
 func awaitApplied(b *testing.B, binary string, settings []string) {
 	testkit.Eventually(b, 5*time.Minute, "all events are applied", func() (bool, string) {
 		out, err := exec.Command(binary, append([]string{"progress", "--max-lag", "0"}, settings...)...).CombinedOutput()

@@ -215,13 +215,13 @@ func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond f
 	report("acknowledged", acknowledged)
 }
 
-// percentile is that of ages, which are sorted, in ms.
+// percentile returns a percentile, in ms, of sorted ages.
 func percentile(ages []time.Duration, percent int) float64 {
 	return ages[len(ages)*percent/100].Seconds() * 1e3
 }
 
-// ages streams events at a rate for some time to a consumer, and measures how old those of the second
-// half were when they were applied, sorted.
+// ages streams events at a rate for some time to a consumer, and returns the sorted ages of the events of the second
+// half when they were applied.
 func (s *side) ages(b *testing.B, feed *feed, o order, perSecond float64, over time.Duration) (made, acknowledged []time.Duration, found outcome) {
 	n := int(perSecond * over.Seconds())
 	feed.users = population(feed.produced + n)

@@ -63,8 +63,8 @@ type order struct {
 	Until    int64
 	Profile  string // file for a CPU profile; empty for none
 
-	// Of weir: a file of definitions beside the shipped ones, empty for none, and the rate at which new
-	// features are filled, 0 for not at all.
+	// For weir: a file of definitions beside the shipped ones, empty for none, and the rate at which new features are
+	// filled, 0 for no backfill.
 	More string
 	Rate float64
 }
@@ -191,7 +191,7 @@ func consume(text string) error {
 	return p.say(said{Outcome: &found})
 }
 
-// progress is how far a consumer has got.
+// progress tracks how far a consumer has got.
 type progress struct {
 	mu      sync.Mutex
 	next    map[recordID]int64 // by partition
@@ -225,7 +225,7 @@ func (p *progress) tell(ctx context.Context) {
 	}
 }
 
-// reach notes that everything in a partition before an offset is applied.
+// reach records that everything in a partition before an offset is applied.
 func (p *progress) reach(topic string, partition int32, offset int64, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,9 +305,9 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 	now := time.Now()
 	for _, s := range b.Ranges {
 		if strings.HasPrefix(s.Partition.Topic, "fill:") {
-			continue // what a backfill applies is not of the live stream
+			continue // events of a backfill are not of the live stream
 		}
-		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.Under
+		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.WithPlan
 		w.progress.reach(topic, s.Partition.ID, s.To, now)
 	}
 	return nil

@@ -92,7 +92,7 @@ type feed struct {
 	skew     skew
 }
 
-// skew is a part of the events that is not spread like the rest.
+// skew is the share of events that are not spread evenly.
 type skew struct {
 	oneEntity    float64 // of one user on one device
 	onePartition float64 // of one partition of each topic

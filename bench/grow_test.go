@@ -22,12 +22,12 @@ import (
 
 var grownAt = flag.Float64("grown-at", 1000, "events a second while BenchmarkGrow adds shards and masters")
 
-// probesPerSecond is the rate of new users whose first payment is asked for until it is counted.
+// probesPerSecond is the rate of new users about whose first payment a client asks until it is counted.
 const probesPerSecond = 20
 
-// BenchmarkGrow spreads the state of -events events from 4 shards over 64, and then from three masters of a
-// cluster over six, while events flow and questions are asked. It says how long a payment took from the broker's
-// acknowledgement until an answer counted it. Run it once: -benchtime 1x.
+// BenchmarkGrow spreads the state of -events events from 4 shards over 64, and then from three masters of a cluster
+// over six, while events flow and questions are asked. It reports the time from the broker's acknowledgement of a
+// payment until an answer counts it. Run it once: -benchtime 1x.
 func BenchmarkGrow(b *testing.B) {
 	for b.Loop() {
 		grow(b)
@@ -94,7 +94,8 @@ func grow(b *testing.B) {
 	live.checkCounts()
 }
 
-// prober streams events, and among them the first payments of new users, each of which it asks for until it is counted.
+// prober streams events, and among them the first payments of new users. It asks about each of these until it is
+// counted.
 type prober struct {
 	b    *testing.B
 	feed *feed
@@ -156,7 +157,7 @@ func (p *prober) pay(now time.Time) {
 
 func probed(n int) string { return fmt.Sprintf("probe%d", n) }
 
-// await asks for a probe until it is counted.
+// await asks about a probe until it is counted.
 func (p *prober) await(n int, acknowledged time.Time) {
 	defer p.asking.Done()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -184,7 +185,7 @@ func (p *prober) counted(n int) string {
 	return string(found[0]["user_tx_1h"].Value)
 }
 
-// report prints the ages of the probes from one on, all of which it waits for.
+// report waits for all probes from one on, and prints their ages.
 func (p *prober) report(phase string, took time.Duration, from int) {
 	until := p.count()
 	var ages []time.Duration
@@ -199,7 +200,7 @@ func (p *prober) report(phase string, took time.Duration, from int) {
 		phase, took.Seconds(), len(ages), percentile(ages, 50), percentile(ages, 99), ages[len(ages)-1].Seconds()*1e3)
 }
 
-// checkCounts asks for each probe once more: nothing counts twice.
+// checkCounts asks about each probe once more: nothing counts twice.
 func (p *prober) checkCounts() {
 	for n := range p.ages {
 		if got := p.counted(n); got != "1" {

@@ -70,9 +70,8 @@ func BenchmarkHandbook(b *testing.B) {
 	}
 }
 
-// compareHandbook fails if two tables differ. Events of one customer or terminal in the same second
-// have no order in SQL, where each sees the others: such differences are only counted, and must be
-// few.
+// compareHandbook fails if two tables differ. Events of one customer or terminal in the same second have no order in
+// SQL, where each includes the others. Such differences are only counted, and must be few.
 func compareHandbook(b *testing.B, weir, duck string, columns []string) {
 	got, want := handbookTable(b, weir, columns), handbookTable(b, duck, columns)
 	if len(got) != len(want) || len(got) == 0 {

@@ -136,8 +136,8 @@ func BenchmarkNeighbours(b *testing.B) {
 	}
 }
 
-// The load beside the neighbours is 10,000 events a second, in batches as a processor would make of them. Without a pace, it
-// would be as many as each kind of load allows, and not comparable.
+// The load beside the neighbours is 10,000 events a second, in batches like those of a processor. Without a fixed rate
+// the two kinds of load would differ, and not be comparable.
 const (
 	loadBatch = 500
 	loadEvery = 50 * time.Millisecond

@@ -17,8 +17,8 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-// BenchmarkHungMaster asks about entities of two masters of three, while all answer and while the
-// third hangs, and about an entity of theirs together with one of the third.
+// BenchmarkHungMaster asks about entities of two of three masters, while all answer and while the third hangs, and
+// about one of these entities together with one of the third.
 func BenchmarkHungMaster(b *testing.B) {
 	for b.Loop() {
 		hungMaster(b)

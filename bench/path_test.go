@@ -101,8 +101,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkAOF applies events to servers with an append-only file, which they rewrite as it grows, under the settings that
-// decide what that costs.
+// BenchmarkAOF applies events to servers with an append-only file, which they rewrite as it grows, under the settings
+// that determine what that costs.
 func BenchmarkAOF(b *testing.B) {
 	for _, settings := range []map[string]string{
 		{"appendonly": "no"}, {}, {"rdbcompression": "no"}, {"auto-aof-rewrite-percentage": "400"},

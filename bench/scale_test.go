@@ -24,7 +24,7 @@ import (
 
 var mostEntities = flag.Int("entities", 1_000_000, "the greatest number of entities that BenchmarkScale has in one Redis")
 
-// size is what a load has of everything. BenchmarkScale varies one of them at a time.
+// size is the dimensions of a load. BenchmarkScale varies one of them at a time.
 type size struct {
 	features, entities, shards, masters int
 	batch                               int // events
@@ -32,8 +32,8 @@ type size struct {
 
 var ordinary = size{features: 100, entities: 100_000, shards: config.Default().Shards, masters: 1, batch: 2000}
 
-// BenchmarkScale measures what an event and a question cost the process and Redis, as definitions, entities,
-// shards and masters become more. A question is about 20 features of 3 entities.
+// BenchmarkScale measures what an event and a question cost the process and Redis, for growing numbers of definitions,
+// entities, shards and masters. A question is about 20 features of 3 entities.
 func BenchmarkScale(b *testing.B) {
 	vary := func(what string, numbers []int, set func(*size, int)) {
 		for _, n := range numbers {
@@ -59,8 +59,8 @@ func BenchmarkScale(b *testing.B) {
 
 const scaleStreams = 10
 
-// definitions are features over ten streams, as many over each: functions, windows and entities alternate, and
-// filters make state of its own for each.
+// definitions returns features over ten streams, the same number over each: functions, windows and entities alternate,
+// and filters give each its own state.
 func (s size) definitions() string {
 	var d strings.Builder
 	d.WriteString("streams:\n")
@@ -108,7 +108,7 @@ func (s size) measure(b *testing.B) {
 		}
 		return drawn
 	}
-	l.load(b, s.entities/3, anyone) // Redis is done with enlarging its tables then
+	l.load(b, s.entities/3, anyone) // Redis has then enlarged its tables
 	l.rewriteAOF(b, true)
 	const events = 120_000
 	own, used := l.load(b, events, anyone)
@@ -155,8 +155,8 @@ func (l *scaled) load(b *testing.B, events int, who func(int) [3]int) (own float
 	return own * 1e6 / float64(applied), masters
 }
 
-// rewriteAOF has the masters rewrite their append-only files, and waits until they are done if so wanted. The tests' servers do
-// so only when asked: otherwise it would decide what is measured, since it costs most where memory is greatest.
+// rewriteAOF makes the masters rewrite their append-only files, and waits for the end if so wanted. The tests' servers
+// rewrite only on request: otherwise rewrites would dominate the result, since they cost most where memory is greatest.
 func (l *scaled) rewriteAOF(b *testing.B, wait bool) {
 	for _, m := range l.masters {
 		s := side{redis: m}
@@ -284,7 +284,7 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// spread returns the greatest as a part of the mean.
+// spread returns the ratio of the greatest to the mean.
 func spread(list []float64) (most float64) {
 	for _, x := range list {
 		most = max(most, x/sum(list)*float64(len(list)))

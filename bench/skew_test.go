@@ -8,8 +8,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// BenchmarkSkew applies as many events spread evenly, with a tenth of them of one entity, and with half of them in one
-// partition of each topic, and reports the rates beside that of the even ones. Run it once: -benchtime 1x.
+// BenchmarkSkew applies the same number of events spread evenly, with a tenth of them of one entity, and with half of
+// them in one partition of each topic. It reports the rates relative to the even spread. Run it once: -benchtime 1x.
 func BenchmarkSkew(b *testing.B) {
 	for b.Loop() {
 		even := rateOf(b, skew{})
