@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status says what a value is based on.
+// Status states how far a value can be relied on.
 type Status string
 
 // The statuses.
@@ -13,7 +13,7 @@ const (
 	Present       Status = "PRESENT"         // computed from events in the window
 	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
-	Incomplete    Status = "INCOMPLETE"      // computed from events since CompleteSince only: the feature is younger than its window
+	Incomplete    Status = "INCOMPLETE"      // computed only from events since CompleteSince, for example because the feature is younger than its window
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
 	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
@@ -28,17 +28,17 @@ type Answer struct {
 	Pending []Outcome // of the pending events, in their order
 	Results []Result  // of the entities, in their order
 	Applied bool      // whether the record of WaitFor is in the results
-	// Replica says whether any of the state was read from a replica. Everything that its master had
-	// applied Staleness before the read is in the results.
+	// Replica is true if any of the state was read from a replica. Everything that its master had applied Staleness
+	// before the read is in the results.
 	Replica   bool
 	Staleness time.Duration
 }
 
-// Outcome says how a pending event was read.
+// Outcome states how a pending event was read.
 type Outcome struct {
 	Stream       string
 	Time         time.Time
-	Deduplicated bool // it was not counted again if it has arrived meanwhile
+	Deduplicated bool // it was not counted twice if it was already applied
 	Late         bool // it was too late for some features, which do not count it
 }
 
@@ -56,20 +56,20 @@ type Feature struct {
 	// lifetime.
 	From, To time.Time
 	Exact    bool // exactly that of the events in the window
-	// StandardError is the relative standard error of an estimate, and RelativeError bounds the
-	// relative error of a value. FalsePositiveRate bounds the probability that a value which was
-	// not met is said to have been. Uncertain is by how much the true value may exceed the stated
-	// one: that many values were met after the moment, and perhaps in the window too.
+	// StandardError is the relative standard error of an estimate, and RelativeError bounds the relative error of a
+	// value. FalsePositiveRate bounds the probability that a member is found that was not in the window. Uncertain is
+	// by how much the true value may exceed the stated one: that many values occurred after the moment, and perhaps
+	// also in the window.
 	StandardError, RelativeError, FalsePositiveRate float64
 	Uncertain                                       int64
-	Capped                                          bool // more was met than the feature keeps
+	Capped                                          bool // the window had more than the feature keeps
 	// CompleteSince is since when the state holds all events; zero if it holds all of them. The
 	// answer is complete unless its Status is Incomplete.
 	CompleteSince time.Time
-	// CompleteAt is by when the feature is complete at the latest, without a backfill; zero if the
-	// answer is not Incomplete, and if that is never or it is not known when.
+	// CompleteAt is the moment by which the feature is complete at the latest, without a backfill. It is zero if the
+	// answer is not Incomplete, and if the moment is never or unknown.
 	CompleteAt time.Time
-	// Filled is the share that a backfill has applied of what an Incomplete answer lacks; nil if no
+	// Filled is the share of the events that an Incomplete answer lacks which a backfill has applied; nil if no
 	// backfill is running.
 	Filled *float64
 	Oldest time.Time // with OutsideMaxAge, the oldest moment that can be asked for

@@ -121,7 +121,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, er
 	return content, nil
 }
 
-// refusal is the error for a response that is not a 200.
+// refusal returns the error for a response that is not a 200.
 func refusal(r *http.Response, content []byte) error {
 	var failure struct{ Error *Error }
 	if json.Unmarshal(content, &failure) != nil || failure.Error == nil {

@@ -17,7 +17,7 @@ type Error struct {
 	Nearest string // the name that was perhaps meant
 }
 
-// Error is the message, with the code.
+// Error returns the message, with the code.
 func (e *Error) Error() string {
 	if e.Code == "" {
 		return "weir: " + e.Message
@@ -25,7 +25,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("weir: %s (%s)", e.Message, e.Code)
 }
 
-// Code identifies an error for programs. A server may have codes that a client does not know.
+// Code identifies an error. A server may have codes that a client does not know.
 type Code string
 
 // The codes.

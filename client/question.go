@@ -19,15 +19,15 @@ type Question struct {
 	// time of the latest pending event.
 	At time.Time
 
-	// Members are values; the answer of each feature says which of them the entities have met.
+	// Members are values; the answer of each feature says which of them its window holds.
 	Members []any
 	// MembersOf are such values for single features, by name. A question may have Members or
 	// MembersOf, not both.
 	MembersOf map[string][]any
 	// Pending are events that are not on the bus yet and count as if they were.
 	Pending []Event
-	// WaitFor is a record that was written and must count: the answer waits for it, and Applied
-	// says whether it was applied in time.
+	// WaitFor is a record that was written and must count: the answer waits for it, and Applied reports whether it was
+	// applied in time.
 	WaitFor *Record
 }
 

@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// Retries says how a question is retried after a connection failed, or after a 503 that says when
-// to retry.
+// Retries defines how a question is retried after a connection failed, or after a 503 that says when to retry.
 type Retries struct {
 	// Attempts is the greatest number of attempts; 1 never retries.
 	Attempts int
-	// First is the longest wait after the first attempt, Most the longest of all. Waits double, and
-	// are shortened by a random part, so that many clients do not come back at once. A 503 sets its
-	// own wait; if that is longer than Most, there is no retry.
+	// First is the longest wait after the first attempt, Most the longest of all. Waits double, and are shortened by a
+	// random part, so that many clients do not retry at once. A 503 sets its own wait; if that is longer than Most,
+	// there is no retry.
 	First, Most time.Duration
 }
 
@@ -52,7 +51,7 @@ func (c *Client) persist(ctx context.Context, attempt func() ([]byte, error)) ([
 	}
 }
 
-// backoff is the longest wait after the nth attempt.
+// backoff returns the longest wait after the nth attempt.
 func (r Retries) backoff(n int) time.Duration {
 	wait := r.First
 	for range n - 1 {
@@ -74,7 +73,7 @@ func broken(ctx context.Context, err error) error {
 	return &transient{err: err}
 }
 
-// retryAfter is the wait that a server asks for, if it is given in seconds.
+// retryAfter returns the wait that a server asks for, if it is given in seconds.
 func retryAfter(r *http.Response) (time.Duration, bool) {
 	seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 16)
 	return time.Duration(seconds) * time.Second, err == nil

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Value is a value of any type. Each accessor says whether the value has its type; values are not
-// converted, except among numbers.
+// Value is a value of any type. Each accessor reports whether the value has its type; values are not converted, except
+// among numbers.
 type Value struct{ json json.RawMessage }
 
-// JSON is the value as sent; nil if there is none.
+// JSON returns the value as sent; nil if there is none.
 func (v Value) JSON() json.RawMessage { return v.json }
 
-// IsNull says that there is no value.
+// IsNull reports that there is no value.
 func (v Value) IsNull() bool { return len(v.json) == 0 || string(v.json) == "null" }
 
-// Int is an integer; ok is false for a number with fractional digits, and for a sum that does not
-// fit into 64 bits: see Number.
+// Int returns an integer; ok is false for a number with fractional digits, and for a sum that does not fit into 64
+// bits: see Number.
 func (v Value) Int() (int64, bool) { return as[int64](v) }
 
-// Float is any number, as the nearest float64.
+// Float returns any number, as the nearest float64.
 func (v Value) Float() (float64, bool) { return as[float64](v) }
 
-// Number is any number with all its digits, such as an exact decimal.
+// Number returns any number with all its digits, such as an exact decimal.
 func (v Value) Number() (json.Number, bool) {
 	if v.IsNull() || v.json[0] == '"' {
 		return "", false
@@ -30,13 +30,13 @@ func (v Value) Number() (json.Number, bool) {
 	return as[json.Number](v)
 }
 
-// String is a string.
+// String returns a string.
 func (v Value) String() (string, bool) { return as[string](v) }
 
 // Bool is true or false.
 func (v Value) Bool() (value, ok bool) { return as[bool](v) }
 
-// Time is a timestamp, sent as milliseconds since 1970.
+// Time returns a timestamp, sent as milliseconds since 1970.
 func (v Value) Time() (time.Time, bool) {
 	ms, ok := v.Int()
 	if !ok {
@@ -45,7 +45,7 @@ func (v Value) Time() (time.Time, bool) {
 	return moment(&ms), true
 }
 
-// Location is a location, in degrees.
+// Location returns a location, in degrees.
 func (v Value) Location() (lat, lon float64, ok bool) {
 	place, ok := as[struct{ Lat, Lon *float64 }](v)
 	if !ok || place.Lat == nil || place.Lon == nil {
@@ -54,7 +54,7 @@ func (v Value) Location() (lat, lon float64, ok bool) {
 	return *place.Lat, *place.Lon, true
 }
 
-// List is a list, such as the values of set and last_k.
+// List returns a list, such as the values of set and last_k.
 func (v Value) List() ([]Value, bool) {
 	items, ok := as[[]json.RawMessage](v)
 	if !ok {
@@ -67,7 +67,7 @@ func (v Value) List() ([]Value, bool) {
 	return list, true
 }
 
-// Categories are values by category.
+// Categories returns values by category.
 func (v Value) Categories() (map[string]Value, bool) {
 	wire, ok := as[map[string]json.RawMessage](v)
 	if !ok {
@@ -86,7 +86,7 @@ type Count struct {
 	Count int64
 }
 
-// Counts is a list of values with their counts, such as that of top_k.
+// Counts returns a list of values with their counts, such as that of top_k.
 func (v Value) Counts() ([]Count, bool) {
 	return listOf(v, func(item struct {
 		Value json.RawMessage
@@ -105,7 +105,7 @@ type Bin struct {
 	Count    int64
 }
 
-// Bins is a list of bins, such as that of histogram.
+// Bins returns a list of bins, such as that of histogram.
 func (v Value) Bins() ([]Bin, bool) {
 	return listOf(v, func(item struct {
 		From, To json.RawMessage

@@ -199,7 +199,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A response that is not Weir's is an error that says so.
+// A response of another server is an error that says so.
 func TestOtherServers(t *testing.T) {
 	for _, test := range []struct {
 		name   string
