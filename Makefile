@@ -23,7 +23,7 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 	mkdir -p dist/completions
 	for shell in bash zsh fish powershell; do ./weir completion $$shell > dist/completions/weir.$$shell || exit 1; done
 
-# The client brings its users nothing and Weir needs no client, so these are modules of their own.
+# The client adds no dependencies for its users, and Weir needs no client, so these are modules of their own.
 MODULES = client client/servertest docs/examples/go-rules
 
 test: ## all tests, on real servers where available
