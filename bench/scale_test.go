@@ -115,7 +115,7 @@ func (s size) measure(b *testing.B) {
 	b.ReportMetric(own, "µs/event")
 	b.ReportMetric(sum(used), "redis-µs/event")
 	b.ReportMetric(sum(l.info(b, "memory", "used_memory"))/float64(s.entities), "redis-B/entity")
-	if s.entities >= 1_000_000 { // those of fewer are rewritten before anything can be measured
+	if s.entities >= 1_000_000 { // with fewer, the rewrite ends before it can be measured
 		l.rewriteAOF(b, false)
 		_, used := l.load(b, 30_000, anyone)
 		b.ReportMetric(sum(used), "redis-µs/event-while-rewriting")

@@ -171,7 +171,7 @@ type Processor struct {
 	Batch           BatchLimits   `key:"batch"`
 }
 
-// BatchLimits bounds what is written to Redis together.
+// BatchLimits bounds the writes to Redis in one batch.
 type BatchLimits struct {
 	MaxEvents int   `key:"max_events"`
 	MaxBytes  Bytes `key:"max_bytes"`
@@ -221,7 +221,7 @@ type ServerTLS struct {
 	ClientCA string `key:"client_ca"`
 }
 
-// Log says what is logged and how.
+// Log configures logging.
 type Log struct {
 	Level  string `key:"level"`  // debug, info, warn or error
 	Format string `key:"format"` // text or json

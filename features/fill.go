@@ -52,8 +52,8 @@ func (r *Registry) NewFillMapper(f *state.Fill) *Mapper {
 	return m
 }
 
-// NewArchiveMapper makes a mapper of a stream's events in files, given as JSON objects, to the
-// series of a fill. They count whatever the cut says: the caller maps only those before it.
+// NewArchiveMapper makes a mapper of a stream's events in files, given as JSON objects, to the series of a fill. The
+// mapper ignores the cut: the caller maps only events before it.
 func (r *Registry) NewArchiveMapper(f *state.Fill, stream *record.Stream) *Mapper {
 	m := r.NewJSONMapper(stream)
 	r.reduce(m, f)

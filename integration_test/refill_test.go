@@ -238,8 +238,8 @@ func (d *damager) damage(key stateKey) {
 	if err == nil {
 		switch ways := d.random.IntN(4 + len(key.tags)); ways {
 		case 0:
-			// A section whose body is longer than whatever is appended before the key is dropped:
-			// with that, a short one would be complete, and not damaged.
+			// A section whose body is longer than all that is appended before the key is dropped: it would make a
+			// shorter one complete, and not damaged.
 			err = d.redis.Append(ctx, key.name, "\x01\x02\x03\xff\xff\xff\x7f").Err()
 		case 1:
 			err = d.redis.Set(ctx, key.name, "\xff\xff\xff\xff", 0).Err()

@@ -220,7 +220,7 @@ func (a *answers) run(from State, s *subject, keys int) error {
 	return nil
 }
 
-// read reads what those of the answers need that are not running.
+// read reads the state for the answers that are not running.
 func (a *answers) read(ctx context.Context, from State, s *subject, some []int, before bool) error {
 	if !a.reads {
 		return nil

@@ -102,7 +102,7 @@ func (w *csvWriter) end() error {
 	return w.Close()
 }
 
-// Close writes what is buffered.
+// Close writes the buffered rows.
 func (w *csvWriter) Close() error {
 	_, err := w.out.Write(w.lines)
 	w.lines = w.lines[:0]

@@ -54,7 +54,7 @@ func (p *part) bucket(ctx context.Context, b *block, index int, all []*changes) 
 	return nil
 }
 
-// add adds a step after those of its group.
+// add adds a step at the end of its group.
 func (p *part) add(s step) {
 	at := int32(len(p.steps))
 	p.steps = append(p.steps, s)

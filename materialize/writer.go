@@ -12,7 +12,7 @@ type Writer interface {
 	// Write adds a row with one cell per column. It does not keep the cells. Errors about a cell
 	// are a *cellError.
 	Write(cells []Cell) error
-	// Close writes what is buffered. Without it the output is incomplete.
+	// Close writes the buffered rows. Without it the output is incomplete.
 	Close() error
 }
 

@@ -72,7 +72,7 @@ func (c *committer) commit(offsets map[state.Partition]int64) {
 	c.signal()
 }
 
-// close commits what is pending and ends.
+// close commits the pending offsets and ends.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true

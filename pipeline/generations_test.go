@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// had are features whose state exists before other features need more of it.
+// had defines features whose state exists before other features need more of it.
 const had = `
   seconds: COUNT(10m, payment, user, tile=1s, keep=1h, delay=0s)
   biggest: MAX(10m, payment, cents, user, tile=exact, keep=1h)

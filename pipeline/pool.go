@@ -80,7 +80,7 @@ func (s *pool) accept(partitions []state.Partition) {
 	}
 }
 
-// release flushes and releases partitions. What is not finished in time is abandoned.
+// release flushes and releases partitions. Work that is not finished in time is abandoned.
 func (s *pool) release(partitions []state.Partition, within time.Duration) {
 	shares := make(map[int][]state.Partition)
 	for _, id := range partitions {

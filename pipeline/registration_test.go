@@ -13,7 +13,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// registered is a store that records what is registered, and may refuse it.
+// registered is a store that records registrations, and may refuse them.
 type registered struct {
 	store.Store
 	last state.Registration

@@ -91,7 +91,7 @@ func (p *preparedFeature) completeness(history *state.History) *query.Completene
 	return c.of
 }
 
-// complete finds the completeness of what is asked; nil means no history.
+// complete finds the completeness of the answers; nil means no history.
 func (q *question) complete(history *state.History) {
 	q.reading.SetUnexpiredSince(history.UnexpiredSince(q.now))
 	q.since = q.since[:0]

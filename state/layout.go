@@ -47,7 +47,7 @@ type layout struct {
 	// limit is a format that says in words what the series' Max is.
 	limit string
 	// cost estimates the bytes in Redis of an entity with one event, and of one with events in `tiles` tiles. A key of
-	// Groups takes the bytes of its measure's layout, and those of the key.
+	// Groups takes the bytes of its measure's layout and of the key.
 	cost func(s *Series, tiles int64) (once, full int64)
 	key  int64
 }

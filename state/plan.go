@@ -30,7 +30,7 @@ type Retention struct {
 	Max int `json:"max,omitempty"`
 }
 
-// covers reports whether k keeps at least what is wanted.
+// covers reports whether k keeps at least as much as is wanted.
 func (k Retention) covers(wanted Retention) bool {
 	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
 }

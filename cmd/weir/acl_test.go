@@ -207,7 +207,7 @@ func checkNothingDenied(t *testing.T, admin *redis.Client) {
 	}
 }
 
-// seldom are commands that are needed but not reached by the test: a compaction deletes an empty key, and resharding
+// seldom lists commands that Weir needs but the test does not reach: a compaction deletes an empty key, and resharding
 // records which keys change.
 var seldom = []string{"del", "sadd"}
 

@@ -120,8 +120,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("spine", "exclude-current")
 }
 
-// replayGarbage is the GC percentage of a replay, which keeps much in memory, little of which becomes
-// garbage.
+// replayGarbage is the GC percentage of a replay: it keeps much in memory, and little of it becomes garbage.
 const replayGarbage = 100
 
 func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err error) {

@@ -127,7 +127,7 @@ func TestPageOfAnEntity(t *testing.T) {
 	holds(t, tab, `location.hash === '#/user_ip/u7'`)
 }
 
-// inFront is a server that gives answers of its own for some paths, and those of another for the rest.
+// inFront starts a server with its own answers for some paths, and proxies the rest to another server.
 func inFront(t *testing.T, base string, answers map[string]string) string {
 	t.Helper()
 	behind, err := url.Parse(base)

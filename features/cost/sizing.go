@@ -49,8 +49,8 @@ type TopicSize struct {
 type EntitySize struct {
 	By     []string `json:"by"`
 	Number float64  `json:"number"`
-	// Events of one entity, from the stream that brings most, over the time for which they are
-	// kept. State that is kept forever is in one tile and counts as none.
+	// Events of one entity, from the stream with the most, over the time for which they are kept. State that is kept
+	// forever is in one tile and counts as none.
 	Events float64 `json:"events"`
 	Bytes  float64 `json:"bytes"` // of one entity
 }
@@ -149,8 +149,7 @@ func keysOf(r *features.Registry, stream *record.Stream, some func(*state.Series
 	return len(groups)
 }
 
-// addStream adds the work for a number of events a second of a stream, each of which is written to
-// a number of keys.
+// addStream adds the work for a number of events a second of a stream, each written to a number of keys.
 func (z *Sizing) addStream(s *record.Stream, events, keys float64) {
 	if events == 0 {
 		return

@@ -29,8 +29,8 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	return i
 }
 
-// fromLog names what is answered from the log with any window: a function over a field of a type, per category or over
-// a lifetime. It is empty for what has tiles.
+// fromLog describes a function over a field of a type, per category or over a lifetime, that is answered from the log
+// with any window. It is empty if the function has tiles.
 func fromLog(function aggregate.Function, field value.Type, per, lifetime bool) string {
 	spec := function.Spec()
 	tiled, ok := function.(aggregate.Mergeable)

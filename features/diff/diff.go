@@ -113,7 +113,7 @@ func Of(before, after *features.Registry) *Difference {
 	return d
 }
 
-// compare lists what is added, removed and changed, by name.
+// compare lists the names that are added, removed and changed.
 func compare[T any](before, after []T, name func(T) string, changes func(before, after T) []string) (all []Change) {
 	find := func(list []T, of string) int {
 		return slices.IndexFunc(list, func(t T) bool { return name(t) == of })

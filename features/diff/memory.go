@@ -16,8 +16,8 @@ type Memory struct {
 	Keys     int64     `json:"keys"`
 	Looked   int64     `json:"looked_at"`
 	Entities []Counted `json:"entities"` // whose estimated bytes change, by fields
-	// Least and Most are the bytes by which the memory grows, negative if it shrinks: if all entities had one event,
-	// and if all had events in every tile that is kept.
+	// Least and Most are the bytes by which the memory grows, negative if it shrinks: Least if each entity has one
+	// event, Most if each has events in every tile that is kept.
 	Least int64 `json:"bytes_least"`
 	Most  int64 `json:"bytes_most"`
 }

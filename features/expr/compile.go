@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// exprCompiler turns a syntax tree into terms, and brings it into canonical form.
+// exprCompiler turns a syntax tree into terms, and makes it canonical.
 type exprCompiler struct {
 	fields  []Variable
 	feature Lookup // if set, names are features and not fields

@@ -37,12 +37,12 @@ func decodeLog(log state.Log) (*eventLog, error) {
 	return l, nil
 }
 
-// since returns those of the events, ordered by time, that are not before a time.
+// since returns the events, ordered by time, that are not before a time.
 func since(events []state.LogRecord, from int64) []state.LogRecord {
 	return events[earlier(events, from):]
 }
 
-// upTo returns those of the events, ordered by time, that are not after a time.
+// upTo returns the events, ordered by time, that are not after a time.
 func upTo(events []state.LogRecord, to int64) []state.LogRecord {
 	return events[:earlier(events, to+1)]
 }

@@ -123,8 +123,8 @@ streams:
 	}
 }
 
-// A registry that keeps descriptors in base64, as Confluent's serializer for Python registers them,
-// serves as well as one with .proto files; so it is with what they import.
+// A registry that keeps descriptors in base64, as Confluent's serializer for Python registers them, works like one with
+// .proto files, also for their imports.
 func TestProtobufDescriptorsOfARegistry(t *testing.T) {
 	const streams = "streams:\n  s: {topic: events, timestamp: at, format: protobuf, fields: {user: string, amount: {type: decimal, scale: 2, path: amount.value}}}\n"
 	r, err := definition.LoadFS(fstest.MapFS{"d/test.yaml": {Data: []byte(streams)}}, "d/test.yaml")

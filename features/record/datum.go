@@ -113,7 +113,7 @@ func (d *Datum) value() value.Value {
 	return value.Value{}
 }
 
-// describe names in a message what was found: numbers by value, everything else by type.
+// describe names a datum in a message: numbers by value, everything else by type.
 func (d *Datum) describe() string {
 	if d.Type != Number && (d.Type != Untyped || !d.writtenAsNumber()) {
 		return d.Type.String()

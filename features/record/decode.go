@@ -80,8 +80,8 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 //	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
 //
-// A text without a type in its format is read as whatever the field takes: numbers in JSON's
-// syntax, bools as true, false, 1 or 0. Any field may be null or absent unless it is required.
+// A text without a type in its format is read as the type of the field: numbers in JSON's syntax, bools as true, false,
+// 1 or 0. Any field may be null or absent unless it is required.
 type Decoder struct {
 	topics map[string]*topicDecoder
 	record Record // a copy for scanners, so that the caller's own may stay on its stack

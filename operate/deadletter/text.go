@@ -176,7 +176,7 @@ func quoted(b []byte) string {
 	return strconv.Quote(string(b))
 }
 
-// WriteText writes what was or would be replayed, and what not.
+// WriteText writes how many letters were, or would be, replayed and skipped.
 func (s Summary) WriteText(out io.Writer, would bool) error {
 	n := 0
 	for _, of := range s.Replayed {

@@ -36,7 +36,7 @@ type Key struct {
 	// Newest is the greatest timestamp of a record that the shard has applied, in ms; 0 for none.
 	Newest int64    `json:"newest"`
 	Series []Series `json:"series"`
-	// Damage is what is wrong with the key, or empty. The listing then has what can still be read.
+	// Damage describes what is wrong with the key; empty if nothing is. The listing then has what can still be read.
 	Damage string `json:"damage,omitempty"`
 	// Lost are the losses of dropped state.
 	Lost    []Lost    `json:"lost,omitempty"`

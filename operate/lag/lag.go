@@ -36,8 +36,8 @@ type PartitionLag struct {
 	Furthest *int64 `json:"furthest"`
 	// Committed is the group's offset in Kafka, which follows; null if there is none.
 	Committed *int64 `json:"committed"`
-	// Lag is the number of offsets up to End that some shard has still to apply. Open counts those of them that cannot
-	// be read yet, and Lost those that are no longer in the log.
+	// Lag is the number of offsets up to End that some shard has still to apply. Of these, Open cannot be read yet, and
+	// Lost are no longer in the log.
 	Lag  int64 `json:"lag"`
 	Open int64 `json:"open"`
 	Lost int64 `json:"lost"`

@@ -70,7 +70,7 @@ func (b *Binding) Watch(ctx context.Context, of func(*state.Fill) bool) (context
 	return watched, func() { end(context.Canceled) }
 }
 
-// left returns those of some fills of the binding that are not whole according to a later history.
+// left returns the given fills that are not whole according to a later history.
 func (b *Binding) left(h *state.History, of func(*state.Fill) bool) (left []*state.Fill) {
 	for i := range h.Fills {
 		if e := &h.Fills[i]; !e.Done() && e.Fill.In(b.Registry.Plan()) == state.KeptAll && of(e.Fill) {

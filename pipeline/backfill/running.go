@@ -29,10 +29,10 @@ type Files struct {
 	Applied, Rows int64 // of rows
 }
 
-// Running lists what is being filled, by features and topic.
+// Running lists the backfills under way, by features and topic.
 func (b *Backfiller) Running() []Running { return b.running.list() }
 
-// running remembers what is being filled. It is safe for concurrent use.
+// running remembers the backfills under way. It is safe for concurrent use.
 type running struct {
 	mu  sync.Mutex
 	all map[fillOf]*runningFill

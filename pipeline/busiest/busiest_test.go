@@ -40,7 +40,7 @@ func count(c *Counter, series *state.Series, entities ...string) {
 	c.Count(b)
 }
 
-// want compares what is published about a key.
+// want compares the published counts of a key.
 func want(t *testing.T, what string, got state.Busiest, key string, entities ...state.BusyEntity) {
 	t.Helper()
 	for _, k := range got.Keys {
@@ -176,7 +176,7 @@ func TestHotEntities(t *testing.T) {
 	}
 }
 
-// published receives what is published.
+// published receives the published counts.
 type published chan state.Busiest
 
 func (c published) PublishBusiest(_ context.Context, _ string, b state.Busiest) error {

@@ -40,7 +40,7 @@ type Range struct {
 	deleted bool // retention has removed the records before Next meanwhile
 }
 
-// Sink receives what is read.
+// Sink receives the records.
 type Sink interface {
 	// Record takes a record, which is valid until it returns. If the error is a *record.MissingSchema, the schema is
 	// supplied and the record is passed again. Other errors end the reading.

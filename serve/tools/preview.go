@@ -108,8 +108,8 @@ func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Er
 	return d, nil
 }
 
-// badDraft says what is wrong with a body that is no draft; the error is nil if that is its encoding
-// or what follows it.
+// badDraft describes what is wrong with a body that is not a draft; the error is nil if that is its encoding or what
+// follows it.
 func badDraft(err error) *reply.Error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrong.Field == "" {

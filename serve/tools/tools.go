@@ -22,8 +22,8 @@ type Config struct {
 	// Preview asks features of definitions on the records since a moment; nil without the role
 	// processor.
 	Preview func(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error)
-	// DeadLetters returns the newest ones, latest first: those of a reason unless it is empty, at
-	// most so many; nil without the role processor.
+	// DeadLetters returns at most the given number of the newest dead letters, latest first, of one reason or of all if
+	// it is empty; nil without the role processor.
 	DeadLetters func(ctx context.Context, reason string, most int) ([]DeadLetter, error)
 	// LongestKeys returns the longest keys of the store, at most so many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store. It is required.

@@ -185,7 +185,7 @@ func (c *Compactor) appendLosses(dst []byte, oldest int64, garbage func(tag uint
 	return dst
 }
 
-// oldest returns the first moment of which state may be kept.
+// oldest returns the earliest moment for which state may be kept.
 func (c *Compactor) oldest(now int64) int64 {
 	for _, p := range c.parts {
 		if p.series != nil && p.series.GroupKeep > 0 {

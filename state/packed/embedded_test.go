@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// However the mutations of a child are embedded, compacted and spilled, its state equals the mutations applied, to the
-// bit, for every layout.
+// The state of a child equals the mutations applied, to the bit, for every layout and every order of embedding,
+// compacting and spilling.
 func TestSpilledIsWhole(t *testing.T) {
 	const tag, group = 0xff1234, "child"
 	for _, s := range everySeries() {

@@ -11,8 +11,8 @@ import (
 // hyperLogLog estimates the number of distinct values bit for bit like Redis, with the same hash, registers and
 // estimator (Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017).
 //
-// One that takes too much is made coarser: with half as many registers, it holds exactly what it would hold had it
-// begun with these.
+// A sketch that takes too much is made coarser, with half as many registers. It is then equal to one that had them from
+// the start.
 type hyperLogLog struct {
 	few     []uint32 // the non-zero registers, packed and ascending, while they are few
 	dense   []uint8  // all registers; nil while they are few

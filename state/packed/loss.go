@@ -25,7 +25,7 @@ type Loss struct {
 	// Mark identifies the refill that is to restore what was lost; it is zero if there is none. The refill finds it
 	// changed if anything was dropped or moved to another key meanwhile.
 	Mark Mark
-	// Tags are those of the lost series; none means everything in the key. The tags of children's series follow the
+	// Tags are the tags of the lost series; none means everything in the key. The tags of children's series follow the
 	// children's tag; none means all their state.
 	Tags []uint32
 }

@@ -178,7 +178,7 @@ func TestConformance(t *testing.T) {
 	storetest.TestState(t, func() storetest.State { return memory.New() })
 }
 
-// randomRead asks for a window within what is kept.
+// randomRead asks for a window within the kept state.
 func randomRead(random *rand.Rand, s *state.Series, entity string, now int64) state.Read {
 	r := state.Read{Series: s, Entity: entity, Last: s.TileOf(now)}
 	switch {

@@ -115,8 +115,8 @@ func (s *Store) Create(ctx context.Context) error {
 	}
 	layout := s.layout()
 	layout[secretField] = secret.Text()
-	// A process that finds one of the other fields finds the secret too. If several draw a secret
-	// at once, the first one's stays, and the others read it below.
+	// A process that finds one of the other fields finds the secret too. If several processes draw a secret at once,
+	// the first secret stays, and the others read it below.
 	for _, what := range []string{secretField, keyspace.HashingField, formatField, keyspace.ShardsField} {
 		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
 		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {

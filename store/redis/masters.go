@@ -32,8 +32,8 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() []error { return []error{state.ErrUnavailable, e.Err} }
 
-// Deadlines bounds the calls to one master: those of questions, and those that write or maintain.
-// Both are 2 seconds by default.
+// Deadlines bounds the calls to one master: the calls of questions, and the calls that write or maintain. Both are 2
+// seconds by default.
 func Deadlines(question, write time.Duration) Option {
 	return func(s *Store) { s.masters.question, s.masters.write = question, write }
 }
@@ -44,7 +44,7 @@ func NoteMasters(note func(address string, err error)) Option {
 	return func(s *Store) { s.masters.note = note }
 }
 
-// masters are all masters of a deployment: one, or those of a cluster.
+// masters are all masters of a deployment: a single one, or a cluster's.
 type masters struct {
 	client          redis.UniversalClient
 	cluster         *redis.ClusterClient // nil if there is only one master

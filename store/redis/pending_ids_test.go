@@ -288,7 +288,7 @@ func TestPendingIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// tripCounter counts what is sent.
+// tripCounter counts round trips.
 type tripCounter struct{ pipelines, commands int }
 
 func (c *tripCounter) DialHook(next redis.DialHook) redis.DialHook { return next }

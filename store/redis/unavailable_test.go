@@ -25,7 +25,7 @@ type hung struct {
 	asked   atomic.Int64 // how often the node was asked for its data
 }
 
-// askedHook counts what is sent to one server, except the client's own commands and the probes.
+// askedHook counts the commands sent to one server, except the client's own commands and the probes.
 type askedHook struct{ count *atomic.Int64 }
 
 func (askedHook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -103,7 +103,7 @@ func (h *hung) device(n int, mine bool) string {
 	}
 }
 
-// amount reads what was paid with devices.
+// amount reads the amounts paid with devices.
 func (h *hung) amount(devices ...string) []state.WindowState {
 	h.Helper()
 	var reads []state.Read

@@ -133,7 +133,7 @@ func (f *filling) look(fill *state.Fill) []state.Filling {
 	return fillings[0]
 }
 
-// expectLeft compares what is left to be filled in each shard.
+// expectLeft compares the records left to fill in each shard.
 func (f *filling) expectLeft(fill *state.Fill, want ...state.OffsetRange) {
 	f.Helper()
 	for shard, filling := range f.look(fill) {

@@ -92,7 +92,7 @@ func (c *conformance) apply(b *state.Batch) {
 	}
 }
 
-// begin makes an empty batch after what was written.
+// begin makes an empty batch after the last one written.
 func (c *conformance) begin() *state.Batch {
 	return &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, To: int64(len(c.written))}}}
 }

@@ -136,7 +136,7 @@ type running struct {
 	screen io.Writer
 	sample sample
 	closes []func()
-	// trim makes the broker remove what is beyond its retention.
+	// trim makes the broker remove records beyond its retention.
 	trim func()
 	// expire lets time pass for Redis.
 	expire func(time.Duration)

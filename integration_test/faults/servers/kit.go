@@ -40,7 +40,7 @@ func (k *Kit) Log(...any) {}
 // Logf does nothing: see [Kit.Log].
 func (k *Kit) Logf(string, ...any) {}
 
-// Context is never cancelled: what was started stops when the kit is closed.
+// Context is never cancelled: servers stop when the kit is closed.
 func (k *Kit) Context() context.Context { return context.Background() }
 
 // Error reports a failure.

@@ -20,7 +20,7 @@ func (f *filling) open() bool {
 	return len(f.Ranges) > 0 && f.Ranges[len(f.Ranges)-1].To == state.MaxTime
 }
 
-// spoil gives the fill up: it is no longer known what was applied of it.
+// spoil gives up the fill: how much of it is applied is no longer known.
 func (f *filling) spoil() {
 	f.Filling = state.Filling{Known: true, Broken: true, At: state.NoPosition, Since: state.MinTime}
 }
@@ -81,8 +81,8 @@ func (sh *shard) filling(fill *state.Fill, p state.Partition) *filling {
 	return sh.fillings[name]
 }
 
-// begin sets what is to be filled of a partition that a plan with the fill takes for the first
-// time: what plans without it have applied.
+// begin sets the records to fill when a plan with the fill first takes a partition: those that plans without it have
+// applied.
 func (s *Store) begin(f *filling, o *ownership) {
 	switch {
 	case o == nil:

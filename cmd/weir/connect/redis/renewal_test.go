@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// mint makes tokens that must be replaced at once.
+// mint makes tokens that must be replaced immediately.
 type mint struct {
 	mu   sync.Mutex
 	made int
