@@ -147,7 +147,7 @@ func TestOnlyStateNamesLayouts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if found := named.Find(text); found != nil {
-				t.Errorf("%s/%s names the layout %s: give state.layout a column that says what matters about it here", r.folder, file, found)
+				t.Errorf("%s/%s names the layout %s: give state.layout a column for the difference", r.folder, file, found)
 			}
 		}
 	}

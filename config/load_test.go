@@ -44,7 +44,7 @@ func TestReferenceFileGivesTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(none, got); diff != "" {
-		t.Error("weir.yaml differs from what holds without a file:\n", diff)
+		t.Error("weir.yaml differs from the defaults:\n", diff)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestPasswordsThatChange(t *testing.T) {
 	c.Kafka.SASL = config.SASL{Mechanism: "plain", Username: "weir", Password: "old", PasswordFile: file}
 
 	if _, err := partitions(t, c); err == nil {
-		t.Error("the broker takes the old password")
+		t.Error("the broker accepts the old password")
 	}
 	rewrite(t, file, "new\n")
 	if n, err := partitions(t, c); n != 3 || err != nil {
@@ -114,7 +114,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		}
 	}
 	if issuer.Issued() != 3 {
-		t.Errorf("%d tokens were issued; one that is about to expire is used", issuer.Issued())
+		t.Errorf("%d tokens were issued: an expiring one is used", issuer.Issued())
 	}
 }
 

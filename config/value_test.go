@@ -37,7 +37,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		t.Error("a password is in", text)
 	}
 	if n := strings.Count(out.String(), "[redacted]"); n < 20 {
-		t.Errorf("[redacted] stands %d times only", n)
+		t.Errorf("[redacted] occurs only %d times", n)
 	}
 }
 

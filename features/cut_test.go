@@ -11,7 +11,7 @@ import (
 
 // Each event is written to a series over a cut from either the log or the files, in tiles and in exact logs, and to
 // other series from the log alone.
-func TestEventsAboutACut(t *testing.T) {
+func TestEventsBeforeAndAfterACut(t *testing.T) {
 	r := defined.Registry(t, `
 streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}
 features:
@@ -62,7 +62,7 @@ features:
 
 // For a cut by offsets, the offset of a record decides which side writes it, independent of its time. Records of
 // another log, and events that are not written yet, are on the log's side.
-func TestEventsAboutACutByOffsets(t *testing.T) {
+func TestEventsBeforeAndAfterACutByOffsets(t *testing.T) {
 	r := defined.Registry(t, `
 streams: {payment: {topic: payments, timestamp: at, fields: {user: string}}}
 features:

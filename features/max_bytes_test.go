@@ -94,6 +94,6 @@ features:
 	met := value.Value{Type: value.String, Str: []byte(long + " 0 bot")}
 	never := value.Value{Type: value.String, Str: []byte(long + " 2 bot")}
 	if items := ask("agents", met, never).Items; items[0].Value.Num != 1 || items[1].Value.Num != 0 {
-		t.Errorf("asked about a long value that was met and one that was not: %v", items)
+		t.Errorf("for a long value that occurred and one that did not: %v", items)
 	}
 }

@@ -234,7 +234,7 @@ func uncleanElection(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 		t.Errorf("%v records have vanished, want %d", n, vanish)
 	}
 	if n := w.metric("weir_lost_records_total", "") + w.metric("weir_rewinds_total", ""); n != 0 {
-		t.Errorf("%v records lost and rewinds, want none: all that the log has was applied", n)
+		t.Errorf("%v records lost and rewinds, want none: all records of the log were applied", n)
 	}
 	if before != 0 {
 		t.Errorf("answers were complete since %d only, before anything had vanished", before)

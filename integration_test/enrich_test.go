@@ -103,7 +103,7 @@ func (s *scene) checkEnriched(name string) {
 	}
 	s.t.Logf("%d events were written again; %d answers compared, %d differ", repeated, compared, wrong)
 	if repeated == 0 || compared == 0 {
-		s.t.Error("the faults came to nothing")
+		s.t.Error("the faults had no effect")
 	}
 }
 

@@ -166,7 +166,7 @@ func readDead(t testing.TB, broker *kafkatest.Broker, places []string) map[strin
 		}
 		fetches := client.PollFetches(patient)
 		if patient.Err() != nil {
-			t.Fatalf("%d of %d dead letters are missing, such as that of %s; found are those of %v",
+			t.Fatalf("%d of %d dead letters are missing, for example of %s; found: %v",
 				len(missing), len(places), missing[0], slices.Sorted(maps.Keys(found)))
 		}
 		fetches.EachRecord(func(r *kgo.Record) {

@@ -90,7 +90,7 @@ func TestOperations(t *testing.T) {
 		matches(t, out, `^ENTITY +FEATURE +VALUE +STATUS`, `^user_id=`+user+` +user_tx_lifetime +`+want+` +PRESENT `)
 		out, code = runWeir(t, "query", "--address", w.url, "user_tx_lifetimes", "user_id="+user)
 		if code != 1 || !strings.Contains(out, `"user_tx_lifetimes"`) {
-			t.Errorf("a feature that is not there: exit code %d, %s", code, out)
+			t.Errorf("a missing feature: exit code %d, %s", code, out)
 		}
 	})
 

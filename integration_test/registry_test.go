@@ -160,7 +160,7 @@ func TestSerializersOfConfluent(t *testing.T) {
 	w = startWeir(t, settings...)
 	answers(w, "1 1 1.5")
 	if body := w.awaitStatus("/readyz", http.StatusServiceUnavailable); !strings.Contains(body, "cannot be fetched") {
-		t.Errorf("/readyz does not say what is waited for: %s", body)
+		t.Errorf("/readyz does not say what the processor waits for: %s", body)
 	}
 	if n := w.metric("weir_stopped_partitions", `reason="schema_registry"`); n != 1 {
 		t.Errorf("%v partitions wait for the registry, want 1", n)
@@ -169,7 +169,7 @@ func TestSerializersOfConfluent(t *testing.T) {
 	answers(w, "1.5 1 1.5")
 	w.awaitReady()
 	if n := w.metric("weir_dead_letters_total", ""); n != 0 {
-		t.Errorf("%v records became dead letters while the registry was away", n)
+		t.Errorf("%v records became dead letters while the registry was unavailable", n)
 	}
 	var want strings.Builder
 	for i := 1; i <= 15; i++ {

@@ -231,13 +231,13 @@ features:
 	}
 	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
 	if !strings.Contains(out, `"replays": 1`) {
-		t.Errorf("what is set aside again does not say so:\n%s", out)
+		t.Errorf("a letter set aside again does not say so:\n%s", out)
 	}
 	// The value is still no string, and its dead letter differs from the replayed one.
 	replay("replayed 1 event: 1 wrong_type")
 	await(w, "4", 2)
 	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
 	if !strings.Contains(out, `"replays": 2`) {
-		t.Errorf("what is set aside for the third time does not say so:\n%s", out)
+		t.Errorf("a letter set aside for the third time does not say so:\n%s", out)
 	}
 }

@@ -39,7 +39,7 @@ func TestReadFromReplica(t *testing.T) {
 		written++
 		n, answer := count(t, w, question{At: now.UnixMilli(), WaitFor: waitFor(records[0])})
 		if n != int64(written) || !answer.Waited.Applied || answer.ReadFrom == "replica" {
-			t.Fatalf("who waits for event %d gets %d, %+v", written, n, answer)
+			t.Fatalf("a question that waits for event %d gets %d, %+v", written, n, answer)
 		}
 	}
 	fromReplica := func(what string, want func(n int64, staleness time.Duration) bool) {

@@ -28,7 +28,7 @@ type served struct {
 
 // A training set "as served" equals the live answers at its moments: it holds all events of both streams that had
 // arrived by then, and no later arrivals. A training set by event time also holds those.
-func TestTrainingSetIsWhatWasAnswered(t *testing.T) {
+func TestTrainingSetEqualsTheAnswers(t *testing.T) {
 	server := redistest.New(t, redistest.Options{})
 	shipped, err := filepath.Abs("../config/features")
 	if err != nil {

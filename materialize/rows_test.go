@@ -156,7 +156,7 @@ func TestEnvelopesAsServed(t *testing.T) {
 
 // Columns copied into a Parquet file get the type of their values, or text if a type would change
 // them.
-func TestTypesThatArePassedOn(t *testing.T) {
+func TestTypesOfCopiedColumns(t *testing.T) {
 	m := shopMaking(t)
 	m.names, m.parquet, m.rowGroup = []string{"count"}, &bytes.Buffer{}, 1<<20
 	m.spine = "at,user,label,rate,yes,code,great,mixed,none\n" +

@@ -97,7 +97,7 @@ func TestEnrichAcrossCrashes(t *testing.T) {
 		b.run()
 		b.committed(900)
 		if n := b.checkEnriched(sent); n == 0 {
-			t.Error("no event was written again; the crashes came to nothing")
+			t.Error("no event was written again; the crashes had no effect")
 		}
 		if err := b.stop(); err != nil {
 			t.Fatal(err)

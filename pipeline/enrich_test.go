@@ -238,7 +238,7 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 			}
 			seen = offset
 			if len(want[p]) == 0 || offset != want[p][0].offset {
-				b.t.Fatalf("partition %d goes on with offset %d; %d are to come, next %+.60v", p, offset, len(want[p]), want[p])
+				b.t.Fatalf("partition %d continues with offset %d; %d are missing, next %+.60v", p, offset, len(want[p]), want[p])
 			}
 			if w := want[p][0]; string(m.Value) != w.value || header(m, "trace") != w.trace || string(m.Key) != string(rune(p)) {
 				b.t.Fatalf("offset %d of partition %d\ngot  %s\nwant %s", offset, p, m.Value, w.value)
@@ -309,7 +309,7 @@ func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 	b.committed(600)
 	b.checkEnriched(sent)
 	if n := count(t, metrics, "weir_rewinds_total"); n != 0 {
-		t.Errorf("Redis is said to have gone back in time %v times", n)
+		t.Errorf("%v times Redis is reported as having gone back in time", n)
 	}
 }
 

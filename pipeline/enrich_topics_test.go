@@ -30,7 +30,7 @@ func TestEnrichIntoOtherPartitions(t *testing.T) {
 				t.Fatalf("key %q is in partition %d, want %d", m.Key, out, to)
 			}
 			if len(want[p]) == 0 || string(m.Value) != want[p][0].value {
-				t.Fatalf("partition %d goes on with %s", p, m.Value)
+				t.Fatalf("partition %d continues with %s", p, m.Value)
 			}
 			want[p] = want[p][1:]
 		}

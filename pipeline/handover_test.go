@@ -80,7 +80,7 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 }
 
 // While the group rebalances, even for long, the partitions that stay with a processor are applied.
-func TestPartitionsGoOnDuringARebalance(t *testing.T) {
+func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	const partitions = 6
 	b, topic := newKafkaBench(t, broker, partitions)

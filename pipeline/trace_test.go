@@ -122,7 +122,7 @@ func (w *shyWriter) Apply(ctx context.Context, b *state.Batch) error {
 }
 
 // A batch's span records what the batch waited for.
-func TestSpanTellsOfTroubles(t *testing.T) {
+func TestSpanRecordsWaits(t *testing.T) {
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()
 	b.config.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))

@@ -148,7 +148,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 }
 
 // The processor waits for a Redis that was killed. Records that its file lacks are read again.
-func TestRedisAwayAndBack(t *testing.T) {
+func TestRedisRestarts(t *testing.T) {
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)

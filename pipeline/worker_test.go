@@ -57,7 +57,7 @@ func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 	poller.Add("payments", 0, 3)
 	accept()
 	if w.fetched == nil || w.fetched.Offset != 3 {
-		t.Error("the records from offset 3 are not taken")
+		t.Error("the batch lacks the records from offset 3")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestBusiest(t *testing.T) {
 }
 
 // Only the first 20 of a key are shown, and the most events that any other entity has had.
-func TestBusiestAreFew(t *testing.T) {
+func TestBusiestAreLimited(t *testing.T) {
 	counted := busiestOf(1, "device_id")
 	for i := range int64(30) {
 		counted.Keys[0].Entities = append(counted.Keys[0].Entities, state.BusyEntity{Entity: fmt.Sprint("d", i), Events: 100 - i})

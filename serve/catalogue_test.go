@@ -41,7 +41,7 @@ func described(t *testing.T, r *features.Registry, history *state.History, failu
 }
 
 // The catalogue states since when features are complete, as answers do. It is also answered without a store.
-func TestCatalogueSaysSinceWhen(t *testing.T) {
+func TestCatalogueStatesCompleteSince(t *testing.T) {
 	since := func(f catalogue.Feature) string {
 		if f.CompleteSince == nil {
 			return "always"

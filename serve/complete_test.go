@@ -157,18 +157,18 @@ func TestHistoriesAreShared(t *testing.T) {
 	read = func() (*state.History, error) {
 		read = nil
 		if get() != first { // another question, while this one reads
-			t.Error("a history that can still be rested on was not")
+			t.Error("a history that is recent enough was not used")
 		}
 		now = now.Add(store.MaxHistoryAge - refreshAge)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := h.get(ended, time.Time{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("a history that is too old was rested on: %v", err)
+			t.Errorf("a history that is too old was used: %v", err)
 		}
 		return &state.History{}, nil
 	}
 	if get() == first || reads != 2 {
-		t.Errorf("%d reads, or still the old one", reads)
+		t.Errorf("%d reads, or the old history was used", reads)
 	}
 	now = now.Add(time.Hour)
 	read = func() (*state.History, error) { return nil, errors.New("refused") }

@@ -50,7 +50,7 @@ func TestStateFilledMeanwhileIsRead(t *testing.T) {
 
 // While something is being filled, incomplete answers state the filled share, also those that
 // depend on others.
-func TestAnswersSayHowMuchIsFilled(t *testing.T) {
+func TestAnswersStateTheFilledShare(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}

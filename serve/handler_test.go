@@ -75,7 +75,7 @@ func TestStoreFailures(t *testing.T) {
 	}
 }
 
-func TestDefectsStayInside(t *testing.T) {
+func TestDefectsAreNotRevealed(t *testing.T) {
 	const want = `{"error":{"code":"internal","message":"the question could not be answered because of a defect; the server's log has the details"}}` + "\n"
 	for name, read := range map[string]func(context.Context, []state.Read) ([]state.WindowState, error){
 		"a panic":                func(context.Context, []state.Read) ([]state.WindowState, error) { panic("secret") },

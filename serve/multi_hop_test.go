@@ -253,6 +253,6 @@ func TestMultiHopInTheCatalogue(t *testing.T) {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 	if got := *found["exact"].Through; got != (catalogue.Through{Set: "users", Key: "user", Max: 100}) {
-		t.Errorf("exact goes through %+v", got)
+		t.Errorf("exact has the hop %+v", got)
 	}
 }

@@ -157,7 +157,7 @@ func checkContractOf(t testing.TB, method, asked, body string, w *httptest.Respo
 		place, response = c.at(append(way, "responses", status[:1]+"XX")...)
 	}
 	if response == nil {
-		t.Errorf("%s %s answers %d, which /openapi.yaml does not know", method, path, w.Code)
+		t.Errorf("%s %s answers %d, which is not in /openapi.yaml", method, path, w.Code)
 		return
 	}
 	c.check(t, "the answer", w.Body.Bytes(), place)

@@ -10,7 +10,7 @@ import (
 )
 
 // A text with any characters is the same entity in every format of questions, and is returned as sent.
-func TestTextsAreTheSameInEveryForm(t *testing.T) {
+func TestEntityIsTheSameInEveryFormat(t *testing.T) {
 	h := newHandler(&fakeReader{states: stored()}, nil)
 	for _, text := range []string{"d1", "", "17", "true", "null", `{"a":1}`, "a \"quoted\" one", `a\\b\u0041`, "\x00\x01\a\v\n", "\x7f\u0085\u2028", "caf\u00e9 \U0001f600", `"`} {
 		literal := query.AppendString(nil, text)

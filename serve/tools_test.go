@@ -170,7 +170,7 @@ func TestToolsAreBounded(t *testing.T) {
 	})
 }
 
-func TestDraftsThatAreNone(t *testing.T) {
+func TestMalformedDrafts(t *testing.T) {
 	h := withTools(tools.Config{})
 	for _, test := range []struct{ body, want string }{
 		{``, `{"error":{"code":"malformed_json","message":"the body is not one JSON object in UTF-8"}}`},

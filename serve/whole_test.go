@@ -39,7 +39,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 
 // An answer longer than net/http's buffer is sent in one write, unless it is very long or shares its connection with
 // others.
-func TestAnswersLeaveWhole(t *testing.T) {
+func TestAnswersAreSentInOneWrite(t *testing.T) {
 	about := func(entities int) string {
 		list := make([]string, entities)
 		for i := range list {

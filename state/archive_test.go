@@ -251,7 +251,7 @@ func TestWholeFillsOverACut(t *testing.T) {
 		t.Errorf("got %+v", got.Fills[0])
 	}
 	if w.At(h, at.Add(time.Second)) != h {
-		t.Error("state of then is not taken for filled")
+		t.Error("state of that time is not reported as filled")
 	}
 }
 

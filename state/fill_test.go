@@ -70,10 +70,10 @@ func TestWholeFills(t *testing.T) {
 	at := time.UnixMilli(1000)
 	w.Note(h, at)
 	if got := w.At(h, at.Add(-1)); got == h || got.Fills[0].Whole || !h.Fills[0].Whole {
-		t.Error("state of before is taken for filled")
+		t.Error("state from before is reported as filled")
 	}
 	if w.At(h, at) != h {
-		t.Error("state of then is not")
+		t.Error("state of that time is not")
 	}
 	w.Note(&History{}, at.Add(time.Second)) // it was reverted
 	w.Note(h, at.Add(2*time.Second))

@@ -105,7 +105,7 @@ func TestBind(t *testing.T) {
 }
 
 // A generation that stays keeps only what is both needed and there.
-func TestBindKeepsWhatIsThere(t *testing.T) {
+func TestBindKeepsOnlyNeededState(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x:col1", "aaaaa.x:old", "bbbbb.x"))
 	p := n.take(generationPlan("2", 5000, "aaaaa.x:col1", "aaaaa.x:new", "bbbbb.y"))
@@ -128,7 +128,7 @@ func TestBindKeepsWhatIsThere(t *testing.T) {
 }
 
 // If the log no longer has what a new generation needs, the old one is kept while it reaches back further.
-func TestBindKeepsWhatReachesFurther(t *testing.T) {
+func TestBindKeepsAGenerationThatReachesFurther(t *testing.T) {
 	capped := func(keep int64, most int) *Plan {
 		p := generationPlan(fmt.Sprintf("%d %d", keep, most), keep, "aaaaa.x")
 		p.Retained["aaaaa.x"] = Retention{Keep: keep, Max: most}
@@ -169,7 +169,7 @@ func TestBindKeepsWhatReachesFurther(t *testing.T) {
 
 // Of generations that have everything, the one that reaches back furthest is kept: rolling definitions back does not
 // make state that was always there complete since a later moment only.
-func TestBindStaysWithWhatReachesFurthest(t *testing.T) {
+func TestBindKeepsTheGenerationThatReachesFurthest(t *testing.T) {
 	capped := func(version string, most int) *Plan {
 		p := generationPlan(version, 1000, "aaaaa.x")
 		p.Retained["aaaaa.x"] = Retention{Keep: 1000, Max: most}

@@ -73,6 +73,6 @@ func TestSumsSaturate(t *testing.T) {
 		}
 	}
 	if most.Saturated() || least.Saturated() || one.Saturated() {
-		t.Error("what lies within the bounds is said to have left them")
+		t.Error("a sum within the bounds is marked as saturated")
 	}
 }

@@ -103,7 +103,7 @@ func TestAccessToARunningServer(t *testing.T) {
 		t.Error(err)
 	}
 	if want := `msg="a client asked" client=engine questions=2 refused=1 entities=1 values=1 over=`; !strings.Contains(p.err.String(), want) {
-		t.Errorf("the log does not say who asked, %s:\n%s", want, p.err.String())
+		t.Errorf("the log does not name the client, %s:\n%s", want, p.err.String())
 	}
 }
 

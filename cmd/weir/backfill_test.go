@@ -209,7 +209,7 @@ features:
 	})
 	fill.stop()
 	if err := fill.wait(t); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped, it says %v", err)
+		t.Errorf("after it was stopped: %v", err)
 	}
 }
 

@@ -165,7 +165,7 @@ func TestBadUse(t *testing.T) {
 }
 
 // Servers that are unavailable are reported in plain words, without the messages of client libraries.
-func TestServersThatAreAway(t *testing.T) {
+func TestUnavailableServersAreReported(t *testing.T) {
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
 	for args, want := range map[string]string{
 		"deadletters list --kafka.brokers 127.0.0.1:1":                                                            "weir: topic weir.dead-letters: " + away,

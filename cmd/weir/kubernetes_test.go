@@ -244,7 +244,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 			t.Errorf("%s: killed after %v, and may take %v to stop", m.Metadata.Name, grace, stop)
 		}
 		if spec.ServiceLinks == nil || *spec.ServiceLinks {
-			t.Errorf("%s: takes the variables of services", m.Metadata.Name)
+			t.Errorf("%s: has the variables of services", m.Metadata.Name)
 		}
 	}
 	if !found {

@@ -160,7 +160,7 @@ func TestDashboardQueriesExistingMetrics(t *testing.T) {
 		}
 	}
 	if asked < 20 {
-		t.Errorf("the dashboard asks for %d figures only", asked)
+		t.Errorf("the dashboard queries only %d metrics", asked)
 	}
 	for name := range known {
 		root := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
@@ -195,7 +195,7 @@ func TestAlertsQueryExistingMetrics(t *testing.T) {
 		paragraph, _, _ = strings.Cut(paragraph, "\n### ")
 		for _, part := range []string{"**Means** ", "**See** ", "**Do** "} {
 			if !found || !strings.Contains(paragraph, part) {
-				t.Errorf("docs/alerts.md does not say of %s what it %s", rule.Alert, part)
+				t.Errorf("docs/alerts.md: %s lacks %s", rule.Alert, part)
 			}
 		}
 		if !strings.Contains(tests, "alertname: "+rule.Alert+"\n        exp_alerts") {
@@ -263,6 +263,6 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the settings are %+v, %v", cfg, err)
 	}
 	if !slices.Contains(cfg.API.Hosts, "weir") {
-		t.Errorf("other containers ask for weir, and are refused: the names answered are %q", cfg.API.Hosts)
+		t.Errorf("requests of other containers to weir are refused: the allowed names are %q", cfg.API.Hosts)
 	}
 }

@@ -182,7 +182,7 @@ func TestPageOfOperations(t *testing.T) {
 	tab.Run(t, chromedp.Navigate(base+"/#/operations"))
 	shows(t, tab, "[data-figure=partitions] .value", "4")
 	if text := evaluate[string](t, tab, `document.querySelector('#figures').textContent`); strings.Contains(text, "…") {
-		t.Errorf("a figure is not known yet: %s", text)
+		t.Errorf("a figure is still unknown: %s", text)
 	}
 	shows(t, tab, "[data-figure=events] dt", "Events per second")
 	shows(t, tab, "[data-figure=events] .hint", "0 since the start")

@@ -12,7 +12,7 @@ import (
 
 // Both the check and the doctor contact the replicas that questions read from; a process without
 // the API reads none.
-func TestLooksAtReplicas(t *testing.T) {
+func TestCheckAndDoctorContactReplicas(t *testing.T) {
 	master := redistest.New(t, redistest.Options{AOF: true})
 	replica := redistest.NewReplica(t, master.Addr())
 	broker := kafkatest.Embedded(t, allTopics)

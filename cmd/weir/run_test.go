@@ -175,7 +175,7 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 	}
 }
 
-func TestCheckWhenAllIsWell(t *testing.T) {
+func TestCheckWithoutFindings(t *testing.T) {
 	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr())

@@ -38,7 +38,7 @@ func newFakeCollector(t *testing.T) *fakeCollector {
 		body, err := io.ReadAll(r.Body)
 		var request collector.ExportTraceServiceRequest
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
-			t.Errorf("%s %s brings no spans (%v)", r.Method, r.URL, err)
+			t.Errorf("%s %s sends no spans (%v)", r.Method, r.URL, err)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -141,7 +141,7 @@ func TestRunSendsSpans(t *testing.T) {
 }
 
 // An unreachable collector delays nothing.
-func TestRunWithoutItsCollector(t *testing.T) {
+func TestRunWithoutACollector(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--tracing.endpoint", "http://127.0.0.1:1", "--tracing.sample_ratio", "1"}, flags...)...)
 	base := p.address(t)

@@ -266,12 +266,12 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	path := filepath.Join(dir, "transactions.yaml")
 	write(t, path, mounted["transactions.yaml"])
 	if _, err := definition.Load(path); err != nil {
-		t.Errorf("the definitions that came through the chart: %v", err)
+		t.Errorf("the chart's definitions: %v", err)
 	}
 }
 
 // New settings replace the pods; new definitions do not, because running pods reload them.
-func TestWhatReplacesPods(t *testing.T) {
+func TestNewSettingsReplacePods(t *testing.T) {
 	pod := func(values string) apps.DeploymentSpec {
 		return decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec
 	}

@@ -24,6 +24,6 @@ func TestFingerprintOfNamedFiles(t *testing.T) {
 	again := Fingerprint(filepath.Join(folder, "a.yaml"))
 	write("other.avsc", "of nobody")
 	if lacking == one || one == Fingerprint(folder) || two != again || two != Fingerprint(filepath.Join(folder, "a.yaml")) {
-		t.Error("a file that is named changes nothing, or one that is not does")
+		t.Error("a named file changes nothing, or another file does")
 	}
 }

@@ -50,7 +50,7 @@ func TestBadDefinitions(t *testing.T) {
 			}
 			r, err := LoadFS(os.DirFS(filepath.Dir(file)), filepath.Base(file))
 			if r != nil || err == nil {
-				t.Fatal("the definitions were taken")
+				t.Fatal("the definitions were accepted")
 			}
 			if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)

@@ -101,7 +101,7 @@ func TestSchemaRefusesBadDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Fields(string(want)), taken); diff != "" {
-		t.Errorf("taken by the schema (-%s +now), rewritten by go test -update:\n%s", unseen, diff)
+		t.Errorf("accepted by the schema (-%s +now), rewritten by go test -update:\n%s", unseen, diff)
 	}
 	if len(taken) == len(files) {
 		t.Error("the schema refuses nothing")

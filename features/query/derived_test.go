@@ -41,7 +41,7 @@ func TestDerivedFeature(t *testing.T) {
 		t.Errorf("kept for %s, want 30m, the least of the parts'", f.Keep)
 	}
 	if f := feature("newest"); f.Forgets() {
-		t.Error("what rests on a lifetime alone is forgotten")
+		t.Error("a feature of lifetimes only is forgotten")
 	}
 	if f.Description != "said by itself" || f.Owner != "risk" {
 		t.Errorf("description %q, owner %q", f.Description, f.Owner)
@@ -185,7 +185,7 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 		"test.yaml:39:14: the feature reads 512 series through its parts, more than 256",
 	}
 	if err == nil {
-		t.Fatal("they were taken")
+		t.Fatal("the definitions were accepted")
 	}
 	if diff := cmp.Diff(want, strings.Split(err.Error(), "\n")); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)

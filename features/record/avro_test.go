@@ -263,7 +263,7 @@ streams:
 		got, _ := reader.ReadNext(parsed).(map[string]any)
 		if reader.Error != nil {
 			if err == nil {
-				t.Logf("%q: taken, but hamba says %v", data, reader.Error)
+				t.Logf("%q: accepted, but hamba says %v", data, reader.Error)
 				t.Fail()
 			}
 			return

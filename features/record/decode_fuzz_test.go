@@ -117,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		if (err == nil) != ok {
-			t.Fatalf("%s: %v, but the reference takes it: %t", data, err, ok)
+			t.Fatalf("%s: %v, but the reference accepts it: %t", data, err, ok)
 		}
 		if ok && !slices.EqualFunc(events[0].Values, want, func(a, b value.Value) bool { return show(a) == show(b) }) {
 			t.Fatalf("%s: %v, want %v", data, events[0].Values, want)

@@ -346,7 +346,7 @@ features: {}
 		t.Errorf("%s, %v", text, ok)
 	}
 	if text, ok := events[0].Entity(nil, []string{"b", "c"}); ok {
-		t.Errorf("a field that is not there made %s", text)
+		t.Errorf("a missing field made %s", text)
 	}
 	events, err = d.Decode(event(`{"t":0,"a":"x"}`))
 	if err != nil {

@@ -150,7 +150,7 @@ func FuzzProtobuf(f *testing.F) {
 		at := m.Get(p.Fields().ByName("t")).Int()
 		if err != nil {
 			if at != 0 && poison.Reason == record.Malformed {
-				t.Fatalf("%q: %v, and the library takes it", data, err)
+				t.Fatalf("%q: %v, but the library accepts it", data, err)
 			}
 			return // such as a timestamp outside all years, or an infinite number
 		}

@@ -105,7 +105,7 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 }
 
 // Tokens with unknown keys do not make the server fetch the issuer's keys each time.
-func TestIssuerIsAskedSparingly(t *testing.T) {
+func TestIssuerKeysAreFetchedRarely(t *testing.T) {
 	c := &clock{}
 	provider, issuer := newIssuer(t, c)
 	if err := issuer.Discover(t.Context()); err != nil {

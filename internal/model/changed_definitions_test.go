@@ -107,7 +107,7 @@ func (r reference) answer(name, user string, at int64) (answer aggregate.Result,
 // A feature that all definitions have stays complete, for any changes of others, with backfills or without. No change
 // makes a feature that the definitions before and after it have less complete, or capped. A complete answer is that of
 // all events.
-func TestChangedDefinitionsTakeNothingAway(t *testing.T) {
+func TestChangedDefinitionsKeepFeaturesComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		always := rapid.Uint64Range(1, all).Draw(t, "always") & rapid.Uint64Range(1, all).Draw(t, "of these")
 		draw := func() *features.Registry { return sharing(t, always|rapid.Uint64Range(0, all).Draw(t, "others")) }

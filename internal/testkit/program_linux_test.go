@@ -10,7 +10,7 @@ import (
 )
 
 // Killing a server also kills the processes that it has forked.
-func TestKillTakesForkedProcessesAlong(t *testing.T) {
+func TestKillEndsForkedProcesses(t *testing.T) {
 	p := Start(t, "/bin/sh", "-c", "sleep 600 & echo $!; wait")
 	child := 0
 	Eventually(t, 10*time.Second, "the number of the forked process", func() (bool, string) {

@@ -17,7 +17,7 @@ func of(kept bool) trace.SpanContext {
 	})
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestSampledSpans(t *testing.T) {
 	var none trace.SpanContext
 	for _, test := range []struct {
 		name   string

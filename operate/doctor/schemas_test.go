@@ -76,7 +76,7 @@ func TestSchemas(t *testing.T) {
 			for _, f := range Schemas(t.Context(), of) {
 				fmt.Fprintf(&got, "%s %s: %s\n", f.Verdict, f.Subject, f.Found)
 				if (f.Verdict == OK) != (f.Do == "") {
-					t.Errorf("what is to be done about %q is %q", f.Found, f.Do)
+					t.Errorf("the advice for %q is %q", f.Found, f.Do)
 				}
 			}
 			if want := strings.ReplaceAll(test.want, "FILE", file); want == "" && got.Len() > 0 || !strings.Contains(got.String(), want) {

@@ -158,7 +158,7 @@ func TestFind(t *testing.T) {
 		t.Error(files, err)
 	}
 	if _, err := Find(filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that is not there is no error")
+		t.Error("a missing folder is not an error")
 	}
 	empty := t.TempDir()
 	if _, err := Find(empty); fmt.Sprint(err) != empty+": there is no *_test.yaml below it" {

@@ -93,7 +93,7 @@ func TestDrop(t *testing.T) {
 			t.Errorf("%s: dropped was %+v\n%s", name, dropped, text)
 		}
 		if _, of := dropped[0].Lost["shop_pays"]; of {
-			t.Errorf("%s: a feature of another key is said to have lost something: %v", name, dropped[0].Lost)
+			t.Errorf("%s: a feature of another key is reported as lost: %v", name, dropped[0].Lost)
 		}
 		text = shown(t, s, r)
 		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      what records up to 2025-01-01T12:00:00Z changed in all series\n") {

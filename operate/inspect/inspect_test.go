@@ -102,7 +102,7 @@ var events = []string{
 	`{"user": "u2", "shop": 7, "amount": 3, "ok": true, "at": 1735732800000}`,
 }
 
-func TestReadInWords(t *testing.T) {
+func TestReadAsText(t *testing.T) {
 	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
 	fill(t, s, r, events...)

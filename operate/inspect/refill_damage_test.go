@@ -11,7 +11,7 @@ import (
 
 // State that a compaction has set aside is refilled like state that is still damaged: its note is removed, and the
 // other series stay.
-func TestRefillOfWhatWasSetAside(t *testing.T) {
+func TestRefillOfDamageSetAside(t *testing.T) {
 	sound := &state.Series{ID: "sound", Measure: state.CountEvents, Tile: 1000}
 	broken := &state.Series{ID: "broken", Measure: state.Sum, Tile: 1000}
 	of := &group{series: []*state.Series{sound, broken}}

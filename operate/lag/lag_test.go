@@ -247,7 +247,7 @@ func TestTimeLeft(t *testing.T) {
 		t.Errorf("seconds left (-want +got):\n%s", diff)
 	}
 	if !Filling(before) || Filling(read(done, epoch("begins", 0, 0))) {
-		t.Error("what is done or not begun is taken for being filled, or the other way round")
+		t.Error("fills under way are confused with fills that are done or not begun")
 	}
 	var out strings.Builder
 	if err := writeFills(&out, after); err != nil {

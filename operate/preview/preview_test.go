@@ -264,7 +264,7 @@ func TestNewestRecordsAreRead(t *testing.T) {
 
 // If retention has removed records, or a batch is damaged, the report says since when it has all records. For a
 // partition without records this is unknown.
-func TestRecordsAreGone(t *testing.T) {
+func TestRetentionHasRemovedRecords(t *testing.T) {
 	pays, empty := partition("payments", 0), partition("logins", 0)
 	pays.add(now-2*minute, `{"at":%d,"user":"u","device":"d","amount":1}`, now-2*minute)
 	pays.since, empty.since = now-3*minute, now+1
@@ -284,7 +284,7 @@ func TestRecordsAreGone(t *testing.T) {
 }
 
 // The report counts what each feature leaves out of its stream's events, for the first reason.
-func TestLeftOut(t *testing.T) {
+func TestEventsLeftOut(t *testing.T) {
 	pays := partition("payments", 0)
 	for _, event := range []string{
 		`"user":"u","score":1,"ok":true`, `"user":"u","score":1,"ok":false`, `"user":"u","score":1`, `"user":"u","ok":true`, `"ok":false`,

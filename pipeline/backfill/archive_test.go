@@ -122,17 +122,17 @@ func TestFromFilesWhileDefinitionsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, pending, _ := k.over(cutHere, "a", "b", "c"); !slices.Equal(pending, []string{"a", "b", "c"}) {
-		t.Errorf("before processors take the files, %v are waited for", pending)
+		t.Errorf("before processors apply the files, the backfill waits for %v", pending)
 	}
 	for _, names := range [][]string{{"a", "b", "c"}, {"a", "b"}, {"a"}} {
 		k.take(names...)
 	}
 	fills, pending, _ := k.over(cutHere, "a")
 	if len(fills) != 1 || len(pending) > 0 {
-		t.Fatalf("%d fills are to be filled, and %v are waited for", len(fills), pending)
+		t.Fatalf("%d fills are to be filled, and the backfill waits for %v", len(fills), pending)
 	}
 	if _, pending, _ := k.over(cutHere, "a", "c"); !slices.Equal(pending, []string{"c"}) {
-		t.Errorf("once more is defined, %v are waited for", pending)
+		t.Errorf("after another definition, the backfill waits for %v", pending)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if err := f.Run(t.Context()); err != nil {
@@ -159,7 +159,7 @@ func TestPartsAreFilledOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fills, pending, _ := k.over(cutHere, "a", "b"); len(fills) != 1 || fills[0].In(less) != state.KeptPart || len(pending) > 0 {
-		t.Errorf("to be filled are %+v, and %v are waited for", fills, pending)
+		t.Errorf("to be filled are %+v, and the backfill waits for %v", fills, pending)
 	}
 }
 

@@ -29,7 +29,7 @@ func (k *keeping) watch(happens func(), names ...string) (cause error) {
 }
 
 // Work on a fill ends once no processor keeps any part of it, because it would never be complete.
-func TestNobodyKeepsAFillAnyMore(t *testing.T) {
+func TestFillThatNoPlanKeepsEnds(t *testing.T) {
 	k := keepingSome(t, "a")
 	k.take("a", "b")
 	abandoned, is := errors.AsType[*AbandonedError](k.watch(func() { k.take("a") }, "a", "b"))
@@ -63,7 +63,7 @@ func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 		t.Errorf("abandoned are %v, which a processor keeps", names)
 	}
 	if left := b.left(b.History, func(*state.Fill) bool { return false }); left != nil {
-		t.Errorf("left are %v, which nobody wants", left)
+		t.Errorf("the fills left are %v, want none", left)
 	}
 	for i := range b.History.Fills {
 		b.History.Fills[i].Whole, b.History.Fills[i].Archived = true, true

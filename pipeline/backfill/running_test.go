@@ -44,6 +44,6 @@ func TestRunning(t *testing.T) {
 	s.set(f, names, map[string]Progress{"payments": {All: 500}}, Files{}, began)
 	s.forget(f)
 	if list := s.list(); len(list) > 0 {
-		t.Errorf("a fill that is no longer worked on is listed: %+v", list)
+		t.Errorf("a fill that is no longer under way is listed: %+v", list)
 	}
 }

@@ -66,7 +66,7 @@ func TestFewEntities(t *testing.T) {
 	want(t, "few", got, "device", state.BusyEntity{Entity: "d2", Events: 3}, state.BusyEntity{Entity: "d3", Events: 2}, state.BusyEntity{Entity: "d1", Events: 1})
 	want(t, "few", got, "user", state.BusyEntity{Entity: "u1", Events: 2})
 	if len(got.Keys) != 2 || got.Keys[0].Rest != 0 || got.Since != start.UnixMilli() {
-		t.Errorf("%+v, want two keys, of which all is known since %d", got, start.UnixMilli())
+		t.Errorf("%+v, want two keys, with all events since %d", got, start.UnixMilli())
 	}
 }
 

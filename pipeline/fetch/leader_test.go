@@ -106,7 +106,7 @@ func TestLeaderMoves(t *testing.T) {
 }
 
 // Every temporary error of a partition is retried.
-func TestErrorsAreWaitedOut(t *testing.T) {
+func TestTemporaryErrorsAreRetried(t *testing.T) {
 	for _, err := range []*kerr.Error{
 		kerr.NotLeaderForPartition, kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch, kerr.UnknownTopicOrPartition,
 		kerr.KafkaStorageError, kerr.TopicAuthorizationFailed, kerr.UnknownServerError,
@@ -125,7 +125,7 @@ func TestErrorsAreWaitedOut(t *testing.T) {
 	}
 }
 
-func TestBrokerAwayAndBack(t *testing.T) {
+func TestBrokerRestarts(t *testing.T) {
 	dir := t.TempDir()
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"), kfake.DataDir(dir))
 	addr := c.ListenAddrs()[0]

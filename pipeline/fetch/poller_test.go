@@ -126,7 +126,7 @@ func TestPartitionsStayUntilReleased(t *testing.T) {
 }
 
 // Data fetched before a seek is never returned after it, neither data that waits for Poll nor data under way.
-func TestSeekDropsWhatWasFetched(t *testing.T) {
+func TestSeekDropsFetchedRecords(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
 	cl := newClient(t, c)
 	produce(t, cl, numbered("t", 0, 0, 10)...)
@@ -179,7 +179,7 @@ func (a *afterFetch) RoundTrip(ctx context.Context, addr net.Addr, req kafka.Req
 	return resp, err
 }
 
-func TestSeekDropsWhatIsUnderWay(t *testing.T) {
+func TestSeekDropsRequestsUnderWay(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
 	cl := newClient(t, c)
 	for i := range 5 { // one record per batch, so that a fetch from 3 does not return earlier records

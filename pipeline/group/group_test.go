@@ -118,7 +118,7 @@ func share(t *testing.T, want int, members ...*running) (all [][]state.Partition
 
 // A static member that ends and returns gets its partitions back, and no other member notices: there is no new
 // generation.
-func TestStaticMemberComesBack(t *testing.T) {
+func TestStaticMemberReturns(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	topic, group := kafkatest.CreateTopic(t, broker, 4), testkit.Namespace(t)
 	a := run(t, config(t, broker, group, "a", topic))
@@ -133,10 +133,10 @@ func TestStaticMemberComesBack(t *testing.T) {
 		members[i] = run(t, config(t, broker, group, instance, topic))
 		after := share(t, 2, members...)
 		if !slices.Equal(after[i], before[i]) {
-			t.Errorf("%s came back with %v; it had %v", instance, after[i], before[i])
+			t.Errorf("%s returned with %v; it had %v", instance, after[i], before[i])
 		}
 		if now, times, err := other.now(); now != generation || times != joined || err != nil {
-			t.Errorf("when %s came back, the other had joined %d times, and then %d: %v", instance, joined, times, err)
+			t.Errorf("when %s returned, the other had joined %d times, and then %d: %v", instance, joined, times, err)
 		}
 		if err := generation.Commit(t.Context(), map[state.Partition]int64{before[1-i][0]: 0}); err != nil {
 			t.Errorf("the other cannot commit: %v", err)

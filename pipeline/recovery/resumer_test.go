@@ -105,7 +105,7 @@ func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 					want = test.at.Offset
 				}
 				if got.Err != nil || got.Known.Offset != want || (got.Early > 0) != (test.held == 0) {
-					t.Fatalf("partition %d goes on at %d after %v, want %d; %v", i, got.Known.Offset, got.Early, want, got.Err)
+					t.Fatalf("partition %d continues at %d after %v, want %d; %v", i, got.Known.Offset, got.Early, want, got.Err)
 				}
 			}
 			if got := [6]int{s.claims, s.placements, s.logs, s.histories, b.logs, b.ends}; got != test.want {

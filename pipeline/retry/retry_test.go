@@ -74,7 +74,7 @@ func TestTrouble(t *testing.T) {
 	l.Over()
 	l.Over()
 	if l.backoff.Tried() {
-		t.Error("a later trouble does not begin with the first wait")
+		t.Error("later trouble does not begin with the first wait")
 	}
 	l.Failed(aboutKey{})
 	var got strings.Builder
@@ -98,12 +98,12 @@ level=DEBUG msg="it is about a key" key=k
 func TestWait(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	if !Wait(ended, 0) || !Wait(ended, time.Nanosecond) {
-		t.Error("the context is taken for ended")
+		t.Error("a running context is reported as ended")
 	}
 	cancel()
 	for range 100 {
 		if Wait(ended, 0) {
-			t.Fatal("the context is taken for standing")
+			t.Fatal("an ended context is reported as running")
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestBatchThatCannotBeDecoded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Next != 9 || len(sink.lost) != 2 || sink.lost[0] != 500 || sink.lost[1] < before {
-		t.Errorf("goes on at %d, lost %v", r.Next, sink.lost)
+		t.Errorf("continues at %d, lost %v", r.Next, sink.lost)
 	}
 	if err := s.pass(r, &fetch.CorruptError{Offset: 9, EndOffset: -1, Reason: errors.New("zeros")}, sink); err == nil {
 		t.Error("no error")

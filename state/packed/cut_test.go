@@ -102,7 +102,7 @@ func checkLoss(t *testing.T, s *state.Series, whole, packed []byte) {
 	switch until := losses.Of(s.Tag()); {
 	case until == nil:
 		if !s.Layout().Grows() {
-			t.Errorf("of measure %v by %q nothing is said to be lost", s.Measure, s.Per)
+			t.Errorf("measure %v by %q is not reported as lost", s.Measure, s.Per)
 		}
 	case !s.Layout().Grows():
 		r := &state.Read{Series: s, First: s.TileOf(*until + 1), Last: math.MaxInt64}
@@ -187,6 +187,6 @@ func TestLossesAreKeptOnce(t *testing.T) {
 	packer.Begin(s)
 	packer.Add(&state.Mutation{Series: s, Tile: s.TileOf(now) + 31, Num: 1})
 	if got := lossesOf(compact(packer.End(packed), now+s.GroupKeep)); got != nil {
-		t.Errorf("the losses are %v when nothing is kept any more of what was lost", got)
+		t.Errorf("the losses are %v although the lost state is no longer kept", got)
 	}
 }

@@ -193,7 +193,7 @@ func TestDamagedFilters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := New(s).Merge(damaged); err != errPacked {
-				t.Errorf("%x is taken: %v", damaged, err)
+				t.Errorf("%x is accepted: %v", damaged, err)
 			}
 		})
 	}
@@ -219,6 +219,6 @@ func TestFiltersOfAWindow(t *testing.T) {
 		}
 	}
 	if filter := held.Read(&state.Read{Series: s, First: 6, Last: 9}).Filter; filter != nil {
-		t.Errorf("there is something in tiles without events: %s", fmt.Sprint(filter))
+		t.Errorf("tiles without events have values: %s", fmt.Sprint(filter))
 	}
 }

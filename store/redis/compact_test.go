@@ -125,7 +125,7 @@ func TestCompactionDropsGarbage(t *testing.T) {
 		register("again", amount, 0)
 		applyTwenty(t, s, w, 20)
 		if got := numbers(); got[1] != unused+20*5 {
-			t.Errorf("of the series that came back there is %d, want %d", got[1], unused+20*5)
+			t.Errorf("the series that came back into use has %d, want %d", got[1], unused+20*5)
 		}
 	})
 }
@@ -188,7 +188,7 @@ func TestCompactionInAStaleCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := read[0].Buckets; len(got) != 1 || got[0].Value.Num != 20*5 {
-			t.Errorf("of a series that is applied there is %v, want 100", got)
+			t.Errorf("a series that is still applied has %v, want 100", got)
 		}
 	})
 }
@@ -295,7 +295,7 @@ func replacing(held, by []byte) []any {
 
 // A compaction after another one, or after the store went back in time, changes nothing; what was
 // appended meanwhile stays.
-func TestCompactionComesTooLate(t *testing.T) {
+func TestCompactionIsTooLate(t *testing.T) {
 	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 0, 3, "") })
 	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 0, 30, "") })
 	t.Run("of what has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3, "") })
@@ -357,20 +357,20 @@ func compactTooLate(t *testing.T, earlier, more int, user string) {
 		}
 		tend(t, s, writer())
 		if n := replace(); n != 0 {
-			t.Error("a compaction was made that came after another one")
+			t.Error("a late compaction was applied")
 		}
 		s.redis.Set(ctx, key, string(held[:len(held)-1])+"?", 0)
 		if n := replace(); n != 0 {
-			t.Error("a compaction was made of what is no longer there")
+			t.Error("changed content was compacted")
 		}
 		s.redis.Set(ctx, key, "\x00\x01"+string(held[2:]), 0)
 		if n := replace(); n != 0 {
-			t.Error("a compaction was made of what begins otherwise")
+			t.Error("content with another beginning was compacted")
 		}
 		s.redis.Set(ctx, key, held, 0)
 		write(list[before:])
 		if n := replace(); n != 1 {
-			t.Error("no compaction was made of what has only grown")
+			t.Error("content that only grew was not compacted")
 		}
 		if got, want := holds(t, s, "d1", 100, 106), expected(list, "d1", 100, 106); got != want {
 			t.Errorf("after it:\n%s\nwant\n%s", got, want)

@@ -58,7 +58,7 @@ func holdings() map[string]holding {
 
 // A key with any content stays below 1 MiB under eight writers. What cannot be read is damaged until it is dropped;
 // everything else is counted, and states after the drop what was lost.
-func TestKeyStaysShortWhateverItHolds(t *testing.T) {
+func TestKeyWithAnyContentStaysShort(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for name, test := range holdings() {
 			t.Run(name, func(t *testing.T) {

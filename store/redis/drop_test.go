@@ -39,7 +39,7 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 	for i := range reads {
 		all := []*int64{held[i].LostUntil, pending[i].LostUntil, snapshot.Read(&reads[i]).LostUntil, copied.Read(&reads[i]).LostUntil}
 		if slices.ContainsFunc(all, func(l *int64) bool { return (l == nil) != (all[0] == nil) || l != nil && *l != *all[0] }) {
-			t.Fatalf("series %s: ways of reading say that %v were lost", series[i].ID, all)
+			t.Fatalf("series %s: the ways of reading report different losses: %v", series[i].ID, all)
 		}
 		if all[0] == nil {
 			lost = append(lost, 0)
@@ -128,7 +128,7 @@ func TestDrop(t *testing.T) {
 					write(1 + i)
 				}
 				if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, []int64{0, 0}) {
-					t.Errorf("the state lacks %v, of which it would keep nothing any more", lost)
+					t.Errorf("the state lacks %v, which it would no longer keep", lost)
 				}
 				counted, err := s.Read(ctx, []state.Read{
 					{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: events, Entity: "d1", First: 135, Last: 140}})

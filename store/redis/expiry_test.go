@@ -49,7 +49,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 
 // The memory for keys is bounded: two neighbouring entries hold the two keys that were given their
 // time last.
-func TestTimesToLiveAreForgottenInTheEnd(t *testing.T) {
+func TestRememberedTimesToLiveAreBounded(t *testing.T) {
 	e := &newExpiries(expiryEntries / 2)[0] // with two entries
 	if n := len(e.entries); n != 2 {
 		t.Fatalf("%d places", n)
@@ -92,7 +92,7 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 		}
 		before = append(before[:0], e.entries...)
 		if e.forget(); !slices.Equal(e.entries, before) {
-			t.Fatal("to forget, it has gone through all entries")
+			t.Fatal("forgetting visited all entries")
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestTimesToLiveAreSetAgainAfterTheStoreWentBack(t *testing.T) {
 		ahead.Ranges[0].Progress[0].Offset = 3 // beyond the store's progress
 		apply(t, w, ahead)
 		if !ahead.Ranges[0].Behind {
-			t.Fatal("the store was not found to have gone back")
+			t.Fatal("it was not detected that the store went back")
 		}
 		apply(t, w, write(2))
 		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {

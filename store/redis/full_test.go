@@ -84,7 +84,7 @@ func TestFullKeysAreCompactedFirst(t *testing.T) {
 }
 
 // A single writer gets a key in time to compact it: no call finds it full, and so none is sent twice.
-func TestOneWriterFindsNoKeyFull(t *testing.T) {
+func TestSingleWriterFindsNoFullKeys(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		watch := &traffic{}
@@ -202,7 +202,7 @@ func (r *refilling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 }
 
 // A batch that never finds room fails, and waits like any batch that Redis refuses.
-func TestBatchesDoNotTryForever(t *testing.T) {
+func TestBatchesWithoutRoomFail(t *testing.T) {
 	client := miniredis(t)
 	s := newStore(t, client, 1)
 	start(t, s, transactions)

@@ -96,7 +96,7 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	callers.Wait()
 	slices.Sort(sizes) // they are under way at the same time
 	if want := []int{2, mostGathered, mostGathered}; fmt.Sprint(sizes) != fmt.Sprint(want) {
-		t.Errorf("those that waited went in pipelines of %v, want %v", sizes, want)
+		t.Errorf("the waiting reads were sent in pipelines of %v, want %v", sizes, want)
 	}
 	for free := false; !free; runtime.Gosched() {
 		g.mu.Lock()

@@ -154,7 +154,7 @@ const devices = 6
 func device(n int) string { return fmt.Sprintf("d%d", n) }
 
 // State holds all events since the time that it states, under processors with random plans that hang and continue.
-func TestStateIsAsCompleteAsItSays(t *testing.T) {
+func TestStateIsCompleteSinceTheStatedTime(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		answered := map[string]int{}
 		for seed := range uint64(testkit.Trials(6)) {
@@ -206,7 +206,7 @@ func (h *histories) run(steps int) {
 	// Finally all processors have one plan, and everything is applied.
 	for p := range h.logs {
 		if o := h.claim(p, "both"); !h.apply(o, len(h.logs[p])) {
-			h.t.Fatal("the present owner has lost its partition")
+			h.t.Fatal("the current owner has lost its partition")
 		}
 	}
 	h.check()
@@ -215,6 +215,6 @@ func (h *histories) run(steps int) {
 		h.t.Fatal(err)
 	}
 	if since := history.CompleteSince([]state.Retained{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
-		h.t.Errorf("complete since %d, after all that is in the log", since)
+		h.t.Errorf("complete since %d, after all records of the log", since)
 	}
 }

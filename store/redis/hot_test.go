@@ -124,7 +124,7 @@ func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
 			t.Errorf("%d times a pipeline handed out a key that it had handed out", len(watch.twice))
 		}
 		if got := s.redis.StrLen(context.Background(), string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
-			t.Errorf("the greatest key is said to have %d bytes, and has %d", greatest, got)
+			t.Errorf("the greatest key is reported with %d bytes, and has %d", greatest, got)
 		}
 		if watch.out > 3*watch.in {
 			t.Errorf("%d bytes were handed out for %d that were sent", watch.out, watch.in)

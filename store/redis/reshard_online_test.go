@@ -47,7 +47,7 @@ func TestReshardWhileEventsAreApplied(t *testing.T) {
 			r.Fatal(err)
 		}
 		if written < 4 {
-			r.Errorf("events were applied %d times meanwhile", written)
+			r.Errorf("events were applied %d times during resharding", written)
 		}
 		r.now(8)
 		r.check()

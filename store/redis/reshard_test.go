@@ -158,7 +158,7 @@ func TestReshard(t *testing.T) {
 		r.check()
 		for shard, positions := 0, begin(r, r.store, transactions).Ranges[0].Progress; shard < 8; shard++ {
 			if positions[shard].Offset != r.offset {
-				r.Errorf("shard %d goes on at %d, want %d", shard, positions[shard].Offset, r.offset)
+				r.Errorf("shard %d continues at %d, want %d", shard, positions[shard].Offset, r.offset)
 			}
 		}
 		for _, key := range []string{childKey(r.store, beside, "d1"), childKey(r.store, beside, "d7")} {

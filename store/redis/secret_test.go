@@ -103,7 +103,7 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 				t.Errorf("%s: met: %v, forged: %v; want true and false", name, met[0], met[1])
 			}
 			if _, n := seen(t, from, meeting(t, s, user, id)); n != 1 {
-				t.Errorf("%s: with an event that has arrived there are %d; want 1", name, n)
+				t.Errorf("%s: with an event that was applied there are %d; want 1", name, n)
 			}
 			if _, n := seen(t, from, meeting(t, s, user, forged(t, id))); n != 2 {
 				t.Errorf("%s: with an event of a forged id there are %d; want 2", name, n)

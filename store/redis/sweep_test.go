@@ -254,13 +254,13 @@ func TestSweepDropsRemovedSeries(t *testing.T) {
 				}
 				w.round(w.sweeper(planKeeping("now", present...), present))
 				if got := w.counts("gone", 100, 110); got != test.gone {
-					t.Errorf("of who is gone there are %s, want %s", got, test.gone)
+					t.Errorf("of the entity gone there are %s, want %s", got, test.gone)
 				}
 				if got := w.counts("here", 100, 110); got != test.here {
-					t.Errorf("of who is here there are %s, want %s", got, test.here)
+					t.Errorf("of the entity here there are %s, want %s", got, test.here)
 				}
 				if n := s.redis.Exists(t.Context(), w.key("gone")).Val(); (n == 0) != (test.old == "gone") {
-					t.Errorf("there are %d keys of who is gone, want it %s", n, test.old)
+					t.Errorf("there are %d keys of the entity gone, want it %s", n, test.old)
 				}
 			})
 		})

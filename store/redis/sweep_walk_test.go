@@ -202,17 +202,17 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	}
 	walk()
 	if asked.n > 0 {
-		t.Errorf("a master that is away was asked for keys %d times", asked.n)
+		t.Errorf("an unavailable master was asked for keys %d times", asked.n)
 	}
 	w.now = w.now.Add(sweepRound)
 	sweeper.walks[away].idle = []sweptKey{{group: userEver.Group, key: w.key("gone0")}}
 	if walk(); len(sweeper.walks[away].idle) != 1 {
-		t.Error("a key that was found at a master that is away will not be read")
+		t.Error("a key that was found at an unavailable master will not be read")
 	}
 	for _, user := range users {
 		m, _ := s.masters.of(t.Context(), w.key(user))
 		if swept := len(client.Get(t.Context(), w.key(user)).Val()) <= 16; swept == (m == away) {
-			t.Errorf("%s, at a master that is away: %v, was swept: %v", user, m == away, swept)
+			t.Errorf("%s, at an unavailable master: %v, was swept: %v", user, m == away, swept)
 		}
 	}
 }

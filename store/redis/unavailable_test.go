@@ -179,7 +179,7 @@ func TestOneMasterHangs(t *testing.T) {
 		return ok
 	}
 	if !concerned(devices[0]) || concerned(devices[1]) {
-		t.Error("an event is to be known as applied where the master answers, and only there")
+		t.Error("the event must be known as applied on the master that answers, and only there")
 	}
 	if err := h.Ready(ctx); !errors.As(err, new(*partlyDown)) {
 		t.Errorf("ready: %v", err)

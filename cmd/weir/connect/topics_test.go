@@ -9,7 +9,7 @@ import (
 )
 
 // Brokers that cannot be asked are reported with what to do, without the client's own words.
-func TestFindTopicsInWords(t *testing.T) {
+func TestFindTopicsReportsUnavailableBrokers(t *testing.T) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-256", "weir", "secret"))
 	if err != nil {
 		t.Fatal(err)

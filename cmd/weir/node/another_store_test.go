@@ -66,7 +66,7 @@ func (n *onAnother) wait(t *testing.T) error {
 	case err := <-n.ended:
 		return err
 	case <-time.After(time.Minute):
-		t.Fatal("the process goes on")
+		t.Fatal("the process continues")
 		return nil
 	}
 }

@@ -20,6 +20,6 @@ func TestNoProfiles(t *testing.T) {
 	}
 	defer taken.Close()
 	if _, err := startProfiles(taken.Addr().String(), access.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
-		t.Errorf("an address that is taken: %v", err)
+		t.Errorf("an address in use: %v", err)
 	}
 }

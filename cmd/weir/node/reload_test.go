@@ -111,7 +111,7 @@ weir_definitions_reloads_total{outcome="loaded"} %d
 }
 
 // A change is loaded at the second look that finds it, however the file was replaced.
-func TestChangesAreTaken(t *testing.T) {
+func TestChangesAreLoaded(t *testing.T) {
 	for name, replace := range map[string]func(t *testing.T, file string){
 		"written":  func(t *testing.T, file string) { put(t, file, two) },
 		"in place": func(t *testing.T, file string) { put(t, file, two+"# more\n") },

@@ -36,7 +36,7 @@ func TestEverySettingIsWired(t *testing.T) {
 			set[key] = given.value
 			delete(set, given.unless)
 			if changed := without.changed(partsOf(t, given.with)); changed != nil {
-				t.Fatalf("the same settings make different parts: the comparison would say nothing of %q", changed)
+				t.Fatalf("the same settings make different parts: the comparison would prove nothing about %q", changed)
 			}
 			changed, want := without.changed(partsOf(t, set)), severalParts[key]
 			if want == nil && len(changed) == 1 {
@@ -236,6 +236,6 @@ func otherThan(t *testing.T, key string) any {
 	case v.Kind() == reflect.String:
 		return v.String() + "other"
 	}
-	t.Fatalf("there is no other value of %s: name one in otherValues", key)
+	t.Fatalf("otherValues has no value of %s", key)
 	return nil
 }

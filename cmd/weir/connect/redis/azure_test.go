@@ -109,7 +109,7 @@ func TestLoginAtAzure(t *testing.T) {
 }
 
 // Without a token there is no connection, and the error says why.
-func TestAzureIsAway(t *testing.T) {
+func TestAzureIsUnavailable(t *testing.T) {
 	a := newAzure(t)
 	a.SetAway(true)
 	client := a.open()

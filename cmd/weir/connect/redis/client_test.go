@@ -165,7 +165,7 @@ func TestRedisPasswordThatChanges(t *testing.T) {
 	}
 	defer client.Close()
 	if client.Ping(t.Context()).Err() == nil {
-		t.Error("Redis takes the old password")
+		t.Error("Redis accepts the old password")
 	}
 	rewrite("new\n")
 	if err := client.Ping(t.Context()).Err(); err != nil {
