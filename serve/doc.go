@@ -9,7 +9,7 @@
 //	GET  /v1/dead-letters     the newest dead letters, with the beginning of their records
 //	GET  /v1/status           the status of this process and its pipeline
 //	POST /get-online-features what Feast's clients ask
-//	GET  /healthz             whether the process lives
+//	GET  /healthz             whether the process is alive
 //	GET  /readyz              whether every check passes; which definitions are in use
 //	GET  /metrics             for Prometheus
 //	GET  /openapi.yaml        all of this in OpenAPI 3.1
@@ -28,7 +28,7 @@
 // engine: it must hold the keys that the features need, and may
 // hold more. Strings are JSON strings; int, decimal and timestamp (in
 // milliseconds) are JSON numbers; bool is true or false. The moment is in
-// milliseconds since 1970 or RFC 3339, and the present one by default.
+// milliseconds since 1970 or RFC 3339, by default now.
 //
 // The answer has one result for each entity, in their order:
 //
@@ -48,13 +48,13 @@
 //
 //	"pending": [{"stream": "transaction", "event": {"event_id": "t1", "timestamp": 1532496076032, …}}]
 //
-// They are laid over the state for this question only: the answer is what it will be
-// once they have arrived, and nothing is written. The moment is by default that of the
+// They count for this question only: the answer is as it will be
+// once they are applied, and nothing is written. The moment is by default that of the
 // latest of them. The answer says how each was read:
 //
 //	"pending": [{"stream": "transaction", "time": 1532496076032, "deduplicated": true}]
 //
-// Deduplicated says that the event is not counted twice if it has arrived meanwhile: its
+// Deduplicated says that the event is not counted twice if it was already applied: its
 // stream remembers IDs, and the event has one. "late": true says that it came too late
 // for some features.
 //

@@ -34,7 +34,7 @@ type Check struct {
 	Check func(context.Context) error
 }
 
-// Health answers as long as the process lives.
+// Health answers as long as the process is alive.
 func Health(w http.ResponseWriter, _ *http.Request) {
 	reply.Respond(w, http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
 }
