@@ -75,7 +75,7 @@ func (l *logWrite) retained(s *record.Stream, name func(key string)) {
 // filtered is the suffix of the key of a filter whose events are kept.
 const filtered = "!"
 
-// seriesKey returns the key in Plan.Retained of a series fed by a stream's events, with the present definition of the
+// seriesKey returns the key in Plan.Retained of a series fed by a stream's events, with the current definition of the
 // stream.
 func seriesKey(stream *record.Stream, s *state.Series) string {
 	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))

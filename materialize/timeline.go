@@ -41,8 +41,8 @@ func (in *Input) at(line int, err error) error {
 	return in.source.At(line, err)
 }
 
-// The order within one millisecond. The row of an event counts all events of other streams, and
-// those of its own stream up to and including itself. A row of a spine counts all events.
+// The order within one millisecond. The row of an event counts all events of other streams, and of its own stream up to
+// and including itself. A row of a spine counts all events.
 const (
 	orderOthers = iota
 	orderRows

@@ -128,7 +128,7 @@ func (p *Plan) seriesCuts() map[string]string {
 	return cuts
 }
 
-// reached returns the present cut of the topic if the wanted columns reach back before it; nil if there is no such cut.
+// reached returns the current cut of the topic if the wanted columns reach back before it; nil if there is no such cut.
 func (k *Known) reached(w *wanted) *Cut {
 	for key, kept := range w.columns {
 		if cut := CutOf(w.topics[key], k.Archives); cut != nil && !k.passed(cut.Until, kept) {

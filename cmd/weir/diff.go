@@ -156,7 +156,7 @@ func estimateBackfill(ctx context.Context, cfg *config.Config, before, after *fe
 // countedKeys is how many keys of a master are looked at, about a second.
 const countedKeys = 100_000
 
-// estimateMemory estimates what the change costs at the present number of entities.
+// estimateMemory estimates what the change costs at the current number of entities.
 func estimateMemory(ctx context.Context, cfg *config.Config, before, after *features.Registry) (*diff.Memory, error) {
 	redis, err := redisconn.Open(cfg, true, noLog)
 	if err != nil {

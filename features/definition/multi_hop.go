@@ -43,7 +43,7 @@ func (d *writtenFeature) unflatten() {
 	}
 }
 
-// throughCall makes a call in place of the by-fields the set of the feature. It returns false if it reported a call
+// throughCall makes a call the set of the feature, in place of the by-fields. It returns false if it reported a call
 // elsewhere.
 func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)

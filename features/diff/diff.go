@@ -36,7 +36,7 @@ type Difference struct {
 	Cost     []Cost   `json:"cost"`
 	// Backfill is what filling the new state takes; nil if that was not asked for.
 	Backfill *Backfill `json:"backfill,omitempty"`
-	// Memory is what the change costs at the present number of entities; nil if that was not asked for.
+	// Memory is what the change costs at the current number of entities; nil if that was not asked for.
 	Memory *Memory `json:"memory,omitempty"`
 }
 

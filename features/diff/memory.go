@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Memory is what the change costs at the present number of entities.
+// Memory is what the change costs at the current number of entities.
 type Memory struct {
 	// Keys is how many keys Redis has, and Looked at how many of them the entities were counted.
 	Keys     int64     `json:"keys"`

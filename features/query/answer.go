@@ -68,7 +68,7 @@ func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []s
 
 // fromTiles answers a feature over a stream from the window states of its series, in the order of
 // readsOf: of one entity, or of several taken together, one after another. The moment of the
-// question and the present one are in milliseconds.
+// question and the current one are in milliseconds.
 func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, now int64) {
 	if n := len(f.Series); len(states) != n {
 		states = united(states, n)

@@ -61,7 +61,7 @@ func objectOver(n *Node, values []Datum) DatumType {
 
 // NewTableDecoder makes a decoder of events that are rows of a table, independent of the format of their streams'
 // records: the columns are named after the paths of fields. Of a record it reads only the topic and the timestamp. cell
-// returns a cell of the present row by the index of its column, valid until the next Decode. Decode returns its errors
+// returns a cell of the current row by the index of its column, valid until the next Decode. Decode returns its errors
 // unchanged.
 func NewTableDecoder(streams []*Stream, columns []string, cell func(column int) (Datum, error)) *Decoder {
 	return newDecoder(streams, func(*Stream) Format { return &tableFormat{columns, cell} })

@@ -240,7 +240,7 @@ type applying struct {
 	features []string // filled
 	moment   int64    // events before it are not needed, in ms
 
-	before, all int64 // rows of archives, before the present one and together
+	before, all int64 // rows of archives, before the current one and together
 
 	batch    state.Batch
 	progress []state.Position

@@ -66,7 +66,7 @@ func (r *runner) close() {
 	r.running.forget(r.fill)
 }
 
-// restful is by which factor looks are rarer while nothing is left. They continue because the store may go back in
+// restful is the factor by which looks are rarer while nothing is left. They continue because the store may go back in
 // time, or partitions may be added.
 const restful = 10
 

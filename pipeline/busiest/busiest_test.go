@@ -82,7 +82,7 @@ func TestRecordsReadAgainCountOnce(t *testing.T) {
 	want(t, "of two ranges", c.Busiest(), "device", state.BusyEntity{Entity: "d1", Events: 2})
 }
 
-// The present pane and the one before count.
+// The current pane and the one before count.
 func TestPanes(t *testing.T) {
 	at := &clock{start.Add(pane / 2)}
 	c := New(at.now)

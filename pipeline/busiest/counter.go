@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// pane is the length of a stretch of time that is counted separately. The counts of the present and the previous
+	// pane is the length of a stretch of time that is counted separately. The counts of the current and the previous
 	// pane are published.
 	pane = 2 * time.Minute
 	// listed is how many entities of a key are published: more than are shown, so that sums over several processors
@@ -30,7 +30,7 @@ type Counter struct {
 
 	mu    sync.Mutex
 	began int64 // in ms
-	pane  int64 // number of the present pane since 1970
+	pane  int64 // number of the current pane since 1970
 	keys  []*counted
 }
 
@@ -73,7 +73,7 @@ func (c *Counter) of(key string) *counted {
 	return k
 }
 
-// turn begins a new pane when the present one has ended.
+// turn begins a new pane when the current one has ended.
 func (c *Counter) turn() {
 	now := paneOf(c.now())
 	passed := now - c.pane
@@ -90,7 +90,7 @@ func (c *Counter) turn() {
 	}
 }
 
-// Busiest returns the counts of the present and the previous pane.
+// Busiest returns the counts of the current and the previous pane.
 func (c *Counter) Busiest() state.Busiest {
 	c.mu.Lock()
 	defer c.mu.Unlock()

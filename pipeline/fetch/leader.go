@@ -26,7 +26,7 @@ type leader struct {
 
 var errInterrupted = errors.New("fetch: the positions have changed")
 
-// interrupt makes the loop ask again, with the present positions.
+// interrupt makes the loop ask again, with the current positions.
 func (l *leader) interrupt() {
 	l.rests = time.Time{}
 	if l.cancel != nil {

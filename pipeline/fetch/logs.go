@@ -148,7 +148,7 @@ func (p *Poller) Since(ctx context.Context, partitions []state.Partition, logs [
 // Range is the offsets that a partition holds: from Start up to but not including End.
 type Range struct{ Start, End int64 }
 
-// Offsets looks up the present offsets of partitions of a topic. End is the last stable offset under ReadCommitted,
+// Offsets looks up the current offsets of partitions of a topic. End is the last stable offset under ReadCommitted,
 // otherwise the high watermark. It does not retry.
 func (p *Poller) Offsets(ctx context.Context, topic string, partitions ...int32) (map[int32]Range, error) {
 	var all []state.Partition

@@ -131,7 +131,7 @@ func badDraft(err error) *reply.Error {
 	return reply.Errorf(reply.MalformedJSON, "the body is not one JSON object in UTF-8")
 }
 
-// article writes what JSON has in place of something else.
+// article names a JSON type with its article.
 func article(kind string) string {
 	kind, _, _ = strings.Cut(kind, " ")
 	if kind == "array" || kind == "object" {
@@ -164,7 +164,7 @@ func (t *Tools) preview(ctx context.Context, d *draft) Preview {
 	return p
 }
 
-// with returns files with one more, or another in place of that of the same name.
+// with returns files with one added, or one replaced if it has the same name.
 func with(files features.Files, file features.File) features.Files {
 	files.Definitions = slices.Clone(files.Definitions)
 	if i := slices.IndexFunc(files.Definitions, func(f features.File) bool { return f.Path == file.Path }); i >= 0 {

@@ -118,7 +118,7 @@ func TestManyPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		gap := slices.IndexFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
-		// 64 past ones, the present one, and the gap, which absorbed 6.
+		// 64 past ones, the current one, and the gap, which absorbed 6.
 		if len(h.PlanEpochs) != 66 || gap < 0 || h.PlanEpochs[gap].Last != 1005 {
 			t.Errorf("%d marks, %+v", len(h.PlanEpochs), h.PlanEpochs)
 		}

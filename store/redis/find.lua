@@ -7,7 +7,7 @@
 --   <topic>@<version>         end of the epochs of a past plan: the greatest timestamp of the
 --                             records that it may have applied; for the version "!", of the
 --                             records that no plan applied: a gap
---   since:<topic>/<id>        when the present plan claimed the partition, or a gap was last
+--   since:<topic>/<id>        when the current plan claimed the partition, or a gap was last
 --                             recorded before its position, in ms by the clock of Redis
 --   topic:<topic>             log, and number of partitions, of the topic when it was first seen
 --   log:<log>                 cluster ID / topic ID of a log

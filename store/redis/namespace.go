@@ -16,7 +16,7 @@ import (
 var _ store.Store = (*Namespace)(nil)
 
 // Namespace is the store of a namespace that may be spread over more shards while it is in use; see package reshard. It
-// uses the Store with the present number of shards. Once it finds another number, calls go to a Store with that.
+// uses the Store with the current number of shards. Once it finds another number, calls go to a Store with that.
 // Batches and placements that were made for the old number change nothing: their partitions must be claimed again. It
 // is safe for concurrent use.
 type Namespace struct {
@@ -28,13 +28,13 @@ type Namespace struct {
 // NewNamespace returns the namespace of a store.
 func NewNamespace(s *Store) *Namespace { return &Namespace{store: s, replaced: make(chan struct{})} }
 
-// Store returns the store with the present number of shards, as far as is known.
+// Store returns the store with the current number of shards, as far as is known.
 func (n *Namespace) Store() *Store {
 	s, _ := n.current()
 	return s
 }
 
-// current returns the present store, and a channel that is closed when another store replaces it.
+// current returns the current store, and a channel that is closed when another store replaces it.
 func (n *Namespace) current() (s *Store, replaced <-chan struct{}) {
 	n.mu.RLock()
 	s, replaced = n.store, n.replaced
@@ -97,7 +97,7 @@ func (n *Namespace) next(ctx context.Context, s *Store, err error) *Store {
 	return nil
 }
 
-// with makes a call with the present store, and repeats it if the namespace turns out to have another number of shards.
+// with makes a call with the current store, and repeats it if the namespace turns out to have another number of shards.
 func with[T any](ctx context.Context, n *Namespace, call func(*Store) (T, error)) (T, error) {
 	s := n.Store()
 	result, err := call(s)
@@ -152,14 +152,14 @@ func (n *Namespace) Sweep(ctx context.Context, plan *state.Plan, series []*state
 	}
 }
 
-// namespaceWriter is a writer of the present store.
+// namespaceWriter is a writer of the current store.
 type namespaceWriter struct {
 	n      *Namespace
 	of     *Store
 	writer *writer
 }
 
-// NewWriter returns a writer for one goroutine. It writes to the present store.
+// NewWriter returns a writer for one goroutine. It writes to the current store.
 func (n *Namespace) NewWriter() store.Writer { return &namespaceWriter{n: n} }
 
 // Apply applies a batch. Ranges that were claimed with another number of shards are marked Behind.
@@ -177,7 +177,7 @@ func (w *namespaceWriter) Apply(ctx context.Context, b *state.Batch) error {
 	})
 }
 
-// Place calls the present store. It refuses placements that were made for another number of shards.
+// Place calls the current store. It refuses placements that were made for another number of shards.
 func (n *Namespace) Place(ctx context.Context, placements ...state.Placement) (int, error) {
 	return with(ctx, n, func(s *Store) (int, error) {
 		for i := range placements {
@@ -189,7 +189,7 @@ func (n *Namespace) Place(ctx context.Context, placements ...state.Placement) (i
 	})
 }
 
-// ReadReplica calls the present store.
+// ReadReplica calls the current store.
 func (n *Namespace) ReadReplica(ctx context.Context, reads []state.Read, pending *state.Batch) (states []state.WindowState, freshness state.Freshness, err error) {
 	err = n.do(ctx, func(s *Store) (err error) {
 		states, freshness, err = s.ReadReplica(ctx, reads, pending)
@@ -198,7 +198,7 @@ func (n *Namespace) ReadReplica(ctx context.Context, reads []state.Read, pending
 	return states, freshness, err
 }
 
-// Bind calls the present store.
+// Bind calls the current store.
 func (n *Namespace) Bind(ctx context.Context, p *state.Plan) (plan *state.Plan, history *state.History, err error) {
 	err = n.do(ctx, func(s *Store) (err error) {
 		plan, history, err = s.Bind(ctx, p)
@@ -216,131 +216,131 @@ func (n *Namespace) Available(ctx context.Context, shard int) error {
 	return s.Available(ctx, shard)
 }
 
-// Read calls the present store.
+// Read calls the current store.
 func (n *Namespace) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return n.ReadOverlay(ctx, reads, nil)
 }
 
-// ReadOverlay calls the present store.
+// ReadOverlay calls the current store.
 func (n *Namespace) ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error) {
 	return with(ctx, n, func(s *Store) ([]state.WindowState, error) { return s.ReadOverlay(ctx, reads, pending) })
 }
 
-// Recycle calls the present store.
+// Recycle calls the current store.
 func (n *Namespace) Recycle(states []state.WindowState) { n.Store().Recycle(states) }
 
-// Clock calls the present store.
+// Clock calls the current store.
 func (n *Namespace) Clock(ctx context.Context) (int64, error) {
 	return with(ctx, n, func(s *Store) (int64, error) { return s.Clock(ctx) })
 }
 
-// History calls the present store.
+// History calls the current store.
 func (n *Namespace) History(ctx context.Context) (*state.History, error) {
 	return with(ctx, n, func(s *Store) (*state.History, error) { return s.History(ctx) })
 }
 
-// Busiest calls the present store.
+// Busiest calls the current store.
 func (n *Namespace) Busiest(ctx context.Context) ([]state.Busiest, error) {
 	return n.Store().Busiest(ctx)
 }
 
-// PublishBusiest calls the present store.
+// PublishBusiest calls the current store.
 func (n *Namespace) PublishBusiest(ctx context.Context, processor string, b state.Busiest) error {
 	return n.Store().PublishBusiest(ctx, processor, b)
 }
 
-// Applied calls the present store.
+// Applied calls the current store.
 func (n *Namespace) Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error) {
 	return with(ctx, n, func(s *Store) (bool, error) { return s.Applied(ctx, p, offset, reads) })
 }
 
-// Snapshot calls the present store.
+// Snapshot calls the current store.
 func (n *Namespace) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
 	return with(ctx, n, func(s *Store) (state.Snapshot, error) { return s.Snapshot(ctx, reads) })
 }
 
-// Progress calls the present store.
+// Progress calls the current store.
 func (n *Namespace) Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.Progress(ctx, partitions) })
 }
 
-// Log calls the present store.
+// Log calls the current store.
 func (n *Namespace) Log(ctx context.Context, tag string) (state.LogID, error) {
 	return with(ctx, n, func(s *Store) (state.LogID, error) { return s.Log(ctx, tag) })
 }
 
-// Claim calls the present store.
+// Claim calls the current store.
 func (n *Namespace) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
 	return with(ctx, n, func(s *Store) ([]state.Claim, error) { return s.Claim(ctx, partitions, version, givesWayTo...) })
 }
 
-// Gap calls the present store.
+// Gap calls the current store.
 func (n *Namespace) Gap(ctx context.Context, p state.Partition, until int64) error {
 	return n.do(ctx, func(s *Store) error { return s.Gap(ctx, p, until) })
 }
 
-// Register calls the present store.
+// Register calls the current store.
 func (n *Namespace) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
 	return n.Store().Register(ctx, r)
 }
 
-// Fills calls the present store.
+// Fills calls the current store.
 func (n *Namespace) Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error) {
 	return with(ctx, n, func(s *Store) ([]*state.Fill, error) { return s.Fills(ctx, p) })
 }
 
-// Fillings calls the present store.
+// Fillings calls the current store.
 func (n *Namespace) Fillings(ctx context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Filling, error) { return s.Fillings(ctx, f, partitions) })
 }
 
-// StartFill calls the present store.
+// StartFill calls the current store.
 func (n *Namespace) StartFill(ctx context.Context, starts ...state.FillStart) error {
 	return n.do(ctx, func(s *Store) error { return s.StartFill(ctx, starts...) })
 }
 
-// Archives calls the present store.
+// Archives calls the current store.
 func (n *Namespace) Archives(ctx context.Context) ([]*state.Archive, error) {
 	return n.Store().Archives(ctx)
 }
 
-// AddArchive calls the present store.
+// AddArchive calls the current store.
 func (n *Namespace) AddArchive(ctx context.Context, draft *state.Archive) error {
 	return n.Store().AddArchive(ctx, draft)
 }
 
-// BeginArchives calls the present store.
+// BeginArchives calls the current store.
 func (n *Namespace) BeginArchives(ctx context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	return with(ctx, n, func(s *Store) ([][]state.Position, error) { return s.BeginArchives(ctx, f, archives) })
 }
 
-// Shards calls the present store.
+// Shards calls the current store.
 func (n *Namespace) Shards() int { return n.Store().Shards() }
 
-// ShardOf calls the present store.
+// ShardOf calls the current store.
 func (n *Namespace) ShardOf(u *state.EntityUpdate, shards int) int {
 	return n.Store().ShardOf(u, shards)
 }
 
-// Create calls the present store.
+// Create calls the current store.
 func (n *Namespace) Create(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.Create(ctx) })
 }
 
-// Adopt calls the present store.
+// Adopt calls the current store.
 func (n *Namespace) Adopt(ctx context.Context) error { return n.Store().Adopt(ctx) }
 
-// CheckLayout calls the present store.
+// CheckLayout calls the current store.
 func (n *Namespace) CheckLayout(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.CheckLayout(ctx) })
 }
 
-// Ready calls the present store.
+// Ready calls the current store.
 func (n *Namespace) Ready(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.Ready(ctx) })
 }
 
-// AwaitReplicas calls the present store.
+// AwaitReplicas calls the current store.
 func (n *Namespace) AwaitReplicas(ctx context.Context, within time.Duration) ([]store.Copies, error) {
 	return with(ctx, n, func(s *Store) ([]store.Copies, error) { return s.AwaitReplicas(ctx, within) })
 }

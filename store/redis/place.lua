@@ -36,7 +36,7 @@ local function abandonFills(p)
   end
 end
 
--- recordLog records the present log of a topic. The number of partitions stays as first seen.
+-- recordLog records the current log of a topic. The number of partitions stays as first seen.
 local function recordLog(p)
   local tag, name = string.match(p.to, '[^:]*$'), 'topic:' .. p.topic
   local known = redis.call('HGET', key, name)

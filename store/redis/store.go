@@ -93,7 +93,7 @@ func HashEntities(secret []byte) Option {
 	}
 }
 
-// New returns the store of a namespace with a number of shards: its present number, which Adopt finds out, or the
+// New returns the store of a namespace with a number of shards: its current number, which Adopt finds out, or the
 // number for a new namespace.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{

@@ -2,7 +2,7 @@
 -- was resharding it can no longer write.
 --
 -- KEYS[1]  layout of the namespace
--- ARGV     token of the process, the new number of shards, the present one
+-- ARGV     token of the process, the new number of shards, the current one
 -- Returns  an error if the namespace has another number of shards
 
 local call = redis.call
