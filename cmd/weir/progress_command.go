@@ -116,7 +116,9 @@ stopped because its topic was created again, the brokers belong to another clust
 records were removed before they were applied. Running processors notice by themselves.
 
 Shards of the state that are further ahead in the same log stay where they are, so
-nothing is applied twice. --again moves them back too: what they have applied counts twice.`,
+nothing is applied twice. --again moves them back too: what they have applied counts twice.
+Shards that have lost all of their progress are emptied first, because it is unknown what
+their state has counted.`,
 		Example: `  weir progress set transactions --to start
   weir progress set transactions --to start --yes
   weir progress set transactions/3 --to 120000 --yes`,
