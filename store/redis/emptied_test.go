@@ -144,8 +144,8 @@ func TestShardThatLostItsProgressIsEmptied(t *testing.T) {
 	}
 }
 
-// A shard that has progress is not emptied: when more partitions are placed, with nothing but the progress of a fill from files, or
-// if an older version has made it.
+// A shard that has progress is not emptied when more partitions are placed, even if that is only the progress of a plan or of a fill
+// from files.
 func TestShardWithProgressIsNotEmptied(t *testing.T) {
 	onLost(t, servers, func(l *lost) {
 		ctx, progress := l.Context(), keyspace.ProgressKey(l.tags[1])

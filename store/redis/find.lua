@@ -13,8 +13,8 @@
 --   log:<log>                 cluster ID / topic ID of a log
 --   now                       greatest record timestamp applied, in ms
 --   lag                       least time by which "now" was behind the clock, in ms
---   begun                     the shard had no state keys, and then got its first position; shards of
---                             namespaces from before this field was introduced have positions only
+--   begun                     the shard had no state keys, so it may get its first position; one that
+--                             has a position has begun, too
 --   emptying                  the shard is being emptied, by this walk over the keys; see empty.lua
 --   copying                   the shard is being copied by the process with that token: the keys that
 --                             change are noted, see package reshard
@@ -34,7 +34,7 @@ local function frozen()
   return redis.call('HGET', key, 'frozen') and redis.error_reply('RESHARDING weir reshard has not finished')
 end
 
--- begun says whether a shard has begun: whether its state belongs to its progress.
+-- begun returns whether a shard has begun: whether its state belongs to its progress.
 local function begun(progress)
   if redis.call('HGET', progress, 'begun') then return true end
   for _, name in ipairs(redis.call('HKEYS', progress)) do
