@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weir-stream/weir/state"
 )
 
 // An event of an entity with damaged state is written without values of the features concerned, and the partition
@@ -15,6 +17,10 @@ func TestEnrichFromDamagedState(t *testing.T) {
 	b.config.Metrics = metrics
 	ctx := t.Context()
 	if err := b.store.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// A shard without progress would be emptied.
+	if _, err := b.store.Place(ctx, state.Begin(state.Partition{Topic: "other"}, b.store.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	paid, _ := b.registry.Feature("paid")

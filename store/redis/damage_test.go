@@ -89,15 +89,15 @@ type damaging struct {
 func (d *damaging) run(content string) (list []event) {
 	const writers, rounds, size = 8, 2, 650
 	key, random := childKey(d.s, d.series, d.entity), rand.New(rand.NewPCG(7, 8))
-	if content == "" {
-		d.s.redis.HSet(d.Context(), key, "not", "ours")
-	} else {
-		d.s.redis.Set(d.Context(), key, content, 0)
-	}
 	var each []*writer
 	for id := range int32(writers) {
 		start(d.T, d.s, state.Partition{Topic: "tx", ID: id})
 		each = append(each, d.s.newWriter())
+	}
+	if content == "" {
+		d.s.redis.HSet(d.Context(), key, "not", "ours")
+	} else {
+		d.s.redis.Set(d.Context(), key, content, 0)
 	}
 	longest := int64(0)
 	for range rounds {
