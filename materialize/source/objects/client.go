@@ -92,16 +92,20 @@ func endpointOf(c *aws.Config) string {
 	return amazon
 }
 
-// connect returns the client, which has credentials.
-func connect(ctx context.Context) (*store, error) {
-	s, err := load()
+// connect returns the client, which has credentials, and the bucket and the key of a name. The error names it.
+func connect(ctx context.Context, name string) (s *store, bucket, key string, err error) {
+	if bucket, key, err = split(name); err != nil {
+		return nil, "", "", err
+	}
+	if s, err = load(); err == nil {
+		if _, failure := s.identity.Retrieve(ctx); failure != nil {
+			err = fmt.Errorf("no AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role: %w", failure)
+		}
+	}
 	if err != nil {
-		return nil, err
+		return nil, "", "", fmt.Errorf("%s: %w", name, err)
 	}
-	if _, err := s.identity.Retrieve(ctx); err != nil {
-		return nil, fmt.Errorf("no AWS credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or a role: %w", err)
-	}
-	return s, nil
+	return s, bucket, key, nil
 }
 
 // provider gives the client the credentials of AWS' library, which keeps them until they are about to expire.

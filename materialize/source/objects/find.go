@@ -18,13 +18,9 @@ const wild = `*?[\`
 // those whose keys begin with its key and a slash, and have no other slash after that. In a pattern
 // *, ? and [] match no slash.
 func Find(ctx context.Context, name string) ([]string, error) {
-	bucket, key, err := split(name)
+	s, bucket, key, err := connect(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	s, err := connect(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if at := strings.IndexAny(key, wild); at >= 0 {
 		if _, err := path.Match(key, ""); err != nil {

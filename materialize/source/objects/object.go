@@ -27,13 +27,9 @@ type Object struct {
 // Open opens an object. Its reads end with the context. An error names the object; that of one that
 // does not exist is fs.ErrNotExist.
 func Open(ctx context.Context, name string) (*Object, error) {
-	bucket, key, err := split(name)
+	s, bucket, key, err := connect(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	s, err := connect(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	found, err := s.StatObject(ctx, bucket, key, minio.StatObjectOptions{})
 	if err != nil {
