@@ -16,7 +16,7 @@ import (
 // Fill is a set of columns that are filled together: those that one plan was the first to keep, over the same cut or
 // without one.
 type Fill struct {
-	ID      string              `json:"-"`     // the version of that plan, with a '~' and the cut if there is one
+	ID      string              `json:"-"`     // a hash of the columns, with a '~' and the cut if there is one
 	Columns map[string][]string `json:"units"` // keys of columns, see Retained, by topic; sorted
 	Cut     *Cut                `json:"cut,omitempty"`
 }
@@ -39,9 +39,9 @@ func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 		}
 		f := byCut[id]
 		if f == nil {
-			f = &Fill{ID: p.Version, Columns: map[string][]string{}}
+			f = &Fill{Columns: map[string][]string{}}
 			if cut, has := p.Cuts[id]; has {
-				f.ID, f.Cut = p.Version+"~"+id, &cut
+				f.Cut = &cut
 			}
 			byCut[id] = f
 			fills = append(fills, f)
@@ -51,6 +51,9 @@ func NewFills(p *Plan, others []*Plan) (fills []*Fill) {
 	for _, f := range fills {
 		for _, keys := range f.Columns {
 			slices.Sort(keys)
+		}
+		if f.ID = fillID(f.Columns); f.Cut != nil {
+			f.ID += "~" + f.Cut.ID()
 		}
 	}
 	slices.SortFunc(fills, func(a, b *Fill) int { return cmp.Compare(a.ID, b.ID) })
@@ -74,11 +77,17 @@ func (f *Fill) Part(p *Plan) *Fill {
 	if len(part.Columns) == 0 {
 		return nil
 	}
-	part.ID = hashed(fmt.Sprintf("part 1\n%v\n", part.Columns), partLength)
+	part.ID = fillID(part.Columns)
 	return part
 }
 
-const partLength = 12
+// fillID returns the ID of a fill with columns. A store that went back in time may make another fill of the same plan,
+// with other columns: it must not pass for the fill that a process works on.
+func fillID(columns map[string][]string) string {
+	return hashed(fmt.Sprintf("fill 1\n%v\n", columns), fillIDLength)
+}
+
+const fillIDLength = 12
 
 // InOrder sorts fills so that each part comes after the fills that it is part of.
 func InOrder(fills map[string]*Fill) []*Fill {

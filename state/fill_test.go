@@ -14,6 +14,19 @@ func fillPlan(version string, keys ...string) *Plan {
 	return p
 }
 
+// A store that went back in time no longer has some plans, and a plan that is registered there again is the first with other
+// columns than before. A process that works on the former fill must not move the progress of the new one.
+func TestFillsOfAPlanWithOtherColumnsHaveOtherIDs(t *testing.T) {
+	p, first, second := fillPlan("3", "aaaaa.x", "bbbbb.x", "ccccc.x"), fillPlan("1", "aaaaa.x"), fillPlan("2", "aaaaa.x", "bbbbb.x")
+	was, is := NewFills(p, []*Plan{first, second})[0], NewFills(p, []*Plan{first})[0]
+	if was.ID == is.ID {
+		t.Errorf("fills of %v and of %v are both %s", was.Columns, is.Columns, is.ID)
+	}
+	if again := NewFills(p, []*Plan{first})[0]; again.ID != is.ID {
+		t.Errorf("the same fill is %s, and then %s", is.ID, again.ID)
+	}
+}
+
 // Only series that no other plan has are filled: the content of others is unknown.
 func TestNewFills(t *testing.T) {
 	before := fillPlan("1", "aaaaa.x", "bbbbb.x:col1")
