@@ -96,7 +96,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.take("v1", events)
 		f.goOn(30)
 		f.take("v2", append([]*state.Series{events}, series...)...)
-		fill := f.fill("v2~" + before.ID())
+		fill := f.fill(series...)
 		f.start(fill, 30, before.Until)
 		return f, fill
 	}

@@ -92,19 +92,24 @@ func (f *filling) goOn(to int64) {
 	}
 }
 
-// fill finds a fill by its ID.
-func (f *filling) fill(id string) *state.Fill {
+// fill finds the fill of series.
+func (f *filling) fill(series ...*state.Series) *state.Fill {
 	f.Helper()
 	fills, err := f.store.Fills(f.Context(), f.plan)
 	if err != nil {
 		f.Fatal(err)
 	}
+	var columns []string
+	for _, s := range series {
+		columns = append(columns, s.ID+".x")
+	}
+	slices.Sort(columns)
 	for _, fill := range fills {
-		if fill.ID == id {
+		if slices.Equal(fill.Columns[transactions.Topic], columns) {
 			return fill
 		}
 	}
-	f.Fatalf("the fill %s is not among %v", id, fills)
+	f.Fatalf("a fill of %v is not among %v", columns, fills)
 	return nil
 }
 
@@ -219,7 +224,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f := begin(t)
 		f.take("v2", events, added)
 		f.goOn(40)
-		fill := f.fill("v2")
+		fill := f.fill(added)
 		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Columns, want) {
 			t.Errorf("filled are %v", fill.Columns)
 		}
@@ -255,7 +260,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a plan without it for a while", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)
-		fill := f.fill("v2")
+		fill := f.fill(added)
 		f.start(fill, 0, 7)
 		f.apply(fill, 0, 30, added)
 		f.expectSince(added, 7)
@@ -280,7 +285,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.goOn(40)
 		f.take("v3", events, added, more)
 		f.goOn(50)
-		first, second := f.fill("v2"), f.fill("v3")
+		first, second := f.fill(added), f.fill(more)
 		f.expectLeft(first, state.OffsetRange{To: 30})
 		f.expectLeft(second, state.OffsetRange{To: 40})
 		f.start(first, 0, 1)
@@ -296,7 +301,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a plan that has a part of it", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added, more)
-		fill := f.fill("v2")
+		fill := f.fill(added, more)
 		f.start(fill, 0, 1)
 		f.apply(fill, 0, 10, added, more)
 		var known []state.Position
@@ -336,7 +341,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
 			t.Fatal(err)
 		}
-		fill := f.fill("v2")
+		fill := f.fill(added, more)
 		f.start(fill, 0, 1)
 		f.apply(fill, 0, 30, added, more)
 		if err := f.store.StartFill(t.Context(), state.FillStart{Fill: fill, Partition: next, From: 30, Since: 1, Log: "log"}); err != nil {
@@ -351,7 +356,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.take("v2", events, added)
 		f.take("v3", events)
 		f.take("v4", events, added, more)
-		fill := f.fill("v4")
+		fill := f.fill(more)
 		if want := map[string][]string{transactions.Topic: {"more1.x"}}; !cmp.Equal(fill.Columns, want) {
 			t.Errorf("filled are %v", fill.Columns)
 		}
@@ -359,7 +364,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a partition that goes back", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)
-		fill := f.fill("v2")
+		fill := f.fill(added)
 		to := make([]state.Position, len(f.live))
 		for shard := range to {
 			to[shard] = state.Position{Offset: 20, Epoch: -1}
@@ -374,7 +379,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a partition that is new", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)
-		fill := f.fill("v2")
+		fill := f.fill(added)
 		f.start(fill, 0, 1)
 		f.apply(fill, 0, 30, added)
 		next := state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}

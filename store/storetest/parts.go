@@ -30,7 +30,7 @@ func testParts(t *testing.T, open func() store.Store) {
 		f := begin(t)
 		f.take("v2", events, added, more, most)
 		f.takeBeside("v2", events, added, more, most)
-		fill := f.fill("v2")
+		fill := f.fill(added, more, most)
 		f.start(fill, 0, 1)
 		f.apply(fill, 0, 30, added, more, most)
 		if err := f.store.StartFill(t.Context(), state.FillStart{Fill: fill, Partition: beside, From: 30, Since: 1, Log: "log"}); err != nil {
