@@ -53,10 +53,23 @@ type PartitionRange struct {
 	// others did. They apply nothing more of the range until the partition is read again from their progress. Batches
 	// of one partition share it, as they share Progress. It is nil if no shard lags.
 	Lagging []bool
+	// Without holds for each shard the slices that the range must not change. A shard without all of its slices is left
+	// alone. It is nil if there are none.
+	Without []SliceSet
 }
 
 // Lags reports whether a shard lacks records before its progress.
 func (s *PartitionRange) Lags(shard int) bool { return s.Lagging != nil && s.Lagging[shard] }
+
+// Moves reports whether the range moves the progress of a shard.
+func (s *PartitionRange) Moves(shard int) bool {
+	return !s.Behind && !s.Lags(shard) && (s.Without == nil || s.Without[shard] != AllSlices)
+}
+
+// Changes reports whether an update of the range is still to be applied to its shard, given the shard's position.
+func (s *PartitionRange) Changes(shard int, at Position, u *EntityUpdate) bool {
+	return s.Moves(shard) && !at.Has(u) && (s.Without == nil || !s.Without[shard].Has(SliceOf(u.Hash)))
+}
 
 // Lag marks a shard as lagging.
 func (s *PartitionRange) Lag(shard int) {

@@ -218,15 +218,20 @@ type Filling struct {
 	At     Position // the next record to apply; Epoch is the last applied record's, except after jumps between ranges
 }
 
-// OffsetRange is the offsets from From up to, but excluding, To.
-type OffsetRange struct{ From, To int64 }
-
 // openRange is the To of a range whose end is unknown.
 const openRange = MaxTime
 
 // Done reports whether nothing is left to fill.
 func (f *Filling) Done() bool {
-	return f.Known && !f.Broken && (len(f.Ranges) == 0 || f.Begun && f.At.Offset >= f.Ranges[len(f.Ranges)-1].To)
+	if !f.Known || f.Broken {
+		return false
+	}
+	for _, r := range f.Ranges {
+		if !f.Begun || f.At.Offset < r.To {
+			return false
+		}
+	}
+	return true
 }
 
 // Left returns the ranges that are still to be filled, without an open one.
@@ -235,11 +240,18 @@ func (f *Filling) Left() (left []OffsetRange) {
 		return nil
 	}
 	for _, r := range f.Ranges {
-		if f.Begun {
-			r.From = max(r.From, f.At.Offset)
+		if r.To == openRange {
+			continue
 		}
-		if r.To != openRange && r.From < r.To {
+		if !f.Begun {
 			left = append(left, r)
+			continue
+		}
+		for _, part := range RangesBetween(f.At, Position{Offset: r.To}) {
+			part.From, part.Without = max(part.From, r.From), part.Without|r.Without
+			if part.From < part.To && part.Without != AllSlices {
+				left = append(left, part)
+			}
 		}
 	}
 	return left
@@ -254,8 +266,9 @@ func (f *Filling) Share() (filled, all int64) {
 		if r.To == openRange {
 			continue
 		}
-		all += r.To - r.From
-		filled += min(max(f.At.Offset, r.From), r.To) - r.From
+		n := (^r.Without).size()
+		all += (r.To - r.From) * n / ShardSlices
+		filled += (min(max(f.At.Offset, r.From), r.To) - r.From) * n / ShardSlices
 	}
 	return filled, all
 }
@@ -264,7 +277,7 @@ func (f *Filling) Share() (filled, all int64) {
 const brokenFilling = "!"
 
 // ParseFilling parses the filling that a shard stores: since;from-to,… and a position. The last range may be from-@ms:
-// open since that time of the clock.
+// open since that time of the clock. Offsets are those of a position, see Position.Append: some slices may be ahead.
 func ParseFilling(ranges, at string) (f Filling, err error) {
 	f = Filling{At: NoPosition, Since: MinTime}
 	if ranges == "" {
@@ -292,18 +305,18 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 		if text == "" {
 			continue
 		}
-		from, to, ok := strings.Cut(text, "-")
-		r := OffsetRange{To: openRange}
-		if from != "" {
-			r.From, err = strconv.ParseInt(from, 10, 64)
+		first, last, ok := strings.Cut(text, "-")
+		from, to, fromOK, toOK := Position{}, Position{Offset: openRange}, true, true
+		if first != "" {
+			from, fromOK = parseOffsets(first)
 		}
-		if err == nil && !strings.HasPrefix(to, "@") {
-			r.To, err = strconv.ParseInt(to, 10, 64)
+		if !strings.HasPrefix(last, "@") {
+			to, toOK = parseOffsets(last)
 		}
-		if err != nil || !ok {
+		if !ok || !fromOK || !toOK {
 			return f, fmt.Errorf("%q does not say what is to be filled", ranges)
 		}
-		f.Ranges = append(f.Ranges, r)
+		f.Ranges = append(f.Ranges, RangesBetween(from, to)...)
 	}
 	return f, nil
 }

@@ -13,6 +13,11 @@ import (
 // Position states how far a shard has applied a partition.
 type Position struct {
 	Offset int64 // of the next record to apply; negative if there is no position
+	// A batch that takes several calls is applied slice by slice, see SliceOf. While it is, Slices of them are ahead:
+	// in the slices below Slices the next record to apply is the one at Ahead, which is greater than Offset. Otherwise
+	// both are 0.
+	Ahead  int64
+	Slices int
 	// Epoch is the leader epoch of the record before the offset, or a later one of the same log;
 	// negative if unknown. A later one does no harm: a log that has the record ends that epoch
 	// after the offset, and a log that was truncated before it has no record of either.
@@ -28,10 +33,50 @@ var NoPosition = Position{Offset: -1, Epoch: -1}
 // Exists reports whether there is a position.
 func (p Position) Exists() bool { return p.Offset >= 0 }
 
-// Append appends the position in the store's format: offset:epoch:log.
+// In returns the offset of the next record to apply in a slice.
+func (p Position) In(slice int) int64 {
+	if slice < p.Slices {
+		return p.Ahead
+	}
+	return p.Offset
+}
+
+// Furthest returns the greatest offset that a slice has reached; negative if there is no position.
+func (p Position) Furthest() int64 { return p.In(0) }
+
+// Has reports whether an update, of a record of the partition, is applied.
+func (p Position) Has(u *EntityUpdate) bool { return u.Offset < p.In(SliceOf(u.Hash)) }
+
+// To returns the position moved to an offset, with the slices that are further left where they are.
+func (p Position) To(offset int64) Position {
+	p.Offset = offset
+	if p.Ahead <= offset {
+		p.Ahead, p.Slices = 0, 0
+	}
+	return p
+}
+
+// Until returns the position with all that is beyond an offset taken back to it.
+func (p Position) Until(offset int64) Position {
+	p.Ahead = min(p.Ahead, offset)
+	return p.To(min(p.Offset, offset))
+}
+
+// WithAhead returns the position, which has no slices ahead, with the slices below a number at an offset.
+func (p Position) WithAhead(offset int64, slices int) Position {
+	p.Ahead, p.Slices = offset, slices
+	return p
+}
+
+// Append appends the position in the store's format: offset:epoch:log, or offset+ahead/slices:epoch:log.
 func (p Position) Append(dst []byte) []byte {
-	dst = append(strconv.AppendInt(dst, p.Offset, 10), ':')
-	dst = append(strconv.AppendInt(dst, int64(p.Epoch), 10), ':')
+	dst = strconv.AppendInt(dst, p.Offset, 10)
+	if p.Slices > 0 {
+		dst = strconv.AppendInt(append(dst, '+'), p.Ahead, 10)
+		dst = strconv.AppendInt(append(dst, '/'), int64(p.Slices), 10)
+	}
+	dst = strconv.AppendInt(append(dst, ':'), int64(p.Epoch), 10)
+	dst = append(dst, ':')
 	return append(dst, p.Log...)
 }
 
@@ -44,22 +89,47 @@ func ParsePosition(text string) (Position, error) {
 	}
 	offset, rest, _ := strings.Cut(text, ":")
 	epoch, log, whole := strings.Cut(rest, ":")
-	o, err := strconv.ParseInt(offset, 10, 64)
-	e, err2 := strconv.ParseInt(epoch, 10, 32)
-	if err != nil || err2 != nil || !whole || o < 0 || strings.Contains(log, ":") {
+	p, ok := parseOffsets(offset)
+	e, err := strconv.ParseInt(epoch, 10, 32)
+	if !ok || err != nil || !whole || strings.Contains(log, ":") {
 		return NoPosition, fmt.Errorf("%q is not a position", text)
 	}
-	return Position{Offset: o, Epoch: int32(e), Log: log}, nil
+	p.Epoch, p.Log = int32(e), log
+	return p, nil
+}
+
+// parseOffsets parses the first part of a position.
+func parseOffsets(text string) (p Position, ok bool) {
+	offset, further, partly := strings.Cut(text, "+")
+	var err error
+	if p.Offset, err = strconv.ParseInt(offset, 10, 64); err != nil || p.Offset < 0 {
+		return p, false
+	}
+	if !partly {
+		return p, true
+	}
+	ahead, slices, _ := strings.Cut(further, "/")
+	var err2 error
+	p.Ahead, err = strconv.ParseInt(ahead, 10, 64)
+	p.Slices, err2 = strconv.Atoi(slices)
+	return p, err == nil && err2 == nil && p.Ahead > p.Offset && p.Slices > 0 && p.Slices < ShardSlices
 }
 
 // Continues reports whether a position that was found in place of a known one was reached by applying records that are
 // also known, up to an epoch: it is later, in the same log, and not of a later leader, which may have had other
 // records.
 func (p Position) Continues(known Position, epoch int32) bool {
-	return p.Offset > known.Offset && p.Log == known.Log && p.Epoch <= max(known.Epoch, epoch)
+	later := false
+	for _, slice := range [...]int{0, p.Slices, known.Slices} { // offsets change at these only
+		if p.In(slice) < known.In(slice) {
+			return false
+		}
+		later = later || p.In(slice) > known.In(slice)
+	}
+	return later && p.Log == known.Log && p.Epoch <= max(known.Epoch, epoch)
 }
 
-// Lowest returns the least offset of some positions, negative if one does not exist.
+// Lowest returns the least offset of some positions, in any slice, negative if one does not exist.
 func Lowest(progress []Position) int64 {
 	lowest := int64(math.MaxInt64)
 	for _, p := range progress {
@@ -68,11 +138,11 @@ func Lowest(progress []Position) int64 {
 	return lowest
 }
 
-// Highest returns the greatest offset of some positions, negative if none exists.
+// Highest returns the greatest offset of some positions, in any slice, negative if none exists.
 func Highest(progress []Position) int64 {
 	highest := int64(-1)
 	for _, p := range progress {
-		highest = max(highest, p.Offset)
+		highest = max(highest, p.Furthest())
 	}
 	return highest
 }

@@ -122,7 +122,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		if err != nil {
 			return nil, err
 		}
-		k := newKey(g, given, held, progress)
+		k := newKey(g, given, held, progress, state.SliceOf(state.EntityHash([]byte(entity))))
 		if held.Type != "" {
 			k.Damage = foreign(held)
 		} else if held.ParentDamage != nil {
@@ -171,7 +171,8 @@ func (g *group) tagged(tag uint32) *state.Series {
 	return g.series[i]
 }
 
-func newKey(g *group, given map[string]string, held inspector.Held, progress inspector.Progress) Key {
+// newKey describes a key of an entity, given its slice.
+func newKey(g *group, given map[string]string, held inspector.Held, progress inspector.Progress, slice int) Key {
 	k := Key{
 		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: progress.Newest,
 		Progress: []Progress{}, Series: []Series{},
@@ -185,7 +186,7 @@ func newKey(g *group, given map[string]string, held inspector.Held, progress ins
 		k.TimeToLive = &seconds
 	}
 	for p, at := range progress.Partitions {
-		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, at.Offset})
+		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, at.In(slice)})
 	}
 	slices.SortFunc(k.Progress, func(a, b Progress) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))

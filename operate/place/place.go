@@ -152,12 +152,17 @@ func (p *Placer) step(id state.Partition, log *fetch.Log, progress []state.Posit
 			s.Adopting++
 			s.Was = names[at.Log]
 			s.Skipped = max(s.Skipped, s.To.Offset-log.Start)
+		case at.Furthest() > s.To.Offset && p.Again:
+			s.Back++
+			s.Repeated = max(s.Repeated, at.Furthest()-s.To.Offset)
+			s.Skipped = max(s.Skipped, s.To.Offset-at.Offset)
 		case at.Offset < s.To.Offset:
 			s.Forward++
 			s.Skipped = max(s.Skipped, s.To.Offset-at.Offset)
-		case at.Offset > s.To.Offset && p.Again:
-			s.Back++
-			s.Repeated = max(s.Repeated, at.Offset-s.To.Offset)
+			if at.Furthest() > s.To.Offset {
+				*next = at.To(s.To.Offset) // some slices are further
+				next.Log = s.To.Log
+			}
 		default:
 			s.Staying++
 			*next = at

@@ -115,6 +115,16 @@ func TestPlan(t *testing.T) {
 				"  2 shards have no progress yet, and will begin there\n" +
 				"  up to 100 offsets will NOT be applied; features say so in complete_since\n",
 			want: []state.Position{at(100, 7, here), at(100, 7, here)}, gap: now},
+		{name: "to between slices, forward", progress: []state.Position{at(20, 3, here).WithAhead(80, 5)}, to: "60",
+			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
+				"  1 shard moves forward\n" +
+				"  up to 40 offsets will NOT be applied; features say so in complete_since\n",
+			want: []state.Position{at(60, 3, here).WithAhead(80, 5)}, gap: now},
+		{name: "to between slices, with those ahead back", progress: []state.Position{at(20, 3, here).WithAhead(80, 5)}, to: "60", again: true,
+			text: "tx/3: to offset 60 of the log, which holds 10 to 99\n" +
+				"  up to 40 offsets will NOT be applied; features say so in complete_since\n" +
+				"  1 shard moves back: up to 20 offsets will be applied AGAIN, and count twice\n",
+			want: []state.Position{at(60, -1, here)}, gap: now},
 		{name: "past what was removed", progress: []state.Position{at(9, 1, here), at(50, 2, here), at(10, 2, here)}, to: "start",
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
 				"  1 shard moves forward\n" +

@@ -38,7 +38,7 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 			}
 			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
 			parts[id] = &part{tag: at.Log, Range: scan.Range{
-				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: at.Offset,
+				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: l.want.applied(at),
 			}}
 			lost[topic] = max(lost[topic], until)
 		}
@@ -66,9 +66,9 @@ func (l *Log) fits(ctx context.Context, id state.Partition, log *fetch.Log, at s
 			return fmt.Errorf("what was applied cannot be read again: %w", &fetch.OtherLogError{Topic: id.Topic, Partition: id.ID, Was: was, Is: log.ID})
 		}
 	}
-	if at.Offset > log.Stable {
+	if applied := l.want.applied(at); applied > log.Stable {
 		return fmt.Errorf("%s/%d is applied up to offset %d, and can be read up to %d only: its log was truncated, or a transaction is open",
-			id.Topic, id.ID, at.Offset, log.Stable)
+			id.Topic, id.ID, applied, log.Stable)
 	}
 	return nil
 }

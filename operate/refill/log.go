@@ -33,6 +33,11 @@ type Want struct {
 	LogOf func(ctx context.Context, tag string) (state.LogID, error)
 }
 
+// applied returns the offset up to which a partition is applied to the entity, given the position of its shard.
+func (w *Want) applied(at state.Position) int64 {
+	return at.In(state.SliceOf(state.EntityHash([]byte(w.Entity))))
+}
+
 // Log reads the records of an entity. It is not safe for concurrent use.
 type Log struct {
 	Records, Events int64
@@ -86,10 +91,10 @@ func (l *Log) ReadTo(ctx context.Context, p inspector.Progress) error {
 		case len(l.fill.Columns[id.Topic]) == 0:
 		case known == nil:
 			fresh = append(fresh, id)
-		case at.Offset < known.To || at.Log != known.tag:
+		case l.want.applied(at.Position) < known.To || at.Log != known.tag:
 			return ErrBehind
 		default:
-			known.To = at.Offset
+			known.To = l.want.applied(at.Position)
 			ranges = append(ranges, &known.Range)
 		}
 	}

@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -10,8 +11,7 @@ import (
 // batch is a batch of a runner. Two alternate: while one is written, the other is filled.
 type batch struct {
 	state.Batch
-	of            []*job   // by range
-	skip          [][]bool // by range: the shards that must not be moved
+	of            []*job // by range
 	events, bytes int
 
 	written bool
@@ -21,19 +21,13 @@ type batch struct {
 func (b *batch) reset() {
 	b.Batch.Reset()
 	clear(b.of)
-	clear(b.skip)
-	b.of, b.skip, b.events, b.bytes = b.of[:0], b.skip[:0], 0, 0
+	b.of, b.events, b.bytes = b.of[:0], 0, 0
 }
 
 // stopped reports whether some shard does not continue with a range: the store went back in time, another process works
 // on the partition, the fill was given up, or a master does not answer.
 func (b *batch) stopped(i int) bool {
-	for shard, lags := range b.Ranges[i].Lagging {
-		if lags && !b.skip[i][shard] {
-			return true
-		}
-	}
-	return b.Ranges[i].Behind
+	return b.Ranges[i].Behind || slices.Contains(b.Ranges[i].Lagging, true)
 }
 
 // submit waits for the previous batch, starts to write this one, and continues with the other one. With everyShard it
@@ -46,7 +40,7 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	if everyShard {
 		r.swept = time.Now()
 		for _, j := range r.jobs {
-			if len(j.steps) > 0 && j.next > j.steps[0].From {
+			if len(j.steps) > 0 && j.next > j.steps[0].from {
 				r.rangeOf(j)
 			}
 		}
@@ -57,7 +51,6 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	}
 	b.EveryShard = everyShard
 	for _, j := range b.of {
-		b.skip = append(b.skip, j.steps[0].skip)
 		j.in = false
 	}
 	r.batch, r.spare = r.spare, nil

@@ -22,10 +22,10 @@ type job struct {
 	index int
 }
 
-// step is a range of offsets that the same shards lack.
+// step is a range of offsets that the same slices of shards lack.
 type step struct {
-	state.OffsetRange
-	skip []bool // by shard: those that do not lack it
+	from, to int64
+	skip     []state.SliceSet // by shard: the slices that do not lack it
 }
 
 // stepsOf returns the ranges that shards lack, ascending.
@@ -39,12 +39,16 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
 	for i := 1; i < len(edges); i++ {
-		s := step{OffsetRange: state.OffsetRange{From: edges[i-1], To: edges[i]}, skip: make([]bool, len(fillings))}
+		s := step{from: edges[i-1], to: edges[i], skip: make([]state.SliceSet, len(fillings))}
 		wanted := false
 		for shard := range fillings {
-			lacks := slices.ContainsFunc(fillings[shard].Left(), func(r state.OffsetRange) bool { return r.From <= s.From && s.To <= r.To })
-			s.skip[shard] = !lacks
-			wanted = wanted || lacks
+			s.skip[shard] = state.AllSlices
+			for _, r := range fillings[shard].Left() {
+				if r.From <= s.from && s.to <= r.To {
+					s.skip[shard] &= r.Without
+				}
+			}
+			wanted = wanted || s.skip[shard] != state.AllSlices
 		}
 		if wanted {
 			steps = append(steps, s)

@@ -28,20 +28,50 @@ func TestStepsOf(t *testing.T) {
 		filling(t, "!", ""),
 		filling(t, "", ""),
 	})
-	of := func(from, to int64, skip ...bool) step { return step{state.OffsetRange{From: from, To: to}, skip} }
+	all := state.AllSlices
 	want := []step{
-		of(0, 10, true, false, true, true, true),
-		of(10, 30, false, false, true, true, true),
-		of(30, 33, true, false, true, true, true),
-		of(40, 60, false, true, true, true, true),
+		{0, 10, []state.SliceSet{all, 0, all, all, all}},
+		{10, 30, []state.SliceSet{0, 0, all, all, all}},
+		{30, 33, []state.SliceSet{all, 0, all, all, all}},
+		{40, 60, []state.SliceSet{0, all, all, all, all}},
 	}
-	for i := range want {
-		if i >= len(got) || got[i].OffsetRange != want[i].OffsetRange || !cmp.Equal(got[i].skip, want[i].skip) {
-			t.Fatalf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
+		t.Errorf("the steps differ (-want +got):\n%s", diff)
+	}
+}
+
+// Slices of a shard that are ahead lack other ranges than the rest of it: where a plan left them, where another took
+// them, and where the fill has them.
+func TestStepsOfSlices(t *testing.T) {
+	below := func(slice int) state.SliceSet { return 1<<slice - 1 }
+	for name, c := range map[string]struct {
+		ranges, at string
+		want       []step
+	}{
+		"the plan took slices ahead": {"7;0-20+30/5", "0:-1:log", []step{
+			{0, 20, []state.SliceSet{0}}, {20, 30, []state.SliceSet{^below(5)}},
+		}},
+		"the plan before left slices ahead": {"7;0-10,20+30/5-40", "10:-1:log", []step{
+			{20, 30, []state.SliceSet{below(5)}}, {30, 40, []state.SliceSet{0}},
+		}},
+		"left and taken while slices were ahead": {"7;0-10+30/5,20+30/5-40", "0:-1:log", []step{
+			{0, 10, []state.SliceSet{0}}, {10, 20, []state.SliceSet{^below(5)}}, {20, 30, []state.SliceSet{0}}, {30, 40, []state.SliceSet{0}},
+		}},
+		"left at once": {"7;0-10+30/5,10+30/5-20+30/5", "0:-1:log", []step{
+			{0, 10, []state.SliceSet{0}}, {10, 20, []state.SliceSet{0}}, {20, 30, []state.SliceSet{^below(5)}},
+		}},
+		"the fill has slices ahead": {"7;0-50", "10+20/8:-1:log", []step{
+			{10, 20, []state.SliceSet{below(8)}}, {20, 50, []state.SliceSet{0}},
+		}},
+		"all of them": {"7;0-30+40/5", "20+35/8:-1:log", []step{
+			{20, 30, []state.SliceSet{below(8)}}, {35, 40, []state.SliceSet{^below(5)}},
+		}},
+		"nothing is left": {"7;0-30+40/5", "40:-1:log", nil},
+	} {
+		got := stepsOf([]state.Filling{filling(t, c.ranges, c.at)})
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(step{})); diff != "" {
+			t.Errorf("%s: the steps differ (-want +got):\n%s", name, diff)
 		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

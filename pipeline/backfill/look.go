@@ -259,7 +259,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 			r.leave(p, err)
 			continue
 		}
-		j.next = j.steps[0].From
+		j.next = j.steps[0].from
 		r.jobs[p] = j
 		r.poller.Resume(p.Topic, p.ID, fetch.Known{Offset: j.next, Epoch: -1, LeaderEpoch: logs[i].LeaderEpoch, Log: j.log})
 	}

@@ -140,7 +140,7 @@ func (r *runner) take(ctx context.Context, part *fetch.PartitionData) {
 		if !r.reach(ctx, j, rec.Offset) {
 			return
 		}
-		if len(j.steps) > 0 && rec.Offset >= j.steps[0].From {
+		if len(j.steps) > 0 && rec.Offset >= j.steps[0].from {
 			if !r.mapRecord(ctx, j, &rec) {
 				return
 			}
@@ -184,9 +184,8 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 func (r *runner) rangeOf(j *job) int {
 	if !j.in {
 		j.in, j.index = true, len(r.batch.Ranges)
-		lagging := append([]bool(nil), j.steps[0].skip...)
 		r.batch.Ranges = append(r.batch.Ranges, state.PartitionRange{
-			Partition: r.fill.Partition(j.Partition), To: j.next, Epoch: -1, Progress: j.progress, Lagging: lagging,
+			Partition: r.fill.Partition(j.Partition), To: j.next, Epoch: -1, Progress: j.progress, Without: j.steps[0].skip,
 		})
 		r.batch.of = append(r.batch.of, j)
 	}
@@ -196,8 +195,8 @@ func (r *runner) rangeOf(j *job) int {
 // reach records that all records of a partition before an offset are mapped or not wanted. If a step ends there, the
 // batch is applied first, so that no shard gets a record twice. It reports whether the job continues.
 func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
-	for len(j.steps) > 0 && offset >= j.steps[0].To {
-		j.next = j.steps[0].To
+	for len(j.steps) > 0 && offset >= j.steps[0].to {
+		j.next = j.steps[0].to
 		r.batch.Ranges[r.rangeOf(j)].To = j.next
 		if !r.flush(ctx, true) || r.jobs[j.Partition] != j {
 			return false
@@ -210,7 +209,7 @@ func (r *runner) reach(ctx context.Context, j *job, offset int64) bool {
 	}
 	j.next = max(j.next, offset)
 	if j.in {
-		r.batch.Ranges[j.index].To = max(r.batch.Ranges[j.index].To, min(j.next, j.steps[0].To))
+		r.batch.Ranges[j.index].To = max(r.batch.Ranges[j.index].To, min(j.next, j.steps[0].to))
 	}
 	return true
 }

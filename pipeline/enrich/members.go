@@ -53,7 +53,7 @@ func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
 		t := &a.batch.Updates[a.added]
 		s := &a.batch.Ranges[t.Range]
-		if !s.Behind && t.Offset >= s.Progress[a.store.ShardOf(t, len(s.Progress))].Offset {
+		if !s.Behind && !s.Progress[a.store.ShardOf(t, len(s.Progress))].Has(t) {
 			a.state.Add(a.batch.Batch, t)
 		}
 	}

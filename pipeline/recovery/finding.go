@@ -160,9 +160,9 @@ func (f *finding) truncated(id state.LogID, r Rules) *verdict {
 		if !at.Exists() || !asked || end.Offset < 0 {
 			return at
 		}
-		vanished = max(vanished, at.Offset-end.Offset)
-		at.Offset, at.Epoch = min(at.Offset, end.Offset), min(at.Epoch, end.Epoch)
-		return at
+		vanished = max(vanished, at.Furthest()-end.Offset)
+		at.Epoch = min(at.Epoch, end.Epoch)
+		return at.Until(end.Offset)
 	}
 	placement := f.place(id, 0, change)
 	if placement == nil {
@@ -199,10 +199,13 @@ func (f *finding) begun(id state.LogID, r Rules) *verdict {
 // it was lost, or the partition was added.
 func (f *finding) lost(id state.LogID, r Rules) *verdict {
 	placement := f.place(id, 0, func(at state.Position) state.Position {
-		if at.Offset < f.log.Start || !at.Exists() {
-			at = state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
+		switch {
+		case at.Exists() && at.Offset >= f.log.Start:
+			return at
+		case at.Furthest() > f.log.Start:
+			return at.To(f.log.Start) // some slices are further
 		}
-		return at
+		return state.Position{Offset: f.log.Start, Epoch: -1, Log: id.Tag()}
 	})
 	if placement == nil {
 		return nil
@@ -228,7 +231,7 @@ func (f *finding) waits() error {
 		verified := true
 		for _, at := range f.claim.Progress {
 			end, asked := f.ends[at.Epoch]
-			verified = verified && (at.Offset <= f.log.End || asked && end.Offset >= 0)
+			verified = verified && (at.Furthest() <= f.log.End || asked && end.Offset >= 0)
 		}
 		return &beyondEndError{Partition: f.partition, Applied: highest, End: f.log.End, Verified: verified}
 	case lowest > f.log.Stable:

@@ -57,6 +57,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{name: "the log goes on", progress: []state.Position{at(50, 3), at(70, 4)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 4, Offset: 100}}, want: goesOn},
+		{name: "some slices are ahead", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 100}}, want: goesOn},
 		{name: "the leader does not report epochs", progress: []state.Position{at(50, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: -1, Offset: -1}}, want: goesOn},
 		{name: "the leader fails to answer", progress: []state.Position{at(50, 3)},
@@ -74,6 +76,18 @@ func TestJudge(t *testing.T) {
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 5}},
 			to:   []state.Position{at(5, 3)}, gap: now, want: verdict{vanished: 85}},
 
+		{name: "truncated below the slices that are ahead", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}},
+			to:   []state.Position{at(50, 3).WithAhead(60, 5)}, gap: now, want: verdict{vanished: 30}},
+		{name: "truncated below all slices", progress: []state.Position{at(50, 4).WithAhead(90, 5)},
+			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 40}},
+			to:   []state.Position{at(40, 3)}, gap: now, want: verdict{vanished: 50}},
+		{name: "slices that are ahead are past the end", log: func(l *fetch.Log) { l.End, l.Stable = 80, 80 }, progress: []state.Position{at(50, -1).WithAhead(90, 5)},
+			err: "applied up to offset 90, but the log ends at 80, and the broker does not report leader epochs: if it stays so, " +
+				"the topic lost records or was recreated; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
+		{name: "retention has passed all slices but those that are ahead", progress: []state.Position{at(4, 4).WithAhead(30, 5)},
+			rules: Rules{ContinueOnLoss: true}, to: []state.Position{at(10, 4).WithAhead(30, 5)}, gap: now,
+			want: verdict{lost: &lossError{Partition: state.Partition{Topic: "tx"}, Progress: 4, From: 10, To: 100}}},
 		{name: "brokers have not heard of the leader of what was applied", log: func(l *fetch.Log) { l.Leader, l.LeaderEpoch, l.End = 2, 3, 60 },
 			progress: []state.Position{at(50, 3), at(70, 4)}, ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}, 4: {Epoch: 3, Offset: 60}},
 			rules: Rules{ContinueOnLoss: true},

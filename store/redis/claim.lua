@@ -113,7 +113,7 @@ local function updateRanges(fill, p)
   local name = 'range:' .. fill.id .. ':' .. p.topic .. '/' .. p.id
   local ranges = redis.call('HGET', key, name)
   if ranges == '!' or not ranges and not fill.topics[p.topic] then return end
-  local at = p.at and string.format('%d', offset(p.at))
+  local at = p.at and offsets(p.at)
   if fill.kept == 'part' then
     if ranges and fill.successor ~= '' then handOver(fill, p, ranges) end
     -- No plan with it has had the partition.
@@ -140,9 +140,9 @@ local function updateRanges(fill, p)
     end
   else
     -- An open range ends here.
-    local before, from, opened = string.match(ranges, '^(.-),?(%d+)%-@(%d+)$')
+    local before, from, opened = string.match(ranges, '^(.-),?([%d+/]+)%-@(%d+)$')
     if not before then return end
-    if now - opened > maxAway or tonumber(from) > tonumber(at) then
+    if now - opened > maxAway or offset(from) > offset(at) then
       abandon(fill.id, p.topic, p.id)
     elseif from == at then
       redis.call('HSET', key, name, before)

@@ -3,7 +3,8 @@
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id>    position of the partition, which only the plan of that version may
---                             apply: "offset:epoch:log", see state.Position
+--                             apply: "offset:epoch:log", see state.Position; "offset+ahead/slices:…"
+--                             while some slices of the shard are ahead
 --   <topic>@<version>         end of the epochs of a past plan: the greatest timestamp of the
 --                             records that it may have applied; for the version "!", of the
 --                             records that no plan applied: a gap
@@ -98,15 +99,21 @@ local function recordGap(topic, moment)
   recordEnd(topic, '!', newest)
 end
 
--- offset returns the offset of a position.
+-- offset returns the offset of a position, which some slices may have passed.
 local function offset(position) return tonumber(string.match(position, '^%d+')) end
+
+-- offsets returns the offsets of a position, "offset" or "offset+ahead/slices".
+local function offsets(position) return string.match(position, '^[^:]+') end
+
+-- furthest returns the greatest offset that a slice has in a position.
+local function furthest(position) return tonumber(string.match(position, '^%d+%+(%d+)') or offset(position)) end
 
 -- endOf returns the offset at which the ranges of a fill end: 0 if there are none, nil if the last
 -- one is open.
 local function endOf(ranges)
   if string.sub(ranges, -1) == ';' then return 0 end
-  local last = string.match(ranges, '%-(%d+)$')
-  return last and tonumber(last)
+  local last = string.match(ranges, '%-([%d+/]+)$')
+  return last and furthest(last)
 end
 
 -- abandon gives up a fill of a partition: it is no longer known what the fill has to apply.

@@ -23,8 +23,8 @@ find(partitions)
 
 -- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log.
 local function abandonFills(p)
-  local otherLog = string.match(p.at, '[^:]*$') ~= string.match(p.to, '[^:]*$') and offset(p.at) ~= offset(p.to)
-  if offset(p.to) >= offset(p.at) and not otherLog then return end
+  local otherLog = string.match(p.at, '[^:]*$') ~= string.match(p.to, '[^:]*$') and offsets(p.at) ~= offsets(p.to)
+  if furthest(p.to) >= furthest(p.at) and not otherLog then return end
   for _, name in ipairs(redis.call('HKEYS', key)) do
     local fill, topic, id = string.match(name, '^range:([^:]+):([^:/]+)/(%d+)$')
     if topic == p.topic and id == p.id then

@@ -71,7 +71,7 @@ func (f *filling) take(version string, series ...*state.Series) {
 func (f *filling) batch(under state.Partition, progress []state.Position, from, to int64, series ...*state.Series) *state.Batch {
 	b := &state.Batch{Ranges: []state.PartitionRange{{Partition: under, To: to, Epoch: -1, Progress: progress}}, EveryShard: true}
 	for offset := from; offset < to; offset++ {
-		b.Update(0, offset, fmt.Appendf(nil, "d%d", offset%devices))
+		b.Update(0, offset, deviceAt(offset))
 		for _, s := range series {
 			b.Add(state.Mutation{Series: s, Tile: 100, Num: 1})
 		}

@@ -36,6 +36,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	t.Run("snapshot", func(t *testing.T) { testSnapshot(t, func() store.Store { return open(4) }) })
 	t.Run("progress", func(t *testing.T) { testProgress(t, func() store.Store { return open(4) }) })
 	t.Run("busiest", func(t *testing.T) { testBusiest(t, open(4)) })
+	t.Run("slices", func(t *testing.T) { testSlices(t, func() store.Store { return open(4) }) })
 	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
 	t.Run("parts of fills", func(t *testing.T) { testParts(t, func() store.Store { return open(4) }) })
 	t.Run("archive", func(t *testing.T) { testArchive(t, func() store.Store { return open(4) }) })

@@ -17,7 +17,7 @@ type filling struct {
 
 // open reports whether a plan without the fill has the partition, so that more is left to fill.
 func (f *filling) open() bool {
-	return len(f.Ranges) > 0 && f.Ranges[len(f.Ranges)-1].To == state.MaxTime
+	return slices.ContainsFunc(f.Ranges, func(r state.OffsetRange) bool { return r.To == state.MaxTime })
 }
 
 // spoil gives up the fill: how much of it is applied is no longer known.
@@ -48,7 +48,7 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 			sh.filling(fill, p).spoil()
 		case kept == state.KeptNone:
 			if known != nil && !known.open() {
-				known.Ranges = append(known.Ranges, state.OffsetRange{From: o.at.Offset, To: state.MaxTime})
+				known.Ranges = append(known.Ranges, state.RangesBetween(o.at, state.Position{Offset: state.MaxTime})...)
 			}
 		case known == nil && sh.fills(p, func(f *filling) bool { return !f.Broken && fill.PartOf(f.of) }):
 			// It continues as a part of the other fill.
@@ -88,28 +88,36 @@ func (s *Store) begin(f *filling, o *ownership) {
 	case o == nil:
 		f.Begun = true // live events are all of it
 	case s.plans[o.version] != nil && f.of.In(s.plans[o.version]) == state.KeptNone:
-		f.Ranges = []state.OffsetRange{{To: o.at.Offset}}
+		f.Ranges = state.RangesBetween(state.Position{}, o.at)
 	default:
 		f.spoil()
 	}
 }
 
-// close ends the open range where a plan with the fill takes the partition again.
+// close ends the open ranges where a plan with the fill takes the partition again.
 func (f *filling) close(o *ownership) {
-	last := &f.Ranges[len(f.Ranges)-1]
-	switch {
-	case o == nil || last.From > o.at.Offset:
-		f.spoil()
-	case last.From == o.at.Offset:
-		f.Ranges = f.Ranges[:len(f.Ranges)-1]
-	default:
-		last.To = o.at.Offset
+	var closed []state.OffsetRange
+	for _, r := range f.Ranges {
+		switch {
+		case r.To != state.MaxTime:
+			closed = append(closed, r)
+		case o == nil || r.From > o.at.Furthest():
+			f.spoil()
+			return
+		default:
+			for _, part := range state.RangesBetween(state.Position{Offset: r.From}, o.at) {
+				if part.Without |= r.Without; part.From < part.To && part.Without != state.AllSlices {
+					closed = append(closed, part)
+				}
+			}
+		}
 	}
+	f.Ranges = closed
 }
 
 // unplace gives up the fills of a partition that goes back, or continues in another log.
 func (sh *shard) unplace(p state.Partition, from, to state.Position) {
-	if to.Offset > from.Offset && to.Log == from.Log || to.Offset == from.Offset {
+	if to.Furthest() > from.Furthest() && to.Log == from.Log || to.Furthest() == from.Furthest() {
 		return
 	}
 	for _, f := range sh.fillings {
@@ -176,9 +184,16 @@ func (f *filling) start(at *state.FillStart) {
 		f.Since = max(f.Since, at.Since)
 		return
 	}
-	first := &f.Ranges[0]
-	first.From = min(at.From, first.To)
-	f.Begun, f.Since, f.At = true, at.Since, state.Position{Offset: first.From, Epoch: -1, Log: at.Log}
+	from := at.From
+	for _, r := range f.Ranges {
+		from = min(from, r.To)
+	}
+	for i := range f.Ranges {
+		if r := &f.Ranges[i]; r.From == 0 {
+			r.From = from
+		}
+	}
+	f.Begun, f.Since, f.At = true, at.Since, state.Position{Offset: from, Epoch: -1, Log: at.Log}
 }
 
 // fillEpochs returns the progress of the fills that some shard knows, over all shards.

@@ -81,18 +81,19 @@ func (w writer) Apply(_ context.Context, b *state.Batch) error {
 func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) {
 	wanted := make([]bool, len(b.Ranges))
 	for _, u := range updates {
-		wanted[u.Range] = wanted[u.Range] || u.Offset >= b.Ranges[u.Range].Progress[shard].Offset
+		r := &b.Ranges[u.Range]
+		wanted[u.Range] = wanted[u.Range] || r.Changes(shard, r.Progress[shard], u)
 	}
 	sh, moved := s.shards[shard], false
 	at := make([]*state.Position, len(b.Ranges)) // nil where nothing is applied
 	for i := range b.Ranges {
-		if r := &b.Ranges[i]; !r.Behind && !r.Lags(shard) && (wanted[i] || b.EveryShard) {
+		if r := &b.Ranges[i]; r.Moves(shard) && (wanted[i] || b.EveryShard) {
 			at[i] = sh.meet(r, shard)
 			moved = moved || at[i] != nil
 		}
 	}
 	for _, u := range updates {
-		if at[u.Range] == nil || u.Offset < b.Ranges[u.Range].Progress[shard].Offset {
+		if r := &b.Ranges[u.Range]; at[u.Range] == nil || !r.Changes(shard, r.Progress[shard], u) {
 			continue
 		}
 		for i := u.From; i < u.To; i++ {
@@ -102,7 +103,8 @@ func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) 
 	for i, p := range at {
 		if r := &b.Ranges[i]; p != nil {
 			if r.To > p.Offset {
-				p.Offset, p.Epoch = r.To, max(p.Epoch, r.Epoch)
+				*p = p.To(r.To)
+				p.Epoch = max(p.Epoch, r.Epoch)
 			}
 			r.Progress[shard] = *p
 		}
