@@ -29,6 +29,7 @@ var bad = []struct{ file, want string }{
 	{"kafka: {group_instance_id: 'a b'}", `kafka.group_instance_id "a b" is not allowed: empty, or 1 to 249 letters, digits, dots, underscores or dashes`},
 	{"kafka: {on_broken_batch: ignore}", `kafka.on_broken_batch "ignore" is not allowed: stop or set_aside`},
 	{"kafka: {on_data_loss: cry}", `kafka.on_data_loss "cry" is not allowed: stop or continue`},
+	{"store: {call_mutations: 0}", `store.call_mutations 0 is not allowed: 1 to 2000`},
 	{"store: {expiry_slack: 30s}", `store.expiry_slack 30s is not allowed: 1m to 8760h`},
 	{"kafka: {max_record_bytes: 10}", `kafka.max_record_bytes 10 is not allowed: 1KiB to 256MiB`},
 	{"kafka: {max_record_bytes: 1MB}", `kafka.max_record_bytes "1MB" is not a size such as 4096, 512KiB or 1MiB`},

@@ -153,8 +153,9 @@ type Azure struct {
 
 // Store says how state is kept.
 type Store struct {
-	HashEntities HashEntities  `key:"hash_entities"`
-	ExpirySlack  time.Duration `key:"expiry_slack"`
+	HashEntities  HashEntities  `key:"hash_entities"`
+	ExpirySlack   time.Duration `key:"expiry_slack"`
+	CallMutations int           `key:"call_mutations"` // greatest number in one script call
 }
 
 // HashEntities says which key hashes the values of entities.

@@ -71,10 +71,10 @@ func TestDefaults(t *testing.T) {
 			Mode: "single", Addresses: []string{"localhost:6379"},
 			DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		},
-		Store: config.Store{ExpirySlack: time.Hour},
+		Store: config.Store{ExpirySlack: time.Hour, CallMutations: 1500},
 		Processor: config.Processor{
 			Freshness: 20 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
-			Batch: config.BatchLimits{MaxEvents: 2000, MaxBytes: 4 << 20},
+			Batch: config.BatchLimits{MaxEvents: 20000, MaxBytes: 16 << 20},
 		},
 		Backfill: config.Backfill{Mode: "auto", Rate: 0.5},
 		API: config.API{

@@ -31,6 +31,7 @@ var rules = []rule{
 	{"shards", "1 to 16384", func(c *Config) bool { return within(c.Shards, 1, 16384) }},
 	{"features", "at least one file or folder", func(c *Config) bool { return len(c.Features) > 0 }},
 
+	{"store.call_mutations", "1 to 2000", func(c *Config) bool { return within(c.Store.CallMutations, 1, 2000) }},
 	{"store.expiry_slack", "1m to 8760h", func(c *Config) bool { return within(c.Store.ExpirySlack, time.Minute, 8760*time.Hour) }},
 
 	{"kafka.brokers", "one or more host:port", func(c *Config) bool { return addresses(c.Kafka.Brokers) }},

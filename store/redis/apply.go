@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,10 +19,10 @@ import (
 )
 
 const (
-	// callOps and callBytes bound the mutations of one script call, and so the time for which it blocks others, one to
-	// two milliseconds. Smaller calls cost more: only what one call appends to a key is combined.
-	callOps   = 1500
-	callBytes = 64 << 10
+	// defaultCallMutations and callBytes bound one script call, and so the time for which it blocks others, one to two
+	// milliseconds.
+	defaultCallMutations = 1500
+	callBytes            = 64 << 10
 	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next pipeline, before
 	// which the key may be compacted. So keys stay bounded, even if a batch has very many events of one entity.
 	passBytes = 128 << 10
@@ -40,6 +41,8 @@ type writer struct {
 	refused  []scriptCall        // because the memory is full
 	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
 	progress []any               // by shard, the progress key
+	at       []state.Position    // by range, where the next call of the shard starts
+	last     []int64             // by range, the offset that what is collected for it reaches
 	sha      any
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
@@ -86,16 +89,18 @@ func (s *Store) NewWriter() store.Writer { return s.newWriter() }
 
 func (s *Store) newWriter() *writer {
 	s.makeExpiries()
-	w := &writer{store: s, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]appended{}}
+	w := &writer{store: s, combiner: combiner{limit: s.callMutations}, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]appended{}}
 	for _, tag := range s.tags {
 		w.progress = append(w.progress, keyspace.ProgressKey(tag))
 	}
 	return w
 }
 
-// Apply applies a batch; each shard's share and the shard's progress change in one step. For each
-// range of a call the script compares the position that it finds with the one from which the call
-// starts:
+// Apply applies a batch. A script call applies the mutations of a shard and moves its progress in one step. If they
+// need several calls, each applies those of some slices of the shard, and until the last one the positions say which
+// slices are ahead. So all mutations of a key by a batch are combined, however long the batch is, and no call is long.
+//
+// For each range of a call the script compares the position that it finds with the one from which the call starts:
 //
 //	equal          applied, and the progress moved
 //	greater        applied before, by a request that was sent twice or by another
@@ -155,15 +160,6 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 	}
 }
 
-// learnSecret sets the namespace's secret for hashing.
-func (w *writer) learnSecret(ctx context.Context) (err error) {
-	w.packer.Secret, err = w.store.keyed(ctx)
-	if err == nil && w.packer.Secret == (packed.Secret{}) {
-		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
-	}
-	return err
-}
-
 // send sends the calls, after the replacements, which change no answer. Each command then has its
 // own error.
 func (w *writer) send(ctx context.Context) {
@@ -179,77 +175,104 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	at := make([]state.Position, len(b.Ranges)) // where the next call of each range starts
-	last := make([]int64, len(b.Ranges))
 	for shard := range w.byShard {
+		w.at, w.last = w.at[:0], w.last[:0]
 		for i := range b.Ranges {
-			if b.Ranges[i].Behind {
-				continue // its progress may be for another number of shards
+			at := state.NoPosition // if it is behind, its progress may be for another number of shards
+			if r := &b.Ranges[i]; !r.Behind {
+				at = r.Progress[shard]
 			}
-			at[i] = b.Ranges[i].Progress[shard]
-			last[i] = at[i].Offset
+			w.at, w.last = append(w.at, at), append(w.last, at.Offset)
 		}
 		w.combiner.reset()
 		clear(w.appended)
-		if w.encodeShard(ctx, b, shard, at, last) {
-			continue
-		}
-		for i := range b.Ranges {
-			if s := &b.Ranges[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || verify[shard]) {
-				last[i] = max(s.To, at[i].Offset)
-			}
-		}
-		if verify[shard] || len(w.combiner.mutations) > 0 {
-			w.call(ctx, b, shard, at, last, false)
-		}
+		w.encodeShard(ctx, b, shard, verify[shard])
 	}
 	for i := range w.calls {
 		*w.calls[i].spares = string(w.calls[i].spared)
 	}
 }
 
-// encodeShard makes the calls for what is still to be applied to a shard, except the last, whose
-// mutations stay in the combiner. If full, the rest must wait for the next pipeline.
-func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64) (full bool) {
+// encodeShard makes the calls for what is still to be applied to a shard. The last one moves all ranges to their ends.
+func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, verify bool) {
 	before := -1 // the previous one of the shard
 	for _, i := range w.byShard[shard] {
-		t := &b.Updates[i]
-		if s := &b.Ranges[t.Range]; s.Behind || t.Offset < at[t.Range].Offset || s.Lags(shard) {
+		u := &b.Updates[i]
+		if !b.Ranges[u.Range].Changes(shard, w.at[u.Range], u) {
 			continue
 		}
-		// A call contains all mutations of an event.
-		if w.combiner.full() && (b.Updates[before].Offset != t.Offset || b.Updates[before].Range != t.Range) {
-			if w.call(ctx, b, shard, at, last, true) {
-				return true
+		// All mutations of an event are applied together.
+		if w.enough() && (b.Updates[before].Offset != u.Offset || b.Updates[before].Range != u.Range) {
+			if w.callEach(ctx, b, shard, true) {
+				return
 			}
 		}
 		before = int(i)
-		w.combiner.add(t, b.Mutations[t.From:t.To])
-		last[t.Range] = t.Offset + 1
+		w.combiner.add(u, b.Mutations[u.From:u.To])
+		w.last[u.Range] = u.Offset + 1
 	}
-	return false
+	for i := range b.Ranges {
+		if r := &b.Ranges[i]; r.Moves(shard) && (w.last[i] > w.at[i].Offset || verify) {
+			w.last[i] = max(r.To, w.at[i].Offset)
+		}
+	}
+	if verify || len(w.combiner.mutations) > 0 {
+		w.callEach(ctx, b, shard, false)
+	}
 }
 
-// call makes the script call for the combiner's content, moving the ranges from at to last, and
-// advances at if the shard has more. If full, this pipeline must not have further calls of the
-// shard.
-func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state.Position, last []int64, more bool) (full bool) {
-	start := len(w.args)
-	c := scriptCall{shard: shard, more: more}
-	for i := range b.Ranges {
-		to := moved(at[i], &b.Ranges[i], last[i])
-		if s := &b.Ranges[i]; !s.Behind && !s.Lags(shard) && (last[i] > at[i].Offset || b.EveryShard) {
-			c.moves = append(c.moves, move{rangeIndex: i, from: at[i], to: to})
+// enough reports whether what is collected must be applied before anything else of the shard.
+func (w *writer) enough() bool {
+	return w.combiner.fillsCall() && (w.combiner.full() || w.slicesAhead())
+}
+
+// slicesAhead reports whether a range has slices ahead in the shard: a batch was applied in part. Until the others have
+// come as far, calls are made in the order of offsets: a position can have no slices ahead at two offsets.
+func (w *writer) slicesAhead() bool {
+	return slices.ContainsFunc(w.at, func(at state.Position) bool { return at.Slices > 0 })
+}
+
+// callEach makes the calls for what is collected, one after the other for some slices of the shard, and moves the
+// ranges from at to last. If full, this pipeline must not have further calls of the shard.
+func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more bool) (full bool) {
+	calls := []callKeys{{w.combiner.keys, state.ShardSlices}}
+	if !w.slicesAhead() {
+		calls = w.combiner.inCalls()
+	}
+	for n, of := range calls {
+		whole := n == len(calls)-1
+		c := scriptCall{shard: shard, more: more || !whole}
+		for i := range b.Ranges {
+			r, from := &b.Ranges[i], w.at[i]
+			if !r.Moves(shard) || w.last[i] <= from.Offset && !(whole && b.EveryShard) {
+				continue
+			}
+			if whole {
+				w.at[i] = from.To(w.last[i])
+			} else {
+				w.at[i] = from.WithAhead(w.last[i], of.slices)
+			}
+			if w.last[i] > from.Offset {
+				w.at[i].Epoch = max(from.Epoch, r.Epoch)
+			}
+			c.moves = append(c.moves, move{rangeIndex: i, from: from, to: w.at[i]})
 		}
-		at[i] = to
+		if len(c.moves) > 0 && w.call(ctx, b, c, of.keys, more) {
+			full = true
+			break
+		}
 	}
-	if len(c.moves) == 0 {
-		return false
-	}
-	keys := w.combiner.keys
-	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[shard])
+	w.combiner.reset()
+	return full
+}
+
+// call makes the script call for some state keys. If full, this pipeline must not have further calls of the shard; more
+// says whether some could append to the same keys.
+func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []stateKey, more bool) (full bool) {
+	start := len(w.args)
+	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[c.shard])
 	for i := range keys {
-		w.arg(w.store.appendEntityKey(w.bytes, shard, keys[i].group, keys[i].entity))
+		w.arg(w.store.appendEntityKey(w.bytes, c.shard, keys[i].group, keys[i].entity))
 	}
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
@@ -264,7 +287,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	w.args = append(w.args, c.spares)
 	w.lifetimes(keys)
 	full = w.packAll(keys, more)
-	expiry := &w.store.expiry[shard]
+	expiry := &w.store.expiry[c.shard]
 	expiry.Lock()
 	for i := range keys {
 		if expiry.due(keys[i].hash, keys[i].renewed(), w.now) {
@@ -275,16 +298,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, shard int, at []state
 	c.cmd = redis.NewCmd(ctx, w.args[start:len(w.args):len(w.args)]...)
 	c.cmd.SetFirstKeyPos(3)
 	w.calls = append(w.calls, c)
-	w.combiner.reset()
 	return full
-}
-
-// moved returns a range's position moved to an offset in its batch.
-func moved(at state.Position, s *state.PartitionRange, offset int64) state.Position {
-	if offset > at.Offset {
-		at.Offset, at.Epoch = offset, max(at.Epoch, s.Epoch)
-	}
-	return at
 }
 
 // receive handles the replies. If one of several calls for a shard was not applied, the later ones

@@ -3,18 +3,29 @@ package redisstore
 import (
 	"bytes"
 	"math/bits"
+	"slices"
 
 	"github.com/weir-stream/weir/state"
 )
 
-// combiner collects the mutations of one script call by state key, and combines equal ones: a hot counter is written
-// once for each call. It refers to the mutations of the batch, which must not change until reset.
+// combiner collects mutations of one shard by state key, and combines equal ones: a counter is written once, however
+// many events count. It refers to the mutations of the batch, which must not change until reset.
 type combiner struct {
+	limit     int // of the mutations of a call, see CallMutations
 	keys      []stateKey
 	mutations []combined
 	sums      []state.Mutation // those that represent several of the batch
 	bytes     int              // of the mutations' values
+	hot       bool             // some key has enough mutations for a call of its own
 	table     []int32          // open addressing over keys: index + 1, 0 for empty
+	sorted    []stateKey       // by slice
+	calls     []callKeys
+}
+
+// callKeys are the keys that one call applies: those of some slices.
+type callKeys struct {
+	keys   []stateKey
+	slices int // after the call, the slices below this one are complete
 }
 
 // stateKey is one Redis key with its mutations, including those of its entity's children.
@@ -25,6 +36,9 @@ type stateKey struct {
 	keep   int64 // how long after a record its state may be asked for, in ms; 0 forever
 	first  int32 // its first mutation in a linked list: index in mutations, -1 for none
 	last   int32
+	count  int32 // of its mutations
+	bytes  int32 // of their values
+	slice  uint8 // of the entity
 }
 
 type combined struct {
@@ -36,12 +50,55 @@ type combined struct {
 }
 
 func (c *combiner) reset() {
-	c.keys, c.mutations, c.sums, c.bytes = c.keys[:0], c.mutations[:0], c.sums[:0], 0
+	c.keys, c.mutations, c.sums, c.bytes, c.hot = c.keys[:0], c.mutations[:0], c.sums[:0], 0, false
 	clear(c.table)
+	c.table = c.table[:min(len(c.table), smallTable)] // small batches may follow
 }
 
-// full reports whether there is enough for a call.
-func (c *combiner) full() bool { return len(c.mutations) >= callOps || c.bytes >= callBytes }
+// fillsCall reports whether there is enough for a call.
+func (c *combiner) fillsCall() bool { return len(c.mutations) >= c.limit || c.bytes >= callBytes }
+
+// full reports whether no more should be applied together: some key would make its call too long, or slices would.
+func (c *combiner) full() bool {
+	const most = state.ShardSlices / 4 // calls, so that one slice more does not make a call much longer
+	return c.hot || len(c.mutations) >= most*c.limit || c.bytes >= most*callBytes
+}
+
+// inCalls divides the keys among calls by their slices.
+func (c *combiner) inCalls() []callKeys {
+	c.calls = c.calls[:0]
+	if !c.fillsCall() {
+		return append(c.calls, callKeys{c.keys, state.ShardSlices})
+	}
+	c.sort()
+	first, count, size := 0, 0, 0 // of the call
+	for i := range c.sorted {
+		k := &c.sorted[i]
+		if (count >= c.limit || size >= callBytes) && k.slice != c.sorted[i-1].slice {
+			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(k.slice)})
+			first, count, size = i, 0, 0
+		}
+		count, size = count+int(k.count), size+int(k.bytes)
+	}
+	return append(c.calls, callKeys{c.sorted[first:], state.ShardSlices})
+}
+
+// sort sorts the keys by slice.
+func (c *combiner) sort() {
+	var next [state.ShardSlices + 1]int // where the next key of each slice goes
+	for i := range c.keys {
+		next[c.keys[i].slice+1]++
+	}
+	for slice := 1; slice < len(next); slice++ {
+		next[slice] += next[slice-1]
+	}
+	c.sorted = slices.Grow(c.sorted[:0], len(c.keys))[:len(c.keys)]
+	for i := range c.keys {
+		n := &next[c.keys[i].slice]
+		c.sorted[*n] = c.keys[i]
+		*n++
+	}
+}
 
 // add adds the mutations of an entity.
 func (c *combiner) add(t *state.EntityUpdate, mutations []state.Mutation) {
@@ -109,7 +166,11 @@ func (c *combiner) sum(held *combined, m *state.Mutation) bool {
 // append appends a mutation to those of its key.
 func (c *combiner) append(key *stateKey, m *state.Mutation, child []byte) {
 	c.mutations = append(c.mutations, combined{Mutation: m, child: child, next: -1})
-	c.bytes += len(m.Member) + len(m.Key)
+	size := len(m.Member) + len(m.Key)
+	c.bytes += size
+	key.bytes += int32(size)
+	key.count++
+	c.hot = c.hot || int(key.count) >= c.limit || key.bytes >= callBytes
 	added := int32(len(c.mutations) - 1)
 	if key.first < 0 {
 		key.first = added
@@ -124,6 +185,7 @@ func (c *combiner) key(entity []byte, hash uint64, group string) *stateKey {
 	if len(c.table) < 2*(len(c.keys)+1) {
 		c.grow()
 	}
+	slice := uint8(state.SliceOf(hash))
 	for i := range len(group) {
 		hash = bits.RotateLeft64(hash, 8) ^ uint64(group[i])*0x9e3779b97f4a7c15
 	}
@@ -135,13 +197,22 @@ func (c *combiner) key(entity []byte, hash uint64, group string) *stateKey {
 			return k
 		}
 	}
-	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, first: -1})
+	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, slice: slice, first: -1})
 	c.table[i] = int32(len(c.keys))
 	return &c.keys[len(c.keys)-1]
 }
 
+// smallTable is the least size of the table.
+const smallTable = 64
+
 func (c *combiner) grow() {
-	c.table = make([]int32, max(64, 2*len(c.table)))
+	size := max(smallTable, 2*len(c.table))
+	if size <= cap(c.table) {
+		c.table = c.table[:size]
+		clear(c.table)
+	} else {
+		c.table = make([]int32, size)
+	}
 	mask := uint64(len(c.table) - 1)
 	for n := range c.keys {
 		i := c.keys[n].hash & mask

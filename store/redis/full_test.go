@@ -106,16 +106,17 @@ func TestSingleWriterFindsNoFullKeys(t *testing.T) {
 	})
 }
 
-// Several calls of a pipeline that append a little each fill a key too.
+// Several calls of a pipeline that append a little each fill a key too. The batch is too long for all of its mutations
+// to be combined.
 func TestManySmallAppendsFillAKey(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		const calls = 5
+		const calls, limit = 5, 90
 		start(t, s, transactions)
 		s.redis.Set(t.Context(), deviceKey(s, "d1"), padded(users, fullAt-700, 1), time.Hour)
 		b := begin(t, s, transactions)
 		b.Series, b.Now = allSeries, 100*day
 		for range calls {
-			for i := range callOps {
+			for i := range state.ShardSlices / 4 * limit {
 				device, user := fmt.Sprint("d", i+1), "u"
 				if i == 0 {
 					user = strings.Repeat("u", 300)
@@ -125,7 +126,9 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 				b.Ranges[0].To++
 			}
 		}
-		apply(t, s.newWriter(), b)
+		w := s.newWriter()
+		w.combiner.limit = limit
+		apply(t, w, b)
 		if length := s.redis.StrLen(t.Context(), deviceKey(s, "d1")).Val(); length > 10_000 {
 			t.Errorf("the key has %d bytes", length)
 		}

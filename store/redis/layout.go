@@ -180,3 +180,12 @@ func (s *Store) moved() error {
 
 // Secret returns the secret with which packed state is hashed.
 func (s *Store) Secret(ctx context.Context) (packed.Secret, error) { return s.keyed(ctx) }
+
+// learnSecret sets the namespace's secret for hashing.
+func (w *writer) learnSecret(ctx context.Context) (err error) {
+	w.packer.Secret, err = w.store.keyed(ctx)
+	if err == nil && w.packer.Secret == (packed.Secret{}) {
+		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
+	}
+	return err
+}

@@ -71,7 +71,7 @@ func (s *Store) spreadOver() int {
 func (s *Store) withShards(shards int) *Store {
 	other := &Store{
 		redis: s.redis, namespace: s.namespace, masters: s.masters, replicas: s.replicas, apply: s.apply, compact: s.compact,
-		hashing: s.hashing, slack: s.slack, noteEmptied: s.noteEmptied,
+		hashing: s.hashing, slack: s.slack, noteEmptied: s.noteEmptied, callMutations: s.callMutations,
 	}
 	other.secret.Store(s.secret.Load())
 	other.spread(shards)

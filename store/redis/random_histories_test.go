@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,21 +12,22 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// Random histories: two owners at once, requests sent twice, owners that restart from the store's
-// progress, and single shards put back to older copies.
+// Random histories: two owners at once, requests sent twice, batches interrupted between their calls, owners that
+// restart from the store's progress, and single shards put back to older copies.
 func TestRandomHistories(t *testing.T) {
-	client := redistest.Shared(t).Client(t)
+	client, hook := redistest.Shared(t).Client(t), &cutOff{left: unlimited}
+	client.AddHook(hook)
 	for seed := range uint64(testkit.Trials(100)) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		s := newStore(t, client, 3)
+		s := newStore(t, client, 3, CallMutations(1+random.IntN(60)))
 		start(t, s, transactions, logins)
 		logs := [2][]event{randomEvents(random, 150), randomEvents(random, 150)}
-		owners := []*owner{newOwner(t, s, logs), newOwner(t, s, logs)}
+		owners := []*owner{newOwner(t, s, hook, logs), newOwner(t, s, hook, logs)}
 		copies := make([]map[string]string, 3)
 		for steps := 0; ; steps++ {
 			switch o := owners[random.IntN(2)]; random.IntN(12) {
 			case 0:
-				*o = *newOwner(t, s, logs)
+				*o = *newOwner(t, s, hook, logs)
 			case 1:
 				shard := random.IntN(3)
 				copies[shard] = dumpShard(t, s, shard)
@@ -54,14 +56,15 @@ type owner struct {
 	t    *testing.T
 	s    *Store
 	w    *writer
+	hook *cutOff
 	logs [2][]event
 	at   [2]int64
 	prog [2][]state.Position
 	last *state.Batch // sent last, for resending
 }
 
-func newOwner(t *testing.T, s *Store, logs [2][]event) *owner {
-	o := &owner{t: t, s: s, w: s.newWriter(), logs: logs}
+func newOwner(t *testing.T, s *Store, hook *cutOff, logs [2][]event) *owner {
+	o := &owner{t: t, s: s, w: s.newWriter(), hook: hook, logs: logs}
 	o.rewind(0)
 	o.rewind(1)
 	return o
@@ -92,9 +95,16 @@ func (o *owner) step(random *rand.Rand) {
 		s.Progress = slices.Clone(s.Progress)
 		o.last.Ranges = append(o.last.Ranges, s)
 	}
-	apply(o.t, o.w, b)
+	if random.IntN(4) == 0 {
+		o.hook.left = random.IntN(12)
+	}
+	err := o.w.Apply(context.Background(), b)
+	o.hook.left = unlimited
+	if err != nil && !errors.Is(err, errCutOff) {
+		o.t.Fatal(err)
+	}
 	for i := range b.Ranges {
-		if b.Ranges[i].Behind {
+		if b.Ranges[i].Behind || err != nil {
 			o.rewind(i)
 		}
 	}

@@ -34,7 +34,7 @@ import (
 
 // format is the version of the layout of keys and values, formatField its field in the layout.
 const (
-	format      = 6
+	format      = 7
 	formatField = "format"
 )
 
@@ -78,6 +78,8 @@ type Store struct {
 	expiry      []expiry                    // by shard
 	slack       time.Duration
 	noteEmptied func(keys int64)
+
+	callMutations int // see CallMutations
 }
 
 // Option configures a store.
@@ -93,12 +95,16 @@ func HashEntities(secret []byte) Option {
 	}
 }
 
+// CallMutations bounds the mutations that one script call applies, by default 1,500: Redis serves nobody else during a
+// call.
+func CallMutations(most int) Option { return func(s *Store) { s.callMutations = most } }
+
 // New returns the store of a namespace with a number of shards: its current number, which Adopt finds out, or the
 // number for a new namespace.
 func New(client redis.UniversalClient, namespace string, shards int, options ...Option) *Store {
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
-		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua), noteEmptied: func(int64) {},
+		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua), noteEmptied: func(int64) {}, callMutations: defaultCallMutations,
 	}
 	for _, option := range options {
 		option(s)

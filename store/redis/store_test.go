@@ -61,8 +61,8 @@ func onEach(t *testing.T, shards int, test func(t *testing.T, s *Store)) {
 	}
 }
 
-func newStore(t testing.TB, client redis.UniversalClient, shards int) *Store {
-	s := New(client, testkit.Namespace(t), shards)
+func newStore(t testing.TB, client redis.UniversalClient, shards int, options ...Option) *Store {
+	s := New(client, testkit.Namespace(t), shards, options...)
 	if err := s.Create(context.Background()); err != nil {
 		t.Fatal(err)
 	}
