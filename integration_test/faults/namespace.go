@@ -43,7 +43,7 @@ func (r *round) settings() []string {
 func (p *scenario) settings() []string {
 	return []string{
 		"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--kafka.rebalance_timeout", "10s",
-		"--processor.commit_interval", "100ms", "--processor.batch.max_events", strconv.Itoa(p.BatchMax),
+		"--processor.commit_interval", "100ms", "--processor.batch.max_events", strconv.Itoa(p.BatchMax), "--store.call_mutations", strconv.Itoa(p.CallMax),
 		"--api.timeout", "30s", // the comparison asks big questions, and the machine may be busy
 	}
 }

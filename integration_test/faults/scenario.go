@@ -21,6 +21,7 @@ type scenario struct {
 	Shards     int
 	Processors int
 	BatchMax   int // maximum events in a batch
+	CallMax    int // maximum mutations in a script call
 
 	Events  int
 	Length  time.Duration // how long events are written and faults happen
@@ -72,6 +73,7 @@ func sketch(seed uint64, topology string, without []string) *scenario {
 	if p.Topology == "cluster" {
 		p.Shards = []int{3, 16, 24}[r.IntN(3)]
 	}
+	p.CallMax = []int{2, 10, 50, 1500}[random(seed, "calls").IntN(4)] // short calls leave slices ahead where they are interrupted
 	p.Options = workload.DrawOptions(random(seed, "options"))
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
 	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
