@@ -22,7 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -71,7 +71,7 @@ func startAPI(b *testing.B, redisAddr string) *api {
 
 // answer runs the API.
 func answer(redisAddr string) error {
-	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
+	registry, err := defined.Parse(questionDefinitions)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
@@ -119,10 +119,7 @@ func (f *feast) check(b *testing.B, url string) {
 // feastFeatures returns Weir's features by their names in Feast. Feast answers a list at half the
 // cost of a feature service with the same features.
 func feastFeatures(b *testing.B) string {
-	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	registry := defined.Registry(b, questionDefinitions)
 	var names []string
 	for _, feature := range registry.Services[0].Features {
 		entity, _, _ := strings.Cut(feature.Name, "_")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -50,10 +50,7 @@ func hot(b *testing.B, events int) {
 	server := redistest.New(b, redistest.Options{})
 	client := server.Client(b)
 	s := side{redis: client}
-	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := defined.Registry(b, hotDefinitions)
 	stored := redisstore.New(client, namespace, 1)
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)
@@ -145,10 +142,7 @@ const (
 
 func neighbours(b *testing.B, device func(int64) string) {
 	const rounds = 2000
-	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := defined.Registry(b, hotDefinitions)
 	stored := redisstore.New(redistest.New(b, redistest.Options{}).Client(b), namespace, 1)
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)

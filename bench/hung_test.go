@@ -9,9 +9,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -30,10 +30,7 @@ func hungMaster(b *testing.B) {
 	cluster := redistest.NewCluster(b)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), ContextTimeoutEnabled: true, ReadTimeout: 2 * time.Second})
 	defer client.Close()
-	r, err := definition.Parse("hot.yaml", []byte(hotDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := defined.Registry(b, hotDefinitions)
 	stored := redisstore.New(client, namespace, shards, redisstore.Deadlines(250*time.Millisecond, 2*time.Second))
 	if err := stored.Create(b.Context()); err != nil {
 		b.Fatal(err)

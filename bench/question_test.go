@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/serve"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -18,10 +18,7 @@ import (
 // shows what Weir allocates, and the CPU time of its process.
 func BenchmarkQuestion(b *testing.B) {
 	client := redistest.New(b, redistest.Options{}).Client(b)
-	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	registry := defined.Registry(b, questionDefinitions)
 	s := redisstore.New(client, namespace, questionShards)
 	loadEntities(b, s, registry, time.Now())
 	h := serve.New(serve.Config{Registry: func() *features.Registry { return registry }, Reader: s})

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -79,10 +79,7 @@ func BenchmarkQuestions(b *testing.B) {
 func questions(b *testing.B) {
 	server := redistest.New(b, redistest.Options{})
 	client := server.Client(b)
-	registry, err := definition.Parse("questions.yaml", []byte(questionDefinitions))
-	if err != nil {
-		b.Fatal(err)
-	}
+	registry := defined.Registry(b, questionDefinitions)
 	s := redisstore.New(client, namespace, questionShards)
 	now := time.Now()
 	loadEntities(b, s, registry, now)

@@ -12,10 +12,10 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -175,10 +175,7 @@ func (l *scaled) rewriteAOF(b *testing.B, wait bool) {
 
 func (s size) start(b *testing.B) *scaled {
 	l := &scaled{size: s, random: rand.New(rand.NewPCG(1, 2)), now: time.Now().UnixMilli(), offsets: make([]int64, scaleStreams)}
-	var err error
-	if l.registry, err = definition.Parse("scale.yaml", []byte(s.definitions())); err != nil {
-		b.Fatal(err)
-	}
+	l.registry = defined.Registry(b, s.definitions())
 	var client redis.UniversalClient
 	if s.masters > 1 {
 		cluster := redistest.NewClusterOf(b, s.masters)

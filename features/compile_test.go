@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/testkit/defined"
@@ -181,10 +180,7 @@ derived ip_c "cidr(ip, 24)"
 
 func TestChangedDerivedFieldHasFreshState(t *testing.T) {
 	id := func(streams, def string) string {
-		r, err := definition.Parse("test.yaml", []byte(streams+"  f: "+def+"\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := defined.Registry(t, streams+"  f: "+def+"\n")
 		return r.Series[0].ID
 	}
 	wider := strings.ReplaceAll(defined.Streams, "cidr(ip, 24)", "cidr(ip, 20)")

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -17,7 +17,7 @@ import (
 // Values that are too long are kept as a prefix and a hash in every layout: they stay distinct, questions find them,
 // and they take no more bytes than their fields allow.
 func TestLongValuesAreShortened(t *testing.T) {
-	r, err := definition.Parse("long.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   tx:
     topic: tx
@@ -32,10 +32,7 @@ features:
   top:    TOP_K(7d, tx, agent, user, k=2)
   bots:   COUNT(7d, tx, user, where='agent endsWith "bot"')
   through: COUNT(7d, tx, shop, through=SET(7d, tx, user, shop))
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	const now = 1_532_496_076_032
 	long := strings.Repeat("é", 100_000)
 	stored, mapper := memory.New(), r.NewMapper()

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -37,11 +37,7 @@ features:
 
 func mustParse(t *testing.T, text string) *features.Registry {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, text)
 }
 
 // A feature whose definitions never changed is complete forever; a feature of new definitions is complete since they

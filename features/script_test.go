@@ -15,9 +15,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -77,10 +77,7 @@ func (s *script) run(definitions string, lines []string) {
 			definitions += "  " + definition + "\n"
 		}
 	}
-	var err error
-	if s.registry, err = definition.Parse("script", []byte(definitions)); err != nil {
-		s.Fatal(err)
-	}
+	s.registry = defined.Registry(s, definitions)
 	s.mapper = s.registry.NewMapper()
 	for i, line := range lines {
 		s.line = i + 1

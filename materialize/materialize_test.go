@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -54,11 +54,7 @@ features:
 
 func load(t testing.TB, text string) *features.Registry {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, text)
 }
 
 // text is an input file; the ending of its name gives the format.

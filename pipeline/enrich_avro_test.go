@@ -20,8 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
@@ -80,10 +80,7 @@ func TestEnrichInAvro(t *testing.T) {
 	refusal.Store(0)
 	b.committed(300)
 
-	more, err := definition.Parse("test.yaml", []byte(strings.Replace(strings.Replace(definitions, "  mean:", "  added: COUNT(1h, payment, card)\n  mean:", 1), "[paid,", "[added, paid,", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	more := defined.Registry(t, strings.Replace(strings.Replace(definitions, "  mean:", "  added: COUNT(1h, payment, card)\n  mean:", 1), "[paid,", "[added, paid,", 1))
 	b.processor.Reload(more)
 	b.awaitDefinitions(more)
 	b.write(sent[300:]...)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -64,10 +64,7 @@ func TestEnrichWithYoungFeatures(t *testing.T) {
   both: {expr: young + old}
   listed: COUNT(1d, payment, SET(5s, payment, user, shop, tile=1s))
 services:`, 1)
-	var err error
-	if b.config.Registry, err = definition.Parse("test.yaml", []byte(strings.Replace(grown, "[old]", "[old, young, both, listed]", 1))); err != nil {
-		t.Fatal(err)
-	}
+	b.config.Registry = defined.Registry(t, strings.Replace(grown, "[old]", "[old, young, both, listed]", 1))
 	b.run()
 	write(1, 2, 10)
 	b.committed(4)

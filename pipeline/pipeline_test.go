@@ -13,9 +13,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/pipeline"
@@ -63,10 +63,7 @@ func newBench(t *testing.T) *bench {
 
 // newBenchOf is a bench with other definitions, and their topics with their numbers of partitions.
 func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench {
-	registry, err := definition.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, definitions)
 	b := &bench{
 		t: t, registry: registry,
 		broker: kafkatest.Embedded(t, topics),

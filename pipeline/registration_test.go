@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -31,11 +31,7 @@ func (s *registered) Register(_ context.Context, r state.Registration) ([]state.
 func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 	parse := func(text string) *features.Registry {
 		t.Helper()
-		r, err := definition.Parse("test.yaml", []byte("streams: {s: {topic: t, timestamp: at, fields: {u: string, n: int}}}\nfeatures:\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {u: string, n: int}}}\nfeatures:\n"+text)
 	}
 	old, next := parse("  a: COUNT(1d, s, u)").Plan(), parse("  a: SUM(1d, s, n, u)").Plan()
 	s := &registered{}

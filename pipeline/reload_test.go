@@ -12,8 +12,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -23,11 +23,7 @@ import (
 // before their records.
 func registryOf(t testing.TB, more ...string) *features.Registry {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(strings.Replace(definitions, "timestamp: at", "timestamp: at\n    max_future: 1s", 1)+strings.Join(more, "\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, strings.Replace(definitions, "timestamp: at", "timestamp: at\n    max_future: 1s", 1)+strings.Join(more, "\n"))
 }
 
 // bySecond counts in tiles of a second, which shows since when it counts.

@@ -11,9 +11,9 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -31,10 +31,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
 		t.Fatal(err)
 	}
-	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
-	if err != nil {
-		t.Fatal(err)
-	}
+	both := defined.Registry(t, definitions+"---"+logins)
 	login := func(n int) {
 		for i := range n {
 			b.write(kafka.Message{Topic: "logins", Key: []byte{byte(i % 2)}, Value: fmt.Appendf(nil, `{"at":%d,"user":"u1"}`, at), Time: time.UnixMilli(at)})
@@ -111,10 +108,7 @@ func (b *bench) refuseJoins() (admit func()) {
 // Definitions with a missing topic do not delay the others.
 func TestReloadWithAMissingTopic(t *testing.T) {
 	b := newBench(t)
-	both, err := definition.Parse("test.yaml", []byte(definitions+"---"+logins))
-	if err != nil {
-		t.Fatal(err)
-	}
+	both := defined.Registry(t, definitions+"---"+logins)
 	b.run()
 	b.write(payments(0, 100)...)
 	b.expect(100)

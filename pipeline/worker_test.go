@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -155,10 +155,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 	if err := writer.WriteMessages(t.Context(), messages...); err != nil {
 		t.Fatal(err)
 	}
-	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	for _, test := range []struct {
 		name      string
 		maxEvents int
@@ -208,10 +205,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 
 // The newest timestamp that a worker remembers is bounded by the clock, so a wrong one does not stay forever.
 func TestNewestTimestampIsBounded(t *testing.T) {
-	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(),
@@ -248,10 +242,7 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := definition.Parse("test.yaml", []byte("streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	format := &headerFormat{}
 	registry.Streams[0].Format = format
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -30,11 +30,7 @@ features:
 // by compiles a feature with those keys.
 func by(t testing.TB, keys string) *features.Registry {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", fmt.Appendf(nil, definitions, keys))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, fmt.Sprintf(definitions, keys))
 }
 
 // agree checks that an event and a question with the same JSON have the same entity, and returns its text. Both must

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -32,14 +32,8 @@ features:
 // all.
 func partlyKept(t *testing.T, more ...state.PlanEpoch) (*features.Registry, *state.History) {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(partly))
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, err := definition.Parse("definitions.yaml", []byte(partly[:strings.Index(partly, "  later")]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, partly)
+	before := defined.Registry(t, partly[:strings.Index(partly, "  later")])
 	now, then := r.Plan(), before.Plan()
 	return r, &state.History{
 		PlanEpochs: append([]state.PlanEpoch{
@@ -96,10 +90,7 @@ features:
   seen: SEEN(1d, payment, user, shop)
   count: COUNT(2h, payment, user, tile=1h)
 `
-	r, err := definition.Parse("definitions.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	now := r.Plan()
 	history := &state.History{
 		PlanEpochs: []state.PlanEpoch{

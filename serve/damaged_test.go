@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -79,10 +79,7 @@ weir_damaged_answers_total 11
 // While processors catch up, an answer about a past moment whose state may have expired states what may be missing.
 func TestQuestionDuringCatchUp(t *testing.T) {
 	lag := int64(0)
-	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, derivedDefinitions)
 	clock := noon.Add(-5 * time.Hour)
 	h := newHandler(&fakeReader{clock: clock.UnixMilli()}, func(c *setup) {
 		c.Registry = func() *features.Registry { return r }

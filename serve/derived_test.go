@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
@@ -35,10 +35,7 @@ services:
 // series except the filtered one, which has one.
 func askDerived(t *testing.T, method, target, body string) (status int, answer, reads string) {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(derivedDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, derivedDefinitions)
 	reader := &fakeReader{states: map[string]state.WindowState{}}
 	for _, s := range r.Series {
 		count := value.Value{Type: value.Int, Num: 2}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -45,10 +45,7 @@ services:
 func TestFeastClient(t *testing.T) {
 	// Beside the program feast is the Python that has it.
 	python := filepath.Join(filepath.Dir(program(t, "WEIR_TEST_FEAST", "feast")), "python")
-	r, err := definition.Parse("definitions.yaml", []byte(feastDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, feastDefinitions)
 	stored := stored()
 	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		states := make([]state.WindowState, len(reads))

@@ -19,8 +19,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -81,11 +81,7 @@ func everyRegistry(t testing.TB) *features.Registry {
 	for i, k := range aggregate.All {
 		text += fmt.Sprintf("  kind_%d: >-\n    %s\n", i, k.Spec().Example)
 	}
-	r, err := definition.Parse("every.yaml", []byte(text+"services:\n  some: [logins_of_user, share, per_merchant]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, text+"services:\n  some: [logins_of_user, share, per_merchant]\n")
 }
 
 // everyState is the state after some events of two users.

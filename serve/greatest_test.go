@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
 )
@@ -18,17 +18,14 @@ import (
 // withKeys serves a store with these keys, and tells how many were asked for.
 func withKeys(t *testing.T, found func(r *features.Registry) (state.LongKeys, error)) (h http.Handler, asked *int) {
 	t.Helper()
-	r, err := definition.Parse("pay.yaml", []byte(`
+	r := defined.Registry(t, `
 streams: {pay: {topic: pay, timestamp: t, fields: {user: string, device: string, at: int}}}
 features:
   n: COUNT(1h, pay, user)
   days: ACTIVE(7d, pay, user)
   pairs: COUNT(1h, pay, user, device)
   of_device: COUNT(1h, pay, device, at)
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	asked = new(int)
 	return newHandler(&fakeReader{}, func(s *setup) {
 		s.Registry = func() *features.Registry { return r }

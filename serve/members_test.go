@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -52,10 +52,7 @@ services:
 // memberHandler serves state in memory after some events of a user.
 func memberHandler(t testing.TB) http.Handler {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, memberDefinitions)
 	now := noon.UnixMilli()
 	stored, mapper, batch := memory.New(), r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
 	event := func(fields string) {

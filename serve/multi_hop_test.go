@@ -14,10 +14,10 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
@@ -56,10 +56,7 @@ type throughWorld struct {
 
 func newThroughWorld(t *testing.T, events int, random *rand.Rand, limits Limits) *throughWorld {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(throughDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, throughDefinitions)
 	w := &throughWorld{state: memory.New(), model: model.New(r), registry: r}
 	w.reader = &fakeReader{read: w.state.Read, clock: noon.UnixMilli()}
 	w.handler = newHandler(w.reader, func(c *setup) {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -62,10 +62,7 @@ type clocked struct{ *memory.Store }
 func (clocked) Clock(context.Context) (int64, error) { return noon.UnixMilli(), nil }
 
 func newBus(t *testing.T) *bus {
-	r, err := definition.Parse("pending.yaml", []byte(pendingDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, pendingDefinitions)
 	b := &bus{T: t, registry: r, store: memory.New()}
 	b.handler = newHandler(clocked{b.store}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	return b
@@ -205,10 +202,7 @@ func TestPendingRefusals(t *testing.T) {
 // An event is mapped exactly as sent.
 func TestPendingIsTakenAsSent(t *testing.T) {
 	reader := &fakeReader{}
-	r, err := definition.Parse("pending.yaml", []byte(pendingDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, pendingDefinitions)
 	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	const event = `{"a\u0074": 1532520000000, "user": "\ud83d\ude00 \\ \ud800", "device": "d\/\"1", "id": 1e3, "at": 1532520000001}`
 	w := do(t, h, "POST", queryPath, `{"features": ["devices"], "entities": [{"user": "u1"}], "pending": {"stream": "login", "event": `+event+`}}`)
@@ -226,7 +220,7 @@ func TestPendingIsTakenAsSent(t *testing.T) {
 
 // A pending event is JSON, also for a stream whose records are not.
 func TestPendingOfAStreamOfLines(t *testing.T) {
-	r, err := definition.Parse("pending.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   login:
     topic: logins
@@ -235,10 +229,7 @@ streams:
     fields: {user: string, device: string}
 features:
   devices: COUNT_DISTINCT(1d, login, user, device)
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	h := newHandler(clocked{memory.New()}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "POST", queryPath, `{"features": ["devices"], "entities": [{"user": "u1"}],
 		"pending": {"stream": "login", "event": {"meta": {"at": 1532520000000}, "user": "u1", "device": "d1"}}}`)

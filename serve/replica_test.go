@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -70,10 +70,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 
 // Pending events are added to the state that a replica returns.
 func TestPendingEventsAtReplicas(t *testing.T) {
-	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, memberDefinitions)
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
 	}}
@@ -90,10 +87,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 
 // With two round trips the staler one counts, and it is reported if either went to a replica.
 func TestStalenessOfMultiHopFeatures(t *testing.T) {
-	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, memberDefinitions)
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		states := make([]state.WindowState, len(reads))
 		states[0].Members = []string{"u1"}

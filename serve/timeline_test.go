@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -42,10 +42,7 @@ features:
 // timelineHandler serves a registry from a state.
 func timelineHandler(t *testing.T, reader *fakeReader) http.Handler {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(timelineDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, timelineDefinitions)
 	return newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 }
 
@@ -80,10 +77,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 	stored := memory.New()
 	reader := &fakeReader{read: stored.Read, clock: noon.UnixMilli()}
 	h := timelineHandler(t, reader)
-	r, err := definition.Parse("definitions.yaml", []byte(timelineDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, timelineDefinitions)
 	var times, cents []int64
 	mapper := r.NewMapper()
 	for i := range 1500 {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -45,10 +45,7 @@ func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, re
 // waitingHandler serves definitions over the topic views; a question may take two seconds.
 func waitingHandler(t testing.TB, a *arrival) http.Handler {
 	t.Helper()
-	r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, memberDefinitions)
 	read := func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
 	}
@@ -139,10 +136,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 		"/v1/timeline/views": `{"at":944092800000,` + wait + `,"points":[{"value":0,"status":"NOT_FOUND",`,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, err := definition.Parse("definitions.yaml", []byte(memberDefinitions))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := defined.Registry(t, memberDefinitions)
 			f := &first{record: 944092800000, plan: r.Plan()}
 			h := newHandler(f, func(c *setup) {
 				c.Registry = func() *features.Registry { return r }
@@ -182,15 +176,12 @@ func TestWaitingByParameter(t *testing.T) {
 
 // A key with the parameter's name takes precedence.
 func TestWaitForMayBeAKey(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   event: {topic: events, timestamp: at, fields: {wait_for: string}}
 features:
   events: COUNT(7d, event, wait_for)
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
 	}}

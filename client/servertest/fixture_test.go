@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -55,7 +55,7 @@ func (clocked) Clock(context.Context) (int64, error) { return now.UnixMilli(), n
 
 // handler serves a user with a few transactions.
 func handler() http.Handler {
-	r, err := definition.Parse("definitions.yaml", []byte(definitions))
+	r, err := defined.Parse(definitions)
 	if err != nil {
 		panic(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
@@ -155,10 +156,7 @@ func TestDiffOfOtherServers(t *testing.T) {
 	bad := answers(200, `{"version":"v1","definitions":[{"path":"/etc/weir/a.yaml","text":"streams: {s: {topic: t, timestamp: at}}"}],"schemas":[]}`)
 	const text = "streams: {s: {topic: t, timestamp: at, fields: {u: string}}}"
 	newer := answers(200, `{"version":"v1","definitions":[{"path":"a.yaml","text":"`+text+`"}],"schemas":[]}`)
-	meant, err := definition.Parse("a.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	meant := defined.Registry(t, text)
 	for _, b := range []struct{ server, want string }{
 		{old, "weir: " + old + " does not serve its definitions: its release is too old; compare with those that it was deployed with"},
 		{foreign, "weir: " + foreign + "/v1/definitions answered 404 Not Found; is it a weir server?"},

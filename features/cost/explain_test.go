@@ -43,7 +43,7 @@ func TestExplainText(t *testing.T) {
 
 // The explanation of a stream also says where its enriched events are written.
 func TestExplainStreams(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   login: {topic: logins, timestamp: ts, fields: {user: string}}
   tx:
@@ -57,10 +57,7 @@ features:
   payments: COUNT(7d, tx, user)
 services:
   risk: [payments]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	p := Explain(r)
 	if diff := cmp.Diff([]Stream{
 		{Name: "login", Topic: "logins"},

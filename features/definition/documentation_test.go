@@ -43,8 +43,8 @@ func TestDocumentedWindows(t *testing.T) {
 	}
 	for _, row := range rows {
 		oneLine, long := row[1], row[2]
-		r, err := Parse("example", []byte(documentationStreams+
-			"  f: COUNT("+oneLine+", transaction, user)\n  g: {function: count, stream: transaction, by: user, window: "+long+"}\n"))
+		r, err := parse(documentationStreams +
+			"  f: COUNT(" + oneLine + ", transaction, user)\n  g: {function: count, stream: transaction, by: user, window: " + long + "}\n")
 		if err != nil {
 			t.Errorf("%s: %v", oneLine, err)
 			continue
@@ -197,7 +197,7 @@ func TestDocumentationIsCurrent(t *testing.T) {
 func TestDocumentedExamples(t *testing.T) {
 	for _, k := range aggregate.All {
 		s := k.Spec()
-		r, err := Parse("example", []byte(documentationStreams+"  f: >-\n    "+s.Example+"\n"))
+		r, err := parse(documentationStreams + "  f: >-\n    " + s.Example + "\n")
 		if err != nil {
 			t.Errorf("%s: %v", called(s), err)
 			continue
@@ -224,7 +224,7 @@ func TestDocumentedMultiHop(t *testing.T) {
 	}
 	_, example, _ := strings.Cut(text, "```yaml\n")
 	example, _, _ = strings.Cut(example, "```")
-	r, err := Parse("example", []byte(documentationStreams+"  "+strings.ReplaceAll(example, "\n", "\n  ")))
+	r, err := parse(documentationStreams + "  " + strings.ReplaceAll(example, "\n", "\n  "))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,10 +26,15 @@ func testStreams(t testing.TB) string {
 	return string(text)
 }
 
+// parse compiles definitions, which findings say are in test.yaml.
+func parse(definitions string) (*features.Registry, error) {
+	return LoadFiles(features.Files{Definitions: []features.File{{Path: "test.yaml", Text: definitions}}})
+}
+
 // load compiles features, "name: definition" each, over testStreams.
 func load(t testing.TB, definitions ...string) *features.Registry {
 	t.Helper()
-	r, err := Parse("test.yaml", []byte(testStreams(t)+"  "+strings.Join(definitions, "\n  ")+"\n"))
+	r, err := parse(testStreams(t) + "  " + strings.Join(definitions, "\n  ") + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package definition
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,9 +50,6 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 
 // beside reads a file that the definitions in another file name.
 func (l *loader) beside(definitions, name string) ([]byte, error) {
-	if l.readFile == nil {
-		return nil, errors.New("these definitions are not in a folder")
-	}
 	from := besidePath(definitions, name)
 	content, err := l.readFile(from)
 	if err == nil && !slices.ContainsFunc(l.registry.Files.Schemas, func(s features.File) bool { return s.Path == from }) {

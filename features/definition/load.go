@@ -46,13 +46,6 @@ func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
 	return l.compile()
 }
 
-// Parse compiles the definitions in data; findings call the file `name`.
-func Parse(name string, data []byte) (*features.Registry, error) {
-	l := newLoader()
-	l.collect(name, data)
-	return l.compile()
-}
-
 // LoadFiles is Load on the texts of the files that a registry was loaded from. It reads no others.
 func LoadFiles(files features.Files) (*features.Registry, error) {
 	l := newLoader()
@@ -79,7 +72,7 @@ func NamesIn(name string, data []byte) []string {
 
 // loader collects definitions and findings.
 type loader struct {
-	readFile func(path string) ([]byte, error)             // for files that definitions name; nil for none
+	readFile func(path string) ([]byte, error)             // for files that definitions name
 	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
 	findings Findings
 	streams  map[string]named

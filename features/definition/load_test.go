@@ -182,7 +182,7 @@ func FuzzLoad(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Parse("fuzz.yaml", data)
+		r, err := parse(string(data))
 		if err != nil {
 			if findings, ok := err.(Findings); !ok || len(findings) == 0 {
 				t.Fatalf("the error is not of findings: %v", err)

@@ -53,7 +53,7 @@ func FuzzOneLine(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	streams, err := Parse("test.yaml", []byte(testStreams(f)+"  f: COUNT(7d, tx, user)\n"))
+	streams, err := parse(testStreams(f) + "  f: COUNT(7d, tx, user)\n")
 	if err != nil {
 		f.Fatal(err)
 	}

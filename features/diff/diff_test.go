@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 const before = `
@@ -29,11 +29,7 @@ services:
 
 func load(t *testing.T, text string) *features.Registry {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return defined.Registry(t, text)
 }
 
 // Each change states its meaning, how much state is kept, and what services lose.

@@ -179,7 +179,7 @@ func TestDerivedFeatureOfTooManyParts(t *testing.T) {
 	for i := range 9 {
 		lines = append(lines, fmt.Sprintf("x%d: {expr: x%d + y%d}", i+1, i, i), fmt.Sprintf("y%d: {expr: x%d - y%d}", i+1, i, i))
 	}
-	_, err := definition.Parse("test.yaml", []byte(defined.Streams+"  "+strings.Join(lines, "\n  ")+"\n"))
+	_, err := defined.Parse(defined.Streams + "  " + strings.Join(lines, "\n  ") + "\n")
 	want := []string{
 		"test.yaml:38:14: the feature reads 512 series through its parts, more than 256",
 		"test.yaml:39:14: the feature reads 512 series through its parts, more than 256",

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -30,10 +30,7 @@ features:
   i: COUNT(10m, tx, user, tile=exact)
   j: RATIO(1d, tx, user, condition=ok, tile=exact)
 `
-	r, err := definition.Parse("bench.yaml", []byte(text))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := defined.Registry(b, text)
 	mapper, log := r.NewMapper(), []byte(state.LogHeader)
 	const now = int64(1_700_000_000_000)
 	for i := range int64(500) {

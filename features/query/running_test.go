@@ -10,9 +10,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -43,10 +43,7 @@ features:
 
 // Answers of moved windows equal fresh ones, in any order of events and of moments.
 func TestRunningEqualsReading(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(runningDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, runningDefinitions)
 	functions := map[string]bool{}
 	for _, f := range r.Features {
 		if f.Function != nil {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 // seedOfTest is a seed whose rounds have faults in every lane and a reload.
@@ -84,7 +84,7 @@ func TestDraws(t *testing.T) {
 			}
 		}
 		for _, version := range p.Versions {
-			if _, err := definition.Parse("drawn.yaml", []byte(workload.Definitions(version, "-x", p.Late))); err != nil {
+			if _, err := defined.Parse(workload.Definitions(version, "-x", p.Late)); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 			}
 			for _, f := range version {

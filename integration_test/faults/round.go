@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +12,11 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/integration_test/faults/servers"
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -264,7 +263,7 @@ func (r *round) definitions(version int) string {
 
 // registry compiles a version of the definitions.
 func (r *round) registry(version int) *features.Registry {
-	registry, err := definition.Parse(filepath.Join("seed", fmt.Sprint(r.scenario.Seed)), []byte(r.definitions(version)))
+	registry, err := defined.Parse(r.definitions(version))
 	if err != nil {
 		r.kit.Fatal(err)
 	}

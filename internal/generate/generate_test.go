@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -39,10 +39,7 @@ func everything() Options {
 
 // The decoder rejects exactly the events that are marked as poison.
 func TestPoison(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	d, g := r.NewDecoder(), New(1, everything())
 	reasons := map[record.Reason]int{}
 	for range 20_000 {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -49,7 +49,7 @@ func sharing(t *rapid.T, bits uint64) *features.Registry {
 			text += fmt.Sprintf("  f%d: %s\n", i, f)
 		}
 	}
-	r, err := definition.Parse("shared.yaml", []byte(text))
+	r, err := defined.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -52,11 +52,7 @@ func TestCompletenessOfNewFeatures(t *testing.T) {
 	definitions = strings.Replace(definitions, "topic: pay\n", "topic: pay\n    max_future: 1s\n", 1)
 	streams, _, _ := strings.Cut(definitions, "features:\n")
 	parse := func(text string) *features.Registry {
-		r, err := definition.Parse("completeness.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return defined.Registry(t, text)
 	}
 	after := parse(definitions + inTiles)
 	var before []*features.Registry

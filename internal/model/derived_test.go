@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/embedded"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -30,10 +30,7 @@ const derivedDefinitions = definitions + `
 `
 
 func TestDerivedAnswer(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(derivedDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, derivedDefinitions)
 	f := &fixture{t, r, New(r)}
 	f.apply(0, `"user":"a","device":"d|1","amount":1.10,"status":"ok"`)
 	f.apply(60, `"user":"a","device":"d2","amount":2.20,"status":"no"`)
@@ -56,10 +53,7 @@ func TestDerivedFeaturesEqualModel(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	registry, err := definition.Parse("test.yaml", []byte(derivedDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, derivedDefinitions)
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		server.FlushAll()

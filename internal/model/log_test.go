@@ -14,9 +14,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -138,10 +138,7 @@ func applyToBoth(t *rapid.T, model *Model, mapper *features.Mapper, stored *memo
 
 // Every function, answered from the log that the mapper writes, equals the model.
 func TestFunctionsFromTheLogEqualModel(t *testing.T) {
-	r, err := definition.Parse("exact.yaml", []byte(exactDefinitions()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, exactDefinitions())
 	rapid.Check(t, func(t *rapid.T) {
 		model, mapper, stored := New(r), r.NewMapper(), memory.New()
 		for range rapid.IntRange(0, 30).Draw(t, "events") {

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -29,10 +29,7 @@ type replay struct {
 
 func newReplay(t *testing.T, definitions string) *replay {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	return &replay{
 		TB: t, registry: r, mapper: r.NewMapper(), store: memory.New(), batch: state.Batch{Ranges: make([]state.PartitionRange, 1), Now: recorded * 1000},
 		record: record.Record{Partition: state.Partition{Topic: "pay"}, Timestamp: recorded * 1000},

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/generate"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -46,10 +47,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	return &fixture{t, r, New(r)}
 }
 
@@ -159,16 +157,13 @@ func TestPoisonIsNotCounted(t *testing.T) {
 
 // A filter that fails to evaluate makes the event poison for all features, as in the mapper.
 func TestFailingFilter(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   s: {topic: s, timestamp: {path: t, unit: ms}, fields: {u: string, n: int}}
 features:
   all: COUNT(1d, s, u)
   some: COUNT(1d, s, u, where='n * n * n > 5')
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	m, mapper := New(r), r.NewMapper()
 	for value, want := range map[string]bool{
 		`{"t":0,"u":"a","n":9223372036854775807}`: false, `{"t":0,"u":"a","n":3}`: true, `{"t":0,"u":"a"}`: true,

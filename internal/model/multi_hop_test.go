@@ -10,9 +10,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
@@ -61,10 +61,7 @@ func throughDefinitions() string {
 
 // Multi-hop features equal the model on random events: out of order, late and repeated.
 func TestMultiHopEqualsModel(t *testing.T) {
-	r, err := definition.Parse("through.yaml", []byte(throughDefinitions()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, throughDefinitions())
 	found, capped := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		model, mapper, stored := New(r), r.NewMapper(), memory.New()
@@ -108,13 +105,10 @@ func TestMultiHopEqualsModel(t *testing.T) {
 
 // Members with quotation marks name the entities that events have written.
 func TestMultiHopOfQuotedMembers(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(definitions+`
+	r := defined.Registry(t, definitions+`
   shared: COUNT_DISTINCT(1h, pay, SET(1h, pay, user, device), user)
   spent: SUM(1h, pay, amount, SET(1h, pay, device, user), tile=exact)
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	f := &fixture{t, r, New(r)}
 	f.apply(0, `"user":"a|b","device":"d\\","amount":1.10`)
 	f.apply(1, `"user":"c","device":"d\\","amount":2.20`)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 	"github.com/weir-stream/weir/value"
@@ -62,10 +62,7 @@ func TestFunctionsOverWindowsEqualModel(t *testing.T) {
 	definitions := everyFunction(windows, func(function, window int, types []value.Type) []value.Type {
 		return types[(function+window)%len(types):][:1]
 	})
-	r, err := definition.Parse("windows.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	rapid.Check(t, func(t *rapid.T) { checkWindows(t, r) })
 }
 
@@ -76,10 +73,7 @@ func TestCappedLogsEqualModel(t *testing.T) {
 		return strings.Contains(w, "(calendar") || strings.Contains(w, "(tumbling")
 	}), func(_, _ int, types []value.Type) []value.Type { return types[:1] })
 	definitions = strings.ReplaceAll(definitions, "tile=exact", "tile=exact, max=5")
-	r, err := definition.Parse("windows.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := defined.Registry(t, definitions)
 	rapid.Check(t, func(t *rapid.T) { checkWindows(t, r) })
 }
 

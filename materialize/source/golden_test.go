@@ -15,8 +15,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 const golden = "id,at,who.user,amount,ok,place.lat,place.lon,note\n" +
@@ -32,7 +32,7 @@ const goldenLines = `{"id":"1","at":"2026-01-31 10:00:00.5","who":{"user":"a"},"
 
 func goldenStream(t testing.TB) *record.Stream {
 	t.Helper()
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   pay:
     topic: payments
@@ -40,10 +40,7 @@ streams:
     id: id
     fields: {user: {type: string, path: who.user}, amount: {type: decimal, scale: 2}, ok: bool, place: location}
 features: {}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	return r.Streams[0]
 }
 

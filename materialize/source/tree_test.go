@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -26,13 +26,10 @@ func FuzzCell(f *testing.F) {
 	for _, cell := range []string{"", "a", "\"\\\x00", "1.5", "01", "\xff", "true"} {
 		f.Add(cell)
 	}
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(f, `
 streams: {s: {topic: t, timestamp: at, id: id, fields: {x: string, n: float}}}
 features: {}
-`))
-	if err != nil {
-		f.Fatal(err)
-	}
+`)
 	s, _ := r.Stream("s")
 	decoder := r.NewDecoder()
 	f.Fuzz(func(t *testing.T, cell string) {

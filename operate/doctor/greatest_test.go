@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -31,10 +31,7 @@ features:
 // The longest keys are found on all masters, with their entity and their features; short ones are
 // not reported.
 func TestGreatest(t *testing.T) {
-	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, greatestDefinitions)
 	users, _ := registry.Feature("users")
 	series := users.Series[0]
 	for name, client := range map[string]redis.UniversalClient{
@@ -90,10 +87,7 @@ func (k keysOf) Greatest(context.Context, int, time.Duration) (state.LongKeys, e
 
 // Failed checks are reported.
 func TestGreatestOfSome(t *testing.T) {
-	registry, err := definition.Parse("greatest.yaml", []byte(greatestDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, greatestDefinitions)
 	some := Greatest(t.Context(), keysOf{Keys: []state.LongKey{{Group: "g", Entity: "e", Bytes: 1}}, Looked: 7}, registry)
 	if diff := cmp.Diff([]string{"OK of the first 7 keys that there was time for the longest has 1 KiB"}, lines(some, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -16,9 +16,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
@@ -56,10 +56,7 @@ services:
 // enrichmentOf is the enrichment of the only stream that is enriched.
 func enrichmentOf(t *testing.T, definitions string) (*features.Registry, *features.Enrichment) {
 	t.Helper()
-	registry, err := definition.Parse("test.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, definitions)
 	return registry, registry.Enrichments[0]
 }
 

@@ -3,24 +3,21 @@ package enrich
 import (
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
 // An enriched event is JSON: for records in another format, their fields.
 func TestEnrichedEventOfLines(t *testing.T) {
-	registry, err := definition.Parse("test.yaml", []byte(`
+	registry := defined.Registry(t, `
 streams:
   payment:
     topic: payments
     timestamp: at
     format: {type: csv, columns: [at, user, amount, place.lat, place.lon, status]}
     fields: {user: string, amount: decimal, place: location, status: string, double: {type: decimal, expr: amount * 2}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	line := []byte("5,\"a\"\"b\",1.50,1.5,-2,\n")
 	events, err := registry.NewDecoder().Decode(&record.Record{Partition: state.Partition{Topic: "payments"}, Timestamp: 5, Value: line})
 	if err != nil {

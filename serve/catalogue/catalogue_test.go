@@ -5,12 +5,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 // A stream describes where and how its enriched events are written.
 func TestEnrichedStreams(t *testing.T) {
-	r, err := definition.Parse("test.yaml", []byte(`
+	r := defined.Registry(t, `
 streams:
   login: {topic: logins, timestamp: ts, fields: {user: string}, enrich: {service: risk, topic: a, format: avro}}
   tx: {topic: transactions, timestamp: ts, fields: {user: string}, enrich: {service: risk, topic: b}}
@@ -18,10 +18,7 @@ features:
   payments: COUNT(7d, tx, user)
 services:
   risk: [payments]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	var got []Enrich
 	for _, s := range New(r).Streams {
 		got = append(got, *s.Enrich)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
@@ -47,10 +47,7 @@ func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const batches, size, now = 8, 700, 19_700 * day
 		ctx := context.Background()
-		r, err := definition.Parse("definitions.yaml", []byte(boundDefinitions()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := defined.Registry(t, boundDefinitions())
 		partition := state.Partition{Topic: "tx"}
 		begin := state.Begin(partition, s.Shards(), 0)
 		if _, err := s.Place(ctx, begin); err != nil {

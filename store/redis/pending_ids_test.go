@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -57,10 +57,7 @@ type remembering struct {
 const paid = 1_532_496_076_032
 
 func newRemembering(t testing.TB, s *Store) *remembering {
-	registry, err := definition.Parse("ids.yaml", []byte(rememberingDefinitions))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, rememberingDefinitions)
 	start(t, s, transactions)
 	return &remembering{TB: t, registry: registry, mapper: registry.NewMapper(), store: s, writer: s.newWriter(), memory: memory.NewKeyed(*s.secret.Load())}
 }

@@ -6,23 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // A key that holds another type of value is an error, not an empty state.
 func TestSnapshotOfDamagedKeys(t *testing.T) {
-	registry, err := definition.Parse("test.yaml", []byte(`
+	registry := defined.Registry(t, `
 streams:
   event: {topic: transactions, timestamp: at, fields: {user: string}}
 features:
   events: COUNT(lifetime, event, user)
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		var reading query.Reading

@@ -12,11 +12,11 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -53,11 +53,7 @@ func testFunctions(t *testing.T, open func() State) {
 
 func parse(t *testing.T, definitions string) *features.Registry {
 	t.Helper()
-	registry, err := definition.Parse("definitions.yaml", []byte(definitions))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return registry
+	return defined.Registry(t, definitions)
 }
 
 // conformance is one random stream on its way into a store and a model.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -175,7 +175,7 @@ func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
 }
 
 func (f Feature) compiles() bool {
-	_, err := definition.Parse("drawn.yaml", []byte(Definitions([]Feature{f}, "", "count")))
+	_, err := defined.Parse(Definitions([]Feature{f}, "", "count"))
 	return err == nil
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features/aggregate"
-	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -20,10 +20,7 @@ features:
 // An estimate of few values may be off by some that share a register, an estimate of many by five
 // standard errors; a count must be exact.
 func TestDiffersInEstimates(t *testing.T) {
-	registry, err := definition.Parse("test.yaml", []byte(estimates))
-	if err != nil {
-		t.Fatal(err)
-	}
+	registry := defined.Registry(t, estimates)
 	for _, test := range []struct {
 		feature   string
 		got, want int64
