@@ -62,7 +62,7 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 		{chosen, "map[wrong_type:1] map[there twice for one event:2]"},
 		{chosen, "map[] map[replayed before:3]"},
 		{func(*Replay) {}, "map[missing_field:1] map[" + string(Counted) + ":1 replayed before:3]"},
-		{func(r *Replay) { r.MaxLetters = 1 }, "map[] map[" + string(Counted) + ":1 replayed before:4]"},
+		{func(*Replay) {}, "map[] map[" + string(Counted) + ":1 replayed before:4]"},
 	} {
 		if got := f.replay(step.change); got != step.want {
 			t.Errorf("got  %s\nwant %s", got, step.want)
@@ -94,6 +94,24 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, f.events()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A transaction has at most MaxLetters events. The control record of each commit takes an offset.
+func TestReplayInSeveralTransactions(t *testing.T) {
+	f := newFixture(t)
+	for n := range int64(5) {
+		f.setAside(letter{source: f.at(0, n), reason: "wrong_type", value: "a"})
+	}
+	if got, want := f.replay(func(r *Replay) { r.MaxLetters = 2 }), "map[wrong_type:5] map[]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var offsets []int64
+	for _, r := range f.records() {
+		offsets = append(offsets, r.Offset)
+	}
+	if diff := cmp.Diff([]int64{0, 1, 3, 4, 6}, offsets); diff != "" {
+		t.Errorf("offsets of the replayed records (-want +got):\n%s", diff)
 	}
 }
 
