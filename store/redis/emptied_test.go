@@ -376,7 +376,7 @@ func TestShardWhoseSlotMovesIsNotEmptied(t *testing.T) {
 			before := held()
 			l := &lost{T: t, Store: m.Store}
 			if _, err := m.Place(t.Context(), l.first()); !errors.Is(err, state.ErrUnavailable) {
-				t.Errorf("placed: %v", err)
+				t.Fatalf("placed while the slot moves: error %v, want %v", err, state.ErrUnavailable)
 			}
 			if after := held(); after != before || before == 0 {
 				t.Errorf("the slot has %d keys, want %d", after, before)
