@@ -28,21 +28,21 @@ func TestTokensForElastiCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := cache.Verify(user, early, now.Add(14*time.Minute)); err != nil {
-			t.Error("after 14 minutes:", err)
+			t.Error("a token is refused after 14 minutes:", err)
 		}
 		at = now.Add(16 * time.Minute)
 		if cache.Verify(user, early, at) == nil {
-			t.Error("a token is good after 16 minutes")
+			t.Error("a token is accepted after 16 minutes")
 		}
 		user, late, err := login(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := cache.Verify(user, late, at); err != nil {
-			t.Error("a later login:", err)
+			t.Error("a later token is refused:", err)
 		}
 		if cache.Verify(user, strings.Replace(late, "User=weir", "User=root", 1), at) == nil || cache.Verify("root", late, at) == nil {
-			t.Error("a token is good for another user")
+			t.Error("a token is accepted for another user")
 		}
 	}
 }
@@ -51,11 +51,11 @@ func TestElastiCacheWithoutAWS(t *testing.T) {
 	auth.UseAWS(t, "")
 	login := ElastiCache{Cache: "payments"}.login("weir", time.Now)
 	if _, _, err := login(t.Context()); err == nil || err.Error() != "redis.elasticache.region: neither it nor AWS_REGION names the region of the cache" {
-		t.Error("without a region:", err)
+		t.Error("without a region: got error", err)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	login = ElastiCache{Cache: "payments", Region: "eu-west-1"}.login("weir", time.Now)
 	if _, _, err := login(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "redis.elasticache: AWS: ") {
-		t.Error("without credentials:", err)
+		t.Error("without credentials: got error", err)
 	}
 }

@@ -34,11 +34,11 @@ func TestTokensForAzure(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !strings.HasSuffix(token.Password, "-of-"+c.of) || token.Expires.Before(begin.Add(59*time.Minute)) || token.Expires.Sub(token.Replace) != azureReserve {
-					t.Errorf("the token is %+v", token)
+					t.Errorf("unexpected token %+v", token)
 				}
 			}
 			if n := entra.Issued(); n > 1 {
-				t.Errorf("%d tokens were issued for one hour", n)
+				t.Errorf("%d tokens were issued for one hour, want 1", n)
 			}
 		})
 	}
@@ -60,11 +60,11 @@ func TestTokensThatExpire(t *testing.T) {
 				t.Fatal(err)
 			}
 			if after := token.Replace.Sub(begin); after < 59*time.Second || after > 2*time.Minute {
-				t.Errorf("%s: replaced after %v", identity, after)
+				t.Errorf("%s: a token is replaced after %v, want between 59s and 2m", identity, after)
 			}
 		}
 		if n := entra.Issued(); n != 2 {
-			t.Errorf("%s: %d tokens were issued", identity, n)
+			t.Errorf("%s: %d tokens were issued, want 2", identity, n)
 		}
 	}
 }

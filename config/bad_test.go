@@ -161,7 +161,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := config.Load(write(t, text), nil)
 		if (c == nil) != (err != nil) {
-			t.Errorf("Load = %v, %v", c, err)
+			t.Errorf("Load = %v, %v; want either settings or an error", c, err)
 		}
 	})
 }

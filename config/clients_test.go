@@ -58,18 +58,18 @@ func TestKafkaOverTLSWithLogin(t *testing.T) {
 			c.Kafka.SASL = config.SASL{Mechanism: mechanism.setting, Username: "weir", Password: "hunter2"}
 
 			if n, err := partitions(t, c); n != 3 || err != nil {
-				t.Errorf("the transport finds %d partitions, %v; want 3", n, err)
+				t.Errorf("the transport finds %d partitions, error %v; want 3", n, err)
 			}
 			if err := pingAsProducer(t, c); err != nil {
-				t.Error("the producer:", err)
+				t.Error("the producer is refused:", err)
 			}
 
 			c.Kafka.SASL.Password = "wrong"
 			if err := pingAsProducer(t, c); err == nil {
-				t.Error("the producer does not send the password")
+				t.Error("a producer with a wrong password is accepted")
 			}
 			if _, err := partitions(t, c); err == nil {
-				t.Error("the password is not sent")
+				t.Error("a transport with a wrong password is accepted")
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestNameAtTheBrokers(t *testing.T) {
 func TestRedisPasswordOfAFile(t *testing.T) {
 	c := config.Default()
 	if c.Redis.Credentials() != nil {
-		t.Error("without a file there are credentials that change")
+		t.Error("without a file there is a source of changing credentials")
 	}
 	file := filepath.Join(t.TempDir(), "password")
 	c.Redis.Username, c.Redis.PasswordFile = "weir", file
@@ -138,7 +138,7 @@ func TestRedisPasswordOfAFile(t *testing.T) {
 	for _, want := range []string{"old", "new"} {
 		rewrite(t, file, want+"\n")
 		if user, password, err := login(t.Context()); user != "weir" || password != want || err != nil {
-			t.Errorf("%s with %q, %v; want weir with %q", user, password, err, want)
+			t.Errorf("got user %s with password %q, error %v; want weir with %q", user, password, err, want)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestReferenceNamesEverySettingAndExplainsIt(t *testing.T) {
 			t.Errorf("weir.yaml does not name %s", key)
 		}
 		if d.comments[key] == "" {
-			t.Errorf("weir.yaml does not say what %s does", key)
+			t.Errorf("weir.yaml does not explain %s", key)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func TestEveryRuleIsTried(t *testing.T) {
 			t.Errorf("there is a rule for %s, which is not a setting", r.key)
 		}
 		if !strings.Contains(string(source), "`"+r.key+" ") || !strings.Contains(string(source), "is not allowed: "+r.allowed+"`") {
-			t.Errorf("no bad file breaks the rule of %s", r.key)
+			t.Errorf("no bad file breaks the rule for %s", r.key)
 		}
 	}
 }

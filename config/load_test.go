@@ -127,7 +127,7 @@ func TestBareFlagSwitchesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !got.Kafka.CreateTopics {
-		t.Error("--kafka.create_topics did not switch it on")
+		t.Error("--kafka.create_topics without a value does not switch it on")
 	}
 }
 
@@ -208,7 +208,7 @@ func TestPasswordFiles(t *testing.T) {
 		got.Kafka.SASL.Password, got.Redis.Password, got.Redis.SentinelPassword, registry.Registry.Password, token.Registry.Token,
 	} {
 		if string(p) != " pass word" {
-			t.Errorf("password = %q", string(p))
+			t.Errorf("password = %q, want %q", string(p), " pass word")
 		}
 	}
 }

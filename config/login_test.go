@@ -59,10 +59,10 @@ func TestPasswordsThatChange(t *testing.T) {
 	}
 	rewrite(t, file, "new\n")
 	if n, err := partitions(t, c); n != 3 || err != nil {
-		t.Errorf("the broker with the new password: %d, %v", n, err)
+		t.Errorf("with the new password: %d partitions, error %v; want 3", n, err)
 	}
 	if err := pingAsProducer(t, c); err != nil {
-		t.Error("the producer with the new password:", err)
+		t.Error("the producer is refused with the new password:", err)
 	}
 
 	if err := os.Remove(file); err != nil {
@@ -98,10 +98,10 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(message, "n,,\x01auth=Bearer ey") || !strings.HasSuffix(message, "\x01identityPoolId=pool=1\x01logicalCluster=lkc-1\x01\x01") {
-		t.Errorf("the first message is %q", message)
+		t.Errorf("unexpected first message %q", message)
 	}
 	if again, err := first(t, login, "b-2"); again != message || err != nil || issuer.Issued() != 1 {
-		t.Errorf("a token serves once: %d were issued, %v", issuer.Issued(), err)
+		t.Errorf("a second login does not reuse the token: %d were issued, error %v", issuer.Issued(), err)
 	}
 
 	issuer.Life = 29 * time.Second // less than the reserve
@@ -114,7 +114,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		}
 	}
 	if issuer.Issued() != 3 {
-		t.Errorf("%d tokens were issued: an expiring one is used", issuer.Issued())
+		t.Errorf("%d tokens were issued, want 3: an expiring one was reused", issuer.Issued())
 	}
 }
 
@@ -125,7 +125,7 @@ func TestTokensOfAFile(t *testing.T) {
 	for _, token := range []string{"a.b.c", "d.e.f"} {
 		rewrite(t, file, token+"\n")
 		if message, err := first(t, login, "b-1"); message != "n,,\x01auth=Bearer "+token+"\x01\x01" || err != nil {
-			t.Errorf("%q, %v", message, err)
+			t.Errorf("unexpected first message %q, error %v", message, err)
 		}
 	}
 }
@@ -147,12 +147,12 @@ func TestLoginAtMSK(t *testing.T) {
 	if login.Name() != "AWS_MSK_IAM" || signed["host"] != broker || signed["action"] != "kafka-cluster:Connect" ||
 		signed["x-amz-security-token"] != "session+token==" || len(signed["x-amz-signature"]) != 64 ||
 		!strings.HasPrefix(signed["x-amz-credential"], "AKIDEXAMPLE/") || !strings.HasSuffix(signed["x-amz-credential"], "/eu-west-1/kafka-cluster/aws4_request") {
-		t.Errorf("%s: %s", login.Name(), message)
+		t.Errorf("%s: unexpected message %s", login.Name(), message)
 	}
 
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	if _, err := first(t, kafkaLogin(t, config.SASL{Mechanism: "aws-msk-iam"}), broker); err == nil || !strings.HasPrefix(err.Error(), "kafka.sasl: AWS: ") {
-		t.Errorf("without credentials: %v", err)
+		t.Errorf("without credentials: got error %v", err)
 	}
 }

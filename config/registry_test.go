@@ -33,7 +33,7 @@ func TestLoginAtTheRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		if of := client.OptValue(sr.HTTPClient).(*http.Client); of.Timeout != r.Timeout {
-			t.Errorf("a request may take %v, want %v", of.Timeout, r.Timeout)
+			t.Errorf("the timeout of requests is %v, want %v", of.Timeout, r.Timeout)
 		}
 		_, err = client.Subjects(within(t))
 		return err
@@ -53,10 +53,10 @@ func TestLoginAtTheRegistry(t *testing.T) {
 	} {
 		rewrite(t, file, test.secret+"\n")
 		if err := ask(test.registry); err != nil || given != test.want {
-			t.Errorf("%+v: logged in with %q, %v; want %q", test.registry, given, err, test.want)
+			t.Errorf("%+v: logged in with %q, error %v; want %q", test.registry, given, err, test.want)
 		}
 	}
 	if ask(config.Registry{TLS: config.TLS{Enabled: true, ServerName: "example.com"}}) == nil {
-		t.Error("a registry is trusted whose authority is unknown")
+		t.Error("a registry whose authority is unknown is trusted")
 	}
 }

@@ -34,10 +34,10 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	out.Write(asJSON)
 	out.Write(asYAML)
 	if text := out.String(); strings.Contains(text, "hunter2") || strings.Contains(text, "68756e74657232") {
-		t.Error("a password is in", text)
+		t.Error("the output contains a password:", text)
 	}
 	if n := strings.Count(out.String(), "[redacted]"); n < 20 {
-		t.Errorf("[redacted] occurs only %d times", n)
+		t.Errorf("[redacted] occurs %d times, want at least 20", n)
 	}
 }
 

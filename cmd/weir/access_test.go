@@ -53,7 +53,7 @@ func TestAccessToARunningServer(t *testing.T) {
 		t.Errorf("with a wrong token\ngot  %s\nwant %s", got, want)
 	}
 	if got, want := ask([]string{"--address", base, "--token-file", tokens}), "the server's certificate is signed by an unknown authority: name the authority's file (ca)"; !strings.Contains(got, want) {
-		t.Errorf("without the authority: %s", got)
+		t.Errorf("without the authority's file: got %s, want it to contain %q", got, want)
 	}
 
 	testkit.Eventually(t, patience, "being ready", func() (bool, string) {
@@ -65,7 +65,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	t.Setenv("WEIR_API_TLS_CERT", cert)
 	t.Setenv("WEIR_API_TLS_KEY", key)
 	if out, err := weir(t, "health"); err != nil || out != "ready\n" {
-		t.Errorf("health by the settings: %q, %v", out, err)
+		t.Errorf("health with the settings' credentials: got %q, error %v; want ready", out, err)
 	}
 
 	writeFile(t, dir, "tokens", anotherToken)
@@ -75,7 +75,7 @@ func TestAccessToARunningServer(t *testing.T) {
 	}
 	renewed, _ := authority.Issue("server")
 	if renewed != cert {
-		t.Fatalf("%s and %s are two files", renewed, cert)
+		t.Fatalf("the renewed certificate is in %s, want it in %s", renewed, cert)
 	}
 	p.shows(t, "certificates loaded")
 	if got := ask(with(other, certificate...)); got != "<nil>" {
@@ -84,10 +84,10 @@ func TestAccessToARunningServer(t *testing.T) {
 	writeFile(t, dir, "tokens", "short")
 	p.shows(t, "tokens refused; the previous ones stay valid")
 	if got := ask(with(other, certificate...)); got != "<nil>" {
-		t.Errorf("with bad tokens in the file: %s", got)
+		t.Errorf("with bad tokens in the file, the previous ones should stay valid: %s", got)
 	}
 	if log := p.err.String(); strings.Contains(log, oneToken) || strings.Contains(log, anotherToken) {
-		t.Errorf("the log has a token:\n%s", log)
+		t.Errorf("the log contains a token:\n%s", log)
 	}
 	// A TLS listener refuses plain HTTP.
 	response, err := http.Get(p.address(t) + "/v1/features")
@@ -96,14 +96,14 @@ func TestAccessToARunningServer(t *testing.T) {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusBadRequest {
-		t.Errorf("in clear: %s", response.Status)
+		t.Errorf("over plain HTTP: %s, want 400", response.Status)
 	}
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)
 	}
 	if want := `msg="a client asked" client=engine questions=2 refused=1 entities=1 values=1 over=`; !strings.Contains(p.err.String(), want) {
-		t.Errorf("the log does not name the client, %s:\n%s", want, p.err.String())
+		t.Errorf("the log does not contain %s:\n%s", want, p.err.String())
 	}
 }
 
@@ -141,12 +141,12 @@ func TestCheckOfAccess(t *testing.T) {
 		"--api.tokens_file", tokens, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", authority.CA}
 	out, _ := weir(t, args...)
 	if want := "ok    api                          wants TLS, a client's certificate, one of 1 token\n"; !strings.Contains(out, want) {
-		t.Errorf("no line is\n%s\nin\n%s", want, out)
+		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
 	writeFile(t, dir, "tokens", "")
 	out, _ = weir(t, args...)
 	if want := "FAIL  api                          api.tokens_file: " + tokens + " holds no token\n"; !strings.Contains(out, want) {
-		t.Errorf("no line is\n%s\nin\n%s", want, out)
+		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestLeastPrivileges(t *testing.T) {
 	server := redistest.New(t, redistest.Options{AOF: true})
 	users, admin := documentedUsers(t), server.Client(t)
 	if len(users) != 5 {
-		t.Fatalf("docs/security.md has the users %v", users)
+		t.Fatalf("docs/security.md defines the users %v, want 5", users)
 	}
 	for name, rules := range users {
 		args := []any{"ACL", "SETUSER", name, "on", ">secret"}
@@ -143,7 +143,7 @@ func TestLeastPrivileges(t *testing.T) {
 	})
 	for _, p := range []*process{processor, api} {
 		if status, body := statusOf(t, p.address(t)+"/v1/greatest-keys"); status != 200 || !strings.Contains(body, `"entity":{"user":"u1"}`) || strings.Contains(body, "incomplete") {
-			t.Errorf("the greatest keys: %d %s", status, body)
+			t.Errorf("/v1/greatest-keys: %d %s, want the key of u1 without \"incomplete\"", status, body)
 		}
 	}
 	// The definitions change, so that partitions are claimed.
@@ -165,7 +165,7 @@ func TestLeastPrivileges(t *testing.T) {
 	}
 	key := admin.Keys(t.Context(), "{"+aclNamespace+":*:u1").Val()
 	if len(key) != 1 || admin.Append(t.Context(), key[0], "\x01\x02\x03\x7f").Err() != nil {
-		t.Fatalf("the keys of u1 are %q", key)
+		t.Fatalf("u1 has the keys %q, want one that can be changed", key)
 	}
 	for _, more := range []string{" --dry-run", " --refill", ""} {
 		if out, err := weir(t, append(strings.Fields("state drop user=u1"+more), settings("mender")...)...); err != nil {
@@ -173,7 +173,7 @@ func TestLeastPrivileges(t *testing.T) {
 		}
 	}
 	if body := ask(""); !strings.Contains(body, `"ever":{"value":300,`) || strings.Contains(body, "INCOMPLETE") {
-		t.Errorf("after the refill: %s", body)
+		t.Errorf("after the refill: got %s, want the value 300, complete", body)
 	}
 	for _, p := range []*process{processor, api} {
 		p.stop()

@@ -60,13 +60,13 @@ func TestBackfillByHand(t *testing.T) {
 	})
 	out := look(t, "", command("backfill", "--of", "long", "--rate", "1", "--kafka.max_record_bytes", "1KiB")...)
 	if !regexp.MustCompile(`(?m)^long, more: done, 20 records$`).MatchString(out) {
-		t.Errorf("backfill says\n%s", out)
+		t.Errorf("backfill does not report 20 records:\n%s", out)
 	}
 	if out := look(t, "", command("backfill")...); !strings.Contains(out, ": done, 20 records\n") {
-		t.Errorf("once more it says\n%s", out)
+		t.Errorf("a second backfill does not report the 20 records:\n%s", out)
 	}
 	if out := look(t, "", command("progress")...); strings.Contains(out, "backfill") {
-		t.Errorf("progress says\n%s", out)
+		t.Errorf("progress still shows the finished backfill:\n%s", out)
 	}
 	testkit.Eventually(t, patience, "answers without the record that was too long for the backfill", func() (bool, string) {
 		answer := look(t, "", "query", "--address", base, "--json", "long", "user=u1") // of 7 events
@@ -132,12 +132,12 @@ features:
 	put("bad.csv", "at,user\n1,u1\nx,u1")
 	_, err := weir(t, command("--input", "tx="+folder+"/bad.csv", "--until", until)...)
 	if got := fmt.Sprint(err); !strings.HasPrefix(got, "1 of 2 events of transactions cannot be used; the first: "+folder+"/bad.csv:3: ") || !strings.HasSuffix(got, "; --set-aside leaves them out") {
-		t.Errorf("a bad file is reported as\n%s", got)
+		t.Errorf("unexpected error for a file with a bad event:\n%s", got)
 	}
 	later := now.Add(time.Hour)
 	_, err = weir(t, command("--input", "tx="+file, "--until", later.Format(time.RFC3339))...)
 	if got := fmt.Sprint(err); !strings.Contains(got, "is later than the newest record applied") {
-		t.Errorf("a cut in the future is reported as\n%s", got)
+		t.Errorf("unexpected error for --until in the future:\n%s", got)
 	}
 	p.stop()
 	_ = p.wait(t)
@@ -156,7 +156,7 @@ features:
 	}
 	if answer, out := ask(), fill.out.String(); !strings.Contains(answer, `"value":5,"status":"PRESENT"`) ||
 		!strings.Contains(out, "\npaid: complete since the beginning, without the files: they reach back less far than the present state, so features keep that.") {
-		t.Errorf("the topic claims to have all events: %s\n%s", answer, out)
+		t.Errorf("a topic that has all events: answer %s, output\n%s", answer, out)
 	}
 	answers := func(want string) {
 		t.Helper()
@@ -171,12 +171,12 @@ features:
 	look(t, "--since "+old.Add(time.Second).UTC().Format(time.RFC3339)+": the files of transactions were registered as having all events since "+
 		old.UTC().Format(time.RFC3339)+": choose another cut, which fills everything again", since(old.Add(time.Second))...)
 	if out, want := look(t, "", since(old)...), "\npaid: complete since "+old.UTC().Format(time.RFC3339)+"\n"; !strings.Contains(out, want) {
-		t.Errorf("of what was stated it says\n%s", out)
+		t.Errorf("with --since %v the output is\n%swant\n%s", old, out, want)
 	}
 	answers(`"value":7,"status":"INCOMPLETE"`)
 	answers(fmt.Sprintf(`"complete_since":%d`, old.UnixMilli()))
 	if out := look(t, "", command("--input", "tx="+file, "--until", until, "--since", "beginning")...); !strings.Contains(out, "\npaid: complete since the beginning\n") {
-		t.Errorf("with all events it says\n%s", out)
+		t.Errorf("with --since beginning the output does not say so:\n%s", out)
 	}
 	counts := func(n int) {
 		t.Helper()
@@ -184,19 +184,19 @@ features:
 	}
 	counts(7)
 	if out := look(t, "", command("--input", "tx="+file, "--until", until)...); !strings.Contains(out, "done") {
-		t.Errorf("once more it says\n%s", out)
+		t.Errorf("a repeated backfill is not done:\n%s", out)
 	}
 	counts(7)
 	// A copy in an object store is the same file.
 	object := objectstore.New(t).Put(t, "history/a.csv", []byte(read(t, file)))
 	if out := look(t, "", command("--input", "tx="+object, "--until", until)...); !strings.Contains(out, object+": 6 events of tx, 4 before --until\n") {
-		t.Errorf("of an object it says\n%s", out)
+		t.Errorf("a backfill from an object does not count its events:\n%s", out)
 	}
 	counts(7)
 	put("a.csv", "at,user\n"+row(old))
 	_, err = weir(t, command("--input", "tx="+file, "--until", until)...)
 	if got := fmt.Sprint(err); !strings.HasPrefix(got, file+" was changed since it was backfilled, when it had 6 rows") {
-		t.Errorf("a changed file is reported as\n%s", got)
+		t.Errorf("unexpected error for a file that has changed:\n%s", got)
 	}
 	put("b.csv", "at,user\n"+row(old.Add(2*time.Hour))+"\nx,u1")
 	look(t, "", command("--input", "tx="+folder+"/b.csv", "--until", until, "--rate", "1", "--set-aside")...)
@@ -209,7 +209,7 @@ features:
 	})
 	fill.stop()
 	if err := fill.wait(t); !errors.Is(err, context.Canceled) {
-		t.Errorf("after it was stopped: %v", err)
+		t.Errorf("a stopped backfill ends with the error %v, want context.Canceled", err)
 	}
 }
 

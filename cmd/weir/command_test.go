@@ -81,7 +81,7 @@ func (p *process) wait(t *testing.T) error {
 	case err := <-p.done:
 		return err
 	case <-time.After(2 * patience):
-		t.Fatalf("the command does not end:\n%s%s", p.out.String(), p.err.String())
+		t.Fatalf("the command does not end in time:\n%s%s", p.out.String(), p.err.String())
 		return nil
 	}
 }

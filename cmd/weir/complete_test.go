@@ -53,7 +53,7 @@ func TestManualPages(t *testing.T) {
 	}
 	for _, c := range newRootCommand().Commands() {
 		if page := read(t, filepath.Join(folder, "weir-"+c.Name()+".1")); !strings.Contains(page, ".TH \"WEIR\"") {
-			t.Errorf("the page of %s is\n%s", c.Name(), page)
+			t.Errorf("the manual page of %s has no header:\n%s", c.Name(), page)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -61,7 +61,7 @@ func TestManualPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := weir(t, "man", file); err == nil || message(err) != "weir: mkdir "+file+": not a directory" {
-		t.Errorf("got %v", err)
+		t.Errorf("a file in place of the folder: got error %v", err)
 	}
 }
 

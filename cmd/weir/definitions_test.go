@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 		t.Errorf("got %q, want %q", out, want)
 	}
 	if !strings.Contains(out, " features of 2 streams in ") {
-		t.Errorf("the summary is %q", out)
+		t.Errorf("the summary does not count features and streams: %q", out)
 	}
 }
 
@@ -40,14 +40,14 @@ func TestValidatePrintsEveryFinding(t *testing.T) {
 	}
 	out, err := weir(t, "validate", file)
 	if err == nil {
-		t.Fatal("no error, but", out)
+		t.Fatal("no error; output:", out)
 	}
 	lines := strings.Split(message(err), "\n")
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], file+":4:") || !strings.HasPrefix(lines[1], file+":5:") {
-		t.Errorf("the findings are\n%s", message(err))
+		t.Errorf("want two findings, in lines 4 and 5; got\n%s", message(err))
 	}
 	if out != "" {
-		t.Errorf("on the standard output is %q", out)
+		t.Errorf("the standard output is %q, want nothing", out)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestExplainJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(explained.Streams) != 2 || len(explained.Features) == 0 {
-		t.Errorf("the explanation has %d streams and %d features", len(explained.Streams), len(explained.Features))
+		t.Errorf("%d streams and %d features are explained, want 2 streams and some features", len(explained.Streams), len(explained.Features))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestExplainLoad(t *testing.T) {
 	out, err = weir(t, "explain", shipped, "--load", "events=100k/s,entities=100M", "--json")
 	var sizing cost.Sizing
 	if err != nil || json.Unmarshal([]byte(out), &sizing) != nil || sizing.Masters < 2 || len(sizing.Topics) != 2 {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the sizing cannot be read, or lacks masters or topics: error %v, output\n%s", err, out)
 	}
 }
 
@@ -100,6 +100,6 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out != string(definition.Schema()) || !json.Valid([]byte(out)) {
-		t.Errorf("the schema is %s", out)
+		t.Errorf("the output is not the JSON Schema of definitions: %s", out)
 	}
 }

@@ -28,9 +28,9 @@ func TestDemoMemoryIsBounded(t *testing.T) {
 	demo.Env = append(os.Environ(), asWeir+"=1")
 	out, err := demo.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), fmt.Sprintf(`"applied":%d,`, events)) {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("the demo has not applied all events: error %v, output\n%s", err, out)
 	}
 	if held := demo.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; held > most {
-		t.Errorf("it took %d kB of memory, more than %d", held, most)
+		t.Errorf("the demo took %d kB of memory, want at most %d", held, most)
 	}
 }

@@ -90,9 +90,9 @@ func TestDemoOnATerminal(t *testing.T) {
 	before, after := parts()
 	lines := line.FindAllStringIndex(after, -1)
 	if between := after[lines[0][0]:lines[len(lines)-1][1]]; strings.Contains(between, "\n") {
-		t.Errorf("lines of progress are not in one place: %q", between)
+		t.Errorf("progress takes several lines, want one that is rewritten: %q", between)
 	}
 	if found := line.FindStringIndex(before); found == nil || !strings.HasPrefix(before[strings.LastIndex(before, "dead letters"):], "dead letters\r\n") {
-		t.Errorf("what is printed does not begin on a line of its own: %q", before)
+		t.Errorf("the text after the progress does not begin on its own line: %q", before)
 	}
 }

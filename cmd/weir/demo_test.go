@@ -23,10 +23,10 @@ func TestDemoAccountsForEveryEvent(t *testing.T) {
 	}
 	out := p.out.String()
 	if err := json.Unmarshal([]byte(out), &got); err != nil || strings.Count(out, "\n") != 1 {
-		t.Fatalf("printed %q: %v", out, err)
+		t.Fatalf("printed %q, want one line of JSON: %v", out, err)
 	}
 	if got.Events != n || got.Applied != n || got.Dead != 0 || got.Seconds <= 0 {
-		t.Errorf("printed %s, want all of the %d events applied", out, n)
+		t.Errorf("printed %s, want all %d events to be applied", out, n)
 	}
 }
 
@@ -36,7 +36,7 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 	p.shows(t, "all there is to ask for")
 	text := p.err.String()
 	if !strings.HasPrefix(text, "Open http://127.0.0.1:") {
-		t.Errorf("it does not begin with the page:\n%s", text)
+		t.Errorf("the output does not begin with the address of the page:\n%s", text)
 	}
 	for fraud, want := range map[string]string{
 		"device farm":        `device_users_30d +40 `,
@@ -51,7 +51,7 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 		command, _, _ = strings.Cut(command, "\n")
 		out, err := weir(t, strings.Fields(command)...)
 		if err != nil || !regexp.MustCompile(want).MatchString(out) {
-			t.Errorf("%s, asked by %s: %v\n%s\nwant %s", fraud, command, err, out, want)
+			t.Errorf("%s, asked for with %s: error %v, output\n%s\nwant %s", fraud, command, err, out, want)
 		}
 	}
 	p.stop()
@@ -123,7 +123,7 @@ func TestDemoAnswersWhatItAsks(t *testing.T) {
 		asked[regexp.MustCompile(`user_id=u\d+`).FindString(text)] = true
 	}
 	if len(asked) != 2 {
-		t.Errorf("two seeds make the same events, of %v", asked)
+		t.Errorf("two seeds hide the same frauds, of %v", asked)
 	}
 }
 

@@ -46,23 +46,23 @@ func TestDiff(t *testing.T) {
 	for _, old := range []string{"HEAD:features", "HEAD:features/pay.yaml", "features"} {
 		out, err := weir(t, "diff", old, "features")
 		if err != nil || out != "nothing changes but perhaps descriptions\n" {
-			t.Errorf("%s: %v\n%s", old, err, out)
+			t.Errorf("compared with %s, want no change: error %v, output\n%s", old, err, out)
 		}
 	}
 	writeFile(t, "features", "pay.yaml", strings.Replace(twoStreamDefinitions, "SUM(1h", "SUM(1h, pay, amount, user, where='amount > 1')\n  more: SUM(2h", 1))
 	out, err := weir(t, "diff", "HEAD:features", "features")
 	if err == nil || exitCode(err) != 2 || message(err) != "weir: services answer with 1 feature, which would lose state: paid" {
-		t.Errorf("%v", err)
+		t.Errorf("lost state: got error %v, exit code %d; want that of paid and 2", err, exitCode(err))
 	}
 	if !strings.Contains(out, "  ~ paid: starts over: complete after 1h (in risk)\n") || !strings.Contains(out, "  + more: ") {
-		t.Error(out)
+		t.Errorf("the report lacks the changes:\n%s", out)
 	}
 	out, err = weir(t, "diff", "HEAD:features", "features", "--json")
 	var report struct {
 		Features []struct{ Name, State string }
 	}
 	if exitCode(err) != 2 || json.Unmarshal([]byte(out), &report) != nil || len(report.Features) != 2 || report.Features[1].State != "none" {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("unexpected report in JSON: error %v, output\n%s", err, out)
 	}
 
 	writeFile(t, "features", "pay.yaml", "streams: {")
@@ -80,7 +80,7 @@ func TestDiff(t *testing.T) {
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "weir-diff-*")); err != nil || len(left) > 0 {
-		t.Errorf("folders are left: %v, %v", left, err)
+		t.Errorf("temporary folders are left behind: %v, %v", left, err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestDiffOfARunningServer(t *testing.T) {
 		const same = "nothing changes but perhaps descriptions\n"
 		for _, args := range [][]string{{base, wanted}, {wanted, base + "/"}, {base, base}} {
 			if out, err := weir(t, append([]string{"diff", "--token-file", admin}, args...)...); err != nil || out != same {
-				t.Errorf("%s, %s: %v\n%s", role, args, err, out)
+				t.Errorf("%s, %s, want no change: error %v, output\n%s", role, args, err, out)
 			}
 		}
 		for _, b := range []struct{ args, want string }{
@@ -140,7 +140,7 @@ func TestDiffOfOtherServers(t *testing.T) {
 	answers := func(status int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodGet || r.URL.Path != "/v1/definitions" {
-				t.Errorf("asked for %s %s", r.Method, r.URL.Path)
+				t.Errorf("got the request %s %s, want GET /v1/definitions", r.Method, r.URL.Path)
 			}
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, body)
@@ -198,7 +198,7 @@ func TestDiffBackfill(t *testing.T) {
   pay: up to 4 records, about 1s, for day, ever
 `
 	if out, err := weir(t, args...); err != nil || !strings.HasSuffix(out, "\n"+want) {
-		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
+		t.Errorf("error %v, output\n%s\nwant it to end with\n%s", err, out, want)
 	}
 	var report struct {
 		Backfill struct {
@@ -211,7 +211,7 @@ func TestDiffBackfill(t *testing.T) {
 	}
 	if out, err := weir(t, append(args, "--json")...); err != nil || json.Unmarshal([]byte(out), &report) != nil ||
 		fmt.Sprint(report.Backfill) != "{0.25 [{login 2} {others 0} {pay 4}]}" {
-		t.Errorf("%v %v\n%s", err, report.Backfill, out)
+		t.Errorf("unexpected backfill in JSON: error %v, %v; output\n%s", err, report.Backfill, out)
 	}
 	if out, err := weir(t, append([]string{"diff", old, old, "--backfill"}, brokers...)...); err != nil || out != "backfill: nothing is to be read\n" {
 		t.Errorf("without a change: %v\n%s", err, out)
@@ -254,7 +254,7 @@ func TestDiffMemory(t *testing.T) {
 	}
 	const want = "memory, entities counted by their keys in Redis, all 3; bytes estimated as above\n  user: "
 	if out, err := weir(t, append([]string{"diff", old, wanted, "--memory"}, flags[8:10]...)...); err != nil || !strings.Contains(out, want) || !strings.Contains(out, " MiB for 3 entities\n") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the memory is not estimated: error %v, output\n%s", err, out)
 	}
 	_, err = weir(t, "diff", old, wanted, "--memory", "--timeout", "5s", "--redis.addresses", "127.0.0.1:1")
 	if err == nil || exitCode(err) != 1 || !strings.HasPrefix(message(err), "weir: --memory: ask for the number of keys: ") {

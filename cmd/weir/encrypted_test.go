@@ -123,7 +123,7 @@ api: {listen: '127.0.0.1:0'}
 			file := settings(t, test.login, testkit.Namespace(t))
 			out, err := weir(t, append([]string{"run", "--check", "--config", file}, test.flags...)...)
 			if err == nil || !regexp.MustCompile("(?m)^"+test.want).MatchString(out) {
-				t.Errorf("%v, no line is like\n%s\nin\n%s", err, test.want, out)
+				t.Errorf("error %v; no line matches\n%s\nin\n%s", err, test.want, out)
 			}
 		})
 	}
@@ -134,7 +134,7 @@ api: {listen: '127.0.0.1:0'}
 		p.shows(t, "certificate signed by unknown authority")
 		if code, body := statusOf(t, p.address(t)+"/readyz"); code != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "certificate signed by unknown authority") {
-			t.Errorf("/readyz is %d: %s", code, body)
+			t.Errorf("/readyz: got %d %s, want the unknown authority", code, body)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func TestRunCreatesTheTopicOfEnrichedEvents(t *testing.T) {
 		"ok    topic weir.dead-letters      7 partitions\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("%v; no line is\n%s\nin\n%s", err, want, out)
+			t.Errorf("error %v; the line\n%s\nis not in\n%s", err, want, out)
 		}
 	}
 }
@@ -52,11 +52,11 @@ func TestRunCreatesTheTopicOfEnrichedEvents(t *testing.T) {
 func TestCheckOfTheTopicOfEnrichedEvents(t *testing.T) {
 	out, _ := weir(t, append([]string{"run", "--check"}, enriching(t, map[string]int{"transactions": 3})...)...)
 	if want := "FAIL  topic transactions.enriched  no topic transactions.enriched: create it, or set kafka.create_topics\n"; !strings.Contains(out, want) {
-		t.Errorf("no line is\n%s\nin\n%s", want, out)
+		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
 	out, _ = weir(t, append([]string{"run", "--check"}, enriching(t, map[string]int{"transactions": 3, "transactions.enriched": 2})...)...)
 	if want := "warn  topic transactions.enriched  has 2 partitions, and transactions has 3: enriched events go by their keys, not to the partition of the same number\n"; !strings.Contains(out, want) {
-		t.Errorf("no line is\n%s\nin\n%s", want, out)
+		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
 }
 
@@ -69,6 +69,6 @@ func TestDeadLettersAmongEnrichedEvents(t *testing.T) {
 	}
 	out, _ := weir(t, append([]string{"run", "--check"}, flags...)...)
 	if !strings.Contains(out, "FAIL  topics                       "+want) {
-		t.Errorf("the check says\n%s", out)
+		t.Errorf("run --check does not report the same failure:\n%s", out)
 	}
 }

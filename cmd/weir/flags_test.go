@@ -39,7 +39,7 @@ func TestConfigOfEveryCommand(t *testing.T) {
 		}
 		args := append(strings.Fields(c.CommandPath())[1:], strings.Fields(needed[c.CommandPath()])...)
 		if _, err := weir(t, append(args, "--config", "/none.yaml")...); err == nil || !strings.HasSuffix(err.Error(), "open /none.yaml: no such file or directory") {
-			t.Errorf("%s does not read --config: %v", c.CommandPath(), err)
+			t.Errorf("%s does not read the file of --config: %v", c.CommandPath(), err)
 		}
 	}
 	visit(newRootCommand())
@@ -78,15 +78,15 @@ func TestConnectionOfEveryCommand(t *testing.T) {
 		}
 		for _, got := range shown {
 			if want := "client Bearer " + oneToken; got != want {
-				t.Errorf("weir %s shows %s, want %s", name, got, want)
+				t.Errorf("weir %s presents %s, want %s", name, got, want)
 			}
 		}
 		if shown == nil {
-			t.Errorf("weir %s asks for nothing: %v", name, err)
+			t.Errorf("weir %s sends no request: %v", name, err)
 		}
 		_, err = weir(t, append(args, "--timeout", "1ns")...)
 		if got := fmt.Sprint(err); !strings.Contains(got, "the server does not answer in time") {
-			t.Errorf("weir %s without time: %s", name, got)
+			t.Errorf("weir %s with a timeout that is too short: got error %s", name, got)
 		}
 	}
 }
@@ -115,7 +115,7 @@ features:
 		without, _ := weir(t, args...)
 		with, _ := weir(t, append(args, strings.Fields(c.flags)...)...)
 		if strings.Contains(without, c.want) || !strings.Contains(with, c.want) {
-			t.Errorf("not only with %s does weir %s say %q:\n%s\nand without\n%s", c.flags, c.command, c.want, with, without)
+			t.Errorf("with %s, and only then, weir %s should print %q; with:\n%s\nwithout:\n%s", c.flags, c.command, c.want, with, without)
 		}
 	}
 }

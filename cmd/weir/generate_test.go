@@ -46,10 +46,10 @@ func TestGenerateLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if written, err := os.ReadFile(file); string(written) != out || err != nil {
-		t.Errorf("the same seed made other events, or %v", err)
+		t.Errorf("the same seed makes other events in a file, or it cannot be read: %v", err)
 	}
 	if other, err := weir(t, "generate", "--output", "-", "--events", "2500", "--seed", "8"); other == out || err != nil {
-		t.Errorf("another seed made the same events, or %v", err)
+		t.Errorf("another seed makes the same events, or fails: %v", err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestGenerateToKafka(t *testing.T) {
 		e := events.Next()
 		id := event{e.Topic, string(e.Key), string(e.Value), e.Timestamp}
 		if found[id]--; found[id] < 0 {
-			t.Fatalf("Kafka lacks %+v", id)
+			t.Fatalf("Kafka lacks the event %+v", id)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestGenerateReportsAMissingTopic(t *testing.T) {
 	broker := kafkatest.Embedded(t, nil)
 	_, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "10")
 	if err == nil || !strings.Contains(err.Error(), kafka.UnknownTopicOrPartition.Title()) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that of an unknown topic", err)
 	}
 }
 
@@ -115,6 +115,6 @@ func TestRateIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if took := time.Since(before); took < 400*time.Millisecond {
-		t.Errorf("100 events at 200 a second took %v", took)
+		t.Errorf("100 events at 200 a second took %v, want at least 400ms", took)
 	}
 }

@@ -14,11 +14,11 @@ func TestHealth(t *testing.T) {
 	ready(t, base)
 	out, err := weir(t, "health", "--address", base)
 	if err != nil || out != "ready\n" {
-		t.Errorf("got %q, %v", out, err)
+		t.Errorf("got %q, error %v; want ready", out, err)
 	}
 	t.Setenv("WEIR_API_LISTEN", base[len("http://"):])
 	if out, err := weir(t, "health"); err != nil || out != "ready\n" {
-		t.Errorf("by the settings: got %q, %v", out, err)
+		t.Errorf("with the address of the settings: got %q, error %v; want ready", out, err)
 	}
 }
 
@@ -26,7 +26,7 @@ func TestHealthReportsWhatIsMissing(t *testing.T) {
 	answer := func(code int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" {
-				t.Errorf("asked for %s", r.URL.Path)
+				t.Errorf("got a request for %s, want /readyz", r.URL.Path)
 			}
 			w.WriteHeader(code)
 			fmt.Fprint(w, body)

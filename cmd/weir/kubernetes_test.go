@@ -152,7 +152,7 @@ func TestKubernetesRunsWeir(t *testing.T) {
 			t.Fatal(err)
 		}
 		if k.ConfigMapGenerator[0].Name != "weir-settings" || !slices.Equal(k.ConfigMapGenerator[0].Files, []string{"weir.yaml"}) {
-			t.Errorf("%s makes the settings of %v", folder, k.ConfigMapGenerator)
+			t.Errorf("%s generates the settings from %v, want weir-settings from weir.yaml", folder, k.ConfigMapGenerator)
 		}
 		var names []string
 		for _, m := range all {
@@ -162,7 +162,7 @@ func TestKubernetesRunsWeir(t *testing.T) {
 			}
 		}
 		if !slices.Equal(names, deployments) {
-			t.Errorf("%s has the deployments %v", folder, names)
+			t.Errorf("%s has the deployments %v, want %v", folder, names, deployments)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestHelmRunsWeir(t *testing.T) {
 			}
 		}
 		if !slices.Equal(found, workloads) {
-			t.Errorf("%s renders %v", name, found)
+			t.Errorf("%s renders %v, want %v", name, found, workloads)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 		root := newRootCommand()
 		cmd, rest, err := root.Find(c.Args)
 		if err != nil || cmd.Name() != "run" || cmd.ParseFlags(rest) != nil {
-			t.Fatalf("%s: weir does not understand %v", m.Metadata.Name, c.Args)
+			t.Fatalf("%s: weir run does not accept %v", m.Metadata.Name, c.Args)
 		}
 		given, _ := cmd.Flags().GetStringSlice("roles")
 		roles, err := node.ParseRoles(given)
@@ -221,7 +221,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 		path, _ := cmd.Flags().GetString("config")
 		if len(c.VolumeMounts) == 0 || path != c.VolumeMounts[0].Path+"/weir.yaml" || spec.Volumes[0].Name != c.VolumeMounts[0].Name ||
 			spec.Volumes[0].ConfigMap.Name != "weir-settings" {
-			t.Errorf("%s: nothing is mounted at %s", m.Metadata.Name, path)
+			t.Errorf("%s: weir-settings is not mounted at %s", m.Metadata.Name, path)
 		}
 		if _, port, _ := net.SplitHostPort(cfg.API.Listen); len(c.Ports) != 1 || strconv.Itoa(c.Ports[0].Port) != port ||
 			m.Spec.Template.Metadata.Annotations["prometheus.io/port"] != port {
@@ -233,7 +233,7 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 		}
 		for path, p := range probes {
 			if p.Get == nil || p.Get.Path != path || p.Get.Port != c.Ports[0].Name {
-				t.Errorf("%s: the probe of %s is %+v", m.Metadata.Name, path, p.Get)
+				t.Errorf("%s: the probe of %s is %+v, want that path on the port of the API", m.Metadata.Name, path, p.Get)
 			}
 		}
 		stop := cfg.API.ShutdownTimeout + time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second
@@ -241,10 +241,10 @@ func checkPod(t *testing.T, m manifest, cfg *config.Config, file string) {
 			stop = max(stop, cfg.Processor.ShutdownTimeout)
 		}
 		if grace := time.Duration(spec.Grace) * time.Second; grace < stop+5*time.Second {
-			t.Errorf("%s: killed after %v, and may take %v to stop", m.Metadata.Name, grace, stop)
+			t.Errorf("%s: it is killed after %v, but may take %v to stop", m.Metadata.Name, grace, stop)
 		}
 		if spec.ServiceLinks == nil || *spec.ServiceLinks {
-			t.Errorf("%s: has the variables of services", m.Metadata.Name)
+			t.Errorf("%s: enableServiceLinks is not false", m.Metadata.Name)
 		}
 	}
 	if !found {
@@ -261,7 +261,7 @@ func TestKubernetesReferences(t *testing.T) {
 			pods[m.Metadata.Name] = m
 			if name := m.Metadata.Name; m.Spec.Selector.MatchLabels["app.kubernetes.io/name"] != name ||
 				m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"] != name {
-				t.Errorf("%s selects other pods than its own", name)
+				t.Errorf("%s does not select its own pods", name)
 			}
 		}
 	}
@@ -278,26 +278,26 @@ func TestKubernetesReferences(t *testing.T) {
 		case "Service":
 			of = m.Spec.Selector.Name
 			if port := pods[of].Spec.Template.Spec.Containers[0].Ports[0].Name; m.Spec.Ports[0].TargetPort != port {
-				t.Errorf("the service asks for port %s, not %s", m.Spec.Ports[0].TargetPort, port)
+				t.Errorf("the service's target port is %s, want %s", m.Spec.Ports[0].TargetPort, port)
 			}
 			checkHosts(t, pods[of].Spec.Template.Spec.Containers[0], m.Metadata.Name)
 		case "HorizontalPodAutoscaler":
 			of = m.Spec.ScaleTargetRef.Name
 			if pods[of].Spec.Replicas != nil {
-				t.Errorf("%s has a number of replicas and an autoscaler", of)
+				t.Errorf("%s has both a number of replicas and an autoscaler", of)
 			}
 		case "ScaledObject":
 			of = m.Spec.ScaleTargetRef.Name
 		}
 		if _, ok := pods[of]; !ok {
-			t.Errorf("%s %s is of %q, which is not a deployment", m.Kind, m.Metadata.Name, of)
+			t.Errorf("%s %s refers to %q, which is not a deployment", m.Kind, m.Metadata.Name, of)
 		}
 	}
 	for kind, n := range map[string]int{
 		"Deployment": 2, "PodDisruptionBudget": 2, "NetworkPolicy": 2, "Service": 1, "HorizontalPodAutoscaler": 1, "ScaledObject": 1,
 	} {
 		if seen[kind] != n {
-			t.Errorf("%d times %s, want %d", seen[kind], kind, n)
+			t.Errorf("found %d of kind %s, want %d", seen[kind], kind, n)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func checkHosts(t *testing.T, c container, service string) {
 	}
 	for _, name := range []string{service, service + ".fraud", service + ".fraud.svc", service + ".fraud.svc.cluster.local"} {
 		if !slices.Contains(cfg.API.Hosts, name) {
-			t.Errorf("who asks for %s is refused: the names are %q", name, cfg.API.Hosts)
+			t.Errorf("requests to %s are refused: the allowed names are %q", name, cfg.API.Hosts)
 		}
 	}
 }
@@ -337,13 +337,13 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 		for _, trigger := range m.Spec.Triggers {
 			topics = append(topics, trigger.Metadata["topic"])
 			if trigger.Metadata["consumerGroup"] != cfg.Kafka.Group || trigger.Metadata["bootstrapServers"] != strings.Join(cfg.Kafka.Brokers, ",") {
-				t.Errorf("it watches %v", trigger.Metadata)
+				t.Errorf("the trigger watches %v, want the group and brokers of the settings", trigger.Metadata)
 			}
 		}
 	}
 	slices.Sort(topics)
 	if !slices.Equal(topics, registry.Topics()) {
-		t.Errorf("it watches the topics %v", topics)
+		t.Errorf("the triggers watch the topics %v, want %v", topics, registry.Topics())
 	}
 }
 
@@ -356,7 +356,7 @@ func TestImage(t *testing.T) {
 		"USER 65532:65532\n", "GOOS=$TARGETOS GOARCH=$TARGETARCH",
 	} {
 		if !strings.Contains(file, want) {
-			t.Errorf("the Dockerfile does not say %q", want)
+			t.Errorf("the Dockerfile does not contain %q", want)
 		}
 	}
 	for _, line := range strings.Split(file, "\n") {
@@ -366,7 +366,7 @@ func TestImage(t *testing.T) {
 		}
 		args := strings.Split(strings.TrimSuffix(strings.TrimPrefix(list, `/weir", "`), `"]`), `", "`)
 		if cmd, rest, err := newRootCommand().Find(args); err != nil || !cmd.Runnable() || cmd.ParseFlags(rest) != nil {
-			t.Errorf("weir does not understand %q", args)
+			t.Errorf("weir does not accept %q", args)
 		}
 	}
 }

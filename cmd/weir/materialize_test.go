@@ -103,7 +103,7 @@ func TestMaterialize(t *testing.T) {
 				t.Errorf("%s to %s:\n%s\nwant\n%s", input, output, got, want)
 			}
 			if want := regexp.MustCompile(`^2 rows of 2 events in \S+, \d+/s; 0 values reached a cap\n$`); !want.MatchString(p.err.String()) {
-				t.Errorf("it says %q, want %s", p.err.String(), want)
+				t.Errorf("standard error is %q, want %s", p.err.String(), want)
 			}
 		}
 	}
@@ -195,7 +195,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		})
 	}
 	if got := readFile(t, old); got != "what was there" {
-		t.Errorf("a failure has left %q in the output", got)
+		t.Errorf("after a failure the output is %q, want it unchanged", got)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 7 {
@@ -253,11 +253,11 @@ func TestMaterializeTwoStreams(t *testing.T) {
 	}
 	out, err := weir(t, "materialize", "--features", definitions, "--stream", "pay", "--columns", "paid", "--input", events, "--output", "-", "--output-format", "parquet")
 	if err != nil || !strings.HasPrefix(out, "PAR1") {
-		t.Errorf("no Parquet: %v\n%s", err, out)
+		t.Errorf("the output is not Parquet: %v\n%s", err, out)
 	}
 	_, err = weir(t, "materialize", "--features", definitions, "--input", "pay="+events, "--input", "login="+folder, "--output", "-")
 	if want := "weir: say what the rows are: --spine FILE, or the events of --stream NAME"; err == nil || message(err) != want {
-		t.Errorf("got %v", err)
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestMaterializeGenerated(t *testing.T) {
 		}
 	}
 	if met < len(rows)/4 {
-		t.Errorf("of %d rows %d hold both logins and payments", len(rows), met)
+		t.Errorf("%d of %d rows have both logins and payments, want a quarter", met, len(rows))
 	}
 }
 
@@ -380,18 +380,18 @@ func TestMaterializeFromTopics(t *testing.T) {
 	}
 	aside := regexp.MustCompile(`; 1 event set aside, the first: transactions/\d at offset \d+: stream transaction: malformed JSON`)
 	if !aside.MatchString(said) || strings.Contains(said, "incomplete") {
-		t.Errorf("it says %q", said)
+		t.Errorf("standard error is %q, want the records set aside and no incomplete values", said)
 	}
 	half := time.UnixMilli(generate.New(7, generate.Demo()).Next().Timestamp).Add(49 * time.Second)
 	got, said = fromTopics("--since", half.UTC().Format(time.RFC3339))
 	if n, all := strings.Count(got, "\n"), strings.Count(want, "\n"); n < all/10 || n > all*9/10 || !strings.Contains(said, " values incomplete, since the topics lack events that they need") {
-		t.Errorf("%d rows of %d since %v, and it says %q", n, all, half, said)
+		t.Errorf("%d of %d rows since %v; standard error is %q", n, all, half, said)
 	}
 	// Each record is on one side of a moment; --since reads some older ones behind the first.
 	after := strings.Count(got, "\n") - 1
 	got, said = fromTopics("--until", strconv.FormatInt(half.UnixMilli(), 10))
 	if before, all := strings.Count(got, "\n")-1, strings.Count(want, "\n")-1; before > all*9/10 || before+after < all || strings.Contains(said, "incomplete") {
-		t.Errorf("%d rows until %v and %d since then, of %d; it says %q", before, half, after, all, said)
+		t.Errorf("%d rows until %v and %d since then, of %d; standard error is %q", before, half, after, all, said)
 	}
 	_, err = weir(t, append(rows, "--from-topics", "--kafka.brokers", kafkatest.Embedded(t, nil).ListenAddrs()[0])...)
 	if want := "weir: --from-topics: topic logins: "; err == nil || !strings.HasPrefix(message(err), want) {

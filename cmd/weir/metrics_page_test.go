@@ -50,7 +50,7 @@ func TestMetricsPageIsCurrent(t *testing.T) {
 		rows = append(rows, "| `"+m[1]+"` | "+strings.Join(labels, ", ")+" | "+strings.ReplaceAll(help, "|", "\\|")+" |\n")
 	}
 	if len(rows) < 40 {
-		t.Fatalf("a process has %d metrics", len(rows))
+		t.Fatalf("a process has only %d metrics", len(rows))
 	}
 	slices.Sort(rows)
 	want := metricsHead + strings.Join(slices.Compact(rows), "")

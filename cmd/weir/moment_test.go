@@ -18,7 +18,7 @@ func TestParseMoment(t *testing.T) {
 	}
 	for _, text := range []string{"-1h", "yesterday", "2026-01-31", "1.5h"} {
 		if got, err := parseMoment("--since", text, now); err == nil {
-			t.Errorf("%q is %v", text, got)
+			t.Errorf("%q was accepted as %v", text, got)
 		}
 	}
 }

@@ -60,7 +60,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	for _, d := range descriptions(t) {
 		match := described.FindStringSubmatch(d)
 		if match == nil {
-			t.Fatalf("no name in %s", d)
+			t.Fatalf("the description has no name: %s", d)
 		}
 		name, labels := match[1], strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
 		found[name] = labels
@@ -199,11 +199,11 @@ func TestAlertsQueryExistingMetrics(t *testing.T) {
 			}
 		}
 		if !strings.Contains(tests, "alertname: "+rule.Alert+"\n        exp_alerts") {
-			t.Errorf("no unit test has %s fire", rule.Alert)
+			t.Errorf("no unit test lets %s fire", rule.Alert)
 		}
 	}
 	if n := strings.Count(runbook, "\n### "); n != len(rules.Groups[0].Rules) || n < 10 {
-		t.Errorf("%d alerts and %d paragraphs", len(rules.Groups[0].Rules), n)
+		t.Errorf("there are %d alerts and %d paragraphs about them", len(rules.Groups[0].Rules), n)
 	}
 }
 
@@ -256,11 +256,11 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	if mounted != 4 {
-		t.Errorf("%d files and folders are mounted", mounted)
+		t.Errorf("%d files and folders are mounted, want 4", mounted)
 	}
 	cfg, err := config.Load("", nil)
 	if err != nil || cfg.Kafka.Brokers[0] != "kafka:9092" || cfg.Redis.Addresses[0] != "redis:6379" {
-		t.Errorf("the settings are %+v, %v", cfg, err)
+		t.Errorf("the settings do not reach kafka:9092 and redis:6379: %+v, error %v", cfg, err)
 	}
 	if !slices.Contains(cfg.API.Hosts, "weir") {
 		t.Errorf("requests of other containers to weir are refused: the allowed names are %q", cfg.API.Hosts)

@@ -24,7 +24,7 @@ func look(t *testing.T, wantErr string, args ...string) string {
 	t.Helper()
 	out, err := weir(t, args...)
 	if got := fmt.Sprint(err); got != wantErr && (err != nil || wantErr != "") {
-		t.Errorf("%v: got error %v, want %q", args, err, wantErr)
+		t.Errorf("weir %v: got error %v, want %q", args, err, wantErr)
 	}
 	return out
 }
@@ -112,7 +112,7 @@ func TestOperate(t *testing.T) {
 		"transactions": {kafka.TimeOffsetOf(0, since), kafka.TimeOffsetOf(1, since)},
 	}})
 	if err != nil || !slices.ContainsFunc(found.Topics["transactions"], func(p kafka.PartitionOffsets) bool { return !p.Offsets[4].IsZero() }) {
-		t.Errorf("replayed --stamp-now, the record has another time: %+v, %v", found, err)
+		t.Errorf("the record that was replayed with --stamp-now does not have the present time: %+v, error %v", found, err)
 	}
 
 	state := func() string { return look(t, "", command("state", "user_id=u1")...) }
@@ -152,7 +152,7 @@ func TestDoctor(t *testing.T) {
 		`OK    topic transactions       2 partitions`, `OK    topic weir\.dead-letters  1 partition`, `\d+ OK, \d+ WARN, 0 FAIL`,
 	} {
 		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
-			t.Errorf("no line is like\n%s\nin\n%s", want, out)
+			t.Errorf("no line matches\n%s\nin\n%s", want, out)
 		}
 	}
 	var found struct {
@@ -161,7 +161,7 @@ func TestDoctor(t *testing.T) {
 	}
 	out = look(t, "1 finding FAIL", append([]string{"doctor", "--json"}, append(flags, "--kafka.dead_letter_topic", "no-such")...)...)
 	if err := json.Unmarshal([]byte(out), &found); err != nil || found.Fail != 1 || len(found.Findings) < 8 {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("want one failed check in JSON: error %v, output %s", err, out)
 	}
 	flags[1] = filepath.Join(t.TempDir(), "avro.yaml")
 	const avro = "streams: {tx: {topic: transactions, timestamp: t, format: avro, fields: {user: string}}}\nfeatures: {n: 'COUNT(1d, tx, user)'}\n"
@@ -170,11 +170,11 @@ func TestDoctor(t *testing.T) {
 	}
 	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
 	if !regexp.MustCompile(`(?m)^FAIL  schema registry +registry\.url is not set, and records of transactions name schemas of a registry$`).MatchString(out) {
-		t.Errorf("without a Schema Registry:\n%s", out)
+		t.Errorf("the missing Schema Registry is not reported:\n%s", out)
 	}
 	flags[1] = "/none.yaml"
 	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
 	if !strings.Contains(out, "FAIL  definitions  /none.yaml: cannot read definitions: no such file or directory\n                   -> correct it; weir validate checks only the definitions\n") {
-		t.Errorf("without definitions:\n%s", out)
+		t.Errorf("the missing definitions are not reported:\n%s", out)
 	}
 }

@@ -51,11 +51,11 @@ func counts(t *testing.T, tab *browser.Tab, base string, events int) {
 func quiet(t *testing.T, tab *browser.Tab, base string) {
 	t.Helper()
 	if troubles := tab.Troubles(); len(troubles) > 0 {
-		t.Errorf("on the console: %q", troubles)
+		t.Errorf("the browser's console has errors: %q", troubles)
 	}
 	for _, address := range tab.Addresses() {
 		if !strings.HasPrefix(address, base+"/") {
-			t.Errorf("the page asked for %s", address)
+			t.Errorf("the page sent a request to %s, outside of its server", address)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func TestPageAsks(t *testing.T) {
 	tab.Run(t, chromedp.NavigateBack())
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "119.8")
 	if hash := evaluate[string](t, tab, `location.hash`); hash != asked {
-		t.Errorf("back leads to %s, want %s", hash, asked)
+		t.Errorf("the browser's Back leads to %s, want %s", hash, asked)
 	}
 
 	// The page asks for members of features that need them; a feature can be removed.

@@ -85,7 +85,7 @@ func TestPageOfAnEntity(t *testing.T) {
 	tab.Run(t, chromedp.SendKeys(".axes button:last-child", kb.Enter))
 	holds(t, tab, `document.querySelector('.axes button:last-child').getAttribute('aria-pressed') === 'true'`)
 	if after := evaluate[float64](t, tab, "%s", width); after <= 0 || after >= before/2 {
-		t.Errorf("a day is %v wide on the axis of a month, %v on that of a week", after, before)
+		t.Errorf("a day is %v wide on the axis of a month, want less than half of the %v on that of a week", after, before)
 	}
 
 	// The network: its devices, and their users, of whom one is met by both.

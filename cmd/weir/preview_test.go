@@ -42,7 +42,7 @@ func TestPreview(t *testing.T) {
 	settings := []string{"preview", "--features", definitions, "--kafka.brokers", broker}
 	preview := func(args ...string) (string, error) { t.Helper(); return weir(t, append(settings, args...)...) }
 	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: no record since ") {
-		t.Errorf("got %v", err)
+		t.Errorf("without records: got error %v", err)
 	}
 	write(kgo.TryCommit, 50*time.Minute, 1, 2)
 	write(kgo.TryCommit, time.Minute, 4, 8)
@@ -54,11 +54,11 @@ func TestPreview(t *testing.T) {
 	} {
 		out, err := preview(strings.Fields(c.args)...)
 		if err != nil || !strings.Contains(out, c.want) || strings.Contains(c.args, "paid") && strings.Contains(out, "logins") {
-			t.Errorf("%s: %v, %q is not in\n%s", c.args, err, c.want, out)
+			t.Errorf("%s: error %v, want %q in\n%s", c.args, err, c.want, out)
 		}
 	}
 	if out, err := preview("paid", "--entities", "0"); err != nil || strings.Contains(out, "user=u") {
-		t.Errorf("without entities: %v\n%s", err, out)
+		t.Errorf("--entities 0 shows entities or fails: error %v, output\n%s", err, out)
 	}
 	out, err := preview("paid", "--json")
 	var report struct {
@@ -79,7 +79,7 @@ func TestPreview(t *testing.T) {
 	}
 	f := report.Features[0]
 	if f.Name != "paid" || !f.Part || f.Entities != 1 || f.Numbers.P50 != "12" || f.Examples[0].Entity != "user=u" || f.Examples[0].Answer.Value != 12.0 {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected preview of paid: %+v", f)
 	}
 	for args, want := range map[string]string{
 		"pait":             `weir: unknown feature "pait"; did you mean "paid"?`,
@@ -101,7 +101,7 @@ func TestPreview(t *testing.T) {
 	}
 	settings[4] = kafkatest.Embedded(t, map[string]int{"pay": 1}).ListenAddrs()[0]
 	if _, err := preview(); err == nil || !strings.HasPrefix(message(err), "weir: topic login: ") {
-		t.Errorf("got %v", err)
+		t.Errorf("without brokers: got error %v", err)
 	}
 }
 

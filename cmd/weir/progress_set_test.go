@@ -42,7 +42,7 @@ func TestProgressSetRefuses(t *testing.T) {
 	} {
 		out, err := weir(t, slices.Concat([]string{"progress", "set"}, flags, strings.Fields(b.args))...)
 		if fmt.Sprint(err) != b.want && (err == nil || message(err) != b.want) {
-			t.Errorf("%s\ngot  %v %s\nwant %s", b.args, err, out, b.want)
+			t.Errorf("%s\ngot  %v, output %s\nwant %s", b.args, err, out, b.want)
 		}
 	}
 }
@@ -87,27 +87,27 @@ func TestProgressSet(t *testing.T) {
   up to 3 offsets will NOT be applied; features say so in complete_since
 `
 	if out := set("transactions/0", "--to", "end"); out != want+"nothing was changed: repeat with --yes to do it\n" {
-		t.Errorf("got:\n%s\nwant:\n%s", out, want)
+		t.Errorf("without --yes, got:\n%s\nwant:\n%s", out, want)
 	}
 	if got := applied(); got != "- -" {
-		t.Errorf("applied %s by telling what it would mean, want nothing", got)
+		t.Errorf("without --yes the offsets became %s, want no change", got)
 	}
 	// This test's server does not support replication.
 	const done = "done\nit is unknown whether Redis' replicas have it: section (replication) is not supported\n"
 	if out := set("transactions/0", "--to", "end", "--yes"); out != want+done {
-		t.Errorf("done:\n%s\nwant:\n%s", out, want)
+		t.Errorf("with --yes, got:\n%s\nwant:\n%s", out, want)
 	}
 	if got := applied(); got != "3 -" {
 		t.Errorf("applied %s, want 3 -", got)
 	}
 	const stays = "transactions/0: to offset 1 of the log, which holds 0 to 2\n  4 shards are there or further, and will stay\nnothing changes\n"
 	if out := set("transactions/0", "--to", "1", "--yes"); out != stays {
-		t.Errorf("back without --again:\n%s\nwant:\n%s", out, stays)
+		t.Errorf("going back without --again, got:\n%s\nwant:\n%s", out, stays)
 	}
 	// A partition named twice is placed once.
 	out := set("transactions/0", "transactions", "--to", "1", "--again", "--yes")
 	if strings.Count(out, "transactions/0: ") != 1 || !strings.Contains(out, "AGAIN, and count twice\n") || !strings.HasSuffix(out, done) {
-		t.Errorf("back with --again:\n%s", out)
+		t.Errorf("going back with --again, unexpected output:\n%s", out)
 	}
 	if got := applied(); got != "1 1" {
 		t.Errorf("applied %s, want 1 1", got)
@@ -126,7 +126,7 @@ func TestProgressSetReportsReplicas(t *testing.T) {
 	}
 	out, err := set("start")
 	if err != nil || !strings.HasSuffix(out, "\ndone\n") {
-		t.Fatalf("%s, %v", out, err)
+		t.Fatalf("want done without an error: output %s, error %v", out, err)
 	}
 	link.Hang()
 	defer link.Heal()
@@ -134,7 +134,7 @@ func TestProgressSetReportsReplicas(t *testing.T) {
 	want := fmt.Sprintf("it is done, but 1 of 1 replicas of the Redis master %s lacked it after 3s: if one of them takes over now, "+
 		"the partitions are where they were before: look with weir progress, and run this again if they are", server.Addr())
 	if out, err = set("end"); err == nil || err.Error() != want || !strings.HasSuffix(out, "\ndone\n") {
-		t.Errorf("%s, %v", out, err)
+		t.Errorf("got  output %s, error %v\nwant done, and the error %s", out, err, want)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestProgressSetUnderThePlanOfProcessors(t *testing.T) {
 	}
 	plan, history, err := store.Bind(t.Context(), registry.Plan())
 	if err != nil || plan.Version == registry.Plan().Version {
-		t.Fatalf("plan %v with no generations, error %v", plan, err)
+		t.Fatalf("the processors' plan is %v, want another than that of the definitions; error %v", plan, err)
 	}
 	if !slices.ContainsFunc(history.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == "logins" && e.Version == plan.Version }) {
 		t.Errorf("logins are not placed under %s: %+v", plan.Version, history.PlanEpochs)

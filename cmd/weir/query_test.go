@@ -181,7 +181,7 @@ func TestQueryErrors(t *testing.T) {
 				t.Errorf("%v\nwant %s", err, test.want)
 			}
 			if strings.Contains(out, "ENTITY") {
-				t.Errorf("printed an answer: %s", out)
+				t.Errorf("an answer was printed despite the error: %s", out)
 			}
 		})
 	}

@@ -22,13 +22,13 @@ func TestCheckAndDoctorContactReplicas(t *testing.T) {
 	wants := func(out, want string) {
 		t.Helper()
 		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
-			t.Errorf("no line is like\n%s\nin\n%s", want, out)
+			t.Errorf("no line matches\n%s\nin\n%s", want, out)
 		}
 	}
 	wants(look(t, "", check...), `ok    replicas                     1 of 1 answer, no staler than \d+ms`)
 	wants(look(t, "", doctor...), `OK    replicas +1 of 1 answer, no staler than \d+ms`)
 	if out := look(t, "", append(check, "--roles", "processor")...); strings.Contains(out, "replica") {
-		t.Errorf("a processor was checked for replicas:\n%s", out)
+		t.Errorf("the check of a processor names replicas:\n%s", out)
 	}
 	replica.Kill()
 	_, port, _ := net.SplitHostPort(replica.Addr())

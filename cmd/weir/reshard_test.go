@@ -30,7 +30,7 @@ func TestReshard(t *testing.T) {
 			out = fmt.Sprint(err)
 		}
 		if !strings.HasPrefix(out, step.want) {
-			t.Errorf("weir reshard %s says\n%s\nwant %s", step.flags, out, step.want)
+			t.Errorf("weir reshard %s: got\n%s\nwant %s", step.flags, out, step.want)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("weir %s --help does not show %s among its flags:\n%s", command, test.own, out)
 		}
 		if found != (test.setting != "") || !strings.Contains(of, test.setting) || strings.Contains(own, "      --kafka.brokers ") || strings.Contains(out, "Global Flags") {
-			t.Errorf("weir %s --help shows settings in another place:\n%s", command, out)
+			t.Errorf("weir %s --help shows the settings in the wrong place:\n%s", command, out)
 		}
 	}
 }

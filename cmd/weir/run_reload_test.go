@@ -32,7 +32,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	p.shows(t, "no topic others: create it, or set kafka.create_topics")
 	asked("two", 200)
 	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"loaded":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("/readyz: got %d %s, want 200 and the refused reload", code, body)
 	}
 	rewrite(t, file, "streams: {}\n")
 	p.shows(t, "no stream is defined")
@@ -42,7 +42,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	asked("two", 404)
 	if _, body := statusOf(t, base+"/metrics"); !strings.Contains(body, `weir_definitions_reloads_total{outcome="refused"} 3`) ||
 		!strings.Contains(body, `weir_definitions_reloads_total{outcome="loaded"} 2`) || strings.Count(body, "weir_definitions_info{") != 1 {
-		t.Errorf("metrics\n%s", body)
+		t.Errorf("the metrics do not count the reloads:\n%s", body)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 	}
 	if _, metrics := statusOf(t, base+"/metrics"); !strings.Contains(metrics, "weir_assigned_partitions") ||
 		!strings.Contains(metrics, "weir_questions_in_flight") || !strings.Contains(metrics, "go_goroutines") {
-		t.Error("the metrics lack those of the processor, of the API or of Go")
+		t.Error("metrics of the processor, the API or Go are missing")
 	}
 	for _, p := range []*process{processor, both} {
 		p.stop()
@@ -91,7 +91,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 			t.Error(err)
 		}
 		if !strings.Contains(p.err.String(), "weir has stopped") {
-			t.Errorf("the log does not report the end:\n%s", p.err.String())
+			t.Errorf("the log does not say that weir has stopped:\n%s", p.err.String())
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestRunWithoutItsTopics(t *testing.T) {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 	if want := `"msg":"weir is running"`; !strings.Contains(p.err.String(), want) {
-		t.Errorf("the log is not as log.format says: no %s in\n%s", want, p.err.String())
+		t.Errorf("the log does not have the format of log.format: no %s in\n%s", want, p.err.String())
 	}
 }
 
@@ -115,7 +115,7 @@ func TestRunCreatesItsTopics(t *testing.T) {
 	ready(t, p.address(t))
 	out, err := weir(t, append([]string{"run", "--check"}, flags...)...)
 	if !strings.Contains(out, "transactions           3 partitions") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the topics were not created: error %v, output\n%s", err, out)
 	}
 }
 
@@ -157,10 +157,10 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 	p.shows(t, "waiting for Redis")
 	base := p.address(t)
 	if code, _ := statusOf(t, base+"/healthz"); code != http.StatusOK {
-		t.Errorf("/healthz is %d", code)
+		t.Errorf("/healthz: got %d, want 200", code)
 	}
 	if code, body := statusOf(t, base+"/readyz"); code != http.StatusServiceUnavailable {
-		t.Errorf("/readyz is %d: %s", code, body)
+		t.Errorf("/readyz: got %d %s, want 503", code, body)
 	}
 	p.stop()
 	if err := p.wait(t); err != nil {
@@ -193,7 +193,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 		`ok    layout                       fits namespace weir`,
 	} {
 		if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
-			t.Errorf("no line is like\n%s\nin\n%s", want, out)
+			t.Errorf("no line matches\n%s\nin\n%s", want, out)
 		}
 	}
 }
@@ -215,11 +215,11 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 		"warn  redis                        appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("no line is\n%s\nin\n%s", want, out)
+			t.Errorf("the line\n%s\nis not in\n%s", want, out)
 		}
 	}
 	if strings.Contains(out, "kafka") {
-		t.Errorf("an API was checked for Kafka:\n%s", out)
+		t.Errorf("the check of an API names Kafka:\n%s", out)
 	}
 }
 
@@ -237,13 +237,13 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 		"FAIL  redis                        127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs\n",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("no line is\n%s\nin\n%s", want, out)
+			t.Errorf("the line\n%s\nis not in\n%s", want, out)
 		}
 	}
 
 	out, err = weir(t, "run", "--check", "--roles", "processor", "--features", shipped,
 		"--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1")
 	if fmt.Sprint(err) != "2 checks failed" || !strings.Contains(out, "FAIL  kafka                        127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs\n") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("want 2 failed checks: error %v, output\n%s", err, out)
 	}
 }

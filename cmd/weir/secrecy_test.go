@@ -94,13 +94,13 @@ func TestLogsContainNoEntities(t *testing.T) {
 		`{"features": ["device_tx_7d"], "entities": [{"device_id": "d"}], "pending": {"stream": "transaction", "event": {"device_id": "` + secret + `"}}}`,
 	} {
 		if code, body := ask(t, "POST", query, question); code/100 != 4 {
-			t.Errorf("%s is answered with %d %s", question, code, body)
+			t.Errorf("%s was answered with %d %s, want a status of 4xx", question, code, body)
 		}
 	}
 	for _, path := range []string{"/v1/features/device_tx_7d?device_id=" + secret + "&at=" + secret, "/v1/features/" + secret,
 		"/v1/features/device_tx_7d?device_id=" + secret + "%zz", "/" + secret} {
 		if code, body := ask(t, "GET", base+path, ""); code/100 != 4 {
-			t.Errorf("%s is answered with %d %s", path, code, body)
+			t.Errorf("%s was answered with %d %s, want a status of 4xx", path, code, body)
 		}
 	}
 
@@ -123,7 +123,7 @@ func TestLogsContainNoEntities(t *testing.T) {
 		t.Fatal("no key of the entity was found")
 	}
 	if code, body := ask(t, "POST", query, good); code != http.StatusOK || !strings.Contains(body, `"status":"DAMAGED"`) {
-		t.Errorf("damaged state is answered with %d %s", code, body)
+		t.Errorf("damaged state was answered with %d %s, want 200 and DAMAGED", code, body)
 	}
 	write(event("another", secret))
 	p.shows(t, "Redis refused mutations")
@@ -134,11 +134,11 @@ func TestLogsContainNoEntities(t *testing.T) {
 	log := p.err.String()
 	for _, wanted := range []string{"the state is damaged", "state is damaged: an entity has no answer", "weir is running"} {
 		if !strings.Contains(log, wanted) {
-			t.Errorf("the log does not say %q:\n%s", wanted, log)
+			t.Errorf("the log does not contain %q:\n%s", wanted, log)
 		}
 	}
 	if strings.Contains(log, secret) {
-		t.Errorf("the log names %s:\n%s", secret, log)
+		t.Errorf("the log contains %s:\n%s", secret, log)
 	}
 }
 
@@ -165,19 +165,19 @@ func TestKeysContainNoEntities(t *testing.T) {
 	testkit.Eventually(t, patience, "the busiest entities, by their hashes", func() (bool, string) {
 		_, body := statusOf(t, base+"/v1/busiest")
 		if strings.Contains(body, "d000") || strings.Contains(body, "u000") {
-			t.Fatalf("the busiest entities are named: %s", body)
+			t.Fatalf("the answer names the busiest entities: %s", body)
 		}
 		return strings.Contains(body, `"key":"device_id"`) && strings.Contains(body, `"hashed":true`), body
 	})
 	_, body := statusOf(t, base+"/v1/greatest-keys")
 	if strings.Contains(body, "u000") || strings.Contains(body, "d000") || strings.Contains(body, `"entity"`) || !strings.Contains(body, `"user_tx_1h"`) {
-		t.Errorf("the greatest keys: %s", body)
+		t.Errorf("the answer about the greatest keys names entities, or lacks features: %s", body)
 	}
 	client := redis.NewClient(&redis.Options{Addr: redisAddress})
 	defer client.Close()
 	keys := client.Keys(t.Context(), "*").Val()
 	if len(keys) < 10 {
-		t.Errorf("only %d keys", len(keys))
+		t.Errorf("there are %d keys, want at least 10", len(keys))
 	}
 	for _, key := range keys {
 		if strings.Contains(key, "d000") || strings.Contains(key, "u000") {
@@ -186,7 +186,7 @@ func TestKeysContainNoEntities(t *testing.T) {
 	}
 	_, err = weir(t, append([]string{"state", "device_id=d000001"}, flags...)...)
 	if err == nil || !strings.Contains(err.Error(), "was made with hash_entities by key") {
-		t.Errorf("without the secret: %v", err)
+		t.Errorf("without the secret: got error %v", err)
 	}
 	_, err = weir(t, append([]string{"run"}, append(flags, "--store.hash_entities.key_file", "/none.key")...)...)
 	if want := "store.hash_entities.key_file: open /none.key: no such file or directory"; fmt.Sprint(err) != want {

@@ -38,7 +38,7 @@ func newFakeCollector(t *testing.T) *fakeCollector {
 		body, err := io.ReadAll(r.Body)
 		var request collector.ExportTraceServiceRequest
 		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
-			t.Errorf("%s %s sends no spans (%v)", r.Method, r.URL, err)
+			t.Errorf("%s %s is not a request with spans (%v)", r.Method, r.URL, err)
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -117,23 +117,23 @@ func TestRunSendsSpans(t *testing.T) {
 	delete(c.spans, "history") // present only if the previous question was long enough ago
 	// Traces that begin here are not sampled.
 	if len(c.spans) != 3 || len(c.spans["apply"]) != 1 || len(c.spans["read"]) != 1 || len(c.spans["GET /v1/features/{name}"]) != 1 {
-		t.Fatalf("the spans are %v", c.spans)
+		t.Fatalf("want one span of each apply, read and GET; got %v", c.spans)
 	}
 	apply, read, asked := c.spans["apply"][0], c.spans["read"][0], c.spans["GET /v1/features/{name}"][0]
 	if len(apply.Links) != 1 || hex.EncodeToString(apply.Links[0].TraceId) != payment {
-		t.Errorf("the batch links to %v", apply.Links)
+		t.Errorf("the batch links to %v, want the payment's trace", apply.Links)
 	}
 	if a := attributes(apply.Attributes); a["messaging.batch.message_count"] != "1" || a["weir.batch.calls"] == "0" {
-		t.Errorf("the batch says %v", a)
+		t.Errorf("unexpected attributes of the batch: %v", a)
 	}
 	if hex.EncodeToString(asked.TraceId) != question || hex.EncodeToString(asked.ParentSpanId) != "b7ad6b7169203331" {
-		t.Errorf("the question is of trace %x below %x", asked.TraceId, asked.ParentSpanId)
+		t.Errorf("the question's trace is %x and its parent %x, want those of the request", asked.TraceId, asked.ParentSpanId)
 	}
 	if string(read.ParentSpanId) != string(asked.SpanId) || attributes(read.Attributes)["db.operation.batch.size"] != "1" {
-		t.Errorf("the read is %v", read)
+		t.Errorf("the read is not the question's child, or not of one command: %v", read)
 	}
 	if c.resource["service.name"] != "weir" || c.resource["service.version"] == "" || c.resource["deployment.environment.name"] != "test" {
-		t.Errorf("the process is %v", c.resource)
+		t.Errorf("unexpected attributes of the process: %v", c.resource)
 	}
 	if strings.Contains(c.text.String(), secret) {
 		t.Error("the spans name an entity")
@@ -154,6 +154,6 @@ func TestRunWithoutACollector(t *testing.T) {
 		t.Error(err)
 	}
 	if log := p.err.String(); !strings.Contains(log, "spans are lost") || !strings.Contains(log, "weir has stopped") {
-		t.Errorf("the log says\n%s", log)
+		t.Errorf("the log does not report lost spans, or the end:\n%s", log)
 	}
 }

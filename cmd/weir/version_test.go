@@ -42,7 +42,7 @@ func TestReleaseFlags(t *testing.T) {
 	}
 	out, err := exec.Command(binary, "version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "weir 9.8.7, commit abc of 2026-01-02T03:04:05Z, go") {
-		t.Errorf("got %q, %v", out, err)
+		t.Errorf("weir version: got %q, error %v", out, err)
 	}
 	for _, file := range []string{"../../Dockerfile", "../../.goreleaser.yaml", "../../Makefile"} {
 		for _, name := range []string{"main.release=", "main.commit=", "main.date="} {

@@ -49,7 +49,7 @@ func TestWarnsOfOpenAccess(t *testing.T) {
 		}
 		a.warn(address)
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != c.warns {
-			t.Errorf("on %s, tokens %q: %q", c.address, c.cfg.TokensFile, log.String())
+			t.Errorf("listening on %s with tokens_file %q, unexpected log: %q", c.address, c.cfg.TokensFile, log.String())
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (n *onAnother) wait(t *testing.T) error {
 	case err := <-n.ended:
 		return err
 	case <-time.After(time.Minute):
-		t.Fatal("the process continues")
+		t.Fatal("the process does not end in time")
 		return nil
 	}
 }
@@ -136,7 +136,7 @@ func TestRunsOnAnotherStore(t *testing.T) {
 		t.Error(err)
 	}
 	if a.closed != 1 {
-		t.Errorf("the store was closed %d times", a.closed)
+		t.Errorf("the store was closed %d times, want once", a.closed)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestRunsOnAnotherStore(t *testing.T) {
 func TestAnotherLayoutEndsTheProcess(t *testing.T) {
 	a := &another{Store: plain.New(4), layout: fmt.Errorf("it has 8 shards: %w", store.ErrLayout)}
 	if err := runOn(t, a).wait(t); fmt.Sprint(err) != "Another: it has 8 shards: the namespace has another layout" {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want that of the layout", err)
 	}
 }
 

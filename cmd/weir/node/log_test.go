@@ -24,14 +24,14 @@ func TestLogLevel(t *testing.T) {
 		}
 		for i, want := range []int{1, 2, 3, 4, 4} {
 			if n := strings.Count(shown[i], "msg"); n != want {
-				t.Errorf("%d times more: %d lines, want %d: %s", i, n, want, shown[i])
+				t.Errorf("after %d changes: %d lines, want %d: %s", i, n, want, shown[i])
 			}
 		}
 		level.reset()
 		before := out.String()
 		level.tell(log)
 		if got := strings.TrimPrefix(out.String(), before); !strings.Contains(got, "log level is changed") || !strings.Contains(got, "ERROR") {
-			t.Errorf("a logger of errors tells %q", got)
+			t.Errorf("at level error the change of level logs %q", got)
 		}
 	}
 }

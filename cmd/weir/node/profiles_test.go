@@ -12,7 +12,7 @@ import (
 func TestNoProfiles(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	if p, err := startProfiles("", access.Hosts{}, log); p != nil || err != nil {
-		t.Errorf("profiles without an address: %v, %v", p, err)
+		t.Errorf("without an address: got %v, error %v; want no profiles", p, err)
 	}
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -20,6 +20,6 @@ func TestNoProfiles(t *testing.T) {
 	}
 	defer taken.Close()
 	if _, err := startProfiles(taken.Addr().String(), access.Hosts{}, log); err == nil || !strings.HasPrefix(err.Error(), "profiles.listen: listen tcp "+taken.Addr().String()) {
-		t.Errorf("an address in use: %v", err)
+		t.Errorf("with an address in use: got error %v", err)
 	}
 }

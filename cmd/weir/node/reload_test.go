@@ -89,7 +89,7 @@ func (w *watched) has(one, two bool) {
 	_, isOne := w.registry().Feature("one")
 	_, isTwo := w.registry().Feature("two")
 	if isOne != one || isTwo != two {
-		w.t.Errorf("one is there: %v, two: %v; want %v and %v; the log says\n%s", isOne, isTwo, one, two, w.log.String())
+		w.t.Errorf("feature one is defined: %v, two: %v; want %v and %v; log:\n%s", isOne, isTwo, one, two, w.log.String())
 	}
 }
 
@@ -142,11 +142,11 @@ func TestChangesAreLoaded(t *testing.T) {
 			w.ticks(10)
 			w.counted(1, 0, 1)
 			if len(w.takes) != 1 || w.takes[0] != w.registry().Version() {
-				t.Errorf("took %v", w.takes)
+				t.Errorf("the versions taken are %v, want only the current one", w.takes)
 			}
 			d := w.definitions()
 			if d.Version != w.registry().Version() || !d.Reload.Loaded || d.Reload.Error != "" || d.Reload.At.Location() != time.UTC {
-				t.Errorf("readiness tells %+v", d.Reload)
+				t.Errorf("readiness reports %+v, want a successful reload", d.Reload)
 			}
 		})
 	}
@@ -181,7 +181,7 @@ func TestFolderBehindASymbolicLink(t *testing.T) {
 	put(t, filepath.Join(dir, "more.yaml"), "features: {three: 'COUNT(1h, login, user_id)'}\n")
 	w.ticks(2)
 	if _, ok := w.registry().Feature("three"); !ok {
-		t.Error("a new file in the folder was passed over")
+		t.Error("a new file in the folder was not loaded")
 	}
 }
 
@@ -216,11 +216,11 @@ func TestBadChangesAreRefused(t *testing.T) {
 	}
 	for _, want := range findings {
 		if n := strings.Count(w.log.String(), want); n != 1 {
-			t.Errorf("the log says %d times %s:\n%s", n, want, w.log.String())
+			t.Errorf("the log has %d lines with %s, want 1:\n%s", n, want, w.log.String())
 		}
 	}
 	if d := w.definitions(); d.Reload == nil || d.Reload.Loaded || strings.Count(d.Reload.Error, file) != 2 {
-		t.Errorf("readiness tells %+v", d.Reload)
+		t.Errorf("readiness reports %+v, want both findings", d.Reload)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -229,14 +229,14 @@ func TestBadChangesAreRefused(t *testing.T) {
 	w.has(true, false)
 	w.counted(0, 2, 0)
 	if want := file + ": cannot read definitions: no such file or directory"; !strings.Contains(w.log.String(), want) {
-		t.Errorf("the log does not say %s:\n%s", want, w.log.String())
+		t.Errorf("the log does not contain %s:\n%s", want, w.log.String())
 	}
 	put(t, file, one) // as before
 	w.ticks(2)
 	w.has(true, false)
 	w.counted(1, 2, 1)
 	if len(w.takes) != 0 {
-		t.Errorf("took %v", w.takes)
+		t.Errorf("the versions %v were taken, want none", w.takes)
 	}
 }
 
@@ -251,11 +251,11 @@ func TestChangesThatMustWait(t *testing.T) {
 	w.has(true, false)
 	w.ticks(3)
 	if len(w.takes) != 1 {
-		t.Errorf("tried %d times within a second", len(w.takes))
+		t.Errorf("tried %d times within a second, want once", len(w.takes))
 	}
 	w.ticks(20)
 	if len(w.takes) < 3 || strings.Count(w.log.String(), "no topic logins") != 1 {
-		t.Errorf("tried %d times; the log says\n%s", len(w.takes), w.log.String())
+		t.Errorf("tried %d times, want at least 3, and one message in the log:\n%s", len(w.takes), w.log.String())
 	}
 	w.counted(0, 1, 0)
 	w.refusal = nil
@@ -272,7 +272,7 @@ func TestEmbeddedDefinitions(t *testing.T) {
 	w.paths = nil
 	w.ticks(3)
 	if d := w.definitions(); d.Reload != nil || w.log.String() != "" {
-		t.Errorf("the last reload was %+v\n%s", d.Reload, w.log.String())
+		t.Errorf("embedded definitions were reloaded: %+v\n%s", d.Reload, w.log.String())
 	}
 }
 
@@ -285,6 +285,6 @@ func TestEquivalentDefinitions(t *testing.T) {
 	put(t, file, strings.Replace(one, "one: COUNT(7d, login, user_id)", "one: {function: count, window: 7d, stream: login, by: user_id}", 1))
 	w.ticks(3)
 	if len(w.takes) != 0 || w.registry().Version() != before.Version() {
-		t.Errorf("took %v", w.takes)
+		t.Errorf("equivalent definitions were taken: %v", w.takes)
 	}
 }

@@ -43,7 +43,7 @@ func TestEverySettingIsWired(t *testing.T) {
 				return
 			}
 			if want == nil || !slices.Equal(changed, want) {
-				t.Errorf("%s changes the parts %q of a process, want %q: wire it in wiring.go, or correct severalParts", key, changed, want)
+				t.Errorf("%s changes the parts %q of a process, want %q: wire it in wiring.go or correct severalParts", key, changed, want)
 			}
 		})
 	}

@@ -119,6 +119,6 @@ func TestAzureIsUnavailable(t *testing.T) {
 	}
 	a.SetAway(false)
 	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Error("when it is back:", err)
+		t.Error("Azure is available again, but:", err)
 	}
 }

@@ -38,7 +38,7 @@ func TestRedisOverTLSWithUser(t *testing.T) {
 	}
 	defer client.Close()
 	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Error("with the right authority and password:", err)
+		t.Error("the right authority and password are refused:", err)
 	}
 
 	c.Redis.TLS.CA = ""
@@ -48,7 +48,7 @@ func TestRedisOverTLSWithUser(t *testing.T) {
 	}
 	defer foreign.Close()
 	if err := foreign.Ping(t.Context()).Err(); err == nil {
-		t.Error("a server is trusted whose authority is unknown")
+		t.Error("a server whose authority is unknown is trusted")
 	}
 
 	c.Redis.TLS = config.TLS{Enabled: true, CA: authority.CA, ServerName: "localhost"}
@@ -59,7 +59,7 @@ func TestRedisOverTLSWithUser(t *testing.T) {
 	}
 	defer intruder.Close()
 	if err := intruder.Ping(t.Context()).Err(); err == nil {
-		t.Error("the password is not sent")
+		t.Error("a client without the right password is accepted")
 	}
 }
 
@@ -77,11 +77,11 @@ func TestRedisModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := reflect.TypeOf(client); got != reflect.TypeOf(want) {
-			t.Errorf("%s makes a %v", mode, got)
+			t.Errorf("mode %s makes a %v, want a %T", mode, got, want)
 		}
 		if single, ok := client.(*redis.Client); ok {
 			if through := single.Options().Addr == "FailoverClient"; through != (mode == "sentinel") {
-				t.Errorf("%s connects to %s", mode, single.Options().Addr)
+				t.Errorf("mode %s connects to %s", mode, single.Options().Addr)
 			}
 		}
 		_ = client.Close()
@@ -93,7 +93,7 @@ func TestRedisModes(t *testing.T) {
 func TestRedisReplicas(t *testing.T) {
 	c := config.Default()
 	if none, err := replicaClient(c); none != nil || err != nil {
-		t.Errorf("by default all is read from the master: %v, %v", none, err)
+		t.Errorf("the default settings make the client of replicas %v, error %v; want neither", none, err)
 	}
 	replica := miniredis.RunT(t)
 	c.Redis.ReadFrom, c.Redis.Replicas, c.Redis.DB = "replica", []string{replica.Addr()}, 3
@@ -113,11 +113,11 @@ func TestRedisReplicas(t *testing.T) {
 		t.Errorf("the replica's database 3 holds %q, %v", got, err)
 	}
 	if got := server.Options().ReadTimeout; got != c.Redis.ReadTimeout/4 {
-		t.Errorf("the replica has %v to answer, want a quarter of %v", got, c.Redis.ReadTimeout)
+		t.Errorf("the replica's read timeout is %v, want a quarter of %v", got, c.Redis.ReadTimeout)
 	}
 	c.Redis.TLS = config.TLS{Enabled: true, CA: "missing.pem"}
 	if _, err := replicaClient(c); err == nil || err.Error() != "redis.tls.ca: open missing.pem: no such file or directory" {
-		t.Errorf("without the authorities' file: %v", err)
+		t.Errorf("the authorities' file is missing: got error %v", err)
 	}
 	for _, mode := range []string{"sentinel", "cluster"} {
 		c := config.Default()
@@ -127,7 +127,7 @@ func TestRedisReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		if o := client.Options(); !o.ReadOnly || (o.ClusterSlots != nil) != (mode == "sentinel") {
-			t.Errorf("%s: %+v", mode, o)
+			t.Errorf("mode %s: unexpected options of the client of replicas %+v", mode, o)
 		}
 		_ = client.Close()
 	}
@@ -139,7 +139,7 @@ func TestQuestionTime(t *testing.T) {
 	for mode, want := range map[string]time.Duration{"single": c.API.Timeout, "sentinel": c.API.Timeout, "cluster": c.API.Timeout / 8} {
 		c.Redis.Mode = mode
 		if got := questionTime(c); got != want {
-			t.Errorf("%s: a question waits %v for a master, want %v", mode, got, want)
+			t.Errorf("mode %s: a question waits %v for a master, want %v", mode, got, want)
 		}
 	}
 }
@@ -169,6 +169,6 @@ func TestRedisPasswordThatChanges(t *testing.T) {
 	}
 	rewrite("new\n")
 	if err := client.Ping(t.Context()).Err(); err != nil {
-		t.Error("Redis with the new password:", err)
+		t.Error("Redis refuses the new password:", err)
 	}
 }

@@ -78,7 +78,7 @@ func TestLoginAtElastiCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		if longest := options.ConnMaxLifetime + options.ConnMaxLifetimeJitter; longest == 0 || longest >= 12*time.Hour {
-			t.Errorf("a connection may live for %v, which the server ends after 12 hours", longest)
+			t.Errorf("a connection may live for %v, want less than the 12 hours after which the server ends it", longest)
 		}
 		client, err := Client(c)
 		if err != nil {
@@ -90,7 +90,7 @@ func TestLoginAtElastiCache(t *testing.T) {
 				t.Errorf("%s, %s: %v", mode, when, err)
 			}
 			if e.logins.Swap(0) == 0 {
-				t.Errorf("%s, %s: no login", mode, when)
+				t.Errorf("%s, %s: no client has logged in", mode, when)
 			}
 			e.restart()
 		}
@@ -101,7 +101,7 @@ func TestLoginAtElastiCache(t *testing.T) {
 		}
 		defer stranger.Close()
 		if err := stranger.Ping(t.Context()).Err(); err == nil || !strings.Contains(err.Error(), `host is "other", want "payments"`) {
-			t.Errorf("%s, with the token of another cache: %v", mode, err)
+			t.Errorf("%s, with the token of another cache: got error %v", mode, err)
 		}
 	}
 }

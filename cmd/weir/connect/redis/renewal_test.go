@@ -87,7 +87,7 @@ func TestRenewal(t *testing.T) {
 	}
 	r.mu.Lock()
 	if r.timer != nil || len(r.listeners) != 0 {
-		t.Errorf("%d connections, timer %v", len(r.listeners), r.timer)
+		t.Errorf("after the last connection there are %d listeners and the timer %v, want none", len(r.listeners), r.timer)
 	}
 	r.mu.Unlock()
 	again, leave := subscribe(t, r)
