@@ -39,7 +39,7 @@ func TestAppendDecimalIsExact(t *testing.T) {
 		got, ok := new(big.Rat).SetString(text)
 		want := new(big.Rat).SetFrac(big.NewInt(unscaled), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil))
 		if !ok || got.Cmp(want) != 0 {
-			t.Fatalf("%d at scale %d is %s", unscaled, scale, text)
+			t.Fatalf("%d at scale %d is %s, want the value %s", unscaled, scale, text, want)
 		}
 		if strings.Contains(text, ".") && strings.HasSuffix(text, "0") {
 			t.Fatalf("%s has a trailing zero", text)
@@ -63,7 +63,7 @@ func TestEntityTextsAreDistinct(t *testing.T) {
 			return // one feature's entities have one number of values
 		}
 		if same := strings.Join(a, "\x00") == strings.Join(b, "\x00"); same != (text(a) == text(b)) {
-			t.Fatalf("%q is %s, %q is %s", a, text(a), b, text(b))
+			t.Fatalf("%q has the text %s, %q has %s: want equal texts for equal entities only", a, text(a), b, text(b))
 		}
 	})
 }
@@ -73,7 +73,7 @@ func TestNumbersHaveCanonicalTexts(t *testing.T) {
 	a := (&value.Value{Type: value.Decimal, Num: 150, Scale: 2}).AppendText(nil)
 	b := (&value.Value{Type: value.Decimal, Num: 15, Scale: 1}).AppendText(nil)
 	if string(a) != "1.5" || string(b) != "1.5" {
-		t.Errorf("%s and %s", a, b)
+		t.Errorf("the texts are %s and %s, want 1.5 twice", a, b)
 	}
 }
 
@@ -93,11 +93,11 @@ func TestLate(t *testing.T) {
 		late    bool
 	}{{5000, 10000, false}, {4999, 10000, true}, {5999, 10999, false}, {5000, 11000, true}, {-1, 4999, false}} {
 		if got := s.Late(c.at, c.now); got != c.late {
-			t.Errorf("event of %d at %d: late is %v", c.at, c.now, got)
+			t.Errorf("event of %d at %d: late is %v, want %v", c.at, c.now, got, c.late)
 		}
 	}
 	if forever := (&state.Series{Tile: 1000}); forever.Late(0, 1<<60) {
-		t.Error("what is kept forever was late")
+		t.Error("an event of a series that is kept forever was late")
 	}
 }
 
@@ -146,7 +146,7 @@ func TestParseText(t *testing.T) {
 	})
 	for text, of := range map[string]value.Type{"1.234": value.Decimal, "x": value.Int, "maybe": value.Bool, "1,2": value.Location, "1e": value.Float} {
 		if got := value.ParseText(of, 2, text); !got.IsNull() {
-			t.Errorf("%s %q is read as %+v", of, text, got)
+			t.Errorf("%q is read as the %s %+v, want null", text, of, got)
 		}
 	}
 }
@@ -198,11 +198,11 @@ func TestDDSketchEqualsLibrary(t *testing.T) {
 			t.Skip("on the edge of two bins")
 		}
 		if b.index != index+1 {
-			t.Fatalf("%g is in bin %d, and in theirs %d", x, b.index, index)
+			t.Fatalf("%g is in bin %d, in the library's sketch in %d", x, b.index, index)
 		}
 		got, want := ours.value(Call{Type: value.Float, Error: relative}, b).Flt, theirs.Value(index)
 		if math.Abs(got-want) > 1e-9*want {
-			t.Fatalf("%g stands for bin %d, and theirs is %g", got, b.index, want)
+			t.Fatalf("%g stands for bin %d, in the library's sketch %g", got, b.index, want)
 		}
 	})
 }
@@ -249,7 +249,7 @@ func TestPerCategory(t *testing.T) {
 		}
 	}
 	if r := FoldPer(sum{}, Call{Type: value.Int, Max: 2}, 0, nil); r.Found || r.Items != nil {
-		t.Errorf("of nothing: %+v", r)
+		t.Errorf("without events: got %+v, want no value", r)
 	}
 }
 
@@ -267,11 +267,11 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s is not found", name)
 		}
 		if s.Exact == (s.StandardError > 0) {
-			t.Errorf("%s is exact and estimates, or neither", name)
+			t.Errorf("%s must either be exact or state a standard error", name)
 		}
 	}
 	if k, _ := Find("count_distinct", ""); k != (countDistinct{}) {
-		t.Errorf("count_distinct is %T by default", k)
+		t.Errorf("count_distinct without a method is %T, want countDistinct", k)
 	}
 	if _, ok := Find("median", ""); ok {
 		t.Error("median was found")

@@ -46,7 +46,7 @@ func TestMergeEqualsFold(t *testing.T) {
 					got.Value = want.Value
 				}
 				if asked := c.Members != nil; written(got, spec, asked) != written(want, spec, asked) || got.Found != want.Found || got.Capped != want.Capped {
-					t.Fatalf("%+v, want %+v", got, want)
+					t.Fatalf("merged: %+v, folded: %+v", got, want)
 				}
 			})
 		})
@@ -64,7 +64,7 @@ func TestLastSeenCountsItsOwnMax(t *testing.T) {
 	} {
 		r := countDistinctLastSeen{}.Merge(Call{Max: 3}, 0, []state.WindowState{{Count: test.count, After: test.after}})
 		if r.Value.Num != test.counted || r.Uncertain != test.uncertain || r.Capped != test.capped || !r.Found {
-			t.Errorf("of %d values and %d later ones it counts %d, %d uncertain, capped %v; want %+v", test.count, test.after, r.Value.Num, r.Uncertain, r.Capped, test)
+			t.Errorf("%d values and %d later ones: counts %d, %d uncertain, capped %v; want %+v", test.count, test.after, r.Value.Num, r.Uncertain, r.Capped, test)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestMergeOfEntitiesEqualsFold(t *testing.T) {
 				}
 				got, want := k.Merge(c, 0, united), k.Fold(c, 0, all)
 				if string(got.Value.AppendText(nil)) != string(want.Value.AppendText(nil)) || got.Found != want.Found {
-					t.Fatalf("%+v, want %+v", got, want)
+					t.Fatalf("merged: %+v, folded: %+v", got, want)
 				}
 			})
 		})
@@ -213,7 +213,7 @@ func TestMomentsMerge(t *testing.T) {
 		}
 		squares, _ := want.Float64()
 		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
-			t.Fatalf("%+v, want %d values and squares of %v", m, len(values), squares)
+			t.Fatalf("got %+v, want %d values and %v as the sum of squares", m, len(values), squares)
 		}
 	})
 }

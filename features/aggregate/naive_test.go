@@ -345,14 +345,14 @@ func TestFunctionsEqualNaiveOnes(t *testing.T) {
 				at := int64(1000) + rapid.Int64Range(0, 1000).Draw(t, "later")
 				r := k.Fold(c, at, slices.Clone(events))
 				if got, want := written(r, spec, c.Members != nil), way(c, at, events, values); !same(got, want) {
-					t.Fatalf("%s, naively %s", got, want)
+					t.Fatalf("got %s, the naive computation gives %s", got, want)
 				}
 				found := len(values) > 0
 				if spec.Types == nil {
 					found = len(events) > 0
 				}
 				if r.Found != found || r.Value.Type != value.Null && r.Items != nil {
-					t.Fatalf("found is %v of %d values: %+v", r.Found, len(values), r)
+					t.Fatalf("%d values: found is %v, want %v: %+v", len(values), r.Found, found, r)
 				}
 			})
 		})

@@ -45,14 +45,14 @@ func TestRunningEqualsFold(t *testing.T) {
 					var got Result
 					running.Result(&got)
 					if want := k.Fold(c, 1000, events[from:to]); !reflect.DeepEqual(got, want) {
-						t.Fatalf("of events %d to %d it is %+v, want %+v", from, to, got, want)
+						t.Fatalf("events %d to %d: got %+v, want %+v", from, to, got, want)
 					}
 				}
 			})
 		})
 	}
 	if found < 7 {
-		t.Errorf("%d functions go on with a window", found)
+		t.Errorf("%d functions are incremental, want at least 7", found)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestFloatSumsHaveNoOrder(t *testing.T) {
 			c := Call{Type: value.Float}
 			want := k.Fold(c, 0, events)
 			if got := k.Fold(c, 0, rapid.Permutation(events).Draw(t, "order")); got.Value.Flt != want.Value.Flt {
-				t.Fatalf("%s is %v, and %v in another order", k.Spec().Name, want.Value.Flt, got.Value.Flt)
+				t.Fatalf("%s is %v, in another order %v", k.Spec().Name, want.Value.Flt, got.Value.Flt)
 			}
 		}
 	})

@@ -28,7 +28,7 @@ func TestSumsBeyond64Bits(t *testing.T) {
 			events = rapid.Permutation(events).Draw(t, "order")
 		}
 		if r := (avg{}).Fold(c, 0, events); r.Value.Flt != want.Float64()/float64(len(events)) || r.Capped {
-			t.Fatalf("the average is %+v", r)
+			t.Fatalf("the average is %+v, want %v", r, want.Float64()/float64(len(events)))
 		}
 	})
 }
@@ -66,6 +66,6 @@ func TestFloatSumsSaturate(t *testing.T) {
 	float := func(f float64) Sample { return Sample{Value: value.Value{Type: value.Float, Flt: f}} }
 	r := sum{}.Fold(Call{Type: value.Float}, 0, []Sample{float(math.MaxFloat64), float(math.MaxFloat64), float(-1e308)})
 	if !r.Capped || r.Value.Flt != math.MaxFloat64 {
-		t.Errorf("floats that leave their range add up to %+v", r)
+		t.Errorf("the sum of floats that overflow is %+v, want the largest float and capped", r)
 	}
 }

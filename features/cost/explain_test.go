@@ -77,7 +77,7 @@ login     logins        0         0        0          -         -               
 tx        transactions  1         0        2          10m       transactions.enriched (avro)  risk
 `
 	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
-		t.Errorf("explained are\n%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
@@ -136,10 +136,10 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	if f := features["estimate"]; f.Exact || f.StandardError != 0.0081 {
-		t.Errorf("estimate: exact %t, standard error %g", f.Exact, f.StandardError)
+		t.Errorf("estimate: exact %t, standard error %g; want an estimate with 0.0081", f.Exact, f.StandardError)
 	}
 	if f := features["known"]; f.Exact || f.FalsePositiveRate != 0.01 || f.State[0] != "filters" {
-		t.Errorf("known: exact %t, rate of false positives %g, from %s", f.Exact, f.FalsePositiveRate, f.State)
+		t.Errorf("known: exact %t, rate of false positives %g, state %s; want an estimate with 0.01 from filters", f.Exact, f.FalsePositiveRate, f.State)
 	}
 	shared := r.Features[1].Series[0]
 	if diff := cmp.Diff(Series{
@@ -149,10 +149,10 @@ func TestExplain(t *testing.T) {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
 	if s := series["devices last_times"]; s.Tile != "exact" || s.Max != 3 || s.Group != shared.Group || s.State != "last seen" {
-		t.Errorf("devices: %+v", s)
+		t.Errorf("unexpected series of last_times: %+v", s)
 	}
 	if s := series["ever count"]; s.Tile != "lifetime" || s.Keep != "forever" {
-		t.Errorf("ever: %+v", s)
+		t.Errorf("ever is not kept forever in one lifetime tile: %+v", s)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestExplainTilesByKey(t *testing.T) {
 	}
 	for _, f := range p.Features {
 		if (f.RelativeError > 0) != (f.Name == "rough") || f.Exact == (f.Name == "rough") {
-			t.Errorf("%s: exact %v, relative error %v", f.Name, f.Exact, f.RelativeError)
+			t.Errorf("%s: exact %v, relative error %v; only rough is an estimate", f.Name, f.Exact, f.RelativeError)
 		}
 	}
 }
@@ -224,7 +224,7 @@ func TestShippedDefinitions(t *testing.T) {
 		}
 	}
 	if len(r.Features) != 19 {
-		t.Errorf("%d features", len(r.Features))
+		t.Errorf("%d features, want 19", len(r.Features))
 	}
 	// The page draws these; no rule engine asks for them.
 	used := map[string]bool{"device_user_ids_30d": true, "user_device_ids_30d": true}
@@ -234,6 +234,6 @@ func TestShippedDefinitions(t *testing.T) {
 		}
 	}
 	if len(used) != len(r.Features) || len(r.Services) != 3 {
-		t.Errorf("%d services and the page ask for %d of %d features", len(r.Services), len(used), len(r.Features))
+		t.Errorf("%d services and the page use %d of %d features, want 3 services and all features", len(r.Services), len(used), len(r.Features))
 	}
 }

@@ -42,7 +42,7 @@ func TestSizingPage(t *testing.T) {
 		want += use + load + "\n" + text.String() + "```" + rest
 	}
 	if len(uses) != 4 {
-		t.Errorf("%d uses on the page", len(uses)-1)
+		t.Errorf("the page has %d commands, want 3", len(uses)-1)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
@@ -89,10 +89,10 @@ func TestSize(t *testing.T) {
 	near("a backfill of some series", FillSeconds(r, r.FillOf(some), "transactions", 1000), 1000*(2.0e-6+1.1e-6+1.9e-6))
 	near("cores of the API", z.APICores, 1000*(70e-6+4*0.3e-6))
 	if z.QuestionKeys != 2 || z.QuestionValues != 4 {
-		t.Errorf("a question reads %d values in %d keys", z.QuestionValues, z.QuestionKeys)
+		t.Errorf("a question reads %d values in %d keys, want 4 in 2", z.QuestionValues, z.QuestionKeys)
 	}
 	if z.Masters != 1 || z.Processors != 1 || z.APIs != 1 || z.Shards != 4 {
-		t.Errorf("%d masters, %d processors, %d APIs, %d shards", z.Masters, z.Processors, z.APIs, z.Shards)
+		t.Errorf("%d masters, %d processors, %d APIs, %d shards; want 1, 1, 1 and 4", z.Masters, z.Processors, z.APIs, z.Shards)
 	}
 	if _, err := json.Marshal(z); err != nil {
 		t.Error(err)

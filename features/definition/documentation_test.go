@@ -39,7 +39,7 @@ var documentedWindow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| 
 func TestDocumentedWindows(t *testing.T) {
 	rows := documentedWindow.FindAllStringSubmatch(page(t, "windows.md"), -1)
 	if len(rows) < 10 {
-		t.Fatalf("docs/windows.md has %d windows in two forms", len(rows))
+		t.Fatalf("docs/windows.md has only %d windows in two forms", len(rows))
 	}
 	for _, row := range rows {
 		oneLine, long := row[1], row[2]
@@ -50,7 +50,7 @@ func TestDocumentedWindows(t *testing.T) {
 			continue
 		}
 		if f, g := r.Features[0], r.Features[1]; f.Definition != g.Definition || f.Window.String() != oneLine {
-			t.Errorf("%s is %s, and %s is %s", oneLine, f.Definition, long, g.Definition)
+			t.Errorf("%s compiles to %s, but %s to %s", oneLine, f.Definition, long, g.Definition)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestDocumentedExamples(t *testing.T) {
 			continue
 		}
 		if f := r.Features[0]; f.Definition != s.Example || f.Function != k {
-			t.Errorf("%s: %s defines %s", called(s), s.Example, f.Definition)
+			t.Errorf("%s: the example %s compiles to %s", called(s), s.Example, f.Definition)
 		}
 		if s.Title == "" || slices.Contains(s.Types, value.Null) {
 			t.Errorf("%s is not described", called(s))
@@ -219,7 +219,7 @@ func TestDocumentedMultiHop(t *testing.T) {
 		fmt.Sprintf("%d by default and %d at most", defaultFanOut, maxFanOut),
 	} {
 		if !strings.Contains(text, words) {
-			t.Errorf("docs/multi-hop.md does not say %q", words)
+			t.Errorf("docs/multi-hop.md does not contain %q", words)
 		}
 	}
 	_, example, _ := strings.Cut(text, "```yaml\n")
@@ -229,6 +229,6 @@ func TestDocumentedMultiHop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one, long := feature(t, r, "device_users_spent"), feature(t, r, "device_users_spent_too"); one.Definition != long.Definition {
-		t.Errorf("%s is not %s", long.Definition, one.Definition)
+		t.Errorf("the long form compiles to %s, one line to %s", long.Definition, one.Definition)
 	}
 }

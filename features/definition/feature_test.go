@@ -159,14 +159,14 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 		t.Error(diff)
 	}
 	if want := (window.Window{Type: window.Rolling{Size: 90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
-		t.Errorf("window %+v, kept %s; want %+v, kept 0s", f.Window, f.Keep, want)
+		t.Errorf("window %+v, keep %s; want %+v, keep 0s", f.Window, f.Keep, want)
 	}
 	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
 		t.Errorf("call %+v, want %+v", f.Call, want)
 	}
 	ever, _ := r.Feature("for_ever")
 	if ever.Window != (window.Window{}) || ever.Call.Type != value.Timestamp {
-		t.Errorf("lifetime: window %+v over %s", ever.Window, ever.Call.Type)
+		t.Errorf("lifetime: window %+v, type %s; want no window, timestamp", ever.Window, ever.Call.Type)
 	}
 	for name, want := range map[string]string{
 		"one_line": "A comment above a feature is its description, over as many lines as it takes.",
@@ -214,13 +214,13 @@ func TestStreamOptions(t *testing.T) {
 	}
 	user, fee, derived := login.Fields[0], login.Fields[4], login.Fields[2]
 	if !user.Required || user.Path[0] != "who" || fee.Scale != 4 || tx.Fields[2].Scale != defaultScale {
-		t.Errorf("fields %+v, %+v, %+v", user, fee, tx.Fields[2])
+		t.Errorf("unexpected fields %+v, %+v, %+v", user, fee, tx.Fields[2])
 	}
 	if derived.Expr == nil || derived.Path != nil {
-		t.Errorf("derived field %+v", derived)
+		t.Errorf("the derived field has no expression, or a path: %+v", derived)
 	}
 	if got := r.Topics(); cmp.Diff([]string{"app.events", "transactions"}, got) != "" {
-		t.Errorf("topics %v", got)
+		t.Errorf("topics %v, want app.events and transactions", got)
 	}
 }
 
@@ -230,11 +230,11 @@ func TestEnrichedTopics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.EnrichedTopics(); cmp.Diff([]string{"transactions.enriched", "transactions.scored"}, got) != "" {
-		t.Errorf("topics %q", got)
+		t.Errorf("topics %q, want transactions.enriched and transactions.scored", got)
 	}
 	scored, _ := r.Stream("scored")
 	if e := r.Enrichment(scored); e.Service.Name != "user_risk" || !e.Avro || r.Enrichments[1].Avro || r.Enrichment(r.Streams[0]) != nil {
-		t.Errorf("stream scored is enriched with %+v, login with %+v", r.Enrichment(scored), r.Enrichment(r.Streams[0]))
+		t.Errorf("stream scored is enriched with %+v, want user_risk in Avro; login with %+v, want nothing", r.Enrichment(scored), r.Enrichment(r.Streams[0]))
 	}
 }
 

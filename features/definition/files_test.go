@@ -24,6 +24,6 @@ func TestFingerprintOfNamedFiles(t *testing.T) {
 	again := Fingerprint(filepath.Join(folder, "a.yaml"))
 	write("other.avsc", "of nobody")
 	if lacking == one || one == Fingerprint(folder) || two != again || two != Fingerprint(filepath.Join(folder, "a.yaml")) {
-		t.Error("a named file changes nothing, or another file does")
+		t.Error("the fingerprint does not depend on exactly the definitions and the files that they name")
 	}
 }

@@ -40,13 +40,13 @@ func wants(t *testing.T, file string) []string {
 func TestBadDefinitions(t *testing.T) {
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
 	if len(files) < 40 {
-		t.Fatalf("found %d files", len(files))
+		t.Fatalf("found only %d files", len(files))
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			want := wants(t, file)
 			if len(want) == 0 {
-				t.Fatal("the file wants no finding")
+				t.Fatal("the file does not say which findings it should have")
 			}
 			r, err := LoadFS(os.DirFS(filepath.Dir(file)), filepath.Base(file))
 			if r != nil || err == nil {
@@ -87,17 +87,17 @@ func TestLoadFiles(t *testing.T) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if again.Version() != r.Version() || again.Plan().Version != r.Plan().Version {
-			t.Errorf("%s: version %s, plan %s; from its sources %s, %s", file, r.Version(), r.Plan().Version, again.Version(), again.Plan().Version)
+			t.Errorf("%s: version %s, plan %s; loaded from its texts version %s, plan %s", file, r.Version(), r.Plan().Version, again.Version(), again.Plan().Version)
 		}
 		if diff := cmp.Diff(r.Files, again.Files); diff != "" {
-			t.Errorf("%s: sources (-loaded +loaded from sources):\n%s", file, diff)
+			t.Errorf("%s: texts (-loaded +loaded from texts):\n%s", file, diff)
 		}
 		schemas += len(r.Files.Schemas)
 		if len(r.Files.Schemas) > 0 {
 			lacking := r.Files
 			lacking.Schemas = nil
 			if _, err := LoadFiles(lacking); err == nil || !strings.Contains(err.Error(), ": file does not exist") {
-				t.Errorf("%s without the files that it names: %v", file, err)
+				t.Errorf("%s without the files that it names: got error %v", file, err)
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func TestLoadSeveralFiles(t *testing.T) {
 	s, ok := r.Service("s")
 	f, _ := r.Feature("f")
 	if !ok || len(s.Features) != 1 || s.Features[0] != f || f.Stream != r.Streams[0] {
-		t.Errorf("service %+v does not hold feature %+v", s, f)
+		t.Errorf("service %+v does not consist of feature %+v", s, f)
 	}
 }
 
@@ -185,7 +185,7 @@ func FuzzLoad(f *testing.F) {
 		r, err := parse(string(data))
 		if err != nil {
 			if findings, ok := err.(Findings); !ok || len(findings) == 0 {
-				t.Fatalf("the error is not of findings: %v", err)
+				t.Fatalf("the error is not Findings: %v", err)
 			}
 			return
 		}

@@ -29,14 +29,14 @@ func TestMacrosEqualTheirExpansions(t *testing.T) {
 		}
 	}
 	if f, _ := r.Feature("approved"); f.Description != "paid by a user" {
-		t.Errorf("description %q", f.Description)
+		t.Errorf("approved: description %q, want that of the macro", f.Description)
 	}
 	for name, want := range map[string]string{"spent": "what a user has spent", "other_share": "said"} {
 		if f, _ := r.Feature(name); f.Description != want {
-			t.Errorf("%s: description %q", name, f.Description)
+			t.Errorf("%s: description %q, want %q", name, f.Description, want)
 		}
 	}
 	if f, _ := r.Feature("devices_kept"); f.Owner != "risk" {
-		t.Errorf("owner %q", f.Owner)
+		t.Errorf("devices_kept: owner %q, want risk", f.Owner)
 	}
 }

@@ -61,7 +61,7 @@ func FuzzOneLine(f *testing.F) {
 		if _, err := parseCall(line(text)); err != nil {
 			bad, ok := errors.AsType[*syntaxError](err)
 			if !ok || bad.offset < 0 || bad.offset > len(text) || bad.message == "" {
-				t.Fatalf("error %#v", err)
+				t.Fatalf("unexpected error %#v", err)
 			}
 		}
 		l := newLoader()

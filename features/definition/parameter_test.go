@@ -85,7 +85,7 @@ func TestConditionIsNoFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if kept := len(b.Mutations) > 0; kept != test.kept {
-			t.Errorf("%q keeps %s: %v", test.definitions, test.event, kept)
+			t.Errorf("%q, event %s: counted is %v, want %v", test.definitions, test.event, kept, test.kept)
 		}
 	}
 }

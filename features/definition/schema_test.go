@@ -69,7 +69,7 @@ func TestSchemaTakesGoodDefinitions(t *testing.T) {
 	good, _ := filepath.Glob("testdata/good/*.yaml")
 	shipped, _ := filesOf(hostFiles{}, "../../config/features") // without tests, which lie there too
 	if len(good) == 0 || len(shipped) == 0 {
-		t.Fatalf("found %d and %d files", len(good), len(shipped))
+		t.Fatalf("found %d good and %d shipped files, want some of each", len(good), len(shipped))
 	}
 	for _, file := range append(good, shipped...) {
 		if err := validate(t, s, file); err != nil {
@@ -176,7 +176,7 @@ func TestFormatsInTheDocumentation(t *testing.T) {
 		}
 		row := "| `" + f.Name + "` | " + f.Describes
 		if _, after, ok := strings.Cut(string(page), row); !ok || !strings.Contains(strings.SplitN(after, "\n", 2)[0], strings.Join(options, ", ")) {
-			t.Errorf("docs/formats.md has no row %q … with the options %s", row, strings.Join(options, ", "))
+			t.Errorf("docs/formats.md has no row that begins with %q and lists the options %s", row, strings.Join(options, ", "))
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestBackfill(t *testing.T) {
 	} {
 		got.Reset()
 		if err := (&Difference{Backfill: b}).WriteText(&got); err != nil || got.String() != want {
-			t.Errorf("%v\ngot  %s\nwant %s", err, got.String(), want)
+			t.Errorf("error %v\ngot  %s\nwant %s", err, got.String(), want)
 		}
 	}
 }

@@ -105,7 +105,7 @@ enriched events
 		d := Of(load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before)))
 		for i := range d.Cost { // the amounts are those of package cost
 			if d.Cost[i].Before == d.Cost[i].After {
-				t.Errorf("%+v is not a change", d.Cost[i])
+				t.Errorf("%+v is listed without a change", d.Cost[i])
 			}
 			d.Cost[i].Before, d.Cost[i].After = 1, 1
 		}
@@ -133,7 +133,7 @@ func TestEnrichedEvents(t *testing.T) {
 		t.Errorf("streams %v, features %v, enriched events (-want +got):\n%s", d.Streams, d.Features, diff)
 	}
 	if gone := Of(enriched("service: risk, topic: a"), load(t, before)).Enriched; len(gone) != 1 || !gone[0].Gone {
-		t.Errorf("%+v", gone)
+		t.Errorf("a removed enrichment is not reported as gone: %+v", gone)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {
 		if got := keeps(r.Plan(), f); got != All {
-			t.Errorf("%s keeps %s of its own plan", f.Name, got)
+			t.Errorf("%s keeps %s under its own plan, want all", f.Name, got)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 		return bytes
 	}
 	if least, most := grows("bytes of an entity user, met once"), grows("bytes of an entity user, full"); least == 0 || m.Least != least<<20 || m.Most != most<<20 {
-		t.Errorf("of %d to %d bytes for a user it makes %+v", least, most, m)
+		t.Errorf("%d to %d bytes for a user: got %+v, want a mebi times that", least, most, m)
 	}
 	m.Keys, m.Looked = 5000, 1000
 	var text strings.Builder
@@ -53,12 +53,12 @@ func TestMemory(t *testing.T) {
 	}
 	back := MemoryOf(wanted, old, groups)
 	if back.Most != -m.Least || back.Least != -m.Most {
-		t.Errorf("the way back makes %+v", back)
+		t.Errorf("the opposite change takes %+v, want the opposite of %+v", back, m)
 	}
 	text.Reset()
 	none := MemoryOf(old, old, groups)
 	none.Keys, none.Looked = 7, 7
 	if err := (&Difference{Memory: none}).WriteText(&text); err != nil || text.String() != "memory, entities counted by their keys in Redis, all 7; bytes estimated as above\n  nothing changes\n" {
-		t.Errorf("without a change: %v\n%s", err, text.String())
+		t.Errorf("without a change: error %v, output\n%s", err, text.String())
 	}
 }

@@ -155,15 +155,15 @@ func TestExpr(t *testing.T) {
 		for _, e := range []*Expr{e, e.Clone()} {
 			got, err := e.Eval(exprValues())
 			if err != nil || typed(got) != want {
-				t.Errorf("%s = %s, %v; want %s", text, typed(got), err, want)
+				t.Errorf("%s = %s, error %v; want %s", text, typed(got), err, want)
 			}
 		}
 		again, err := Compile(e.Text, exprFields, value.Null)
 		if v, _ := e.Eval(exprValues()); v.Scale > e.Scale() {
-			t.Errorf("%s: %d digits after the decimal point, and %d stated", text, v.Scale, e.Scale())
+			t.Errorf("%s: the result has scale %d, more than the stated %d", text, v.Scale, e.Scale())
 		}
 		if err != nil || again.Text != e.Text {
-			t.Errorf("%s: the canonical form %s is not: %v", text, e.Text, err)
+			t.Errorf("%s: the canonical form %s has another canonical form, or an error: %v", text, e.Text, err)
 		}
 	}
 }
@@ -290,7 +290,7 @@ func TestExprFails(t *testing.T) {
 			t.Fatal(text, err)
 		}
 		if v, err := e.Eval(exprValues()); err == nil || err.Error() != want {
-			t.Errorf("%s = %s, %v; want %s", text, typed(v), err, want)
+			t.Errorf("%s = %s, error %v; want the error %s", text, typed(v), err, want)
 		}
 	}
 }
@@ -338,7 +338,7 @@ func TestExprAllocatesNothing(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
@@ -358,7 +358,7 @@ func FuzzCompileExpr(f *testing.F) {
 			if err != nil {
 				var ee *Error
 				if !errors.As(err, &ee) || ee.Column < 1 || ee.Message == "" || strings.Contains(ee.Message, "\n") {
-					t.Fatalf("%q: bad error %#v", text, err)
+					t.Fatalf("%q: unexpected error %#v", text, err)
 				}
 				continue
 			}
@@ -373,11 +373,11 @@ func FuzzCompileExpr(f *testing.F) {
 				t.Fatalf("%q: the canonical form %q does not compile: %v", text, e.Text, err)
 			}
 			if again.Text != e.Text {
-				t.Fatalf("%q: %q is not canonical: %q", text, e.Text, again.Text)
+				t.Fatalf("%q: the canonical form %q has another canonical form %q", text, e.Text, again.Text)
 			}
 			v, err := again.Eval(values)
 			if typed(v) != text || (err == nil) != (gotErr == nil) {
-				t.Fatalf("%q gives %s, its canonical form %q %s", text, text, e.Text, typed(v))
+				t.Fatalf("%q gives %s, but its canonical form %q gives %s", text, text, e.Text, typed(v))
 			}
 		}
 	})

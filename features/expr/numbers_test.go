@@ -59,7 +59,7 @@ func TestExprIn128Bits(t *testing.T) {
 			got = "error"
 		}
 		if got != want || err != nil && err.Error() != "the result of a calculation is too large" {
-			t.Errorf("%s is %q, %v; want %q", text, got, err, want)
+			t.Errorf("%s is %q, error %v; want %q", text, got, err, want)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestCompletenessPerPart(t *testing.T) {
 		}
 		a := answer(h)
 		if whole := a.Status != Incomplete; whole != test.want || a.Exact != test.want || (a.CompleteSince <= a.From) != test.want {
-			t.Errorf("%s: %s is %s, exact %v, from %d, complete since %d", name, f.Name, a.Status, a.Exact, a.From-at, a.CompleteSince-at)
+			t.Errorf("%s: %s is %s, exact %v, from %d, complete since %d; want complete %v", name, f.Name, a.Status, a.Exact, a.From-at, a.CompleteSince-at, test.want)
 		}
 		checkFilled(t, name, answer, h, kept[test.young], !test.want)
 	}
@@ -117,12 +117,12 @@ func checkFilled(t *testing.T, name string, answer func(*state.History) Answer, 
 		filling.Fills = append(filling.Fills, state.FillEpoch{Fill: fill, Topic: u.Topic, Filled: 30 + 10*int64(i), All: 100})
 	}
 	if a := answer(&filling); a.Filling != incomplete || incomplete && a.Filled != 0.3 {
-		t.Errorf("%s: %v are filled (%v), want 0.3 (%v)", name, a.Filled, a.Filling, incomplete)
+		t.Errorf("%s: filled %v, being filled %v; want 0.3, %v", name, a.Filled, a.Filling, incomplete)
 	}
 	for i := range filling.Fills {
 		filling.Fills[i].Broken = true
 	}
 	if a := answer(&filling); a.Filling {
-		t.Errorf("%s: it is being filled, though that was given up", name)
+		t.Errorf("%s: being filled, although the fill was given up", name)
 	}
 }

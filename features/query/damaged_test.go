@@ -92,10 +92,10 @@ func TestDamagedState(t *testing.T) {
 			}
 			from, to := Covers(defined.Feature(t, r, of), at, at)
 			if !a.Value.IsNull() || a.Items != nil || a.Exact || a.Capped || a.From != from || a.To != to {
-				t.Errorf("%s is damaged: %s is %+v", name, of, a)
+				t.Errorf("%s is damaged: %s is %+v, want no value", name, of, a)
 			}
 			if err != oldLog && a.Err != err {
-				t.Errorf("%s is damaged: %s says %v, want %v", name, of, a.Err, err)
+				t.Errorf("%s is damaged: %s has the error %v, want %v", name, of, a.Err, err)
 			}
 		}
 	}
@@ -137,7 +137,7 @@ func TestDroppedState(t *testing.T) {
 			reading.Next(&a)
 			since, lost := test.want[of]
 			if since += future + 1; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
-				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want %v since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
+				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want incomplete %v, since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
 			}
 		}
 	}
@@ -184,10 +184,10 @@ func TestExpiredState(t *testing.T) {
 			if a.Status == Incomplete {
 				got = append(got, of)
 				if a.Exact || a.CompleteSince <= a.From {
-					t.Errorf("%s: %s is exact %v, from %d, complete since %d", name, of, a.Exact, a.From, a.CompleteSince)
+					t.Errorf("%s: %s has exact %v, from %d, complete since %d; want incomplete", name, of, a.Exact, a.From, a.CompleteSince)
 				}
 			} else if a.CompleteSince != state.MinTime {
-				t.Errorf("%s: %s is whole and complete since %d", name, of, a.CompleteSince)
+				t.Errorf("%s: %s is complete since %d, want since always", name, of, a.CompleteSince)
 			}
 		}
 		slices.Sort(got)

@@ -38,16 +38,16 @@ func TestDerivedFeature(t *testing.T) {
 		t.Errorf("types of keys (-want +got):\n%s", diff)
 	}
 	if f.Keep != 30*time.Minute || !f.Forgets() {
-		t.Errorf("kept for %s, want 30m, the least of the parts'", f.Keep)
+		t.Errorf("kept for %s, want 30m, the shortest time of its parts", f.Keep)
 	}
 	if f := feature("newest"); f.Forgets() {
-		t.Error("a feature of lifetimes only is forgotten")
+		t.Error("a feature with only lifetime windows is forgotten")
 	}
 	if f.Description != "said by itself" || f.Owner != "risk" {
-		t.Errorf("description %q, owner %q", f.Description, f.Owner)
+		t.Errorf("description %q, owner %q; want its own and risk", f.Description, f.Owner)
 	}
 	if got := feature("user_approval_rate").Description; got != "The part of a user's payments that is approved." {
-		t.Errorf("description %q", got)
+		t.Errorf("the description of user_approval_rate is %q", got)
 	}
 	for name, want := range map[string]struct {
 		typ        value.Type
@@ -62,7 +62,7 @@ func TestDerivedFeature(t *testing.T) {
 		"spread":              {value.Float, "{expr: 'left / user_average_7d'}"},
 	} {
 		if f := feature(name); f.Type() != want.typ || f.Definition != want.definition {
-			t.Errorf("%s is of type %s, %s\nwant %s, %s", name, f.Type(), f.Definition, want.typ, want.definition)
+			t.Errorf("%s has the type %s and the definition %s\nwant %s, %s", name, f.Type(), f.Definition, want.typ, want.definition)
 		}
 	}
 }
@@ -220,11 +220,11 @@ func TestResultTypes(t *testing.T) {
 			}
 			for _, v := range values {
 				if !v.IsNull() && v.Type != f.Type() {
-					t.Errorf("%s of a field of type %s is of type %s, and states %s", k.Spec().Name, typ, v.Type, f.Type())
+					t.Errorf("%s of a field of type %s has the type %s, but states %s", k.Spec().Name, typ, v.Type, f.Type())
 				}
 			}
 			if r.IsNull() || (r.Items != nil) != shaped {
-				t.Errorf("%s of a field of type %s is %+v", k.Spec().Name, typ, r)
+				t.Errorf("%s of a field of type %s has the wrong shape: %+v", k.Spec().Name, typ, r)
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func TestDerivedOfAQuantile(t *testing.T) {
 	var a Answer
 	reading.Next(&a)
 	if a.Exact || a.RelativeError != 0.02 {
-		t.Errorf("exact %v, relative error %v", a.Exact, a.RelativeError)
+		t.Errorf("exact %v, relative error %v; want false, 0.02", a.Exact, a.RelativeError)
 	}
 }
 

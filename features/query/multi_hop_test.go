@@ -29,7 +29,7 @@ func TestMultiHopForms(t *testing.T) {
 			t.Errorf("%s is %s by %v, want %s by %v", name, f.Definition, f.By, one.Definition, one.By)
 		}
 		if f.Series[0] != one.Series[0] || f.Series[1] != one.Series[1] {
-			t.Errorf("%s shares no state with the feature that it is", name)
+			t.Errorf("%s does not share the series of the same feature in one line", name)
 		}
 	}
 	for name, want := range map[string]string{
@@ -42,7 +42,7 @@ func TestMultiHopForms(t *testing.T) {
 		"cities":     `COUNT_DISTINCT(1d, login, SET(1d, login, device_id, user_id, where='city != "device"'), city)`,
 	} {
 		if got := feature(name).Definition; got != want {
-			t.Errorf("%s is\n%s, want\n%s", name, got, want)
+			t.Errorf("%s compiles to\n%s, want\n%s", name, got, want)
 		}
 	}
 }
@@ -66,14 +66,14 @@ func TestMultiHopHasBothHops(t *testing.T) {
 	} {
 		f := feature(name)
 		if got := strings.Join(f.By, " "); got != want.by || f.Keep != want.keep || f.Forgets() != want.forgets || f.FanOut() != want.fanOut {
-			t.Errorf("%s is by %s, kept for %s (%v), goes through %d, want %+v", name, got, f.Keep, f.Forgets(), f.FanOut(), want)
+			t.Errorf("%s: by %s, keep %s, forgets %v, fan-out %d; want %+v", name, got, f.Keep, f.Forgets(), f.FanOut(), want)
 		}
 		if multiHop, ok := f.Basis.(*features.MultiHop); ok && strings.Join(multiHop.Each.By, " ") != want.each {
-			t.Errorf("%s asks by %v, want %s", name, multiHop.Each.By, want.each)
+			t.Errorf("%s: each is by %v, want %s", name, multiHop.Each.By, want.each)
 		}
 	}
 	if typ := feature("of_card").Type(); typ != value.String {
-		t.Errorf("a set of customers is of type %s", typ)
+		t.Errorf("a set of customers has the type %s, want string", typ)
 	}
 }
 
@@ -179,17 +179,17 @@ func TestMultiHopTakesTwoRoundTrips(t *testing.T) {
 	reading.Reset(at)
 	want("plain", "d2")
 	if err := reading.Read(context.Background(), reader); err != nil || len(reader.rounds) != 1 {
-		t.Errorf("%v, %d round trips, want 1", err, len(reader.rounds))
+		t.Errorf("error %v, %d round trips, want 1", err, len(reader.rounds))
 	}
 	// Without members there is no second round trip.
 	reader = &memberReader{}
 	reading.Reset(at)
 	want("there", "ann")
 	if err := reading.Read(context.Background(), reader); err != nil || len(reader.rounds) != 1 {
-		t.Errorf("%v, %d round trips, want 1", err, len(reader.rounds))
+		t.Errorf("error %v, %d round trips, want 1", err, len(reader.rounds))
 	}
 	if a := ask("there", "ann"); a.Status != NotFound || string(a.Value.AppendText(nil)) != "0" {
-		t.Errorf("without members: %+v", a)
+		t.Errorf("without members: got %+v, want not found and 0", a)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestMultiHopFails(t *testing.T) {
 		reading.Reset(at)
 		reading.Want(defined.Feature(t, r, "there"), "ann", at)
 		if err := reading.Read(context.Background(), &test.reader); err == nil || err.Error() != test.want {
-			t.Errorf("%s is lost: %v, want %s", name, err, test.want)
+			t.Errorf("%s fails: got error %v, want %s", name, err, test.want)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestMultiHopExplained(t *testing.T) {
 	}
 	for _, s := range cost.Explain(r).Series {
 		if s.State == "members" && cmp.Diff([]string{"both", "count", "set", "sum"}, s.Features) != "" {
-			t.Errorf("the set serves %v", s.Features)
+			t.Errorf("the members are used by %v, want both, count, set and sum", s.Features)
 		}
 	}
 }

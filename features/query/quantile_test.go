@@ -65,13 +65,13 @@ features:
 			want = (nth - values/2) * 1e-6
 		}
 		if off := math.Abs(a.Value.Float64() - want); off > f.Call.Error*math.Abs(want) || a.RelativeError != f.Call.Error || a.Exact {
-			t.Errorf("%s: %v with error %v, want %v", f.Definition, a.Value.Float64(), a.RelativeError, want)
+			t.Errorf("%s: %v with relative error %v, want about %v", f.Definition, a.Value.Float64(), a.RelativeError, want)
 		}
 		if keys := len(states[0].Groups); keys > 20_000 {
-			t.Errorf("%s counts by %d bins", f.Definition, keys)
+			t.Errorf("%s has %d bins, want at most 20,000", f.Definition, keys)
 		}
 	}
 	if n := len(r.Series); n != 3 {
-		t.Errorf("%d series, want one for the quantiles of each error and field", n)
+		t.Errorf("%d series, want 3: one for each error and field", n)
 	}
 }

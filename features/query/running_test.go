@@ -52,7 +52,7 @@ func TestRunningEqualsReading(t *testing.T) {
 	}
 	for _, k := range aggregate.All {
 		if _, ok := k.(aggregate.Incremental); ok && !functions[k.Spec().Name] {
-			t.Errorf("no feature of this test is of function %s", k.Spec().Name)
+			t.Errorf("no feature of this test uses the function %s", k.Spec().Name)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -62,7 +62,7 @@ func TestRunningEqualsReading(t *testing.T) {
 		for i, f := range r.Features {
 			var ok bool
 			if places[i], ok = running.Take(f); !ok {
-				t.Fatalf("%s is not moved on", f.Name)
+				t.Fatalf("%s is not incremental", f.Name)
 			}
 		}
 		now, inOrder := int64(1_700_000_000_000), rapid.Bool().Draw(t, "in order")

@@ -68,7 +68,7 @@ func TestWindowsOfSeveralEntities(t *testing.T) {
 			items += string(i.Value.Str)
 		}
 		if wide := state.FloorDiv(s.from, 60_000); wide != test.from || s.to != 90*60_000 || items != test.items {
-			t.Errorf("%s: %q from %d to %d, want %q from %d", test.name, items, wide, s.to, test.items, test.from)
+			t.Errorf("%s: items %q, from %d to %d; want %q from %d", test.name, items, wide, s.to, test.items, test.from)
 		}
 	}
 }

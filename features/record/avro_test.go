@@ -149,7 +149,7 @@ func TestAvroValues(t *testing.T) {
 	event["dec"] = map[string]any{"bytes.decimal": wide}
 	_, err := d.Decode(avroRecord(avroBytes(t, avroSchema, event)))
 	if want := "stream s: dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1234567890123456789012345.67"; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 }
 
@@ -208,14 +208,14 @@ streams:
 `)
 	_, err := d.Decode(avroRecord([]byte(strings.Repeat("\x02\x02", 100_000))))
 	if want := "stream s: malformed Avro at byte 20000 of 200000: values are nested too deeply"; fmt.Sprint(err) != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("got error %v, want %s", err, want)
 	}
 	events, err := d.Decode(avroRecord([]byte("\x02\x02\x04\x02\x06\x00")))
 	if err != nil || shown(events[0]) != "1, , timestamp 3" {
-		t.Errorf("%v, %v", events, err)
+		t.Errorf("values at the limit of nesting: events %v, error %v", events, err)
 	}
 	if events, err = d.Decode(avroRecord([]byte("\x02\x00"))); err != nil || shown(events[0]) != "1, , null" {
-		t.Errorf("after a deeper one: %v, %v", events, err)
+		t.Errorf("after a record that is nested too deeply: events %v, error %v", events, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestAvroWithoutAllocations(t *testing.T) {
 	event["tags"] = map[string]any{"color": map[string]any{"string": "red"}}
 	rec := avroRecord(avroBytes(t, avroSchema, event))
 	if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(rec) }); n != 0 {
-		t.Errorf("%v allocations a record", n)
+		t.Errorf("%v allocations a record, want none", n)
 	}
 }
 
@@ -279,7 +279,7 @@ streams:
 		}
 		want += fmt.Sprintf("float %v", got["f"].(float64)+0)
 		if text := shown(events[0]); !strings.HasSuffix(text, want) || events[0].Time != got["t"] {
-			t.Fatalf("%q: %s, want %v %s", data, text, got["t"], want)
+			t.Fatalf("%q: %s at %d, want %s at %v", data, text, events[0].Time, want, got["t"])
 		}
 	})
 }

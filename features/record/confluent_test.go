@@ -87,7 +87,7 @@ streams:
 		"-1000, 00000000-0000-0000-0000-000000000000, null, decimal 9999999999.99, float -1e+300, float -0.5, bool false, string OPEN, timestamp -86400000, null, null",
 	}
 	if len(golden.Avro) != 4 || len(golden.Schemas) != 2 {
-		t.Errorf("%d records of %d schemas", len(golden.Avro), len(golden.Schemas))
+		t.Errorf("%d records and %d schemas, want 4 and 2", len(golden.Avro), len(golden.Schemas))
 	}
 	for i, text := range golden.Avro {
 		if got := decode(recordOf(text)); got != want[i%2] {
@@ -97,7 +97,7 @@ streams:
 	rec := recordOf(golden.JSONSchema[0])
 	rec.Partition.Topic = "other"
 	if got := decode(rec); got != "5, , string ä" {
-		t.Errorf("by JSON Schema: %s", got)
+		t.Errorf("a record with JSON Schema: got %s", got)
 	}
 	for i, want := range []string{
 		"1769903999999, p1, string ä, float 0.1, string PAID, string red, null, int 5, int -3",
@@ -119,7 +119,7 @@ streams:
 		}
 	}
 	if want := "stream protobuf: at: the event has no timestamp"; err == nil || err.Error() != want {
-		t.Errorf("another message: %v, want %s", err, want)
+		t.Errorf("another message: got error %v, want %s", err, want)
 	}
 }
 
@@ -149,6 +149,6 @@ func TestProtobufDescriptorsOfARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := shown(events[0]); got != "1000, , string u1, decimal 0.1" {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s, want 1000, u1 and 0.1", got)
 	}
 }

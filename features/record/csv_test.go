@@ -130,7 +130,7 @@ func TestCSVLineAfterLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if events, err := d.Decode(event("y,,,,,,,,,,,,")); len(events) != 0 || err != nil {
-		t.Errorf("a line that does not match makes %v, %v", events, err)
+		t.Errorf("a line that does not match the stream: got events %v, error %v; want neither", events, err)
 	}
 	events, err := d.Decode(line(",,,,,,,,,"))
 	if err != nil {
@@ -138,12 +138,12 @@ func TestCSVLineAfterLine(t *testing.T) {
 	}
 	for i, v := range events[0].Values {
 		if !v.IsNull() {
-			t.Errorf("value %d is %s", i, show(v))
+			t.Errorf("value %d is %s, want null: it is from an earlier line", i, show(v))
 		}
 	}
 	rec := line(`"a ""quoted"" text",1,1,1,1,1,,1,1,`)
 	if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(rec) }); n != 0 {
-		t.Errorf("%v allocations a line", n)
+		t.Errorf("%v allocations a line, want none", n)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestCSVAndJSONAgree(t *testing.T) {
 			texts = append(texts, text)
 		}
 		if texts[0] != texts[1] || texts[0] != texts[2] {
-			t.Fatalf("%s and %s:\n%s", written, csvLine.Bytes(), strings.Join(texts, "\n"))
+			t.Fatalf("the JSON %s and the CSV %s differ:\n%s", written, csvLine.Bytes(), strings.Join(texts, "\n"))
 		}
 	})
 }
@@ -239,7 +239,7 @@ streams:
 		rows, refused := reader.ReadAll()
 		one := refused == nil && len(rows) == 1 && len(rows[0]) == 3 && data[0] != '\n'
 		if malformed := p != nil && p.Reason == record.Malformed; malformed == one {
-			t.Fatalf("%q: %v, but encoding/csv reads %q, %v", data, err, rows, refused)
+			t.Fatalf("%q: error %v, but encoding/csv reads %q, error %v", data, err, rows, refused)
 		}
 		if err != nil || len(events) == 0 {
 			return

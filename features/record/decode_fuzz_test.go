@@ -88,7 +88,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%v is not poison", err)
 		}
 		if malformed := p != nil && p.Reason == record.Malformed; malformed == json.Valid(data) {
-			t.Fatalf("malformed %t, but json.Valid is so too", malformed)
+			t.Fatalf("malformed is %t, want the opposite of json.Valid", malformed)
 		}
 		if !utf8.Valid(data) || p != nil && p.Reason == record.Malformed {
 			return
@@ -117,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		if (err == nil) != ok {
-			t.Fatalf("%s: %v, but the reference accepts it: %t", data, err, ok)
+			t.Fatalf("%s: error %v, accepted by the reference: %t", data, err, ok)
 		}
 		if ok && !slices.EqualFunc(events[0].Values, want, func(a, b value.Value) bool { return show(a) == show(b) }) {
 			t.Fatalf("%s: %v, want %v", data, events[0].Values, want)

@@ -343,17 +343,17 @@ features: {}
 		t.Fatal(err)
 	}
 	if text, ok := events[0].Entity(nil, []string{"a", "b"}); !ok || string(text) != `x\|y|7` {
-		t.Errorf("%s, %v", text, ok)
+		t.Errorf("the entity is %s, %v; want x\\|y|7", text, ok)
 	}
 	if text, ok := events[0].Entity(nil, []string{"b", "c"}); ok {
-		t.Errorf("a missing field made %s", text)
+		t.Errorf("an entity with a missing field is %s, want none", text)
 	}
 	events, err = d.Decode(event(`{"t":0,"a":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, ok := events[0].Entity(nil, []string{"a", "b"}); ok {
-		t.Errorf("a null made %s", text)
+		t.Errorf("an entity with a null is %s, want none", text)
 	}
 }
 
@@ -363,6 +363,6 @@ func TestRecordWithoutTime(t *testing.T) {
 	rec.Timestamp = -1
 	events, err := defined.Registry(t, twoStreams).NewDecoder().Decode(rec)
 	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
-		t.Errorf("%+v, %v", events, err)
+		t.Errorf("events %+v, error %v; want one at -5000", events, err)
 	}
 }

@@ -48,7 +48,7 @@ func checkFormat(t *testing.T, definitions string, cases []formatCase) {
 		}
 		if err == nil {
 			if n := testing.AllocsPerRun(20, func() { _, _ = d.Decode(rec) }); n != 0 && c.headers == nil {
-				t.Errorf("%q: %v allocations", c.value, n)
+				t.Errorf("%q: %v allocations, want none", c.value, n)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func FuzzEnvelopes(f *testing.F) {
 				_, _ = d.Decode(other)
 			}
 			if texts[0] != texts[1] {
-				t.Fatalf("%q: %s, then %s", data, texts[0], texts[1])
+				t.Fatalf("%q: decoded as %s, the second time as %s", data, texts[0], texts[1])
 			}
 		}
 	})

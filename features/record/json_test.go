@@ -44,7 +44,7 @@ func TestMembersInAnyOrder(t *testing.T) {
 		}
 		for i, name := range []string{"str", "int", "float", "dec", "bool", "at", "loc", "deep", "must"} {
 			if show(got[i]) != cmp.Or(want[name], "null") {
-				t.Fatalf("{%s}: %s is %s, not %s", strings.Join(list, ","), name, show(got[i]), cmp.Or(want[name], "null"))
+				t.Fatalf("{%s}: %s is %s, want %s", strings.Join(list, ","), name, show(got[i]), cmp.Or(want[name], "null"))
 			}
 		}
 	}

@@ -18,10 +18,10 @@ func TestPlainDateTimes(t *testing.T) {
 		ms, ok := plainDateTime(text)
 		want, err := time.Parse(time.DateTime, string(text))
 		if ok && (err != nil || ms != want.UnixMilli()) {
-			t.Fatalf("%s is %d, want %d, %v", text, ms, want.UnixMilli(), err)
+			t.Fatalf("%s is %d, want %d (%v)", text, ms, want.UnixMilli(), err)
 		}
 		if string(text) == at.Format(time.DateTime) && ok != (at.Day() <= 28) {
-			t.Fatalf("%s is read: %v", text, ok)
+			t.Fatalf("%s: accepted is %v, want acceptance of all days up to the 28th only", text, ok)
 		}
 	})
 }

@@ -206,7 +206,7 @@ message P { string at = 1; string price = 2; string due = 3; google.protobuf.Dur
 	})
 	events, err := d.Decode(avroRecord([]byte("\x0a\x141970-01-01T00:00:01Z\x12\x0412.5\x1a\x141970-01-01T00:00:02Z\x22\x08\x08\x01\x10\x80\xca\xb5\xee\x01")))
 	if err != nil || shown(events[0]) != "1000, , decimal 12.5, timestamp 2000, decimal 1.5" {
-		t.Errorf("%v, %v", events, err)
+		t.Errorf("unexpected events %v, error %v", events, err)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestProtobufWithoutAllocations(t *testing.T) {
 	rec := avroRecord(protoBytes(t, protoMessages(t, protoSchema).ByName("Payment"), `{"t": "2023-11-14T22:13:20Z", "id": "p1", "i64": "5", "dbl": 0.1,
 	  "tags": {"color": "red"}, "places": {"3": {"name": "x"}}, "dec": {"value": "sC4=", "scale": 3}, "took": "1.5s", "extra": {"risk": {"level": 3}}}`))
 	if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(rec) }); n != 0 {
-		t.Errorf("%v allocations a record", n)
+		t.Errorf("%v allocations a record, want none", n)
 	}
 }
 
