@@ -68,7 +68,7 @@ func (p *payments) notLost(w *weir) {
 		}
 	}
 	if since := p.gap(w); since != 0 {
-		p.t.Errorf("answers are complete since %d only", since)
+		p.t.Errorf("answers are complete only since %d", since)
 	}
 }
 
@@ -104,12 +104,12 @@ func (p *payments) carryOn(w *weir, want map[string]*total) {
 `
 	out, code := p.weir("progress", "set", p.topic, "--to", "start")
 	if code != 0 || !regexp.MustCompile(shows+"nothing was changed: repeat with --yes to do it\n$").MatchString(out) {
-		p.t.Fatalf("exit code %d: %s", code, out)
+		p.t.Fatalf("weir progress set without --yes: unexpected exit code %d or output: %s", code, out)
 	}
 	p.check(w)
 	out, code = p.weir("progress", "set", p.topic, "--to", "start", "--yes")
 	if code != 0 || !regexp.MustCompile(shows+"done\n$").MatchString(out) {
-		p.t.Fatalf("exit code %d: %s", code, out)
+		p.t.Fatalf("weir progress set --yes: unexpected exit code %d or output: %s", code, out)
 	}
 	p.want = want
 	p.await(w)
@@ -117,7 +117,7 @@ func (p *payments) carryOn(w *weir, want map[string]*total) {
 	p.awaitGap(w, before) // the old log may have held more records
 	out, code = p.weir("progress", "set", p.topic+"/0", "--to", "start", "--yes")
 	if code != 0 || !strings.HasSuffix(out, " are there or further, and will stay\nnothing changes\n") {
-		p.t.Errorf("exit code %d: %s", code, out)
+		p.t.Errorf("a repeated weir progress set: unexpected exit code %d or output: %s", code, out)
 	}
 }
 
@@ -237,12 +237,12 @@ func uncleanElection(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 		t.Errorf("%v records lost and rewinds, want none: all records of the log were applied", n)
 	}
 	if before != 0 {
-		t.Errorf("answers were complete since %d only, before anything had vanished", before)
+		t.Errorf("before anything had vanished, answers were complete only since %d", before)
 	}
 	p.awaitGap(w, began)
 	said := fmt.Sprintf("topic=%s partition=0 vanished=%d offset=%d applied=%d", topic, vanish, both, both+vanish)
 	if log := w.Log(); !strings.Contains(log, said) || !strings.Contains(log, "the log was truncated") {
-		t.Errorf("the log does not report the truncation, %s:\n%s", said, log)
+		t.Errorf("the log does not report the truncation with %s:\n%s", said, log)
 	}
 	cluster.Node(2).Start()
 }

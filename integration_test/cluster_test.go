@@ -84,7 +84,7 @@ func TestSlotsMoveWhileEventsFlow(t *testing.T) {
 	s.awaitApplied()
 	stop()
 	if longest := <-stalled; longest > longestStall || moved < 20 {
-		t.Errorf("nothing was applied for %v while slots were moved %d times", longest, moved)
+		t.Errorf("nothing was applied for up to %v while slots moved %d times", longest, moved)
 	} else {
 		t.Logf("%d times a slot was moved; nothing was applied for %v at the most", moved, longest.Round(time.Millisecond))
 	}

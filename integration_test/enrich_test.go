@@ -87,7 +87,7 @@ func (s *scene) checkEnriched(name string) {
 				s.t.Fatal(err)
 			}
 			if len(rest) == 0 || header(rest[0], "weir-source-offset") != strconv.FormatInt(r.Offset, 10) {
-				s.t.Fatalf("%s: offset %d comes next; %d are left, from %v", p, r.Offset, len(rest), rest[:min(1, len(rest))])
+				s.t.Fatalf("%s: offset %d is not the next event's; %d are left, from %v", p, r.Offset, len(rest), rest[:min(1, len(rest))])
 			}
 			n, differences := compareEnriched(s.registry.Enrichment(stream), &events[0], loop, r, rest[0])
 			rest, compared = rest[1:], compared+n
@@ -98,7 +98,7 @@ func (s *scene) checkEnriched(name string) {
 			}
 		}
 		if len(rest) > 0 {
-			s.t.Errorf("%s: %d more than there are events", p, len(rest))
+			s.t.Errorf("%s: %d enriched records too many", p, len(rest))
 		}
 	}
 	s.t.Logf("%d events were written again; %d answers compared, %d differ", repeated, compared, wrong)

@@ -38,7 +38,7 @@ func TestFraudDetectionHandbook(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	if took := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(); took > fdhBudget && !testkit.Race {
-		t.Errorf("it took %s of processor time; the budget is %s", took, fdhBudget)
+		t.Errorf("the command took %s of CPU time, want at most %s", took, fdhBudget)
 	} else {
 		t.Logf("%s of processor time\n%s", took, said)
 	}
@@ -99,7 +99,7 @@ func TestHandbookInEveryMode(t *testing.T) {
 	}
 	want := run("events", nil, "--stream", "transaction")
 	if len(want) != len(some.rows) || len(want) < 1000 {
-		t.Fatalf("%d rows of %d transactions", len(want), len(some.rows))
+		t.Fatalf("%d rows for %d transactions, want one for each of at least 1000", len(want), len(some.rows))
 	}
 	for mode, args := range map[string][]string{
 		"as served":      {"--stream", "transaction", "--as", "served", "--record-time", "arrived"},
@@ -120,7 +120,7 @@ func TestHandbookInEveryMode(t *testing.T) {
 			}
 		}
 		if len(got) != len(want) || differences > 0 {
-			t.Errorf("%s: %d of %d rows differ, of %d", mode, differences, len(want), len(got))
+			t.Errorf("%s: %d of %d rows differ; got %d rows", mode, differences, len(want), len(got))
 		}
 	}
 }
@@ -237,7 +237,7 @@ func comparePublished(t *testing.T, want, got table) {
 		byID[row[got.columns["TRANSACTION_ID"]]] = row
 	}
 	if len(byID) != len(want.rows) || len(got.rows) != len(want.rows) {
-		t.Fatalf("%d rows of %d transactions; want %d", len(got.rows), len(byID), len(want.rows))
+		t.Fatalf("%d rows for %d transactions, want %d", len(got.rows), len(byID), len(want.rows))
 	}
 	ties := want.ties()
 	differences, tied := map[string]int{}, 0
@@ -252,12 +252,12 @@ func comparePublished(t *testing.T, want, got table) {
 			g, err2 := strconv.ParseFloat(byID[id][got.columns[column]], 64)
 			if err1 != nil || err2 != nil || math.Abs(g-e) > 1e-6*max(1, math.Abs(e)) {
 				if differences[column]++; differences[column] == 1 {
-					t.Errorf("%s of transaction %s is %g, %v; published is %g", column, id, g, err2, e)
+					t.Errorf("%s of transaction %s is %g (%v), the published value is %g", column, id, g, err2, e)
 				}
 			}
 		}
 	}
 	if tied > 100 || len(differences) > 0 {
-		t.Errorf("%d rows tied, differences: %v", tied, differences)
+		t.Errorf("%d rows are tied, want at most 100; differences, want none: %v", tied, differences)
 	}
 }

@@ -190,7 +190,7 @@ func (s *scene) checkDeadLetters() {
 	s.t.Helper()
 	for place, letter := range readDead(s.t, s.broker, s.poison) {
 		if !slices.Contains(s.poison, place) && header(letter, "weir-reason") != string(record.Late) {
-			s.t.Errorf("the record at %s went to the dead letters: %s", place, header(letter, "weir-message"))
+			s.t.Errorf("the good record at %s became a dead letter: %s", place, header(letter, "weir-message"))
 		}
 	}
 }

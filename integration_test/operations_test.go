@@ -50,7 +50,7 @@ func TestOperations(t *testing.T) {
 		t.Helper()
 		for _, p := range patterns {
 			if !regexp.MustCompile("(?m)" + p).MatchString(text) {
-				t.Errorf("no line is like %s in:\n%s", p, text)
+				t.Errorf("no line matches %s in:\n%s", p, text)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestOperations(t *testing.T) {
 	t.Run("check of what is well", func(t *testing.T) {
 		out, code := check()
 		if code != 0 {
-			t.Errorf("exit code %d", code)
+			t.Errorf("exit code %d, want 0", code)
 		}
 		matches(t, out, `^ok +settings +namespace `+s.group, `^ok +features +\d+ features`, `^ok +kafka +1 broker$`,
 			`^ok +topic transactions +4 partitions$`, `^ok +redis +version `, `^ok +layout `)
@@ -73,7 +73,7 @@ func TestOperations(t *testing.T) {
 	t.Run("dead letters", func(t *testing.T) {
 		for place, letter := range readDead(t, s.broker, s.poison) {
 			if header(letter, "weir-reason") == "" || header(letter, "weir-message") == "" || len(letter.Value) == 0 {
-				t.Errorf("the dead letter of %s says %v", place, letter.Headers)
+				t.Errorf("the dead letter of %s lacks a reason, a message or the record: %v", place, letter.Headers)
 			}
 		}
 	})
@@ -85,12 +85,12 @@ func TestOperations(t *testing.T) {
 		want := string(answer.Value.AppendText(nil))
 		out, code := runWeir(t, "query", "--address", w.url, "user_tx_lifetime", "user_id="+user)
 		if code != 0 {
-			t.Errorf("exit code %d", code)
+			t.Errorf("exit code %d, want 0", code)
 		}
 		matches(t, out, `^ENTITY +FEATURE +VALUE +STATUS`, `^user_id=`+user+` +user_tx_lifetime +`+want+` +PRESENT `)
 		out, code = runWeir(t, "query", "--address", w.url, "user_tx_lifetimes", "user_id="+user)
 		if code != 1 || !strings.Contains(out, `"user_tx_lifetimes"`) {
-			t.Errorf("a missing feature: exit code %d, %s", code, out)
+			t.Errorf("a missing feature: exit code %d, want 1 and a suggestion: %s", code, out)
 		}
 	})
 
@@ -102,10 +102,10 @@ func TestOperations(t *testing.T) {
 		// Every record in the log was read once, except aborted ones.
 		dead := w.metric("weir_events_total", `outcome="dead"`)
 		if n := w.metric("weir_events_total", ""); n != events || dead != float64(len(s.poison)) {
-			t.Errorf("%v events, %v of them dead; want %d and %d", n, dead, events, len(s.poison))
+			t.Errorf("%v events and %v dead letters, want %d and %d", n, dead, events, len(s.poison))
 		}
 		if lag := w.metric("weir_lag_records", ""); lag != 0 {
-			t.Errorf("a lag of %v with everything applied", lag)
+			t.Errorf("the lag is %v, although everything is applied", lag)
 		}
 	})
 
@@ -121,18 +121,18 @@ func TestOperations(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(body), &readiness); err != nil || readiness.Checks[0].Name != "redis" ||
 			readiness.Checks[0].Ready || readiness.Checks[0].Error == "" {
-			t.Errorf("readiness without Redis: %s", body)
+			t.Errorf("readiness without Redis does not report Redis: %s", body)
 		}
 		if status, _ := w.get("/healthz"); status != http.StatusOK {
-			t.Errorf("/healthz answers %d: the process would be killed for Redis's fault", status)
+			t.Errorf("without Redis /healthz answers %d, want 200: the process would be killed", status)
 		}
 		if status, body := w.get("/v1/features/user_tx_lifetime?user_id=u000001"); status != http.StatusServiceUnavailable ||
 			!strings.Contains(body, "store_unavailable") {
-			t.Errorf("a question without Redis: %d %s", status, body)
+			t.Errorf("a question without Redis: got %d %s, want 503", status, body)
 		}
 		out, code := check()
 		if code != 1 {
-			t.Errorf("--check without Redis: exit code %d", code)
+			t.Errorf("--check without Redis: exit code %d, want 1", code)
 		}
 		matches(t, out, `^FAIL +redis +`+server.Addr()+`: `, `^weir: 1 check failed$`)
 		server.Start()
@@ -170,13 +170,13 @@ func TestShutdown(t *testing.T) {
 		}
 		for i, p := range partitions() {
 			if low, high := state.Lowest(progress[i]), state.Highest(progress[i]); low != high || offsets[p] != low || low == 0 {
-				t.Errorf("%v: applied %d to %d, committed %d", p, low, high, offsets[p])
+				t.Errorf("%v: shards have applied up to %d to %d, committed is %d; want one offset", p, low, high, offsets[p])
 			}
 		}
 		began = time.Now()
 		awaitShared(t, s.start("processor"))
 		if took := time.Since(began); took > session/2 {
-			t.Errorf("the next processor waited %v: the one before did not leave the group", took)
+			t.Errorf("the next processor waited %v: the previous one did not leave the group", took)
 		}
 	}})
 	s.finish(api, events)

@@ -137,7 +137,7 @@ func (p *payments) check(w *weir) {
 	p.t.Helper()
 	got, err := p.totals(w)
 	if err != nil || !maps.Equal(got, p.totalsWanted()) {
-		p.t.Errorf("%v, %v; want %v", got, err, p.totalsWanted())
+		p.t.Errorf("totals %v, error %v; want %v", got, err, p.totalsWanted())
 	}
 }
 
@@ -220,10 +220,10 @@ func (p *payments) awaitStopped(w *weir, reason, message string) {
 		return false, body
 	})
 	if n := w.metric("weir_stopped_partitions", `reason="`+reason+`"`); n != 1 {
-		p.t.Errorf("%v partitions are stopped by %s, want 1", n, reason)
+		p.t.Errorf("%v partitions have stopped because of %s, want 1", n, reason)
 	}
 	if status, _ := w.get("/healthz"); status != http.StatusOK {
-		p.t.Errorf("/healthz answers %d: the process would be killed", status)
+		p.t.Errorf("/healthz answers %d, want 200: the process would be killed", status)
 	}
 	p.check(w)
 }

@@ -42,7 +42,7 @@ func TestPendingWhileItArrives(t *testing.T) {
 		want := fmt.Sprintf("%d %[1]d %d.5", n+1, n)
 		check := func() {
 			if got := ask(with); got != want {
-				t.Fatalf("event %d: %s, want %s", n, got, want)
+				t.Fatalf("event %d: got %s, want %s", n, got, want)
 			}
 		}
 		check()

@@ -70,11 +70,11 @@ func TestRefill(t *testing.T) {
 	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model}
 	c.All(s.registry, s.clock, moments(s.clock)[:5]...)
 	if len(c.Incomplete) > 0 {
-		t.Errorf("incomplete are %v", c.Incomplete)
+		t.Errorf("these answers are incomplete: %v", c.Incomplete)
 	}
 	t.Logf("%d keys were refilled, %d of them with children; %d answers compared; %d kills", d.refilled, d.withChildren, c.Compared, s.kills)
 	if d.withChildren == 0 {
-		t.Error("no children came back")
+		t.Error("no key with children was refilled")
 	}
 }
 

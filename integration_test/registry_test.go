@@ -169,7 +169,7 @@ func TestSerializersOfConfluent(t *testing.T) {
 	answers(w, "1.5 1 1.5")
 	w.awaitReady()
 	if n := w.metric("weir_dead_letters_total", ""); n != 0 {
-		t.Errorf("%v records became dead letters while the registry was unavailable", n)
+		t.Errorf("%v records became dead letters while the registry was unavailable, want none", n)
 	}
 	var want strings.Builder
 	for i := 1; i <= 15; i++ {

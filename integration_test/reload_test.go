@@ -88,7 +88,7 @@ func (s *scene) since(api *weir, feature string) (since int64, ok bool) {
 	}
 	a := answers[0][feature]
 	if a.CompleteSince == nil {
-		s.t.Fatalf("%s is complete forever", feature)
+		s.t.Fatalf("%s has no complete_since", feature)
 	}
 	return *a.CompleteSince, *a.CompleteSince <= a.To
 }
@@ -211,7 +211,7 @@ func TestReload(t *testing.T) {
 	s.awaitApplied()
 	since := s.awaitComplete(api.weir, true)
 	if since > s.clock+hour {
-		t.Errorf("complete since %d, after the last record, %d", since, s.clock)
+		t.Errorf("complete since %d, more than an hour after the last record, %d", since, s.clock)
 	}
 	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true, Earlier: s.earlier.answer}
 	c.All(s.registry, s.clock, slices.Concat(moments(s.clock), []int64{since + 2*hour, since + day, since + 3*day})...)
@@ -275,13 +275,13 @@ func TestReloadWithBackfill(t *testing.T) {
 	c := blackbox.Comparison{T: t, URL: api.url, Model: s.model, Partly: true}
 	c.All(s.registry, s.clock, moments(s.clock)...)
 	if len(c.Incomplete) > 0 {
-		t.Errorf("incomplete are %v", c.Incomplete)
+		t.Errorf("these answers are incomplete: %v", c.Incomplete)
 	}
 	oldest := s.firstRecord()
 	for name, since := range c.Since {
 		f, _ := s.registry.Feature(name)
 		if !f.Forgets() || since <= oldest {
-			t.Errorf("%s is complete since %d only, and the log begins at %d: all of it was read", name, since, oldest)
+			t.Errorf("%s is complete only since %d, although the whole log was read, which begins at %d", name, since, oldest)
 		}
 	}
 	s.checkDeadLetters()

@@ -71,13 +71,13 @@ func TestReplayUnderKills(t *testing.T) {
 			for i := range letters {
 				receipt := place(events, int32(i%2), int64(i))
 				if values[fmt.Sprint("event ", i)] != 1 || values[receipt] != 1 {
-					t.Errorf("kill %d, after %v: event %d is there %d times with %d receipts", n, after, i,
+					t.Errorf("kill %d, after %v: event %d occurs %d times with %d receipts, want once with 1", n, after, i,
 						values[fmt.Sprint("event ", i)], values[receipt])
 				}
 			}
 			if !killed {
 				if first.ExitCode() != 0 || rest != 0 {
-					t.Errorf("a replay that was not killed: exit code %d, leaves %d\n%s", first.ExitCode(), rest, first.Log())
+					t.Errorf("a replay that was not killed has exit code %d and leaves %d events, want 0 and none\n%s", first.ExitCode(), rest, first.Log())
 				}
 				break
 			}
@@ -90,7 +90,7 @@ func TestReplayUnderKills(t *testing.T) {
 	}
 	for rest := 0; rest <= letters; rest += batch {
 		if !restOf[rest] {
-			t.Errorf("no kill has left %d events to the next replay; there were %v", rest, restOf)
+			t.Errorf("no kill left %d events to the next replay; numbers left: %v", rest, restOf)
 		}
 	}
 }
@@ -227,17 +227,17 @@ features:
 	await(w, "4", 1)
 	out, code := runWeir(t, "deadletters", "list", "--kafka.brokers", broker.Addr())
 	if code != 0 || !strings.Contains(out, "4 dead letters: 4 wrong_type, 3 of them replayed") {
-		t.Errorf("exit code %d\n%s", code, out)
+		t.Errorf("deadletters list: exit code %d, output\n%s", code, out)
 	}
 	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
 	if !strings.Contains(out, `"replays": 1`) {
-		t.Errorf("a letter set aside again does not say so:\n%s", out)
+		t.Errorf("a letter that was set aside again does not have 1 replay:\n%s", out)
 	}
 	// The value is still no string, and its dead letter differs from the replayed one.
 	replay("replayed 1 event: 1 wrong_type")
 	await(w, "4", 2)
 	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
 	if !strings.Contains(out, `"replays": 2`) {
-		t.Errorf("a letter set aside for the third time does not say so:\n%s", out)
+		t.Errorf("a letter that was set aside a third time does not have 2 replays:\n%s", out)
 	}
 }

@@ -39,7 +39,7 @@ func TestReadFromReplica(t *testing.T) {
 		written++
 		n, answer := count(t, w, question{At: now.UnixMilli(), WaitFor: waitFor(records[0])})
 		if n != int64(written) || !answer.Waited.Applied || answer.ReadFrom == "replica" {
-			t.Fatalf("a question that waits for event %d gets %d, %+v", written, n, answer)
+			t.Fatalf("a question that waits for event %d got %d, %+v; want the master's answer", written, n, answer)
 		}
 	}
 	fromReplica := func(what string, want func(n int64, staleness time.Duration) bool) {
@@ -56,7 +56,7 @@ func TestReadFromReplica(t *testing.T) {
 	cut := time.Now()
 	fromReplica("the replica grows stale", func(n int64, staleness time.Duration) bool {
 		if n != 1 {
-			t.Fatalf("the replica has %d events, though its link is cut", n)
+			t.Fatalf("the replica has %d events although its link is cut, want 1", n)
 		}
 		return staleness > 2*time.Second && time.Since(cut) > time.Second
 	})
@@ -64,7 +64,7 @@ func TestReadFromReplica(t *testing.T) {
 	fromReplica("the replica has caught up", func(n int64, staleness time.Duration) bool { return n == 2 && staleness < time.Second })
 	replica.Kill()
 	if n, answer := count(t, w, question{At: now.UnixMilli()}); n != 2 || answer.ReadFrom == "replica" {
-		t.Errorf("the master answers for the dead replica with %d, %+v", n, answer)
+		t.Errorf("with the replica dead: got %d, %+v; want the master's answer, 2", n, answer)
 	}
 	write()
 }

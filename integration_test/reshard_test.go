@@ -67,7 +67,7 @@ func TestReshard(t *testing.T) {
 	compared += s.compareAll(api)
 	t.Logf("%d answers compared; %d kills; nothing was applied for %v at the most", compared, s.kills, longest.Round(time.Millisecond))
 	if s.kills < 3 || longest > longestStall {
-		t.Errorf("%d kills; nothing was applied for %v", s.kills, longest)
+		t.Errorf("%d kills, want at least 3; nothing was applied for up to %v", s.kills, longest)
 	}
 }
 

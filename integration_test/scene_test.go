@@ -250,7 +250,7 @@ func (s *scene) compareAll(api *weir) int {
 		s.t.Fatal(err)
 	}
 	if clock != s.clock {
-		s.t.Errorf("the clock is %d, want the greatest timestamp applied, %d", clock, s.clock)
+		s.t.Errorf("the clock is %d, want the latest applied timestamp, %d", clock, s.clock)
 	}
 	c := blackbox.Comparison{T: s.t, URL: api.url, Model: s.model}
 	at := moments(clock)

@@ -85,7 +85,7 @@ func TestTextbook(t *testing.T) {
 		})
 		windowState := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
 		if err != nil || len(windowState.Buckets) != 1 || windowState.Buckets[0].Tile != c.tile || string(windowState.Buckets[0].Value.AppendText(nil)) != c.want {
-			t.Errorf("%s of %s holds %+v in key %s, %v; want %s in tile %d", c.feature, c.entity, windowState.Buckets, key, err, c.want, c.tile)
+			t.Errorf("%s of %s: key %s has %+v, error %v; want %s in tile %d", c.feature, c.entity, key, windowState.Buckets, err, c.want, c.tile)
 		}
 	}
 

@@ -78,7 +78,7 @@ func TestTrainingSetEqualsTheAnswers(t *testing.T) {
 		}
 		compared, differ := compareServed(t, output, log, as == "served")
 		if compared < rounds*500 || (differ > 0) != (as == "events") {
-			t.Errorf("as %s: of %d values %d differ from what was answered\n%s", as, compared, differ, said)
+			t.Errorf("rows from %s: of %d values %d differ from the answers\n%s", as, compared, differ, said)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func askAbout(t *testing.T, w *weir, s *scene, events []generate.Event) (log []s
 	t.Helper()
 	service, ok := s.registry.Service("payment_risk")
 	if !ok {
-		t.Fatal("there is no such service")
+		t.Fatal("the service is not defined")
 	}
 	q := question{At: s.clock}
 	for _, f := range service.Features {
@@ -157,7 +157,7 @@ func compareServed(t *testing.T, name string, log []served, tell bool) (compared
 			}
 			if !sameNumber(cells[feature], want) || cells[feature+"_status"] != string(status) {
 				if differ++; tell && differ < 10 {
-					t.Errorf("row %d, %v at %d: %s is %s, %s; answered was %s, %s", n, log[n].keys, log[n].at, feature,
+					t.Errorf("row %d, %v at %d: %s is %s, %s; the answer was %s, %s", n, log[n].keys, log[n].at, feature,
 						cells[feature], cells[feature+"_status"], want, a.Status)
 				}
 			}

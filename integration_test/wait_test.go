@@ -34,7 +34,7 @@ func TestReadYourOwnEvent(t *testing.T) {
 		reply := queryUser(t, w, question{Features: []string{"count", "ever"}, At: now.UnixMilli(), WaitFor: waitFor(records[0])})
 		for name, f := range reply.Results[0].Features {
 			if want := fmt.Sprint(n + 1); !reply.Waited.Applied || string(f.Value) != want {
-				t.Fatalf("event %d: %s is %s, applied %v; want %s, applied", n, name, f.Value, reply.Waited.Applied, want)
+				t.Fatalf("event %d: %s is %s, applied %v; want %s, applied true", n, name, f.Value, reply.Waited.Applied, want)
 			}
 		}
 	}

@@ -160,7 +160,7 @@ func TestHosts(t *testing.T) {
 		w, r.TLS = httptest.NewRecorder(), &tls.ConnectionState{}
 		h.ServeHTTP(w, r)
 		if w.Code != http.StatusOK {
-			t.Errorf("%q over TLS: %d %s", test.host, w.Code, w.Body)
+			t.Errorf("%q over TLS: %d %s, want 200", test.host, w.Code, w.Body)
 		}
 	}
 	metrics := prometheus.NewRegistry()
@@ -176,10 +176,10 @@ func TestHosts(t *testing.T) {
 		t.Errorf("%d %s\nwant 421 %s", w.Code, w.Body, want)
 	}
 	if w := ask("/readyz"); w.Code != http.StatusOK {
-		t.Errorf("a probe: %d %s", w.Code, w.Body)
+		t.Errorf("a probe: %d %s, want 200", w.Code, w.Body)
 	}
 	const counted = "weir_requests_refused_total"
 	if n, err := testutil.GatherAndCount(metrics, counted); n != 1 || err != nil {
-		t.Errorf("%d codes of refused requests, %v; want 1", n, err)
+		t.Errorf("%d series of refused requests, error %v; want 1", n, err)
 	}
 }

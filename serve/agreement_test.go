@@ -91,7 +91,7 @@ func TestEventsAndQuestionsAgree(t *testing.T) {
 		{"t, s, i, d, b", `"s": "x", "t": 0, "b": true, "d": 1.5, "i": 2`, "0|true|1.5|2|x"},
 	} {
 		if got, ok := agree(t, by(t, test.by), test.keys); !ok || got != test.want {
-			t.Errorf("%s: %q (%t), want %q", test.keys, got, ok, test.want)
+			t.Errorf("%s: entity %q, accepted %t; want %q", test.keys, got, ok, test.want)
 		}
 	}
 	for key, literals := range map[string][]string{
@@ -104,7 +104,7 @@ func TestEventsAndQuestionsAgree(t *testing.T) {
 		for _, literal := range literals {
 			keys := fmt.Sprintf("%q: %s", key, literal)
 			if got, ok := agree(t, by(t, key), keys); ok {
-				t.Errorf("%s: %q, want that it is refused", keys, got)
+				t.Errorf("%s: accepted as %q, want it to be refused", keys, got)
 			}
 		}
 	}

@@ -86,12 +86,12 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 		synctest.Wait() // all answers are being read or queue
 		const most = inFlight + clients*2*freeAnswer
 		if held := heap() - before; held > most {
-			t.Errorf("%d MiB are held, more than the %d that may be", held>>20, most>>20)
+			t.Errorf("%d MiB are in use, want at most %d", held>>20, most>>20)
 		}
 		<-time.After(3 * time.Second) // in the synctest bubble: no question waits any more
 		// Short answers are sent while long ones are still being read.
 		if w := do(t, h, "GET", "/v1/features/device_max_name_7d?device_id=d1", ""); w.Code != http.StatusOK {
-			t.Errorf("a short answer: %d %.200s", w.Code, w.Body)
+			t.Errorf("a short answer: %d %.200s, want 200", w.Code, w.Body)
 		}
 		close(take)
 		all.Wait()
@@ -102,7 +102,7 @@ func TestAnswersInFlightAreBounded(t *testing.T) {
 			case c.Code == http.StatusOK && c.bytes > answer*9/10:
 				answered++
 			case c.Code != http.StatusServiceUnavailable || c.Body.String() != refusal || c.Header().Get("Retry-After") != "1":
-				t.Errorf("%d with %d bytes: %.300s", c.Code, c.bytes, c.Body)
+				t.Errorf("status %d with %d bytes, want 200 or a refusal with 503: %.300s", c.Code, c.bytes, c.Body)
 			}
 		}
 		if answered != atOnce {
@@ -125,7 +125,7 @@ func TestWaitingInLine(t *testing.T) {
 			all.Go(func() {
 				h.ServeHTTP(c, httptest.NewRequest("POST", queryPath, strings.NewReader(body)))
 				if c.Code != http.StatusOK || c.bytes < 1<<19 {
-					t.Errorf("%d with %d bytes: %.300s", c.Code, c.bytes, c.Body)
+					t.Errorf("status %d with %d bytes, want 200 with the whole answer: %.300s", c.Code, c.bytes, c.Body)
 				}
 			})
 		}
@@ -182,7 +182,7 @@ func TestTimeoutWithRoomLeft(t *testing.T) {
 	defer cancel()
 	q := held{budgets: newBudgets(1 << 20)}
 	if err := q.hold(over, parsing, 1000); err != nil || q.bytes[parsing] != 1000 {
-		t.Errorf("%d bytes are held, %v", q.bytes[parsing], err)
+		t.Errorf("%d bytes are held, error %v; want 1000", q.bytes[parsing], err)
 	}
 }
 
@@ -204,20 +204,20 @@ func TestBodiesInFlightAreBounded(t *testing.T) {
 		synctest.Wait()
 		ask := func(body string) int { return do(t, h, "POST", queryPath, body).Code }
 		if status := ask(long); status != http.StatusServiceUnavailable {
-			t.Errorf("another long body is answered with %d, want 503", status)
+			t.Errorf("a second long body was answered with %d, want 503", status)
 		}
 		if status := ask(`{"features":["device_max_name_7d"],"entities":[{"device_id":"d1"}]}`); status != http.StatusOK {
-			t.Errorf("a short body is answered with %d, want 200", status)
+			t.Errorf("a short body was answered with %d, want 200", status)
 		}
 		go func() {
 			_, _ = sent.Write([]byte(long[freeBody+1:]))
 			_ = sent.Close()
 		}()
 		if status := <-first; status != http.StatusOK {
-			t.Errorf("the body that was slow is answered with %d, want 200", status)
+			t.Errorf("the slow body was answered with %d, want 200", status)
 		}
 		if status := ask(long); status != http.StatusOK {
-			t.Errorf("a long body after it is answered with %d, want 200", status)
+			t.Errorf("a long body after the slow one was answered with %d, want 200", status)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 	const columns = `{"features":["device_tx_7d"],"entities":{"device_id":[%s]}}`
 	repeated := do(t, h, "POST", feastPath, fmt.Sprintf(columns, `"d1","d2","d1"`)).Body.String()
 	if want := `"values":[3,0,3],"statuses":["PRESENT","NOT_FOUND","PRESENT"]`; !strings.Contains(repeated, want) {
-		t.Errorf("%s\nwant %s", repeated, want)
+		t.Errorf("got %s\nwant it to contain %s", repeated, want)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestRepeatedEntitiesAreEqualInEachText(t *testing.T) {
 	q.entities = append(q.entities, nil, nil, nil)
 	q.findRepeated()
 	if diff := cmp.Diff([]int{0, 1, 0}, q.first); diff != "" || q.different() != 2 {
-		t.Errorf("%d are different; first of each (-want +got):\n%s", q.different(), diff)
+		t.Errorf("%d different entities, want 2; first occurrence of each (-want +got):\n%s", q.different(), diff)
 	}
 }
 
@@ -291,7 +291,7 @@ func TestClientsThatHangUp(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code != 499 || w.Body.Len() > 0 || log.Len() > 0 {
-				t.Errorf("%d %s; the log says %q", w.Code, w.Body, log)
+				t.Errorf("got %d %s, want 499 without a body; log, want none: %q", w.Code, w.Body, log)
 			}
 			if got := outcomes(t, metrics); got != "abandoned" {
 				t.Errorf("counted as %s, want abandoned", got)
@@ -302,7 +302,7 @@ func TestClientsThatHangUp(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	h := newHandler(&fakeReader{err: errors.Join(io.ErrUnexpectedEOF)}, func(c *setup) { c.Registerer = metrics })
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusServiceUnavailable || outcomes(t, metrics) != "unavailable" {
-		t.Errorf("%d %s, counted as %s", w.Code, w.Body, outcomes(t, metrics))
+		t.Errorf("got %d %s, counted as %s; want 503, unavailable", w.Code, w.Body, outcomes(t, metrics))
 	}
 }
 
@@ -328,7 +328,7 @@ func outcomes(t testing.TB, metrics *prometheus.Registry) string {
 		}
 	}
 	if n := testutil.CollectAndCount(metrics, "weir_question_duration_seconds"); n != len(all) {
-		t.Fatalf("%d series, %d found", n, len(all))
+		t.Fatalf("there are %d series, of which %d have a known outcome", n, len(all))
 	}
 	return strings.Join(all, " ")
 }

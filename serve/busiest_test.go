@@ -53,14 +53,14 @@ func TestBusiestAreLimited(t *testing.T) {
 	}
 	body := do(t, newHandler(&fakeReader{busiest: []state.Busiest{counted}}, nil), "GET", "/v1/busiest", "").Body.String()
 	if strings.Count(body, `"entity"`) != 20 || !strings.Contains(body, `"rest":80`) {
-		t.Errorf("got %s", body)
+		t.Errorf("got %s, want 20 entities and a rest of 80", body)
 	}
 }
 
 func TestBusiestOfAnUnavailableStore(t *testing.T) {
 	w := do(t, newHandler(&fakeReader{err: errors.New("away")}, nil), "GET", "/v1/busiest", "")
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"code":"store_unavailable"`) {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 503 store_unavailable", w.Code, w.Body)
 	}
 }
 
@@ -76,13 +76,13 @@ func TestBusiestTakeTheScopeQuery(t *testing.T) {
 		})
 		w := askWithToken(t, h, "GET", "/v1/busiest", "")
 		if w.Code != want {
-			t.Errorf("%s: %d %s", client, w.Code, w.Body)
+			t.Errorf("%s: got %d %s, want %d", client, w.Code, w.Body, want)
 		}
 		if refusal := `{"error":{"code":"forbidden","message":"asking for /v1/busiest takes the scope query; the token has ` + client[min(2, len(client)):]; want == 403 && !strings.HasPrefix(w.Body.String(), refusal) {
 			t.Errorf("%s: %s, want %s", client, w.Body, refusal)
 		}
 		if audit.Flush(logTo(&log), noon); want == 200 && !strings.Contains(log.String(), " client=a questions=1 refused=0 entities=2 values=2 ") {
-			t.Errorf("%s: the log says %q", client, &log)
+			t.Errorf("%s: the audit log is %q, want one question about two entities", client, &log)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func described(t *testing.T, r *features.Registry, history *state.History, failu
 	}
 	for _, s := range c.Streams {
 		if s.Entities == 0 || s.Mutations == 0 {
-			t.Errorf("the stream %s costs nothing", s.Name)
+			t.Errorf("the costs of stream %s are 0", s.Name)
 		}
 	}
 	of := map[string]catalogue.Feature{}
@@ -33,7 +33,7 @@ func described(t *testing.T, r *features.Registry, history *state.History, failu
 		of[f.Name] = f
 		for _, s := range f.Series {
 			if s.Stream == "" || f.Stream != "" && s.Stream != f.Stream || s.BytesOnce == 0 || s.BytesFull < s.BytesOnce {
-				t.Errorf("%s: series %+v", f.Name, s)
+				t.Errorf("%s: unexpected series %+v", f.Name, s)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func TestCatalogueStatesCompleteSince(t *testing.T) {
 			of := described(t, r, test.history, test.failure)
 			for name, want := range test.want {
 				if got := since(of[name]); got != want || of[name].Filled != nil {
-					t.Errorf("%s is complete since %s, want %s; filled %v", name, got, want, of[name].Filled)
+					t.Errorf("%s is complete since %s, want %s; filled %v, want none", name, got, want, of[name].Filled)
 				}
 			}
 		})

@@ -142,7 +142,7 @@ func TestHistoriesAreShared(t *testing.T) {
 	first := get()
 	now = now.Add(refreshAge - 1)
 	if get() != first || reads != 1 {
-		t.Errorf("%d reads", reads)
+		t.Errorf("%d reads, or another history; want 1", reads)
 	}
 	now = now.Add(1)
 	read = func() (*state.History, error) {
@@ -159,12 +159,12 @@ func TestHistoriesAreShared(t *testing.T) {
 		return &state.History{}, nil
 	}
 	if get() == first || reads != 2 {
-		t.Errorf("%d reads, or the old history was used", reads)
+		t.Errorf("%d reads, want 2, or the old history was used", reads)
 	}
 	now = now.Add(time.Hour)
 	read = func() (*state.History, error) { return nil, errors.New("refused") }
 	if _, err := h.get(t.Context(), time.Time{}); err == nil || err.Error() != "refused" {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want refused", err)
 	}
 	read = nil
 	get()
@@ -199,7 +199,7 @@ func TestHistoryIsReadAfterTheState(t *testing.T) {
 		c.History = func(context.Context) (*state.History, error) { return nil, failure }
 	})
 	if w := do(t, h, "POST", queryPath, body); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the store cannot be read") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 503", w.Code, w.Body)
 	}
 }
 

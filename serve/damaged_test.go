@@ -44,7 +44,7 @@ func TestDamagedEntity(t *testing.T) {
 		w := do(t, h, method, target, body)
 		for _, want := range wants {
 			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
-				t.Errorf("%s %s: %d %s\nlacks %s", method, target, w.Code, w.Body, want)
+				t.Errorf("%s %s: %d %s\nwant it to contain %s", method, target, w.Code, w.Body, want)
 			}
 		}
 	}
@@ -56,16 +56,16 @@ func TestDamagedEntity(t *testing.T) {
 	ask("POST", "/get-online-features", `{"features": ["device_tx_7d"], "entities": {"device_id": ["d2", "d1"]}}`,
 		`"values":[null,3],"statuses":["OUTSIDE_MAX_AGE","PRESENT"]`)
 	if n := testutil.CollectAndCount(registry, "weir_damaged_answers_total"); n != 1 {
-		t.Errorf("%d counters of damaged answers", n)
+		t.Errorf("%d counters of damaged answers, want 1", n)
 	}
 	line := `key \"{weir:3}abcde:…\": the state is damaged at byte 7`
 	if n := strings.Count(log.String(), line); n != 1 || !strings.Contains(log.String(), `level=DEBUG msg="it is about a key" key={weir:3}abcde:d2`) {
-		t.Errorf("within a second the log says %d times\n%s\nwant once: %s", n, &log, line)
+		t.Errorf("within a second the log has %d lines of this, want 1: %s\n%s", n, line, &log)
 	}
 	now = now.Add(time.Second)
 	ask("GET", "/v1/features/device_tx_7d?device_id=d2", "", `{"device_tx_7d":`)
 	if n := strings.Count(log.String(), line); n != 2 {
-		t.Errorf("a second later the log says it %d times, want 2", n)
+		t.Errorf("a second later the log has %d lines of it, want 2", n)
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP weir_damaged_answers_total Values that answers lack because the state of their entity is damaged.

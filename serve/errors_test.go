@@ -260,7 +260,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			if len(reader.calls) != 0 {
-				t.Errorf("the store was read for a question that was refused")
+				t.Errorf("the store was read for a refused question")
 			}
 		})
 	}

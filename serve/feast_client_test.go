@@ -73,7 +73,7 @@ func TestFeastClient(t *testing.T) {
 	whole, gap := handler(), handler(state.PlanEpoch{Topic: "transactions", Version: state.Gap, Last: noon.UnixMilli()})
 	answer := do(t, gap.Config.Handler, "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`).Body.String()
 	if !strings.Contains(answer, `"staleness_ms":1000}`) || !strings.Contains(answer, `"complete_since":[`) {
-		t.Fatalf("there is nothing to skip in %s", answer)
+		t.Fatalf("the answer has no fields that Feast's client must skip: %s", answer)
 	}
 	client := exec.CommandContext(t.Context(), python, "testdata/feast_client.py", whole.URL, gap.URL)
 	client.Env = append(os.Environ(), "FEAST_USAGE=false", "PYTHONWARNINGS=ignore")

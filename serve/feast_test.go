@@ -102,10 +102,10 @@ func TestFeastReportsCompleteSince(t *testing.T) {
 			`{"values":[0,0],"statuses":["` + status + `","` + status + `"],` + times + since + "}]}\n"
 	}
 	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
-		t.Errorf("of a window that began before (-want +got):\n%s", diff)
+		t.Errorf("a window that began before the state was complete (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", "NOT_FOUND", ""), ask(noon.Add(3*day))); diff != "" {
-		t.Errorf("of a window that began since then (-want +got):\n%s", diff)
+		t.Errorf("a window that began later (-want +got):\n%s", diff)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestStateFilledMeanwhileIsRead(t *testing.T) {
 	const body = `{"features": ["later"], "entities": [{"user": "u1"}]}`
 	for range 2 {
 		if got := do(t, h, "POST", queryPath, body).Body.String(); !strings.Contains(got, `"status":"NOT_FOUND"`) {
-			t.Errorf("what is filled is not whole: %s", got)
+			t.Errorf("the filled feature is not complete: %s", got)
 		}
 	}
 	if diff := cmp.Diff([]string{"state", "history", "state", "state"}, order); diff != "" {

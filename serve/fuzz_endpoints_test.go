@@ -138,17 +138,17 @@ func FuzzEndpoints(f *testing.F) {
 		// The clock of a synctest bubble stands still while goroutines run, so no answer is late on a busy machine.
 		synctest.Test(t, func(*testing.T) { h.ServeHTTP(w, request) })
 		if took, most := allocated()-before, uint64(64<<20); took > most {
-			t.Errorf("%d bytes were allocated, more than %d", took, most)
+			t.Errorf("%d bytes were allocated, want at most %d", took, most)
 		}
 		if w.Code >= 500 {
 			t.Fatalf("status %d: %s\n%s", w.Code, w.Body, log.String())
 		}
 		checkEndpoint(t, request, body, w)
 		if most := 4096 + 8*(len(target)+len(body)); w.Code >= 400 && w.Body.Len() > most {
-			t.Errorf("the refusal has %d bytes, more than %d", w.Body.Len(), most)
+			t.Errorf("the refusal has %d bytes, want at most %d", w.Body.Len(), most)
 		}
 		if most := 2 * int(fuzzLimits.Answer); strings.Contains(w.Header().Get("Content-Type"), "json") && w.Body.Len() > most {
-			t.Errorf("the response has %d bytes, more than %d", w.Body.Len(), most)
+			t.Errorf("the response has %d bytes, want at most %d", w.Body.Len(), most)
 		}
 	})
 }
@@ -234,7 +234,7 @@ func checkEndpoint(t *testing.T, request *http.Request, body string, w *httptest
 		kind, ok = "", true
 	}
 	if !ok || method != http.MethodGet || w.Code != http.StatusOK && w.Code != http.StatusNotModified || !strings.HasPrefix(contentType, kind) {
-		t.Errorf("%s %s answers %d, with a %q", method, request.URL.Path, w.Code, contentType)
+		t.Errorf("%s %s: unexpected status %d or Content-Type %q", method, request.URL.Path, w.Code, contentType)
 	}
 }
 

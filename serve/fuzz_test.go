@@ -36,7 +36,7 @@ func FuzzQuery(f *testing.F) {
 		var question struct{ Entities []any }
 		var answer struct{ Results []struct{ Entity any } }
 		if err := json.Unmarshal(body, &question); err != nil {
-			t.Fatalf("answered what is not a question: %v", err)
+			t.Fatalf("the body was answered, but it is no question: %v", err)
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func FuzzParameters(f *testing.F) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
 			if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
-				t.Fatalf("%d %s", w.Code, w.Body)
+				t.Fatalf("got %d %s, want JSON and a status below 500", w.Code, w.Body)
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func FuzzMembers(f *testing.F) {
 				got = append(got, m.Member)
 			}
 			if !reflect.DeepEqual(got, list) {
-				t.Fatalf("%s is answered about %v, want %v", name, got, list)
+				t.Fatalf("%s: the answer is about %v, want %v", name, got, list)
 			}
 		}
 	})
@@ -128,7 +128,7 @@ func FuzzFeast(f *testing.F) {
 	h := newHandler(&fakeReader{states: stored()}, nil)
 	f.Fuzz(func(t *testing.T, body string) {
 		if w := do(t, h, "POST", feastPath, body); w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
-			t.Fatalf("%d %s", w.Code, w.Body)
+			t.Fatalf("got %d %s, want JSON and a status below 500", w.Code, w.Body)
 		}
 	})
 }

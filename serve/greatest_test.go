@@ -87,7 +87,7 @@ func TestGreatestKeys(t *testing.T) {
 			h, asked := withKeys(t, test.found)
 			w := do(t, h, "GET", test.target, "")
 			if diff := cmp.Diff(test.want+"\n", w.Body.String()); diff != "" || w.Code != 200 || *asked != test.asked {
-				t.Errorf("%d, %d keys were asked for; (-want +got):\n%s", w.Code, *asked, diff)
+				t.Errorf("status %d, %d keys asked for; want 200 and %d (-want +got):\n%s", w.Code, *asked, test.asked, diff)
 			}
 		})
 	}

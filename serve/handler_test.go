@@ -95,10 +95,10 @@ func TestDefectsAreNotRevealed(t *testing.T) {
 			})
 			w := do(t, h, "POST", queryPath, good)
 			if w.Code != http.StatusInternalServerError || w.Body.String() != want {
-				t.Errorf("%d %s", w.Code, w.Body)
+				t.Errorf("got %d %s, want 500 %s", w.Code, w.Body, want)
 			}
 			if !strings.Contains(log.String(), "failed") {
-				t.Errorf("nothing was logged")
+				t.Errorf("the panic was not logged")
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("%d %s\nwant %d %s", w.Code, w.Body, test.status, test.want)
 			}
 			if w := do(t, h, "GET", "/healthz", ""); w.Code != 200 || w.Body.String() != "{\"status\":\"ok\"}\n" {
-				t.Errorf("healthz: %d %s", w.Code, w.Body)
+				t.Errorf("/healthz: got %d %s, want 200", w.Code, w.Body)
 			}
 		})
 	}
@@ -208,11 +208,11 @@ func TestRegistryIsReplaced(t *testing.T) {
 		c.Registry = func() *features.Registry { return registries[0] }
 	})
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusNotFound {
-		t.Errorf("before: status %d, want 404", w.Code)
+		t.Errorf("with the old registry: status %d, want 404", w.Code)
 	}
 	registries = registries[1:]
 	if w := do(t, h, "POST", queryPath, good); w.Code != http.StatusOK {
-		t.Errorf("after: status %d, want 200", w.Code)
+		t.Errorf("with the new registry: status %d, want 200", w.Code)
 	}
 }
 
@@ -294,7 +294,7 @@ func (halfDown) Degraded() bool { return true }
 func TestReadinessAnswersWithinHalfASecond(t *testing.T) {
 	hangs := func(ctx context.Context) error {
 		if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > 500*time.Millisecond {
-			t.Errorf("a check may take until %v", until)
+			t.Errorf("a check has the deadline %v, want one within 500ms", until)
 		}
 		<-ctx.Done()
 		return ctx.Err()

@@ -55,7 +55,7 @@ func TestAnswerTooLarge(t *testing.T) {
 				t.Errorf("%d %.300s, want 413 %s", status, body, test.want)
 			}
 			if status, body := ask(1 << 20); status != http.StatusOK {
-				t.Errorf("where it may be as large: %d %.300s, want 200", status, body)
+				t.Errorf("with a higher limit: %d %.300s, want 200", status, body)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func (w *throughWorld) ask(t *testing.T, device, user string, at int64) map[stri
 		Results []struct{ Features map[string]json.RawMessage }
 	}
 	if err := json.Unmarshal(response.Body.Bytes(), &answer); err != nil || response.Code != http.StatusOK {
-		t.Fatalf("%d %s", response.Code, response.Body)
+		t.Fatalf("got %d %s, want 200 and an answer", response.Code, response.Body)
 	}
 	return answer.Results[0].Features
 }
@@ -116,7 +116,7 @@ func TestMultiHopAnswersEqualTheModel(t *testing.T) {
 		w.reader.calls = nil
 		got := w.ask(t, device, user, at)
 		if n := len(w.reader.calls); n > 2 {
-			t.Errorf("%d round trips", n)
+			t.Errorf("%d round trips, want at most 2", n)
 		}
 		for _, f := range w.registry.Features {
 			var keys []string
@@ -152,7 +152,7 @@ func TestMultiHopAnswersEqualTheModel(t *testing.T) {
 		}
 	}
 	if found < 100 || capped < 10 {
-		t.Errorf("%d answers found, %d capped", found, capped)
+		t.Errorf("%d answers were found and %d capped, want at least 100 and 10", found, capped)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestMultiHopCoverage(t *testing.T) {
 		if name == "logins" {
 			byPath := do(t, w.handler, "GET", "/v1/features/logins?device=d1", "").Body.String()
 			if !strings.Contains(byPath, `"logins":`+want) {
-				t.Errorf("by its path: %s, want %s", byPath, want)
+				t.Errorf("GET of the feature's path: %s, want %s", byPath, want)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestMultiHopRefusesQuestions(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", body, response.Body, want)
 		}
 		if len(w.reader.calls) > 0 {
-			t.Errorf("%s: read %v", body, w.reader.calls)
+			t.Errorf("%s: the store was read for a refused question: %v", body, w.reader.calls)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestMultiHopFailsAsAWhole(t *testing.T) {
 		return w.state.Read(ctx, reads)
 	}
 	if code, body := ask(); code != http.StatusServiceUnavailable || !strings.Contains(body, "the store did not answer within 2s") {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("got %d %s, want 503", code, body)
 	}
 	w.reader.read = func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		states := make([]state.WindowState, len(reads))
@@ -219,7 +219,7 @@ func TestMultiHopFailsAsAWhole(t *testing.T) {
 		return states, nil
 	}
 	if code, body := ask(); code != http.StatusOK || strings.Count(body, `{"value":null,"status":"DAMAGED"`) != 2 {
-		t.Errorf("%d %s", code, body)
+		t.Errorf("got %d %s, want 200 and DAMAGED twice", code, body)
 	}
 }
 
@@ -250,6 +250,6 @@ func TestMultiHopInTheCatalogue(t *testing.T) {
 		t.Errorf("states (-want +got):\n%s", diff)
 	}
 	if got := *found["exact"].Through; got != (catalogue.Through{Set: "users", Key: "user", Max: 100}) {
-		t.Errorf("exact has the hop %+v", got)
+		t.Errorf("exact has the hop %+v, want 100 users by user", got)
 	}
 }

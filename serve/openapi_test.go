@@ -113,7 +113,7 @@ func (c *contract) check(t testing.TB, what string, body []byte, place string) {
 		err = schema.Validate(instance)
 	}
 	if err != nil {
-		t.Errorf("%s is not as /openapi.yaml has it: %v\n%s", what, err, body)
+		t.Errorf("%s does not conform to /openapi.yaml: %v\n%s", what, err, body)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestOpenAPIIsServed(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHandler(&fakeReader{}, nil).ServeHTTP(w, httptest.NewRequest("GET", "/openapi.yaml", nil))
 	if w.Code != 200 || w.Header().Get("Content-Type") != "application/yaml" || !bytes.Equal(w.Body.Bytes(), openAPI) {
-		t.Errorf("%d %s, %d bytes", w.Code, w.Header(), w.Body.Len())
+		t.Errorf("got status %d, headers %s and %d bytes; want 200, application/yaml and the document", w.Code, w.Header(), w.Body.Len())
 	}
 }
 
@@ -180,7 +180,7 @@ func TestOpenAPIPaths(t *testing.T) {
 			target := strings.NewReplacer("{name}", "device_tx_7d", "{file}", "page.css").Replace(path)
 			newHandler(&fakeReader{}, nil).ServeHTTP(w, httptest.NewRequest(strings.ToUpper(method), target, nil))
 			if w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed {
-				t.Errorf("%s %s is in the document, but is answered with %d", method, path, w.Code)
+				t.Errorf("%s %s is in the document, but was answered with %d", method, path, w.Code)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func TestOverload(t *testing.T) {
 	var first sync.WaitGroup
 	first.Go(func() {
 		if w := ask(); w.Code != http.StatusOK {
-			t.Errorf("the first question: %d %s", w.Code, w.Body)
+			t.Errorf("the first question: %d %s, want 200", w.Code, w.Body)
 		}
 	})
 	<-arrived
@@ -44,13 +44,13 @@ func TestOverload(t *testing.T) {
 		}
 	}
 	if w := do(t, h, "GET", "/healthz", ""); w.Code != http.StatusOK {
-		t.Errorf("a probe is answered with %d", w.Code)
+		t.Errorf("a probe was answered with %d, want 200", w.Code)
 	}
 	release <- struct{}{}
 	first.Wait()
 	first.Go(func() { <-arrived; release <- struct{}{} })
 	if w := ask(); w.Code != http.StatusOK {
-		t.Errorf("after the first has its answer: %d %s", w.Code, w.Body)
+		t.Errorf("after the first question was answered: %d %s, want 200", w.Code, w.Body)
 	}
 	first.Wait()
 	if n := testutil.CollectAndCount(metrics, "weir_question_duration_seconds"); n != 2 {
@@ -65,7 +65,7 @@ func TestLongTimeout(t *testing.T) {
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder(), at: &deadline}
 	h.ServeHTTP(w, httptest.NewRequest("POST", queryPath, strings.NewReader(good)))
 	if left := time.Until(deadline); w.Code != http.StatusOK || left < 5*time.Minute || left > 6*time.Minute {
-		t.Errorf("status %d, %v to write the answer; want 200 and a little more than 5m", w.Code, left)
+		t.Errorf("status %d, %v left to write the answer; want 200 and between 5m and 6m", w.Code, left)
 	}
 }
 
@@ -85,10 +85,10 @@ func TestPanicsAreCounted(t *testing.T) {
 	})
 	w := do(t, h, "POST", queryPath, good)
 	if !strings.HasPrefix(w.Body.String(), `{"error":{"code":"internal",`) || w.Code != http.StatusInternalServerError {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 500 and the code internal", w.Code, w.Body)
 	}
 	if text := log.String(); !strings.Contains(text, "a defect") || !strings.Contains(text, "overload_test.go") {
-		t.Errorf("the log has no panic with its stack:\n%s", text)
+		t.Errorf("the log does not contain the panic with its stack:\n%s", text)
 	}
 	want := "# HELP weir_panics_total Requests that met a defect; the log has the stack of each.\n# TYPE weir_panics_total counter\nweir_panics_total 1\n"
 	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_panics_total"); err != nil {
@@ -124,7 +124,7 @@ func TestHeadersAreBounded(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"header": s.http.ReadHeaderTimeout, "reading": s.http.ReadTimeout,
 		"writing": s.http.WriteTimeout, "idle": s.http.IdleTimeout} {
 		if limit <= 0 || limit > 2*time.Minute {
-			t.Errorf("%s is bounded by %v", name, limit)
+			t.Errorf("%s is %v, want at most 2m", name, limit)
 		}
 	}
 }

@@ -43,16 +43,16 @@ func TestPageIsServedWhole(t *testing.T) {
 		}
 		if policy := w.Header().Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; ") ||
 			strings.Contains(policy, "unsafe") {
-			t.Errorf("%s: Content-Security-Policy %q", path, policy)
+			t.Errorf("%s: unexpected Content-Security-Policy %q", path, policy)
 		}
 		for _, found := range reference.FindAllStringSubmatch(body, -1) {
 			target := strings.TrimPrefix(found[1], "page/") + strings.TrimPrefix(found[2], "./")
 			if w := get("/page/"+target, ""); w.Code != http.StatusOK {
-				t.Errorf("%s loads %q: %d", path, target, w.Code)
+				t.Errorf("%s loads %q: got %d, want 200", path, target, w.Code)
 			}
 		}
 		if again := get(path, w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-			t.Errorf("%s: asked whether it has changed: %d with %d bytes", path, again.Code, again.Body.Len())
+			t.Errorf("%s: with If-None-Match: got %d with %d bytes, want 304 with none", path, again.Code, again.Body.Len())
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestPageIsSentWhole(t *testing.T) {
 	r.Header.Set("If-Match", "x")
 	newHandler(&fakeReader{}, nil).ServeHTTP(w, r)
 	if want, err := os.ReadFile("page/page.css"); err != nil || w.Code != http.StatusOK || w.Body.String() != string(want) {
-		t.Errorf("%d with %d bytes, want 200 with %d; %v", w.Code, w.Body.Len(), len(want), err)
+		t.Errorf("got %d with %d bytes, want 200 with %d; error %v", w.Code, w.Body.Len(), len(want), err)
 	}
 }
 

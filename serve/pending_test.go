@@ -112,11 +112,11 @@ func TestPending(t *testing.T) {
 	b.arrive("logins", login)
 	const outcomes = `"pending":[{"stream":"payment","time":1532519993000,"deduplicated":true},{"stream":"login","time":1532519990000,"deduplicated":false}],`
 	if want := strings.Replace(b.ask(`, "at": 1532519993000`), `"results"`, outcomes+`"results"`, 1); thought != want {
-		t.Errorf("with what is pending:\n%safter it has arrived:\n%s", thought, want)
+		t.Errorf("with the pending event:\n%safter it has arrived:\n%s", thought, want)
 	}
 	for _, value := range []string{`"tx":{"value":2`, `"refusals":{"value":1`, `"per_device":{"value":1`, `"devices":{"value":2`, `"paid":{"value":12.3`} {
 		if !strings.Contains(thought, value) {
-			t.Errorf("no %s in %s", value, thought)
+			t.Errorf("the answer does not contain %s: %s", value, thought)
 		}
 	}
 }
@@ -148,13 +148,13 @@ func TestPendingThatHasArrived(t *testing.T) {
 	got := b.ask(`, "pending": [{"stream": "payment", "event": ` + event + `}, {"stream": "login", "event": ` + login + `}]`)
 	for _, want := range []string{`"tx":{"value":1,`, `"paid":{"value":12.3,`, `"devices":{"value":1,`, `"deduplicated":true},`, `"deduplicated":false}]`} {
 		if !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
+			t.Errorf("the answer does not contain %s: %s", want, got)
 		}
 	}
 	got = b.ask(`, "pending": {"stream": "payment", "event": ` + strings.Replace(event, `"id": "p1"`, `"id": null`, 1) + `}`)
 	for _, want := range []string{`"tx":{"value":2,`, `"deduplicated":false}]`} {
 		if !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
+			t.Errorf("the answer does not contain %s: %s", want, got)
 		}
 	}
 }
@@ -234,7 +234,7 @@ features:
 	w := do(t, h, "POST", queryPath, `{"features": ["devices"], "entities": [{"user": "u1"}],
 		"pending": {"stream": "login", "event": {"meta": {"at": 1532520000000}, "user": "u1", "device": "d1"}}}`)
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"devices":{"value":1,`) {
-		t.Error(w.Code, w.Body)
+		t.Errorf("got %d %s, want 200 and a count of 1", w.Code, w.Body)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestPendingOfManyQuestions(t *testing.T) {
 				w := do(t, b.handler, "POST", queryPath, fmt.Sprintf(`{"features": ["devices"], "entities": [{"user": "u%d"}],
 					"pending": {"stream": "login", "event": {"at": 1532520000000, "user": "u%[1]d", "device": %q}}}`, n, device))
 				if !strings.Contains(w.Body.String(), `"devices":{"value":1,`) {
-					t.Error(w.Body)
+					t.Errorf("got %s, want a count of 1", w.Body)
 				}
 			}
 		})

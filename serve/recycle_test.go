@@ -25,6 +25,6 @@ func TestSlicesAreRecycled(t *testing.T) {
 	r := &recycler{fakeReader: &fakeReader{}}
 	do(t, newHandler(r, func(*setup) {}), "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	if len(r.read) == 0 || len(r.back) != len(r.read) || &r.back[0] != &r.read[0] {
-		t.Errorf("%d window states were read, %d recycled", len(r.read), len(r.back))
+		t.Errorf("%d window states were read and %d recycled, want the same ones", len(r.read), len(r.back))
 	}
 }

@@ -62,7 +62,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 			})
 			w := do(t, h, test.method, test.target, test.body)
 			if w.Code != 200 || !strings.Contains(w.Body.String(), test.want) || replica.asked != test.asked {
-				t.Errorf("%d %s\nafter %d reads of replicas; want %s after %d", w.Code, w.Body, replica.asked, test.want, test.asked)
+				t.Errorf("got %d %s after %d reads of replicas\nwant %s after %d", w.Code, w.Body, replica.asked, test.want, test.asked)
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestPendingEventsAtReplicas(t *testing.T) {
 	w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}],
 		"pending": {"stream": "view", "event": {"time": 1532520000000, "user": "u1"}}}`)
 	if !strings.Contains(w.Body.String(), `}],"read_from":"replica","staleness_ms":1000,`) || reader.pending == nil || len(reader.pending.Updates) == 0 {
-		t.Errorf("%d %s\nwith %+v pending", w.Code, w.Body, reader.pending)
+		t.Errorf("got %d %s with %+v pending, want an answer of the replica with the pending event", w.Code, w.Body, reader.pending)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestStalenessOfMultiHopFeatures(t *testing.T) {
 	})
 	w := do(t, h, "POST", queryPath, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}]}`)
 	if !strings.Contains(w.Body.String(), `"read_from":"replica","staleness_ms":1000,`) || replica.asked != 2 {
-		t.Errorf("%d %s\nafter %d reads, want 2", w.Code, w.Body, replica.asked)
+		t.Errorf("got %d %s after %d reads of the replica, want 2", w.Code, w.Body, replica.asked)
 	}
 }
 
@@ -109,6 +109,6 @@ func TestNeitherReplicaNorMaster(t *testing.T) {
 	w := do(t, h, "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1"}]}`)
 	want := `{"error":{"code":"store_unavailable","message":"the store cannot be read; the server's log has the details"}}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {
-		t.Errorf("%d %s\nwant 503 %s", w.Code, w.Body, want)
+		t.Errorf("got %d %s\nwant 503 %s", w.Code, w.Body, want)
 	}
 }

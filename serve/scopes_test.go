@@ -136,11 +136,11 @@ func TestCatalogueOfAService(t *testing.T) {
 		t.Errorf("features %s, want %s", got, want)
 	}
 	if len(shown.Services) != 1 || len(shown.Streams) != 1 {
-		t.Errorf("services %v, streams %v; want one each", shown.Services, shown.Streams)
+		t.Errorf("services %v, streams %v; want one of each", shown.Services, shown.Streams)
 	}
 	h = newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, "a service:other"))(&c.Access) })
 	if got, want := strings.TrimSpace(askWithToken(t, h, "GET", "/v1/features", "").Body.String()), `{"features":[],"services":[],"streams":[]}`; got != want {
-		t.Errorf("of another service:\ngot  %s\nwant %s", got, want)
+		t.Errorf("with the scope of another service:\ngot  %s\nwant %s", got, want)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestTokenIssuerUnavailable(t *testing.T) {
 		}
 	})
 	if w := askWithToken(t, h, "GET", "/v1/features", ""); w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "the token expired at noon") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 401 and the reason", w.Code, w.Body)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAudit(t *testing.T) {
 	askWithToken(t, h, "GET", "/v1/features", "")
 	audit.Log(logTo(&log), noon.Add(59*time.Second))
 	if log.Len() > 0 {
-		t.Errorf("before the minute is over: %s", &log)
+		t.Errorf("logged before the minute was over: %s", &log)
 	}
 	audit.Log(logTo(&log), noon.Add(time.Minute))
 	if got, want := log.String(), `level=INFO msg="a client asked" client=payments questions=3 refused=1 entities=4 values=7 over=1m0s`+"\n"; !strings.HasSuffix(got, want) {
@@ -187,7 +187,7 @@ func TestAudit(t *testing.T) {
 	log.Reset()
 	audit.Log(logTo(&log), noon.Add(2*time.Minute))
 	if log.Len() > 0 {
-		t.Errorf("of a minute without questions: %s", &log)
+		t.Errorf("logged after a minute without questions: %s", &log)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestAuditOfCertificates(t *testing.T) {
 	}
 	audit.Flush(logTo(&log), noon)
 	if !strings.Contains(log.String(), "client=engine-1 questions=1 ") {
-		t.Errorf("got %s", &log)
+		t.Errorf("the log does not name the client of the certificate: %s", &log)
 	}
 }
 
@@ -217,6 +217,6 @@ func TestAuditOfManyClients(t *testing.T) {
 	audit.Flush(logTo(&log), noon)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if want := "client=(others) questions=500 "; len(lines) != 1001 || !strings.Contains(log.String(), want) {
-		t.Errorf("%d lines, want 1001, one of them %s", len(lines), want)
+		t.Errorf("%d lines, want 1001, one of them with %s", len(lines), want)
 	}
 }

@@ -41,22 +41,22 @@ func TestShutdownWaitsForAnswers(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(t.Context()) }()
 	if err := <-s.Done(); err != nil { // accepts no more connections
-		t.Errorf("serving ended with %v", err)
+		t.Errorf("serving ended with the error %v", err)
 	}
 	select {
 	case err := <-ended:
-		t.Errorf("shut down (%v) before the answer", err)
+		t.Errorf("the shutdown ended before the answer, with error %v", err)
 	default:
 	}
 	close(release)
 	if got := <-answer; got != "200 OK" {
-		t.Errorf("the question that was under way got %q", got)
+		t.Errorf("the question in flight got %q, want 200 OK", got)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("shutdown: %v", err)
+		t.Errorf("the shutdown failed: %v", err)
 	}
 	if _, err := http.Get(url); err == nil {
-		t.Errorf("connected after the shutdown")
+		t.Errorf("a connection was accepted after the shutdown")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestShutdownEnds(t *testing.T) {
 		t.Errorf("shutdown: %v, want context canceled", err)
 	}
 	if err := <-asked; err == nil {
-		t.Errorf("the question that was cut off got an answer")
+		t.Errorf("the interrupted question got an answer")
 	}
 }
 

@@ -49,7 +49,7 @@ func TestMostCompleteGenerationIsRead(t *testing.T) {
 			read = append(read, reads[0].Series.ID)
 		}
 		if !strings.Contains(got, want) || fmt.Sprint(read) != fmt.Sprint(ids) {
-			t.Errorf("read %v, want %v\n%s", read, ids, got)
+			t.Errorf("the generations %v were read, want %v; answer:\n%s", read, ids, got)
 		}
 	}
 	second := state.GenerationID(series, state.Generation{Number: 1})

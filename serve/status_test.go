@@ -99,6 +99,6 @@ func TestStatusCannotBeGathered(t *testing.T) {
 	})
 	w := do(t, h, "GET", "/v1/status", "")
 	if w.Code != http.StatusInternalServerError || strings.Contains(w.Body.String(), "secret") {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want 500 without the cause", w.Code, w.Body)
 	}
 }

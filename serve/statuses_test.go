@@ -17,10 +17,10 @@ func TestEveryStatusIsKnown(t *testing.T) {
 	_, feast := theContract().at("components", "schemas", "FeastAnswer", "properties", "results", "items", "properties", "statuses", "items")
 	for _, s := range query.Statuses {
 		if !slices.Contains(inDocument, s) {
-			t.Errorf("openapi.yaml does not have %s", s)
+			t.Errorf("openapi.yaml lacks the status %s", s)
 		}
 		if !slices.Contains(feast["enum"].([]any), any(feastStatuses[s])) {
-			t.Errorf("%s is %q over Feast's protocol, which is none of %v", s, feastStatuses[s], feast["enum"])
+			t.Errorf("%s is %q in Feast's protocol, which has only %v", s, feastStatuses[s], feast["enum"])
 		}
 	}
 	if n := len(query.Statuses); len(inDocument) != n || len(feastStatuses) != n {

@@ -129,11 +129,11 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 				t.Fatalf("%d points, want %d", len(a.Points), test.points)
 			}
 			if a.At != noon.UnixMilli() || a.Points[0].From < window.From || a.Points[len(a.Points)-1].To != test.to.UnixMilli() {
-				t.Errorf("at %d from %d to %d, want from %d to %d", a.At, a.Points[0].From, a.Points[len(a.Points)-1].To, window.From, test.to.UnixMilli())
+				t.Errorf("at %d: from %d to %d, want from %d to %d", a.At, a.Points[0].From, a.Points[len(a.Points)-1].To, window.From, test.to.UnixMilli())
 			}
 			for i, point := range a.Points {
 				if i > 0 && point.From != a.Points[i-1].To+1 {
-					t.Errorf("point %d begins at %d, the one before ends at %d", i, point.From, a.Points[i-1].To)
+					t.Errorf("point %d begins at %d, but the previous one ends at %d", i, point.From, a.Points[i-1].To)
 				}
 				var want float64
 				for n, at := range times {
@@ -163,7 +163,7 @@ func TestTimelineOutsideMaxAge(t *testing.T) {
 	}
 	a := timelineOf(t, h, fmt.Sprintf("/v1/timeline/hours?user=u1&at=%d", noon.Add(-2*day).UnixMilli()))
 	if len(a.Points) != 24 || a.Points[23].To != noon.Add(-2*day).Add(day/24).UnixMilli()-1 {
-		t.Errorf("%d points, the last to %d", len(a.Points), a.Points[len(a.Points)-1].To)
+		t.Errorf("got %d points, the last ending at %d; want 24, up to max_age", len(a.Points), a.Points[len(a.Points)-1].To)
 	}
 }
 

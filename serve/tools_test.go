@@ -84,7 +84,7 @@ func TestPreviewReadsNoFiles(t *testing.T) {
 	text := "streams: {p: {topic: p, timestamp: at, format: {type: protobuf, schema: " + path + ", message: A}, fields: {user: string}}}"
 	w := do(t, withTools(tools.Config{}), "POST", "/v1/preview", draft("a.yaml", text))
 	if want := "a.proto: file does not exist"; !strings.Contains(w.Body.String(), want) {
-		t.Errorf("%s lacks %s", w.Body, want)
+		t.Errorf("got %s\nwant it to contain %s", w.Body, want)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestPreviewAnswers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			w := do(t, withTools(test.tools), "POST", "/v1/preview", counted)
 			if !strings.Contains(w.Body.String(), test.want) {
-				t.Errorf("%s lacks %s", w.Body, test.want)
+				t.Errorf("got %s\nwant it to contain %s", w.Body, test.want)
 			}
 		})
 	}
@@ -122,7 +122,7 @@ func TestPreviewAnswers(t *testing.T) {
 	huge.Features = []preview.Feature{{Definition: strings.Repeat("x", 5<<20)}}
 	want := `{"error":{"code":"answer_too_large","message":"the preview has more than 4194304 bytes; preview fewer features at a time"}}` + "\n"
 	if w := do(t, withTools(gives(&huge, nil)), "POST", "/v1/preview", counted); w.Code != 413 || w.Body.String() != want {
-		t.Errorf("%d %.200s, want %s", w.Code, w.Body, want)
+		t.Errorf("got %d %.200s, want 413 %s", w.Code, w.Body, want)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestToolsAreBounded(t *testing.T) {
 			},
 			LongestKeys: func(ctx context.Context, _ int, patience time.Duration) (state.LongKeys, error) {
 				if patience >= tools.Limit {
-					t.Errorf("a patience of %v", patience)
+					t.Errorf("a patience of %v, want less than the limit", patience)
 				}
 				<-ctx.Done()
 				return state.LongKeys{}, ctx.Err()
@@ -161,7 +161,7 @@ func TestToolsAreBounded(t *testing.T) {
 			go func() { first <- do(t, h, test.method, test.path, test.body).Body.String() }()
 			synctest.Wait()
 			if w := do(t, h, test.method, test.path, test.body); w.Code != 503 || w.Header().Get("Retry-After") == "" || w.Body.String() != test.busy+"\n" {
-				t.Errorf("%d %s, want %s", w.Code, w.Body, test.busy)
+				t.Errorf("got %d %s, want 503 %s", w.Code, w.Body, test.busy)
 			}
 			if got := <-first; got != test.late+"\n" || time.Since(began) != tools.Limit {
 				t.Errorf("after %v: %s, want %s", time.Since(began), got, test.late)
@@ -221,7 +221,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 	none := withTools(tools.Config{DeadLetters: func(context.Context, string, int) ([]tools.DeadLetter, error) { return nil, nil }})
 	if w := do(t, none, "GET", "/v1/dead-letters", ""); w.Body.String() != `{"dead_letters":[]}`+"\n" {
-		t.Errorf("%s", w.Body)
+		t.Errorf("without dead letters: got %s", w.Body)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestSpansOfQuestions(t *testing.T) {
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			got := spans.GetSpans()
 			if text := fmt.Sprintf("%+v", got); strings.Contains(text, "jane") {
-				t.Errorf("an entity is named in %s", text)
+				t.Errorf("the spans name an entity: %s", text)
 			}
 			var asked *tracetest.SpanStub
 			for i := range got {
@@ -90,21 +90,21 @@ func TestSpansOfQuestions(t *testing.T) {
 			}
 			if parent := asked.Parent; asked.Name != test.span || asked.Status.Code.String() != test.status ||
 				parent.SpanID().String() != "b7ad6b7169203331" || asked.SpanContext.TraceID() != parent.TraceID() {
-				t.Errorf("the span is %s, %s, of %v", asked.Name, asked.Status.Code, parent)
+				t.Errorf("unexpected span %s with status %s and parent %v", asked.Name, asked.Status.Code, parent)
 			}
 			if diff := cmp.Diff(test.want, attributes(asked.Attributes)); diff != "" {
 				t.Error(diff)
 			}
 			if test.read == nil {
 				if len(got) != 1 {
-					t.Errorf("there are %d spans, want no second", len(got))
+					t.Errorf("there are %d spans, want 1", len(got))
 				}
 				return
 			}
 			got = slices.DeleteFunc(slices.Clone(got), func(s tracetest.SpanStub) bool { return s.Name == "history" })
 			if len(got) != 2 || got[0].Name != "read" || got[0].Parent.SpanID() != asked.SpanContext.SpanID() ||
 				got[0].Status.Code != asked.Status.Code {
-				t.Fatalf("the spans are %+v, want a read below the question", got)
+				t.Fatalf("the spans are %+v, want a read as the question's child", got)
 			}
 			if diff := cmp.Diff(test.read, attributes(got[0].Attributes)); diff != "" {
 				t.Error(diff)
@@ -169,7 +169,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 					continue
 				}
 				if !asked[s.Parent.SpanID()] {
-					t.Errorf("%s is not below a question", s.Name)
+					t.Errorf("%s is not the child of a question", s.Name)
 				}
 				got = append(got, span{s.Name, s.SpanKind.String(), s.Status.Code.String(), attributes(s.Attributes)})
 			}
@@ -177,7 +177,7 @@ func TestSpansOfWaitingAndOfTheHistory(t *testing.T) {
 				t.Errorf("spans (-want +got):\n%s", diff)
 			}
 			if text := fmt.Sprintf("%+v", stubs); strings.Contains(text, "jane") {
-				t.Errorf("an entity is named in %s", text)
+				t.Errorf("the spans name an entity: %s", text)
 			}
 		})
 	}
@@ -196,6 +196,6 @@ func TestNoSpans(t *testing.T) {
 	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	if got := spans.GetSpans(); len(got) > 0 {
-		t.Errorf("there are spans: %+v", got)
+		t.Errorf("spans were made without a provider: %+v", got)
 	}
 }

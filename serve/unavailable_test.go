@@ -55,11 +55,11 @@ func TestPartOfTheStoreUnavailable(t *testing.T) {
 				}
 				w := do(t, h, method, path, body)
 				if w.Code != 200 || strings.Count(w.Body.String(), none) != 1 {
-					t.Errorf("%s: %d %s\nwant once %s", path, w.Code, w.Body, none)
+					t.Errorf("%s: got %d %s\nwant it to contain once %s", path, w.Code, w.Body, none)
 				}
 				for _, other := range others {
 					if !strings.Contains(w.Body.String(), other) {
-						t.Errorf("%s: %s\nwant %s", path, w.Body, other)
+						t.Errorf("%s: got %s\nwant it to contain %s", path, w.Body, other)
 					}
 				}
 			}
@@ -71,7 +71,7 @@ func TestPartOfTheStoreUnavailable(t *testing.T) {
 				`"values":[null],"statuses":["OUTSIDE_MAX_AGE"]`)
 			n, err := testutil.GatherAndCount(registry, "weir_unavailable_answers_total")
 			if err != nil || n != 1 {
-				t.Errorf("%d counters (%v)", n, err)
+				t.Errorf("%d counters, error %v; want 1", n, err)
 			}
 		})
 	}

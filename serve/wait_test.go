@@ -82,10 +82,10 @@ func TestWaiting(t *testing.T) {
 				w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}, {"user": "u2"}],
 					"wait_for": {"topic": "views", "partition": 3, "offset": 1234`+test.timeout+`}}`)
 				if w.Code != 200 || !strings.Contains(w.Body.String(), `"waited":{"applied":`+test.want+`},"results":[{`) {
-					t.Errorf("%d %s, want applied %s", w.Code, w.Body, test.want)
+					t.Errorf("got %d %s, want 200 and applied %s", w.Code, w.Body, test.want)
 				}
 				if took := time.Since(began); took != test.took || a.looks != test.looks {
-					t.Errorf("took %v and %d looks, want %v and %d", took, a.looks, test.took, test.looks)
+					t.Errorf("took %v and %d reads of the progress, want %v and %d", took, a.looks, test.took, test.looks)
 				}
 				want := state.Partition{Topic: "views", ID: 3}
 				if diff := cmp.Diff([]string{"u1", "u2"}, a.entities); diff != "" || a.partition != want || a.version == "" || a.offset != 1234 {
@@ -144,7 +144,7 @@ func TestWaitingForTheFirstRecord(t *testing.T) {
 			})
 			before := do(t, h, "GET", "/v1/features/views?user=u1&at=944092800000", "").Body.String()
 			if !strings.Contains(before, `"status":"OUTSIDE_MAX_AGE"`) {
-				t.Fatalf("before the first record: %s", before)
+				t.Fatalf("before the first record: got %s, want OUTSIDE_MAX_AGE", before)
 			}
 			got := do(t, h, "GET", target+"?user=u1&at=944092800000&wait_for=views/3/0", "").Body.String()
 			if !strings.HasPrefix(got, want) || strings.Contains(got, "complete_since") {
@@ -168,7 +168,7 @@ func TestWaitingByParameter(t *testing.T) {
 			}
 			want := state.Partition{Topic: "views", ID: 3}
 			if a.looks != 4 || a.partition != want || a.version == "" || a.offset != 1234 || len(a.entities) == 0 || a.entities[0] != "u1" {
-				t.Errorf("%d looks for %v of %v, at %v", a.looks, a.offset, a.partition, a.entities)
+				t.Errorf("got %d reads of the progress for offset %v of %v, entities %v; want 4 for 1234", a.looks, a.offset, a.partition, a.entities)
 			}
 		})
 	}
@@ -188,7 +188,7 @@ features:
 	h := newHandler(reader, func(c *setup) { c.Registry = func() *features.Registry { return r } })
 	w := do(t, h, "GET", "/v1/features/events?wait_for=views/3/1234", "")
 	if w.Code != 200 || strings.Contains(w.Body.String(), "waited") || !strings.Contains(w.Body.String(), `"entity":{"wait_for":"views/3/1234"}`) {
-		t.Errorf("%d %s", w.Code, w.Body)
+		t.Errorf("got %d %s, want wait_for to be a key of the entity", w.Code, w.Body)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestWaitingForMultiHopFeatures(t *testing.T) {
 	h := waitingHandler(t, a)
 	w := do(t, h, "POST", queryPath, `{"features": ["fellow_pages"], "entities": [{"page": "p1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
 	if w.Code != 200 || a.looks != 1 || len(a.entities) != 0 {
-		t.Errorf("%d %s\n%d looks, the last for %v; want one for all", w.Code, w.Body, a.looks, a.entities)
+		t.Errorf("got %d %s\n%d reads of the progress, the last for %v; want one for all shards", w.Code, w.Body, a.looks, a.entities)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestWaitingTimesOut(t *testing.T) {
 		h := waitingHandler(t, nil)
 		w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 0, "offset": 0}}`)
 		if !strings.Contains(w.Body.String(), `"waited":{"applied":false}`) {
-			t.Errorf("%d %s", w.Code, w.Body)
+			t.Errorf("got %d %s, want applied false", w.Code, w.Body)
 		}
 	})
 	h := waitingHandler(t, &arrival{err: errors.New("down")})

@@ -85,14 +85,14 @@ func TestAnswersAreSentInOneWrite(t *testing.T) {
 				defer r.Body.Close()
 				got, err := io.ReadAll(r.Body)
 				if err != nil || r.StatusCode != http.StatusOK || string(got) != want {
-					t.Errorf("%s, %v:\n%.300s\nwant\n%.300s", r.Status, err, got, want)
+					t.Errorf("%s, error %v, got\n%.300s\nwant\n%.300s", r.Status, err, got, want)
 				}
 			}
 			ask() // sets up the connection
 			before := writes.Load()
 			ask()
 			if n := writes.Load() - before; test.writes > 0 && n != test.writes {
-				t.Errorf("%d bytes left in %d writes, want %d", len(want), n, test.writes)
+				t.Errorf("%d bytes were sent in %d writes, want %d", len(want), n, test.writes)
 			}
 			var several sync.WaitGroup
 			for range 50 {
@@ -123,6 +123,6 @@ func TestRefusalArrivesBeforeTheReset(t *testing.T) {
 	}
 	answer, err := io.ReadAll(c) // to the end, not to a reset
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 413 ") {
-		t.Errorf("%v, and got %.100q", err, answer)
+		t.Errorf("error %v, answer %.100q; want 413", err, answer)
 	}
 }

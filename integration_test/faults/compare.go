@@ -32,12 +32,12 @@ func (r *round) compare() {
 	for name, n := range c.Incomplete {
 		if (strings.HasPrefix(name, "always_") || r.scenario.Interlude == nil) && n > 0 {
 			c.Wrong++
-			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete since %d only", n, name, c.Since[name])
+			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete only since %d", n, name, c.Since[name])
 		}
 	}
 	missing := r.missingLetters(poison)
 	if missing > 0 {
-		differences.Errorf("%d of %d records that are poison have no dead letter", missing, len(poison))
+		differences.Errorf("%d of %d poison records have no dead letter", missing, len(poison))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

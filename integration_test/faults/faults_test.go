@@ -51,7 +51,7 @@ func TestRounds(t *testing.T) {
 				t.Error(failure)
 			}
 			if r.Compared < 1000 || r.Records < p.Events/2 {
-				t.Errorf("%d records, %d values compared: nothing was tried", r.Records, r.Compared)
+				t.Errorf("%d records and %d compared values are too few", r.Records, r.Compared)
 			}
 			t.Logf("%+v", r)
 		})
@@ -72,7 +72,7 @@ func TestDraws(t *testing.T) {
 	for seed := range uint64(30) {
 		p, again := draw(seed, "", nil), draw(seed%3, "", nil)
 		if seed < 3 && (len(p.Versions) != len(again.Versions) || !slices.Equal(p.Versions[0], again.Versions[0]) || p.Options != again.Options) {
-			t.Fatalf("seed %d draws two rounds", seed)
+			t.Fatalf("seed %d draws two different rounds", seed)
 		}
 		seen[p.Topology] = true
 		if p.Interlude != nil {
@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 		d := drawing{topology: c.topology, with: strings.FieldsFunc(c.with, isComma), without: strings.FieldsFunc(c.without, isComma)}
 		err := d.check()
 		if got := errorText(err); (c.want == "") != (got == "") || !strings.HasPrefix(got, c.want) {
-			t.Errorf("%+v: %q", c, got)
+			t.Errorf("%+v: got error %q", c, got)
 		}
 	}
 }
@@ -124,12 +124,12 @@ func TestDrawsWith(t *testing.T) {
 	for range 5 {
 		p, err := d.next(seeds)
 		if err != nil || len(p.Versions) < 2 || p.Seed != seed || p.Topology != "cluster" || !slices.Contains(p.faults(), addPartitions.name) {
-			t.Fatalf("seed %d draws %+v, %v", seed, p, err)
+			t.Fatalf("seed %d draws %+v, error %v; want a cluster with reloads and added partitions", seed, p, err)
 		}
 	}
 	never := drawing{with: []string{reloadDefinitions.name, truncateLog.name}}
 	if _, err := never.next(seeds); errorText(err) != "none of 10000 seeds draws a round with definitions reloaded, log truncated" {
-		t.Errorf("got %v", err)
+		t.Errorf("impossible bounds: got error %v", err)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestBounds(t *testing.T) {
 		{bounds{length: time.Minute, rounds: 3, seed: 7}, 1, time.Second, true},
 	} {
 		if got := c.over(c.begun, c.took); got != c.want {
-			t.Errorf("%+v after %d rounds and %v: over is %v", c.bounds, c.begun, c.took, got)
+			t.Errorf("%+v after %d rounds and %v: over is %v, want the opposite", c.bounds, c.begun, c.took, got)
 		}
 	}
 }
@@ -178,11 +178,11 @@ func TestSession(t *testing.T) {
 	}
 	slices.Sort(seeds)
 	if !slices.Equal(seeds, []uint64{100, 101, 102, 103, 104}) || s.all.rounds != 5 || s.err != nil {
-		t.Errorf("rounds of seeds %v, %d in the summary, error %v", seeds, s.all.rounds, s.err)
+		t.Errorf("rounds of seeds %v, %d in the summary, error %v; want 100 to 104", seeds, s.all.rounds, s.err)
 	}
 	never := &session{drawing: drawing{with: []string{reloadDefinitions.name, truncateLog.name}}, seeds: b.seeds(), asked: t.Context(), began: time.Now()}
 	if p := never.next(); p != nil || never.err == nil {
-		t.Errorf("an impossible round is %v, error %v", p, never.err)
+		t.Errorf("an impossible round: got %v, error %v; want only an error", p, never.err)
 	}
 }
 
