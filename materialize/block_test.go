@@ -23,6 +23,6 @@ func TestEntitiesInABlock(t *testing.T) {
 	want += "late,1\n"
 	got, _, err := materialize(t, load(t, definitions), "pay", "ndjson", in.String(), "paid")
 	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 }

@@ -26,7 +26,7 @@ func TestCSVEqualsStandardOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil || got.String() != want.String() {
-			t.Fatalf("%q is %q, want %q, %v", row, got.String(), want.String(), err)
+			t.Fatalf("%q was written as %q, want %q; error %v", row, got.String(), want.String(), err)
 		}
 	})
 }

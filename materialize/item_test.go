@@ -41,11 +41,11 @@ func TestItems(t *testing.T) {
 		got := record.Event{Values: make([]value.Value, len(want.Values))}
 		i := item{rest: written}
 		if i.event(&got); i.err != nil || len(i.rest) > 0 || !reflect.DeepEqual(got, want) {
-			t.Fatalf("%+v was read as %+v, %v", want, got, i.err)
+			t.Fatalf("%+v was read as %+v, error %v", want, got, i.err)
 		}
 		i = item{rest: written[:rapid.IntRange(0, len(written)-1).Draw(t, "cut")]}
 		if i.event(&got); i.err == nil {
-			t.Fatal("an event that was cut short is read")
+			t.Fatal("no error for an event that was cut short")
 		}
 	})
 }

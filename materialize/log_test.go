@@ -118,10 +118,10 @@ func TestLogsThatLackRecords(t *testing.T) {
 		}
 	}
 	if summary.Incomplete != incomplete || summary.Events != 3 || summary.SetAside != 3 {
-		t.Errorf("%d incomplete, and the summary is %+v", incomplete, summary)
+		t.Errorf("%d values are incomplete, but the summary is %+v; want 3 events, 3 set aside", incomplete, summary)
 	}
 	if first := fmt.Sprint(summary.FirstSetAside); !strings.HasPrefix(first, "payments/0 at offset 1: ") {
-		t.Errorf("the first set aside is %s", first)
+		t.Errorf("the first record set aside is %s, want that at offset 1", first)
 	}
 }
 
@@ -138,11 +138,11 @@ func TestLogsUntil(t *testing.T) {
 	m.spine = "user,at\nu,1999998\nu,1999999\n"
 	got, summary, err := m.run(t)
 	if want := "user,at,exact\nu,1999998,1\nu,1999999,2\n"; err != nil || got != want || summary.Events != 2 {
-		t.Errorf("%v, %d events\n%s\nwant 2 and\n%s", err, summary.Events, got, want)
+		t.Errorf("error %v, %d events, got\n%s\nwant 2 events and\n%s", err, summary.Events, got, want)
 	}
 	m.spine += "u,2000000\n"
 	if _, _, err := m.run(t); fmt.Sprint(err) != "spine.csv:4: the row is of 1970-01-01T00:33:20Z, and only records before 1970-01-01T00:33:20Z are read" {
-		t.Errorf("got %v", err)
+		t.Errorf("a row after --until: got error %v", err)
 	}
 }
 
@@ -150,6 +150,6 @@ func TestLogsUntil(t *testing.T) {
 func TestLogFails(t *testing.T) {
 	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}
 	if _, _, err := m.run(t); fmt.Sprint(err) != "the log cannot be read" {
-		t.Errorf("got %v", err)
+		t.Errorf("a log that fails: got error %v", err)
 	}
 }

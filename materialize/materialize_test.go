@@ -169,11 +169,11 @@ func TestCSV(t *testing.T) {
 b",1,2,"{""d1"":2}",200,100
 `
 	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 	// The log holds two events of three, and three features read it.
 	if summary.Rows != 4 || summary.Events != 4 || summary.Passed != 1 || summary.Capped != 3 {
-		t.Errorf("%+v", summary)
+		t.Errorf("the summary is %+v, want 4 rows, 4 events, 1 passed and 3 capped", summary)
 	}
 	got, _, err = materialize(t, load(t, definitions), "pay", "csv", in, "big", "user", "seen", "place", "ok", "n", "paid", "amount")
 	want = `meta.id,big,user,seen,place,ok,n,paid,amount
@@ -184,7 +184,7 @@ b",1,2,"{""d1"":2}",200,100
 b",false,"o""k, \x",,,,,200,
 `
 	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestLines(t *testing.T) {
 		`{"at":"2026-01-31 11:00:00","kind":{"name":"pay"},"meta":{"id":"x\ty"},"who":{"user":"","device":"d"},"amount":2}`
 	got, summary, err := materialize(t, load(t, definitions), "pay", "ndjson", in, "paid", "both")
 	if want := "meta.id,paid,both\n1,1.5,1\nx\ty,2,2\n"; err != nil || got != want || summary.Events != 2 {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -229,7 +229,7 @@ features:
 `
 	got, _, err := materialize(t, r, "view", "csv", in)
 	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -294,7 +294,7 @@ features:
 4,"{""\""y\"""":1.25,""z"":101.5}","{""10"":""a,\""b\"""",""9"":""é""}","{""z"":1}"
 `
 	if err != nil || got != want {
-		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestBadColumns(t *testing.T) {
 	} {
 		_, _, err := materialize(t, load(t, definitions), c.stream, "csv", header, strings.FieldsFunc(c.columns, func(r rune) bool { return r == ',' })...)
 		if fmt.Sprint(err) != c.want {
-			t.Errorf("%s of %s\ngot  %v\nwant %s", c.columns, c.stream, err, c.want)
+			t.Errorf("columns %s, stream %s\ngot  %v\nwant %s", c.columns, c.stream, err, c.want)
 		}
 	}
 	nested := load(t, `

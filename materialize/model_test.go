@@ -76,7 +76,7 @@ func TestReplayEqualsModel(t *testing.T) {
 		}
 	}
 	if compared < 15_000 || capped == 0 || capped != summary.Capped {
-		t.Errorf("%d values compared, %d capped, and the summary is %+v", compared, capped, summary)
+		t.Errorf("%d values compared, %d capped; too few, or not as in the summary: %+v", compared, capped, summary)
 	}
 }
 
@@ -218,7 +218,7 @@ func (l *loop) compare(row int, keys map[string]string, at, now int64) {
 		}
 		for i := 0; i < len(said); i += 2 {
 			if said[i] != said[i+1] {
-				l.t.Fatalf("as served %v, row %d %v: of %s it says %v", l.asServed, row, keys, f.Name, said)
+				l.t.Fatalf("as served %v, row %d %v: %s has the wrong capped, outside or uncertain columns (got, want): %v", l.asServed, row, keys, f.Name, said)
 			}
 		}
 		if got := cell(f.Name); !near(got, want) {
@@ -290,10 +290,10 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 			l.compare(i, w.keys, w.at, w.at)
 		}
 		if l.compared < 6000 || l.capped == 0 || l.capped != summary.Capped || (summary.Late > 0) != c.asServed {
-			t.Errorf("%+v: %d values compared, %d capped, and the summary is %+v", c, l.compared, l.capped, summary)
+			t.Errorf("%+v: %d values compared, %d capped; too few, or not as in the summary: %+v", c, l.compared, l.capped, summary)
 		}
 		if (summary.Spilled > 0) != (c.memory < 1<<20) {
-			t.Errorf("%d bytes were sorted on disk, of %d in memory", summary.Spilled, c.memory)
+			t.Errorf("%d bytes were sorted on disk, with a memory of %d", summary.Spilled, c.memory)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestEventsAsRowsEqualModel(t *testing.T) {
 		}
 		if l.compared < 5000 || l.capped == 0 || l.capped != summary.Capped || l.uncertain != summary.Uncertain || l.outside != summary.OutsideMaxAge ||
 			(l.uncertain > 0) != asServed || (l.outside > 0) != asServed {
-			t.Errorf("as served %v: %d values compared, %d capped, %d uncertain, %d outside; the summary is %+v", asServed, l.compared, l.capped, l.uncertain, l.outside, summary)
+			t.Errorf("as served %v: %d values compared, %d capped, %d uncertain, %d outside; unexpected, or not as in the summary: %+v", asServed, l.compared, l.capped, l.uncertain, l.outside, summary)
 		}
 	}
 }

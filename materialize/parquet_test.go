@@ -191,7 +191,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 	}
 	file := toParquet(t, r, "pay", in, 1<<14)
 	if n := len(file.RowGroups()); n < 5 || n > 50 {
-		t.Errorf("%d row groups", n)
+		t.Errorf("%d row groups, want 5 to 50", n)
 	}
 	var got [][]string
 	header := []string{}

@@ -66,7 +66,7 @@ func TestSpine(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if summary.Rows != 4 || summary.Events != 7 || summary.Passed != 1 || summary.Found != 7 {
-		t.Errorf("%+v", summary)
+		t.Errorf("the summary is %+v, want 4 rows, 7 events, 1 passed and 7 found", summary)
 	}
 }
 
@@ -94,12 +94,12 @@ p3,3,2,2,2
 p4,4,3,3,2
 `
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("without the event itself: %v (-want +got):\n%s", err, diff)
+		t.Errorf("without the event itself: error %v (-want +got):\n%s", err, diff)
 	}
 	m.names = []string{"both"}
 	_, _, err = m.run(t)
 	if want := `feature "both" leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current`; fmt.Sprint(err) != want {
-		t.Errorf("got %v", err)
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
@@ -142,15 +142,15 @@ func TestEnvelopesAsServed(t *testing.T) {
 	m.spine = "at,user\n1700000004999,u\n1700000005000,u\n"
 	got, summary, err := m.run(t)
 	if want := "at,user,paid,logins\n1700000004999,u,0,1\n1700000005000,u,1,1\n"; got != want || err != nil {
-		t.Errorf("%v\n%s", err, got)
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
 	first := `all.ndjson:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string`
 	if summary.SetAside != 2 || fmt.Sprint(summary.FirstSetAside) != first || summary.Passed != 1 {
-		t.Errorf("%+v", summary)
+		t.Errorf("the summary is %+v, want 2 set aside and 1 passed", summary)
 	}
 	m.asServed = false
 	if _, _, err := m.run(t); fmt.Sprint(err) != first {
-		t.Errorf("got %v", err)
+		t.Errorf("got  %v\nwant %s", err, first)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestTypesOfCopiedColumns(t *testing.T) {
 		}
 	}
 	if want := "1700000002000,u,-1,1,true,007,1,1,<null>,4,1700000003000,u,<null>,2.5,false,8,123456789012345678901,true,<null>,4,"; got != want {
-		t.Errorf("got %s", got)
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 		return bytes
 	}
 	if least, most := grows("bytes of an entity user, met once"), grows("bytes of an entity user, full"); least == 0 || m.Least != least<<20 || m.Most != most<<20 {
-		t.Errorf("%d to %d bytes for a user: got %+v, want a mebi times that", least, most, m)
+		t.Errorf("%d to %d bytes for a user: got %+v, want them times 2^20", least, most, m)
 	}
 	m.Keys, m.Looked = 5000, 1000
 	var text strings.Builder

@@ -68,36 +68,36 @@ func TestCertificatesThatChange(t *testing.T) {
 		return &tls.Config{RootCAs: trusted, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }}
 	}
 	if name, verified, err := meet(t, c, &tls.Config{RootCAs: trusted}); name != "server" || verified || err != nil {
-		t.Errorf("without a certificate: %q, %v, %v", name, verified, err)
+		t.Errorf("a client without a certificate: server %q, verified %v, error %v", name, verified, err)
 	}
 	if name, verified, err := meet(t, c, as(ours, "engine")); name != "server" || !verified || err != nil {
-		t.Errorf("with our certificate: %q, %v, %v", name, verified, err)
+		t.Errorf("a client with our certificate: server %q, verified %v, error %v", name, verified, err)
 	}
 	if _, verified, err := meet(t, c, as(theirs, "foreign")); verified || err == nil {
-		t.Errorf("with a foreign certificate: %v, %v", verified, err)
+		t.Errorf("a client with a foreign certificate: verified %v, error %v; want only an error", verified, err)
 	}
 
 	// A certificate without its key changes nothing.
 	whole, _ := ours.Issue("renewed")
 	replace(t, whole, cert)
 	if changed, err := c.Look(); changed || err != nil {
-		t.Errorf("at once: %v, %v", changed, err)
+		t.Errorf("unchanged files: Look = %v, %v; want false", changed, err)
 	}
 	if changed, err := c.Look(); changed || fmt.Sprint(err) != "api.tls.cert: tls: private key does not match public key" {
-		t.Errorf("a certificate that does not fit its key: %v, %v", changed, err)
+		t.Errorf("a certificate that does not match its key: Look = %v, %v", changed, err)
 	}
 	if name, _, err := meet(t, c, &tls.Config{RootCAs: trusted}); name != "server" || err != nil {
-		t.Errorf("with bad files: %q, %v", name, err)
+		t.Errorf("with bad files: server %q, error %v; want the earlier certificate", name, err)
 	}
 	replace(t, filepath.Join(filepath.Dir(whole), "renewed.key"), key)
 	if _, err := c.Look(); err != nil {
 		t.Error(err)
 	}
 	if changed, err := c.Look(); !changed || err != nil {
-		t.Errorf("the renewed certificate: %v, %v", changed, err)
+		t.Errorf("a renewed certificate: Look = %v, %v; want true", changed, err)
 	}
 	if name, _, err := meet(t, c, &tls.Config{RootCAs: trusted}); name != "renewed" || err != nil {
-		t.Errorf("after a renewal: %q, %v", name, err)
+		t.Errorf("after a renewal: server %q, error %v; want renewed", name, err)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		}
 	}
 	if _, err := issuer.Identify(t.Context(), "a.b.c"); err == nil || !strings.HasPrefix(err.Error(), "the token is not valid here: ") {
-		t.Errorf("no JSON web token: %v", err)
+		t.Errorf("a token that is no JSON web token: got error %v", err)
 	}
 }
 
@@ -93,14 +93,14 @@ func TestTokensAreVerifiedAgain(t *testing.T) {
 	provider.NewKey(t) // withdraws the key of both
 	c.advance(31 * time.Second)
 	if !valid(long) || valid(short) {
-		t.Errorf("after 31 s: %v and %v, want the first only", valid(long), valid(short))
+		t.Errorf("after 31 s the tokens are valid: %v and %v, want only the first", valid(long), valid(short))
 	}
 	if !valid(provider.Sign(claims(provider, c, nil))) {
 		t.Error("a token of the new key is not valid")
 	}
 	c.advance(30 * time.Second)
 	if valid(long) {
-		t.Error("a token is believed for more than a minute after its key was replaced")
+		t.Error("a token is accepted more than a minute after its key was replaced")
 	}
 }
 
@@ -114,11 +114,11 @@ func TestIssuerKeysAreFetchedRarely(t *testing.T) {
 	forger := auth.NewIssuer(t)
 	for range 20 {
 		if _, err := issuer.Identify(t.Context(), forger.Sign(claims(provider, c, nil))); err == nil {
-			t.Fatal("a forged token is valid")
+			t.Fatal("a forged token is accepted")
 		}
 	}
 	if n := provider.KeysSent(); n != 1 {
-		t.Errorf("asked for its keys %d times, want once", n)
+		t.Errorf("the issuer was asked for its keys %d times, want once", n)
 	}
 }
 
@@ -150,11 +150,11 @@ func TestIssuerUnavailable(t *testing.T) {
 	provider.SetAway(false)
 	c.advance(5 * time.Second)
 	if client, err := issuer.Identify(t.Context(), token); err != nil || client.Name != "payments" {
-		t.Errorf("once it is back: %v", err)
+		t.Errorf("the issuer is available again, but: %v", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := issuer.Identify(stopped, token); err != nil {
-		t.Errorf("a token that was verified: %v", err)
+		t.Errorf("a token that was verified before is refused: %v", err)
 	}
 }

@@ -52,14 +52,14 @@ func TestClientsOfTokens(t *testing.T) {
 		"the status": s.Admin(), "something": s.Query(), "a service": s.Service("payment_risk"), "a feature of a service": s.Feature([]string{"other", "login.risk"}),
 	} {
 		if !got {
-			t.Errorf("may not ask for %s", what)
+			t.Errorf("the client may not ask for %s, want it to", what)
 		}
 	}
 	for what, got := range map[string]bool{
 		"everything": s.Everything(), "another service": s.Service("other"), "a feature of another service": s.Feature([]string{"other"}), "a feature of no service": s.Feature(nil),
 	} {
 		if got {
-			t.Errorf("may ask for %s", what)
+			t.Errorf("the client may ask for %s, want it not to", what)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestTokens(t *testing.T) {
 	}
 	for token, want := range map[string]bool{one: true, two: true, three: false, "": false, one + " ": false, one[1:]: false, "# of the rule engine": false} {
 		if got := valid(tokens, token); got != want {
-			t.Errorf("Identify(%q) finds somebody: %v, want %v", token, got, want)
+			t.Errorf("Identify(%q) finds a client: %v, want %v", token, got, want)
 		}
 	}
 	if tokens.Count() != 2 {
@@ -104,7 +104,7 @@ func TestTokensThatChange(t *testing.T) {
 				wanted = wanted || w == token
 			}
 			if valid(tokens, token) != wanted {
-				t.Errorf("Identify(%s) finds somebody: %v, want %v", token, !wanted, wanted)
+				t.Errorf("Identify(%s) finds a client: %v, want %v", token, !wanted, wanted)
 			}
 		}
 	}

@@ -48,10 +48,10 @@ func TestPoison(t *testing.T) {
 			Partition: state.Partition{Topic: e.Topic}, Timestamp: e.Timestamp, Key: e.Key, Value: e.Value,
 		})
 		if (err != nil) != e.Poison {
-			t.Fatalf("poison %t, but %v: %s", e.Poison, err, e.Value)
+			t.Fatalf("poison %t, but error %v: %s", e.Poison, err, e.Value)
 		}
 		if err == nil && len(events) != 1 {
-			t.Fatalf("%d streams take %s", len(events), e.Value)
+			t.Fatalf("%d streams take %s, want 1", len(events), e.Value)
 		}
 		var p *record.Poison
 		if errors.As(err, &p) {
@@ -74,7 +74,7 @@ func TestSameSeedSameEvents(t *testing.T) {
 		x, y, z := a.Next(), b.Next(), other.Next()
 		if x.Topic != y.Topic || !bytes.Equal(x.Key, y.Key) || !bytes.Equal(x.Value, y.Value) ||
 			x.Timestamp != y.Timestamp || x.Poison != y.Poison {
-			t.Fatalf("%s\n%s", x.Value, y.Value)
+			t.Fatalf("the same seed makes different events:\n%s\n%s", x.Value, y.Value)
 		}
 		differ = differ || !bytes.Equal(x.Value, z.Value)
 	}
@@ -96,7 +96,7 @@ func TestShares(t *testing.T) {
 			first = e.Timestamp
 		}
 		if e.Timestamp < last {
-			t.Fatal("a record is older than the one before it")
+			t.Fatal("a record is older than the previous one")
 		}
 		last = e.Timestamp
 		if e.Poison {
@@ -119,7 +119,7 @@ func TestShares(t *testing.T) {
 		users[event.User]++
 		counts[event.Type]++
 		if string(e.Key) != event.User {
-			t.Fatalf("key %s: %s", e.Key, e.Value)
+			t.Fatalf("the key %s is not the user of %s", e.Key, e.Value)
 		}
 		if age := e.Timestamp - event.Timestamp; age > time.Hour.Milliseconds() {
 			counts["late"]++
@@ -138,13 +138,13 @@ func TestShares(t *testing.T) {
 		}
 	}
 	if share := counts["out of order"] / n; share < 0.07 {
-		t.Errorf("out of order: %.3f of the events", share)
+		t.Errorf("out of order: %.3f of the events, want at least 0.07", share)
 	}
 	if hot := slices.Max(slices.Collect(maps.Values(users))); hot < 5*n/o.Users || len(users) < o.Users/2 {
-		t.Errorf("%d users, of which the busiest has %d events", len(users), hot)
+		t.Errorf("%d users, the busiest with %d events, are too few", len(users), hot)
 	}
 	if span := last - first; span < n*900 || span > n*1100 {
-		t.Errorf("the events span %d ms", span)
+		t.Errorf("the events span %d ms, want about a second for each", span)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestClock(t *testing.T) {
 	o := everything()
 	o.Clock = func() time.Time { return time.UnixMilli(1234) }
 	if e := New(1, o).Next(); e.Timestamp != 1234 {
-		t.Errorf("timestamp %d", e.Timestamp)
+		t.Errorf("timestamp %d, want 1234", e.Timestamp)
 	}
 }
 
@@ -163,7 +163,7 @@ func TestDemo(t *testing.T) {
 		topics[g.Next().Topic]++
 	}
 	if topics[Logins] < 200 || topics[Transactions] < 500 {
-		t.Errorf("%v", topics)
+		t.Errorf("events by topic: %v, want at least 200 logins and 500 transactions", topics)
 	}
 }
 

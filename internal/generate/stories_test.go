@@ -19,14 +19,14 @@ func TestPast(t *testing.T) {
 	}
 	first, last := time.UnixMilli(past[0].Timestamp), time.UnixMilli(past[len(past)-1].Timestamp)
 	if days := now.Sub(first).Hours() / 24; days < 28 || days > 30 || !last.Before(now) {
-		t.Errorf("the events are of %v to %v", first, last)
+		t.Errorf("the events span %v to %v, want 28 to 30 days", first, last)
 	}
 	listed := 0
 	for _, s := range stories {
 		listed += len(s.Events)
 		for _, e := range s.Events {
 			if e.Timestamp >= now.UnixMilli() || !json.Valid(e.Value) || e.Poison {
-				t.Errorf("%s: %s at %d", s.Name, e.Value, e.Timestamp)
+				t.Errorf("%s: an event is poison, no JSON or not in the past: %s at %d", s.Name, e.Value, e.Timestamp)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func TestPast(t *testing.T) {
 			continue
 		}
 		if n++; ids[event.ID] {
-			t.Errorf("two events of stories are %s", event.ID)
+			t.Errorf("two events of stories have the ID %s", event.ID)
 		}
 		ids[event.ID] = true
 	}

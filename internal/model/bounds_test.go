@@ -49,7 +49,7 @@ features:
 	shops := r.answer("shops", "d")
 	for _, item := range shops.Items {
 		if off := math.Abs(float64(item.Value.Num)-50_000/3) / (50_000 / 3); off > 5*shops.StandardError || shops.Exact {
-			t.Errorf("shop %s has %d users, %.3f off, with the error %v", item.Category.Str, item.Value.Num, off, shops.StandardError)
+			t.Errorf("shop %s has %d users, %.3f off, with a stated error of %v", item.Category.Str, item.Value.Num, off, shops.StandardError)
 		}
 	}
 }
@@ -68,10 +68,10 @@ func checkEstimate(t *testing.T, name string, a query.Answer, n int) {
 func checkList(t *testing.T, name string, a query.Answer, n, most int) {
 	t.Helper()
 	if len(a.Items) != min(n, most) || a.Capped != (n > most) || a.Exact == a.Capped {
-		t.Errorf("%s of %d has %d values, capped %t, exact %t", name, n, len(a.Items), a.Capped, a.Exact)
+		t.Errorf("%s of %d values lists %d, capped %t, exact %t", name, n, len(a.Items), a.Capped, a.Exact)
 	}
 	if !slices.IsSortedFunc(a.Items, func(a, b aggregate.Item) int { return value.Compare(a.Value, b.Value) }) {
-		t.Errorf("%s is in no order", name)
+		t.Errorf("%s is not sorted", name)
 	}
 }
 
@@ -97,11 +97,11 @@ features:
 		a := r.answerOf(f.AskedAbout([]value.Value{asked}), "d")
 		switch found := a.Items[0].Value.Num == 1; {
 		case found && n >= 1000:
-			t.Fatalf("u%d is found, and was never met", n)
+			t.Fatalf("u%d is found, but never occurred", n)
 		case found:
 			kept++
 		case a.Exact && n < 1000:
-			t.Fatalf("u%d was met, and the answer is sure that it was not", n)
+			t.Fatalf("u%d occurred, but the answer excludes it with certainty", n)
 		case a.Exact:
 			sureAbsent++
 		default:
@@ -109,6 +109,6 @@ features:
 		}
 	}
 	if kept != 100 || sureAbsent < 50 || unsure < 900 {
-		t.Errorf("%d are found, %d surely absent, %d unsure", kept, sureAbsent, unsure)
+		t.Errorf("%d are found, %d certainly absent and %d uncertain; want 100, at least 50 and at least 900", kept, sureAbsent, unsure)
 	}
 }

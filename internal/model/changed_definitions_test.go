@@ -189,11 +189,11 @@ func (c *changing) compare(f *features.Feature, user string, at int64, a *query.
 	switch {
 	case a.Status == query.Incomplete:
 		if c.always(f.Name) {
-			c.Fatalf("%s of %s was always kept, and at %d, %d ms ago, is complete since %d:\n%s", f.Definition, user, at, c.now-at, a.CompleteSince, c.plansText())
+			c.Fatalf("%s of %s was always kept, but at %d, %d ms ago, is complete only since %d:\n%s", f.Definition, user, at, c.now-at, a.CompleteSince, c.plansText())
 		}
 	case a.Capped:
 		if least, _ := c.least.answer(f.Name, user, at); !least.Capped {
-			c.Fatalf("%s of %s at %d, %d ms ago, is capped, whatever the caps have been:\n%s", f.Definition, user, at, c.now-at, c.plansText())
+			c.Fatalf("%s of %s at %d, %d ms ago, is capped, although no cap has been low enough:\n%s", f.Definition, user, at, c.now-at, c.plansText())
 		}
 	default:
 		want, _ := c.truth.answer(f.Name, user, at)
@@ -224,11 +224,11 @@ func (c *changing) expectNoLess(before, after map[string]said) {
 		}
 		f, _ := c.truth.Feature(name)
 		if is.since > max(was.since, asked) {
-			c.Fatalf("%s was complete since %d, and is since %d:\n%s", f.Definition, was.since, is.since, c.plansText())
+			c.Fatalf("%s was complete since %d, and is now only since %d:\n%s", f.Definition, was.since, is.since, c.plansText())
 		}
 		for user := range is.capped {
 			if is.capped[user] && !was.capped[user] && !c.cappedNow(name, user) {
-				c.Fatalf("%s of %s is capped, and was not:\n%s", f.Definition, user, c.plansText())
+				c.Fatalf("%s of %s is capped now, but was not before:\n%s", f.Definition, user, c.plansText())
 			}
 		}
 	}

@@ -66,7 +66,7 @@ func TestFormatsEqualModel(t *testing.T) {
 		},
 	}
 	if want := len(record.Formats) - 1; len(formats) != want {
-		t.Errorf("%d formats are compared with JSON, of %d", len(formats), want)
+		t.Errorf("%d formats are compared with JSON, want all %d", len(formats), want)
 	}
 	for format, write := range formats {
 		r, err := definition.LoadFS(fstest.MapFS{
@@ -108,7 +108,7 @@ func TestFormatsEqualModel(t *testing.T) {
 			for _, entity := range f.model.Entities(own) {
 				got, want := answer(t, stored, feature, entity, at, at), f.model.Answer(own, entity, at)
 				if diff := cmp.Diff(want.Value, got.Value); diff != "" || want.Found != (got.Status != query.NotFound) {
-					t.Errorf("%s of %s as %s is %s (-model +store):\n%s", feature.Name, entity, format, got.Status, diff)
+					t.Errorf("%s of %s in format %s is %s (-model +store):\n%s", feature.Name, entity, format, got.Status, diff)
 				}
 			}
 		}

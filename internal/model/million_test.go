@@ -123,14 +123,14 @@ features:
 			t.Errorf("%s is %s, exact %t; want %d cents", name, a.Value.AppendText(nil), a.Exact, want)
 		}
 		if counts[name] < 10_000 {
-			t.Errorf("%s is of %d amounts", name, counts[name])
+			t.Errorf("%s has %d amounts, want at least 10,000", name, counts[name])
 		}
 	}
 	if got, want := r.answer("mean", "u").Value.Flt, float64(sums["month"])/100/float64(counts["month"]); got != want {
 		t.Errorf("the mean is %v, want %v", got, want)
 	}
 	if math.Round(floats*100) == float64(sums["ever"]) {
-		t.Error("floats add up, too: the amounts prove nothing")
+		t.Error("the sum of floats is exact, too, so that these amounts prove nothing")
 	}
 }
 

@@ -150,7 +150,7 @@ func TestPoisonIsNotCounted(t *testing.T) {
 	f := newFixture(t)
 	err := f.model.Apply(record.Record{Partition: state.Partition{Topic: "pay"}, Value: []byte(`{"user":1}`)})
 	if err == nil || !strings.Contains(err.Error(), "the event has no timestamp") {
-		t.Errorf("err = %v", err)
+		t.Errorf("got error %v, want that of a missing timestamp", err)
 	}
 	f.want("a", 0, map[string]string{"count_ever": "0 nothing"})
 }
@@ -171,13 +171,13 @@ features:
 		rec := record.Record{Partition: state.Partition{Topic: "s"}, Value: []byte(value)}
 		_, mapErr := mapper.Map(&rec, 0, &state.Batch{})
 		if err := m.Apply(rec); (err == nil) != want || (mapErr == nil) != want {
-			t.Errorf("%s: the model says %v, the mapper %v", value, err, mapErr)
+			t.Errorf("%s: the model has the error %v, the mapper %v", value, err, mapErr)
 		}
 	}
 	for name, want := range map[string]int64{"all": 2, "some": 1} {
 		f, _ := r.Feature(name)
 		if got := m.Answer(f, "a", 0).Value.Num; got != want {
-			t.Errorf("%s: %d, want %d", name, got, want)
+			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestMapperAgrees(t *testing.T) {
 		b.Reset()
 		_, mapErr := mapper.Map(&rec, 0, b)
 		if err := m.Apply(rec); (err == nil) != (mapErr == nil) {
-			t.Fatalf("the model says %v, the mapper %v", err, mapErr)
+			t.Fatalf("the model has the error %v, the mapper %v", err, mapErr)
 		}
 		for _, update := range b.Updates {
 			for _, m := range b.Mutations[update.From:update.To] {
@@ -215,7 +215,7 @@ func TestMapperAgrees(t *testing.T) {
 		a := m.answers[f]
 		entities := m.Entities(f)
 		if len(entities) < 20 {
-			t.Errorf("%s: %d entities", f.Name, len(entities))
+			t.Errorf("%s: %d entities, want at least 20", f.Name, len(entities))
 		}
 		for _, entity := range entities {
 			want := 0

@@ -99,7 +99,7 @@ func TestMultiHopEqualsModel(t *testing.T) {
 		}
 	})
 	if found == 0 || capped == 0 {
-		t.Fatalf("%d answers found, %d capped", found, capped)
+		t.Fatalf("%d answers were found and %d capped, want some of each", found, capped)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestBrokers(t *testing.T) {
 		}
 	}
 	if refused := new(net.OpError); !errors.As(Brokers(&net.OpError{Op: "dial", Err: errors.New("odd")}), &refused) {
-		t.Error("another error is lost")
+		t.Error("an error of another kind is not wrapped")
 	}
 }
 
@@ -54,6 +54,6 @@ func TestPlainly(t *testing.T) {
 		}
 	}
 	if err := Plainly(nil); err != nil {
-		t.Errorf("got %v", err)
+		t.Errorf("Plainly(nil) = %v, want nil", err)
 	}
 }

@@ -11,7 +11,7 @@ func TestDistance(t *testing.T) {
 		{"device_tx_7d", "devise_tx_7d", 1}, {"flaw", "lawn", 2}, {"ab", "ba", 2},
 	} {
 		if got := Distance(c.a, c.b); got != c.want {
-			t.Errorf("from %q to %q it is %d, want %d", c.a, c.b, got, c.want)
+			t.Errorf("the distance from %q to %q is %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
 }

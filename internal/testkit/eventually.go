@@ -12,6 +12,6 @@ import (
 func Eventually(t testing.TB, deadline time.Duration, what string, condition func() (ok bool, detail string)) {
 	t.Helper()
 	if detail, ok := server.Poll(deadline, condition); !ok {
-		t.Fatalf("%s: not within %v; last seen: %s", what, deadline, detail)
+		t.Fatalf("%s: did not happen within %v; last seen: %s", what, deadline, detail)
 	}
 }

@@ -65,7 +65,7 @@ func TestProxyLosesReplies(t *testing.T) {
 	incr(t, client, "n", 1)
 	p.LoseReplies()
 	if n, err := client.Incr(ctx, "n").Result(); err == nil {
-		t.Errorf("the reply %d came through", n)
+		t.Errorf("the reply %d arrived, want it to be lost", n)
 	}
 	p.Heal()
 	incr(t, client, "n", 3)
@@ -80,7 +80,7 @@ func TestProxyHangs(t *testing.T) {
 	p.Hang()
 	p.Hang() // still hung
 	if n, err := client.Incr(ctx, "n").Result(); err == nil {
-		t.Errorf("%d came through", n)
+		t.Errorf("the reply %d arrived, want none", n)
 	}
 	p.Heal()
 	testkit.Eventually(t, 10*time.Second, "what was asked is done", func() (bool, string) {

@@ -40,7 +40,7 @@ func TestSampledSpans(t *testing.T) {
 			_, span := tracer.Start(trace.ContextWithSpanContext(t.Context(), test.parent), "span",
 				trace.WithLinks(trace.Link{SpanContext: test.link}))
 			if got := span.SpanContext().IsSampled(); got != test.want {
-				t.Errorf("kept is %v, want %v", got, test.want)
+				t.Errorf("the span is sampled: %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -59,14 +59,14 @@ func TestSorted(t *testing.T) {
 			t.Errorf("%+v: the items are out of order", c)
 		}
 		if s.Len() != c.n || (s.Spilled() > 0) != (c.memory < 1<<20) {
-			t.Errorf("%+v: %d items, %d bytes spilled", c, s.Len(), s.Spilled())
+			t.Errorf("%+v: unexpected number of items, %d, or of spilled bytes, %d", c, s.Len(), s.Spilled())
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "*")); err != nil || len(left) > 0 {
-		t.Errorf("files are left: %v, %v", left, err)
+		t.Errorf("temporary files are left behind: %v, %v", left, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestOrderedItemsAreOneRun(t *testing.T) {
 		t.Errorf("%d runs, want one", len(s.runs))
 	}
 	if got := drain(t, it); len(got) != 1000 || got[999].text != "999" {
-		t.Errorf("%d items", len(got))
+		t.Errorf("%d items, want 0 to 999", len(got))
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -19,7 +19,7 @@ func TestAhead(t *testing.T) {
 		a := newAhead(iotest.HalfReader(io.MultiReader(bytes.NewReader(want), iotest.ErrReader(torn))))
 		got, err := io.ReadAll(a)
 		if !errors.Is(err, torn) || !bytes.Equal(got, want) {
-			t.Errorf("%d of %d bytes, then %v", len(got), size, err)
+			t.Errorf("read %d of %d bytes, then the error %v", len(got), size, err)
 		}
 		a.close()
 	}

@@ -77,7 +77,7 @@ func TestBrokenAvro(t *testing.T) {
 		path := write(t, "in.avro", test.content)
 		got, err := eventsOf(t, path, stream)
 		if want := strings.ReplaceAll(test.want, "FILE", path); len(got) != test.rows || err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %d rows and %v, want %d and %s", name, len(got), err, test.rows, want)
+			t.Errorf("%s: %d rows and error %v, want %d and %s", name, len(got), err, test.rows, want)
 		}
 	}
 }

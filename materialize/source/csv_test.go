@@ -25,7 +25,7 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 			got, count, line, err := records.next()
 			if parse, ok := errors.AsType[*csv.ParseError](wantErr); ok {
 				if !errors.Is(err, parse.Err) || line != parse.StartLine {
-					t.Fatalf("%q: line %d: %v, want %v", text, line, err, wantErr)
+					t.Fatalf("%q: line %d: error %v, want %v", text, line, err, wantErr)
 				}
 				return
 			}
@@ -33,7 +33,7 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 				return
 			}
 			if wantErr != nil || err != nil {
-				t.Fatalf("%q: %v, want %v", text, err, wantErr)
+				t.Fatalf("%q: error %v, want %v", text, err, wantErr)
 			}
 			if wantLine, _ := standard.FieldPos(0); line != wantLine || count != len(want) || !begins(want, got, records.most) {
 				t.Fatalf("%q: line %d is %q, want line %d, %q", text, line, got, wantLine, want)

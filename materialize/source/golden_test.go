@@ -130,7 +130,7 @@ func eventsOf(t testing.TB, path string, stream *record.Stream) (got []string, e
 	got, err = decodedOf(t, path, stream, false)
 	directly, errDirectly := decodedOf(t, path, stream, true)
 	if diff := cmp.Diff(got, directly); diff != "" || fmt.Sprint(err) != fmt.Sprint(errDirectly) {
-		t.Errorf("%s: without JSON (-by JSON +without):\n%s%v\n%v", path, diff, err, errDirectly)
+		t.Errorf("%s: events (-by way of JSON +directly):\n%serrors: %v\n%v", path, diff, err, errDirectly)
 	}
 	return got, err
 }
@@ -322,7 +322,7 @@ func TestEnvelopes(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %d %d", e.Topic, e.Value, e.RecordTime, e.Line))
 	}
 	if want := []string{`a {"x": 1} -1 1`, `b {"x":2} 1700000000000 2`}; !cmp.Equal(got, want) {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	for line, want := range map[string]bool{in: true, `{"topic":"a","value":1}` + "\n": true, `{"topic":"a","user":1,"value":{}}`: false, `{"value":{}}`: false, "": false, "\n\n" + in: true} {
 		f, err := Open(t.Context(), Stdin, strings.NewReader(line), NDJSON)
@@ -330,7 +330,7 @@ func TestEnvelopes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := f.Enveloped(); got != want {
-			t.Errorf("%q is an envelope: %v", line, got)
+			t.Errorf("%q is an envelope: %v, want %v", line, got, want)
 		}
 	}
 }

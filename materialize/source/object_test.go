@@ -41,7 +41,7 @@ func TestObjects(t *testing.T) {
 		for _, before := range []objectstore.Handler{nil, objectstore.CutAfter(50)} {
 			b.Before(before)
 			if got, err := eventsOf(t, object, stream); err != nil || !cmp.Equal(got, want) {
-				t.Errorf("%s, cut: %v\n%s%v", name, before != nil, cmp.Diff(want, got), err)
+				t.Errorf("%s, connections cut: %v (-want +got)\n%serror %v", name, before != nil, cmp.Diff(want, got), err)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestObjects(t *testing.T) {
 		b.Put(t, "other.txt", nil)
 		files, err := Files(t.Context(), b.URL(pattern))
 		if err != nil || len(files) != want || !slices.IsSorted(files) {
-			t.Errorf("%q: %q (%v), want %d", pattern, files, err, want)
+			t.Errorf("%q: got %q (%v), want %d sorted", pattern, files, err, want)
 		}
 	}
 	none := b.URL("o*") + ": there is no .csv, .ndjson, .avro or .parquet"
@@ -74,7 +74,7 @@ func TestRefusedObjects(t *testing.T) {
 	for name, content := range goldenFiles(t) {
 		object := b.Put(t, name, content)
 		if _, err := eventsOf(t, object, stream); fmt.Sprint(err) != object+lines[filepath.Ext(name)]+denied {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got error %v, want that access is denied", name, err)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestParquetObjectIsReadInParts(t *testing.T) {
 	}
 	const column = 400_000 * 8
 	if sum.Load() > column*5/4 || greatest.Load() > objectBuffer || requests.Load() > 20 {
-		t.Errorf("%d bytes of %d in %d requests, the greatest of %d", sum.Load(), out.Len(), requests.Load(), greatest.Load())
+		t.Errorf("too much was read: %d of %d bytes in %d requests, the greatest of %d", sum.Load(), out.Len(), requests.Load(), greatest.Load())
 	}
 	t.Logf("%d bytes of %d in %d requests, the greatest of %d", sum.Load(), out.Len(), requests.Load(), greatest.Load())
 }

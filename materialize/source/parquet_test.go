@@ -45,12 +45,12 @@ func TestDamagedParquet(t *testing.T) {
 			case strings.HasPrefix(err.Error(), "in.parquet: ") && (at >= pages || at < 4):
 				footers++
 			default:
-				t.Errorf("%s, byte %d of %d: %v", name, at, len(whole), err)
+				t.Errorf("%s, byte %d of %d: the error does not locate the damage: %v", name, at, len(whole), err)
 			}
 		}
 	}
 	if located < 100 || footers < 100 {
-		t.Errorf("%d files were damaged in a page and %d in the footer", located, footers)
+		t.Errorf("%d files were damaged in a page and %d in the footer, want at least 100 of each", located, footers)
 	}
 }
 
@@ -63,6 +63,6 @@ func TestParquetWithTooLongAFooter(t *testing.T) {
 	binary.LittleEndian.PutUint32(whole[len(whole)-8:], 3<<30)
 	err = readParquet(whole)
 	if want := "in.parquet: this is not a Parquet file, or not all of one: its footer would have 3221225472 bytes, and the file has 660"; err == nil || err.Error() != want {
-		t.Errorf("got %v", err)
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

@@ -43,15 +43,15 @@ features: {}
 		}
 		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec})
 		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
-			t.Errorf("%q became %s, and then %q", cell, rec, events[0].Values[0].Str)
+			t.Errorf("%q became %s, which was decoded as %q", cell, rec, events[0].Values[0].Str)
 		}
 		if err != nil && !strings.Contains(err.Error(), "UTF-8") {
-			t.Errorf("%q became %s: %v", cell, rec, err)
+			t.Errorf("%q became %s, which cannot be decoded: %v", cell, rec, err)
 		}
 		rec, err = root.append(nil, cells("0", "1", "", cell))
 		if err == nil {
 			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
-				t.Errorf("%q became %s: %v", cell, rec, err)
+				t.Errorf("%q became %s, which cannot be decoded: %v", cell, rec, err)
 			}
 		}
 	})

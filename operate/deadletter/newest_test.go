@@ -26,7 +26,7 @@ func TestNewest(t *testing.T) {
 		return shown(letters)
 	}
 	if got := read(5); got != "" {
-		t.Errorf("an empty topic has %s", got)
+		t.Errorf("an empty topic has the letters %s", got)
 	}
 	f.setAside(
 		letter{source: f.at(0, 1), reason: "wrong_type", value: "a"},
@@ -44,7 +44,7 @@ func TestNewest(t *testing.T) {
 		}
 	}
 	if _, err := Newest(f.context(), f.topic, &Filter{Reasons: []string{"none"}}, 1); err == nil || !strings.HasPrefix(err.Error(), `"none" is not a reason`) {
-		t.Errorf("got %v", err)
+		t.Errorf("an unknown reason: got error %v", err)
 	}
 
 	// It reads fewer large records, and no record that is too large.
@@ -56,10 +56,10 @@ func TestNewest(t *testing.T) {
 		return shown(letters), err
 	}
 	if got, err := within(1 << 20); err != nil || got != "19xxxx,false 18xxxx,false" {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("within 1 MiB: got %s, error %v", got, err)
 	}
 	if got, err := within(250_000); err != nil || got != "19xxxx,false b,false" {
-		t.Errorf("got %s, %v", got, err)
+		t.Errorf("within 250,000 bytes: got %s, error %v", got, err)
 	}
 	want := "the last records of topic " + f.topic.Name + " have more than 0 MiB; look with weir deadletters"
 	if _, err := within(50_000); err == nil || err.Error() != want {

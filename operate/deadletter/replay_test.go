@@ -20,7 +20,7 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	}
 	records := f.records()
 	if len(records) != 1 {
-		t.Fatalf("%d records", len(records))
+		t.Fatalf("%d records, want 1", len(records))
 	}
 	r := records[0]
 	var headers []string
@@ -33,7 +33,7 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 	if string(r.Key) != "key a" || string(r.Value) != "a" || r.Partition != 1 || !r.Timestamp.Equal(began.Add(-time.Hour)) {
-		t.Errorf("the record is %s=%s in partition %d of %v", r.Key, r.Value, r.Partition, r.Timestamp)
+		t.Errorf("the record has key %s, value %s, partition %d and time %v; want those of the original", r.Key, r.Value, r.Partition, r.Timestamp)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	}
 	for of := range x.copies {
 		if left := x.uncovered(of); (of.RecordID == f.at(0, 3)) != (len(left) > 0) {
-			t.Errorf("%v has no receipt in partitions %v", of, left)
+			t.Errorf("unexpected receipts of %v: none in partitions %v", of, left)
 		}
 	}
 	if receipts != 4 {
@@ -127,7 +127,7 @@ func TestReplayTakenOver(t *testing.T) {
 	}
 	summary, err := first.Run(f.context())
 	if err != errTakenOver || text(summary) != "map[] map[]" {
-		t.Errorf("%s, %v", text(summary), err)
+		t.Errorf("the replay that was taken over: got %s, error %v; want %v", text(summary), err, errTakenOver)
 	}
 	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, f.events()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -149,14 +149,14 @@ func TestReplaySkipsExpiredRecords(t *testing.T) {
 	}
 	replay.StampNow = true
 	if summary, err = replay.Preview(f.context()); err != nil || summary.Replayed["wrong_type"] != 1 {
-		t.Errorf("%v, %v", summary, err)
+		t.Errorf("a preview with StampNow: got %v, error %v; want 1 event", summary, err)
 	}
 	if n := len(f.events()); n != 0 {
 		t.Errorf("a preview has written %d events", n)
 	}
 	f.replay(func(r *Replay) { r.StampNow = true })
 	if records := f.records(); len(records) != 1 || time.Since(records[0].Timestamp) > time.Hour {
-		t.Errorf("records %v", records)
+		t.Errorf("want one record with the present time, got %v", records)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestReplayOfLargeLetters(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if diff := cmp.Diff(want, f.events()); diff != "" {
-		t.Error("what was replayed differs")
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -193,19 +193,19 @@ func TestReadWaitsForOpenTransactions(t *testing.T) {
 	f.topic.Patience = time.Millisecond // less than the first fetch takes
 	_, err := List(f.context(), f.topic, &Filter{})
 	if err == nil || !strings.Contains(err.Error(), "cannot be read to its end because of an open transaction") {
-		t.Errorf("got %v", err)
+		t.Errorf("during an open transaction: got error %v", err)
 	}
 	if err := other.EndTransaction(f.context(), kgo.TryCommit); err != nil {
 		t.Fatal(err)
 	}
 	f.topic.Patience = 0
 	if letters, err := List(f.context(), f.topic, &Filter{}); err != nil || len(letters) != 1 {
-		t.Errorf("%v, %v", letters, err)
+		t.Errorf("after the transaction: got %v, error %v; want one letter", letters, err)
 	}
 	missing := &Topic{Client: f.topic.Client, Name: "no-such-topic"}
 	_, err = List(f.context(), missing, &Filter{})
 	if err == nil || !strings.HasPrefix(err.Error(), "topic no-such-topic: ") {
-		t.Errorf("got %v", err)
+		t.Errorf("a missing topic: got error %v", err)
 	}
 }
 

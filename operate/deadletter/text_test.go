@@ -124,7 +124,7 @@ func TestWriteText(t *testing.T) {
 	}
 	l.Value = nil
 	if got := written(t, func(out *strings.Builder) error { return l.WriteText(out) }); !strings.HasSuffix(got, "value        none\n") {
-		t.Errorf("got %s", got)
+		t.Errorf("got %s\nwant it to end with no value", got)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestParseRecordID(t *testing.T) {
 		}
 	}
 	if p, err := ParseRecordID("a.b-c/3/1040"); err != nil || p != (RecordID{"a.b-c", 3, 1040}) {
-		t.Errorf("%v, %v", p, err)
+		t.Errorf("got %v, error %v; want a.b-c/3/1040", p, err)
 	}
 }
 
@@ -205,20 +205,20 @@ func TestFindAndList(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(found) != 2 || found[0].Reason != "late" || found[1].Reason != "wrong_type" || found[1].Value != nil {
-		t.Errorf("found %v", found)
+		t.Errorf("found %v, want a late and then a wrong_type letter", found)
 	}
 	for _, id := range []RecordID{f.at(0, 1), {f.topic.Name, 0, 0}} {
 		found, err := Find(f.context(), f.topic, id)
 		if err != nil || len(found) != 1 {
-			t.Fatalf("%v, %v", found, err)
+			t.Fatalf("found %v, error %v; want one letter", found, err)
 		}
 		l := found[0]
 		if diff := cmp.Diff([]Header{{"h", []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
 			string(l.Key) != "key a" || l.Stream != "s" || l.Message != "it is wrong_type" {
-			t.Errorf("found %+v", l)
+			t.Errorf("the letter is not as it was set aside: %+v", l)
 		}
 	}
 	if found, err := Find(f.context(), f.topic, f.at(0, 9)); err != nil || found != nil {
-		t.Errorf("%v, %v", found, err)
+		t.Errorf("found %v, error %v; want none", found, err)
 	}
 }

@@ -107,23 +107,23 @@ func TestTopics(t *testing.T) {
 		return diff == "", diff
 	})
 	if got := lines(Kafka(t.Context(), client, look), "kafka"); got[0] != "OK 1 broker" {
-		t.Errorf("got %v", got)
+		t.Errorf("brokers: got %v", got)
 	}
 
 	look.DeadLetters = "no-such-topic"
 	if got := lines(Kafka(t.Context(), client, look), "topic no-such-topic"); len(got) != 1 ||
 		got[0] != "FAIL is missing: create it, or set kafka.create_topics" {
-		t.Errorf("got %v", got)
+		t.Errorf("a missing topic: got %v", got)
 	}
 	look.Create = true
 	if got := lines(Kafka(t.Context(), client, look), "topic no-such-topic"); len(got) != 1 ||
 		got[0] != "WARN is missing: weir run will create it; create it before to choose its settings" {
-		t.Errorf("got %v", got)
+		t.Errorf("a topic that weir run will create: got %v", got)
 	}
 	away := &kafka.Client{Addr: kafka.TCP("127.0.0.1:1"), Timeout: time.Second}
 	if got := lines(Kafka(t.Context(), away, look), ""); len(got) != 1 || !strings.HasPrefix(got[0], "FAIL ") ||
 		!strings.HasSuffix(got[0], ": check that it runs at kafka.brokers, and who has access") {
-		t.Errorf("got %v", got)
+		t.Errorf("without brokers: got %v", got)
 	}
 }
 
@@ -144,11 +144,11 @@ func TestWrongDefinitions(t *testing.T) {
 	registry, f := Definitions([]string{path})
 	if registry != nil || f.Count(Fail) != len(f) || len(f) < 2 || !strings.HasPrefix(f[0].Found, path+":2:") ||
 		f[0].Do != "correct it; weir validate checks only the definitions" {
-		t.Errorf("got %v", f)
+		t.Errorf("wrong definitions: got %v", f)
 	}
 	_, f = Definitions([]string{"/none.yaml"})
 	if len(f) != 1 || f[0].Verdict != Fail || f[0].Found != "/none.yaml: cannot read definitions: no such file or directory" {
-		t.Errorf("got %v", f)
+		t.Errorf("missing definitions: got %v", f)
 	}
 }
 

@@ -86,12 +86,12 @@ func TestServer(t *testing.T) {
 		}
 		got := lines(s.judge(), "redis")
 		if c.place >= len(got) || got[c.place] != c.want {
-			t.Errorf("%s: got\n%s\nwant there\n%s", name, strings.Join(got, "\n"), c.want)
+			t.Errorf("%s: got\n%s\nwant in its place\n%s", name, strings.Join(got, "\n"), c.want)
 			continue
 		}
 		for i, line := range got {
 			if i != c.place && !strings.Contains(strings.Join(good, "\n"), line) {
-				t.Errorf("%s: also %s", name, line)
+				t.Errorf("%s: another finding has changed, too: %s", name, line)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestLayout(t *testing.T) {
 	s := redisstore.New(client, namespace, 4)
 	for range 2 { // before it is made, and after
 		if got := lines(Redis(t.Context(), client, s), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
-			t.Errorf("got %v", got)
+			t.Errorf("got %v, want that the layout fits", got)
 		}
 		if err := s.Create(t.Context()); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func TestValuesOfAllTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 10 {
-		t.Errorf("%+v", r)
+		t.Errorf("want 10 values without a failure, got %+v", r)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestFind(t *testing.T) {
 		t.Error(files, err)
 	}
 	if _, err := Find(filepath.Join(dir, "none")); err == nil {
-		t.Error("a missing folder is not an error")
+		t.Error("no error for a missing folder")
 	}
 	empty := t.TempDir()
 	if _, err := Find(empty); fmt.Sprint(err) != empty+": there is no *_test.yaml below it" {

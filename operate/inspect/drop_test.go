@@ -48,7 +48,7 @@ func TestDrop(t *testing.T) {
 		return dropped, text.String()
 	}
 	if _, text := drop(Scope{}); text != "nothing is damaged; --all also drops what can be read\n" {
-		t.Errorf("sound state: %s", text)
+		t.Errorf("dropping sound state: got %s", text)
 	}
 	keys, err := Read(t.Context(), s, r, user, []string{"spent_1d"})
 	if err != nil {
@@ -74,34 +74,34 @@ func TestDrop(t *testing.T) {
 		}
 		if text := shown(t, s, r); !strings.Contains(text, "  damaged   "+test.wrong) ||
 			strings.Contains(text, "spent_1d") != test.stillReadable {
-			t.Errorf("%s is shown as\n%s", name, text)
+			t.Errorf("%s is not shown as damage of this key:\n%s", name, text)
 		}
 		dry, text := drop(Scope{DryRun: true})
 		if len(dry) != 1 || dry[0].Key != key || dry[0].Bytes != test.bytes || !strings.HasPrefix(dry[0].Damage, test.wrong) {
-			t.Errorf("%s: the dry run says %+v", name, dry)
+			t.Errorf("%s: unexpected dry run %+v", name, dry)
 		}
 		const since = "  spent_1d would be complete since 2025-01-01T12:05:00.001Z\n"
 		if !strings.HasPrefix(text, "user=u1\n  key       "+key+"\n  damaged   "+test.wrong) || !strings.Contains(text, "\n  to drop   all but ") || !strings.Contains(text, since) {
-			t.Errorf("%s: the dry run says\n%s", name, text)
+			t.Errorf("%s: unexpected output of the dry run:\n%s", name, text)
 		}
 		if text := shown(t, s, r); !strings.Contains(text, "damaged") {
-			t.Errorf("the dry run has changed\n%s", text)
+			t.Errorf("the dry run has changed the state:\n%s", text)
 		}
 		dropped, text := drop(Scope{})
 		if len(dropped) != 1 || !maps.Equal(dropped[0].Lost, dry[0].Lost) || !strings.Contains(text, "  dropped   all but ") ||
 			!strings.Contains(text, "  spent_1d complete since 2025-01-01T12:05:00.001Z\n") {
-			t.Errorf("%s: dropped was %+v\n%s", name, dropped, text)
+			t.Errorf("%s: unexpected drop %+v\n%s", name, dropped, text)
 		}
 		if _, of := dropped[0].Lost["shop_pays"]; of {
 			t.Errorf("%s: a feature of another key is reported as lost: %v", name, dropped[0].Lost)
 		}
 		text = shown(t, s, r)
 		if strings.Contains(text, "damaged") || !strings.Contains(text, "  lost      what records up to 2025-01-01T12:00:00Z changed in all series\n") {
-			t.Errorf("%s: after the drop it is shown as\n%s", name, text)
+			t.Errorf("%s: after the drop the loss is not shown, or the damage still is:\n%s", name, text)
 		}
 	}
 	if dropped, _ := drop(Scope{All: true, Features: []string{"spent_1d"}}); len(dropped) != 1 || dropped[0].Kept != 0 || dropped[0].Damage != "" {
-		t.Errorf("all is dropped as %+v", dropped)
+		t.Errorf("dropping everything: got %+v", dropped)
 	}
 	_, err = Drop(t.Context(), s, r, Scope{Keys: map[string]string{"usr": "u1"}})
 	if want := "no state is kept by usr with the keys given; it is kept by shop; shop,user; user"; err == nil || err.Error() != want {

@@ -126,7 +126,7 @@ func TestReadAsText(t *testing.T) {
 			"    2025-01-01T12:00:00.001Z  amount: 10.25, ok: true\n    2025-01-01T12:00:00.002Z  amount: 0.01, ok: true\n",
 	} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("lacks\n%s", want)
+			t.Errorf("the output lacks\n%s", want)
 		}
 	}
 	if t.Failed() {
@@ -234,21 +234,21 @@ func TestReadOfSome(t *testing.T) {
 	// A derived feature includes everything that its parts need.
 	if keys := read(map[string]string{"user": "u1"}, "spent_share"); len(keys) != 1 || len(keys[0].Series) != 1 ||
 		!slices.Equal(keys[0].Series[0].Features, []string{"spent_1d", "spent_2h", "spent_share"}) || len(keys[0].Unknown) != 0 {
-		t.Errorf("spent_share: %+v", keys)
+		t.Errorf("unexpected keys for spent_share: %+v", keys)
 	}
 	// Two keys make three kinds of entities.
 	if keys := read(map[string]string{"user": "u1", "shop": "7"}); len(keys) != 3 || keys[0].Bytes == 0 || keys[1].Bytes == 0 ||
 		*keys[0].Series[0].Entries[1].Value != "2" || keys[0].TimeToLive == nil || *keys[0].TimeToLive < 25*3600 {
-		t.Errorf("both: %+v", keys)
+		t.Errorf("unexpected keys for both features: %+v", keys)
 	}
 	if keys := read(map[string]string{"user": "nobody"}, "spent_1d"); len(keys) != 1 || keys[0].Bytes != 0 || len(keys[0].Series) != 0 {
-		t.Errorf("nobody: %+v", keys)
+		t.Errorf("unexpected keys for an entity without state: %+v", keys)
 	}
 	// With fewer definitions, the other series are shown as unknown.
 	fewer := registry(t, streams+"  spent_1d: SUM(1d, pay, amount, user)\n")
 	keys, err := Read(t.Context(), s, fewer, map[string]string{"user": "u1"}, nil)
 	if err != nil || len(keys) != 1 || len(keys[0].Series) != 1 || len(keys[0].Unknown) != 5 {
-		t.Errorf("fewer definitions: %+v, %v", keys, err)
+		t.Errorf("with fewer definitions: unexpected keys %+v, error %v", keys, err)
 	}
 }
 

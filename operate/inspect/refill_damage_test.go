@@ -28,10 +28,10 @@ func TestRefillOfDamageSetAside(t *testing.T) {
 	r := &refilling{dropping: &dropping{group: of}}
 	kept, lacks := r.lacking(inspector.Held{Packed: compacted})
 	if !lacks || kept.Wrong == nil || !strings.HasPrefix(kept.Wrong.Error(), "the state is damaged: ") || len(kept.Tags) != 1 || kept.Tags[0] != tag {
-		t.Errorf("it lacks %v %x, %v", lacks, kept.Tags, kept.Wrong)
+		t.Errorf("lacking = %v with tags %x, damage %v; want one tag and the damage", lacks, kept.Tags, kept.Wrong)
 	}
 	parts, err := packed.Unpack(kept.Kept, of.tagged)
 	if err != nil || len(parts) != 1 || parts[0].Series != sound {
-		t.Errorf("kept are %+v, %v", parts, err)
+		t.Errorf("the parts kept are %+v, error %v; want only the sound one", parts, err)
 	}
 }

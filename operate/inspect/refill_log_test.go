@@ -284,10 +284,10 @@ func (l *log) refused(want string) {
 	before := redis.Get(l.t.Context(), key).Val()
 	dropped, err := l.refill(Scope{Keys: map[string]string{"shop": "7"}})
 	if err == nil || !strings.Contains(err.Error(), want) || len(dropped) != 0 {
-		l.t.Errorf("%v, want %s", err, want)
+		l.t.Errorf("got error %v, want %s, and nothing dropped", err, want)
 	}
 	if redis.Get(l.t.Context(), key).Val() != before {
-		l.t.Error("the key was dropped all the same")
+		l.t.Error("the key was dropped despite the refusal")
 	}
 }
 

@@ -57,7 +57,7 @@ func TestRefill(t *testing.T) {
 				l.between = func() { // another process dropped the key again
 					more()
 					if text := l.text(shop); !strings.Contains(text, "; a refill is under way or was interrupted") {
-						t.Errorf("meanwhile it is shown as\n%s", text)
+						t.Errorf("during the refill the entity is not shown as being refilled:\n%s", text)
 					}
 					panic(errKilled)
 				}
@@ -67,23 +67,23 @@ func TestRefill(t *testing.T) {
 				}
 			}
 			if _, err := l.refill(Scope{Keys: shop}); !errors.Is(err, errKilled) || !strings.Contains(err.Error(), "run the command again") || !again {
-				t.Fatalf("it was killed: %v", err)
+				t.Fatalf("a refill that was killed: got error %v, want the advice to run it again", err)
 			}
 			more()
 			l.between = more
 			dropped := l.mustRefill(Scope{Keys: shop})
 			if len(dropped) != 1 || len(dropped[0].Lost) != 0 || dropped[0].Refilled.Records != int64(len(l.written)-21) || dropped[0].Refilled.Children != 40 {
-				t.Errorf("%+v, %+v", dropped[0], dropped[0].Refilled)
+				t.Errorf("unexpected refill: %+v, %+v", dropped[0], dropped[0].Refilled)
 			}
 			more()
 			l.same(shop, 40)
 			if dropped := l.mustRefill(Scope{Keys: shop}); len(dropped) != 0 {
-				t.Errorf("what is whole is refilled: %+v", dropped)
+				t.Errorf("complete state is refilled: %+v", dropped)
 			}
 			for _, keys := range []map[string]string{{"shop": "7", "user": "u1"}, {"shop": "8"}} { // readable state, too
 				l.between = more
 				if dropped := l.mustRefill(Scope{Keys: keys, All: true}); len(dropped) == 0 {
-					t.Error("nothing is refilled")
+					t.Error("nothing is refilled, although everything was dropped")
 				}
 				l.same(keys, 40)
 			}
@@ -109,7 +109,7 @@ func TestRefillReadsOnAfterTheDrop(t *testing.T) {
 	}
 	l.before, l.between = more, more
 	if dropped := l.mustRefill(Scope{Keys: shop}); len(dropped) != 1 || dropped[0].Refilled.Events != 10 {
-		t.Errorf("%+v", dropped)
+		t.Errorf("want a refill from 10 events, got %+v", dropped)
 	}
 	l.same(shop, 3)
 }
@@ -157,12 +157,12 @@ func TestRefillOfAShorterLog(t *testing.T) {
 		dropped := l.mustRefill(Scope{Keys: map[string]string{"shop": "7"}, DryRun: dry})
 		want := map[string]int64{"shop_pays": noon + 5 + maxFuture, "pair_pays": noon + 5 + maxFuture}
 		if len(dropped) != 1 || !maps.Equal(dropped[0].Lost, want) || dropped[0].Refilled.Events != 6 {
-			t.Errorf("dry %t: %+v, %+v", dry, dropped, dropped[0].Refilled)
+			t.Errorf("dry run %t: unexpected refill: %+v, %+v", dry, dropped, dropped[0].Refilled)
 		}
 	}
 	if text := l.text(map[string]string{"shop": "7", "user": "u1"}); strings.Count(text, " changed in ") != 2 || !strings.Contains(text, "what records up to 2025-01-01T12:00:00.004Z changed in ") ||
 		strings.Count(text, "    2025-01-01T12:00:00Z  6\n") != 2 {
-		t.Errorf("it is shown as\n%s", text)
+		t.Errorf("the refilled state is shown as\n%s", text)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestRefillOfKeysWithoutSeries(t *testing.T) {
 	}
 	dropped := l.mustRefill(Scope{Keys: shop, All: true})
 	if len(dropped) != 1 || dropped[0].Refilled.Children != 5 {
-		t.Fatalf("%+v", dropped)
+		t.Fatalf("want a refill of 5 children, got %+v", dropped)
 	}
 	l.same(shop, 5)
 	var text strings.Builder
@@ -189,7 +189,7 @@ func TestRefillOfKeysWithoutSeries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "  refilled  from 30 events of 30 records in the log, with 5 children\n"; !strings.HasSuffix(text.String(), want) {
-		t.Errorf("%s, want %s", text.String(), want)
+		t.Errorf("got %s\nwant it to end with %s", text.String(), want)
 	}
 }
 
@@ -208,10 +208,10 @@ func TestRefillDuringABackfill(t *testing.T) {
 	dropped := l.mustRefill(Scope{Keys: shop})
 	want := map[string]int64{"shop_sum": noon + 11 + maxFuture}
 	if len(dropped) != 1 || !maps.Equal(dropped[0].Lost, want) || !slices.Equal(dropped[0].Refilled.Waiting, []string{"shop_sum"}) {
-		t.Errorf("%+v, %+v", dropped, dropped[0].Refilled)
+		t.Errorf("want shop_sum to be left to the backfill, got %+v, %+v", dropped, dropped[0].Refilled)
 	}
 	if text := l.text(shop); !strings.Contains(text, "  2025-01-01T12:00:00Z  11\n") || strings.Contains(text, "sum of amount in pay") {
-		t.Errorf("it is shown as\n%s", text)
+		t.Errorf("during the backfill the state is shown as\n%s", text)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestRefillGoesBackWithTheStore(t *testing.T) {
 		redis.HSet(t.Context(), tag+"}progress", name, at.String())
 	}
 	if dropped := l.mustRefill(Scope{Keys: shop}); len(dropped) != 1 || dropped[0].Refilled.Events != 6 {
-		t.Errorf("%+v", dropped)
+		t.Errorf("want a refill from 6 events, got %+v", dropped)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestRefillOfManyChildren(t *testing.T) {
 	}
 	dropped := l.mustRefill(Scope{Keys: shop})
 	if len(dropped) != 1 || dropped[0].Refilled.Children != users || !spilled {
-		t.Errorf("%+v, %+v, spilled %t", dropped, dropped[0].Refilled, spilled)
+		t.Errorf("unexpected refill: %+v, %+v, spilled %t", dropped, dropped[0].Refilled, spilled)
 	}
 	more()
 	l.same(shop, 50)

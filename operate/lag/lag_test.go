@@ -220,7 +220,7 @@ func TestRead(t *testing.T) {
 	}
 	_, err = (&Monitor{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})
 	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
-		t.Errorf("got %v", err)
+		t.Errorf("a missing topic: got error %v", err)
 	}
 }
 
@@ -247,14 +247,14 @@ func TestTimeLeft(t *testing.T) {
 		t.Errorf("seconds left (-want +got):\n%s", diff)
 	}
 	if !Filling(before) || Filling(read(done, epoch("begins", 0, 0))) {
-		t.Error("fills under way are confused with fills that are done or not begun")
+		t.Error("Filling does not tell fills in progress from those that are done or have not begun")
 	}
 	var out strings.Builder
 	if err := writeFills(&out, after); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "moves, of tx: backfilled 20%, about 16s left\n") || strings.Count(out.String(), "left") != 1 {
-		t.Errorf("it says\n%s", out.String())
+		t.Errorf("the output does not state the time left:\n%s", out.String())
 	}
 }
 
@@ -268,11 +268,11 @@ func TestFillsOfFiles(t *testing.T) {
 		e.Archived = archived
 		f := Fills(&state.History{Fills: []state.FillEpoch{e}}, func(*state.Fill) []string { return []string{"paid"} })[0]
 		if got := f.Status + " since " + f.Since.Format(time.RFC3339); got != want {
-			t.Errorf("with all rows %v it is %s, want %s", archived, got, want)
+			t.Errorf("with all rows read %v: got %s, want %s", archived, got, want)
 		}
 		var out strings.Builder
 		if err := writeFills(&out, []Fill{f}); err != nil || !archived && out.String() != "paid, of tx: backfilled 75%, 50% of the rows of files\n" {
-			t.Errorf("it says %q, %v", out.String(), err)
+			t.Errorf("got %q, error %v; want the share of rows", out.String(), err)
 		}
 	}
 }

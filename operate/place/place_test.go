@@ -66,7 +66,7 @@ func (f *fake) Place(_ context.Context, placements ...state.Placement) (int, err
 func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]Target{"start": {false, -1}, "end": {true, -1}, "0": {false, 0}, "120000": {false, 120000}} {
 		if got, err := ParseTarget(text); err != nil || got != want {
-			t.Errorf("%s is %+v, %v; want %+v", text, got, err, want)
+			t.Errorf("%s: got %+v, error %v; want %+v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "begin", "-1", "1.5", "9223372036854775808"} {
@@ -184,7 +184,7 @@ func TestPlan(t *testing.T) {
 				t.Errorf("what is printed (-want +got):\n%s", diff)
 			}
 			if len(f.placed) > 0 {
-				t.Errorf("%v was placed by planning it", f.placed)
+				t.Errorf("planning has placed %v, want nothing", f.placed)
 			}
 			if err := Apply(t.Context(), f, steps); err != nil {
 				t.Error(err)

@@ -136,7 +136,7 @@ func TestPreviewEqualsModel(t *testing.T) {
 	}
 	report := run(t, Config{Examples: 1000}, logs...)
 	if report.Records != 300 || report.Events != 300 || report.Cut || len(report.SetAside) > 0 || report.Late > 0 {
-		t.Fatalf("%+v", report)
+		t.Fatalf("want 300 records, all of them used, got %+v", report)
 	}
 	registry := defined.Registry(t, definitions)
 	plain := model.New(registry)
@@ -173,7 +173,7 @@ func TestPreviewEqualsModel(t *testing.T) {
 			compared++
 		}
 		if len(reported.Examples) != reported.Asked || !maps.Equal(statuses, reported.Statuses) {
-			t.Errorf("%s: %d examples of %d asked, with %v of %v", reported.Name, len(reported.Examples), reported.Asked, statuses, reported.Statuses)
+			t.Errorf("%s: %d examples of %d entities asked about, statuses %v, reported %v", reported.Name, len(reported.Examples), reported.Asked, statuses, reported.Statuses)
 		}
 	}
 	if compared < 100 {
@@ -234,10 +234,10 @@ func TestReport(t *testing.T) {
 		t.Log(text.String())
 	}
 	if f := feature(t, report, "paid_5m"); f.Part || *f.Window != now-5*minute+1 {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected report of paid_5m: %+v", f)
 	}
 	if f := feature(t, report, "per_login"); f.Entities != 100 || len(f.By) != 1 {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected report of per_login: %+v", f)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestNewestRecordsAreRead(t *testing.T) {
 	} {
 		report := run(t, Config{MaxRecords: c.most}, reset(busy), reset(quiet))
 		if int64(report.Records) != c.records || report.Cut != (c.most < 1002) || report.Gone || report.Since != c.since {
-			t.Errorf("at most %d: %d since %d, want %d since %d", c.most, report.Records, report.Since-now, c.records, c.since-now)
+			t.Errorf("at most %d records: got %d since %d, want %d since %d", c.most, report.Records, report.Since-now, c.records, c.since-now)
 		}
 	}
 }
@@ -270,16 +270,16 @@ func TestRetentionHasRemovedRecords(t *testing.T) {
 	pays.since, empty.since = now-3*minute, now+1
 	report := run(t, Config{}, pays, empty)
 	if f := feature(t, report, "paid_5m"); !report.Gone || report.Since != now-3*minute || !f.Part {
-		t.Errorf("%+v", report)
+		t.Errorf("want a report of removed records and partial windows, got %+v", report)
 	}
 	var text strings.Builder
 	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(),
 		"1 records since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has removed some, or a batch is damaged\n") {
-		t.Errorf("%v\n%s", err, &text)
+		t.Errorf("error %v, or the text does not mention removed records:\n%s", err, &text)
 	}
 	reset(pays).since = math.MaxInt64 // nothing was left to be read
 	if report := run(t, Config{}, pays); report.Since != now {
-		t.Errorf("since %d", report.Since)
+		t.Errorf("since %d, want %d", report.Since, now)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestEventsLeftOut(t *testing.T) {
 	}
 	var text strings.Builder
 	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "  of 5 events of pay, 5 lack user or device\n") {
-		t.Errorf("%v\n%s", err, &text)
+		t.Errorf("error %v, or the text does not count events without keys:\n%s", err, &text)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestStreamsCost(t *testing.T) {
 	f, _ := r.Feature("logins")
 	report := run(t, Config{Features: []*features.Feature{f}}, partition("logins", 0))
 	if len(report.Streams) != 1 || report.Streams[0].Name != "login" || report.Streams[0].Entities != 1 || report.Streams[0].Mutations == 0 {
-		t.Errorf("%+v", report.Streams)
+		t.Errorf("unexpected streams %+v", report.Streams)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestEntitiesAreSampled(t *testing.T) {
 	pop.seen["e7"], pop.seen["e12345"] = 3, 2
 	some := pop.sample(2)
 	if len(some) != maxAsked || !slices.Equal(some[:2], []string{"e7", "e12345"}) {
-		t.Errorf("%d are asked, beginning with %v", len(some), some[:2])
+		t.Errorf("%d entities are sampled, beginning with %v; want the busiest ones first", len(some), some[:2])
 	}
 	low := 0
 	for _, e := range some {
@@ -339,10 +339,10 @@ func TestEntitiesAreSampled(t *testing.T) {
 		}
 	}
 	if low < maxAsked*4/10 || low > maxAsked*6/10 {
-		t.Errorf("%d of %d are of the first half", low, len(some))
+		t.Errorf("%d of %d sampled entities are from the first half, want about half", low, len(some))
 	}
 	if diff := cmp.Diff(some, pop.sample(2)); diff != "" {
-		t.Error("others are asked the second time")
+		t.Errorf("a second sample differs (-first +second):\n%s", diff)
 	}
 }
 
@@ -353,7 +353,7 @@ func TestLogFails(t *testing.T) {
 	broken.err = errors.New("the log cannot be read")
 	_, err := Run(t.Context(), Config{Registry: defined.Registry(t, definitions), Logs: []Log{broken}})
 	if !errors.Is(err, broken.err) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want %v", err, broken.err)
 	}
 }
 
@@ -390,6 +390,6 @@ func TestPreviewIsBounded(t *testing.T) {
 	cancel()
 	cfg.Logs, cfg.MaxBytes = logs(), 0
 	if _, err := Run(canceled, cfg); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 }

@@ -263,7 +263,7 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 				if got.From == nil || *got.From < *got.CompleteSince {
 					c.Incomplete[f.Name]++
 					if got.Status != query.Incomplete || got.Exact {
-						c.T.Errorf("%s of %s at %d is not whole, and says %s, exact %v", f.Name, entity, at, got.Status, got.Exact)
+						c.T.Errorf("%s of %s at %d is incomplete, but has the status %s, exact %v", f.Name, entity, at, got.Status, got.Exact)
 					}
 					continue
 				}

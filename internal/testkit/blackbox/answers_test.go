@@ -55,7 +55,7 @@ features:
 		}
 		api.Close()
 		if _, err := c.FirstIncomplete(r, 1004, 1004); err == nil {
-			t.Error("a server that does not answer is not an error")
+			t.Error("no error from a server that does not answer")
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestDiffersInEstimates(t *testing.T) {
 			want := aggregate.Result{Value: value.Value{Type: value.Int, Num: test.want}, Found: test.want > 0}
 			got := Answer{Value: json.RawMessage(fmt.Sprint(test.got)), Status: statusOf(want), Exact: f.Function.Spec().Exact}
 			if difference := Differs(got, f, want); (difference != "") != test.differs {
-				t.Errorf("%+v: %q", test, difference)
+				t.Errorf("%+v: got the difference %q", test, difference)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestDiffersInMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if difference := differsInMembers(got, want, query.Present, got.FalsePositiveRate == 0); (difference != "") != test.differs {
-			t.Errorf("%s differs: %q", test.answer, difference)
+			t.Errorf("%s: got the difference %q", test.answer, difference)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestFalsePositives(t *testing.T) {
 			p.note(Answer{FalsePositiveRate: 0.01, Members: []Member{{Value: random.Float64() < test.rate}}}, want)
 		}
 		if problem := p.problem(); (problem != "") != test.problem {
-			t.Errorf("at a rate of %g: %q", test.rate, problem)
+			t.Errorf("at a rate of %g: got the problem %q", test.rate, problem)
 		}
 	}
 }

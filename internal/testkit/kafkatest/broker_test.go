@@ -65,7 +65,7 @@ func TestKafkaKeepsRecordsOverKill(t *testing.T) {
 	produce(t, client, topic, "one")
 	b.Kill()
 	if c, err := net.Dial("tcp", b.Addr()); err == nil {
-		t.Errorf("the killed broker takes a connection: %v", c.Close())
+		t.Errorf("the killed broker accepts a connection: %v", c.Close())
 	}
 	b.Start()
 	produce(t, client, topic, "two")
@@ -91,7 +91,7 @@ func TestReplacedKafkaIsAnotherCluster(t *testing.T) {
 	before := look()
 	b.Replace()
 	if after := look(); b.Addr() != addr || after.ClusterID == before.ClusterID || len(after.Topics) != 0 {
-		t.Errorf("at %s, which was %s: cluster %s, which was %s, with the topics %v", b.Addr(), addr, after.ClusterID, before.ClusterID, after.Topics)
+		t.Errorf("address %s, before %s; cluster %s, before %s; topics %v; want an empty new cluster at the same address", b.Addr(), addr, after.ClusterID, before.ClusterID, after.Topics)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestKafkaCluster(t *testing.T) {
 	defer closeIdle(two)
 	produce(t, one, apart, "on one side")
 	if got := end(t, two, apart); got != 0 {
-		t.Errorf("the broker that is cut off ends the log at %d, want 0: it does not take itself for the leader", got)
+		t.Errorf("the broker that is cut off reports the log's end as %d, want 0: it must believe that it is the leader", got)
 	}
 	c.Unite()
 	c.AwaitLeader(t, apart, 1, 1, 2)

@@ -71,7 +71,7 @@ func TestRedisLoadsATornAOF(t *testing.T) {
 	})
 	r.Kill()
 	if cut := r.TearAOF(3); cut != 3 {
-		t.Errorf("cut %d bytes", cut)
+		t.Errorf("cut %d bytes, want 3", cut)
 	}
 	r.Start()
 	incr(t, client, "n", 2)

@@ -17,7 +17,7 @@ func TestPortsAreGivenOnce(t *testing.T) {
 		}
 		for _, p := range []int{port, port + distance} {
 			if seen[p] {
-				t.Fatalf("port %d was given twice", p)
+				t.Fatalf("port %d was given out twice", p)
 			}
 			seen[p] = true
 			used, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
@@ -42,9 +42,9 @@ func TestPortsInUseAreNotGiven(t *testing.T) {
 	}
 	defer kept.Close()
 	if keep(used.Addr().(*net.TCPAddr).Port) {
-		t.Error("the port of a server is given")
+		t.Error("the port of a running server was given out")
 	}
 	if keep(kept.LocalAddr().(*net.UDPAddr).Port) {
-		t.Error("a port that another process keeps is given")
+		t.Error("a port that another process has reserved was given out")
 	}
 }

@@ -90,14 +90,14 @@ func TestObject(t *testing.T) {
 	for _, size := range []int{0, 1, 300} {
 		o := open(t, b.Put(t, "dir/a", content(size)))
 		if err := iotest.TestReader(o, content(size)); err != nil {
-			t.Errorf("%d bytes: %v", size, err)
+			t.Errorf("an object of %d bytes: %v", size, err)
 		}
 		if n, err := o.ReadAt(make([]byte, 1), -1); n != 0 || !errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("byte -1: %d, %v", n, err)
+			t.Errorf("ReadAt(-1) = %d, %v; want an error", n, err)
 		}
 		info, err := o.Stat()
 		if err != nil || info.Name() != "a" || info.Size() != int64(size) || !info.Mode().IsRegular() || info.ModTime().IsZero() || info.Sys() == ETag("") {
-			t.Errorf("%d bytes: it is %+v (%v)", size, info, err)
+			t.Errorf("an object of %d bytes: unexpected Stat %+v (%v)", size, info, err)
 		}
 	}
 }
@@ -116,14 +116,14 @@ func TestBrokenConnections(t *testing.T) {
 		cut(w, r, store)
 	})
 	if got, err := io.ReadAll(o); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%d of %d bytes, then %v", len(got), len(want), err)
+		t.Errorf("read %d of %d bytes, then the error %v", len(got), len(want), err)
 	}
 	if requests < len(want)/100_000 {
-		t.Errorf("there were %d requests: none broke", requests)
+		t.Errorf("there were %d requests, so no connection broke", requests)
 	}
 	part := make([]byte, 300_000)
 	if n, err := o.ReadAt(part, 7); err != nil || !bytes.Equal(part, want[7:7+n]) {
-		t.Errorf("%d bytes in the middle: %v", n, err)
+		t.Errorf("ReadAt in the middle gives %d bytes, or other ones: error %v", n, err)
 	}
 	b.Before(objectstore.CutAfter(0))
 	const broken = "the connection broke at byte 7 of 300007, 4 times in a row: unexpected EOF"
@@ -161,10 +161,10 @@ func TestReplacedObject(t *testing.T) {
 		b.Put(t, "a", bytes.ToUpper(was))
 		b.Before(before)
 		if _, err := io.ReadAll(o); !errors.Is(err, errChanged) {
-			t.Errorf("%s: reading on: %v", name, err)
+			t.Errorf("%s: reading on: got error %v, want that it has changed", name, err)
 		}
 		if _, err := o.ReadAt(make([]byte, 1), 1); !errors.Is(err, errChanged) {
-			t.Errorf("%s: reading in the middle: %v", name, err)
+			t.Errorf("%s: ReadAt: got error %v, want that it has changed", name, err)
 		}
 	}
 	b := objectstore.New(t)
@@ -186,7 +186,7 @@ func TestReadingIsStopped(t *testing.T) {
 	}
 	stop()
 	if _, err := io.ReadAll(o); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got error %v, want context.Canceled", err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestRefusals(t *testing.T) {
 	}
 	b.Before(nil)
 	if _, err := Open(t.Context(), b.URL("b.csv")); fmt.Sprint(err) != b.URL("b.csv")+": there is no such object, or no such bucket" || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
+		t.Errorf("a missing object: got error %v", err)
 	}
 }
 
@@ -276,10 +276,10 @@ func TestProfile(t *testing.T) {
 	}
 	use(t)
 	if got, err := io.ReadAll(open(t, name)); err != nil || !bytes.Equal(got, content(3)) {
-		t.Errorf("%d bytes (%v)", len(got), err)
+		t.Errorf("read %d bytes (%v), want 3", len(got), err)
 	}
 	t.Setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
 	if c, err := config.LoadDefaultConfig(t.Context()); err != nil || endpointOf(&c) != amazon {
-		t.Errorf("the ignored endpoint is %s (%v)", endpointOf(&c), err)
+		t.Errorf("the endpoint is %s (%v), want Amazon's", endpointOf(&c), err)
 	}
 }
