@@ -50,14 +50,14 @@ func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, wan
 		err := b.processor.Ready(context.Background())
 		says := err != nil && strings.Contains(err.Error(), want)
 		if stopped && !says {
-			b.t.Errorf("once it had stopped, readiness says %v", err)
+			b.t.Errorf("after the partition had stopped, readiness reports %v", err)
 		}
 		stopped = stopped || says
 		tries := count(b.t, metrics, "weir_broken_batches_total")
 		return stopped && tries >= 4, fmt.Sprint(tries, " tries; ready: ", err)
 	})
 	if n := lines.count("processing the partition"); n != 1 {
-		b.t.Errorf("%d lines logged, want one:\n%s", n, lines.text.String())
+		b.t.Errorf("%d log lines about the partition, want 1:\n%s", n, lines.text.String())
 	}
 }
 
@@ -78,7 +78,7 @@ func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, b
 	read := count(b.t, metrics, events)
 	await(2)
 	if again := count(b.t, metrics, events) - read; again != 0 {
-		b.t.Errorf("%v events were read again for a try, want none", again)
+		b.t.Errorf("%v events were read again by a retry, want none", again)
 	}
 }
 
@@ -96,17 +96,17 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 		}
 	}
 	if got := header(letter, "weir-message"); !strings.Contains(got, message) {
-		b.t.Errorf("the dead letter says %q, want %q", got, message)
+		b.t.Errorf("the dead letter's message is %q, want it to contain %q", got, message)
 	}
 	if since := b.since(b.registry, "paid"); since < began || since == state.MaxTime {
-		b.t.Errorf("complete since %d, although a batch was passed over after %d", since, began)
+		b.t.Errorf("complete since %d, although a batch was skipped after %d", since, began)
 	}
 	testkit.Eventually(b.t, 30*time.Second, "readiness", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err == nil, fmt.Sprint(err)
 	})
 	if n := len(b.processor.DeadLetters()); n != 1 {
-		b.t.Errorf("%d dead letters are known", n)
+		b.t.Errorf("%d dead letters are listed, want 1", n)
 	}
 }
 
@@ -121,10 +121,10 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 	b.expectStopped(metrics, lines, fmt.Sprintf("%s/0: the batch of offsets 10 to %d cannot be decoded: %s", topic, last, reason))
 	b.expectNotReadAgain(metrics, topic, 10)
 	if since := b.since(b.registry, "paid"); since != state.MinTime {
-		b.t.Errorf("complete since %d before anything was passed over", since)
+		b.t.Errorf("complete since %d before anything was skipped, want since always", since)
 	}
 	if lag := gauge(b.t, metrics, "weir_lag_records"); lag < float64(last+21-10) {
-		b.t.Errorf("a lag of %v", lag)
+		b.t.Errorf("the lag is %v, want at least %d", lag, last+21-10)
 	}
 	if err := b.stop(); err != nil {
 		b.t.Fatal(err)
@@ -179,14 +179,14 @@ func TestPlacementBehindABrokenBatch(t *testing.T) {
 		placement.To[shard].Offset = 4
 	}
 	if n, err := b.store.Place(t.Context(), placement); err != nil || n != len(placement.To) {
-		t.Fatalf("placed %d shards, %v", n, err)
+		t.Fatalf("placed %d shards, error %v", n, err)
 	}
 	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
 		return err == nil, fmt.Sprint(err)
 	})
 	if n := gauge(t, metrics, "weir_stopped_partitions"); n != 0 {
-		t.Errorf("%v partitions are stopped", n)
+		t.Errorf("%v partitions are stopped, want none", n)
 	}
 	produce(t, plain, topic, payments(3, 20)...)
 	b.expect(20)

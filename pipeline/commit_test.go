@@ -35,7 +35,7 @@ func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
 	} {
 		got := before.changes(step.generation, step.offsets, start.Add(step.after*time.Second))
 		if !maps.Equal(got, step.want) {
-			t.Errorf("step %d commits %v, want %v", i, got, step.want)
+			t.Errorf("step %d committed %v, want %v", i, got, step.want)
 		}
 		if !step.lost {
 			maps.Copy(before.offsets, got)

@@ -72,7 +72,7 @@ func TestEnrichInAvro(t *testing.T) {
 	waits("refused with 503")
 	for p, messages := range b.output(enrichedTopic, partitions) {
 		if len(messages) > 0 {
-			t.Fatalf("%d events were written to partition %d without a schema", len(messages), p)
+			t.Fatalf("%d events were written to partition %d before the schema was registered", len(messages), p)
 		}
 	}
 	refusal.Store(http.StatusConflict)
@@ -105,7 +105,7 @@ func TestEnrichInAvro(t *testing.T) {
 				t.Fatalf("%v\n%x", err, m.Value)
 			}
 			if header(m, "weir-source-offset") != strconv.FormatInt(want[p][i].offset, 10) {
-				t.Fatalf("record %d of partition %d is that of offset %s, want %d", i, p, header(m, "weir-source-offset"), want[p][i].offset)
+				t.Fatalf("record %d of partition %d is of the event at offset %s, want %d", i, p, header(m, "weir-source-offset"), want[p][i].offset)
 			}
 		}
 		if len(messages) != len(want[p]) {
@@ -114,6 +114,6 @@ func TestEnrichInAvro(t *testing.T) {
 	}
 	versions, err := client.SubjectVersions(t.Context(), enrichedTopic+"-value")
 	if len(known) != 2 || len(versions) != 2 || err != nil {
-		t.Errorf("%d schemas, and versions %v, %v: want one for each definitions", len(known), versions, err)
+		t.Errorf("%d schemas and the versions %v, error %v; want 2: one for each version of the definitions", len(known), versions, err)
 	}
 }

@@ -68,7 +68,7 @@ func await(t *testing.T, happened <-chan struct{}, what string) {
 	select {
 	case <-happened:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not come", what)
+		t.Fatalf("%s did not happen in time", what)
 	}
 }
 

@@ -43,15 +43,15 @@ func TestEnrichFromDamagedState(t *testing.T) {
 			of := strings.Contains(value, `"user":"u0|0"`)
 			if strings.Contains(value, `"paid":{"value":null,"status":"DAMAGED"`) != of ||
 				strings.Contains(value, `"shop":"`) && strings.Contains(value, `"been_there":{"value":null,"status":"DAMAGED"`) != of {
-				t.Errorf("written was %s", value)
+				t.Errorf("unexpected enriched event %s", value)
 			}
 			damaged += strings.Count(value, `"DAMAGED"`)
 		}
 	}
 	if n := count(t, metrics, "weir_enriched_damaged_total"); damaged == 0 || int(n) != damaged || written < 80 {
-		t.Errorf("%d events were written, %d values are damaged, %v were counted", written, damaged, n)
+		t.Errorf("%d events were written with %d damaged values, of which %v were counted", written, damaged, n)
 	}
 	if n := count(t, metrics, "weir_refused_mutations_total"); n == 0 {
-		t.Error("what could not be written was not counted")
+		t.Error("mutations that Redis refused were not counted")
 	}
 }

@@ -76,7 +76,7 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 			want := slices.Concat([]string{`1,"status":"PRESENT"`, `2,"status":"PRESENT"`, `3,"status":"PRESENT"`, `4,"status":"PRESENT"`, `5,"status":"PRESENT"`},
 				test.want, []string{`1,"status":"PRESENT"`})
 			if !slices.Equal(got, want) {
-				t.Errorf("written was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("enriched events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
 	}

@@ -75,6 +75,6 @@ func TestEnrichFromStaleSnapshot(t *testing.T) {
 	b.config.Group = group
 	b.committed(300)
 	if n := b.checkEnriched(sent); n != 0 {
-		t.Errorf("%d events were written again that the other one had applied", n)
+		t.Errorf("%d events that the other processor had applied were written again", n)
 	}
 }

@@ -226,19 +226,19 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 			offset, err := strconv.ParseInt(header(m, "weir-source-offset"), 10, 64)
 			if err != nil || header(m, "weir-source-topic") != "payments" || header(m, "weir-source-partition") != strconv.Itoa(p) ||
 				header(m, "weir-stream") != "payment" {
-				b.t.Fatalf("record %d of partition %d has headers %q", i, p, m.Headers)
+				b.t.Fatalf("record %d of partition %d has unexpected headers %q", i, p, m.Headers)
 			}
 			if offset <= seen {
 				repeated++
 				again := slices.IndexFunc(messages[:i], func(n kafka.Message) bool { return header(n, "weir-source-offset") == header(m, "weir-source-offset") })
 				if first := messages[again]; string(first.Value) != string(m.Value) || !first.Time.Equal(m.Time) {
-					b.t.Fatalf("offset %d of partition %d is written again differently\nfirst %s\nthen  %s", offset, p, first.Value, m.Value)
+					b.t.Fatalf("offset %d of partition %d was written again with a difference\nfirst %s\nthen  %s", offset, p, first.Value, m.Value)
 				}
 				continue
 			}
 			seen = offset
 			if len(want[p]) == 0 || offset != want[p][0].offset {
-				b.t.Fatalf("partition %d continues with offset %d; %d are missing, next %+.60v", p, offset, len(want[p]), want[p])
+				b.t.Fatalf("partition %d continues with offset %d; %d events are missing, the next is %+.60v", p, offset, len(want[p]), want[p])
 			}
 			if w := want[p][0]; string(m.Value) != w.value || header(m, "trace") != w.trace || string(m.Key) != string(rune(p)) {
 				b.t.Fatalf("offset %d of partition %d\ngot  %s\nwant %s", offset, p, m.Value, w.value)
@@ -266,14 +266,14 @@ func TestEnrich(t *testing.T) {
 	b.write(sent[600:]...)
 	b.committed(900)
 	if n := b.checkEnriched(sent); n != 0 {
-		t.Errorf("%d events were written twice for nothing", n)
+		t.Errorf("%d events were written twice without a need", n)
 	}
 	want := 0
 	for _, p := range b.wanted(sent) {
 		want += len(p)
 	}
 	if n := count(t, metrics, "weir_enriched_events_total"); n != float64(want) || n == 0 {
-		t.Errorf("%v events counted as enriched, want %d", n, want)
+		t.Errorf("%v events were counted as enriched, want %d", n, want)
 	}
 }
 
@@ -303,13 +303,13 @@ func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 	})
 	if err := b.processor.Ready(context.Background()); err == nil ||
 		!strings.Contains(err.Error(), "payments/0: write enriched events to "+enrichedTopic+": [19] Not Enough Replicas") {
-		t.Errorf("readiness says %v", err)
+		t.Errorf("readiness does not report the failed write: %v", err)
 	}
 	fault.Remove()
 	b.committed(600)
 	b.checkEnriched(sent)
 	if n := count(t, metrics, "weir_rewinds_total"); n != 0 {
-		t.Errorf("%v times Redis is reported as having gone back in time", n)
+		t.Errorf("%v rewinds were counted, want none", n)
 	}
 }
 

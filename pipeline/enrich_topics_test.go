@@ -84,7 +84,7 @@ services:
 		`payment 1 {"payments":` + fmt.Sprintf(all, 2) + `}}`,
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("written were\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("enriched events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -76,7 +76,7 @@ services:`, 1)
 	write(many...)
 	b.committed(4 + len(many))
 	if n, most := reads.Load()-before, 2+int64(time.Since(began)/store.MaxHistoryAge); n > most {
-		t.Errorf("the history was read %d times for %d batches in %s, want %d at the most", n, len(many), time.Since(began), most)
+		t.Errorf("the history was read %d times for %d batches in %s, want at most %d", n, len(many), time.Since(began), most)
 	}
 	var got []string
 	for _, m := range b.output(enrichedTopic, partitions)[0][:4] {
@@ -89,7 +89,7 @@ services:`, 1)
 		"old 4 PRESENT exact, young 1 PRESENT exact, both 5 PRESENT exact, listed 3 INCOMPLETE",
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("written was\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("enriched events:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

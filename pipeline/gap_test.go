@@ -78,7 +78,7 @@ func (b *bench) checkGaps(watch *gapWatch, n int) {
 	watch.mu.Lock()
 	defer watch.mu.Unlock()
 	if len(watch.marked) != n || len(watch.waited) != n {
-		b.t.Errorf("%d partitions have a gap and %d were applied, want %d", len(watch.marked), len(watch.waited), n)
+		b.t.Errorf("%d partitions have a gap and %d were applied, want %d of each", len(watch.marked), len(watch.waited), n)
 	}
 	for p, waited := range watch.waited {
 		if least := b.config.Recovery.GracePeriod - 2*time.Millisecond; waited < least { // Redis' clock has a resolution of milliseconds

@@ -157,7 +157,7 @@ func TestExistingStateIsRefilled(t *testing.T) {
 			answers, h := b.asked(before, []string{"seconds", "biggest", "paid"}, stampAt(20000))
 			for name, a := range answers {
 				if a.Status == query.Incomplete {
-					t.Errorf("%s was whole, and is complete since %d now: %+v", name, a.CompleteSince, h.PlanEpochs)
+					t.Errorf("%s was complete, and is now complete only since %d: %+v", name, a.CompleteSince, h.PlanEpochs)
 					return
 				}
 			}

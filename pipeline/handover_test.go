@@ -139,14 +139,14 @@ func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 	}
 	select {
 	case <-joined:
-		t.Fatal("the rebalance was not held up")
+		t.Fatal("the rebalance ended before the first idle member had left")
 	default:
 	}
 	if err := first.Leave(t.Context()); err != nil { // all of its partitions are free
 		t.Fatal(err)
 	}
 	if g := <-joined; len(g.Partitions) != partitions/2 {
-		t.Errorf("the second idle member was given %v", g.Partitions)
+		t.Errorf("the second idle member was given %v, want half of the partitions", g.Partitions)
 	}
 	write(kept...)
 	for _, id := range kept {

@@ -93,7 +93,7 @@ func TestHangingConnections(t *testing.T) {
 		kafkaLink.Hang()
 		write(n+100, n+200)
 		if got := b.answers(); got == "" {
-			t.Error("no answers")
+			t.Error("the answers are empty")
 		}
 		kafkaLink.Heal()
 		b.expect(n + 200)

@@ -33,7 +33,7 @@ func TestLoad(t *testing.T) {
 		{25, true, false},
 	} {
 		if much, little := l.look(step.full); much != step.much || little != step.little {
-			t.Errorf("look %d finds much: %v, little: %v", i, much, little)
+			t.Errorf("look %d finds much load: %v, little: %v; want %v and %v", i, much, little, step.much, step.little)
 		}
 	}
 }
@@ -50,10 +50,10 @@ func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 	}
 	s.p.health.set("worker 1", errors.New("no Redis"))
 	if s.balance(time.Millisecond); !slices.Equal(s.load, []int{1, 1}) {
-		t.Errorf("the workers process %v partitions while one cannot apply, want one each", s.load)
+		t.Errorf("while one worker cannot apply, the workers process %v partitions, want one each", s.load)
 	}
 	s.p.health.clear("worker 1")
 	if s.balance(time.Millisecond); !slices.Equal(s.load, []int{2, 0}) {
-		t.Errorf("the workers process %v partitions, want the first to process both", s.load)
+		t.Errorf("the workers process %v partitions, want both at the first worker", s.load)
 	}
 }

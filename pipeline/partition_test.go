@@ -59,7 +59,7 @@ func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 	first.Miss(1, away)
 	for range 2 {
 		if p.wentBack(first) {
-			t.Error("a shard without known progress is reported as having gone back")
+			t.Error("a shard with unknown progress is reported as having gone back")
 		}
 		p.compared(first)
 		p.progress = []state.Position{at(5, 1), state.NoPosition}
@@ -67,9 +67,9 @@ func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 	}
 	back := &state.Claim{Progress: []state.Position{at(9, 1), at(6, 1)}}
 	if !p.wentBack(back) {
-		t.Error("the shard that came back with less progress is not detected")
+		t.Error("a shard that came back with less progress is not detected")
 	}
 	if p.compared(back); p.wentBack(back) {
-		t.Error("it is reported twice")
+		t.Error("the shard is reported a second time")
 	}
 }

@@ -20,7 +20,7 @@ func TestPeak(t *testing.T) {
 	} {
 		p.observe(step.value, start+step.at)
 		if got := testutil.ToFloat64(p.gauge); got != step.want {
-			t.Errorf("after %d ms it is %v, want %v", step.at, got, step.want)
+			t.Errorf("after %d ms the gauge is %v, want %v", step.at, got, step.want)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (b *bench) run() {
 			done <- err
 			return err
 		case <-time.After(30 * time.Second):
-			b.t.Fatal("the processor does not stop")
+			b.t.Fatal("the processor did not stop in time")
 			return nil
 		}
 	}
@@ -228,7 +228,7 @@ func TestEventsAreApplied(t *testing.T) {
 	}
 	for i, p := range b.progress() {
 		if state.Lowest(p) != state.Highest(p) {
-			t.Errorf("partition %d: the shards stopped at %v", i, p)
+			t.Errorf("partition %d: the shards stopped at different offsets: %v", i, p)
 		}
 	}
 	if s := b.processor.Stats(); s.Applied != 1200 || s.Dead != 0 {

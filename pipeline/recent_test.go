@@ -10,7 +10,7 @@ import (
 func TestLatestDeadLettersAreListed(t *testing.T) {
 	p := &Processor{}
 	if letters := p.DeadLetters(); len(letters) > 0 {
-		t.Errorf("%d before there is any", len(letters))
+		t.Errorf("%d dead letters are listed before there are any", len(letters))
 	}
 	one := &assignedPartition{Partition: state.Partition{Topic: "payments", ID: 1}}
 	for offset := range int64(maxRecent + 5) {
@@ -21,12 +21,12 @@ func TestLatestDeadLettersAreListed(t *testing.T) {
 	}
 	letters := p.DeadLetters()
 	if len(letters) != maxRecent {
-		t.Fatalf("%d are known, want %d", len(letters), maxRecent)
+		t.Fatalf("%d dead letters are listed, want %d", len(letters), maxRecent)
 	}
 	want := int64(maxRecent + 4)
 	for _, d := range letters {
 		if d.Offset != want || d.Partition != one.Partition {
-			t.Errorf("%+v, want offset %d of %v", d, want, one.Partition)
+			t.Errorf("got %+v, want offset %d of %v", d, want, one.Partition)
 		}
 		if want--; want == maxRecent {
 			want--

@@ -62,7 +62,7 @@ func TestBackfillsUnderWay(t *testing.T) {
 	b.writeStamped(0, 3000)
 	b.expect(3000)
 	if list := b.processor.Backfills(); len(list) > 0 {
-		t.Errorf("before anything is new, it is filling %+v", list)
+		t.Errorf("without new features, these are being filled: %+v", list)
 	}
 	with := registryOf(t, bySecond)
 	b.processor.Reload(with)
@@ -72,7 +72,7 @@ func TestBackfillsUnderWay(t *testing.T) {
 	})
 	list := b.processor.Backfills()
 	if got := list[0]; !slices.Equal(got.Features, []string{"by_second"}) || got.Topic != "payments" || got.Total != 3000 || got.Applied <= 0 || got.Rate <= 0 {
-		t.Errorf("it is filling %+v, want by_second with 3000 records of payments", got)
+		t.Errorf("being filled: %+v, want by_second with 3000 records of payments", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNothingIsFilledWithoutBackfill(t *testing.T) {
 	b.awaitClaims(with, 0)
 	b.writeStamped(300, 600)
 	if since := b.expectSince(with, 600); since < stampAt(299) {
-		t.Errorf("complete since %d, and nothing was filled", since)
+		t.Errorf("complete since %d, although nothing was filled", since)
 	}
 }
 
@@ -137,13 +137,13 @@ func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
 	since := b.expectSeconds(with, 40000)
 	// An hour, two tiles of a second, the second by which events may be ahead, and a minute.
 	if want := stampAt(39999) - 3_600_000 - 2000 - 1000 - 60_000 + 1000; since != want {
-		t.Errorf("complete since %d, want %d, as far back as its window needs", since, want)
+		t.Errorf("complete since %d, want %d, which its window needs", since, want)
 	}
 	h, err := b.store.History(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := h.Fills[0]; f.All >= 40000*8 || f.Filled != f.All {
-		t.Errorf("%d of %d offsets were read: more than needed", f.Filled, f.All)
+		t.Errorf("%d of %d offsets were read: want all, and only those that are needed", f.Filled, f.All)
 	}
 }

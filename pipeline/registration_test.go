@@ -51,7 +51,7 @@ func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 		}
 	}
 	if d.registration(nil) != nil {
-		t.Error("something is registered before anything is bound")
+		t.Error("a plan is registered before partitions are bound")
 	}
 	d.bound(old)
 	s.err = errors.New("refused")

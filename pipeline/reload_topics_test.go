@@ -42,7 +42,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	b.run()
 	b.expect(100)
 	if since := b.since(both, "logins"); since != state.MaxTime {
-		t.Errorf("complete since %d without a reader", since)
+		t.Errorf("complete since %d, although no processor reads the topic", since)
 	}
 	var left atomic.Int64
 	b.broker.ControlKey(int16(kmsg.LeaveGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -68,7 +68,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	}
 	testkit.Eventually(t, 30*time.Second, "logins", func() (bool, string) { return count() == "5", count() })
 	if since := b.since(both, "logins"); since != state.MinTime {
-		t.Errorf("a topic that was read from its beginning is complete since %d", since)
+		t.Errorf("the topic was read from its beginning, but its features are complete only since %d", since)
 	}
 	admit := b.refuseJoins()
 	b.processor.Reload(b.registry)
@@ -81,7 +81,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	b.expect(500)
 	b.committed(500)
 	if got := count(); got != "5" {
-		t.Errorf("%s logins: their topic was to be left alone", got)
+		t.Errorf("%s logins were counted, want 5: the topic is no longer read", got)
 	}
 	b.processor.Reload(both)
 	testkit.Eventually(t, 30*time.Second, "logins that came while the topic was not read", func() (bool, string) { return count() == "7", count() })

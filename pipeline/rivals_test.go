@@ -80,7 +80,7 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 	b.expect(700)
 	b.awaitSuperseded(second, secondMetrics, "blue", old)
 	if later := b.since(with, "by_second"); later <= since {
-		t.Errorf("what the deployment that began last does not keep is complete since %d, as before %d", later, since)
+		t.Errorf("by_second is complete since %d, and was since %d: want a later moment, since the last deployment does not keep it", later, since)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestRegistryUnavailable(t *testing.T) {
 	away.Store(false)
 	b.expect(160)
 	if n := b.processor.Stats().Dead; n != 0 {
-		t.Errorf("%d dead letters", n)
+		t.Errorf("%d dead letters while the registry was unavailable, want none", n)
 	}
 	unknown := avroPayments(t, 1, 160, 161)
 	unknown[0].Value[4] = 77
@@ -124,6 +124,6 @@ func TestRegistryUnavailable(t *testing.T) {
 	})
 	b.expect(160)
 	if err := b.processor.Ready(t.Context()); err != nil {
-		t.Errorf("in the end: %v", err)
+		t.Errorf("not ready, although the registry is available again: %v", err)
 	}
 }

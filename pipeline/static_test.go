@@ -39,6 +39,6 @@ func TestStaticProcessorStartsAgain(t *testing.T) {
 	produce(t, producer(t, broker), topic, payments(30, 60)...)
 	b.expect(60)
 	if n := lines.count("partitions assigned"); n != generations {
-		t.Errorf("the other processor was assigned its partitions %d times more", n-generations)
+		t.Errorf("the other processor was assigned partitions %d more times, want none", n-generations)
 	}
 }

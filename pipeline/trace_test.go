@@ -65,7 +65,7 @@ func TestSpanOfABatch(t *testing.T) {
 	b.await(len(records))
 	got := spans.GetSpans()
 	if len(got) != 1 {
-		t.Fatalf("there are %d spans, want one of the only batch with records: %+v", len(got), got)
+		t.Fatalf("there are %d spans, want 1, that of the only batch with records: %+v", len(got), got)
 	}
 	var links, want []string
 	for _, l := range got[0].Links {
@@ -87,10 +87,10 @@ func TestSpanOfABatch(t *testing.T) {
 	}
 	// A batch cut for a commit moves all partitions and all shards.
 	if n := numbers["weir.batch.partitions"]; n != 1 && n != partitions {
-		t.Errorf("%d partitions", n)
+		t.Errorf("the span has %d partitions, want 1 or %d", n, partitions)
 	}
 	if n := numbers["weir.batch.calls"]; n < 1 || n > 8 {
-		t.Errorf("%d calls of 8 shards", n)
+		t.Errorf("the span has %d calls for 8 shards", n)
 	}
 	delete(numbers, "weir.batch.partitions")
 	delete(numbers, "weir.batch.calls")
@@ -104,7 +104,7 @@ func TestSpanOfABatch(t *testing.T) {
 		t.Error(diff)
 	}
 	if got[0].Name != "apply" || got[0].Parent.IsValid() || got[0].Status.Code != codes.Unset {
-		t.Errorf("the span is %+v", got[0])
+		t.Errorf("unexpected name, parent or status of the span %+v", got[0])
 	}
 }
 

@@ -77,14 +77,14 @@ func TestPoisonIsSetAside(t *testing.T) {
 	for _, p := range poison {
 		i := slices.IndexFunc(letters, func(m kafka.Message) bool { return string(m.Value) == p.value })
 		if i < 0 {
-			t.Errorf("no dead letter with the bytes %.80s", p.value)
+			t.Errorf("no dead letter has the value %.80s", p.value)
 			continue
 		}
 		m := letters[i]
 		if header(m, "weir-reason") != p.reason || header(m, "weir-stream") != p.stream ||
 			!strings.Contains(header(m, "weir-message"), p.message) || header(m, "trace") != p.reason ||
 			header(m, "weir-topic") != "payments" || header(m, "weir-partition") == "" || header(m, "weir-offset") == "" {
-			t.Errorf("headers %q of %.80s", m.Headers, p.value)
+			t.Errorf("unexpected headers %q of %.80s", m.Headers, p.value)
 		}
 	}
 	known := b.processor.DeadLetters()
@@ -95,17 +95,17 @@ func TestPoisonIsSetAside(t *testing.T) {
 				header(m, "weir-reason") == string(d.Reason) && header(m, "weir-stream") == d.Stream &&
 				strings.Contains(header(m, "weir-message"), d.Path)
 		}); i < 0 {
-			t.Errorf("%+v is not a dead letter", d)
+			t.Errorf("%+v is listed, but no dead letter was written for it", d)
 		}
 		if slices.Contains(known[:i], d) {
-			t.Errorf("%+v is known twice", d)
+			t.Errorf("%+v is listed twice", d)
 		}
 	}
 	if len(known) != len(poison) {
-		t.Errorf("%d dead letters are known, want %d", len(known), len(poison))
+		t.Errorf("%d dead letters are listed, want %d", len(known), len(poison))
 	}
 	if s := b.processor.Stats(); s.Dead != int64(len(poison)) || s.Applied != int64(10*len(poison)) {
-		t.Errorf("stats %+v", s)
+		t.Errorf("unexpected stats %+v", s)
 	}
 	b.committed(11 * len(poison))
 }
@@ -130,12 +130,12 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 	})
 	err := b.processor.Ready(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "payments/0: write dead letters: ") {
-		t.Errorf("readiness says %v", err)
+		t.Errorf("readiness does not report the failed write: %v", err)
 	}
 	fault.Remove()
 	b.expect(300)
 	if letters := b.readDead(1); string(letters[0].Value) != "{" {
-		t.Errorf("dead letter %q", letters[0].Value)
+		t.Errorf("the dead letter is %q, want {", letters[0].Value)
 	}
 	b.committed(301)
 	// Records that were left out of batches and read again count when they are applied.
@@ -237,13 +237,13 @@ func TestRecordsLost(t *testing.T) {
 		"set kafka.on_data_loss to continue, or run: weir progress set payments/1 --to start --yes")
 	b.committed(50) // the other partitions
 	if n := gaugeOf(t, metrics, "weir_stopped_partitions", "loss"); n != 1 {
-		t.Errorf("%v partitions counted as stopped, want 1", n)
+		t.Errorf("%v partitions were counted as stopped, want 1", n)
 	}
 	if n := count(t, metrics, "weir_lost_records_total"); n != 0 {
-		t.Errorf("%v records counted as lost that may come back", n)
+		t.Errorf("%v records were counted as lost, although they may come back", n)
 	}
 	if since := b.since(b.registry, "paid"); since != state.MinTime {
-		t.Errorf("complete since %d before anything was lost", since)
+		t.Errorf("complete since %d before anything was lost, want since always", since)
 	}
 	if err := b.stop(); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestRecordsLost(t *testing.T) {
 	b.run()
 	b.committed(60)
 	if n := count(t, metrics, "weir_lost_records_total"); n != 5 {
-		t.Errorf("%v records counted as lost, want 5", n)
+		t.Errorf("%v records were counted as lost, want 5", n)
 	}
 	if since := b.since(b.registry, "paid"); since < began || since == state.MaxTime {
 		t.Errorf("complete since %d, although records were lost after %d", since, began)

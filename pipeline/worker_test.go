@@ -51,7 +51,7 @@ func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 	accept()
 	w.abandon(p)
 	if w.fetched != nil {
-		t.Error("the records from offset 8 are kept where those from 3 come next")
+		t.Error("the records from offset 8 were kept, although offset 3 comes next")
 	}
 	p.position = 3
 	poller.Add("payments", 0, 3)
@@ -74,12 +74,12 @@ func TestBatchHasOneRangeOfAPartition(t *testing.T) {
 	w.current.rangeOf(p)
 	w.current.keep(p)
 	if !w.full() || !w.ready() {
-		t.Error("the batch takes more records")
+		t.Error("the batch is not full and ready, want it to take no more records")
 	}
 	w.submit()
 	b := <-w.applier.todo
 	if len(b.Ranges) != 2 || b.partitions[0] != p || b.partitions[1] != other {
-		t.Errorf("the shares are %+v", b.Ranges)
+		t.Errorf("unexpected ranges %+v", b.Ranges)
 	}
 	b.reset()
 	if w.current.rangeOf(p); b.kept != nil || w.full() {
@@ -131,7 +131,7 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, test.want) {
-				t.Errorf("the last batch applies %v, want %v", got, test.want)
+				t.Errorf("the last batch has %v, want %v", got, test.want)
 			}
 		})
 	}
@@ -183,10 +183,10 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 					t.Fatal(err)
 				}
 				if w.spare = nil; w.ready() {
-					t.Error("a batch is to be applied while one before it is")
+					t.Error("a batch is ready while the previous one is being applied")
 				}
 				if w.spare = newBatch(); !w.ready() {
-					t.Errorf("batch %d waits for more", i)
+					t.Errorf("batch %d is not ready although it has all records that were fetched", i)
 				}
 				w.submit()
 				if b := <-w.applier.todo; b.events != want {
@@ -194,10 +194,10 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 				}
 			}
 			if err := w.fill(t.Context()); err != nil || w.spare != nil || w.current.events > 0 {
-				t.Errorf("%d events more (%v)", w.current.events, err)
+				t.Errorf("%d more events (%v), want none", w.current.events, err)
 			}
 			if w.spare = newBatch(); w.ready() {
-				t.Error("a batch of nothing is to be applied")
+				t.Error("an empty batch is ready")
 			}
 		})
 	}
@@ -265,6 +265,6 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 		t.Errorf("the format saw key %q and header %q", format.key, format.header)
 	}
 	if len(w.current.dead) != 1 || w.current.dead[0].reason != record.Malformed || w.current.dead[0].stream != "payment" {
-		t.Errorf("dead letters %+v", w.current.dead)
+		t.Errorf("unexpected dead letters %+v", w.current.dead)
 	}
 }

@@ -46,13 +46,13 @@ func want(t *testing.T, what string, got state.Busiest, key string, entities ...
 	for _, k := range got.Keys {
 		if k.Key == key {
 			if !slices.Equal(k.Entities, entities) {
-				t.Errorf("%s: %s: %v, want %v", what, key, k.Entities, entities)
+				t.Errorf("%s: key %s: entities %v, want %v", what, key, k.Entities, entities)
 			}
 			return
 		}
 	}
 	if len(entities) > 0 {
-		t.Errorf("%s: %s is missing in %+v", what, key, got)
+		t.Errorf("%s: key %s is missing from %+v", what, key, got)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestFewEntities(t *testing.T) {
 	want(t, "few", got, "device", state.BusyEntity{Entity: "d2", Events: 3}, state.BusyEntity{Entity: "d3", Events: 2}, state.BusyEntity{Entity: "d1", Events: 1})
 	want(t, "few", got, "user", state.BusyEntity{Entity: "u1", Events: 2})
 	if len(got.Keys) != 2 || got.Keys[0].Rest != 0 || got.Since != start.UnixMilli() {
-		t.Errorf("%+v, want two keys, with all events since %d", got, start.UnixMilli())
+		t.Errorf("got %+v, want two keys, with all events since %d", got, start.UnixMilli())
 	}
 }
 
@@ -92,7 +92,7 @@ func TestPanes(t *testing.T) {
 	got := c.Busiest()
 	want(t, "the next pane", got, "device", state.BusyEntity{Entity: "d1", Events: 2}, state.BusyEntity{Entity: "d2", Events: 1})
 	if began := start.Add(pane / 2).UnixMilli(); got.Since != began {
-		t.Errorf("since %d, want the counter's beginning at %d", got.Since, began)
+		t.Errorf("since %d, want %d, when the counter began", got.Since, began)
 	}
 	at.at = start.Add(2 * pane)
 	got = c.Busiest()
@@ -142,16 +142,16 @@ func checkBounds(t interface{ Errorf(string, ...any) }, k state.BusiestKey, had 
 	for _, e := range k.Entities {
 		listedOnes[e.Entity] = true
 		if n := had[e.Entity]; n < e.Events || n > e.Events+e.Error {
-			t.Errorf("%+v had %d events", e, n)
+			t.Errorf("%+v does not bound the real number of events, %d", e, n)
 		}
 	}
 	for e, n := range had {
 		if !listedOnes[e] && n > k.Rest {
-			t.Errorf("%s had %d events, more than the %d of those that are not listed", e, n, k.Rest)
+			t.Errorf("%s is not listed and had %d events, more than the stated %d of all that are not listed", e, n, k.Rest)
 		}
 	}
 	if !slices.IsSortedFunc(k.Entities, func(a, b state.BusyEntity) int { return cmp.Compare(b.Events, a.Events) }) {
-		t.Errorf("not in order: %v", k.Entities)
+		t.Errorf("the entities are not sorted by their events: %v", k.Entities)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestHotEntities(t *testing.T) {
 	count(c, byDevice, events...)
 	for i, e := range c.Busiest().Keys[0].Entities[:hot] {
 		if e.Entity[:3] != "hot" || e.Events < each*3/4 || e.Events > each || e.Events+e.Error < each || e.Error > each/3 {
-			t.Errorf("place %d: %+v, want a hot one with about %d events", i+1, e, each)
+			t.Errorf("place %d: got %+v, want a hot entity with about %d events", i+1, e, each)
 		}
 	}
 }

@@ -144,7 +144,7 @@ func decoded(t *testing.T, n *Event) map[string]any {
 		t.Fatal(reader.Error)
 	}
 	if reader.ReadInt(); reader.Error == nil {
-		t.Error("there is more than the schema says")
+		t.Error("the value has bytes beyond its schema")
 	}
 	return plain(got).(map[string]any)
 }
@@ -171,7 +171,7 @@ func TestEventsInAvro(t *testing.T) {
 		}
 		delete(want["event"].(map[string]any), "t")
 		if difference := cmp.Diff(plain(want), any(got)); difference != "" {
-			t.Errorf("%s\n-JSON +Avro\n%s", n.value, difference)
+			t.Errorf("%s (-JSON +Avro):\n%s", n.value, difference)
 		}
 	}
 }
@@ -232,10 +232,10 @@ func TestSchemasEvolve(t *testing.T) {
 		_, enrichment := enrichmentOf(t, strings.NewReplacer(changes...).Replace(enrichedInAvro))
 		subject, text := Schema(enrichment)
 		if subject != "payments.enriched-value" {
-			t.Errorf("the subject is %s", subject)
+			t.Errorf("the subject is %s, want payments.enriched-value", subject)
 		}
 		if _, again := Schema(enrichment); again != text {
-			t.Errorf("the schema is\n%s\nthen\n%s", text, again)
+			t.Errorf("the schema is\n%s\nthe second time\n%s", text, again)
 		}
 		parsed, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
 		if err != nil {
@@ -250,10 +250,10 @@ func TestSchemasEvolve(t *testing.T) {
 		"fewer":                      schema("[payments, cents, ", "[", ", none: int", ", no: int", ", payment, none,", ", payment, no,"),
 	} {
 		if err := compatible(later, now); err != nil {
-			t.Errorf("%s: the new schema does not read old records: %v", what, err)
+			t.Errorf("%s: old records cannot be read with the new schema: %v", what, err)
 		}
 		if err := compatible(now, later); err != nil {
-			t.Errorf("%s: the old schema does not read new records: %v", what, err)
+			t.Errorf("%s: new records cannot be read with the old schema: %v", what, err)
 		}
 	}
 	if compatible(schema("LAST(1d, payment, ok, user)", "LAST(1d, payment, shop, user)"), now) == nil {

@@ -25,6 +25,6 @@ streams:
 	}
 	const want = `{"user":"a\"b","amount":1.5,"place":{"lat":1.5,"lon":-2},"double":3}`
 	if got := string(eventJSON(&events[0], line)); got != want {
-		t.Errorf("%s, want %s", got, want)
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -58,10 +58,10 @@ func TestWriteStopsAtAFailure(t *testing.T) {
 		want[i%2] = append(want[i%2], strconv.Itoa(i))
 	}
 	if !slices.Equal(written[0], want[0]) {
-		t.Errorf("written to partition 0: %q", written[0])
+		t.Errorf("written to partition 0: %q, want %q", written[0], want[0])
 	}
 	if most := len(written[1]); most == 0 || most == len(want[1]) || !slices.Equal(written[1], want[1][:most]) || len(failures) != len(want[1])-most {
-		t.Errorf("written to partition 1: %q; failures %v", written[1], failures)
+		t.Errorf("written to partition 1: %q, failures %v; want the events up to the first failure", written[1], failures)
 	}
 }
 

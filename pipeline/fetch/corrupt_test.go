@@ -129,7 +129,7 @@ func TestCorrupt(t *testing.T) {
 				t.Errorf("reason %q, want %q", got, test.reason)
 			}
 			if test.is != nil && !errors.Is(err, test.is) {
-				t.Errorf("%v is not %v", err, test.is)
+				t.Errorf("the error %v does not wrap %v", err, test.is)
 			}
 			if want := fmt.Sprintf("fetch: cannot decode events/4 from offset %d: %s", offset, test.reason); err.Error() != want {
 				t.Errorf("error %q, want %q", err, want)
@@ -138,10 +138,10 @@ func TestCorrupt(t *testing.T) {
 				t.Errorf("next offset %d, want %d", next, offset)
 			}
 			if _, again := d.Next(new(Record)); again != err {
-				t.Errorf("the error has changed to %v", again)
+				t.Errorf("a second call of Next returned the error %v, want the same", again)
 			}
 			if got, _, err := decode(&d, &PartitionData{Offset: 10, records: encode(t, good)}); err != nil || len(got) != 2 {
-				t.Errorf("after Reset: %v, %v", got, err)
+				t.Errorf("after Reset: records %v, error %v; want 2 records", got, err)
 			}
 		})
 	}

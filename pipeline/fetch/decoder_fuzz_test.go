@@ -34,22 +34,22 @@ func FuzzDecoder(f *testing.F) {
 			var r Record
 			ok, err := d.Next(&r)
 			if d.NextOffset() < next {
-				t.Fatalf("went back from %d to %d", next, d.NextOffset())
+				t.Fatalf("the position went back from %d to %d", next, d.NextOffset())
 			}
 			if ok && (r.Offset < next || d.NextOffset() != r.Offset+1) {
-				t.Fatalf("offset %d after a position of %d, and on to %d", r.Offset, next, d.NextOffset())
+				t.Fatalf("the record at offset %d moved the position from %d to %d", r.Offset, next, d.NextOffset())
 			}
 			n := 0
 			for range r.Headers.All() {
 				n++
 			}
 			if n != r.Headers.Len() {
-				t.Fatalf("%d headers of %d", n, r.Headers.Len())
+				t.Fatalf("iterated over %d headers, want %d", n, r.Headers.Len())
 			}
 			next = d.NextOffset()
 			if err == nil && !ok {
 				if end, _, err := scan(raw, from); end != next || err != nil {
-					t.Fatalf("decoded up to %d, scanned up to %d; %v", next, end, err)
+					t.Fatalf("decoded up to %d, but scanned up to %d; error %v", next, end, err)
 				}
 			}
 			if !ok {
@@ -58,7 +58,7 @@ func FuzzDecoder(f *testing.F) {
 		}
 		// zstd's decoder allocates some memory beyond its limit.
 		if got := cap(d.inflater.arena); got > 2*limit+1024 {
-			t.Fatalf("an arena of %d bytes under a limit of %d", got, limit)
+			t.Fatalf("the arena has %d bytes, with a limit of %d", got, limit)
 		}
 	})
 }

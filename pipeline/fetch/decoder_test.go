@@ -182,7 +182,7 @@ func TestDecode(t *testing.T) {
 				}
 			}
 			if next, _, err := scan(test.raw, test.from); next != test.next || err != nil {
-				t.Errorf("scan: next offset %d, want %d; %v", next, test.next, err)
+				t.Errorf("scan: next offset %d, want %d; error %v", next, test.next, err)
 			}
 		})
 	}
@@ -238,16 +238,16 @@ func TestDecodeFields(t *testing.T) {
 	}
 	h := got[2].Headers
 	if v, ok := h.Last("a"); v == nil || len(v) != 0 || !ok {
-		t.Errorf("the last a is %q, %v", v, ok)
+		t.Errorf("the last header a is %q, found %v; want an empty one", v, ok)
 	}
 	if v, ok := h.Last("b"); v != nil || !ok {
-		t.Errorf("the last b is %q, %v", v, ok)
+		t.Errorf("the last header b is %q, found %v; want null", v, ok)
 	}
 	if _, ok := h.Last("c"); ok {
-		t.Error("there is a header c")
+		t.Error("a header c was found, want none")
 	}
 	if h.Len() != 4 || got[0].Headers.Len() != 0 {
-		t.Errorf("%d and %d headers", h.Len(), got[0].Headers.Len())
+		t.Errorf("%d and %d headers, want 4 and 0", h.Len(), got[0].Headers.Len())
 	}
 	for i, r := range read(testBatch{attributes: attrLogAppendTime, timestamp: 1000, maxTime: 5000, records: records}) {
 		if r.Timestamp != 5000 {
@@ -287,7 +287,7 @@ func TestRecordsStayUntilReset(t *testing.T) {
 		}
 		for i, r := range records {
 			if string(r.Value) != want[i] {
-				t.Fatalf("record %d has become %.20q…", i, r.Value)
+				t.Fatalf("record %d was overwritten with %.20q…", i, r.Value)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestTLSAndSASL(t *testing.T) {
 	}
 	for range 4 {
 		if got := pollUntil(t, p, 2); len(got) != 2 {
-			t.Errorf("records %v", got)
+			t.Errorf("records %v, want 2", got)
 		}
 	}
 
@@ -125,7 +125,7 @@ func TestExchangeErrors(t *testing.T) {
 			body := new([]byte)
 			e := &exchange{ctx: context.Background(), offers: &offers{}, request: kmsg.NewPtrFetchRequest(), body: body}
 			if !e.Required(nil) {
-				t.Fatal("kafka-go would not use our exchange")
+				t.Fatal("Required is false, so kafka-go would not use this exchange")
 			}
 			var w wire
 			w.received.Reset(append(offering(test.version), test.response...))
@@ -133,7 +133,7 @@ func TestExchangeErrors(t *testing.T) {
 				t.Errorf("error %v, want %s", err, test.want)
 			}
 			if cap(*body) > 2<<20 {
-				t.Errorf("%d bytes were allocated for a response that did not come", cap(*body))
+				t.Errorf("%d bytes were allocated for a response that did not arrive", cap(*body))
 			}
 		})
 	}
@@ -237,10 +237,10 @@ func TestOffersAreRemembered(t *testing.T) {
 	}
 	// kafka-go asks once for itself on each connection it makes, of which there may be one for its own metadata.
 	if n := asked.Load(); n > 4 {
-		t.Errorf("the versions were asked for %d times in 5 requests", n)
+		t.Errorf("the versions were requested %d times in 5 requests, want at most 4", n)
 	}
 	if v := versions.Load(); v != 12 {
-		t.Errorf("metadata was asked for in v%d, want v12", v)
+		t.Errorf("metadata was requested in v%d, want v12", v)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestSkipTags(t *testing.T) {
 	} {
 		got, err := skipTags(c.body)
 		if c.bad != (err != nil) || !bytes.Equal(got, c.want) {
-			t.Errorf("%v: %v, %v; want %v", c.body, got, err, c.want)
+			t.Errorf("%v: got %v, error %v; want %v", c.body, got, err, c.want)
 		}
 	}
 }

@@ -42,14 +42,14 @@ func TestFetchesAreFenced(t *testing.T) {
 	p.Resume("t", 0, Known{Offset: 0, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
 	pollUntil(t, p, 3)
 	if got := sent.Load(); got != log.LeaderEpoch || got < 0 {
-		t.Errorf("the fetch says leader epoch %d, want %d", got, log.LeaderEpoch)
+		t.Errorf("the fetch has leader epoch %d, want %d", got, log.LeaderEpoch)
 	}
 	// With stale metadata fetches name the previous epoch, and are refused until the metadata is current.
 	for _, err := range []*kerr.Error{kerr.FencedLeaderEpoch, kerr.UnknownLeaderEpoch} {
 		fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Err: err, Count: 2})
 		p.Seek("t", 0, 1)
 		if diff := cmp.Diff([]string{"1:1", "2:2"}, pollUntil(t, p, 3)); diff != "" || fault.Hits() != 2 {
-			t.Errorf("%v, %d faults: records (-want +got):\n%s", err, fault.Hits(), diff)
+			t.Errorf("error %v, %d faults; records (-want +got):\n%s", err, fault.Hits(), diff)
 		}
 	}
 }
@@ -67,10 +67,10 @@ func TestLogsAreFenced(t *testing.T) {
 	p := newPoller(t, c)
 	log := logsOf(t, p, first)[0]
 	if log.Err != nil || log.Start != 0 || log.Stable != 3 || log.End != 3 || log.Partitions != 1 || log.ID.Cluster == "" || log.ID.Topic == "" {
-		t.Errorf("log %+v", log)
+		t.Errorf("unexpected log %+v", log)
 	}
 	if got := asked.Load(); got != log.LeaderEpoch || got < 0 {
-		t.Errorf("asked in leader epoch %d, want %d", got, log.LeaderEpoch)
+		t.Errorf("the request has leader epoch %d, want %d", got, log.LeaderEpoch)
 	}
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "t", Err: kerr.FencedLeaderEpoch, Count: 1})
 	if log := logsOf(t, p, first)[0]; !errors.Is(log.Err, kafka.FencedLeaderEpoch) {
@@ -132,7 +132,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 				_, err := p.Poll(testContext(t))
 				diverged, _ := errors.AsType[*divergedError](err)
 				if diverged == nil {
-					t.Fatalf("error %v", err)
+					t.Fatalf("error %v, want a divergence", err)
 				}
 				test.want.Epoch, test.want.EndEpoch = diverged.Epoch, diverged.EndEpoch
 				if *diverged != *test.want || diverged.Of() != first {
@@ -140,7 +140,7 @@ func TestNewLeadersAreVerified(t *testing.T) {
 				}
 			}
 			if q := <-asked; q.LeaderEpoch != log.LeaderEpoch || q.CurrentLeaderEpoch <= log.LeaderEpoch {
-				t.Errorf("asked for the end of epoch %d in %d, after %d", q.LeaderEpoch, q.CurrentLeaderEpoch, log.LeaderEpoch)
+				t.Errorf("the request is for the end of epoch %d in epoch %d, want the end of %d in a later one", q.LeaderEpoch, q.CurrentLeaderEpoch, log.LeaderEpoch)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestTopicRecreated(t *testing.T) {
 		_, err := p.Poll(testContext(t))
 		other, _ := errors.AsType[*OtherLogError](err)
 		if other == nil || other.Was != log.ID || other.Is != logsOf(t, p, first)[0].ID || other.Of() != first {
-			t.Fatalf("%s: error %v", when, err)
+			t.Fatalf("%s: error %v, want that of another log", when, err)
 		}
 		p.Remove("t", 0)
 		p.Resume("t", 0, known)
@@ -208,7 +208,7 @@ func TestOldBrokers(t *testing.T) {
 	p := newPoller(t, c)
 	log := logsOf(t, p, first)[0]
 	if log.Err != nil || log.ID.Topic != "" || log.ID.Cluster == "" || log.End != 3 {
-		t.Errorf("log %+v", log)
+		t.Errorf("unexpected log %+v", log)
 	}
 	ends := p.EpochEnds(testContext(t), []EpochQuery{{first, log.Leader, log.LeaderEpoch, 0}, {first, log.Leader, log.LeaderEpoch, 1}})
 	if diff := cmp.Diff([]EpochEnd{cannotTell, cannotTell}, ends); diff != "" {

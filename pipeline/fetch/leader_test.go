@@ -31,13 +31,13 @@ func TestRequestsRotate(t *testing.T) {
 	for range 2 * len(l.positions) {
 		req, _, alive := p.nextFetch(l)
 		if !alive || len(req.sent) != 4 || len(req.Topics) != 2 {
-			t.Fatalf("request %+v", req)
+			t.Fatalf("unexpected request %+v", req)
 		}
 		first[state.Partition{Topic: req.Topics[0].Topic, ID: req.Topics[0].Partitions[0].Partition}]++
 	}
 	for _, pos := range l.positions[:4] {
 		if first[pos.Partition] < 2 {
-			t.Errorf("%v is the first of %d requests, want at least 2", pos.Partition, first[pos.Partition])
+			t.Errorf("%v comes first in %d requests, want at least 2", pos.Partition, first[pos.Partition])
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestOffsetOutOfRange(t *testing.T) {
 		_, err := p.Poll(testContext(t))
 		var out *OffsetOutOfRangeError
 		if !errors.As(err, &out) || *out != (OffsetOutOfRangeError{"t", 0, offset, 4, 10}) {
-			t.Fatalf("from %d: error %v", offset, err)
+			t.Fatalf("from %d: error %v, want that of an offset outside [4, 10)", offset, err)
 		}
 		if want := fmt.Sprintf("fetch: offset %d of t/0 is outside the log, which holds [4, 10)", offset); err.Error() != want {
 			t.Errorf("error %q, want %q", err, want)
@@ -85,7 +85,7 @@ func TestOffsetOutOfRangeIsTransient(t *testing.T) {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
 	if fault.Hits() != 2 {
-		t.Errorf("%d of 2 faults", fault.Hits())
+		t.Errorf("%d of 2 faults were injected", fault.Hits())
 	}
 }
 
@@ -119,7 +119,7 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 			p.Add("t", 0, 0)
 			pollUntil(t, p, 1)
 			if fault.Hits() != 2 {
-				t.Errorf("%d of 2 faults", fault.Hits())
+				t.Errorf("%d of 2 faults were injected", fault.Hits())
 			}
 		})
 	}
@@ -254,11 +254,11 @@ func TestCorruptHeaderStopsThePartition(t *testing.T) {
 	var d Decoder
 	records, next, err := decode(&d, part)
 	if !slices.Equal(records, []string{"0:a"}) || next != 1 || !errors.Is(err, errMagic) {
-		t.Errorf("records %v up to %d, error %v", records, next, err)
+		t.Errorf("records %v up to %d, error %v; want one record and the wrong magic", records, next, err)
 	}
 	p.mu.Lock()
 	if pos := part.pos; !pos.stopped || pos.offset != 1 {
-		t.Errorf("the partition is at %d, stopped: %v", pos.offset, pos.stopped)
+		t.Errorf("the partition is at %d, stopped: %v; want 1, true", pos.offset, pos.stopped)
 	}
 	p.mu.Unlock()
 	p.Seek("t", 0, next)

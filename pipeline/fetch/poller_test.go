@@ -59,7 +59,7 @@ func TestPollManyPartitions(t *testing.T) {
 		t.Errorf("troubles: %v", troubles)
 	}
 	if lag, known := p.Lag("a", 3, int64(got[state.Partition{Topic: "a", ID: 3}])); lag != (Lag{}) || !known {
-		t.Errorf("a lag of %+v (known: %v)", lag, known)
+		t.Errorf("the lag is %+v (known: %v), want a known 0", lag, known)
 	}
 }
 
@@ -115,12 +115,12 @@ func TestPartitionsStayUntilReleased(t *testing.T) {
 	for i, part := range held {
 		records, _, err := decode(new(Decoder), part)
 		if want := []string{fmt.Sprintf("%d:%d", i, i)}; !slices.Equal(records, want) || err != nil {
-			t.Errorf("partition %d holds %v, %v, want %v", i, records, err, want)
+			t.Errorf("partition %d holds %v, error %v; want %v", i, records, err, want)
 		}
 		part.Release()
 		part.Release() // twice does no harm
 		if part.records != nil {
-			t.Error("there are records after Release")
+			t.Error("the records are still held after Release")
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 	}
 	eventually(t, "two responses", func() bool { return waiting() == 2 })
 	if lag, known := p.Lag("t", 0, 2); lag.Records != 8 || !known {
-		t.Errorf("a lag of %+v (known: %v), want 8", lag, known)
+		t.Errorf("the lag is %+v (known: %v), want 8", lag, known)
 	}
 	p.mu.Lock()
 	wake := p.leaders[0].wake
@@ -230,7 +230,7 @@ func TestUnpolledResponsesAreBounded(t *testing.T) {
 		t.Errorf("%d fetches without a Poll, want 2", n)
 	}
 	if got := pollUntil(t, p, 10); len(got) != 10 {
-		t.Errorf("records %v", got)
+		t.Errorf("records %v, want 10", got)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestReadRecordsOfAProducer(t *testing.T) {
 			for p, want := range map[*Poller]Range{committed: {0, 21}, uncommitted: {0, 22}} {
 				got, err := p.Offsets(testContext(t), "t", 0)
 				if err != nil || got[0] != want {
-					t.Errorf("offsets %v, %v, want %v", got, err, want)
+					t.Errorf("offsets %v, error %v; want %v", got, err, want)
 				}
 			}
 			eventually(t, "the lag behind an open transaction", func() bool {
@@ -81,13 +81,13 @@ func TestReadRecordsOfAProducer(t *testing.T) {
 			part, err := uncommitted.Poll(testContext(t))
 			if err != nil || part.lastStableOffset != 21 || part.highWatermark != 22 ||
 				endOffset(part.Isolation, part.highWatermark, part.lastStableOffset) != 22 {
-				t.Errorf("partition %+v, %v", part, err)
+				t.Errorf("unexpected partition %+v, error %v", part, err)
 			}
 			if lag, _ := uncommitted.Lag("t", 0, 21); lag != (Lag{Records: 1}) {
-				t.Errorf("a lag of %+v when uncommitted", lag)
+				t.Errorf("the lag is %+v with read_uncommitted, want 1 record", lag)
 			}
 			if got := endOffset(ReadCommitted, part.highWatermark, part.lastStableOffset); got != 21 {
-				t.Errorf("end offset %d when committed, want 21", got)
+				t.Errorf("the end offset is %d with read_committed, want 21", got)
 			}
 			end(first, kgo.TryCommit)
 			eventually(t, "no lag once it is committed", func() bool {

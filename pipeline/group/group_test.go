@@ -81,7 +81,7 @@ func run(t *testing.T, cfg Config) *running {
 			}
 		}
 		if err := r.m.Leave(context.Background()); err != nil {
-			t.Errorf("leave: %v", err)
+			t.Errorf("leaving the group failed: %v", err)
 		}
 	}()
 	return r
@@ -133,10 +133,10 @@ func TestStaticMemberReturns(t *testing.T) {
 		members[i] = run(t, config(t, broker, group, instance, topic))
 		after := share(t, 2, members...)
 		if !slices.Equal(after[i], before[i]) {
-			t.Errorf("%s returned with %v; it had %v", instance, after[i], before[i])
+			t.Errorf("%s returned and was given %v, want the previous %v", instance, after[i], before[i])
 		}
 		if now, times, err := other.now(); now != generation || times != joined || err != nil {
-			t.Errorf("when %s returned, the other had joined %d times, and then %d: %v", instance, joined, times, err)
+			t.Errorf("when %s returned, the other member joined again: %d times before, %d after: error %v", instance, joined, times, err)
 		}
 		if err := generation.Commit(t.Context(), map[state.Partition]int64{before[1-i][0]: 0}); err != nil {
 			t.Errorf("the other cannot commit: %v", err)
@@ -168,7 +168,7 @@ func TestMembersShare(t *testing.T) {
 	for i := range two {
 		for _, p := range three[i] {
 			if !slices.Contains(two[i], p) {
-				t.Errorf("member %d was given %v when another joined; it had %v", i, p, two[i])
+				t.Errorf("member %d was given %v when another joined, although it had only %v", i, p, two[i])
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestMembersShare(t *testing.T) {
 		GroupID: group, Topics: map[string][]int{topic: {int(g.Partitions[0].ID)}},
 	})
 	if err != nil || reply.Topics[topic][0].CommittedOffset != 7 {
-		t.Errorf("committed %+v, %v", reply, err)
+		t.Errorf("committed %+v, error %v; want offset 7", reply, err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestRebalanceIsCooperative(t *testing.T) {
 		t.Errorf("a released %v, b was given %v", a.released, after[1])
 	}
 	if !slices.Equal(before, again) {
-		t.Errorf("a had %v, and has %v after b has left", before, again)
+		t.Errorf("a had %v before b joined, and has %v after b left; want the same", before, again)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestEvictedMember(t *testing.T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !slices.Equal(a.released, g) {
-		t.Errorf("it released %v of %v", a.released, g)
+		t.Errorf("the member released %v, want all of %v", a.released, g)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestCoordinatorMoves(t *testing.T) {
 		<-found
 	}
 	if g, joined, err := a.now(); joined != 1 || g == nil || len(a.released) > 0 {
-		t.Errorf("joined %d times, released %v: %v", joined, a.released, err)
+		t.Errorf("joined %d times, released %v, error %v; want once and none", joined, a.released, err)
 	}
 }
 
@@ -310,7 +310,7 @@ func TestGroupOfAnotherProgram(t *testing.T) {
 	m := New(config(t, broker, name, "", topic))
 	_, err = m.Next(t.Context())
 	if !errors.Is(err, kafka.InconsistentGroupProtocol) {
-		t.Errorf("error %v", err)
+		t.Errorf("error %v, want %v", err, kafka.InconsistentGroupProtocol)
 	}
 }
 

@@ -195,7 +195,7 @@ func TestJudge(t *testing.T) {
 			}
 			switch p := got.placement; {
 			case (p == nil) != (c.to == nil):
-				t.Errorf("placement %+v, want one to %v", p, c.to)
+				t.Errorf("placement %+v, want one to %v, or none if that is empty", p, c.to)
 			case p != nil && (!cmp.Equal(p.To, c.to) || !cmp.Equal(p.From, c.progress) || p.Gap != c.gap || p.Partition != f.underPlan || p.Partitions != 4 || p.Log != here):
 				t.Errorf("placement %+v, want one to %v, gap %d", p, c.to, c.gap)
 			}

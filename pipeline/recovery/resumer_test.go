@@ -105,11 +105,11 @@ func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 					want = test.at.Offset
 				}
 				if got.Err != nil || got.Known.Offset != want || (got.Early > 0) != (test.held == 0) {
-					t.Fatalf("partition %d continues at %d after %v, want %d; %v", i, got.Known.Offset, got.Early, want, got.Err)
+					t.Fatalf("partition %d continues at %d after a wait of %v, want %d; error %v", i, got.Known.Offset, got.Early, want, got.Err)
 				}
 			}
 			if got := [6]int{s.claims, s.placements, s.logs, s.histories, b.logs, b.ends}; got != test.want {
-				t.Errorf("claims, placements, logs and histories of the store, logs and ends of the brokers: %v round trips, want %v", got, test.want)
+				t.Errorf("round trips for claims, placements, logs and histories of the store, and logs and ends of the brokers: %v, want %v", got, test.want)
 			}
 		})
 	}

@@ -21,11 +21,11 @@ func TestBackoff(t *testing.T) {
 		b := Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second}
 		for try, want := range wants {
 			if b.Tried() != (try > 0) {
-				t.Fatalf("after %d tries: tried %v", try, b.Tried())
+				t.Fatalf("after %d tries: Tried() = %v", try, b.Tried())
 			}
 			d := b.Next()
 			if d > want || d < want/2 {
-				t.Fatalf("try %d waits for %v, want %v less up to half", try, d, want)
+				t.Fatalf("try %d waits for %v, want between half of %v and all of it", try, d, want)
 			}
 			if seen[try] == nil {
 				seen[try] = map[time.Duration]bool{}
@@ -34,12 +34,12 @@ func TestBackoff(t *testing.T) {
 		}
 		b.Reset()
 		if d := b.Next(); d > wants[0] {
-			t.Errorf("after a reset it waits for %v", d)
+			t.Errorf("after a reset the wait is %v, want at most the first", d)
 		}
 	}
 	for try := range seen {
 		if len(seen[try]) < 10 {
-			t.Errorf("try %d does not vary", try)
+			t.Errorf("the waits of try %d do not vary", try)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestDefaultBackoff(t *testing.T) {
 		b.Next()
 	}
 	if d := b.Next(); d > usual.Longest || d < usual.Longest/2 {
-		t.Errorf("the longest wait is %v, want %v less up to half", d, usual.Longest)
+		t.Errorf("the longest wait is %v, want between half of %v and all of it", d, usual.Longest)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestTrouble(t *testing.T) {
 	l.Over()
 	l.Over()
 	if l.backoff.Tried() {
-		t.Error("later trouble does not begin with the first wait")
+		t.Error("after a success, the next failure does not begin with the first wait")
 	}
 	l.Failed(aboutKey{})
 	var got strings.Builder

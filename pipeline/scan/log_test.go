@@ -95,7 +95,7 @@ func TestLogs(t *testing.T) {
 			}
 			read, of := l.Progress()
 			if got := fmt.Sprintf("%s %s: %s (%d of %d)", l.Name(), since, strings.Join(got, " "), read, of); err != nil || got != want[i] {
-				t.Errorf("%v\ngot  %s\nwant %s", err, got, want[i])
+				t.Errorf("error %v\ngot  %s\nwant %s", err, got, want[i])
 			}
 		}
 	}
@@ -108,22 +108,22 @@ func TestLogs(t *testing.T) {
 	cut[1].Newest(0)
 	check(cut[:1], "pay/0 9m0s: pay9@9 pay20@10 (2 of 2)")
 	if err := cut[1].Read(t.Context(), nil); err != nil || cut[1].Since() != state.MaxTime {
-		t.Errorf("%v: nothing was read, and it is complete since %d", err, cut[1].Since())
+		t.Errorf("error %v; complete since %d, although nothing was read", err, cut[1].Since())
 	}
 	deleteRecords(t, client, "pay", 0, 9)
 	check(open(0), "pay/0 9m0.001s: pay9@9 pay20@10 (2 of 2)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
 
 	refused := errors.New("refused")
 	if err := open(0)[0].Read(t.Context(), func(*record.Record) error { return refused }); !errors.Is(err, refused) || err.Error() != "pay/0 at offset 9: refused" {
-		t.Errorf("got %v", err)
+		t.Errorf("a sink that fails: got error %v", err)
 	}
 	if _, err := Open(t.Context(), scanner, append(slices.Clone(partitions), state.Partition{Topic: "none"}), 0); err == nil || !strings.Contains(err.Error(), "none/0") {
-		t.Errorf("got %v", err)
+		t.Errorf("a missing topic: got error %v", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := open(0)[0].Read(canceled, func(*record.Record) error { return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("a canceled context: got error %v", err)
 	}
 }
 
@@ -176,6 +176,6 @@ func TestRecordsDeletedMeanwhile(t *testing.T) {
 	var got []string
 	err = logs[0].Read(t.Context(), func(r *record.Record) error { got = append(got, string(r.Value)); return nil })
 	if err != nil || !slices.Equal(got, []string{"3", "4"}) || logs[0].Since() != 104 {
-		t.Errorf("%v: read %v, complete since %d; want 3 and 4 since 104", err, got, logs[0].Since())
+		t.Errorf("error %v, read %v, complete since %d; want 3 and 4, since 104", err, got, logs[0].Since())
 	}
 }

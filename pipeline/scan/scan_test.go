@@ -82,7 +82,7 @@ func TestMissingSchemaIsSupplied(t *testing.T) {
 			t.Errorf("got %v, want %q", err, said)
 		}
 		if !slices.Equal(sink.records, want) || sink.fetches == 0 || r.Next != int64(1+len(want)) {
-			t.Errorf("got %v up to %d, want %v", sink.records, r.Next, want)
+			t.Errorf("got the records %v up to offset %d, want %v", sink.records, r.Next, want)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestBatchThatCannotBeDecoded(t *testing.T) {
 	checksum := &fetch.CorruptError{Offset: 3, EndOffset: 7, Timestamp: 500, Reason: fetch.ErrChecksum}
 	for try := 1; try <= 3; try++ {
 		if err := s.pass(r, checksum, sink); err != nil || (len(sink.lost) == 1) != (try == 3) {
-			t.Fatalf("try %d: %v, lost %v", try, err, sink.lost)
+			t.Fatalf("try %d: error %v, lost %v; want one loss at the third try", try, err, sink.lost)
 		}
 	}
 	before := time.Now().UnixMilli()
@@ -104,9 +104,9 @@ func TestBatchThatCannotBeDecoded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Next != 9 || len(sink.lost) != 2 || sink.lost[0] != 500 || sink.lost[1] < before {
-		t.Errorf("continues at %d, lost %v", r.Next, sink.lost)
+		t.Errorf("continues at %d, lost %v; want 9 and two losses", r.Next, sink.lost)
 	}
 	if err := s.pass(r, &fetch.CorruptError{Offset: 9, EndOffset: -1, Reason: errors.New("zeros")}, sink); err == nil {
-		t.Error("no error")
+		t.Error("no error for a batch without a known end")
 	}
 }

@@ -123,16 +123,16 @@ func TestSchemasOfRecords(t *testing.T) {
 
 	events, err := supply(t, s, d, framed(t, first, old, map[string]any{"customer": "a", "t": int64(1)}))
 	if err != nil || shown(events[0]) != "a 0.01 USD null" {
-		t.Errorf("by the old schema: %v, %v", events, err)
+		t.Errorf("a record of the old schema: events %v, error %v", events, err)
 	}
 	inline := strings.Replace(whole, `"type": "Price"`, `"type": `+price, 1)
 	rec := framed(t, second, inline, map[string]any{"t": int64(1), "n": 7, "user": "b", "price": map[string]any{"amount": "12.5"}})
 	events, err = supply(t, s, d, rec)
 	if err != nil || shown(events[0]) != "b 12.50 EUR 7" && shown(events[0]) != "b 12.5 EUR 7" {
-		t.Errorf("by the new schema: %v, %v", shown(events[0]), err)
+		t.Errorf("a record of the new schema: event %v, error %v", shown(events[0]), err)
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = d.Decode(rec) }); n != 0 {
-		t.Errorf("%v allocations a record", n)
+		t.Errorf("%v allocations a record, want none", n)
 	}
 }
 
@@ -162,17 +162,17 @@ func TestUnusableSchemas(t *testing.T) {
 		_, err := supply(t, s, d, rec)
 		p, ok := errors.AsType[*record.Poison](err)
 		if !ok || p.Error() != "stream s: "+want {
-			t.Errorf("%v, want %s", err, want)
+			t.Errorf("got error %v, want %s", err, want)
 		}
 	}
 	poisoned(rec, "schema 1 is not in the registry")
 	if id := register(t, fake.URL(), "payments-value", sr.Schema{Schema: schema}); id != 1 {
-		t.Fatalf("its ID is %d", id)
+		t.Fatalf("the schema has ID %d, want 1", id)
 	}
 	poisoned(rec, "schema 1 is not in the registry")
 	later()
 	if events, err := supply(t, s, d, rec); err != nil || shown(events[0]) != "a 0.01 USD null" {
-		t.Errorf("once it is known: %v, %v", events, err)
+		t.Errorf("after the schema was registered: events %v, error %v", events, err)
 	}
 	register(t, fake.URL(), "json", sr.Schema{Schema: `{"type": "object"}`, Type: sr.TypeJSON})
 	rec.Value[4] = 2
@@ -223,7 +223,7 @@ func TestRegistryThatFails(t *testing.T) {
 		how.Store(int32(i))
 		for message := ""; message != "schema 1 is needed and cannot be fetched: "+want; {
 			if err := s.Supply(t.Context(), missing); err == nil {
-				t.Fatalf("supplied by a registry that says %q", want)
+				t.Fatalf("no error from a registry that answers %q", want)
 			} else {
 				message = err.Error()
 			}
@@ -231,11 +231,11 @@ func TestRegistryThatFails(t *testing.T) {
 	}
 	how.Store(3)
 	if events, err := supply(t, s, d, rec); err != nil || shown(events[0]) != "a 0.01 USD null" {
-		t.Errorf("once it works: %v, %v", events, err)
+		t.Errorf("the registry works again: events %v, error %v", events, err)
 	}
 	without := schemas.New(schemas.Config{Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler)})
 	defer without.Close()
 	if err := without.Supply(context.Background(), missing); err == nil || err.Error() != "schema 1 is needed and cannot be fetched: registry.url is not set" {
-		t.Errorf("without a registry: %v", err)
+		t.Errorf("without a registry: got error %v", err)
 	}
 }

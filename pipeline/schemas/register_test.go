@@ -23,7 +23,7 @@ func TestRegister(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		if r.Method != http.MethodPost || r.URL.Path != "/subjects/out-value/versions" {
-			t.Errorf("asked %s %s", r.Method, r.URL)
+			t.Errorf("unexpected request %s %s", r.Method, r.URL)
 		}
 		switch code := int(answer.Load()); code {
 		case http.StatusOK:
@@ -42,7 +42,7 @@ func TestRegister(t *testing.T) {
 		t.Helper()
 		id, err := cache.Register(t.Context(), "out-value", `"long"`)
 		if want == "" && (id != 7 || err != nil) {
-			t.Errorf("ID %d, %v", id, err)
+			t.Errorf("ID %d, error %v; want 7", id, err)
 		}
 		if refused := new(schemas.RegisterError); want != "" && (!errors.As(err, &refused) || err.Error() != "the schema of out-value is needed and cannot be registered: "+want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -60,7 +60,7 @@ func TestRegister(t *testing.T) {
 	})
 	register("")
 	if n := asked.Load(); n != 2 {
-		t.Errorf("%d requests, want one that was refused and one that was slow", n)
+		t.Errorf("%d requests, want 2: a refused and a slow one", n)
 	}
 }
 
