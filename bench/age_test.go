@@ -30,7 +30,7 @@ func age(b *testing.B, client *redis.Client, last entities, now time.Time) {
 				continue
 			}
 			if last[entity].IsZero() {
-				b.Fatalf("%s is of no entity of the events", key)
+				b.Fatalf("the key %s belongs to no entity of the events", key)
 			}
 			kinds[kind] = append(kinds[kind], stateKey{key, entity})
 			lives[kind] = max(lives[kind], remaining[i])

@@ -143,7 +143,7 @@ func backfill(b *testing.B) {
 			took := time.Since(began).Seconds()
 			found := filled.FindSubmatch(out)
 			if found == nil {
-				b.Fatalf("weir backfill says only\n%s", out)
+				b.Fatalf("weir backfill does not report its rate:\n%s", out)
 			}
 			n, _ := strconv.ParseFloat(string(found[1]), 64)
 			redis = side.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - redis

@@ -78,7 +78,7 @@ func (f *feast) measure(b *testing.B, store *redistest.Server, weir way, workers
 	})
 	found := feastListens.FindStringSubmatch(server.Log())
 	if found == nil {
-		b.Fatalf("Feast does not say where it listens:\n%s", server.Log())
+		b.Fatalf("Feast does not log its address:\n%s", server.Log())
 	}
 	f.check(b, "http://"+found[1])
 	a := &api{addr: found[1], free: make(chan *wire, manyAskers)}

@@ -204,7 +204,7 @@ func (p *prober) report(phase string, took time.Duration, from int) {
 func (p *prober) checkCounts() {
 	for n := range p.ages {
 		if got := p.counted(n); got != "1" {
-			p.b.Errorf("%s: %s payments, want 1", probed(n), got)
+			p.b.Errorf("%s has %s payments, want 1", probed(n), got)
 		}
 	}
 }

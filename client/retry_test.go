@@ -135,7 +135,7 @@ func TestRetries(t *testing.T) {
 					t.Errorf("the error is %s, want %s", text, test.want)
 				}
 				if !slices.Equal(test.asked, server.asked) {
-					t.Errorf("asked at %v, want %v", server.asked, test.asked)
+					t.Errorf("requests at %v, want %v", server.asked, test.asked)
 				}
 			})
 		})

@@ -49,29 +49,29 @@ func TestAccessors(t *testing.T) {
 			}
 		}
 		if got = got[min(1, len(got)):]; got != test.types {
-			t.Errorf("%s is of the types %q, want %q", test.json, got, test.types)
+			t.Errorf("%s has the types %q, want %q", test.json, got, test.types)
 		}
 	}
 
 	of := func(json string) Value { return Value{[]byte(json)} }
 	if n, _ := of(`166.60`).Number(); n != "166.60" {
-		t.Errorf("166.60 has the digits %s", n)
+		t.Errorf("the number 166.60 is read as %s", n)
 	}
 	if at, _ := of(`1532496076032`).Time(); !at.Equal(time.Date(2018, 7, 25, 5, 21, 16, 32_000_000, time.UTC)) {
-		t.Errorf("1532496076032 is %v", at)
+		t.Errorf("the time 1532496076032 is read as %v", at)
 	}
 	if lat, lon, _ := of(`{"lat":52.5,"lon":13.4}`).Location(); lat != 52.5 || lon != 13.4 {
-		t.Errorf("the location is %v %v", lat, lon)
+		t.Errorf("the location is %v %v, want 52.5 13.4", lat, lon)
 	}
 	byCountry, _ := of(`{"DE":2,"FR":1}`).Categories()
 	if n, _ := byCountry["DE"].Int(); n != 2 || len(byCountry) != 2 {
-		t.Errorf("the categories are %v", byCountry)
+		t.Errorf("the categories are %v, want DE with 2", byCountry)
 	}
 	bins, _ := of(`[{"from":null,"to":10,"count":2}]`).Bins()
 	if to, _ := bins[0].To.Int(); !bins[0].From.IsNull() || to != 10 || bins[0].Count != 2 {
-		t.Errorf("the bins are %v", bins)
+		t.Errorf("the bins are %v, want the first without a beginning, up to 10, with 2", bins)
 	}
 	if string(of(`[1]`).JSON()) != "[1]" {
-		t.Error("JSON is not as it was sent")
+		t.Error("JSON() does not return the value as it was sent")
 	}
 }

@@ -18,7 +18,7 @@ func drawNumber(t *rapid.T, name string) *big.Int {
 func wideInt(t *rapid.T, n *big.Int) Value {
 	v, ok := OfBig(Int, 0, n)
 	if !ok || v.Big().Cmp(n) != 0 || v.Wide() == n.IsInt64() || !v.Wide() && v.Num != n.Int64() {
-		t.Fatalf("%s is %+v, %v", n, v, ok)
+		t.Fatalf("%s became %+v, found %v", n, v, ok)
 	}
 	return v
 }
@@ -33,18 +33,18 @@ func TestWideNumbersEqualBigInts(t *testing.T) {
 			t.Fatalf("%s + %s is %s", a, b, got.AppendText(nil))
 		}
 		if got := Compare(v, w); got != a.Cmp(b) {
-			t.Fatalf("%s and %s are in order %d", a, b, got)
+			t.Fatalf("comparing %s and %s gives %d", a, b, got)
 		}
 		if got := string(v.AppendText(nil)); got != a.String() {
-			t.Fatalf("%s is written %s", a, got)
+			t.Fatalf("%s is written as %s", a, got)
 		}
 		if want, _ := new(big.Float).SetInt(a).Float64(); v.Float64() != want {
-			t.Fatalf("%s is nearly %g, want %g", a, v.Float64(), want)
+			t.Fatalf("%s as a float is %g, want %g", a, v.Float64(), want)
 		}
 		v.Type, v.Scale = Decimal, uint8(rapid.IntRange(0, 18).Draw(t, "scale"))
 		unscaled := new(big.Rat).SetFrac(a, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil))
 		if got, ok := new(big.Rat).SetString(string(v.AppendText(nil))); !ok || got.Cmp(unscaled) != 0 {
-			t.Fatalf("%s at scale %d is written %s", a, v.Scale, v.AppendText(nil))
+			t.Fatalf("%s at scale %d is written as %s", a, v.Scale, v.AppendText(nil))
 		}
 	})
 }

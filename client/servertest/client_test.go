@@ -57,7 +57,7 @@ func TestValuesOfEveryShape(t *testing.T) {
 	}
 	counts, ok := f["user_countries"].Counts()
 	if len(counts) != 2 || !ok {
-		t.Fatalf("user_countries: %v %v", counts, ok)
+		t.Fatalf("user_countries: %v %v, want two countries", counts, ok)
 	}
 	if s, _ := counts[0].Value.String(); s != "DE" || counts[0].Count != 2 {
 		t.Errorf("user_countries begins with %s, %d times; want DE twice", s, counts[0].Count)
@@ -65,16 +65,16 @@ func TestValuesOfEveryShape(t *testing.T) {
 
 	week := f["device_tx_7d"]
 	if !answer.At.Equal(now) || !week.To.Equal(now) || !week.From.Equal(time.Date(2026, 7, 19, 0, 0, 0, 0, time.UTC)) || !week.Exact {
-		t.Errorf("device_tx_7d is from %v to %v at %v, exact %v", week.From, week.To, answer.At, week.Exact)
+		t.Errorf("unexpected coverage of device_tx_7d: from %v to %v at %v, exact %v", week.From, week.To, answer.At, week.Exact)
 	}
 	if !f["user_ever"].From.IsZero() || !week.CompleteSince.IsZero() || !week.Oldest.IsZero() {
-		t.Errorf("a lifetime begins at %v; complete since %v, oldest %v", f["user_ever"].From, week.CompleteSince, week.Oldest)
+		t.Errorf("a lifetime begins at %v, complete since %v, oldest %v; want none of them", f["user_ever"].From, week.CompleteSince, week.Oldest)
 	}
 	if f["device_users_30d"].StandardError == 0 {
-		t.Error("an estimate has no standard error")
+		t.Error("the estimate device_users_30d has no standard error")
 	}
 	if got := string(answer.Results[0].Entity); got != `{"device_id":"d000001","user_id":"u000001"}` {
-		t.Errorf("the entity is %s", got)
+		t.Errorf("unexpected entity %s", got)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestRefusals(t *testing.T) {
 			_, err := weir.Query(t.Context(), test.question)
 			var got *client.Error
 			if !errors.As(err, &got) {
-				t.Fatalf("the error is %v", err)
+				t.Fatalf("the error is %v, want a client.Error", err)
 			}
 			if diff := cmp.Diff(test.want, *got); diff != "" || err.Error() != test.text {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -243,7 +243,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ask(client.WithTokens(none)); !errors.Is(err, expired) || err.Error() != "weir: the token: expired" {
-		t.Errorf("without a token: %v", err)
+		t.Errorf("without a token: got error %v", err)
 	}
 	if diff := cmp.Diff([]string{"", "Bearer secret"}, got); diff != "" {
 		t.Errorf("Authorization (-want +got):\n%s", diff)

@@ -100,7 +100,7 @@ func decode[T any](t *testing.T, documents map[string]string, key string) *T {
 	t.Helper()
 	document, ok := documents[key]
 	if !ok {
-		t.Fatalf("no %s among %v", key, slices.Sorted(maps.Keys(documents)))
+		t.Fatalf("no %s in %v", key, slices.Sorted(maps.Keys(documents)))
 	}
 	into := new(T)
 	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
@@ -160,7 +160,7 @@ func known(t *testing.T, documents map[string]string) {
 			decode[scaledObject](t, documents, key)
 		case "NOTES.txt":
 		default:
-			t.Errorf("%s has no type here", key)
+			t.Errorf("this test does not know the type of %s", key)
 		}
 	}
 }
@@ -231,7 +231,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what is rendered; if the change is meant, go test -update writes it:\n%s", path, got)
+		t.Errorf("%s differs from the rendered chart; if that is intended, go test -update writes it:\n%s", path, got)
 	}
 }
 
@@ -257,10 +257,10 @@ func TestSettingsAndDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if cfg.Namespace != "fraud" || cfg.Shards != 64 || cfg.API.Listen != ":8080" || cfg.Kafka.Fetch.MaxBytes != 8<<20 || !slices.Equal(cfg.Kafka.Brokers, []string{"kafka:9092"}) {
-		t.Errorf("the settings are %+v", cfg)
+		t.Errorf("unexpected settings %+v", cfg)
 	}
 	if !slices.Equal(cfg.Features, []string{"/etc/weir/features"}) {
-		t.Errorf("definitions are read from %v", cfg.Features)
+		t.Errorf("definitions are read from %v, want /etc/weir/features", cfg.Features)
 	}
 	mounted := decode[core.ConfigMap](t, documents, "ConfigMap/weir-definitions").Data
 	path := filepath.Join(dir, "transactions.yaml")
@@ -278,7 +278,7 @@ func TestNewSettingsReplacePods(t *testing.T) {
 	hash := func(values string) string { return pod(values).Template.Annotations["weir/settings"] }
 	before := hash(`definitions: {files: {a.yaml: "streams: {}"}}`)
 	if got := hash(`definitions: {files: {a.yaml: "features: {}"}}`); got != before {
-		t.Error("changed definitions replace the pods")
+		t.Error("changed definitions replace the pods, want them to be read")
 	}
 	if got := hash(`{definitions: {files: {a.yaml: "streams: {}"}}, settings: {namespace: other}}`); got == before {
 		t.Error("changed settings do not replace the pods")
@@ -363,18 +363,18 @@ func TestServiceMonitors(t *testing.T) {
 				}
 			}
 			if !slices.Equal(selected, []string{"Service/" + name}) {
-				t.Errorf("%s selects %v", name, selected)
+				t.Errorf("%s selects %v, want its own service", name, selected)
 			}
 			service := decode[core.Service](t, documents, "Service/"+name)
 			if service.Labels[monitor.Spec.JobLabel] != "weir" || service.Spec.Ports[0].Name != monitor.Spec.Endpoints[0].Port {
-				t.Errorf("%s: the job is %q, the port %q", name, service.Labels[monitor.Spec.JobLabel], service.Spec.Ports[0].Name)
+				t.Errorf("%s: the job is %q, the port %q; want weir and the monitor's port", name, service.Labels[monitor.Spec.JobLabel], service.Spec.Ports[0].Name)
 			}
 		}
 	}
 	for values, want := range map[string]string{"": "true", "serviceMonitor: {enabled: true}": "false"} {
 		pod := decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec.Template
 		if got := pod.Annotations["prometheus.io/scrape"]; got != want {
-			t.Errorf("%q: prometheus.io/scrape is %q", values, got)
+			t.Errorf("%q: prometheus.io/scrape is %q, want %q", values, got, want)
 		}
 	}
 }
@@ -391,15 +391,15 @@ func TestSidecar(t *testing.T) {
 	pod := decode[apps.Deployment](t, documents, "Deployment/weir").Spec.Template.Spec
 	sidecar := pod.InitContainers[0]
 	if sidecar.RestartPolicy == nil || *sidecar.RestartPolicy != core.ContainerRestartPolicyAlways {
-		t.Error("the sidecar ends before the rule engine begins")
+		t.Error("the sidecar's restartPolicy is not Always, so it would run before the rule engine only")
 	}
 	for _, mount := range sidecar.VolumeMounts {
 		if !slices.ContainsFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == mount.Name }) {
-			t.Errorf("no volume %s", mount.Name)
+			t.Errorf("the pod has no volume %s", mount.Name)
 		}
 	}
 	if got := slices.Sorted(maps.Keys(documents)); !slices.Equal(got, []string{"ConfigMap/weir-settings", "Deployment/weir", "NOTES.txt"}) {
-		t.Errorf("it makes %v", got)
+		t.Errorf("the chart renders %v, want only the settings, the rule engine and the notes", got)
 	}
 }
 
@@ -411,7 +411,7 @@ func TestReadme(t *testing.T) {
 	}
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(examples) < 3 {
-		t.Fatalf("%d examples", len(examples))
+		t.Fatalf("the README has %d examples, want at least 3", len(examples))
 	}
 	for _, example := range examples {
 		documents := mustRender(t, example[1])

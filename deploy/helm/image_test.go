@@ -30,7 +30,7 @@ func TestImage(t *testing.T) {
 		"../../docs/deploy.md":                            "`ghcr.io/" + name + "`",
 	} {
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), line) {
-			t.Errorf("%s does not say %q: %v", path, line, err)
+			t.Errorf("%s does not contain %q: %v", path, line, err)
 		}
 	}
 }

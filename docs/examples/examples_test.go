@@ -73,7 +73,7 @@ func replay(t *testing.T, r *features.Registry, events []byte) *storeState {
 		batch.Reset()
 		outcome, err := mapper.Map(&record, 0, batch)
 		if err != nil || len(outcome.Streams) != 1 {
-			t.Fatalf("%s: taken by %q, %v", line, outcome.Streams, err)
+			t.Fatalf("%s: taken by the streams %q, error %v; want one stream", line, outcome.Streams, err)
 		}
 		if err := s.Apply(context.Background(), batch); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestQuestions(t *testing.T) {
 		held := replay(t, r, read(t, folder, "events.ndjson"))
 		var script script
 		if err := yaml.Unmarshal(read(t, folder, "questions.yaml"), &script); err != nil || len(script.Questions) == 0 {
-			t.Fatalf("%d questions, %v", len(script.Questions), err)
+			t.Fatalf("%d questions, error %v", len(script.Questions), err)
 		}
 		handler := api(r, held, script.Now)
 		for _, a := range script.Questions {

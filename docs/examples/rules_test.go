@@ -107,7 +107,7 @@ func TestPolicy(t *testing.T) {
 	run(t, nil, nil, opa, "check", "--strict", "opa")
 	var result []struct{ Name string }
 	if err := json.Unmarshal(run(t, nil, nil, opa, "test", "--format", "json", "opa"), &result); err != nil || len(result) < 10 {
-		t.Errorf("%d tests were run, %v", len(result), err)
+		t.Errorf("%d tests were run, want at least 10; error %v", len(result), err)
 	}
 }
 

@@ -284,7 +284,7 @@ func TestEstimatesEqualRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := client.PFCount(ctx, key).Val(); states[0].Count != want {
-			t.Errorf("with %d more values: %d, and Redis says %d", n, states[0].Count, want)
+			t.Errorf("after %d more values the estimate is %d, that of Redis %d", n, states[0].Count, want)
 		}
 	}
 }
@@ -318,7 +318,7 @@ func TestSumsBeyond64Bits(t *testing.T) {
 		}
 		got, _ := s.Read(ctx, []state.Read{{Series: c.series, Entity: "d"}})
 		if v := got[0].Buckets[0].Value; string(v.AppendText(nil)) != c.want || v.Saturated() != c.saturated {
-			t.Errorf("%v add up to %s, %+v; want %s, saturated %v", c.nums, v.AppendText(nil), v, c.want, c.saturated)
+			t.Errorf("the sum of %v is %s, %+v; want %s, saturated %v", c.nums, v.AppendText(nil), v, c.want, c.saturated)
 		}
 	}
 }

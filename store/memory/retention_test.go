@@ -24,7 +24,7 @@ func TestOldEntitiesAreDropped(t *testing.T) {
 		most = max(most, s.Len())
 	}
 	if most > 20*len(list) {
-		t.Errorf("%d series of entities were held at a time, where 10 days need %d", most, 10*len(list))
+		t.Errorf("up to %d series of entities were held at once, where 10 days need %d", most, 10*len(list))
 	}
 }
 
@@ -54,7 +54,7 @@ func TestHorizonIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n != 2 {
-			t.Errorf("%s holds %d of three, want the last two", series.Measure, n)
+			t.Errorf("%s holds %d of three tiles, want the last two", series.Measure, n)
 		}
 	}
 }
@@ -90,10 +90,10 @@ func TestStatesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(got[0].Members); got[0].Bound == 0 || n > 5000/len("user 1234") || n < 4000/4/len("user 1234 and its tile") {
-		t.Errorf("of 5000 values %d are kept, below %x", n, got[0].Bound)
+		t.Errorf("%d of 5000 values are kept, below hash %x", n, got[0].Bound)
 	}
 	if len(got[1].Members) != 5000 || got[1].Bound != 0 || len(got[2].Members) != 100 || got[2].Bound != 0 {
-		t.Errorf("without a bound %d are kept, of few %d", len(got[1].Members), len(got[2].Members))
+		t.Errorf("without a bound %d of 5000 values are kept, and %d of 100", len(got[1].Members), len(got[2].Members))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestLogsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if least, most := min(int(now), keep), keep+keep/8+1; records < least || records > most {
-			t.Fatalf("at %d it holds %d records, want %d to %d", now, records, least, most)
+			t.Fatalf("at %d the log holds %d records, want %d to %d", now, records, least, most)
 		}
 	}
 }

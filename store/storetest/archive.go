@@ -105,12 +105,12 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.expectSinceOver(archived, 100*day)
 		archives := f.register(50*day, file)
 		if again := f.register(50*day, file); len(again) != 1 || !cmp.Equal(again, archives) {
-			t.Errorf("registered again they are %+v", again)
+			t.Errorf("registering the files again gave %+v, want the same archives", again)
 		}
 		known := f.rows(fill, archives...)[0]
 		f.applyRows(fill, archives[0], f.rows(fill, archives...)[0], 0, 6*devices, archived)
 		if e := f.epoch(fill); e.Archived || e.FilledRows == 0 || e.FilledRows >= e.AllRows || e.All-e.AllRows != e.Filled-e.FilledRows {
-			t.Errorf("got %+v", e)
+			t.Errorf("want a fill with some of its rows, got %+v", e)
 		}
 		f.expectSinceOver(archived, 100*day)
 		f.applyRows(fill, archives[0], known, 0, 10*devices, archived) // from the beginning again
@@ -128,7 +128,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.expectSinceOver(archived, 50*day)
 		archives = f.register(40*day, file, state.ArchivedFile{Name: "b.csv", Stream: "transaction", Hash: "b", Rows: devices})
 		if len(archives) != 2 || len(archives[1].Files) != 1 {
-			t.Fatalf("got %+v", archives)
+			t.Fatalf("want a second archive with one file, got %+v", archives)
 		}
 		positions := f.rows(fill, archives...)
 		f.expectSinceOver(archived, 100*day)
@@ -139,7 +139,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 			t.Fatal(err)
 		}
 		if archives = f.register(20 * day); len(archives) != 3 || !archives[2].Stated {
-			t.Fatalf("with what was stated they are %+v", archives)
+			t.Fatalf("with a stated beginning the archives are %+v, want a third, stated one", archives)
 		}
 		f.rows(fill, archives...)
 		f.expectSinceOver(archived, 30*day)
@@ -151,14 +151,14 @@ func testArchive(t *testing.T, open func() store.Store) {
 		believed := f.rows(fill, archives...)[0]
 		believed[0].Offset = 8 * devices
 		if !f.applyRows(fill, archives[0], believed, 6*devices, 10*devices, archived) {
-			t.Error("a shard that lacks rows before a batch takes the batch")
+			t.Error("a shard applied a batch although it lacks earlier rows")
 		}
 		found := f.rows(fill, archives...)[0]
 		if state.Lowest(found) != 6*devices || found[0].Offset != 6*devices {
-			t.Errorf("the positions are %v", found)
+			t.Errorf("unexpected positions %v", found)
 		}
 		if e := f.epoch(fill); e.Archived {
-			t.Errorf("got %+v", e)
+			t.Errorf("a fill that lacks rows is complete: %+v", e)
 		}
 		f.applyRows(fill, archives[0], found, 6*devices, 10*devices, archived)
 		f.expectCount(archived, 10*devices)
@@ -174,21 +174,21 @@ func testArchive(t *testing.T, open func() store.Store) {
 		part := f.partOf(fill)
 		progress := f.rows(part, archives...)[0]
 		if at := state.Lowest(progress); at != 4*devices {
-			t.Fatalf("the part goes on at row %d", at)
+			t.Fatalf("the part continues at row %d, want the fifth of each device", at)
 		}
 		if !f.applyRows(fill, archives[0], under, 4*devices, 10*devices, archived, archivedToo) {
-			t.Error("what was under way is applied")
+			t.Error("a batch from before the new part was applied")
 		}
 		for _, at := range f.rows(fill, archives...)[0] {
 			if at.Log != state.Moved {
-				t.Errorf("the fill goes on at %s", at)
+				t.Errorf("the fill continues at %s, want it to have moved", at)
 			}
 		}
 		f.applyRows(part, archives[0], progress, 4*devices, 10*devices, archived)
 		f.expectCount(archived, 10*devices)
 		f.expectSinceOver(archived, 50*day)
 		if e := f.epoch(fill); !e.Broken {
-			t.Errorf("got %+v", e)
+			t.Errorf("want a broken fill, got %+v", e)
 		}
 	})
 	t.Run("a part that began before what it is a part of", func(t *testing.T) {
@@ -199,7 +199,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.applyRows(part, archives[0], f.rows(part, archives...)[0], 0, 4*devices, archived)
 		for _, at := range f.rows(fill, archives...)[0] {
 			if at.Log != state.Moved {
-				t.Errorf("the fill goes on at %s, though its part has rows", at)
+				t.Errorf("the fill continues at %s although its part has rows, want it to have moved", at)
 			}
 		}
 		f.applyRows(part, archives[0], f.rows(part, archives...)[0], 4*devices, 10*devices, archived)
@@ -211,7 +211,7 @@ func testArchive(t *testing.T, open func() store.Store) {
 		f.rows(fill, f.register(50*day, file)...)
 		other := state.NewArchive(state.Archive{Cut: *before, Files: []state.ArchivedFile{{Hash: "b"}}}, nil)
 		if _, err := f.store.BeginArchives(t.Context(), fill, []*state.Archive{other}); !errors.Is(err, state.ErrLostArchive) {
-			t.Errorf("got %v", err)
+			t.Errorf("an archive with other files: got error %v, want %v", err, state.ErrLostArchive)
 		}
 	})
 }

@@ -88,7 +88,7 @@ func (f *filling) goOn(to int64) {
 		f.Fatal(err)
 	}
 	if b.Ranges[0].Behind {
-		f.Fatal("the plan does not have the partition")
+		f.Fatal("the plan does not own the partition")
 	}
 }
 
@@ -109,7 +109,7 @@ func (f *filling) fill(series ...*state.Series) *state.Fill {
 			return fill
 		}
 	}
-	f.Fatalf("a fill of %v is not among %v", columns, fills)
+	f.Fatalf("no fill of %v in %v", columns, fills)
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (f *filling) partOf(fill *state.Fill) *state.Fill {
 			return part
 		}
 	}
-	f.Fatalf("no part of %s is among %v", fill.ID, fills)
+	f.Fatalf("no part of %s in %v", fill.ID, fills)
 	return nil
 }
 
@@ -143,7 +143,7 @@ func (f *filling) expectLeft(fill *state.Fill, want ...state.OffsetRange) {
 	f.Helper()
 	for shard, filling := range f.look(fill) {
 		if diff := cmp.Diff(want, filling.Left()); diff != "" {
-			f.Errorf("left of %s in shard %d (-want +got):\n%s", fill.ID, shard, diff)
+			f.Errorf("offset ranges left of %s in shard %d (-want +got):\n%s", fill.ID, shard, diff)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (f *filling) expectCount(s *state.Series, want int64) {
 		}
 	}
 	if got != want {
-		f.Errorf("%s has counted %d records, want %d", s.ID, got, want)
+		f.Errorf("%s counts %d records, want %d", s.ID, got, want)
 	}
 }
 
@@ -226,7 +226,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.goOn(40)
 		fill := f.fill(added)
 		if want := map[string][]string{transactions.Topic: {"added.x"}}; !cmp.Equal(fill.Columns, want) {
-			t.Errorf("filled are %v", fill.Columns)
+			t.Errorf("the fill has the columns %v, want %v", fill.Columns, want)
 		}
 		f.expectLeft(fill, state.OffsetRange{To: 30})
 		f.expectSince(added, 100*day+31)
@@ -254,7 +254,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a first plan fills nothing", func(t *testing.T) {
 		f := begin(t)
 		if fills, err := f.store.Fills(t.Context(), f.plan); err != nil || len(fills) > 0 {
-			t.Errorf("got %v, %v", fills, err)
+			t.Errorf("want no fills, got %v, error %v", fills, err)
 		}
 	})
 	t.Run("a plan without it for a while", func(t *testing.T) {
@@ -310,10 +310,10 @@ func testFill(t *testing.T, open func() store.Store) {
 		}
 		f.take("v3", events, added)
 		if !f.applyBatch(f.batch(fill.Partition(transactions), known, 10, 30, added, more)) {
-			t.Error("what was under way is applied")
+			t.Error("a batch from before the change was applied")
 		}
 		if filling := f.look(fill)[0]; !filling.Broken || filling.Done() {
-			t.Errorf("got %+v", filling)
+			t.Errorf("want a broken fill, got %+v", filling)
 		}
 		part := f.partOf(fill)
 		f.expectLeft(part, state.OffsetRange{From: 10, To: 30})
@@ -358,7 +358,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.take("v4", events, added, more)
 		fill := f.fill(more)
 		if want := map[string][]string{transactions.Topic: {"more1.x"}}; !cmp.Equal(fill.Columns, want) {
-			t.Errorf("filled are %v", fill.Columns)
+			t.Errorf("the fill has the columns %v, want %v", fill.Columns, want)
 		}
 	})
 	t.Run("a partition that goes back", func(t *testing.T) {
@@ -373,7 +373,7 @@ func testFill(t *testing.T, open func() store.Store) {
 			t.Fatal(err)
 		}
 		if filling := f.look(fill)[0]; !filling.Broken {
-			t.Errorf("got %+v", filling)
+			t.Errorf("want a broken fill, got %+v", filling)
 		}
 	})
 	t.Run("a partition that is new", func(t *testing.T) {

@@ -47,7 +47,7 @@ func testFunctions(t *testing.T, open func() State) {
 	// The secrets of namespaces are random, and so is the number of false positives. Its standard deviation is about
 	// 1.1 times the root of the stated number, measured over 60 secrets.
 	if stated < 2.5*float64(seeds) || falsely > stated+7*math.Sqrt(stated) {
-		t.Errorf("%v members are found that were not met, and the answers state %.1f", falsely, stated)
+		t.Errorf("%v members are found that never occurred, the answers state %.1f", falsely, stated)
 	}
 }
 

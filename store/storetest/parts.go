@@ -98,12 +98,12 @@ func (f *filling) expectOnce(want ...state.OffsetRange) {
 			left = append(left, filling.Left()...)
 		}
 		if len(left) != len(want) {
-			f.Errorf("left in shard %d are %v, want %v", shard, left, want)
+			f.Errorf("shard %d has the offset ranges %v left, want %v", shard, left, want)
 			continue
 		}
 		for i := range want {
 			if left[i] != want[i] {
-				f.Errorf("left in shard %d are %v, want %v", shard, left, want)
+				f.Errorf("shard %d has the offset ranges %v left, want %v", shard, left, want)
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func testPending(t *testing.T, open func() State) {
 	}
 	for _, function := range aggregate.All {
 		if moved[function] < 10 {
-			t.Errorf("pending events moved %d answers of %s", moved[function], function.Spec().Name)
+			t.Errorf("pending events changed %d answers of %s, want at least 10", moved[function], function.Spec().Name)
 		}
 	}
 }

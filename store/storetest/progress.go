@@ -101,7 +101,7 @@ func (o *owner) expect(what string, records int64) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		o.Errorf("%s: events are counted %v times, want %v", what, got, want)
+		o.Errorf("%s: the events were counted %v times, want %v", what, got, want)
 	}
 }
 
@@ -126,7 +126,7 @@ func testProgress(t *testing.T, open func() store.Store) {
 			o.progress[shard].Offset = 90
 		}
 		if !o.apply(o.batch(90, 120)) {
-			t.Error("a store that lacks what it had confirmed is not found out")
+			t.Error("a batch was applied by a store that has lost confirmed progress")
 		}
 		o.expect("nothing", 0)
 	})
@@ -137,11 +137,11 @@ func testProgress(t *testing.T, open func() store.Store) {
 		before.look()
 		after := newOwner(t, s, "v2")
 		if !before.apply(before.batch(10, 40)) {
-			t.Error("an owner that has lost a partition does not learn it")
+			t.Error("a batch was applied for an owner that has lost its partition")
 		}
 		after.expect("only what came before", 10)
 		if after.apply(after.batch(0, 40)) {
-			t.Error("who has the partition is refused")
+			t.Error("the partition's owner is refused")
 		}
 		after.expect("goes on", 40)
 	})
@@ -162,11 +162,11 @@ func testProgress(t *testing.T, open func() store.Store) {
 		o.apply(b)
 		for offset, want := range []bool{true, false} {
 			if applied, err := o.store.Applied(t.Context(), o.at, int64(offset), nil); err != nil || applied != want {
-				t.Errorf("record %d is applied: %v %v, want %v", offset, applied, err, want)
+				t.Errorf("record %d is applied: %v, error %v; want %v", offset, applied, err, want)
 			}
 		}
 		if clock, err := o.store.Clock(t.Context()); err != nil || clock != 100*day {
-			t.Errorf("the clock is %d, %v, want the record's", clock, err)
+			t.Errorf("the clock is %d, error %v; want the record's timestamp", clock, err)
 		}
 	})
 	t.Run("gaps and plans are in the history", testHistory(open))
@@ -185,11 +185,11 @@ func testHistory(open func() store.Store) func(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !history.Applied(transactions.Topic) || history.Plans["v1"] == nil {
-			t.Errorf("the history %+v does not have the plan that is applied", history)
+			t.Errorf("the history %+v lacks the plan in use", history)
 		}
 		unit := state.Retained{Key: events.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: events.Keep}, Tile: 1}
 		if since := history.CompleteSince([]state.Retained{unit}); since < 50*day || since == state.MaxTime {
-			t.Errorf("state is complete since %d, want behind the gap", since)
+			t.Errorf("the state is complete since %d, want after the gap", since)
 		}
 	}
 }

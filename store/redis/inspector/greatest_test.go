@@ -88,20 +88,20 @@ func TestGreatest(t *testing.T) {
 				servers[k.Server] = true
 			}
 			if name == "cluster" && len(servers) < 2 || name == "redis" && !servers[""] {
-				t.Errorf("the servers are %v", servers)
+				t.Errorf("unexpected servers %v", servers)
 			}
 			if diff := cmp.Diff(state.LongKeys{Keys: want, Looked: 210, All: true}, found, cmpopts.IgnoreFields(state.LongKey{}, "Server")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if few, err := w.inspector(keyspace.NewHashing([]byte("secret"))).Greatest(t.Context(), 2, time.Minute); err != nil || len(few.Keys) != 2 || few.Keys[1].Bytes != 2800 || !few.Hashed {
-				t.Errorf("%+v, %v", few, err)
+				t.Errorf("the two longest keys: got %+v, error %v", few, err)
 			}
 			// A walk does not end the idle time of what is not among the greatest.
 			short := string(keyspace.AppendKey(nil, w.tags(walkedShards)[3], "g", []byte("short99")))
 			idle := redis.NewIntCmd(t.Context(), "object", "idletime", short)
 			idle.SetFirstKeyPos(2)
 			if err := w.client.Process(t.Context(), idle); err != nil || idle.Val() < 3600 {
-				t.Errorf("%s was idle for %d s, %v", short, idle.Val(), err)
+				t.Errorf("%s was idle for %d s, want at least an hour; error %v", short, idle.Val(), err)
 			}
 		})
 	}
@@ -182,7 +182,7 @@ func TestGreatestIsPaced(t *testing.T) {
 		began := time.Now()
 		found, err := s.Greatest(t.Context(), 3, time.Second)
 		if err != nil || found.All || found.Looked != 11*500 || server.step != 500 || time.Since(began) != time.Second {
-			t.Errorf("after %v and %d steps: %+v, %v", time.Since(began), server.step, found, err)
+			t.Errorf("after %v, with %d keys a step: got %+v, error %v; want a second and 11 steps of 500", time.Since(began), server.step, found, err)
 		}
 		var names []string
 		for _, k := range found.Keys {
@@ -196,11 +196,11 @@ func TestGreatestIsPaced(t *testing.T) {
 		defer cancel()
 		began = time.Now()
 		if _, err := s.Greatest(ctx, 3, time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 110*time.Millisecond {
-			t.Errorf("after %v: %v", time.Since(began), err)
+			t.Errorf("after %v: got error %v, want that of the deadline", time.Since(began), err)
 		}
 		server.err = errors.New("NOPERM no permissions to run the 'strlen' command")
 		if found, err := s.Greatest(t.Context(), 3, time.Millisecond); fmt.Sprint(err) != "Redis: look at the lengths of keys: "+server.err.Error() || len(found.Keys) > 0 {
-			t.Errorf("%+v, %v", found, err)
+			t.Errorf("a server that refuses: got %+v, error %v", found, err)
 		}
 	})
 }

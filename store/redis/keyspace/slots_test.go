@@ -20,7 +20,7 @@ func TestShardsAreInTheMiddleOfTheirSlotRanges(t *testing.T) {
 			}
 			slot, err := client.ClusterKeySlot(t.Context(), tag+"group:entity").Result()
 			if want := (2*shard + 1) * clusterSlots / (2 * shards); err != nil || int(slot) != want {
-				t.Errorf("shard %d of %d is in slot %d (%v), want %d", shard, shards, slot, err, want)
+				t.Errorf("shard %d of %d is in slot %d, error %v; want slot %d", shard, shards, slot, err, want)
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestShardsSpreadEvenly(t *testing.T) {
 					least, most = min(least, n), max(most, n)
 				}
 				if most-least > 1 {
-					t.Errorf("%d shards of %s on %d masters: %v", shards, namespace, masters, held)
+					t.Errorf("%d shards of %s are spread unevenly over %d masters: %v", shards, namespace, masters, held)
 				}
 			}
 		}
