@@ -45,7 +45,7 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 		got := held.Read(read)
 		slices.Sort(got.Members)
 		if fmt.Sprint(got.Members) != fmt.Sprint(want) || got.Bound != bound {
-			t.Fatalf("%q below %x, want %q below %x", got.Members, got.Bound, want, bound)
+			t.Fatalf("sample %q below hash %x, want %q below %x", got.Members, got.Bound, want, bound)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestStatesAreBounded(t *testing.T) {
 						t.Fatal(err)
 					}
 					if len(packed) > most+headerSize+tagSize+5 {
-						t.Fatalf("%d bytes are packed, want %d at the most", len(packed), most)
+						t.Fatalf("packed %d bytes, want at most %d", len(packed), most)
 					}
 				}
 			}
@@ -154,21 +154,21 @@ func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values 
 	switch s.Layout() {
 	case state.Groups:
 		if len(got.Groups) <= s.Max && !got.Capped && got.Groups[0].Bound == 0 && got.Groups[0].StandardError == 0 {
-			t.Error("it does not say that it lacks anything")
+			t.Error("the state is complete, want it to report what it lacks")
 		}
 	case state.Members:
 		r := mustFind(t, "count_distinct", "set").Merge(aggregate.Call{}, 0, []state.WindowState{got})
 		if off := math.Abs(float64(r.Value.Num)-n) / n; r.StandardError == 0 || off > 4*r.StandardError {
-			t.Errorf("of %v values there are %d, %.3f off, with the error %v", n, r.Value.Num, off, r.StandardError)
+			t.Errorf("%v values are counted as %d, %.3f off, with a stated error of %v", n, r.Value.Num, off, r.StandardError)
 		}
 	case state.Sketches:
 		if off := math.Abs(float64(got.Count)-n) / n; got.StandardError == 0 || off > 4*got.StandardError {
-			t.Errorf("of %v values there are %d, %.3f off, with the error %v", n, got.Count, off, got.StandardError)
+			t.Errorf("%v values are counted as %d, %.3f off, with a stated error of %v", n, got.Count, off, got.StandardError)
 		}
 	case state.Filters:
 		for value := range values {
 			if !got.Filter.Has([]byte(value)) {
-				t.Fatalf("%q was met, and is not found", value)
+				t.Fatalf("%q occurred, but is not found", value)
 			}
 		}
 		falsely := 0
@@ -178,11 +178,11 @@ func checkSqueezed(t *testing.T, s *state.Series, got state.WindowState, values 
 			}
 		}
 		if stated := 1000 * got.Filter.FalsePositiveRate(); float64(falsely) > 1.2*stated+20 {
-			t.Errorf("%d of 1000 values are found that were not met, stated are %v", falsely, stated)
+			t.Errorf("%d of 1000 values are found that never occurred, the stated number is %v", falsely, stated)
 		}
 	case state.Logs:
 		if _, ok := got.Log.CutOff(); !ok {
-			t.Error("the log does not say that it was cut off")
+			t.Error("the log does not report that it was cut off")
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 		packed.merge(&other)
 		packed.unpack(&r)
 		if r.err != nil || r.more() {
-			t.Fatalf("coarser by %d: %v, %d bytes are left", coarser, r.err, r.rest())
+			t.Fatalf("coarser by %d: error %v, %d bytes were not read", coarser, r.err, r.rest())
 		}
 		for _, h := range []*hyperLogLog{&before, &packed} {
 			if got, want := h.count(), behind.count(); got != want || h.coarser != coarser {
@@ -224,7 +224,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 			}
 		}
 		if off := math.Abs(float64(before.count())-20_000) / 20_000; off > 4*before.standardError() {
-			t.Errorf("coarser by %d: %d of 20000, and the error is %v", coarser, before.count(), before.standardError())
+			t.Errorf("coarser by %d: 20000 values are counted as %d, with a stated error of %v", coarser, before.count(), before.standardError())
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestSqueezedStateIsAsSmallAsDocumented(t *testing.T) {
 			held.Apply(&state.Mutation{Series: s, Tile: 19700 + n%31, Num: 1, Key: fmt.Appendf(nil, "%0256d", n*7919%100_003), Member: fmt.Appendf(nil, "%0256d", n)})
 		}
 		if got := len(Fit(nil, s, held)); got > c.most || got < c.most/2 {
-			t.Errorf("of measure %v by %q %d bytes are left, want at the most %d", c.measure, c.per, got, c.most)
+			t.Errorf("measure %v by %q: %d bytes are left, want at most %d and at least half of that", c.measure, c.per, got, c.most)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func TestGroupsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if counts := n / 4 * 64; len(got) > most+counts+n*(tagSize+2)+headerSize || len(got) < most/2 {
-		t.Errorf("%d bytes are packed, want %d at the most", len(got), most)
+		t.Errorf("packed %d bytes, want about %d", len(got), most)
 	}
 	sections := 0
 	if err := Sections(got, func(tag uint32, body []byte) error {
@@ -299,7 +299,7 @@ func TestGroupsAreBounded(t *testing.T) {
 		read := held.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
 		if s.Measure == state.CountEvents {
 			if len(read.Buckets) != 5 || read.Buckets[0].Value.Num != 60 {
-				t.Errorf("%s counts %v", s.ID, read.Buckets)
+				t.Errorf("%s has the tiles %v, want 5, of which the first counts 60", s.ID, read.Buckets)
 			}
 			return nil
 		}
@@ -308,6 +308,6 @@ func TestGroupsAreBounded(t *testing.T) {
 		}
 		return nil
 	}); err != nil || sections != n {
-		t.Errorf("%d series are packed, %v", sections, err)
+		t.Errorf("%d sections are packed, error %v", sections, err)
 	}
 }

@@ -42,16 +42,16 @@ func TestKeysAreCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(packed) > s.KeyBytes || len(packed) < s.KeyBytes/20 && s.Layout() != state.Logs && s.Layout() != state.Filters {
-				t.Errorf("of measure %v by %q %d bytes are packed, want at the most %d", measure, per, len(packed), s.KeyBytes)
+				t.Errorf("measure %v by %q: packed %d bytes, want at most %d and at least a twentieth of that", measure, per, len(packed), s.KeyBytes)
 			}
 			checkLoss(t, s, whole, packed)
 			again, err := new(Compactor).Compact(nil, packed, known, none, now, Nonce{1})
 			if err != nil || string(again) != string(packed) {
-				t.Errorf("of measure %v by %q it is not the same when it is compacted again: %v", measure, per, err)
+				t.Errorf("measure %v by %q: a second compaction changes the key: error %v", measure, per, err)
 			}
 			const later = now + 2*day
 			if empty, err := new(Compactor).Compact(nil, packed, known, none, later, Nonce{1}); err != nil || len(empty) > 0 {
-				t.Errorf("of measure %v by %q %d bytes are left when nothing is kept any more: %v", measure, per, len(empty), err)
+				t.Errorf("measure %v by %q: %d bytes are left when nothing is kept any more: error %v", measure, per, len(empty), err)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func checkLoss(t *testing.T, s *state.Series, whole, packed []byte) {
 	case !s.Layout().Grows():
 		r := &state.Read{Series: s, First: s.TileOf(*until + 1), Last: math.MaxInt64}
 		if got, want := is.Read(r), was.Read(r); !reflect.DeepEqual(got, want) || want.Empty() {
-			t.Errorf("of measure %v by %q there is %v behind the loss, want %v", s.Measure, s.Per, got, want)
+			t.Errorf("measure %v by %q: after the loss the state is %v, want %v", s.Measure, s.Per, got, want)
 		}
 	}
 }

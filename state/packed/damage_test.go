@@ -72,22 +72,22 @@ func TestDamageIsSetAside(t *testing.T) {
 			for i, want := range []string{test.reads, test.more} {
 				made, err := new(Compactor).Compact(nil, packed, soundOrBroken, none, 19700*day, Nonce{byte(i)})
 				if err == nil || !strings.HasPrefix(err.Error(), "the state is damaged: ") {
-					t.Errorf("compaction %d finds %v", i, err)
+					t.Errorf("compaction %d: error %v, want that the state is damaged", i, err)
 				}
 				if got := readsOf(made); got != want {
-					t.Errorf("compaction %d leaves %q, want %q", i, got, want)
+					t.Errorf("compaction %d: %q is left, want %q", i, got, want)
 				}
 				if _, unpacked := Unpack(made, soundOrBroken); unpacked == nil || unpacked.Error() != err.Error() {
-					t.Errorf("compaction %d found %v, and what it left is said to have %v", i, err, unpacked)
+					t.Errorf("compaction %d has the error %v, but unpacking its result %v", i, err, unpacked)
 				}
 				packed = slices.Concat(made, counted(soundSeries), counted(brokenSeries))
 			}
 			kept := Salvaged(packed, soundOrBroken)
 			if kept.Wrong == nil || !slices.Equal(kept.Tags, test.tags) || !strings.HasPrefix(readsOf(kept.Kept), "sound 3 ") {
-				t.Errorf("kept is %q without %x: %v", readsOf(kept.Kept), kept.Tags, kept.Wrong)
+				t.Errorf("salvaged %q without the tags %x, error %v", readsOf(kept.Kept), kept.Tags, kept.Wrong)
 			}
 			if strings.Contains(readsOf(kept.Kept), "damaged") {
-				t.Error("the damage is kept")
+				t.Error("the damage was salvaged, too")
 			}
 		})
 	}
@@ -97,10 +97,10 @@ func TestDamageIsSetAside(t *testing.T) {
 func TestDamageOfGarbage(t *testing.T) {
 	damaged, err := new(Compactor).Compact(nil, appendSection(nil, brokenSeries.Tag(), []byte{2}), soundOrBroken, none, 0, Nonce{1})
 	if err == nil || len(damaged) == 0 {
-		t.Fatalf("%x, %v", damaged, err)
+		t.Fatalf("the damaged series was compacted to %x, error %v; want it to be set aside", damaged, err)
 	}
 	if left, _ := new(Compactor).Compact(nil, damaged, func(uint32) *state.Series { return nil }, func(uint32) bool { return true }, 0, Nonce{2}); len(left) > 0 {
-		t.Errorf("%x is left", left)
+		t.Errorf("%x is left, want nothing", left)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestDamageIsBounded(t *testing.T) {
 	}
 	made, err := new(Compactor).Compact(nil, packed, soundOrBroken, none, 0, Nonce{1})
 	if err == nil || len(made) > 2*mostWrong || readsOf(made) != "sound damaged broken damaged " {
-		t.Errorf("%d bytes, %v, %s", len(made), err, readsOf(made))
+		t.Errorf("got %d bytes, error %v, state %s; want at most %d bytes with both series damaged", len(made), err, readsOf(made), 2*mostWrong)
 	}
 }
 
@@ -132,11 +132,11 @@ func TestDamageOfChildren(t *testing.T) {
 				return readsOf(held)
 			}
 			if got := of(nil, parent, "bad"); !strings.Contains(got, "broken damaged") {
-				t.Errorf("before a compaction the child is %q", got)
+				t.Errorf("before a compaction the child is %q, want it damaged", got)
 			}
 			compact, err := c.Compact(nil, parent, soundOrBroken, none, 19700*day, Nonce{1})
 			if err == nil || !strings.Contains(err.Error(), "embedded") {
-				t.Errorf("the compaction finds %v", err)
+				t.Errorf("the compaction has the error %v, want that of an embedded child", err)
 			}
 			if got := of(nil, compact, "bad"); !strings.Contains(got, "broken damaged") || readsOf(compact) != "sound 1 " || of(nil, compact, "good") != "broken 1 " {
 				t.Errorf("the child is %q, its parent %q, the other child %q", got, readsOf(compact), of(nil, compact, "good"))
@@ -146,11 +146,11 @@ func TestDamageOfChildren(t *testing.T) {
 				many = append(many, child(fmt.Sprint("c", n), counted(brokenSeries))...)
 			}
 			if _, err = c.Compact(nil, many, soundOrBroken, none, 19700*day, Nonce{2}); err == nil || len(c.Spilled) != 1002 {
-				t.Fatalf("%d are spilled, %v", len(c.Spilled), err)
+				t.Fatalf("%d children are spilled, error %v; want 1002 and the damage", len(c.Spilled), err)
 			}
 			for _, s := range c.Spilled {
 				if got := of(s.Sections, nil, string(s.Name)); strings.Contains(got, "damaged") != (string(s.Name) == "bad") {
-					t.Errorf("%s is spilled as %q", s.Name, got)
+					t.Errorf("the child %s is spilled as %q, want only bad to be damaged", s.Name, got)
 				}
 			}
 		})
@@ -164,7 +164,7 @@ func TestUnendedKeysOfChildren(t *testing.T) {
 	own := append([]byte("\x01\x02\x03"), byte(len(counted(brokenSeries))))
 	held, _, err := WithEmbedded(own, parent, tag, []byte("c"))
 	if got := readsOf(held); err != nil || !strings.Contains(got, "broken damaged") {
-		t.Errorf("the child is %q, %v", got, err)
+		t.Errorf("the child is %q, error %v; want it damaged", got, err)
 	}
 }
 
@@ -187,10 +187,10 @@ func TestUnknownStateIsCut(t *testing.T) {
 	c := Compactor{Most: most, Latest: latest}
 	made, err := c.Compact(nil, packed, known, none, 0, Nonce{1})
 	if err != nil || len(made) > most || !c.Cut {
-		t.Fatalf("%d bytes are left, %v", len(made), err)
+		t.Fatalf("%d bytes are left, error %v", len(made), err)
 	}
 	if got := readsOf(made); got != "sound 1 " {
-		t.Errorf("left is %q", got)
+		t.Errorf("the state left is %q, want sound 1", got)
 	}
 	var losses Losses
 	if err := Sections(made, func(tag uint32, body []byte) error {
@@ -200,10 +200,10 @@ func TestUnknownStateIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if lost := losses.Of(brokenSeries.Tag()); lost == nil || *lost != latest || losses.Of(soundSeries.Tag()) != nil {
-		t.Errorf("lost is %+v", losses)
+		t.Errorf("the losses are %+v, want that of broken only", losses)
 	}
 	if of := losses.OfChildren(0xff1234).Of(1); of == nil || *of != latest {
-		t.Errorf("lost is %+v", losses)
+		t.Errorf("the losses are %+v, want that of children", losses)
 	}
 	if _, err := (&Compactor{Most: len(packed)}).Compact(nil, packed, known, none, 0, Nonce{1}); err != nil {
 		t.Error(err)
@@ -216,10 +216,10 @@ func TestIdentified(t *testing.T) {
 		packed := make([]byte, size)
 		putHeader(packed, size, Nonce{1})
 		if got := Identified(append(packed, "more"...)); got > size || got < size-size>>(lengthBits-1) {
-			t.Errorf("of %d bytes %d are identified", size, got)
+			t.Errorf("%d of %d bytes are identified", got, size)
 		}
 		if got := Identified(packed[:size/2]); size > headerSize && got != 0 {
-			t.Errorf("half of %d bytes is said to have %d", size, got)
+			t.Errorf("of the first half of %d bytes %d are identified, want none", size, got)
 		}
 	}
 	if Identified(nil) != 0 || Identified([]byte("never compacted")) != 0 {

@@ -48,7 +48,7 @@ func TestSpilledIsWhole(t *testing.T) {
 			}
 			want, got := merged(t, s, all), merged(t, s, held)
 			if !bytes.Equal(want, got) {
-				t.Errorf("%d spills, got\n%x\nwant\n%x", spills, got, want)
+				t.Errorf("after %d spills, got\n%x\nwant\n%x", spills, got, want)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func TestUnknownChildrenStay(t *testing.T) {
 	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return nil }}
 	compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, none, 0, Nonce{1})
 	if err != nil || compactor.Spilled != nil || !bytes.Equal(compact[headerSize:], parent) {
-		t.Errorf("%d bytes of %d are left, %v", len(compact), len(parent), err)
+		t.Errorf("%d of %d bytes are left, error %v; want all", len(compact), len(parent), err)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestChildrenArePruned(t *testing.T) {
 	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return s } }}
 	compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, none, 1000*day, Nonce{1})
 	if err != nil || len(compact) != 0 {
-		t.Errorf("%x is left, %v", compact, err)
+		t.Errorf("%x is left, error %v; want nothing", compact, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestLossesOfParents(t *testing.T) {
 		_, losses, err := WithEmbedded(nil, parent, 0xff0001, []byte("c"))
 		until := losses.Of(0x777777)
 		if err != nil || (until != nil) != test.lost || test.lost && *until != 42 {
-			t.Errorf("%s: %v, %v", name, until, err)
+			t.Errorf("%s: lost until %v, error %v; want a loss: %v", name, until, err, test.lost)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestKnownSeriesOfChildrenAreNotGarbage(t *testing.T) {
 			compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return known } }}
 			compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, func(uint32) bool { return true }, 0, Nonce{1})
 			if err != nil || (len(compact) > 0) != (known != nil) {
-				t.Errorf("%s, known: %t: %d bytes are left, %v", s.Measure, known != nil, len(compact), err)
+				t.Errorf("%s, known: %t: %d bytes are left, error %v", s.Measure, known != nil, len(compact), err)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestSalvagedChildren(t *testing.T) {
 	parent = appendSection(parent, broken, []byte{9, 'c'})
 	got := Salvaged(parent, func(uint32) *state.Series { return nil })
 	if got.Wrong == nil || !slices.Equal(got.Tags, []uint32{broken}) || !bytes.Equal(got.Kept, kept) {
-		t.Errorf("%+v, want %x without %x", got, kept, broken)
+		t.Errorf("salvaged %+v, want %x without %x", got, kept, broken)
 	}
 }
 
@@ -166,20 +166,20 @@ func TestMarksKeepChildren(t *testing.T) {
 		held := append(AppendLoss(nil, test.loss), child(test.size)...)
 		compact, err := compactor.Compact(nil, append(make([]byte, headerSize), held...), known, none, 0, Nonce{1})
 		if err != nil || (len(compactor.Spilled) > 0) != test.spills {
-			t.Errorf("%s: %d are spilled, %v", name, len(compactor.Spilled), err)
+			t.Errorf("%s: %d children are spilled, error %v", name, len(compactor.Spilled), err)
 		}
 		if marked := bytes.Contains(compact, mark[:]); marked != test.marked {
-			t.Errorf("%s: it is marked: %t", name, marked)
+			t.Errorf("%s: the key is marked: %t, want the opposite", name, marked)
 		}
 		var losses Losses
 		if err := Sections(compact, func(tag uint32, body []byte) error { _, err := losses.Take(tag, body); return err }); err != nil ||
 			len(losses) != 1 || losses[0].Until != 7 || !slices.Equal(losses[0].Tags, test.loss.Tags) {
-			t.Errorf("%s: lost is %+v, %v", name, losses, err)
+			t.Errorf("%s: the losses are %+v, error %v", name, losses, err)
 		}
 	}
 	parent := append(append(make([]byte, headerSize), kept...), child(1)...)
 	left, err := WithoutEmbedded(parent, 0xff0001, []byte("c"), Nonce{1})
 	if err != nil || bytes.Contains(left, kept) || len(left) != headerSize+len(kept) {
-		t.Errorf("%x is left of %x, %v", left, parent, err)
+		t.Errorf("%x is left of %x, error %v", left, parent, err)
 	}
 }

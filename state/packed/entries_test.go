@@ -64,17 +64,17 @@ func TestEveryStateHasEntries(t *testing.T) {
 		})
 		if err != nil || len(parts) != 2 || parts[0].Sections != 2 || parts[1].Sections != 1 || parts[1].State != nil ||
 			parts[0].Bytes+parts[1].Bytes != len(packed) {
-			t.Errorf("%v: %+v, %v", m, parts, err)
+			t.Errorf("%v: unexpected parts %+v, error %v", m, parts, err)
 			continue
 		}
 		list, cut, err := Entries(s, parts[0].State)
 		if err != nil || cut != nil || len(list) == 0 {
-			t.Errorf("%v: %v, %v, %v", m, list, cut, err)
+			t.Errorf("%v: unexpected entries %v, cut %v, error %v", m, list, cut, err)
 			continue
 		}
 		e := list[0]
 		if e.Member == nil && e.Value.IsNull() && e.Registers == 0 && e.Hashes == 0 && e.Moments.N == 0 && e.Record == nil {
-			t.Errorf("%v: an entry shows nothing: %+v", m, e)
+			t.Errorf("%v: an entry is empty: %+v", m, e)
 		}
 		if s.Per != "" && (e.Key == nil || *e.Key != "u") {
 			t.Errorf("%v: an entry has no key: %+v", m, e)
@@ -91,6 +91,6 @@ func TestEntriesOfADenseSketch(t *testing.T) {
 	list, _, err := Entries(s, st)
 	if err != nil || len(list) != 1 || list[0].Estimate < 4800 || list[0].Estimate > 5200 || list[0].Registers < 3000 ||
 		list[0].Registers > 5000 {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("unexpected entries %+v, error %v", list, err)
 	}
 }

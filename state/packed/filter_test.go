@@ -53,7 +53,7 @@ func TestNoFalseNegatives(t *testing.T) {
 			filter := held.Read(&state.Read{Series: s, First: tile, Last: tile}).Filter
 			for i := range n {
 				if !filter.Has(valueOf(i)) {
-					t.Fatalf("value %d of %d in tile %d is missed", i, n, tile)
+					t.Fatalf("value %d of %d in tile %d is not found", i, n, tile)
 				}
 			}
 		}
@@ -87,13 +87,13 @@ func TestFalsePositives(t *testing.T) {
 		wanted := stated * probes
 		slack := 5*math.Sqrt(wanted) + 1
 		if got := float64(found); got > wanted+slack || got < 0.5*wanted-slack {
-			t.Errorf("%+v: %v of %d that were never met are found, and the answer states %v", test, got, probes, stated)
+			t.Errorf("%+v: %v of %d values are found that never occurred, the stated rate is %v", test, got, probes, stated)
 		}
 		if stated > test.fp {
-			t.Errorf("%+v: the answer states %v", test, stated)
+			t.Errorf("%+v: the stated rate is %v, above the chosen one", test, stated)
 		}
 		if few := test.values < 100 && test.most > 100; few != (stated == 0) {
-			t.Errorf("%+v: the answer states %v", test, stated)
+			t.Errorf("%+v: the stated rate is %v, want 0 for few values only", test, stated)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 		// The number of set bits deviates by less than the root of the bits.
 		set := int(theirs.BitSet().Count())
 		if off := math.Abs(float64(ours.ones - set)); off > 5*math.Sqrt(float64(8*size)) {
-			t.Errorf("%+v: %d of %d bits are set, and %d of the library's", test, ours.ones, 8*size, set)
+			t.Errorf("%+v: %d of %d bits are set, in the library's filter %d", test, ours.ones, 8*size, set)
 		}
 		var found, foundThere int
 		for n := range probes {
@@ -130,11 +130,11 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 			}
 		}
 		if off, expected := math.Abs(float64(found-foundThere)), float64(probes)*test.rate; off > 0.1*expected+7*math.Sqrt(expected) {
-			t.Errorf("%+v: %d of %d that were never met are found, and %d by the library", test, found, probes, foundThere)
+			t.Errorf("%+v: %d of %d values are found that never occurred, by the library %d", test, found, probes, foundThere)
 		}
 		// The library uses the textbook's estimate, without whole numbers of hashes.
 		if bits, _ := library.EstimateParameters(uint(test.values), test.rate); math.Abs(float64(8*size)/float64(bits)-1) > 0.05 {
-			t.Errorf("%+v: %d bits, and the library takes %d", test, 8*size, bits)
+			t.Errorf("%+v: %d bits, the library takes %d", test, 8*size, bits)
 		}
 	}
 }
@@ -166,11 +166,11 @@ func TestChangedRate(t *testing.T) {
 	all := &state.Read{Series: after, First: 0, Last: 0}
 	was := held.Read(all).Filter.FalsePositiveRate()
 	if got := changed.Read(all).Filter.FalsePositiveRate(); got != was || got < 0.001 {
-		t.Errorf("%v is stated, want %v", got, was)
+		t.Errorf("the stated rate is %v, want %v", got, was)
 	}
 	meet(changed, after, 0, 500, 1000)
 	if got := changed.Read(all).Filter.FalsePositiveRate(); got > was+0.001 {
-		t.Errorf("%v is stated after more values, and %v before", got, was)
+		t.Errorf("the stated rate is %v after more values, and was %v before", got, was)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestDamagedFilters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := New(s).Merge(damaged); err != errPacked {
-				t.Errorf("%x is accepted: %v", damaged, err)
+				t.Errorf("merging the damaged %x: got error %v", damaged, err)
 			}
 		})
 	}
@@ -214,7 +214,7 @@ func TestFiltersOfAWindow(t *testing.T) {
 		for tile := range 6 {
 			want := first <= int64(tile) && int64(tile) <= last
 			if got := filter.Has(valueOf(100*tile + 1)); got != want {
-				t.Errorf("of tiles %d to %d: the value of tile %d is there: %v", first, last, tile, got)
+				t.Errorf("tiles %d to %d: the value of tile %d is found: %v, want the opposite", first, last, tile, got)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestKeysAreBounded(t *testing.T) {
 			most = max(most, len(held.states))
 		}
 		if most > 250 {
-			t.Errorf("%s: %d keys were held at a time, where 3 tiles need 63", s.Measure, most)
+			t.Errorf("%s: up to %d keys were held at once, want at most 250: 3 tiles need 63", s.Measure, most)
 		}
 		packed := held.Append(nil)
 		again := New(s).(*groups)
@@ -88,7 +88,7 @@ func TestKeysAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(again.states); n > 63 {
-			t.Errorf("%s: %d keys are packed", s.Measure, n)
+			t.Errorf("%s: %d keys are packed, want at most 63", s.Measure, n)
 		}
 	}
 }
@@ -105,18 +105,18 @@ func TestDamagedState(t *testing.T) {
 				err := held.Merge(damaged)
 				held.Read(&state.Read{Series: series, Last: 1 << 40})
 				if again := New(series); err == nil && again.Merge(held.Append(nil)) != nil {
-					t.Fatalf("%s took %x, and packed what cannot be read", series.Measure, damaged)
+					t.Fatalf("%s accepted %x, and was packed as something that cannot be read", series.Measure, damaged)
 				}
 			}
 		}
 	})
 	for _, s := range perUser(3) {
 		if err := New(s).Merge([]byte{1, 'a', 5, 1}); err != errPacked {
-			t.Errorf("%s: %v", s.Measure, err)
+			t.Errorf("%s: got error %v, want %v", s.Measure, err, errPacked)
 		}
 	}
 	twice := []byte{1, 'a', 2, 2, 0} // in one tile
 	if err := New(&state.Series{Measure: state.Distinct, Tile: 1}).Merge(twice); err != errPacked {
-		t.Errorf("a member that is twice in a tile: %v", err)
+		t.Errorf("a member that occurs twice in a tile: got error %v, want %v", err, errPacked)
 	}
 }

@@ -93,11 +93,11 @@ func TestLogKeepsLatestEvents(t *testing.T) {
 			}
 			want := lastOf(events, s.Max)
 			if got := content(t, merged); got != want {
-				t.Fatalf("packed it is %s, want %s", got, want)
+				t.Fatalf("the packed log is %s, want %s", got, want)
 			}
 			if i == len(times)-1 || rapid.Bool().Draw(t, "look") {
 				if got := content(t, applied); got != want {
-					t.Fatalf("applied it is %s, want %s", got, want)
+					t.Fatalf("the log of applied events is %s, want %s", got, want)
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	pruned.Prune(35)
 	fill(pruned, 15)
 	if got, want := content(t, pruned), "[{40 3}] 20 true"; got != want {
-		t.Errorf("pruned it is %s, want %s", got, want)
+		t.Errorf("the pruned log is %s, want %s", got, want)
 	}
 	held := New(narrow)
 	fill(held, 10, 20, 30, 40)

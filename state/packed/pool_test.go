@@ -45,16 +45,16 @@ func TestPoolGivesEmptyStates(t *testing.T) {
 		again.Prune(s.TileOf(105 * day))
 		fresh.Prune(s.TileOf(105 * day))
 		if diff := cmp.Diff(look(s, fresh), look(s, again)); diff != "" || !bytes.Equal(fresh.Append(nil), again.Append(nil)) {
-			t.Errorf("%s of %s, used before and again (-new +used):\n%s", s.Measure, s.Type, diff)
+			t.Errorf("%s of %s, used again (-new +used):\n%s", s.Measure, s.Type, diff)
 		}
 		if got := fmt.Sprintf("%+v", answered); got != said {
-			t.Errorf("%s of %s had answered\n%s\nand this is now\n%s", s.Measure, s.Type, said, got)
+			t.Errorf("%s of %s: an earlier answer was\n%s\nand has become\n%s", s.Measure, s.Type, said, got)
 		}
 		if pool.take(s) == again {
 			t.Errorf("%s of %s is given out twice", s.Measure, s.Type)
 		}
 	}
 	if reused == 0 {
-		t.Error("no state was used again")
+		t.Error("no state was reused")
 	}
 }

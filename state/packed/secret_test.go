@@ -19,14 +19,14 @@ func TestSecretRoundTrip(t *testing.T) {
 	secret := NewSecret()
 	read, err := ParseSecret(secret.Text())
 	if err != nil || read != secret || secret == NewSecret() {
-		t.Errorf("%q was read as %q, %v", secret.Text(), read.Text(), err)
+		t.Errorf("%q was read as %q, error %v", secret.Text(), read.Text(), err)
 	}
 	if got := fmt.Sprintf("%v %+v %#v %s", secret, secret, secret, &secret); got != "(secret) (secret) (secret) (secret)" {
-		t.Errorf("it is printed as %s", got)
+		t.Errorf("the secret is printed as %s, want (secret)", got)
 	}
 	for _, text := range []string{"", "AAECAwQFBgcICQoLDA0ODw", "AAECAwQFBgcICQoLDA0O", "*"} {
 		if _, err := ParseSecret(text); err == nil || err.Error() != "a secret is 16 bytes in base64" {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got error %v", text, err)
 		}
 	}
 }

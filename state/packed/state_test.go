@@ -130,7 +130,7 @@ func TestPackedEqualsApplied(t *testing.T) {
 			}
 			again := New(s)
 			if err := again.Merge(held.Append(nil)); err != nil || look(s, again) != look(s, held) {
-				t.Fatalf("%s of %s, packed once more: %v, %s", s.Measure, s.Type, err, look(s, again))
+				t.Fatalf("%s of %s, packed once more: error %v, state %s", s.Measure, s.Type, err, look(s, again))
 			}
 		}
 	}
@@ -151,17 +151,17 @@ func TestWideVarints(t *testing.T) {
 		packed := appendWideVarint(nil, num, carry)
 		r := decoder{packed: packed}
 		if gotNum, gotCarry := r.wideVarint(); gotNum != num || gotCarry != carry || r.err != nil || r.more() {
-			t.Fatalf("%d and %d·2^64 are packed as %x and read as %d and %d·2^64, %v", num, carry, packed, gotNum, gotCarry, r.err)
+			t.Fatalf("%d and %d·2^64 are packed as %x and read as %d and %d·2^64, error %v", num, carry, packed, gotNum, gotCarry, r.err)
 		}
 		r = decoder{packed: packed[:len(packed)-1]}
 		if r.wideVarint(); r.err == nil {
-			t.Fatalf("%x, cut off, was read", packed)
+			t.Fatalf("%x is cut off, but was read without an error", packed)
 		}
 	}
 	for _, packed := range []string{strings.Repeat("\xff", 18) + "\x04", strings.Repeat("\xff", 19) + "\x00", strings.Repeat("\x80", 30)} {
 		r := decoder{packed: []byte(packed)}
 		if r.wideVarint(); r.err == nil {
-			t.Errorf("%x was read", packed)
+			t.Errorf("%x was read without an error", packed)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestCompactPrunes(t *testing.T) {
 			}
 			if want == 0 {
 				if len(compact) != 0 {
-					t.Errorf("%s at %d: %q is left of what is not kept", s.Measure, now/day, compact)
+					t.Errorf("%s at %d: %q is left, although nothing is kept", s.Measure, now/day, compact)
 				}
 				continue
 			}
@@ -209,7 +209,7 @@ func TestCompactPrunes(t *testing.T) {
 			n := len(windowState.Buckets) + len(windowState.Members) + int(windowState.Count)
 			_ = windowState.Log.Records(func(state.LogRecord) bool { n++; return true })
 			if n != want {
-				t.Errorf("%s at %d: %d are kept, want %d", s.Measure, now/day, n, want)
+				t.Errorf("%s at %d: %d tiles are kept, want %d", s.Measure, now/day, n, want)
 			}
 		}
 	}
@@ -228,11 +228,11 @@ func TestHeader(t *testing.T) {
 		}
 		compact = compact[1:]
 		if compact[0] != 0 || string(compact[4:8]) != "\x07\x08\x09\x0a" {
-			t.Errorf("the header of %d bytes is %v", len(compact), compact[:8])
+			t.Errorf("the header for %d bytes is %v, want a 0 and the nonce", len(compact), compact[:8])
 		}
 		length := (int(compact[1]&7)<<16 | int(compact[2])<<8 | int(compact[3])) << (compact[1] >> 3)
 		if length < len(compact) || length > len(compact)+len(compact)>>(lengthBits-1) {
-			t.Errorf("the header of %d bytes says %d", len(compact), length)
+			t.Errorf("the header for %d bytes states the length %d", len(compact), length)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func FuzzPacked(f *testing.F) {
 		once, wrong := new(Compactor).Compact(nil, packed, known, none, 200*day, Nonce{})
 		twice, again := new(Compactor).Compact(nil, once, known, none, 200*day, Nonce{})
 		if (wrong == nil) != (again == nil) || string(once) != string(twice) {
-			t.Fatalf("compacted once %q, %v; twice %q, %v", once, wrong, twice, again)
+			t.Fatalf("compacted once: %q, error %v; twice: %q, error %v", once, wrong, twice, again)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestTotals(t *testing.T) {
 		}
 	}
 	if tested < 9 {
-		t.Errorf("%d series have totals", tested)
+		t.Errorf("%d series have totals, want at least 9", tested)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestSumsOfFloatsHaveNoTotals(t *testing.T) {
 	for _, s := range everySeries() {
 		want := s.Layout() == state.Tiles && (s.Measure != state.Sum || s.Type != value.Float)
 		if HasTotals(s) != want {
-			t.Errorf("%v of %v: %v", s.Measure, s.Type, !want)
+			t.Errorf("%v of %v: HasTotals = %v, want %v", s.Measure, s.Type, !want, want)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestDamagedTotals(t *testing.T) {
 		totals.Reset(s)
 		totals.over(0, 1<<40)
 		if err := totals.Merge([]byte{2}); err == nil {
-			t.Errorf("%v of %v: a tile without a number is taken", s.Measure, s.Type)
+			t.Errorf("%v of %v: no error for a tile without a number", s.Measure, s.Type)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestViewAppliesMutationsOfItsGroup(t *testing.T) {
 	v.Apply(&state.Mutation{Series: device, Num: 1})
 	v.Apply(&state.Mutation{Series: &user, Num: 1})
 	if i := v.Index(&user); i != -1 {
-		t.Errorf("the series of another group has index %d", i)
+		t.Errorf("the series of another group has index %d, want -1", i)
 	}
 	var answer state.WindowState
 	v.Read(0, &state.Read{Series: device, Last: 1}, &answer)
@@ -53,7 +53,7 @@ func TestCopyOfADamagedView(t *testing.T) {
 	v.Add(s)
 	v.Begin()
 	if v.Err = v.Merge(appendSection(nil, s.Tag(), []byte{0, 0})); v.Err == nil {
-		t.Fatal("the damage is not found")
+		t.Fatal("no error for damaged state")
 	}
 	var answer state.WindowState
 	if v.Copy(0).Read(0, &state.Read{Series: s}, &answer); answer.Err != v.Err {
