@@ -55,7 +55,7 @@ func TestOperations(t *testing.T) {
 		}
 	}
 
-	t.Run("check of what is well", func(t *testing.T) {
+	t.Run("check without failures", func(t *testing.T) {
 		out, code := check()
 		if code != 0 {
 			t.Errorf("exit code %d, want 0", code)
@@ -109,7 +109,7 @@ func TestOperations(t *testing.T) {
 		}
 	})
 
-	t.Run("Redis away", func(t *testing.T) {
+	t.Run("Redis unavailable", func(t *testing.T) {
 		server.Kill()
 		body := w.awaitStatus("/readyz", http.StatusServiceUnavailable)
 		var readiness struct {

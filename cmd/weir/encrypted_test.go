@@ -128,7 +128,7 @@ api: {listen: '127.0.0.1:0'}
 		})
 	}
 
-	t.Run("a process that waits says why", func(t *testing.T) {
+	t.Run("readiness says why a process waits", func(t *testing.T) {
 		p := start(t, "run", "--config", settings(t, login, testkit.Namespace(t)), "--redis.tls.ca", foreign.CA)
 		p.shows(t, "waiting for Redis")
 		p.shows(t, "certificate signed by unknown authority")

@@ -115,7 +115,7 @@ func TestRefillReadsOnAfterTheDrop(t *testing.T) {
 }
 
 func TestRefillRefuses(t *testing.T) {
-	t.Run("a log that is away", func(t *testing.T) {
+	t.Run("an unavailable log", func(t *testing.T) {
 		l := newLog(t, definitions)
 		l.write(paid(1, 1, 7))
 		l.brokers = []string{"127.0.0.1:1"}

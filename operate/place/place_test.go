@@ -125,7 +125,7 @@ func TestPlan(t *testing.T) {
 				"  up to 40 offsets will NOT be applied; features say so in complete_since\n" +
 				"  1 shard moves back: up to 20 offsets will be applied AGAIN, and count twice\n",
 			want: []state.Position{at(60, -1, here)}, gap: now},
-		{name: "past what was removed", progress: []state.Position{at(9, 1, here), at(50, 2, here), at(10, 2, here)}, to: "start",
+		{name: "past removed records", progress: []state.Position{at(9, 1, here), at(50, 2, here), at(10, 2, here)}, to: "start",
 			text: "tx/3: to offset 10 of the log, which holds 10 to 99\n" +
 				"  1 shard moves forward\n" +
 				"  up to 1 offset will NOT be applied; features say so in complete_since\n" +

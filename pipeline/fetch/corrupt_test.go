@@ -47,7 +47,7 @@ func TestCorrupt(t *testing.T) {
 		{name: "too few records", bad: edited(set(57, 0, 0, 0, 3)), offset: 14, end: 14, reason: errLength.Error()},
 		{name: "too many records", bad: edited(set(57, 0, 0, 0, 1)), offset: 13, end: 14,
 			reason: "9 bytes are left over after the 1 records of a batch"},
-		{name: "no records but bytes", bad: edited(set(57, 0, 0, 0, 0)), end: 14,
+		{name: "no records, but bytes", bad: edited(set(57, 0, 0, 0, 0)), end: 14,
 			reason: "18 bytes are left over after the 0 records of a batch"},
 		{name: "unknown codec", bad: edited(set(21, 0, 5)), end: 14, reason: "unknown compression codec 5"},
 		{name: "no length", bad: testBatch{base: 12, count: 1}, end: 13, reason: errLength.Error()},

@@ -102,13 +102,13 @@ func TestDecode(t *testing.T) {
 			from: 3, want: []string{"3:a"}, next: 5,
 		},
 		{
-			name: "offsets that come again",
+			name: "repeated offsets",
 			raw: encode(t, testBatch{base: 3, records: run("a", "b", "c")}, testBatch{base: 3, records: run("a")},
 				testBatch{base: 5, records: run("c", "d")}, control(2, 1, markCommit)),
 			from: 3, want: []string{"3:a", "4:b", "5:c", "6:d"}, next: 7,
 		},
 		{
-			name: "transactions in between each other",
+			name: "interleaved transactions",
 			raw: encode(
 				t,
 				testBatch{base: 0, attributes: transactional, producer: 1, records: run("a1")},

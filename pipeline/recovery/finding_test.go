@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 		{name: "truncated below some shards, though the log has grown past all", progress: []state.Position{at(90, 3), at(40, 3), at(70, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 60}},
 			to:   []state.Position{at(60, 3), at(40, 3), at(60, 3)}, gap: now, want: verdict{vanished: 30}},
-		{name: "an epoch is gone, but none of its records was applied", progress: []state.Position{at(50, 4)},
+		{name: "an epoch was removed, but none of its records was applied", progress: []state.Position{at(50, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 3, Offset: 60}}, to: []state.Position{at(50, 3)}},
 		{name: "truncated below the start of the log", progress: []state.Position{at(90, 3)},
 			ends: map[int32]fetch.EpochEnd{3: {Epoch: 3, Offset: 5}},
@@ -115,7 +115,7 @@ func TestJudge(t *testing.T) {
 				"and now there are offsets 10 to 99 of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
 				"to start over from the new log alone, set another namespace"},
-		{name: "recreated, and empty yet", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
+		{name: "recreated, and still empty", log: func(l *fetch.Log) { l.ID, l.Start, l.End = remade, 0, 0 }, progress: []state.Position{at(50, 4)},
 			err: "the topic was deleted and recreated: up to offset 50 was applied of topic ID t1 in cluster c1, " +
 				"and now there is nothing yet of topic ID t2 in cluster c1; nothing of it is applied until you choose: " +
 				"to keep the state and apply the new log from its start, run: weir progress set tx --to start --yes; " +
@@ -144,7 +144,7 @@ func TestJudge(t *testing.T) {
 			to: []state.Position{at(100, 4)}, gap: now},
 		{name: "added to a topic that is known", log: func(l *fetch.Log) { l.Start = 0 }, progress: []state.Position{none, none},
 			topic: known, id: 2, rules: Rules{Start: Latest}, to: []state.Position{at(0, -1), at(0, -1)}},
-		{name: "added, and its start is gone", progress: []state.Position{none}, topic: known, id: 2, rules: Rules{Start: Latest},
+		{name: "added, and its start was removed", progress: []state.Position{none}, topic: known, id: 2, rules: Rules{Start: Latest},
 			want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/2 --to start --yes"},
@@ -157,7 +157,7 @@ func TestJudge(t *testing.T) {
 			rules: Rules{Start: Latest}, want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}},
 			err: "offsets 0 to 9 (10 records) were not applied and are no longer in the log; to go on without them, " +
 				"set kafka.on_data_loss to continue, or run: weir progress set tx/0 --to start --yes"},
-		{name: "the same, and it is to go on", progress: []state.Position{at(70, 4), none}, topic: known,
+		{name: "the same, continuing on loss", progress: []state.Position{at(70, 4), none}, topic: known,
 			rules: Rules{Start: Latest, ContinueOnLoss: true}, to: []state.Position{at(70, 4), at(10, -1)}, gap: now,
 			want: verdict{lost: &lossError{Progress: 0, From: 10, To: 100}}},
 		{name: "retention was faster for one shard", progress: []state.Position{at(70, 4), at(7, 4)}, rules: Rules{ContinueOnLoss: true},
@@ -167,7 +167,7 @@ func TestJudge(t *testing.T) {
 		{name: "the leader has yet to learn of its end", progress: []state.Position{at(20, 4), at(110, 4)},
 			ends: map[int32]fetch.EpochEnd{4: {Epoch: 4, Offset: 110}},
 			err:  "waiting for the leader: applied up to offset 110, and its high watermark is still at 100"},
-		{name: "it is unknown why the log ends before", progress: []state.Position{at(20, -1), at(110, -1)}, rules: Rules{ContinueOnLoss: true},
+		{name: "unknown why the log ends earlier", progress: []state.Position{at(20, -1), at(110, -1)}, rules: Rules{ContinueOnLoss: true},
 			err: "applied up to offset 110, but the log ends at 100, and the broker does not report leader epochs: " +
 				"if it stays so, the topic lost records or was recreated; to go on at its end, run: weir progress set tx/0 --to end --again --yes"},
 		{name: "open transactions before all shards", log: func(l *fetch.Log) { l.Stable = 40 }, progress: []state.Position{at(50, 4), at(60, 4)},
