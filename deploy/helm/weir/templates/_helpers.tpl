@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels of all: call with (dict "root" . "component" "api"). */}}
+{{/* Labels of all resources: call with (dict "root" . "component" "api"). */}}
 {{- define "weir.labels" -}}
 {{ include "weir.selector" . }}
 app.kubernetes.io/part-of: weir
@@ -40,7 +40,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 {{- end -}}
 
-{{/* weir.yaml. What the chart decides itself may not be said twice. */}}
+{{/* weir.yaml. Settings that the chart makes itself are refused among the values. */}}
 {{- define "weir.settings" -}}
 {{- $api := .Values.settings.api | default dict -}}
 {{- if hasKey .Values.settings "features" }}{{ fail "settings.features is the chart's own: give definitions.files or definitions.existingConfigMap" }}{{ end -}}
@@ -73,7 +73,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end -}}
 
-{{/* A folder is mounted, never a file of it (subPath): only a folder follows its ConfigMap or its Secret. */}}
+{{/* Folders are mounted, never single files (subPath): only a folder follows its ConfigMap or its Secret. */}}
 {{- define "weir.volumeMounts" -}}
 - {name: settings, mountPath: /etc/weir-settings, readOnly: true}
 - {name: secrets, mountPath: /run/secrets/weir, readOnly: true}
@@ -85,7 +85,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end -}}
 
-{{/* What the pods of both roles have alike: call with (dict "root" . "role" "api" "of" .Values.api). */}}
+{{/* What the pods of both roles have in common: call with (dict "root" . "role" "api" "of" .Values.api). */}}
 {{- define "weir.pod" -}}
 {{- $root := .root -}}
 metadata:
@@ -93,7 +93,7 @@ metadata:
     {{- include "weir.labels" (dict "root" $root "component" .role) | nindent 4 }}
     {{- with .of.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
   annotations:
-    # Changed settings replace the pods; changed definitions are read by those that run.
+    # Changed settings replace the pods; running pods read changed definitions.
     weir/settings: {{ include "weir.settings" $root | sha256sum }}
     prometheus.io/scrape: {{ not $root.Values.serviceMonitor.enabled | quote }}
     prometheus.io/port: "8080"
@@ -101,7 +101,7 @@ metadata:
 spec:
   serviceAccountName: {{ include "weir.serviceAccount" $root }}
   automountServiceAccountToken: false
-  enableServiceLinks: false # their variables begin with WEIR_
+  enableServiceLinks: false # the variables of a Service named weir would begin with WEIR_
   terminationGracePeriodSeconds: {{ .of.terminationGracePeriodSeconds }}
   {{- with $root.Values.imagePullSecrets }}
   imagePullSecrets: {{ toYaml . | nindent 4 }}
@@ -136,7 +136,7 @@ spec:
         {{- with .of.env }}{{ toYaml . | nindent 8 }}{{ end }}
       ports:
         - {name: http, containerPort: 8080}
-      # While Redis or Kafka is unavailable, the process lives and is not ready.
+      # Without Redis or Kafka the process is alive, waits, and is not ready.
       livenessProbe:
         httpGet: {path: /healthz, port: http, scheme: {{ include "weir.scheme" $root }}}
         periodSeconds: 10
@@ -147,7 +147,7 @@ spec:
         timeoutSeconds: 3
       {{- if eq .role "api" }}
       lifecycle:
-        # Questions still come for as long as nodes have not heard that the pod is going.
+        # Questions still arrive until all nodes know that the pod is terminating.
         preStop:
           sleep: {seconds: 5}
       {{- end }}
@@ -158,9 +158,9 @@ spec:
 {{- end -}}
 
 {{/*
-A container for the pods of a rule engine, under initContainers: an API that is there before the rule engine starts and
-until it has ended (a native sidecar). Its volumes are those of weir.volumes. Call with (dict "root" $weir "resources" …),
-where $weir is what this chart sees of itself: see examples/rule-engine.
+A container for the pods of a rule engine, under initContainers: an API that starts before the rule engine and ends
+after it (a native sidecar). Its volumes are those of weir.volumes. Call with (dict "root" $weir "resources" …),
+where $weir is the scope of this chart: see examples/rule-engine.
 */}}
 {{- define "weir.sidecar" -}}
 - name: weir
@@ -172,7 +172,7 @@ where $weir is what this chart sees of itself: see examples/rule-engine.
     - {name: GOMEMLIMIT, value: {{ .root.Values.api.goMemLimit }}}
   ports:
     - {name: weir, containerPort: 8080}
-  # Only that it answers: a rule engine must start while Redis is away, and decide without features.
+  # Checks only that it answers: a rule engine must start without Redis, and decide without features.
   startupProbe:
     httpGet: {path: /healthz, port: weir, scheme: {{ include "weir.scheme" .root }}}
     periodSeconds: 1
