@@ -63,7 +63,7 @@ func TestFeaturesShareSeries(t *testing.T) {
 		a, b := defined.Feature(t, r, "a"), defined.Feature(t, r, "b")
 		shared := slices.ContainsFunc(a.Series, func(s *state.Series) bool { return slices.Contains(b.Series, s) })
 		if shared != test.shared {
-			t.Errorf("%s: %s and %s: shared is %t", test.name, test.a, test.b, shared)
+			t.Errorf("%s: %s and %s: shared is %t, want the opposite", test.name, test.a, test.b, shared)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestGroups(t *testing.T) {
 	}
 	if groups["a"] != groups["b"] || groups["a"] != groups["c"] || groups["a"] != groups["e"] || groups["e"] != groups["f"] ||
 		groups["d"] != groups["g"] || groups["a"] == groups["d"] {
-		t.Errorf("groups %v", groups)
+		t.Errorf("unexpected groups %v", groups)
 	}
 }
 
@@ -174,7 +174,7 @@ derived ip_c "cidr(ip, 24)"
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if s.ID != "Hh_tJ" || s.Group != "jdqb" {
-		t.Errorf("id %s, group %s", s.ID, s.Group)
+		t.Errorf("the ID is %s and the group %s, want Hh_tJ and jdqb", s.ID, s.Group)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestChangedDerivedFieldHasFreshState(t *testing.T) {
 		"COUNT_DISTINCT(7d, tx, user, device, keep=2d)": false,
 	} {
 		if got := id(defined.Streams, definition) != id(wider, definition); got != changed {
-			t.Errorf("%s: changed is %t", definition, got)
+			t.Errorf("%s: changed is %t, want %t", definition, got, changed)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func TestStreamWrites(t *testing.T) {
 	if !slices.IsSortedFunc(r.Writes(tx), func(a, b features.Write) int {
 		return orders.Or(slices.Compare(a.By, b.By), strings.Compare(a.Series.ID, b.Series.ID))
 	}) {
-		t.Error("the series of an entity are in no order")
+		t.Error("the series of an entity are not sorted")
 	}
 	slices.Sort(got)
 	want := []string{
@@ -233,7 +233,7 @@ func TestStreamWrites(t *testing.T) {
 		t.Errorf("%d filters are evaluated, want 1", len(filters))
 	}
 	if login, _ := r.Stream("login"); r.Writes(login) != nil {
-		t.Errorf("login writes %v", r.Writes(login))
+		t.Errorf("login writes %v, want nothing", r.Writes(login))
 	}
 }
 
@@ -258,6 +258,6 @@ func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := names(first)[:5]; !slices.Equal(got, []string{"login", "tx", "a", "b", "c"}) {
-		t.Errorf("names %v", got)
+		t.Errorf("names %v, want login, tx, a, b and c first", got)
 	}
 }

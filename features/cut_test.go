@@ -27,7 +27,7 @@ features:
 	keeping := r.Keeping(bound, nil)
 	fill := state.NewFills(bound, nil)[0]
 	if reach := keeping.FillReach(fill, "payments"); reach.After != cut-reach.Future {
-		t.Errorf("the log is read from %d on", reach.After)
+		t.Errorf("the log is read from the moment %d, want the cut less the future", reach.After)
 	}
 	stream := r.Streams[0]
 	for _, at := range []int64{cut - 1, cut, cut + 1} {
@@ -78,7 +78,7 @@ features:
 	keeping := r.Keeping(bound, nil)
 	fill := state.NewFills(bound, nil)[0]
 	if reach := keeping.FillReach(fill, "payments"); reach.After != 0 {
-		t.Errorf("the log is read from the moment %d on, not from offsets on", reach.After)
+		t.Errorf("the log is read from the moment %d, want it to be read from offsets", reach.After)
 	}
 	for _, at := range []int64{moment - 1, moment + 1} {
 		for _, test := range []struct {

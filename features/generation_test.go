@@ -57,7 +57,7 @@ services:
 	h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: "payments", Version: bound.Version, Last: state.MaxTime})
 	keeping := after.Keeping(bound, h)
 	if keeping.Plan() != bound {
-		t.Fatal("it has another plan")
+		t.Fatal("the registry does not have the bound plan")
 	}
 	reads := func(name string) (ids []string) {
 		f, _ := keeping.Feature(name)
@@ -80,14 +80,14 @@ services:
 	}
 	for _, name := range []string{"last", "exact", "ratio", "count"} {
 		if got, want := reads(name), given(name); !slices.Equal(got, want) {
-			t.Errorf("%s reads %v, and %v had all of it", name, got, want)
+			t.Errorf("%s reads %v, want %v", name, got, want)
 		}
 	}
 	if got, want := reads("column"), []string{state.GenerationID(given("column")[0], state.Generation{Number: 1})}; !slices.Equal(got, want) {
 		t.Errorf("a new column is read from %v, want %v", got, want)
 	}
 	if s := keeping.Services[0]; s.Features[1].Series[0].ID != reads("column")[0] {
-		t.Error("the service reads another series")
+		t.Error("the service does not read the series of its feature")
 	}
 	var b state.Batch
 	b.Ranges = []state.PartitionRange{{Partition: state.Partition{Topic: "payments"}}}

@@ -103,7 +103,7 @@ func TestMap(t *testing.T) {
 	b := &state.Batch{Now: 5}
 	out := mustMap(t, m, event(transaction), b)
 	if out.Stream != "transaction" || len(out.Streams) != 1 || out.Late || b.Now != recorded {
-		t.Errorf("%+v, now %d", out, b.Now)
+		t.Errorf("got %+v, newest timestamp %d; want one transaction, not late", out, b.Now)
 	}
 	equalLines(t, mutations(b), []string{
 		`3@42 10.1.2.0/24 approx(device_id) tile 19675 num 0 member "d000001"`,
@@ -122,7 +122,7 @@ func TestMapTwoStreams(t *testing.T) {
 	b := &state.Batch{}
 	out := mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"a|b","amount":"1.5","status":"approved"}`), b)
 	if !slices.Equal(out.Streams, []string{"paid", "transaction"}) || out.Stream != "paid" {
-		t.Errorf("%+v", out)
+		t.Errorf("got %+v, want the streams paid and transaction", out)
 	}
 	equalLines(t, mutations(b), []string{
 		`3@42 a\|b count() tile 472222 num 1 member ""`,
@@ -172,11 +172,11 @@ func TestMapUnmatched(t *testing.T) {
 	b := &state.Batch{}
 	for _, rec := range []*record.Record{event(`{"type":"login"}`), {Partition: state.Partition{Topic: "others"}, Value: []byte("x")}} {
 		if out := mustMap(t, m, rec, b); out.Stream != "" || len(out.Streams) != 0 {
-			t.Errorf("%+v", out)
+			t.Errorf("got %+v, want no stream", out)
 		}
 	}
 	if len(b.Updates) != 0 || b.Now != 0 {
-		t.Errorf("%+v", b)
+		t.Errorf("an unmatched record changed the batch: %+v", b)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestMapNulls(t *testing.T) {
 	b := &state.Batch{}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":null,"ip":"nowhere"}`), b)
 	if len(b.Updates) != 0 {
-		t.Errorf("%q", mutations(b))
+		t.Errorf("an event with nulls made the mutations %q, want none", mutations(b))
 	}
 	mustMap(t, m, event(`{"type":"transaction","timestamp":NOW,"user_id":"","device_id":""}`), b)
 	equalLines(t, mutations(b), []string{
@@ -215,17 +215,17 @@ func TestMapLate(t *testing.T) {
 	} {
 		b := &state.Batch{}
 		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Mutations) != c.ops {
-			t.Errorf("age %d: %+v, %q", c.age, out, mutations(b))
+			t.Errorf("age %d: got %+v, mutations %q; want late %v, %d mutations", c.age, out, mutations(b), c.late, c.ops)
 		}
 		rec := old(c.age)
 		rec.Timestamp = -1
 		if out := mustMap(t, m, rec, b); out.Late {
-			t.Errorf("age %d without a record's time: late", c.age)
+			t.Errorf("age %d: late, although the record has no timestamp", c.age)
 		}
 	}
 	m = defined.Registry(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()
 	if out := mustMap(t, m, old(365*24*3600_000), &state.Batch{}); !out.LateToDeadLetter {
-		t.Errorf("%+v", out)
+		t.Errorf("a late event for the dead letters: got %+v", out)
 	}
 }
 
@@ -244,7 +244,7 @@ func TestMapSequence(t *testing.T) {
 		`3@42 u2|d2 count() tile 472222 num 1 member ""`,
 	})
 	if b.Now != recorded+5 {
-		t.Errorf("now %d", b.Now)
+		t.Errorf("the newest timestamp is %d, want %d", b.Now, recorded+5)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestMapOversized(t *testing.T) {
 	_, err := m.Map(event(`{"a": 1234}`), 0, &state.Batch{})
 	var p *record.Poison
 	if !errors.As(err, &p) || p.Reason != record.Oversized || p.Error() != "the record has 11 bytes; the limit is 10" {
-		t.Errorf("%v", err)
+		t.Errorf("a record that is too long: got error %v", err)
 	}
 	if _, err := m.Map(event(`{"a": 123}`), 0, &state.Batch{}); err != nil {
 		t.Error(err)
@@ -281,10 +281,10 @@ func TestMapPoisonAddsNothing(t *testing.T) {
 	b := &state.Batch{}
 	_, err := m.Map(event(`{"type":"transaction","timestamp":NOW,"status":"approved"}`), 0, b)
 	if err == nil || err.Error() != "stream transaction: user_id: the field user_id is required" {
-		t.Errorf("err = %v", err)
+		t.Errorf("got error %v, want that of the missing user_id", err)
 	}
 	if len(b.Updates)+len(b.Mutations) != 0 || b.Now != 0 {
-		t.Errorf("%+v", b)
+		t.Errorf("poison changed the batch: %+v", b)
 	}
 }
 
@@ -299,7 +299,7 @@ features:
 	_, err := m.Map(event(`{"t": NOW, "u": "a", "n": 9223372036854775807}`), 0, &state.Batch{})
 	if p := (*record.Poison)(nil); !errors.As(err, &p) || p.Reason != record.BadExpression ||
 		p.Error() != "stream s: where n * n * n > 5: the result of a calculation is too large" {
-		t.Errorf("%v", err)
+		t.Errorf("a filter that fails: got error %v", err)
 	}
 }
 
@@ -311,7 +311,7 @@ func TestMapAllocatesNothing(t *testing.T) {
 		b.Reset()
 		mustMap(t, m, rec, b)
 	}); n != 0 {
-		t.Errorf("%v allocations an event", n)
+		t.Errorf("%v allocations an event, want none", n)
 	}
 }
 
@@ -356,22 +356,22 @@ func FuzzMapper(f *testing.F) {
 		if err != nil {
 			var p *record.Poison
 			if !errors.As(err, &p) || !slices.Contains(record.Reasons(), p.Reason) || p.Message == "" || len(b.Mutations)+len(b.Updates) > 0 {
-				t.Fatalf("%#v, %d mutations", err, len(b.Mutations))
+				t.Fatalf("the error %#v is not poison, or came with mutations: %d", err, len(b.Mutations))
 			}
 			return
 		}
 		if len(b.Updates) > 0 && out.Stream == "" {
-			t.Fatal("mutations without a stream")
+			t.Fatal("there are mutations, but no stream")
 		}
 		at := 0
 		for _, update := range b.Updates {
 			if update.From != at || update.To <= at {
-				t.Fatalf("mutations from %d to %d after %d", update.From, update.To, at)
+				t.Fatalf("an entity has the mutations from %d to %d, want them to begin at %d", update.From, update.To, at)
 			}
 			at = update.To
 		}
 		if at != len(b.Mutations) {
-			t.Fatalf("%d mutations belong to entities, of %d", at, len(b.Mutations))
+			t.Fatalf("%d of %d mutations belong to entities, want all", at, len(b.Mutations))
 		}
 		if _, err := r.NewMapper().Map(rec, 0, again); err != nil || !slices.Equal(mutations(b), mutations(again)) {
 			t.Fatalf("a replay differs: %v", err)
@@ -388,7 +388,7 @@ func TestSeparateEntities(t *testing.T) {
 		}
 		for _, other := range texts {
 			if bytes.Equal(other, text) {
-				t.Errorf("%q names two entities", text)
+				t.Errorf("two entities have the text %q", text)
 			}
 		}
 		texts = append(texts, text)

@@ -50,7 +50,7 @@ features:
 		}
 		for _, update := range b.Updates {
 			if len(update.Entity) > value.MaxText {
-				t.Errorf("an entity of %d bytes", len(update.Entity))
+				t.Errorf("an entity has %d bytes, more than allowed", len(update.Entity))
 			}
 		}
 		if err := stored.Apply(context.Background(), b); err != nil {
@@ -83,14 +83,14 @@ features:
 		t.Errorf("the newest agent is %q, want %q", got, shortened)
 	}
 	if pages := ask("pages").Items; len(pages) != 2 || string(pages[0].Value.Str) == string(pages[1].Value.Str) || len(pages[0].Value.Str) > value.MaxText {
-		t.Errorf("the pages are %d", len(pages))
+		t.Errorf("%d pages, or pages of the wrong length or text; want 2", len(pages))
 	}
 	if top := ask("top").Items; len(top) != 2 || top[0].Count != 2 {
-		t.Errorf("the agents are %v", top)
+		t.Errorf("the top agents are %v, want 2, the first with 2 events", top)
 	}
 	met := value.Value{Type: value.String, Str: []byte(long + " 0 bot")}
 	never := value.Value{Type: value.String, Str: []byte(long + " 2 bot")}
 	if items := ask("agents", met, never).Items; items[0].Value.Num != 1 || items[1].Value.Num != 0 {
-		t.Errorf("for a long value that occurred and one that did not: %v", items)
+		t.Errorf("members of a long value that occurred and one that did not: %v, want 1 and 0", items)
 	}
 }

@@ -87,16 +87,16 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 			text := minimal
 			for i := 0; i+1 < len(test.change); i += 2 {
 				if !strings.Contains(text, test.change[i]) {
-					t.Fatalf("no %q to change", test.change[i])
+					t.Fatalf("the definitions have no %q to change", test.change[i])
 				}
 				text = strings.Replace(text, test.change[i], test.change[i+1], 1)
 			}
 			before, after := mustParse(t, minimal), mustParse(t, text)
 			if (before.Version() == after.Version()) != test.equal {
-				t.Errorf("versions %s and %s", before.Version(), after.Version())
+				t.Errorf("versions %s and %s, want equal: %v", before.Version(), after.Version(), test.equal)
 			}
 			if len(test.since) > 0 && before.Plan().Version == after.Plan().Version {
-				t.Error("the plans have one version")
+				t.Error("the plans have the same version")
 			}
 			var since []string
 			for _, f := range after.Features {
@@ -111,11 +111,11 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 				switch got := h.CompleteSince(f.Retained()); got {
 				case state.MinTime:
 				case state.MaxTime:
-					t.Errorf("%s is not complete by its own definitions", f.Name)
+					t.Errorf("%s is never complete, although its own definitions keep it", f.Name)
 				default:
 					since = append(since, f.Name)
 					if got < 1000+f.Retained()[0].Future+1 {
-						t.Errorf("%s is complete since %d", f.Name, got)
+						t.Errorf("%s is complete since %d, before the change", f.Name, got)
 					}
 				}
 			}

@@ -13,7 +13,7 @@ func TestCut(t *testing.T) {
 	c := Cut{Topic: "t", Until: 100}
 	for at, want := range map[int64]bool{99: false, 100: true, 101: true, -5: false} {
 		if c.Boundary().Logged(at, &Place{}) != want || c.FromFile(at) == want {
-			t.Errorf("an event at %d counts in the log: %v", at, !want)
+			t.Errorf("an event at %d counts in the log: %v, want %v", at, !want, want)
 		}
 	}
 	by := Cut{Topic: "t", Until: 100, Ends: Ends{10: 7, 2: 5}.Text(), Log: "here"}
@@ -23,7 +23,7 @@ func TestCut(t *testing.T) {
 		{2, 4, "another"}: true,
 	} {
 		if by.Boundary().Logged(99, &at) != want || !by.FromFile(101) {
-			t.Errorf("a record at %v counts in the log: %v", at, !want)
+			t.Errorf("a record at %v counts in the log: %v, want %v", at, !want, want)
 		}
 	}
 	var none *Cut
@@ -38,11 +38,11 @@ func TestCut(t *testing.T) {
 		t.Error("two cuts have the same name")
 	}
 	if ends, err := ParseEnds(by.Ends); err != nil || len(ends) != 2 || ends[10] != 7 || by.Ends != "2:5 10:7" {
-		t.Errorf("%q is %v, %v", by.Ends, ends, err)
+		t.Errorf("%q was parsed as %v, error %v", by.Ends, ends, err)
 	}
 	for _, bad := range []string{"1", "1:", ":1", "1:x", "a:1", "1:2 3"} {
 		if _, err := ParseEnds(bad); err == nil || !strings.HasSuffix(err.Error(), "is not the offset at which a partition is cut") {
-			t.Errorf("%q: %v", bad, err)
+			t.Errorf("%q: got error %v", bad, err)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestNewArchive(t *testing.T) {
 			got = fmt.Sprint(added.Number, " ", added.Rows())
 		}
 		if got != want {
-			t.Errorf("added is %s, want %s", got, want)
+			t.Errorf("added %s, want %s", got, want)
 		}
 	}
 	expect := func(cut Cut, since int64, want string, files ...ArchivedFile) {
@@ -78,11 +78,11 @@ func TestNewArchive(t *testing.T) {
 	expect(cut, 5, "4 3", elsewhere)
 	expect(other, 5, "5 7", a, b)
 	if now := CutOf("t", known); *now != other {
-		t.Errorf("the cut is %+v", now)
+		t.Errorf("the cut is %+v, want %+v", now, other)
 	}
 	expect(cut, 5, "6 0", a, b)
 	if now := CutOf("t", known); *now != cut || CutOf("u", known) != nil {
-		t.Errorf("the cut is %+v", now)
+		t.Errorf("the cut is %+v, want %+v", now, cut)
 	}
 	whole := func(want int64, isStated bool) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestNewArchive(t *testing.T) {
 	}
 	whole(5, false)
 	if of := ArchivesOf(cut, known); len(of) != 5 || of[0] != known[0] || of[4] != known[5] {
-		t.Errorf("of the cut are %+v", of)
+		t.Errorf("unexpected archives of the cut %+v", of)
 	}
 	add(Archive{Cut: cut, Since: 5, Stated: true}, "7 0")
 	whole(5, true)
@@ -132,7 +132,7 @@ func TestBindOverACut(t *testing.T) {
 	}
 	p := expect(fmt.Sprintf("map[aaaaa:[0 %s]]", over))
 	if got := p.CutOf(over); got == nil || *got != *cut || p.CutOf(Generation{}) != nil {
-		t.Errorf("its cut is %+v", got)
+		t.Errorf("the generation has the cut %+v, want %+v", got, cut)
 	}
 	n.fill()
 	expect(fmt.Sprintf("map[aaaaa:[0 %s]]", over)) // files are missing
@@ -143,7 +143,7 @@ func TestBindOverACut(t *testing.T) {
 	expect(fmt.Sprintf("map[aaaaa:[%s %s]]", over, next))
 	n.Now += 30_000 + MaxAhead.Milliseconds() // no question reaches back before the cuts any more
 	if got := fmt.Sprint(Bind(generationPlan("2", 10_000, "ccccc.x"), &n.Known).Generations); got != "map[]" {
-		t.Errorf("new definitions get %s", got)
+		t.Errorf("new definitions have the generations %s, want none", got)
 	}
 }
 
@@ -181,11 +181,11 @@ func TestFirstPlanOverACut(t *testing.T) {
 	id := GenerationID("aaaaa", Generation{Cut: cut.ID()})
 	fills := NewFills(p, nil)
 	if len(fills) != 1 || *fills[0].Cut != *cut || fmt.Sprint(fills[0].Columns) != fmt.Sprintf("map[t:[%s.x]]", id) {
-		t.Errorf("filled are %+v", fills)
+		t.Errorf("unexpected fills %+v", fills)
 	}
 	part := fillPlan("2", id+".x")
 	if f := (&Fill{ID: "f", Columns: map[string][]string{"t": {id + ".x", "ccccc.x"}}, Cut: cut}).Part(part); f == nil || f.Cut != cut {
-		t.Errorf("the part is %+v", f)
+		t.Errorf("the part %+v does not have the cut", f)
 	}
 }
 
@@ -248,10 +248,10 @@ func TestWholeFillsOverACut(t *testing.T) {
 	h.Fills[0].Archived = true
 	w.Note(h, at.Add(time.Second))
 	if got := w.At(h, at); !got.Fills[0].Whole || got.Fills[0].Archived {
-		t.Errorf("got %+v", got.Fills[0])
+		t.Errorf("want a whole fill that is not archived, got %+v", got.Fills[0])
 	}
 	if w.At(h, at.Add(time.Second)) != h {
-		t.Error("state of that time is not reported as filled")
+		t.Error("state from after the fill is not reported as filled")
 	}
 }
 
@@ -259,10 +259,10 @@ func TestGenerationText(t *testing.T) {
 	for text, want := range map[string]Generation{"0": {}, "12": {Number: 12}, "3/abc": {Number: 3, Cut: "abc"}} {
 		var got Generation
 		if err := got.UnmarshalText([]byte(text)); err != nil || got != want || got.String() != text {
-			t.Errorf("%s is %+v, %v", text, got, err)
+			t.Errorf("%s was parsed as %+v, error %v", text, got, err)
 		}
 	}
 	if err := new(Generation).UnmarshalText([]byte("x/abc")); err == nil {
-		t.Error("x/abc is a generation")
+		t.Error("x/abc was accepted as a generation")
 	}
 }

@@ -21,11 +21,11 @@ func TestSplitEntity(t *testing.T) {
 			want = append(want, string(AppendEntity(nil, true, v)))
 		}
 		if got := SplitEntity(nil, string(entity)); !slices.Equal(got, want) {
-			t.Errorf("%q is split into %q, want %q", entity, got, want)
+			t.Errorf("%q was split into %q, want %q", entity, got, want)
 		}
 		for i, value := range want {
 			if got := Unescape(value); got != texts[i] {
-				t.Errorf("%q is unescaped to %q, want %q", value, got, texts[i])
+				t.Errorf("%q was unescaped to %q, want %q", value, got, texts[i])
 			}
 		}
 	})

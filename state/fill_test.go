@@ -23,7 +23,7 @@ func TestFillsOfAPlanWithOtherColumnsHaveOtherIDs(t *testing.T) {
 		t.Errorf("fills of %v and of %v are both %s", was.Columns, is.Columns, is.ID)
 	}
 	if again := NewFills(p, []*Plan{first})[0]; again.ID != is.ID {
-		t.Errorf("the same fill is %s, and then %s", is.ID, again.ID)
+		t.Errorf("the same fill has the ID %s, the second time %s", is.ID, again.ID)
 	}
 }
 
@@ -57,22 +57,22 @@ func TestNewFills(t *testing.T) {
 		}
 	}
 	if f.In(fillPlan("5", "ccccc.y")) != KeptPart {
-		t.Error("a series that is fed otherwise is not kept in part")
+		t.Error("a series with other columns is not kept in part")
 	}
 }
 
 func TestParseFilling(t *testing.T) {
 	for _, text := range []string{"x", "7", "a;1-2", "7;1", "7;1-b", "7;x-2"} {
 		if f, err := ParseFilling(text, ""); err == nil {
-			t.Errorf("%q is read as %+v", text, f)
+			t.Errorf("%q was accepted as %+v", text, f)
 		}
 	}
 	if _, err := ParseFilling("7;0-9", "bad"); err == nil {
-		t.Error("a bad position is read")
+		t.Error("a bad position was accepted")
 	}
 	f, err := ParseFilling("-9223372036854775808;", "")
 	if err != nil || !f.Done() || f.Since != MinTime {
-		t.Errorf("got %+v, %v: nothing is to be filled", f, err)
+		t.Errorf("got %+v, error %v; want a fill that is done", f, err)
 	}
 }
 
@@ -83,14 +83,14 @@ func TestWholeFills(t *testing.T) {
 	at := time.UnixMilli(1000)
 	w.Note(h, at)
 	if got := w.At(h, at.Add(-1)); got == h || got.Fills[0].Whole || !h.Fills[0].Whole {
-		t.Error("state from before is reported as filled")
+		t.Error("state from before the fill is reported as filled")
 	}
 	if w.At(h, at) != h {
-		t.Error("state of that time is not")
+		t.Error("state from after the fill is not reported as filled")
 	}
 	w.Note(&History{}, at.Add(time.Second)) // it was reverted
 	w.Note(h, at.Add(2*time.Second))
 	if w.At(h, at.Add(time.Second)).Fills[0].Whole {
-		t.Error("what was whole before is taken for whole again")
+		t.Error("a fill that was whole before is reported as whole again")
 	}
 }

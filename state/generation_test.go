@@ -115,14 +115,14 @@ func TestBindKeepsOnlyNeededState(t *testing.T) {
 		b + ".y": {Keep: 5000}, // written from another topic: the old one is of no use
 	})
 	if got := fmt.Sprint(p.Retained); got != want {
-		t.Errorf("it keeps %s, want %s", got, want)
+		t.Errorf("the plan keeps %s, want %s", got, want)
 	}
 	if p.Definitions() != "2" || p.Version == "2" {
-		t.Errorf("the version is %s", p.Version)
+		t.Errorf("the version is %s, want one of definitions 2 with another name", p.Version)
 	}
 	for key := range p.Retained {
 		if p.Topics[key] != "t" {
-			t.Errorf("%s has the topic %q", key, p.Topics[key])
+			t.Errorf("%s has the topic %q, want t", key, p.Topics[key])
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestBindKeepsTheGenerationThatReachesFurthest(t *testing.T) {
 		t.Errorf("after a rollback the generations are %s, want the first one alone", got)
 	}
 	if got := n.History.CompleteSince([]Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: 1000}}}); got != MinTime {
-		t.Errorf("what was always kept is complete since %d", got)
+		t.Errorf("the series was always kept, but is complete only since %d", got)
 	}
 }
 
@@ -196,13 +196,13 @@ func TestBindForgets(t *testing.T) {
 	n.Now += 2*1000 + MaxAhead.Milliseconds()
 	again := generationPlan("1", 1000, "aaaaa.x")
 	if p := Bind(again, &n.Known); fmt.Sprint(p.Generations) != "map[aaaaa:[1]]" {
-		t.Errorf("generations %v: what was passed by is still asked for", p.Generations)
+		t.Errorf("generations %v: records that have passed are still required", p.Generations)
 	}
 	n.History.PlanEpochs[1].Last = 1_000_000
 	n.History.PlanEpochs = append(n.History.PlanEpochs, PlanEpoch{Topic: "t", Version: "1", Last: MaxTime})
 	n.Now++
 	if p := Bind(again, &n.Known); len(p.Generations) > 0 {
-		t.Errorf("generations %v: the skipped records are not asked about", p.Generations)
+		t.Errorf("generations %v: the skipped records are not considered", p.Generations)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestBindAfterABrokenFill(t *testing.T) {
 	n.take(more)
 	n.History.Fills[0].Broken = true
 	if p := n.take(more); fmt.Sprint(p.Generations) != "map[ccccc:[0 1]]" && fmt.Sprint(p.Generations) != "map[ccccc:[1]]" {
-		t.Errorf("generations %v", p.Generations)
+		t.Errorf("after a broken fill the generations are %v, want 1, or 0 and 1", p.Generations)
 	}
 }
 
@@ -228,13 +228,13 @@ func TestBestGeneration(t *testing.T) {
 		return n.History.Best("aaaaa", serving, []Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: keep}}}).Number
 	}
 	if got := best(1000); got != 0 {
-		t.Errorf("generation %d is read for what was always kept", got)
+		t.Errorf("generation %d is read for state that was always kept, want 0", got)
 	}
 	if got := best(5000); got != 1 {
-		t.Errorf("generation %d is read for what is new", got)
+		t.Errorf("generation %d is read for new state, want 1", got)
 	}
 	n.fill()
 	if got := best(1000); got != 1 {
-		t.Errorf("generation %d is read once both are whole", got)
+		t.Errorf("generation %d is read when both are whole, want 1", got)
 	}
 }

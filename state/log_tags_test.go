@@ -31,7 +31,7 @@ func TestTagsOfARecord(t *testing.T) {
 			return true
 		})
 		if err != nil || met != 1 {
-			t.Errorf("%d records, %v", met, err)
+			t.Errorf("%d records, error %v; want 1", met, err)
 		}
 	}
 }

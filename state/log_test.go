@@ -70,7 +70,7 @@ func TestLogRoundTrip(t *testing.T) {
 				var v value.Value
 				ok, err := r.Column(c, &v)
 				if err != nil || ok != e.has[i] {
-					t.Fatalf("column %d: %v, %v; want %v", i, ok, err, e.has[i])
+					t.Fatalf("column %d: found %v, error %v; want %v", i, ok, err, e.has[i])
 				}
 				if ok && !bytes.Equal(v.AppendText(nil), e.values[i].AppendText(nil)) {
 					t.Fatalf("column %d: %+v, want %+v", i, v, e.values[i])
@@ -79,21 +79,21 @@ func TestLogRoundTrip(t *testing.T) {
 			return true
 		})
 		if err != nil || n != len(events) {
-			t.Fatalf("%d records of %d, %v", n, len(events), err)
+			t.Fatalf("%d of %d records, error %v", n, len(events), err)
 		}
 	})
 }
 
 func TestLogCutOff(t *testing.T) {
 	if _, ok := Log(LogHeader).CutOff(); ok {
-		t.Error("a new log says that something was cut off")
+		t.Error("a new log reports that something was cut off")
 	}
 	if _, ok := Log(nil).CutOff(); ok {
-		t.Error("an empty log says that something was cut off")
+		t.Error("an empty log reports that something was cut off")
 	}
 	log := append([]byte{logVersion}, AppendLogTime(nil, 1532496076032)...)
 	if at, ok := Log(log).CutOff(); !ok || at != 1532496076032 {
-		t.Errorf("cut off at %d, %v", at, ok)
+		t.Errorf("cut off at %d, %v; want 1532496076032", at, ok)
 	}
 }
 

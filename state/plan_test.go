@@ -59,7 +59,7 @@ func TestCompleteSince(t *testing.T) {
 	}
 	h := state.History{PlanEpochs: []state.PlanEpoch{now("with"), until("without", 5000)}, Plans: plans}
 	if got := h.CompleteSince(nil); got != state.MinTime {
-		t.Errorf("no unit: complete since %d", got)
+		t.Errorf("without units: complete since %d, want since always", got)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestPlanCovers(t *testing.T) {
 		"equal max": {plan(map[string]state.Retention{"aaaaa.1": {Max: 2}}), plan(map[string]state.Retention{"aaaaa.1": {Max: 2}}), true},
 	} {
 		if got := test.p.Covers(test.other); got != test.want {
-			t.Errorf("%s: covers %v", name, got)
+			t.Errorf("%s: covers %v, want %v", name, got, test.want)
 		}
 	}
 	series := plan(map[string]state.Retention{"bbbbb.1:00": {}, "aaaaa.1": {}, "bbbbb.1": {}}).Series()
@@ -101,7 +101,7 @@ func TestBelieved(t *testing.T) {
 		math.MaxInt64:     1_700_086_400_000,
 	} {
 		if got := state.Believed(timestamp, clock); got != want {
-			t.Errorf("%d is believed to be %d, want %d", timestamp, got, want)
+			t.Errorf("Believed(%d) = %d, want %d", timestamp, got, want)
 		}
 	}
 }
