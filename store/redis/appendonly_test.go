@@ -54,7 +54,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 			}
 			windowStates, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}})
 			if err != nil || len(windowStates[0].Buckets) != 1 || windowStates[0].Buckets[0].Value.Num != 27 {
-				t.Errorf("counted are %+v, %v; want 27", windowStates, err)
+				t.Errorf("got %+v, error %v; want a count of 27", windowStates, err)
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestRewriteNeeded(t *testing.T) {
 		"aof_enabled:1\naof_rewrite_in_progress:0\naof_rewrite_scheduled:0\naof_last_rewrite_time_sec:0\n":  false,
 	} {
 		if got := rewriteNeeded(info); got != want {
-			t.Errorf("%q: %v, want %v", info, got, want)
+			t.Errorf("%q: rewriteNeeded = %v, want %v", info, got, want)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 			}
 		}
 		if longest > 1<<20 || longest < 1<<19 {
-			t.Errorf("the longest key had %d bytes, want at the most 1 MiB, and no less than half of that", longest)
+			t.Errorf("the longest key had %d bytes, want between 512 KiB and 1 MiB", longest)
 		}
 		cut := 0
 		for _, series := range r.Series {
@@ -113,7 +113,7 @@ func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 		}
 		t.Logf("the longest key had %d KiB, %d of %d series were cut, by %d compactions", longest>>10, cut, len(r.Series), cutKeys)
 		if cut == 0 || cutKeys == 0 {
-			t.Error("nothing was cut off: nothing is tried")
+			t.Error("nothing was cut off, so nothing was tested")
 		}
 	})
 }
@@ -222,7 +222,7 @@ func TestManyWritersKeepTheBound(t *testing.T) {
 				wantCrowd(t, s, all, met)
 				for key, length := range longest {
 					if length < 600<<10 {
-						t.Errorf("%s had %d bytes at the most: nothing is tried", key, length)
+						t.Errorf("%s had at most %d bytes, so nothing was tested", key, length)
 					}
 				}
 			})

@@ -82,11 +82,11 @@ func TestBusiestAreHashed(t *testing.T) {
 	}
 	for _, text := range client.HVals(t.Context(), busiestKey(s.namespace)).Val() {
 		if strings.Contains(text, "jane") {
-			t.Errorf("Redis holds %s", text)
+			t.Errorf("Redis holds the name of an entity: %s", text)
 		}
 	}
 	if b.Hashed || b.Keys[0].Entities[0].Entity != "jane" {
-		t.Errorf("what was given has become %+v", b)
+		t.Errorf("publishing has changed its argument to %+v", b)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestClaims(t *testing.T) {
 		}
 
 		if held := claim("one", state.NoPosition, state.NoPosition); held != math.MaxInt64 {
-			t.Errorf("no plan has had the partition, for %d ms", held)
+			t.Errorf("no plan has had the partition, but it is held for %d ms", held)
 		}
 		marks()
 		if n, err := s.Place(ctx, state.Begin(transactions.WithPlan("one"), 2, 7)); err != nil || n != 2 {
@@ -56,7 +56,7 @@ func TestClaims(t *testing.T) {
 		}
 		seven, ten := state.Position{Offset: 7, Epoch: -1}, state.Position{Offset: 10, Epoch: 3}
 		if held := claim("one", seven, seven); held > 60_000 {
-			t.Errorf("held for %d ms at once", held)
+			t.Errorf("held for %d ms, want less than a minute", held)
 		}
 		marks(mark("one", state.MaxTime))
 
@@ -65,7 +65,7 @@ func TestClaims(t *testing.T) {
 			t.Fatal(err, b.Ranges[0])
 		}
 		if held := claim("two", ten, ten); held != 0 {
-			t.Errorf("held for %d ms when it was taken", held)
+			t.Errorf("held for %d ms when another plan took it, want 0", held)
 		}
 		marks(mark("one", 5000), mark("two", state.MaxTime))
 		late := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 12, Epoch: 3, Progress: []state.Position{ten, ten}}}, EveryShard: true, Now: 6000}
@@ -120,7 +120,7 @@ func TestManyPlans(t *testing.T) {
 		gap := slices.IndexFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
 		// 64 past ones, the current one, and the gap, which absorbed 6.
 		if len(h.PlanEpochs) != 66 || gap < 0 || h.PlanEpochs[gap].Last != 1005 {
-			t.Errorf("%d marks, %+v", len(h.PlanEpochs), h.PlanEpochs)
+			t.Errorf("%d plan epochs, want 66: %+v", len(h.PlanEpochs), h.PlanEpochs)
 		}
 	})
 }
@@ -224,7 +224,7 @@ func TestTimestampsFarAheadAreLimited(t *testing.T) {
 			t.Errorf("a mark of the past was moved to %d", after["logins@old"])
 		}
 		if got := after["transactions@three"]; got != state.MaxTime {
-			t.Errorf("the present plan is over since %d", got)
+			t.Errorf("the current plan ended at %d, want no end", got)
 		}
 	})
 }

@@ -47,13 +47,13 @@ func TestCompactionPrunes(t *testing.T) {
 		}
 		got := holds(t, s, "d1", 492, 499)
 		if !strings.HasPrefix(got, "492=1 493=1 494=1 495=1 496=1 497=1 498=1 499=1 ") {
-			t.Errorf("the tiles kept are\n%s", got)
+			t.Errorf("unexpected tiles:\n%s", got)
 		}
 		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour || ttl > 11*24*time.Hour {
 			t.Errorf("%s expires after %v, want a little more than 9 days", key, ttl)
 		}
 		if ttl := s.redis.TTL(ctx, string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))).Val(); ttl != -1 {
-			t.Errorf("what is kept forever expires after %v", ttl)
+			t.Errorf("a key that is kept forever expires after %v", ttl)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestCompactionDropsGarbage(t *testing.T) {
 			return list
 		}
 		if got := numbers(); got[0] != 20 || got[1] > 10*5 || got[2] != 20*5 || got[3] != 5 {
-			t.Errorf("the numbers are %v, want 20, not all of 100 that are garbage, 100 and 5", got)
+			t.Errorf("the counts are %v, want 20, fewer than the 100 of garbage, 100 and 5", got)
 		}
 		// Series that come back into use stay from then on.
 		unused := numbers()[1]
@@ -161,7 +161,7 @@ func TestCompactionDropsGarbageOfChildren(t *testing.T) {
 					apply(t, w, b)
 				}
 				if kept, left := count(t, s, beside, "d1"), count(t, s, test.garbage, "d1|u1"); kept != n || left > n/2 {
-					t.Errorf("of what is used there is %d, want %d; of garbage %d, want less than half", kept, n, left)
+					t.Errorf("the used series counts %d, want %d; garbage counts %d, want less than half", kept, n, left)
 				}
 			})
 		})
@@ -277,10 +277,10 @@ func TestCompactionThatLeavesNothing(t *testing.T) {
 				}
 				exists, left := s.redis.Exists(t.Context(), key).Val(), s.redis.TTL(t.Context(), key).Val()
 				if lives == 0 && exists != 0 || lives > 0 && (exists != 1 || left > lives || left < lives-time.Hour) {
-					t.Errorf("there are %d keys, for %v", exists, left)
+					t.Errorf("there are %d keys, with a time to live of %v", exists, left)
 				}
 				if length := s.redis.StrLen(t.Context(), key).Val(); length != 0 {
-					t.Errorf("the key has %d bytes", length)
+					t.Errorf("the key has %d bytes, want none", length)
 				}
 			})
 		})
@@ -296,10 +296,10 @@ func replacing(held, by []byte) []any {
 // A compaction after another one, or after the store went back in time, changes nothing; what was
 // appended meanwhile stays.
 func TestCompactionIsTooLate(t *testing.T) {
-	t.Run("of what is short", func(t *testing.T) { compactTooLate(t, 0, 3, "") })
-	t.Run("of what is long", func(t *testing.T) { compactTooLate(t, 0, 30, "") })
-	t.Run("of what has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3, "") })
-	t.Run("of what has grown much since the last one", func(t *testing.T) { compactTooLate(t, 20, 30, "") })
+	t.Run("of a short state", func(t *testing.T) { compactTooLate(t, 0, 3, "") })
+	t.Run("of a long state", func(t *testing.T) { compactTooLate(t, 0, 30, "") })
+	t.Run("of state that has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3, "") })
+	t.Run("of state that has grown much since the last one", func(t *testing.T) { compactTooLate(t, 20, 30, "") })
 	// The script does not read these as a whole.
 	long := strings.Repeat("u", 500)
 	t.Run("of a long key", func(t *testing.T) { compactTooLate(t, 0, 30, long) })

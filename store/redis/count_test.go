@@ -34,18 +34,18 @@ func testCountKeys(t *testing.T, s *Store) {
 	}
 	all, err := s.CountKeys(t.Context(), 1<<40)
 	if err != nil || all.Looked != all.Keys || !maps.Equal(all.Groups, map[string]int64{"aa": devices, "bb": users}) {
-		t.Errorf("counted are %+v, %v", all, err)
+		t.Errorf("unexpected counts %+v, error %v", all, err)
 	}
 	if strings.HasSuffix(t.Name(), "/miniredis") {
 		return // its keys come sorted, which is not a fair sample
 	}
 	some, err := s.CountKeys(t.Context(), 2000)
 	if err != nil || some.Looked >= some.Keys {
-		t.Fatalf("estimated are %+v of %d keys, %v", some, all.Keys, err)
+		t.Fatalf("estimated %+v of %d keys, error %v; want fewer keys to be read", some, all.Keys, err)
 	}
 	for group, n := range map[string]int64{"aa": devices, "bb": users} {
 		if got := some.Groups[group]; got < n*8/10 || got > n*12/10 {
-			t.Errorf("of %d keys of group %s %d are estimated", n, group, got)
+			t.Errorf("%d keys of group %s are estimated as %d", n, group, got)
 		}
 	}
 }

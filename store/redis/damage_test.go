@@ -68,7 +68,7 @@ func TestKeyWithAnyContentStaysShort(t *testing.T) {
 				}
 				list := d.run(test.content)
 				if got := d.damaged(); got != test.damaged {
-					t.Errorf("damaged are %q, want %q", got, test.damaged)
+					t.Errorf("damaged series: %q, want %q", got, test.damaged)
 				}
 				d.drop(test.damaged)
 				d.check(list, test.damaged)
@@ -114,7 +114,7 @@ func (d *damaging) run(content string) (list []event) {
 		}
 	}
 	if longest > 1<<20 || longest < 300<<10 && d.s.redis.Type(d.Context(), key).Val() == "string" {
-		d.Errorf("the longest key had %d bytes", longest)
+		d.Errorf("the longest key had %d bytes, want between 300 KiB and 1 MiB", longest)
 	}
 	return list
 }
@@ -229,6 +229,6 @@ func TestDamageStaysUntilItIsDropped(t *testing.T) {
 		}
 	}
 	if own := s.redis.StrLen(t.Context(), childKey(s, pairs, "d1|u1")).Val(); own == 0 || count(t, s, pairs, "d1|u2") != 4 {
-		t.Errorf("%d bytes were spilled: nothing is tried", own)
+		t.Errorf("%d bytes were spilled, so nothing was tested", own)
 	}
 }

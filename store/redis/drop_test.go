@@ -93,7 +93,7 @@ func TestDrop(t *testing.T) {
 				}
 				write(0)
 				if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, []int64{0, 0}) {
-					t.Fatalf("sound state lacks %v", lost)
+					t.Fatalf("sound state has the losses %v", lost)
 				}
 				if err := test.damage(ctx, s.redis, key(s)); err != nil {
 					t.Fatal(err)
@@ -104,7 +104,7 @@ func TestDrop(t *testing.T) {
 				}
 				kept := packed.Salvaged(held.Packed, known)
 				if held.Type == "" && kept.Wrong == nil {
-					t.Fatal("nothing is found wrong")
+					t.Fatal("the damage was not found")
 				}
 				loss := packed.Loss{Tags: kept.Tags}
 				progress, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep)
@@ -112,10 +112,10 @@ func TestDrop(t *testing.T) {
 					t.Fatalf("the progress is %+v, %v", progress, err)
 				}
 				if _, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
-					t.Errorf("dropped twice: %v", err)
+					t.Errorf("a second drop: got error %v, want that the key has changed", err)
 				}
 				if ttl := s.redis.TTL(ctx, key(s)).Val(); ttl < 9*24*time.Hour {
-					t.Errorf("the key lives %v", ttl)
+					t.Errorf("the key expires after %v, want at least 9 days", ttl)
 				}
 				want := []int64{0, 100 * day}
 				if test.all {
@@ -123,12 +123,12 @@ func TestDrop(t *testing.T) {
 				}
 				for i := range int64(40) { // one on each day
 					if lost := lostUntil(t, s, "d1", events, amount); i*day < events.GroupKeep && !slices.Equal(lost, want) {
-						t.Fatalf("after %d events the state lacks %v, want %v", i, lost, want)
+						t.Fatalf("after %d events the losses are %v, want %v", i, lost, want)
 					}
 					write(1 + i)
 				}
 				if lost := lostUntil(t, s, "d1", events, amount); !slices.Equal(lost, []int64{0, 0}) {
-					t.Errorf("the state lacks %v, which it would no longer keep", lost)
+					t.Errorf("the losses are %v, although they would no longer be kept", lost)
 				}
 				counted, err := s.Read(ctx, []state.Read{
 					{Series: events, Entity: "d1", First: 100, Last: 100}, {Series: events, Entity: "d1", First: 135, Last: 140}})

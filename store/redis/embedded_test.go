@@ -80,7 +80,7 @@ func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
 				fillPairs(b, event{offset: 0, device: "d1", user: "u0", time: 100 * day})
 				apply(t, w, b)
 				if n := s.redis.Exists(ctx, childKey(s, pairs, "d1|u0")).Val(); n != 0 || count(t, s, pairs, "d1|u0") != 1 {
-					t.Errorf("%d keys for a pair that was met once", n)
+					t.Errorf("%d keys for a pair that occurred once, want none", n)
 				}
 				want := map[string]int64{"d1|u0": 1}
 				random := rand.New(rand.NewPCG(1, 2))
@@ -102,7 +102,7 @@ func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
 					n := s.redis.Exists(ctx, key).Val()
 					if own += n; n == 1 {
 						if ttl := s.redis.TTL(ctx, key).Val(); ttl < 21*24*time.Hour || ttl > 25*24*time.Hour {
-							t.Fatalf("%s lives %v", key, ttl)
+							t.Fatalf("%s expires after %v, want 21 to 25 days", key, ttl)
 						}
 					}
 				}
@@ -110,7 +110,7 @@ func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
 					t.Errorf("%d of %d pairs have keys, the parent's has %d bytes", own, len(want), length)
 				}
 				if n := count(t, s, beside, "d1"); n != 1001 {
-					t.Errorf("the parent counts %d", n)
+					t.Errorf("the parent counts %d, want 1001", n)
 				}
 			})
 		})
@@ -135,7 +135,7 @@ func TestSpilledKeysAreCompacted(t *testing.T) {
 			t.Errorf("a key of one tile and 120 events grew to %d bytes", longest)
 		}
 		if n := count(t, s, pairs, "d1|u7"); n != 120 {
-			t.Errorf("counts %d", n)
+			t.Errorf("the pair counts %d, want 120", n)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestDamagedChild(t *testing.T) {
 			return windowStates[0].Err
 		}
 		if damage("d1|u1") == nil || damage("d1|u2") != nil || count(t, s, beside, "d1") != 2 {
-			t.Errorf("damaged are %v, %v", damage("d1|u1"), damage("d1|u2"))
+			t.Errorf("damage of the pairs: %v, %v; want the first only", damage("d1|u1"), damage("d1|u2"))
 		}
 		held, err := s.Inspect(ctx, pairs, "d1|u1")
 		if err != nil || held.Parent != parent {
@@ -175,24 +175,24 @@ func TestDamagedChild(t *testing.T) {
 		}
 		kept := packed.Salvaged(held.Packed, known)
 		if kept.Wrong == nil {
-			t.Fatal("nothing is found wrong")
+			t.Fatal("the damage was not found")
 		}
 		loss := packed.Loss{Tags: kept.Tags}
 		if progress, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); err != nil || progress.Newest != 100*day {
 			t.Fatal(progress, err)
 		}
 		if _, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
-			t.Errorf("dropped twice: %v", err)
+			t.Errorf("a second drop: got error %v, want that the key has changed", err)
 		}
 		windowStates, err := s.Read(ctx, []state.Read{{Series: pairs, Entity: "d1|u1", First: 0, Last: 1000}})
 		if err != nil || windowStates[0].Err != nil || windowStates[0].LostUntil == nil || *windowStates[0].LostUntil != 100*day {
-			t.Errorf("%+v, %v", windowStates, err)
+			t.Errorf("after the drop: got %+v, error %v; want a loss", windowStates, err)
 		}
 		if count(t, s, pairs, "d1|u2") != 1 || count(t, s, others, "d1|u1") != 1 || count(t, s, beside, "d1") != 2 {
 			t.Error("others were dropped too")
 		}
 		if ttl := s.redis.TTL(ctx, parent).Val(); ttl < 21*24*time.Hour {
-			t.Errorf("the parent lives %v", ttl)
+			t.Errorf("the parent expires after %v, want at least 21 days", ttl)
 		}
 	})
 }
@@ -219,7 +219,7 @@ func TestDamagedParent(t *testing.T) {
 			t.Errorf("the error is %v, which does not name the parent's key", err)
 		}
 		if held, err := s.Inspect(ctx, pairs, "d1|u1"); err != nil || held.ParentDamage == nil {
-			t.Errorf("%+v, %v", held, err)
+			t.Errorf("want the parent's damage, got %+v, error %v", held, err)
 		}
 		held, err := s.Inspect(ctx, beside, "d1")
 		if err != nil {
@@ -235,10 +235,10 @@ func TestDamagedParent(t *testing.T) {
 		s.redis.Del(ctx, parent)
 		s.redis.SAdd(ctx, parent, "not ours")
 		if err := read().Err; !errors.Is(err, keyspace.ErrForeign) {
-			t.Errorf("a foreign parent: %v", err)
+			t.Errorf("a foreign parent: got error %v", err)
 		}
 		if held, err := s.Inspect(ctx, pairs, "d1|u1"); err != nil || held.ParentDamage == nil {
-			t.Errorf("%+v, %v", held, err)
+			t.Errorf("want the parent's damage, got %+v, error %v", held, err)
 		}
 	})
 }

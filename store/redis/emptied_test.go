@@ -179,7 +179,7 @@ func TestShardWithProgressIsNotEmptied(t *testing.T) {
 		}
 		l.place(l.first(), 1)
 		if after := l.keys(); after[1] != 0 || l.deleted == 0 {
-			l.Errorf("the shards have %v keys: what are no positions count as such", after)
+			l.Errorf("the shards have %v keys: fields that are no positions were taken for some", after)
 		}
 	})
 }
@@ -224,12 +224,12 @@ func TestTwoOwnersEmptyAShard(t *testing.T) {
 		}
 		at := step(emptying{place: "0"})
 		if l.redis.HExists(l.Context(), keyspace.ProgressKey(l.tags[2]), "begun").Val() {
-			l.Fatal("one step of a key has emptied the shard: nothing is tried")
+			l.Fatal("one step of one key has emptied the shard, so nothing was tested")
 		}
 		l.place(l.first(), 1)
 		l.read()
 		if at = step(at); !at.over || at.deleted != 0 {
-			l.Errorf("the slower owner goes on emptying: %+v", at)
+			l.Errorf("the slower owner continues to empty the shard: %+v", at)
 		}
 		l.place(late, 0)
 		checkAll(l.T, l.Store, l.list)
@@ -278,7 +278,7 @@ func TestServerGoesBackWhileAShardIsEmptied(t *testing.T) {
 	copied := server.SaveCopy()
 	for deleted := int64(0); deleted < 100; deleted += at.deleted {
 		if step(); at.over {
-			t.Fatal("the walk is over: nothing is tried")
+			t.Fatal("the walk is over, so nothing was tested")
 		}
 	}
 	server.RestoreCopy(copied)
@@ -286,7 +286,7 @@ func TestServerGoesBackWhileAShardIsEmptied(t *testing.T) {
 		step()
 	}
 	if left := l.redis.Keys(t.Context(), keyspace.Pattern(l.namespace)).Val(); len(left) != len(keys) {
-		t.Errorf("there are %q, want the progress only", left)
+		t.Errorf("the keys are %q, want the progress only", left)
 	}
 	l.place(l.first(), 4)
 	l.read()
@@ -309,23 +309,23 @@ func TestNoKeysAppearInAShardThatIsEmptied(t *testing.T) {
 			"dropped": errorOf(l.Drop(ctx, held, nil, packed.Loss{}, 0)), "refilled": l.Refill(ctx, held, inspector.Refill{}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "the shard has lost its progress and is being emptied") {
-				l.Errorf("%s: %v", what, err)
+				l.Errorf("%s: got error %v, want a refusal", what, err)
 			}
 		}
 		key := string(keyspace.AppendKey(nil, l.tags[shard], events.Group, []byte("d1")))
 		value := l.redis.Get(ctx, key).Val()
 		reply, err := l.redis.Eval(ctx, compactLua, []string{key, childKey(l.Store, pairs, "d1|u1"), progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
 		if err != nil || reply[0] != 0 || value == "" || l.redis.Get(ctx, key).Val() != value {
-			l.Errorf("spilled: %v, %v", reply, err)
+			l.Errorf("a compaction spilled keys: reply %v, error %v", reply, err)
 		}
 		before := l.keys()
 		for _, field := range []string{keyspace.CopyingField, keyspace.FrozenField} {
 			l.redis.HSet(ctx, progress, field, "token")
 			if _, err := l.Place(ctx, l.first()); !frozen(err) {
-				l.Errorf("%s: placed, %v", field, err)
+				l.Errorf("%s: a placement was not refused: error %v", field, err)
 			}
 			if err := l.empty(ctx, []int{shard}); !frozen(err) { // as for another shard of the server
-				l.Errorf("%s: emptied, %v", field, err)
+				l.Errorf("%s: emptying was not refused: error %v", field, err)
 			}
 			l.redis.HDel(ctx, progress, field)
 		}
@@ -334,7 +334,7 @@ func TestNoKeysAppearInAShardThatIsEmptied(t *testing.T) {
 		}
 		l.place(l.first(), 1)
 		if names := l.redis.HKeys(ctx, progress).Val(); slices.Contains(names, "emptying") || !slices.Contains(names, "begun") {
-			l.Errorf("the progress has %v", names)
+			l.Errorf("the progress has the fields %v, want begun and not emptying", names)
 		}
 		l.read()
 		checkAll(l.T, l.Store, l.list)
@@ -353,7 +353,7 @@ func TestShardIsEmptiedInAFullMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := l.keys(); slices.Max(after) > 0 {
-		t.Errorf("the shards have %v keys", after)
+		t.Errorf("the shards have %v keys, want none", after)
 	}
 }
 

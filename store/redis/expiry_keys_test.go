@@ -31,7 +31,7 @@ func wantTimesToLive(t *testing.T, s *Store, n int) {
 			}
 			mu.Lock()
 			if found++; lives <= 8*24*time.Hour {
-				t.Errorf("%s lives for %v", key, lives)
+				t.Errorf("%s expires after %v, want more than 8 days", key, lives)
 			}
 			mu.Unlock()
 		}
@@ -119,12 +119,12 @@ func TestRewrittenKeysExpire(t *testing.T) {
 		for _, device := range []string{"d1", "d2"} {
 			key := string(keyspace.AppendKey(nil, s.tags[0], events.Group, []byte(device)))
 			if lives, want := s.redis.TTL(ctx, key).Val(), time.Duration(keyspace.Lifetime(9*day, s.slack))*time.Second; lives > want || lives < want-time.Minute {
-				t.Errorf("%s lives for %v, want %v", key, lives, want)
+				t.Errorf("%s expires after %v, want %v", key, lives, want)
 			}
 		}
 		key := string(keyspace.AppendKey(nil, s.tags[0], ever.Group, []byte("d1")))
 		if lives := s.redis.TTL(ctx, key).Val(); lives != -1 {
-			t.Errorf("what is kept forever lives for %v", lives)
+			t.Errorf("a key that is kept forever expires after %v", lives)
 		}
 	})
 }

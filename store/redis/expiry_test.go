@@ -42,7 +42,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 		{"a hash of nothing", 0, kept, first, true},
 	} {
 		if got := e.due(step.key, step.kept, step.now); got != step.want {
-			t.Errorf("%s: to be given a time to live: %v, want %v", step.name, got, step.want)
+			t.Errorf("%s: due for a time to live: %v, want %v", step.name, got, step.want)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 func TestRememberedTimesToLiveAreBounded(t *testing.T) {
 	e := &newExpiries(expiryEntries / 2)[0] // with two entries
 	if n := len(e.entries); n != 2 {
-		t.Fatalf("%d places", n)
+		t.Fatalf("%d entries, want 2", n)
 	}
 	const first = int64(1_700_000_000_000)
 	for n, step := range []struct {
@@ -64,7 +64,7 @@ func TestRememberedTimesToLiveAreBounded(t *testing.T) {
 		{5, true}, {5, false}, {4, false},
 	} {
 		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
-			t.Errorf("step %d, key %d: to be given a time to live: %v, want %v", n, step.key, got, step.want)
+			t.Errorf("step %d, key %d: due for a time to live: %v, want %v", n, step.key, got, step.want)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func TestKeysOfAShardSpreadOverItsEntries(t *testing.T) {
 		}
 	}
 	if again > keys/10 {
-		t.Errorf("%d of %d keys lost their places", again, keys)
+		t.Errorf("%d of %d keys lost their entries, want at most a tenth", again, keys)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestTimesToLiveAreSetAgainAfterAFailure(t *testing.T) {
 	fill(b, 0, event{device: "d1", user: "u1", time: 100 * day, cents: 5})
 	link.Cut()
 	if err := w.Apply(ctx, b); err == nil {
-		t.Fatal("a batch was applied over a line that is cut")
+		t.Fatal("a batch was applied over a connection that is cut")
 	}
 	link.Heal()
 	untilServed(t, s)
@@ -202,14 +202,14 @@ func TestTimesToLiveAreSetAgainAfterTheStoreWentBack(t *testing.T) {
 		s.redis.Expire(ctx, key, time.Minute)
 		apply(t, w, write(1))
 		if ttl := s.redis.TTL(ctx, key).Val(); ttl > time.Minute {
-			t.Fatalf("given a time to live again at once: %v", ttl)
+			t.Fatalf("the key was given a new time to live at once: %v", ttl)
 		}
 		ahead := write(3)
 		ahead.Ranges[0].Progress = slices.Clone(ahead.Ranges[0].Progress)
 		ahead.Ranges[0].Progress[0].Offset = 3 // beyond the store's progress
 		apply(t, w, ahead)
 		if !ahead.Ranges[0].Behind {
-			t.Fatal("it was not detected that the store went back")
+			t.Fatal("the store went back in time, which was not detected")
 		}
 		apply(t, w, write(2))
 		if ttl := s.redis.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {

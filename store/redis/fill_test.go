@@ -36,19 +36,19 @@ func TestTimesToLiveAreNotShortened(t *testing.T) {
 			return left
 		}
 		if left := lives(day); left > 2*24*time.Hour {
-			t.Errorf("a day is %v", left)
+			t.Errorf("a key kept for a day expires after %v", left)
 		}
 		if left := lives(8 * day); left < 8*24*time.Hour {
-			t.Errorf("eight days are %v", left)
+			t.Errorf("a key kept for eight days expires after %v", left)
 		}
 		if left := lives(day); left < 8*24*time.Hour {
-			t.Errorf("what was kept for eight days is kept for %v", left)
+			t.Errorf("a key that was kept for eight days now expires after %v", left)
 		}
 		if left := lives(0); left != -1 {
-			t.Errorf("what is kept forever is kept for %v", left)
+			t.Errorf("a key that is kept forever expires after %v", left)
 		}
 		if left := lives(8 * day); left != -1 {
-			t.Errorf("what was kept forever is kept for %v", left)
+			t.Errorf("a key that was kept forever now expires after %v", left)
 		}
 	})
 }

@@ -67,7 +67,7 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	impatient, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := ask(impatient, "impatient"); !errors.Is(err, context.Canceled) {
-		t.Errorf("the impatient one gets %v", err)
+		t.Errorf("the caller whose context ends got %v, want context.Canceled", err)
 	}
 	const more = mostGathered // of two commands each: two more gatherings
 	for i := range more {

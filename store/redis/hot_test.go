@@ -86,7 +86,7 @@ func checkHot(t *testing.T, s *Store, list []event) {
 	}
 	n := len(list)
 	if got, all := windowStates[0].Buckets[0].Value.Num, windowStates[2].Buckets[0].Value.Num; got != int64(n) || all != int64(n) || len(windowStates[1].Members) != n {
-		t.Errorf("counted are %d and %d events of %d users, want %d", got, all, len(windowStates[1].Members), n)
+		t.Errorf("counted %d and %d events of %d users, want %d", got, all, len(windowStates[1].Members), n)
 	}
 }
 
@@ -118,10 +118,10 @@ func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
 		}
 		checkHot(t, s, list)
 		if watch.widest < 3 {
-			t.Fatalf("a pipeline had %d calls at the most: nothing is tried", watch.widest)
+			t.Fatalf("a pipeline had at most %d calls, so nothing was tested", watch.widest)
 		}
 		if len(watch.twice) > 0 {
-			t.Errorf("%d times a pipeline handed out a key that it had handed out", len(watch.twice))
+			t.Errorf("%d times a pipeline handed out a key twice", len(watch.twice))
 		}
 		if got := s.redis.StrLen(context.Background(), string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d1")))).Val(); int64(greatest) < got/2 {
 			t.Errorf("the greatest key is reported with %d bytes, and has %d", greatest, got)
@@ -184,14 +184,14 @@ func TestDamageIsReportedOnceAMinute(t *testing.T) {
 		write(20)
 		size := s.redis.StrLen(t.Context(), deviceKey(s, "d1")).Val()
 		if refused != 1 || size > 20_000 {
-			t.Errorf("it was reported %d times, want once, and has %d bytes", refused, size)
+			t.Errorf("the damage was reported %d times, want once; the key has %d bytes", refused, size)
 		}
 		for key := range w.reported {
 			w.reported[key] = 0 // the minute is over
 		}
 		write(60)
 		if refused != 2 {
-			t.Errorf("it was reported %d times, want twice", refused)
+			t.Errorf("the damage was reported %d times, want twice", refused)
 		}
 	})
 }

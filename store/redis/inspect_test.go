@@ -26,11 +26,11 @@ func TestInspect(t *testing.T) {
 				t.Errorf("group %s: %+v, %v", group, h, err)
 			}
 			if kept != (h.TimeToLive == 0) || !kept && (h.TimeToLive < 9*24*time.Hour || h.TimeToLive > 11*24*time.Hour) {
-				t.Errorf("group %s lives %v more", group, h.TimeToLive)
+				t.Errorf("group %s expires after %v", group, h.TimeToLive)
 			}
 		}
 		if h, err := s.Inspect(ctx, users, "d2"); err != nil || h.Packed != nil || h.TimeToLive != 0 {
-			t.Errorf("what is not there: %+v, %v", h, err)
+			t.Errorf("a missing key: got %+v, error %v", h, err)
 		}
 		h, _ := s.Inspect(ctx, users, "d3")
 		s.redis.SAdd(ctx, h.Key, "not ours")

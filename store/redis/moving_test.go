@@ -127,7 +127,7 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	}
 	m.count(20, 20)
 	if s := m.amount(m.devices[0]); s[0].Err != nil || len(s[0].Buckets) != 1 { // a pipeline of one command
-		t.Errorf("%v, error %v", s[0].Buckets, s[0].Err)
+		t.Errorf("after the move: got %v, error %v", s[0].Buckets, s[0].Err)
 	}
 	if n := len(m.node.Client(t).ClusterGetKeysInSlot(t.Context(), keyspace.SlotOf(m.tags[m.shard][1:len(m.tags[m.shard])-1]), 1).Val()); n > 0 {
 		t.Error("the old master has keys of the slot again")
@@ -200,7 +200,7 @@ func TestCompactionInASlotThatMoves(t *testing.T) {
 		last = length
 	}
 	if compacted == 0 {
-		t.Error("nothing was compacted: nothing is tried")
+		t.Error("nothing was compacted, so nothing was tested")
 	}
 	m.count(batches, batches)
 }

@@ -281,7 +281,7 @@ func TestPendingIsOneRoundTrip(t *testing.T) {
 	s.redis.AddHook(trips)
 	r.want(pending, "2 0 2 2 2")
 	if trips.pipelines != 1 || trips.commands != 0 {
-		t.Errorf("%d pipelines and %d commands", trips.pipelines, trips.commands)
+		t.Errorf("%d pipelines and %d commands, want 1 and none", trips.pipelines, trips.commands)
 	}
 }
 

@@ -92,16 +92,16 @@ func TestClaimRespectsRivals(t *testing.T) {
 		}
 		claims := claim("v1", "v2", "v3")
 		if c := claims[0]; c.KeptBy != "" || state.Lowest(c.Progress) != 5 {
-			t.Errorf("its claim of its own partition is %+v", c)
+			t.Errorf("unexpected claim of the own partition %+v", c)
 		}
 		if c := claims[1]; c.KeptBy != "v2" || state.Highest(c.Progress) >= 0 {
-			t.Errorf("its claim of its rival's partition is %+v", c)
+			t.Errorf("unexpected claim of the rival's partition %+v", c)
 		}
 		if c := claim("v2")[1]; state.Lowest(c.Progress) != 6 || c.KeptBy != "" {
-			t.Errorf("its rival has %+v", c)
+			t.Errorf("unexpected claim of the rival %+v", c)
 		}
 		if c := claim("v1", "v3")[1]; c.KeptBy != "" || state.Lowest(c.Progress) != 6 {
-			t.Errorf("its claim of a partition whose plan is not a rival is %+v", c)
+			t.Errorf("unexpected claim of a partition whose plan is not a rival %+v", c)
 		}
 	})
 }
@@ -135,6 +135,6 @@ func TestRegisterWithoutItsMaster(t *testing.T) {
 		t.Errorf("while the master hangs the rivals are %v, %v; want %v", again, err, rivals)
 	}
 	if _, err := register("a", "v-a", true); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a plan was begun with while the master hangs: %v", err)
+		t.Errorf("a plan was registered while the master hangs: error %v", err)
 	}
 }
