@@ -87,6 +87,25 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f.goOn(50)
 		f.expectCount(events, 30+count(30, 50, high)+count(35, 50, low))
 	})
+	for name, filled := range map[string]bool{"a fill that is done outlives that": true, "a fill that lacks some slices does not": false} {
+		t.Run(name, func(t *testing.T) {
+			f := begin(t)
+			f.skipAhead(40, ahead)
+			f.take("v2", events, added)
+			fill := f.fill(added)
+			f.start(fill, 0, 7)
+			f.apply(fill, 0, 30, added)
+			if filled {
+				f.applyWithout(fill, 30, 40, low, added)
+			}
+			f.place(func(at state.Position) state.Position { return at.Until(20) })
+			for shard, filling := range f.look(fill) {
+				if filling.Broken == filled || filling.Done() != filled {
+					t.Errorf("the fill in shard %d is %+v", shard, filling)
+				}
+			}
+		})
+	}
 }
 
 // count counts the records from one offset up to, but excluding, another, except those of devices in some slices.
