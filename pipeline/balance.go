@@ -33,7 +33,7 @@ func (c *consumer) balance(ctx context.Context, s *pool) {
 
 // load measures how much there was to do recently.
 type load struct {
-	full int64 // full batches until the last look
+	full int64 // full batches until the last look, counted by fullness
 	calm int   // looks without a full batch
 }
 
@@ -43,6 +43,10 @@ const (
 	muchFull   = 8
 	littleCalm = 5
 )
+
+// fullness returns as how many batches a full one counts: a setting for longer batches does not change how many records
+// make the load high.
+func fullness(events, bytes int) int64 { return int64(max(1, events/2000, bytes/(4<<20))) }
 
 // look takes the number of full batches so far, and reports whether the load is high, or has been low for a while.
 func (l *load) look(full int64) (much, little bool) {

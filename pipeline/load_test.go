@@ -38,6 +38,22 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// One batch of the default size that is full makes the load high, as eight of a tenth of it do.
+func TestFullBatchesCountByTheirSize(t *testing.T) {
+	for _, c := range []struct {
+		events, bytes int
+		want          int64
+	}{{2, 100, 1}, {2000, 500_000, 1}, {20_000, 5 << 20, 10}, {900, 16 << 20, 4}} {
+		if got := fullness(c.events, c.bytes); got != c.want {
+			t.Errorf("a full batch of %d events and %d bytes counts as %d batches, want %d", c.events, c.bytes, got, c.want)
+		}
+	}
+	var l load
+	if much, _ := l.look(fullness(20_000, 5<<20)); !much {
+		t.Error("a full batch of 20,000 events does not make the load high")
+	}
+}
+
 // An unavailable store does not count as low load.
 func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 	of := map[state.Partition]int{{Topic: "a"}: 0, {Topic: "b"}: 1}

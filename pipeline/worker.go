@@ -40,7 +40,7 @@ type worker struct {
 	current    *workerBatch // being filled
 	spare      *workerBatch // empty; nil while it is applied
 	due        bool         // the next batch moves every shard
-	fulls      atomic.Int64 // batches that were full
+	fulls      atomic.Int64 // batches that were full, counted by fullness
 	graceTimer *time.Timer  // fires when a partition that its plan has just claimed may be read
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
 
@@ -235,7 +235,7 @@ func (w *worker) ready() bool {
 func (w *worker) submit() {
 	b := w.current
 	if w.full() {
-		w.fulls.Add(1)
+		w.fulls.Add(fullness(b.events, b.bytes))
 	}
 	if w.due {
 		// Partitions without records are moved, too, as a check: the script shows whether a shard has gone back in
