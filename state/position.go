@@ -62,7 +62,7 @@ func (p Position) Until(offset int64) Position {
 	return p.To(min(p.Offset, offset))
 }
 
-// WithAhead returns the position, which has no slices ahead, with the slices below a number at an offset.
+// WithAhead returns the position with the slices below a number at an offset, instead of those that are ahead.
 func (p Position) WithAhead(offset int64, slices int) Position {
 	p.Ahead, p.Slices = offset, slices
 	return p

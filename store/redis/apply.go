@@ -201,7 +201,7 @@ func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, ver
 		if !b.Ranges[u.Range].Changes(shard, w.at[u.Range], u) {
 			continue
 		}
-		// All mutations of an event are applied together.
+		// A position cannot divide the mutations of an event.
 		if w.enough() && (b.Updates[before].Offset != u.Offset || b.Updates[before].Range != u.Range) {
 			if w.callEach(ctx, b, shard, true) {
 				return

@@ -91,10 +91,7 @@ func (f *filling) expectSinceOver(s *state.Series, want int64) {
 // testArchive checks that rows of files are applied exactly once to series over a cut.
 func testArchive(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T, series ...*state.Series) (*filling, *state.Fill) {
-		s := open()
-		f := &filling{T: t, store: s, writer: s.NewWriter()}
-		f.take("v1", events)
-		f.goOn(30)
+		f := newFilling(t, open())
 		f.take("v2", append([]*state.Series{events}, series...)...)
 		fill := f.fill(series...)
 		f.start(fill, 30, before.Until)

@@ -43,6 +43,14 @@ type filling struct {
 	live   []state.Position
 }
 
+// newFilling makes a namespace in which the plan v1 has applied 30 records.
+func newFilling(t *testing.T, s store.Store) *filling {
+	f := &filling{T: t, store: s, writer: s.NewWriter()}
+	f.take("v1", events)
+	f.goOn(30)
+	return f
+}
+
 // take takes the partition for a plan that keeps some series.
 func (f *filling) take(version string, series ...*state.Series) {
 	f.Helper()
@@ -213,13 +221,7 @@ func (f *filling) expectSince(s *state.Series, want int64) {
 // testFill checks that the series that a plan is the first to keep are filled exactly once with the records applied
 // before.
 func testFill(t *testing.T, open func() store.Store) {
-	begin := func(t *testing.T) *filling {
-		s := open()
-		f := &filling{T: t, store: s, writer: s.NewWriter()}
-		f.take("v1", events)
-		f.goOn(30)
-		return f
-	}
+	begin := func(t *testing.T) *filling { return newFilling(t, open()) }
 	t.Run("once, while events flow", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)

@@ -17,11 +17,8 @@ var beside = state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
 // have the partitions at the same time.
 func testParts(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
-		s := open()
-		f := &filling{T: t, store: s, writer: s.NewWriter()}
-		f.take("v1", events)
-		f.goOn(30)
-		if _, err := s.Place(t.Context(), state.Begin(beside.WithPlan("v1"), s.Shards(), 30)); err != nil {
+		f := newFilling(t, open())
+		if _, err := f.store.Place(t.Context(), state.Begin(beside.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
 			t.Fatal(err)
 		}
 		return f

@@ -13,13 +13,7 @@ import (
 func testSlices(t *testing.T, open func() store.Store) {
 	const ahead = 20                                                     // slices
 	low, high := ^state.SliceSet(1<<ahead-1), state.SliceSet(1<<ahead-1) // what the lower slices, and the others, are without
-	begin := func(t *testing.T) *filling {
-		s := open()
-		f := &filling{T: t, store: s, writer: s.NewWriter()}
-		f.take("v1", events)
-		f.goOn(30)
-		return f
-	}
+	begin := func(t *testing.T) *filling { return newFilling(t, open()) }
 	t.Run("the others catch up", func(t *testing.T) {
 		f := begin(t)
 		f.skipAhead(40, ahead)
