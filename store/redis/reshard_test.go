@@ -294,15 +294,18 @@ func TestReshardingComparesCopies(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		lost := childKey(New(r.store.redis, r.store.namespace, 8, r.options...), beside, "d3")
+		var deleted atomic.Bool
 		resharder := r.resharder()
 		resharder.Report = func(doing string, _ int) {
-			if doing == "copied" && r.store.redis.Exists(ctx, lost).Val() == 1 {
+			if doing == "copied" && r.store.redis.Exists(ctx, lost).Val() == 1 && deleted.CompareAndSwap(false, true) {
 				r.store.redis.Del(ctx, lost)
-				resharder.Report = func(string, int) {}
 			}
 		}
 		if err := resharder.Spread(ctx, 8); err != nil {
 			r.Error(err)
+		}
+		if !deleted.Load() {
+			r.Error("the test deleted no copy")
 		}
 		r.now(8)
 		r.check()
