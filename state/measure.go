@@ -43,9 +43,10 @@ type measure struct {
 	// num and member make the Num (0 if nil) and the Member of an event's mutation.
 	num    func(Input) int64
 	member Member
-	// combine merges two mutations of one series, one entity and one key, and reports whether it could; nil if one
-	// mutation never represents several events.
-	combine func(into, op *Mutation) bool
+	// combine merges two mutations that have in common what it needs, and reports whether it could; nil if one mutation
+	// never represents several events.
+	combine func(into, m *Mutation) bool
+	needs   common
 	// order tells which of two numbers of a tile is kept: -1 the lesser, 1 the greater, 0 their sum.
 	order int
 	// replaces reports whether, for a tile of Extremes, the later of two candidates replaces the one kept.
@@ -53,19 +54,19 @@ type measure struct {
 }
 
 var measures = [...]measure{
-	CountEvents: {name: "count", layout: Tiles, of: events, counts: true, num: one, combine: addCounts},
-	CountValues: {name: "count_values", layout: Tiles, of: field, counts: true, num: one, combine: addCounts},
-	CountHolds:  {name: "count_holds", layout: Tiles, of: condition, counts: true, num: one, combine: addCounts},
-	Sum:         {name: "sum", layout: Tiles, of: field, wide: true, num: number, combine: addNumbers},
-	Min:         {name: "min", layout: Tiles, of: field, num: number, combine: chooseNumber(-1), order: -1},
-	Max:         {name: "max", layout: Tiles, of: field, num: number, combine: chooseNumber(1), order: 1},
-	Earliest:    {name: "earliest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(-1), order: -1},
-	Latest:      {name: "latest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(1), order: 1},
+	CountEvents: {name: "count", layout: Tiles, of: events, counts: true, num: one, combine: addCounts, needs: sameTile},
+	CountValues: {name: "count_values", layout: Tiles, of: field, counts: true, num: one, combine: addCounts, needs: sameTile},
+	CountHolds:  {name: "count_holds", layout: Tiles, of: condition, counts: true, num: one, combine: addCounts, needs: sameTile},
+	Sum:         {name: "sum", layout: Tiles, of: field, wide: true, num: number, combine: addNumbers, needs: sameTile},
+	Min:         {name: "min", layout: Tiles, of: field, num: number, combine: chooseNumber(-1), needs: sameTile, order: -1},
+	Max:         {name: "max", layout: Tiles, of: field, num: number, combine: chooseNumber(1), needs: sameTile, order: 1},
+	Earliest:    {name: "earliest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(-1), needs: sameTile, order: -1},
+	Latest:      {name: "latest", layout: Tiles, of: times, num: timeOf, combine: chooseNumber(1), needs: sameTile, order: 1},
 
-	Distinct:     {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough},
-	Approx:       {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough},
-	Seen:         {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough},
-	LastTimes:    {name: "last_times", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest},
+	Distinct:     {name: "distinct", layout: Members, of: field, member: TextMember, combine: onceIsEnough, needs: sameTile | sameMember},
+	Approx:       {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough, needs: sameTile | sameMember},
+	Seen:         {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough, needs: sameTile | sameMember},
+	LastTimes:    {name: "last_times", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest, needs: sameMember},
 	ValueMoments: {name: "moments", layout: MomentTiles, of: field, num: float},
 
 	FirstValue: extremes("first_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time < held.Time }),
@@ -83,7 +84,7 @@ var measures = [...]measure{
 // extremes returns the row of a measure that keeps one of the candidates of a tile.
 func extremes(name string, num func(Input) int64, member Member, replaces func(c, held Candidate) bool) measure {
 	return measure{
-		name: name, layout: Extremes, of: field, num: num, member: member, combine: chooseCandidate(replaces), replaces: replaces,
+		name: name, layout: Extremes, of: field, num: num, member: member, combine: chooseCandidate(replaces), needs: sameTile, replaces: replaces,
 	}
 }
 

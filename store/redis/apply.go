@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -34,15 +33,13 @@ const (
 // writer applies batches. It reuses its memory, and is not safe for concurrent use.
 type writer struct {
 	store    *Store
-	byShard  [][]int32 // indices in Batch.Updates
-	combiner combiner
+	shards   []shardUpdates
+	combiner *combiner // of the shard whose calls are being made
 	packer   packed.Packer
 	calls    []scriptCall
 	refused  []scriptCall        // because the memory is full
 	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
 	progress []any               // by shard, the progress key
-	at       []state.Position    // by range, where the next call of the shard starts
-	last     []int64             // by range, the offset that what is collected for it reaches
 	sha      any
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
@@ -89,8 +86,9 @@ func (s *Store) NewWriter() store.Writer { return s.newWriter() }
 
 func (s *Store) newWriter() *writer {
 	s.makeExpiries()
-	w := &writer{store: s, combiner: combiner{limit: s.callMutations}, byShard: make([][]int32, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]appended{}}
-	for _, tag := range s.tags {
+	w := &writer{store: s, shards: make([]shardUpdates, len(s.tags)), sha: s.apply.Hash(), appended: map[uint64]appended{}}
+	for shard, tag := range s.tags {
+		w.shards[shard].limit = s.callMutations
 		w.progress = append(w.progress, keyspace.ProgressKey(tag))
 	}
 	return w
@@ -117,17 +115,10 @@ func (s *Store) newWriter() *writer {
 // An error means that Redis could not be reached or refused to write. What was confirmed by then is in the Progress of
 // the ranges; applying the batch again continues from there, and nothing counts twice.
 func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
-	for shard := range w.byShard {
-		w.byShard[shard] = w.byShard[shard][:0]
-	}
-	for i := range b.Updates {
-		shard := w.store.ShardOf(&b.Updates[i], len(w.byShard))
-		w.byShard[shard] = append(w.byShard[shard], int32(i))
-	}
 	if err := w.learnSecret(ctx); err != nil {
 		return err
 	}
-	verify := make([]bool, len(w.byShard))
+	verify := make([]bool, len(w.shards))
 	for shard := range verify {
 		verify[shard] = b.EveryShard
 	}
@@ -175,94 +166,89 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 	clear(w.args)
 	w.now = time.Now().UnixMilli()
 	w.calls, w.args, w.texts, w.bytes = w.calls[:0], w.args[:0], w.texts[:0], w.bytes[:0]
-	for shard := range w.byShard {
-		w.at, w.last = w.at[:0], w.last[:0]
-		for i := range b.Ranges {
-			at := state.NoPosition // if it is behind, its progress may be for another number of shards
-			if r := &b.Ranges[i]; !r.Behind {
-				at = r.Progress[shard]
-			}
-			w.at, w.last = append(w.at, at), append(w.last, at.Offset)
-		}
-		w.combiner.reset()
-		clear(w.appended)
-		w.encodeShard(ctx, b, shard, verify[shard])
+	clear(w.appended)
+	for shard := range w.shards {
+		w.shards[shard].begin(b, shard)
+	}
+	// One pass for all shards: a long batch does not fit into the caches of a core.
+	for i := range b.Updates {
+		w.collect(ctx, b, &b.Updates[i])
+	}
+	for shard := range w.shards {
+		w.finish(ctx, b, shard, verify[shard])
 	}
 	for i := range w.calls {
 		*w.calls[i].spares = string(w.calls[i].spared)
 	}
 }
 
-// encodeShard makes the calls for what is still to be applied to a shard. The last one moves all ranges to their ends.
-func (w *writer) encodeShard(ctx context.Context, b *state.Batch, shard int, verify bool) {
-	before := -1 // the previous one of the shard
-	for _, i := range w.byShard[shard] {
-		u := &b.Updates[i]
-		if !b.Ranges[u.Range].Changes(shard, w.at[u.Range], u) {
-			continue
+// collect collects an update, after the calls for what must be applied before it.
+func (w *writer) collect(ctx context.Context, b *state.Batch, u *state.EntityUpdate) {
+	shard := w.store.ShardOf(u, len(w.shards))
+	s := &w.shards[shard]
+	if s.full || !b.Ranges[u.Range].Changes(shard, s.at[u.Range], u) {
+		return
+	}
+	// A position cannot divide the mutations of an event.
+	if s.enough() && (s.before.Offset != u.Offset || s.before.Range != u.Range) {
+		if s.full = w.callEach(ctx, b, shard, true); s.full {
+			return
 		}
-		// A position cannot divide the mutations of an event.
-		if w.enough() && (b.Updates[before].Offset != u.Offset || b.Updates[before].Range != u.Range) {
-			if w.callEach(ctx, b, shard, true) {
-				return
-			}
-		}
-		before = int(i)
-		w.combiner.add(u, b.Mutations[u.From:u.To])
-		w.last[u.Range] = u.Offset + 1
+	}
+	s.before = u
+	s.add(u, b.Mutations[u.From:u.To])
+	s.last[u.Range] = u.Offset + 1
+}
+
+// finish makes the last calls of a shard, which move all ranges to their ends.
+func (w *writer) finish(ctx context.Context, b *state.Batch, shard int, verify bool) {
+	s := &w.shards[shard]
+	if s.full {
+		return
 	}
 	for i := range b.Ranges {
-		if r := &b.Ranges[i]; r.Moves(shard) && (w.last[i] > w.at[i].Offset || verify) {
-			w.last[i] = max(r.To, w.at[i].Offset)
+		if r := &b.Ranges[i]; r.Moves(shard) && (s.last[i] > s.at[i].Offset || verify) {
+			s.last[i] = max(r.To, s.at[i].Offset)
 		}
 	}
-	if verify || len(w.combiner.mutations) > 0 {
+	if verify || len(s.mutations) > 0 {
 		w.callEach(ctx, b, shard, false)
 	}
-}
-
-// enough reports whether what is collected must be applied before anything else of the shard.
-func (w *writer) enough() bool {
-	return w.combiner.fillsCall() && (w.combiner.full() || w.slicesAhead())
-}
-
-// slicesAhead reports whether a range has slices ahead in the shard: a batch was applied in part. Until the others have
-// come as far, calls are made in the order of offsets: a position can have no slices ahead at two offsets.
-func (w *writer) slicesAhead() bool {
-	return slices.ContainsFunc(w.at, func(at state.Position) bool { return at.Slices > 0 })
 }
 
 // callEach makes the calls for what is collected, one after the other for some slices of the shard, and moves the
 // ranges from at to last. If full, this pipeline must not have further calls of the shard.
 func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more bool) (full bool) {
-	calls := []callKeys{{w.combiner.keys, state.ShardSlices}}
-	if !w.slicesAhead() {
-		calls = w.combiner.inCalls()
+	s := &w.shards[shard]
+	w.combiner = &s.combiner
+	calls := []callKeys{{s.keys, state.ShardSlices}}
+	if !s.slicesAhead() {
+		calls = s.inCalls()
 	}
 	for n, of := range calls {
 		whole := n == len(calls)-1
 		c := scriptCall{shard: shard, more: more || !whole}
 		for i := range b.Ranges {
-			r, from := &b.Ranges[i], w.at[i]
-			if !r.Moves(shard) || w.last[i] <= from.Offset && !(whole && b.EveryShard) {
+			r, from := &b.Ranges[i], s.at[i]
+			if !r.Moves(shard) || s.last[i] <= from.Offset && !(whole && b.EveryShard) {
 				continue
 			}
 			if whole {
-				w.at[i] = from.To(w.last[i])
+				s.at[i] = from.To(s.last[i])
 			} else {
-				w.at[i] = from.WithAhead(w.last[i], of.slices)
+				s.at[i] = from.WithAhead(s.last[i], of.slices)
 			}
-			if w.last[i] > from.Offset {
-				w.at[i].Epoch = max(from.Epoch, r.Epoch)
+			if s.last[i] > from.Offset {
+				s.at[i].Epoch = max(from.Epoch, r.Epoch)
 			}
-			c.moves = append(c.moves, move{rangeIndex: i, from: from, to: w.at[i]})
+			c.moves = append(c.moves, move{rangeIndex: i, from: from, to: s.at[i]})
 		}
 		if len(c.moves) > 0 && w.call(ctx, b, c, of.keys, more) {
 			full = true
 			break
 		}
 	}
-	w.combiner.reset()
+	s.reset()
 	return full
 }
 
@@ -307,9 +293,9 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 	var first error
 	w.full = false
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
-	failed := -1 // the shard with an earlier call that was not applied
+	failed := make([]bool, len(w.shards)) // those with an earlier call that was not applied
 	for _, c := range w.calls {
-		if c.shard == failed {
+		if failed[c.shard] {
 			continue
 		}
 		reply, err := c.cmd.Slice()
@@ -317,7 +303,7 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 			w.store.expiry[c.shard].forget() // its keys may lack their times to live
 		}
 		if errors.Is(err, state.ErrUnavailable) && down() == nil {
-			failed = c.shard
+			failed[c.shard] = true
 			for _, m := range c.moves {
 				b.Ranges[m.rangeIndex].Lag(c.shard)
 			}
@@ -325,7 +311,7 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 			continue
 		}
 		if err != nil {
-			failed = c.shard
+			failed[c.shard] = true
 			if memoryFull(err) {
 				w.refused = append(w.refused, c)
 			}
@@ -339,7 +325,7 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 			return err
 		}
 		if !applied {
-			failed = c.shard
+			failed[c.shard] = true
 			continue
 		}
 		verify[c.shard] = verify[c.shard] && c.more

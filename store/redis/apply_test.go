@@ -121,7 +121,6 @@ func TestLongBatchIsCut(t *testing.T) {
 		b := begin(t, s, transactions)
 		fill(b, 0, list...)
 		w := s.newWriter()
-		w.byShard[0] = nil
 		apply(t, w, b)
 		if len(w.calls) != 0 || b.Ranges[0].Progress[0].Offset != 500 {
 			t.Fatalf("progress %v after the batch, want 500", b.Ranges[0].Progress[0])

@@ -85,7 +85,7 @@ func (w *writer) packSection(dst []byte, first int32, child []byte) []byte {
 	w.packer.Begin(series)
 	for j := first; j >= 0; j = ops[j].next {
 		if ops[j].Series == series && bytes.Equal(ops[j].child, child) {
-			w.packer.Add(ops[j].Mutation)
+			w.packer.Add(&ops[j].Mutation)
 			ops[j].packed = true
 		}
 	}

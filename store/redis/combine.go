@@ -2,23 +2,59 @@ package redisstore
 
 import (
 	"bytes"
+	"iter"
 	"math/bits"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-stream/weir/state"
 )
 
+// shardUpdates collects the updates of a shard for its next calls.
+type shardUpdates struct {
+	combiner
+	at     []state.Position    // by range, where the next call starts
+	last   []int64             // by range, the offset that what is collected reaches
+	before *state.EntityUpdate // the last one collected
+	full   bool                // this pipeline must not have further calls of the shard
+}
+
+// begin removes everything, and takes the positions of the batch.
+func (s *shardUpdates) begin(b *state.Batch, shard int) {
+	s.reset()
+	s.at, s.last, s.before, s.full = s.at[:0], s.last[:0], nil, false
+	for i := range b.Ranges {
+		at := state.NoPosition // if it is behind, its progress may be for another number of shards
+		if r := &b.Ranges[i]; !r.Behind {
+			at = r.Progress[shard]
+		}
+		s.at, s.last = append(s.at, at), append(s.last, at.Offset)
+	}
+}
+
+// enough reports whether what is collected must be applied before anything else of the shard.
+func (s *shardUpdates) enough() bool {
+	return s.fillsCall() && (s.tooMany() || s.slicesAhead())
+}
+
+// slicesAhead reports whether a range has slices ahead in the shard: a batch was applied in part. Until the others have
+// come as far, calls are made in the order of offsets: a position can have no slices ahead at two offsets.
+func (s *shardUpdates) slicesAhead() bool {
+	return slices.ContainsFunc(s.at, func(at state.Position) bool { return at.Slices > 0 })
+}
+
 // combiner collects mutations of one shard by state key, and combines equal ones: a counter is written once, however
-// many events count. It refers to the mutations of the batch, which must not change until reset.
+// many events count. It refers to the texts of the batch, which must not change until reset.
 type combiner struct {
 	limit     int // of the mutations of a call, see CallMutations
 	keys      []stateKey
 	mutations []combined
-	sums      []state.Mutation // those that represent several of the batch
-	bytes     int              // of the mutations' values
-	hot       bool             // some key has enough mutations for a call of its own
-	table     []int32          // open addressing over keys: index + 1, 0 for empty
-	sorted    []stateKey       // by slice
+	bytes     int        // of the mutations' values
+	hot       bool       // some key has enough mutations for a call of its own
+	keyAt     hashIndex  // of keys
+	at        hashIndex  // of mutations that others may be combined with
+	sorted    []stateKey // by slice
 	calls     []callKeys
 }
 
@@ -41,25 +77,26 @@ type stateKey struct {
 	slice  uint8 // of the entity
 }
 
+// combined is a mutation of a state key. It may represent several of the batch.
 type combined struct {
-	*state.Mutation        // of the batch, or in sums
-	child           []byte // the entity's text if it is a child of the key's entity, else nil
-	next            int32
-	summed          bool // it is in sums
-	packed          bool
+	state.Mutation
+	child  []byte // the entity's text if it is a child of the key's entity, else nil
+	key    int32  // index in keys
+	next   int32
+	packed bool
 }
 
 func (c *combiner) reset() {
-	c.keys, c.mutations, c.sums, c.bytes, c.hot = c.keys[:0], c.mutations[:0], c.sums[:0], 0, false
-	clear(c.table)
-	c.table = c.table[:min(len(c.table), smallTable)] // small batches may follow
+	c.keys, c.mutations, c.bytes, c.hot = c.keys[:0], c.mutations[:0], 0, false
+	c.keyAt.reset()
+	c.at.reset()
 }
 
 // fillsCall reports whether there is enough for a call.
 func (c *combiner) fillsCall() bool { return len(c.mutations) >= c.limit || c.bytes >= callBytes }
 
-// full reports whether no more should be applied together: some key would make its call too long, or slices would.
-func (c *combiner) full() bool {
+// tooMany reports whether no more should be applied together: some key would make its call too long, or slices would.
+func (c *combiner) tooMany() bool {
 	const most = state.ShardSlices / 4 // calls, so that one slice more does not make a call much longer
 	return c.hot || len(c.mutations) >= most*c.limit || c.bytes >= most*callBytes
 }
@@ -101,124 +138,145 @@ func (c *combiner) sort() {
 }
 
 // add adds the mutations of an entity.
-func (c *combiner) add(t *state.EntityUpdate, mutations []state.Mutation) {
-	var key *stateKey
+func (c *combiner) add(u *state.EntityUpdate, mutations []state.Mutation) {
+	var key int32
 	var child []byte
-	var group string
-	var from int32 // where to look for a mutation to combine with: events of one kind name their series in one order
+	group := ""
+	hash := uint64(0) // of the key and the child
 	for i := range mutations {
 		m := &mutations[i]
-		if s := m.Series; key == nil || s.Group != group { // nearly all series of an entity have one group
+		if s := m.Series; i == 0 || s.Group != group { // nearly all series of an entity have one group
 			group = s.Group
 			if s.Parent == "" {
-				key, child = c.key(t.Entity, t.Hash, group), nil
-				key.keep = s.GroupKeep
+				key, child = c.key(u.Entity, u.Hash, group, s.GroupKeep), nil
+				hash = c.keys[key].hash
 			} else {
-				parent, _ := state.SplitParent(t.Entity)
-				key, child = c.key(parent, t.Hash, s.Parent), t.Entity
-				key.keep = s.ParentKeep
-			}
-			from = key.first
-		}
-		if m.Series.Measure.Combines() {
-			if next, ok := c.combine(key, from, m, child); ok {
-				from = next
-				continue
+				parent, _ := state.SplitParent(u.Entity)
+				key, child = c.key(parent, u.Hash, s.Parent, s.ParentKeep), u.Entity
+				hash = c.keys[key].hash ^ xxhash.Sum64(child)
 			}
 		}
-		c.append(key, m, child)
+		if !m.Series.Measure.Combines() {
+			c.append(key, m, child)
+		} else if h := mix(hash^m.CombineHash(), m.Series.ID); !c.combine(h, key, m, child) {
+			c.at.add(h, len(c.mutations))
+			c.append(key, m, child)
+		}
 	}
 }
 
-// combine combines a mutation with one of the key's, if one can express both. It searches from an index on, then before
-// it, and returns the index after the match.
-func (c *combiner) combine(key *stateKey, from int32, m *state.Mutation, child []byte) (next int32, ok bool) {
-	if from < 0 {
-		return from, false
-	}
-	for i, first := from, true; first || i != from; first = false {
+// combine combines a mutation with one of the key's, if one can express both.
+func (c *combiner) combine(hash uint64, key int32, m *state.Mutation, child []byte) bool {
+	for i := range c.at.find(hash) {
 		held := &c.mutations[i]
-		if i = held.next; i < 0 {
-			i = key.first
-		}
-		if held.Series == m.Series && bytes.Equal(held.child, child) && c.sum(held, m) {
-			return i, true
+		if held.key == key && held.Series == m.Series && bytes.Equal(held.child, child) && held.Combine(m) {
+			return true
 		}
 	}
-	return from, false
-}
-
-// sum adds a mutation to one held, if one can express both. The batch's mutation does not change, because the batch may
-// be applied again.
-func (c *combiner) sum(held *combined, m *state.Mutation) bool {
-	if held.summed {
-		return held.Combine(m)
-	}
-	c.sums = append(c.sums, *held.Mutation) // if append moves them, pointers to the earlier ones stay valid
-	if sum := &c.sums[len(c.sums)-1]; sum.Combine(m) {
-		held.Mutation, held.summed = sum, true
-		return true
-	}
-	c.sums = c.sums[:len(c.sums)-1]
 	return false
 }
 
 // append appends a mutation to those of its key.
-func (c *combiner) append(key *stateKey, m *state.Mutation, child []byte) {
-	c.mutations = append(c.mutations, combined{Mutation: m, child: child, next: -1})
+func (c *combiner) append(key int32, m *state.Mutation, child []byte) {
+	c.mutations = append(c.mutations, combined{Mutation: *m, child: child, key: key, next: -1})
 	size := len(m.Member) + len(m.Key)
 	c.bytes += size
-	key.bytes += int32(size)
-	key.count++
-	c.hot = c.hot || int(key.count) >= c.limit || key.bytes >= callBytes
+	k := &c.keys[key]
+	k.bytes += int32(size)
+	k.count++
+	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= callBytes
 	added := int32(len(c.mutations) - 1)
-	if key.first < 0 {
-		key.first = added
+	if k.first < 0 {
+		k.first = added
 	} else {
-		c.mutations[key.last].next = added
+		c.mutations[k.last].next = added
 	}
-	key.last = added
+	k.last = added
 }
 
 // key finds or makes the state key of an entity in a group.
-func (c *combiner) key(entity []byte, hash uint64, group string) *stateKey {
-	if len(c.table) < 2*(len(c.keys)+1) {
-		c.grow()
-	}
+func (c *combiner) key(entity []byte, hash uint64, group string, keep int64) int32 {
 	slice := uint8(state.SliceOf(hash))
-	for i := range len(group) {
-		hash = bits.RotateLeft64(hash, 8) ^ uint64(group[i])*0x9e3779b97f4a7c15
-	}
-	mask := uint64(len(c.table) - 1)
-	i := hash & mask
-	for ; c.table[i] != 0; i = (i + 1) & mask {
-		k := &c.keys[c.table[i]-1]
-		if k.hash == hash && k.group == group && bytes.Equal(k.entity, entity) {
-			return k
+	hash = mix(hash, group)
+	for i := range c.keyAt.find(hash) {
+		if k := &c.keys[i]; k.hash == hash && k.group == group && bytes.Equal(k.entity, entity) {
+			return int32(i)
 		}
 	}
-	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, slice: slice, first: -1})
-	c.table[i] = int32(len(c.keys))
-	return &c.keys[len(c.keys)-1]
+	c.keyAt.add(hash, len(c.keys))
+	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, slice: slice, keep: keep, first: -1})
+	return int32(len(c.keys) - 1)
 }
 
-// smallTable is the least size of the table.
-const smallTable = 64
+// mix adds a short text to a hash.
+func mix(hash uint64, text string) uint64 {
+	for i := range len(text) {
+		hash = bits.RotateLeft64(hash, 8) ^ uint64(text[i])*0x9e3779b97f4a7c15
+	}
+	return hash
+}
 
-func (c *combiner) grow() {
-	size := max(smallTable, 2*len(c.table))
-	if size <= cap(c.table) {
-		c.table = c.table[:size]
-		clear(c.table)
-	} else {
-		c.table = make([]int32, size)
+// hashIndex finds the indices of things by their hash, by open addressing. Its memory is reused.
+type hashIndex struct {
+	slots []hashSlot // a power of two
+	used  int
+}
+
+type hashSlot struct {
+	hash  uint32
+	index int32 // +1; 0 for an empty slot
+}
+
+// leastSlots is the least number of slots.
+const leastSlots = 64
+
+// reset removes everything. It keeps as many slots as were needed recently.
+func (x *hashIndex) reset() {
+	if x.used == 0 {
+		return
 	}
-	mask := uint64(len(c.table) - 1)
-	for n := range c.keys {
-		i := c.keys[n].hash & mask
-		for c.table[i] != 0 {
-			i = (i + 1) & mask
+	clear(x.slots)
+	if x.used < len(x.slots)/8 && len(x.slots) > leastSlots {
+		x.slots = x.slots[:len(x.slots)/2]
+	}
+	x.used = 0
+}
+
+// find returns the indices that may be of things with a hash: others may have the same 32 bits of it.
+func (x *hashIndex) find(hash uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if len(x.slots) == 0 {
+			return
 		}
-		c.table[i] = int32(n + 1)
+		short, mask := uint32(hash>>32), len(x.slots)-1
+		for i := int(short) & mask; x.slots[i].index != 0; i = (i + 1) & mask {
+			if x.slots[i].hash == short && !yield(int(x.slots[i].index)-1) {
+				return
+			}
+		}
 	}
+}
+
+// add adds an index.
+func (x *hashIndex) add(hash uint64, index int) {
+	if len(x.slots) < 2*(x.used+1) {
+		slots := x.slots
+		x.slots = make([]hashSlot, max(leastSlots, 2*len(slots)))
+		for _, s := range slots {
+			if s.index != 0 {
+				x.put(s)
+			}
+		}
+	}
+	x.put(hashSlot{uint32(hash >> 32), int32(index + 1)})
+	x.used++
+}
+
+func (x *hashIndex) put(s hashSlot) {
+	mask := len(x.slots) - 1
+	i := int(s.hash) & mask
+	for x.slots[i].index != 0 {
+		i = (i + 1) & mask
+	}
+	x.slots[i] = s
 }

@@ -127,7 +127,9 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 			}
 		}
 		w := s.newWriter()
-		w.combiner.limit = limit
+		for i := range w.shards {
+			w.shards[i].limit = limit
+		}
 		apply(t, w, b)
 		if length := s.redis.StrLen(t.Context(), deviceKey(s, "d1")).Val(); length > 10_000 {
 			t.Errorf("the key has %d bytes", length)

@@ -1,0 +1,47 @@
+package state
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// Mutations are combined if what their measure needs is the same, and those that can be combined have one hash.
+func TestCombine(t *testing.T) {
+	ofMembers := []Measure{Distinct, Approx, Seen, LastTimes}
+	rapid.Check(t, func(t *rapid.T) {
+		series := &Series{Measure: Measure(rapid.IntRange(0, len(measures)-1).Draw(t, "measure")), Type: value.Int}
+		draw := func(label string) Mutation {
+			return Mutation{
+				Series: series, Tile: rapid.Int64Range(1, 2).Draw(t, label), Num: rapid.Int64Range(-9, 9).Draw(t, label),
+				Member: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
+				Key:    []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
+			}
+		}
+		a, b := draw("first"), draw("second")
+		want := series.Measure.Combines() && string(a.Key) == string(b.Key) &&
+			(a.Tile == b.Tile || series.Measure == LastTimes) &&
+			(string(a.Member) == string(b.Member) || !slices.Contains(ofMembers, series.Measure))
+		hashes := [2]uint64{a.CombineHash(), b.CombineHash()}
+		if got := a.Combine(&b); got != want {
+			t.Fatalf("%v combined with %v: %v, want %v", a, b, got, want)
+		}
+		if series.Measure.Combines() && (hashes[0] == hashes[1]) != want {
+			t.Errorf("hashes %x and %x, want the same: %v", hashes[0], hashes[1], want)
+		}
+	})
+}
+
+// A sum that does not fit into 64 bits stays two mutations.
+func TestCombineOverflow(t *testing.T) {
+	for _, n := range []int64{math.MaxInt64, math.MinInt64} {
+		a := Mutation{Series: &Series{Measure: Sum, Type: value.Int}, Num: n}
+		if b := a; a.Combine(&b) || a.Num != n {
+			t.Errorf("twice %d was combined to %d", n, a.Num)
+		}
+	}
+}
