@@ -155,12 +155,12 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 	}
 	s.pos++
 	s.space()
-	found := 0
+	at := 0
 	for first := true; s.peek() != closing || !first; first = false {
 		var child *Node
 		if closing == '}' {
 			var ok bool
-			if child, ok = s.name(n, &found); !ok {
+			if child, ok = s.name(n, &at); !ok {
 				return false
 			}
 		}
@@ -183,8 +183,15 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 }
 
 // name scans the name of an object's member and the colon after it, and finds the member below n, nil if there is none;
-// found counts those found.
-func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
+// at is the index after that of the last one found.
+func (s *jsonScanner) name(n *Node, at *int) (child *Node, ok bool) {
+	if n != nil {
+		if child = n.writtenAlike(s.data[s.pos:], at); child != nil {
+			s.pos += len(child.written)
+			s.space()
+			return child, true
+		}
+	}
 	if s.peek() != '"' {
 		return nil, false
 	}
@@ -199,13 +206,16 @@ func (s *jsonScanner) name(n *Node, found *int) (child *Node, ok bool) {
 			s.key = appendUnescaped(s.key[:0], key)
 			key = s.key
 		}
-		child = n.nextChild(key, found)
+		child = n.following(key, at)
 	}
 	s.space()
 	if s.peek() != ':' {
 		return nil, false
 	}
 	s.pos++
+	if child != nil {
+		child.written = append(child.written[:0], s.data[start-1:s.pos]...)
+	}
 	s.space()
 	return child, true
 }

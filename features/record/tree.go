@@ -1,10 +1,13 @@
 package record
 
+import "bytes"
+
 // Node is a path in the records of a topic that a stream reads. The nodes of a topic form a tree,
 // whose root is the record itself; a scanner puts the value that it finds for a node into the
 // node's slot.
 type Node struct {
 	name     string
+	written  []byte // the name and the colon after it, as they were last found in JSON; nil if not yet
 	children []*Node
 	parent   *Node
 	// slot is the node's own slot. The slots of the nodes below it follow, up to until.
@@ -33,17 +36,36 @@ func (n *Node) child(name []byte) *Node {
 	return nil
 }
 
-// nextChild is child for the members of a record one after the other; at counts the children found. It sorts the
-// children into the order of the last record's members, so that the next search succeeds at once.
-func (n *Node) nextChild(name []byte, at *int) *Node {
+// writtenAlike finds the child whose name data begins with, if it is written as before and comes in order, which most
+// do: no name must be scanned then. It returns nil otherwise. For at see following.
+func (n *Node) writtenAlike(data []byte, at *int) *Node {
 	for i := *at; i < len(n.children); i++ {
-		if c := n.children[i]; c.name == string(name) {
-			n.children[i], n.children[*at] = n.children[*at], c
-			*at++
+		if c := n.children[i]; c.written != nil && bytes.HasPrefix(data, c.written) {
+			*at = i + 1
 			return c
 		}
 	}
-	return n.child(name) // named twice, or unknown
+	return nil
+}
+
+// following is child for the members of a record one after the other; at is the index after that of the last one found.
+// Children are kept in the order in which records have them: one before the last one found is moved behind it. So the
+// next is usually the first one tried, also in records that lack some.
+func (n *Node) following(name []byte, at *int) *Node {
+	for i := *at; i < len(n.children); i++ {
+		if c := n.children[i]; c.name == string(name) {
+			*at = i + 1
+			return c
+		}
+	}
+	for i, c := range n.children[:*at] {
+		if c.name == string(name) {
+			copy(n.children[i:], n.children[i+1:*at])
+			n.children[*at-1] = c
+			return c
+		}
+	}
+	return nil
 }
 
 // number assigns slots to n and all nodes below it, from the first free one.
