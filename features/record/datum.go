@@ -14,8 +14,9 @@ type Datum struct {
 	// Unit is the unit of a Number that its format knows to be a timestamp; it takes precedence
 	// over the field's unit.
 	Unit TimeUnit
-	// Text is for a Number what JSON would write, for a String or an Untyped its content; the field
-	// that reads it checks that it is valid UTF-8.
+	// UTF8 means that Text is known to be valid UTF-8. Otherwise the field that reads it checks that.
+	UTF8 bool
+	// Text is for a Number what JSON would write, for a String or an Untyped its content.
 	Text []byte
 }
 
@@ -50,6 +51,9 @@ func (d *Datum) isText() bool { return d.Type == String || d.Type == Untyped }
 
 // isNumber reports whether it may be a number.
 func (d *Datum) isNumber() bool { return d.Type == Number || d.Type == Untyped }
+
+// validUTF8 reports whether its text is valid UTF-8.
+func (d *Datum) validUTF8() bool { return d.UTF8 || utf8.Valid(d.Text) }
 
 // number returns its value as a number.
 func (d *Datum) number() (value.Number, bool) {
@@ -94,7 +98,7 @@ func (d *Datum) value() value.Value {
 	case True, False:
 		return expr.Truth(d.Type == True)
 	case String, Untyped:
-		if utf8.Valid(d.Text) {
+		if d.validUTF8() {
 			return value.Value{Type: value.String, Str: d.Text}
 		}
 	case Number:

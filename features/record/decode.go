@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
@@ -272,7 +271,7 @@ func (s *streamDecoder) identity() ([]byte, error) {
 	case Number:
 		return at.Text, nil
 	case String, Untyped:
-		if !utf8.Valid(at.Text) {
+		if !at.validUTF8() {
 			return nil, s.poison(InvalidUTF8, s.stream.ID, "the string is not valid UTF-8")
 		}
 		return at.Text, nil

@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/value"
@@ -20,7 +19,7 @@ func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 		return nil
 	}
 	if f.Type == value.String && at.isText() {
-		if !utf8.Valid(at.Text) {
+		if !at.validUTF8() {
 			return s.poison(InvalidUTF8, f.Path, "the string is not valid UTF-8")
 		}
 		*v = value.Value{Type: value.String, Str: at.Text}

@@ -30,6 +30,7 @@ type jsonScanner struct {
 	data   []byte
 	pos    int
 	depth  int
+	utf8   bool    // data is valid UTF-8, and so all its strings
 	values []Datum // by slot
 	key    []byte  // memory for keys with escapes
 	text   []byte  // memory for strings with escapes
@@ -38,6 +39,7 @@ type jsonScanner struct {
 // Scan finds the values of the tree in a JSON object.
 func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
 	s.data, s.pos, s.depth, s.values, s.text = rec.Value, 0, 0, values, s.text[:0]
+	s.utf8 = utf8.Valid(s.data)
 	if !s.whole() {
 		return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed JSON at byte %d of %d", s.pos, len(s.data))}
 	}
@@ -97,7 +99,7 @@ func (s *jsonScanner) value(n *Node) bool {
 	case '"':
 		escaped, ok := s.scanString()
 		if ok && n != nil {
-			s.values[n.slot] = Datum{Type: String, Text: s.content(start+1, s.pos-1, escaped)}
+			s.values[n.slot] = Datum{Type: String, UTF8: s.utf8, Text: s.content(start+1, s.pos-1, escaped)}
 		}
 		return ok
 	case 't':
