@@ -68,7 +68,7 @@ func (s *jsonScanner) peek() byte {
 }
 
 func (s *jsonScanner) space() {
-	for s.pos < len(s.data) {
+	for s.pos < len(s.data) && s.data[s.pos] <= ' ' { // usually there is none
 		switch s.data[s.pos] {
 		case ' ', '\t', '\r', '\n':
 			s.pos++
@@ -80,7 +80,7 @@ func (s *jsonScanner) space() {
 
 // value scans a value and stores it if n is not nil.
 func (s *jsonScanner) value(n *Node) bool {
-	if n != nil {
+	if n != nil && n.until > n.slot+1 {
 		clear(s.values[n.slot+1 : n.until])
 	}
 	start := s.pos
