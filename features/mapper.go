@@ -23,6 +23,7 @@ type Mapper struct {
 	decoder  *record.Decoder
 	series   []*state.Series
 	mappings map[*record.Stream]*streamMapping
+	mapped   []*streamMapping // of the record's events
 	streams  []string
 	entity   []byte
 	text     []byte
@@ -158,17 +159,19 @@ func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, range
 }
 
 func (m *Mapper) mapEvents(events []record.Event, at state.Place, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
+	m.streams, m.mapped = m.streams[:0], m.mapped[:0]
 	for i := range events {
-		if err := m.mappings[events[i].Stream].filter(&events[i]); err != nil {
+		p := m.mappings[events[i].Stream]
+		if err := p.filter(&events[i]); err != nil {
 			return Outcome{}, err
 		}
+		m.mapped = append(m.mapped, p)
 	}
 	var out Outcome
-	m.streams = m.streams[:0]
 	for i := range events {
 		e := &events[i]
 		m.streams = append(m.streams, e.Stream.Name)
-		if m.write(e, m.mappings[e.Stream], &at, rangeIndex, b) {
+		if m.write(e, m.mapped[i], &at, rangeIndex, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
 		}

@@ -83,7 +83,9 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 // 1 or 0. Any field may be null or absent unless it is required.
 type Decoder struct {
 	topics map[string]*topicDecoder
-	record Record // a copy for scanners, so that the caller's own may stay on its stack
+	topic  string        // of the last record
+	last   *topicDecoder // its decoder; nil for none
+	record Record        // a copy for scanners, so that the caller's own may stay on its stack
 	events []Event
 }
 
@@ -193,7 +195,7 @@ func (s *streamDecoder) findSlots(tree *Node) {
 // *MissingSchema.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	d.events = d.events[:0]
-	t := d.topics[rec.Partition.Topic]
+	t := d.of(rec.Partition.Topic)
 	if t == nil {
 		return nil, nil
 	}
@@ -228,6 +230,14 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		d.events = append(d.events, e)
 	}
 	return d.events, nil
+}
+
+// of returns the decoder of a topic, nil for none. Most records are of the same topic as the last one.
+func (d *Decoder) of(topic string) *topicDecoder {
+	if topic != d.topic {
+		d.topic, d.last = topic, d.topics[topic]
+	}
+	return d.last
 }
 
 // named adds the stream to an error of the whole record, if the topic has only one.
