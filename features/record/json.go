@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -188,8 +189,8 @@ func (s *jsonScanner) members(n *Node, closing byte) bool {
 // at is the index after that of the last one found.
 func (s *jsonScanner) name(n *Node, at *int) (child *Node, ok bool) {
 	if n != nil {
-		if child = n.writtenAlike(s.data[s.pos:], at); child != nil {
-			s.pos += len(child.written)
+		if child = n.beginning(s.data[s.pos:], at); child != nil {
+			s.pos += len(child.member)
 			s.space()
 			return child, true
 		}
@@ -208,16 +209,15 @@ func (s *jsonScanner) name(n *Node, at *int) (child *Node, ok bool) {
 			s.key = appendUnescaped(s.key[:0], key)
 			key = s.key
 		}
-		child = n.following(key, at)
+		if child = n.following(key, at); child != nil && child.member == nil && !escaped {
+			child.member = append(bytes.Clone(s.data[start-1:s.pos]), ':')
+		}
 	}
 	s.space()
 	if s.peek() != ':' {
 		return nil, false
 	}
 	s.pos++
-	if child != nil {
-		child.written = append(child.written[:0], s.data[start-1:s.pos]...)
-	}
 	s.space()
 	return child, true
 }

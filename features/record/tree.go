@@ -7,7 +7,7 @@ import "bytes"
 // node's slot.
 type Node struct {
 	name     string
-	written  []byte // the name and the colon after it, as they were last found in JSON; nil if not yet
+	member   []byte // how a member of this name begins in JSON: "name": without white space; nil if not yet found
 	children []*Node
 	parent   *Node
 	// slot is the node's own slot. The slots of the nodes below it follow, up to until.
@@ -36,11 +36,11 @@ func (n *Node) child(name []byte) *Node {
 	return nil
 }
 
-// writtenAlike finds the child whose name data begins with, if it is written as before and comes in order, which most
-// do: no name must be scanned then. It returns nil otherwise. For at see following.
-func (n *Node) writtenAlike(data []byte, at *int) *Node {
+// beginning finds the child with whose name and colon data begins, if they are written without escapes and white space
+// and the child comes in order, as most do: no name must be scanned then. It returns nil otherwise. For at see following.
+func (n *Node) beginning(data []byte, at *int) *Node {
 	for i := *at; i < len(n.children); i++ {
-		if c := n.children[i]; c.written != nil && bytes.HasPrefix(data, c.written) {
+		if c := n.children[i]; c.member != nil && bytes.HasPrefix(data, c.member) {
 			*at = i + 1
 			return c
 		}
