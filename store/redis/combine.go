@@ -2,11 +2,10 @@ package redisstore
 
 import (
 	"bytes"
+	"hash/maphash"
 	"iter"
 	"math/bits"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/weir-stream/weir/state"
 )
@@ -52,8 +51,8 @@ type combiner struct {
 	mutations []combined
 	bytes     int        // of the mutations' values
 	hot       bool       // some key has enough mutations for a call of its own
-	keyAt     hashIndex  // of keys
-	at        hashIndex  // of mutations that others may be combined with
+	keyIndex  hashIndex  // of keys
+	index     hashIndex  // of mutations that others may be combined with
 	sorted    []stateKey // by slice
 	calls     []callKeys
 }
@@ -88,8 +87,8 @@ type combined struct {
 
 func (c *combiner) reset() {
 	c.keys, c.mutations, c.bytes, c.hot = c.keys[:0], c.mutations[:0], 0, false
-	c.keyAt.reset()
-	c.at.reset()
+	c.keyIndex.reset()
+	c.index.reset()
 }
 
 // fillsCall reports whether there is enough for a call.
@@ -153,13 +152,13 @@ func (c *combiner) add(u *state.EntityUpdate, mutations []state.Mutation) {
 			} else {
 				parent, _ := state.SplitParent(u.Entity)
 				key, child = c.key(parent, u.Hash, s.Parent, s.ParentKeep), u.Entity
-				hash = c.keys[key].hash ^ xxhash.Sum64(child)
+				hash = c.keys[key].hash ^ maphash.Bytes(childSeed, child)
 			}
 		}
 		if !m.Series.Measure.Combines() {
 			c.append(key, m, child)
 		} else if h := mix(hash^m.CombineHash(), m.Series.ID); !c.combine(h, key, m, child) {
-			c.at.add(h, len(c.mutations))
+			c.index.add(h, len(c.mutations))
 			c.append(key, m, child)
 		}
 	}
@@ -167,7 +166,7 @@ func (c *combiner) add(u *state.EntityUpdate, mutations []state.Mutation) {
 
 // combine combines a mutation with one of the key's, if one can express both.
 func (c *combiner) combine(hash uint64, key int32, m *state.Mutation, child []byte) bool {
-	for i := range c.at.find(hash) {
+	for i := range c.index.find(hash) {
 		held := &c.mutations[i]
 		if held.key == key && held.Series == m.Series && bytes.Equal(held.child, child) && held.Combine(m) {
 			return true
@@ -198,15 +197,17 @@ func (c *combiner) append(key int32, m *state.Mutation, child []byte) {
 func (c *combiner) key(entity []byte, hash uint64, group string, keep int64) int32 {
 	slice := uint8(state.SliceOf(hash))
 	hash = mix(hash, group)
-	for i := range c.keyAt.find(hash) {
+	for i := range c.keyIndex.find(hash) {
 		if k := &c.keys[i]; k.hash == hash && k.group == group && bytes.Equal(k.entity, entity) {
 			return int32(i)
 		}
 	}
-	c.keyAt.add(hash, len(c.keys))
+	c.keyIndex.add(hash, len(c.keys))
 	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, slice: slice, keep: keep, first: -1})
 	return int32(len(c.keys) - 1)
 }
+
+var childSeed = maphash.MakeSeed() // of the hashes of children
 
 // mix adds a short text to a hash.
 func mix(hash uint64, text string) uint64 {
