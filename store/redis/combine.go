@@ -94,13 +94,13 @@ func (c *combiner) reset() {
 // fillsCall reports whether there is enough for a call.
 func (c *combiner) fillsCall() bool { return len(c.mutations) >= c.limit || c.bytes >= callBytes }
 
-// tooMany reports whether no more should be applied together: some key would make its call too long, or slices would.
+// tooMany reports whether no more should be applied together: some key fills a call, or slices soon would.
 func (c *combiner) tooMany() bool {
-	const most = state.ShardSlices / 4 // calls, so that one slice more does not make a call much longer
+	const most = state.ShardSlices / 2 // full calls
 	return c.hot || len(c.mutations) >= most*c.limit || c.bytes >= most*callBytes
 }
 
-// inCalls divides the keys among calls by their slices.
+// inCalls divides the keys among calls by their slices. A call exceeds the limits only if a single slice does.
 func (c *combiner) inCalls() []callKeys {
 	c.calls = c.calls[:0]
 	if !c.fillsCall() {
@@ -108,15 +108,24 @@ func (c *combiner) inCalls() []callKeys {
 	}
 	c.sort()
 	first, count, size := 0, 0, 0 // of the call
-	for i := range c.sorted {
-		k := &c.sorted[i]
-		if (count >= c.limit || size >= callBytes) && k.slice != c.sorted[i-1].slice {
-			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(k.slice)})
+	for i := 0; i < len(c.sorted); {
+		next, more, moreBytes := c.slice(i)
+		if count > 0 && (count+more > c.limit || size+moreBytes > callBytes) {
+			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(c.sorted[i].slice)})
 			first, count, size = i, 0, 0
 		}
-		count, size = count+int(k.count), size+int(k.bytes)
+		i, count, size = next, count+more, size+moreBytes
 	}
 	return append(c.calls, callKeys{c.sorted[first:], state.ShardSlices})
+}
+
+// slice returns where the keys of the next slice begin in sorted, and the mutations and bytes of the one that begins at
+// an index.
+func (c *combiner) slice(i int) (next, count, size int) {
+	for next = i; next < len(c.sorted) && c.sorted[next].slice == c.sorted[i].slice; next++ {
+		count, size = count+int(c.sorted[next].count), size+int(c.sorted[next].bytes)
+	}
+	return next, count, size
 }
 
 // sort sorts the keys by slice.

@@ -1,11 +1,47 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/state"
 )
+
+// The calls for what is collected take whole slices, one after the other, and stay within the limit unless a single
+// slice exceeds it.
+func TestCallsTakeWholeSlices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := combiner{limit: rapid.IntRange(1, 50).Draw(t, "limit")}
+		counter := &state.Series{ID: "count", Group: "g", Measure: state.CountEvents}
+		mutations := rapid.IntRange(0, 300).Draw(t, "mutations")
+		for i := range mutations {
+			entity := fmt.Appendf(nil, "e%d", rapid.IntRange(0, 99).Draw(t, "entity"))
+			u := state.EntityUpdate{Entity: entity, Hash: state.EntityHash(entity)}
+			c.add(&u, []state.Mutation{{Series: counter, Tile: int64(i), Num: 1}})
+		}
+		from, keys := 0, 0
+		for _, call := range c.inCalls() {
+			count, slices := 0, map[uint8]bool{}
+			for _, k := range call.keys {
+				if slice := int(k.slice); slice < from || slice >= call.slices {
+					t.Errorf("a key of slice %d is in the call of slices %d to %d", slice, from, call.slices-1)
+				}
+				count += int(k.count)
+				slices[k.slice] = true
+			}
+			if count > c.limit && len(slices) > 1 && mutations >= c.limit {
+				t.Errorf("a call of %d slices has %d mutations, want at most %d", len(slices), count, c.limit)
+			}
+			from, keys = call.slices, keys+len(call.keys)
+		}
+		if from != state.ShardSlices || keys != len(c.keys) {
+			t.Errorf("the calls reach slice %d with %d keys, want %d with %d", from, keys, state.ShardSlices, len(c.keys))
+		}
+	})
+}
 
 // An index finds all that was added under a hash since the last reset, however many slots it keeps.
 func TestHashIndex(t *testing.T) {

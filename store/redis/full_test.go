@@ -116,7 +116,7 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 		b := begin(t, s, transactions)
 		b.Series, b.Now = allSeries, 100*day
 		for range calls {
-			for i := range state.ShardSlices / 4 * limit {
+			for i := range state.ShardSlices / 2 * limit {
 				device, user := fmt.Sprint("d", i+1), "u"
 				if i == 0 {
 					user = strings.Repeat("u", 300)
