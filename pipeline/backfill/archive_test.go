@@ -40,7 +40,7 @@ func keepingSome(t *testing.T, names ...string) *keeping {
 	}
 	b := state.Batch{Ranges: []state.PartitionRange{{Partition: at, To: 1, Epoch: -1, Progress: progress[0]}}, EveryShard: true, Now: newest}
 	if err := k.store.NewWriter().Apply(t.Context(), &b); err != nil || b.Ranges[0].Behind {
-		t.Fatal(err, b.Ranges[0])
+		t.Fatalf("applying a record: got error %v, range %+v; want the range not behind", err, b.Ranges[0])
 	}
 	return k
 }
@@ -122,17 +122,17 @@ func TestFromFilesWhileDefinitionsChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, pending, _ := k.over(cutHere, "a", "b", "c"); !slices.Equal(pending, []string{"a", "b", "c"}) {
-		t.Errorf("before processors apply the files, the backfill waits for %v", pending)
+		t.Errorf("before processors apply the files, the backfill waits for %v, want a, b and c", pending)
 	}
 	for _, names := range [][]string{{"a", "b", "c"}, {"a", "b"}, {"a"}} {
 		k.take(names...)
 	}
 	fills, pending, _ := k.over(cutHere, "a")
 	if len(fills) != 1 || len(pending) > 0 {
-		t.Fatalf("%d fills are to be filled, and the backfill waits for %v", len(fills), pending)
+		t.Fatalf("got %d fills, and the backfill waits for %v; want 1 fill and nothing to wait for", len(fills), pending)
 	}
 	if _, pending, _ := k.over(cutHere, "a", "c"); !slices.Equal(pending, []string{"c"}) {
-		t.Errorf("after another definition, the backfill waits for %v", pending)
+		t.Errorf("with another feature defined, the backfill waits for %v, want c", pending)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if err := f.Run(t.Context()); err != nil {
@@ -140,7 +140,7 @@ func TestFromFilesWhileDefinitionsChange(t *testing.T) {
 		}
 	})
 	if _, _, history := k.over(cutHere, "a"); !slices.ContainsFunc(history.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == fills[0].ID && e.Archived }) {
-		t.Errorf("the files are not in: %+v", history.Fills)
+		t.Errorf("no fill %s with all rows of the files among %+v", fills[0].ID, history.Fills)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestPartsAreFilledOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fills, pending, _ := k.over(cutHere, "a", "b"); len(fills) != 1 || fills[0].In(less) != state.KeptPart || len(pending) > 0 {
-		t.Errorf("to be filled are %+v, and the backfill waits for %v", fills, pending)
+		t.Errorf("got the fills %+v, and the backfill waits for %v; want one fill that is kept in part, and nothing to wait for", fills, pending)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestFromFilesReports(t *testing.T) {
 	some.Files = f.Files[:1]
 	missing, is := errors.AsType[*missingFilesError](run(&some))
 	if !is || !slices.Equal(missing.Names, []string{f.Files[1].Name}) || !strings.HasSuffix(missing.Error(), "give them too: "+f.Files[1].Name) {
-		t.Errorf("got %v", missing)
+		t.Errorf("without a registered file: got %v, want an error that names it", missing)
 	}
 	if err := run(f); err != nil {
 		t.Error(err)
@@ -189,18 +189,18 @@ func TestFromFilesReports(t *testing.T) {
 	later := int64(2)
 	f.Since = &later
 	if err, is := errors.AsType[*LaterSinceError](f.Register(t.Context())); !is || err.Registered != 1 || err.Stated != 2 {
-		t.Errorf("got %v", err)
+		t.Errorf("with a later since: got error %v, want one with 1 registered and 2 stated", err)
 	}
 	other := k.files(state.Cut{Topic: "payments", Until: newest - 5}, past, "a")
 	if err := other.Register(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := run(f); !errors.Is(err, errOtherCut) {
-		t.Errorf("got %v", err)
+		t.Errorf("after files of another cut: got error %v, want %v", err, errOtherCut)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := other.Run(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("with a context that has ended: got error %v, want context.Canceled", err)
 	}
 }

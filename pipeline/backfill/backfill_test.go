@@ -67,7 +67,7 @@ func TestFillsAreFoundAgain(t *testing.T) {
 	}
 	fills, err := k.store.Fills(t.Context(), plan)
 	if err != nil || len(fills) != 1 {
-		t.Fatal(fills, err)
+		t.Fatalf("got the fills %v, error %v; want one fill", fills, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &forgetful{Store: k.store, empty: true, worked: map[string]int{}}
@@ -85,7 +85,7 @@ func TestFillsAreFoundAgain(t *testing.T) {
 				want = nil
 			}
 			if !slices.Equal(worked, want) {
-				t.Errorf("while the store is empty: %v, %v are worked on, want %v", empty, worked, want)
+				t.Errorf("with the store empty = %v, the fills %v are worked on, want %v", empty, worked, want)
 			}
 		}
 		cancel()

@@ -35,7 +35,7 @@ func TestFillThatNoPlanKeepsEnds(t *testing.T) {
 	abandoned, is := errors.AsType[*AbandonedError](k.watch(func() { k.take("a") }, "a", "b"))
 	if !is || !slices.Equal(abandoned.Features, []string{"b"}) ||
 		abandoned.Error() != "the processors have loaded other definitions, and no longer keep what is needed for b" {
-		t.Errorf("it ends with %v", abandoned)
+		t.Errorf("the work ends with %v, want that b is abandoned", abandoned)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 			t.Error(err)
 		}
 	}, "a", "b"); !errors.Is(err, ErrRebound) {
-		t.Errorf("it ends with %v", err)
+		t.Errorf("the work ends with %v, want %v", err, ErrRebound)
 	}
 	b, err := Bind(t.Context(), k.store, lifetimes(t, "a", "b"))
 	if err != nil {
@@ -57,10 +57,10 @@ func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 	}
 	left := b.left(b.History, anyFill)
 	if len(left) == 0 {
-		t.Fatal("nothing is left to fill")
+		t.Fatal("no fills are left, want some")
 	}
 	if names := b.abandoned(b.History, left); names != nil {
-		t.Errorf("abandoned are %v, which a processor keeps", names)
+		t.Errorf("the abandoned features are %v, although a processor keeps them", names)
 	}
 	if left := b.left(b.History, func(*state.Fill) bool { return false }); left != nil {
 		t.Errorf("the fills left are %v, want none", left)
@@ -69,6 +69,6 @@ func TestDefinitionsAreBoundToAnotherPlan(t *testing.T) {
 		b.History.Fills[i].Whole, b.History.Fills[i].Archived = true, true
 	}
 	if left := b.left(b.History, anyFill); left != nil {
-		t.Errorf("left are %v, which are whole", left)
+		t.Errorf("the fills left are %v, although they are complete", left)
 	}
 }

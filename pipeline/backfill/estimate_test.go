@@ -47,13 +47,13 @@ func TestEstimateFill(t *testing.T) {
 	} {
 		b := &fakeBrokers{logs: logs, dated: c.dated}
 		if got, err := EstimateFill(t.Context(), b, c.reach, make([]state.Partition, 2), 10_000); err != nil || got != c.want || b.moment != c.moment {
-			t.Errorf("%s: %+v, %v, of the moment %d; want %+v, %d", name, got, err, b.moment, c.want, c.moment)
+			t.Errorf("%s: got %+v, error %v, from records since %d; want %+v since %d", name, got, err, b.moment, c.want, c.moment)
 		}
 	}
 	away, broken := errors.New("away"), errors.New("no leader")
 	for _, b := range []*fakeBrokers{{err: away}, {logs: []fetch.Log{{}, {Err: broken}}, dated: make([]fetch.Dated, 2)}} {
 		if _, err := EstimateFill(t.Context(), b, window, make([]state.Partition, 2), 10_000); !errors.Is(err, away) && !errors.Is(err, broken) {
-			t.Errorf("the error of brokers is %v", err)
+			t.Errorf("got error %v, want that of the brokers", err)
 		}
 	}
 }

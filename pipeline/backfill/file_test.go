@@ -53,11 +53,11 @@ no JSON
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(f.Rows, f.Events, f.Before, f.Earliest, f.Unusable); got != "7 6 3 7 2" {
-		t.Errorf("rows, events, those before the cut, the earliest and unusable ones are %s", got)
+		t.Errorf("rows, events, events before the cut, earliest time, unusable rows: %s, want 7 6 3 7 2", got)
 	}
 	if got := f.Reason.Error(); !strings.HasSuffix(got, "a.ndjson:6: stream payment: at: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z") &&
 		!strings.Contains(got, "a.ndjson:6: stream payment: at: expected a timestamp") {
-		t.Errorf("the first reason is %s", got)
+		t.Errorf("the first reason is %s, want that row 6 has no timestamp", got)
 	}
 	for want, c := range map[string][3]string{
 		"a.ndjson: none of its 1 events belongs to stream payment, which takes events with match kind == \"pay\"": {"a.ndjson", `{"kind":"x"}`},
@@ -74,7 +74,7 @@ no JSON
 	cancel()
 	r := defined.Registry(t, payments)
 	if _, err := ReadFile(ended, Input{Name: f.Name, Stream: r.Streams[0]}, r, &state.Cut{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("with a context that has ended: got error %v, want context.Canceled", err)
 	}
 }
 
@@ -84,12 +84,12 @@ func TestRecordTimes(t *testing.T) {
 	for came, unusable := range map[int64]int64{4000: 0, 3999: 1} {
 		f, err := fileOf(t, "a.ndjson", fmt.Sprintf(early, came), "came")
 		if err != nil || f.Unusable != unusable {
-			t.Errorf("a record of %d: %d cannot be used, want %d (%v)", came, f.Unusable, unusable, err)
+			t.Errorf("a record of %d: %+v, error %v; want %d unusable rows", came, f, err, unusable)
 		}
 	}
 	f, err := fileOf(t, "a.ndjson", `{"topic":"payments","key":null,"timestamp":3999,"value":{"kind":"pay","at":5000,"user":"a","cents":1}}`, "")
 	if err != nil || f.Unusable != 1 {
-		t.Errorf("a record of its envelope's time: %+v (%v)", f, err)
+		t.Errorf("a record with the time of its envelope: %+v, error %v; want 1 unusable row", f, err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestChangedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.open(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "a.ndjson was changed while it was backfilled: it must stay as it is") {
-		t.Errorf("got %v", err)
+		t.Errorf("a file that was changed while it was read: got error %v", err)
 	}
 	cut := state.Cut{Topic: "payments", Until: 1000}
 	registered := f.ArchivedFile
@@ -119,7 +119,7 @@ func TestChangedFiles(t *testing.T) {
 	}
 	f.Hash = "other"
 	if err := checkNames([]*File{f}, archives); err == nil || !strings.Contains(err.Error(), "a.ndjson was changed since it was backfilled, when it had 1 rows") {
-		t.Errorf("got %v", err)
+		t.Errorf("a file that was changed since it was registered: got error %v", err)
 	}
 	f.Name = "b.ndjson"
 	if err := checkNames([]*File{f}, archives); err != nil {
@@ -154,10 +154,10 @@ func TestObjects(t *testing.T) {
 	rows.close()
 	b.Put(t, "dir//a.ndjson", []byte(strings.Replace(text, "5", "6", 1)))
 	if _, err := f.open(t.Context()); fmt.Sprint(err) != f.Name+" was changed while it was backfilled: it must stay as it is" {
-		t.Errorf("got %v", err)
+		t.Errorf("an object that was changed while it was read: got error %v", err)
 	}
 	if read(f.Name).Same(&f.ArchivedFile) {
-		t.Error("a replaced object is the same file")
+		t.Error("a replaced object counts as the same file")
 	}
 }
 
@@ -178,10 +178,10 @@ func TestBeginsAfter(t *testing.T) {
 		b := &fakeBrokers{logs: []fetch.Log{c.log}, dated: []fetch.Dated{c.first}}
 		since, later, err := BeginsAfter(t.Context(), b, cut, 10, make([]state.Partition, 1))
 		if err != nil || since != c.since || later != c.later || b.moment != 9000 {
-			t.Errorf("%s: %d, %v, %v, of the moment %d", name, since, later, err, b.moment)
+			t.Errorf("%s: got since %d, later %v, error %v, asked of %d; want %d, %v, none, 9000", name, since, later, err, b.moment, c.since, c.later)
 		}
 	}
 	if matters(features.FillReach{Forever: true, After: 7}, 100) != 7 || matters(features.FillReach{Reach: 50, After: 70}, 100) != 70 || matters(features.FillReach{Reach: 10, After: 70}, 100) != 90 {
-		t.Error("records before a cut are read")
+		t.Error("records are needed from another moment than the later of the cut and the reach")
 	}
 }

@@ -97,7 +97,7 @@ func TestStart(t *testing.T) {
 		"forever, but retention":   {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
 	} {
 		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
-			t.Errorf("%s: from %d, since %d; want %d, %d", name, from, since, c.from, c.since)
+			t.Errorf("%s: got offset %d, since %d; want offset %d, since %d", name, from, since, c.from, c.since)
 		}
 	}
 }

@@ -44,14 +44,14 @@ no JSON
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(f.Rows, f.Before, f.Unusable, f.Earliest, f.Latest, *f.Places[0], *f.Places[3], len(f.Places)); got != "5 2 2 1000 2000 {7 9 2} {0 1 2} 2" {
-		t.Errorf("got %s", got)
+		t.Errorf("rows, rows before the cut, unusable rows, earliest and latest time, places: %s, want 5 2 2 1000 2000 {7 9 2} {0 1 2} 2", got)
 	}
 	if got := strings.Join(PlacesOf([]*File{f}).Gaps(), "; "); got != "partition 0: 2 rows for the 3 offsets from 7 to 9" {
-		t.Errorf("the gaps are %s", got)
+		t.Errorf("the gaps are %q, want one in partition 0", got)
 	}
 	f, err = locatedFile(t, "a.csv", "kind,at,user,cents,p,o\npay,1,a,1,2,5\npay,2,a,1,2,6\n", &Coordinates{Partition: "p", Offset: "o"})
 	if err != nil || f.Before != 2 || *f.Places[2] != (Span{5, 6, 2}) {
-		t.Errorf("of a table: %+v, %v", f, err)
+		t.Errorf("a table: got %+v, error %v; want 2 rows at the offsets 5 to 6 of partition 2", f, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestRowsWithoutPlaces(t *testing.T) {
 	}
 	_, err := locatedFile(t, "a.csv", "kind,at,user,cents,p\npay,1,a,1,0\n", &Coordinates{Partition: "p", Offset: "o"})
 	if err == nil || !strings.Contains(err.Error(), `field record offset of stream payment: unknown column "o"`) {
-		t.Errorf("without the column: %v", err)
+		t.Errorf("without the column of offsets: got error %v", err)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestCutByOffsets(t *testing.T) {
 	}
 	got, err := cut(Places{0: {0, 8, 9}}, Places{0: {9, 19, 11}})
 	if want := (state.Cut{Topic: "payments", Until: 2001, Ends: "0:20", Log: id.Tag()}); err != nil || got != want {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v, error %v; want %+v", got, err, want)
 	}
 	for want, places := range map[string]Places{
 		"the files of topic payments have no record":                                                                        {},
@@ -121,6 +121,6 @@ func TestCutByOffsets(t *testing.T) {
 	}
 	brokers[1].Err = errors.New("no leader")
 	if _, err := cut(Places{0: {0, 9, 10}}); fmt.Sprint(err) != "no leader" {
-		t.Errorf("got %v", err)
+		t.Errorf("without a leader: got error %v, want that of the brokers", err)
 	}
 }

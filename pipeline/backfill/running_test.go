@@ -30,12 +30,12 @@ func TestRunning(t *testing.T) {
 	} {
 		s.set(f, names, step.progress, Files{}, began.Add(time.Duration(i)*10*time.Second))
 		if diff := cmp.Diff(step.want, s.list()); diff != "" {
-			t.Errorf("step %d (-want +got):\n%s", i, diff)
+			t.Errorf("step %d: the running fills differ (-want +got):\n%s", i, diff)
 		}
 	}
 	s.set(f, names, map[string]Progress{"payments": {Filled: 5, All: 5, Done: true}}, Files{2, 7, 10}, began)
 	if list := s.list(); len(list) != 1 || list[0].Files.Applied != 7 {
-		t.Errorf("a fill whose files are not applied is listed as %+v", list)
+		t.Errorf("a fill whose files are not applied is listed as %+v, want one with 7 rows applied", list)
 	}
 	s.set(f, names, map[string]Progress{"payments": {Filled: 5, All: 5, Done: true}}, Files{2, 10, 10}, began)
 	if list := s.list(); len(list) > 0 {
