@@ -52,7 +52,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 	b := round(rounds)
 	err = w.Apply(ctx, b)
 	if !memoryFull(unwrapped(err)) {
-		t.Fatalf("a full memory gives %v", err)
+		t.Fatalf("with the memory full: got error %v, want Redis's refusal of the call", err)
 	}
 	testkit.Eventually(t, 30*time.Second, "the batch applied", func() (bool, string) {
 		err := w.Apply(ctx, b)
@@ -61,7 +61,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 	for _, device := range []string{"device0", fmt.Sprint("device", devices-1)} {
 		cells, err := s.Read(ctx, []state.Read{{Series: events, Entity: device, First: 200, Last: 200}})
 		if err != nil || len(cells[0].Buckets) != 1 || cells[0].Buckets[0].Value.Num != 1 {
-			t.Errorf("%s counts %v, %v; want 1 of the last day", device, cells, err)
+			t.Errorf("%s: got %+v, error %v; want 1 event of the last day", device, cells, err)
 		}
 	}
 }

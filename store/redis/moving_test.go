@@ -21,7 +21,7 @@ func (h *hung) halfMoved(tag string, source, to *redistest.Server, keys int) (sl
 	do := func(c *redis.Client, args ...any) {
 		h.Helper()
 		if err := c.Do(ctx, args...).Err(); err != nil {
-			h.Fatal(args, err)
+			h.Fatalf("%v: %v", args, err)
 		}
 	}
 	slot = keyspace.SlotOf(tag[1 : len(tag)-1])
@@ -96,7 +96,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 	m := newMoving(t)
 	slot := m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 5)
 	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
-		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+		t.Fatalf("half moved: behind %v, lagging %v; want only the moving shard %d to lag", s.Behind, s.Lagging, m.shard)
 	}
 	m.batch(20, 30) // a lagging shard applies nothing, or its state would have a hole
 	m.count(10, 30) // a question reads each entity separately, on either side
@@ -108,11 +108,11 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at := progress[0][m.shard]; at.Offset != 10 {
-		t.Fatalf("the shard is at offset %d", at.Offset)
+		t.Fatalf("the shard is at offset %d, want 10", at.Offset)
 	}
 	m.share.Progress, m.share.Lagging = progress[0], nil
 	if s := m.batch(10, 30); s.Behind || s.Lagging != nil {
-		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+		t.Fatalf("after the move: behind %v, lagging %v; want neither", s.Behind, s.Lagging)
 	}
 	m.count(30, 30)
 }
@@ -123,14 +123,14 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	m := newMoving(t)
 	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 1000)
 	if s := m.batch(10, 20); s.Behind || slices.Contains(s.Lagging, true) {
-		t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+		t.Fatalf("with all keys moved: behind %v, lagging %v; want neither", s.Behind, s.Lagging)
 	}
 	m.count(20, 20)
 	if s := m.amount(m.devices[0]); s[0].Err != nil || len(s[0].Buckets) != 1 { // a pipeline of one command
-		t.Errorf("after the move: got %v, error %v", s[0].Buckets, s[0].Err)
+		t.Errorf("after the move: got %v, error %v; want one bucket", s[0].Buckets, s[0].Err)
 	}
 	if n := len(m.node.Client(t).ClusterGetKeysInSlot(t.Context(), keyspace.SlotOf(m.tags[m.shard][1:len(m.tags[m.shard])-1]), 1).Val()); n > 0 {
-		t.Error("the old master has keys of the slot again")
+		t.Error("the old master has keys of the slot again, want none")
 	}
 }
 
@@ -172,7 +172,7 @@ func TestRedirectedCommandsRunOnce(t *testing.T) {
 			refused, redirected := redis.NewSliceCmd(t.Context(), "mget", one, other), redis.NewIntCmd(t.Context(), "incr", counter)
 			m.pass(t.Context(), append(commands, refused, redirected))
 			if err := refused.Err(); err == nil || !strings.HasPrefix(err.Error(), "TRYAGAIN") {
-				t.Errorf("keys of a slot on both sides: %v", err)
+				t.Errorf("keys of a slot on both sides: got error %v, want TRYAGAIN", err)
 			}
 			if redirected.Val() != 1 || redirected.Err() != nil {
 				t.Errorf("a key that has moved is counted to %d, error %v; want 1", redirected.Val(), redirected.Err())
@@ -191,7 +191,7 @@ func TestCompactionInASlotThatMoves(t *testing.T) {
 	compacted, last := 0, int64(0)
 	for offset := int64(10); offset < batches; offset++ {
 		if s := m.batch(offset, offset+1); s.Behind || s.Lagging != nil && s.Lags(m.shard) {
-			t.Fatalf("behind %v, lagging %v", s.Behind, s.Lagging)
+			t.Fatalf("offset %d: behind %v, lagging %v; want neither for shard %d", offset, s.Behind, s.Lagging, m.shard)
 		}
 		length := m.redis.StrLen(t.Context(), key).Val()
 		if length < last {

@@ -93,7 +93,7 @@ func (r *remembering) want(pending *state.Batch, want string) {
 	r.Helper()
 	for name, s := range map[string]store.Reader{"Redis": r.store, "memory": r.memory} {
 		if got := r.ask(s, pending); got != want {
-			r.Errorf("%s: %s, want %s", name, got, want)
+			r.Errorf("%s: the features are %s, want %s", name, got, want)
 		}
 	}
 }
@@ -141,11 +141,11 @@ func TestQuestionsWriteNothing(t *testing.T) {
 	}
 	before := keys()
 	if len(before) <= len(s.tags) { // no more than their progress
-		t.Fatalf("%d keys are held", len(before))
+		t.Fatalf("%d keys, want more than the progress of %d shards", len(before), len(s.tags))
 	}
 	r.want(r.batch("transactions", `"id":"b","user":"x","device":"x"`), "2 0 2 2 2")
 	if diff := cmp.Diff(before, keys()); diff != "" {
-		t.Errorf("(-before +after):\n%s", diff)
+		t.Errorf("the question has changed keys (-before +after):\n%s", diff)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 	}
 	windowStates, err := s.ReadOverlay(context.Background(), []state.Read{{Series: f.Series[0], Entity: "x"}}, pending)
 	if want := (keyspace.NewError(key, keyspace.ErrForeign)).Error(); err != nil || windowStates[0].Err == nil || windowStates[0].Err.Error() != want {
-		t.Errorf("%+v, %v, want %s", windowStates, err, want)
+		t.Errorf("got %+v, error %v; want the error %s", windowStates, err, want)
 	}
 }
 
@@ -210,7 +210,7 @@ func TestPendingThatArrivesMeanwhile(t *testing.T) {
 				default:
 				}
 				if got := r.ask(s, pending); got != want {
-					t.Fatalf("%s, want %s", got, want)
+					t.Fatalf("while event %d is applied, the features are %s, want %s", n, got, want)
 				}
 			}
 		}
@@ -246,13 +246,13 @@ func TestIDsAreForgotten(t *testing.T) {
 	met(100*day+300_000, 10)
 	met(100*day+300_000, 0)
 	if got := counted(100*day + 300_000); got != 20 {
-		t.Errorf("%d ids are known, want 20", got)
+		t.Errorf("%d IDs are remembered, want 20", got)
 	}
 	for n := range int64(40) {
 		met(100*day+900_000+n*1000, 1) // so many that the key is compacted
 	}
 	if got := counted(101 * day); got != int64(ids.Max) {
-		t.Errorf("%d ids are known, want %d", got, ids.Max)
+		t.Errorf("%d IDs are remembered, want %d", got, ids.Max)
 	}
 	pending := new(state.Batch)
 	pending.Update(0, 0, []byte("d1"))
@@ -267,7 +267,7 @@ func TestIDsAreForgotten(t *testing.T) {
 	}
 	want := []state.Bucket{{Tile: 100, Value: value.Value{Type: value.Int, Num: 1}}}
 	if diff := cmp.Diff(want, windowStates[0].Buckets); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("the counts with two pending events differ (-want +got):\n%s", diff)
 	}
 }
 

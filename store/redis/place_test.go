@@ -25,7 +25,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 			b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.WithPlan("v"), To: int64(id) + 5, Progress: slices.Clone(first[id].To)})
 		}
 		if placed, err := s.Place(ctx, first...); err != nil || placed != n {
-			t.Fatal(placed, err)
+			t.Fatalf("placed %d, error %v; want %d", placed, err, n)
 		}
 		apply(t, s.newWriter(), b)
 		claims, err := s.Claim(ctx, partitions, "w")
@@ -34,7 +34,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 		}
 		for id, c := range claims {
 			if b.Ranges[id].Behind || c.Progress[0] != (state.Position{Offset: int64(id) + 5}) || c.OwnedMs != 0 {
-				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms", id, b.Ranges[id].Behind, c.Progress, c.OwnedMs)
+				t.Fatalf("partition %d: behind %v, claimed at %v, held for %d ms; want offset %d, just claimed", id, b.Ranges[id].Behind, c.Progress, c.OwnedMs, id+5)
 			}
 		}
 		// The old plan has lost them all, and finds out.
@@ -45,7 +45,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 		}
 		progress, err := s.Progress(ctx, partitions)
 		if err != nil || progress[n-1][0].Offset != n-1+5 {
-			t.Errorf("progress of the last partition %v, %v", progress[n-1], err)
+			t.Errorf("the last partition is at %v, error %v; want %d", progress[n-1], err, n-1+5)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestThousandsOfRangesPerCall(t *testing.T) {
 		for id := range int64(n) {
 			at, want := found[keyspace.PartitionField(b.Ranges[id].Partition)], state.Position{Offset: id + 5}
 			if b.Ranges[id].Progress[0] != want || at != want.String() {
-				t.Fatalf("partition %d is at %s, and reported at %v, want %v", id, at, b.Ranges[id].Progress, want)
+				t.Fatalf("partition %d is at %s and reported at %v, want %v", id, at, b.Ranges[id].Progress, want)
 			}
 		}
 	})
@@ -95,13 +95,13 @@ func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 		} {
 			p := state.Placement{Partition: transactions, From: []state.Position{at}, To: []state.Position{found}}
 			if placed, err := s.Place(ctx, p); err != nil || placed != 1 {
-				t.Fatal(placed, err)
+				t.Fatalf("placed %d, error %v; want 1", placed, err)
 			}
 			b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 			fill(b, 0, event{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1})
 			apply(t, s.newWriter(), b)
 			if !b.Ranges[0].Behind {
-				t.Errorf("records from %v on were applied at %v", from, found)
+				t.Errorf("records from %v on were applied to a shard at %v", from, found)
 			}
 			at = found
 		}
@@ -111,14 +111,14 @@ func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 		found := state.Position{Offset: 150, Epoch: 3, Log: log}
 		p := state.Placement{Partition: transactions, From: []state.Position{at}, To: []state.Position{found}}
 		if placed, err := s.Place(ctx, p); err != nil || placed != 1 {
-			t.Fatal(placed, err)
+			t.Fatalf("placed %d, error %v; want 1", placed, err)
 		}
 		list := []event{{offset: 199, device: "d1", user: "u1", time: 101 * day, cents: 1}}
 		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions, Epoch: 3, Progress: []state.Position{from}}}}
 		fill(b, 0, list...)
 		apply(t, s.newWriter(), b)
 		if want := (state.Position{Offset: 200, Epoch: 3, Log: log}); b.Ranges[0].Behind || b.Ranges[0].Progress[0] != want {
-			t.Errorf("%+v, want progress %v", b.Ranges[0], want)
+			t.Errorf("got %+v, want the progress %v", b.Ranges[0], want)
 		}
 		checkAll(t, s, list)
 	})
@@ -137,7 +137,7 @@ func TestPlace(t *testing.T) {
 			t.Helper()
 			placed, err := s.Place(ctx, state.Placement{Partition: transactions.WithPlan("v"), From: from, To: to, Log: id, Partitions: partitions})
 			if err != nil || placed != want {
-				t.Errorf("placed %d, %v; want %d", placed, err, want)
+				t.Errorf("placed %d, error %v; want %d", placed, err, want)
 			}
 		}
 		none := state.NoPosition
@@ -146,11 +146,11 @@ func TestPlace(t *testing.T) {
 		place(0, is, 9, []state.Position{position(0, is), position(6, was)}, []state.Position{position(0, is), position(6, was)})
 		progress, err := s.Progress(ctx, []state.Partition{transactions})
 		if err != nil || !slices.Equal(progress[0], []state.Position{position(0, is), position(6, was)}) {
-			t.Errorf("progress %v, %v", progress, err)
+			t.Errorf("the progress is %v, error %v; want the first shard in the new log at 0, the second in the old one at 6", progress, err)
 		}
 		for _, id := range []state.LogID{was, is} {
 			if got, err := s.Log(ctx, id.Tag()); err != nil || got != id {
-				t.Errorf("log %v, %v; want %v", got, err, id)
+				t.Errorf("got the log %v, error %v; want %v", got, err, id)
 			}
 		}
 		claims, err := s.Claim(ctx, []state.Partition{{Topic: transactions.Topic, ID: 7}}, "v")
@@ -159,7 +159,7 @@ func TestPlace(t *testing.T) {
 		}
 		c := claims[0]
 		if c.Topic == nil || c.Topic.Partitions != 6 || state.Highest(c.Progress) >= 0 {
-			t.Errorf("a partition that was added is %+v, of a topic %+v", c, c.Topic)
+			t.Errorf("a partition that was added: got %+v, topic %+v; want no progress, and a topic of 6 partitions", c, c.Topic)
 		}
 	})
 }
@@ -171,7 +171,7 @@ func TestOlderLayout(t *testing.T) {
 		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 7 only: "+
 			"use a version that knows layout 2, or another namespace, into which the log is read from its start", s.namespace)
 		if err := s.CheckLayout(context.Background()); err == nil || err.Error() != want {
-			t.Errorf("error %v, want %s", err, want)
+			t.Errorf("got error %v, want %s", err, want)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestRandomHistories(t *testing.T) {
 		}
 		checkAll(t, s, slices.Concat(logs[0], logs[1]))
 		if t.Failed() {
-			t.Fatalf("seed %d", seed)
+			t.Fatalf("the counts differ with seed %d", seed)
 		}
 	}
 }

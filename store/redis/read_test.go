@@ -31,7 +31,7 @@ func TestLookups(t *testing.T) {
 		key(reads[3]): users.Group + " 8 [3]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("the lookups differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -49,15 +49,15 @@ func TestLookupsOfManyKeys(t *testing.T) {
 	}
 	list := s.lookups(nil, reads)
 	if len(list) != 2*entities {
-		t.Errorf("%d lookups of %d keys", len(list), 2*entities)
+		t.Errorf("%d lookups, want one for each of %d keys", len(list), 2*entities)
 	}
 	for _, l := range list {
 		if len(l.reads) != 2 {
-			t.Fatalf("the reads of %s are %v", l.key, l.reads)
+			t.Fatalf("key %s has the reads %v, want 2", l.key, l.reads)
 		}
 		for _, i := range l.reads {
 			if got := string(s.appendKey(nil, reads[i].Series, reads[i].Entity)); got != l.key {
-				t.Errorf("read %d of key %s is with those of %s", i, got, l.key)
+				t.Errorf("read %d, of key %s, is among those of %s", i, got, l.key)
 			}
 		}
 	}

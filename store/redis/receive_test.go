@@ -48,14 +48,14 @@ func TestTotalsAreOneBucket(t *testing.T) {
 		}
 		tiles := []string{"1 1 1 ", "0.1 0.2 0.3 ", "0.1 0.2 0.3 ", "2.5 5 7.5 ", "2.5 5 7.5 "}
 		if want := append([]string{"3 ", "0.6 ", "0.1 ", "7.5 ", "2.5 5 7.5 "}, tiles...); !slices.Equal(numbers(got), want) {
-			t.Errorf("totals, then tiles: %q, want %q", numbers(got), want)
+			t.Errorf("totals, then tiles: got %q, want %q", numbers(got), want)
 		}
 		got, err = s.ReadOverlay(ctx, reads, new(state.Batch))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if want := append(slices.Clone(tiles), tiles...); !slices.Equal(numbers(got), want) {
-			t.Errorf("as if: %q, want %q", numbers(got), want)
+			t.Errorf("with pending events: got %q, want %q", numbers(got), want)
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestReceiversAreReused(t *testing.T) {
 		{other, reads(102, false, users, approx)},
 	} {
 		if got, want := look(used, question.data, question.reads), look(new(receiver), question.data, question.reads); got != want {
-			t.Errorf("question %d: %s, want %s", n, got, want)
+			t.Errorf("question %d: got %s, want %s", n, got, want)
 		}
 	}
 }

@@ -21,14 +21,14 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	new(Store).Recycle(list)
 	for i, s := range list {
 		if !s.Empty() || s.Bound != 0 || s.Capped || s.LostUntil != nil || s.Err != nil {
-			t.Errorf("window state %d holds %+v", i, s)
+			t.Errorf("recycled window state %d holds %+v, want nothing", i, s)
 		}
 	}
 	if cap(list[0].Buckets) != 1 || few[0].Value.Str != nil {
-		t.Errorf("the room of a bucket is %+v", list[0].Buckets[:cap(list[0].Buckets)])
+		t.Errorf("the kept buckets are %+v, want the one given, emptied", list[0].Buckets[:cap(list[0].Buckets)])
 	}
 	if list[1].Buckets != nil {
-		t.Error("the room of many buckets is kept")
+		t.Error("a long list of buckets is kept, want it released")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestReadsIntoRecycledWindowStates(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(windowStates[0].Buckets) != want || len(windowStates[1].Buckets) != 2*want {
-				t.Fatalf("%s has %+v", device, windowStates)
+				t.Fatalf("%s: got %+v, want %d and %d buckets", device, windowStates, want, 2*want)
 			}
 			s.Recycle(windowStates)
 		}

@@ -70,7 +70,7 @@ func TestPlansThatStartAtTheSameTime(t *testing.T) {
 			{Group: "b", Version: "v2", Began: at.Add(time.Millisecond), Used: at}, {Group: "a", Version: "v1", Began: at, Used: at},
 		}
 		if diff := cmp.Diff(want, list); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+			t.Errorf("the plans that are applied differ (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -92,16 +92,16 @@ func TestClaimRespectsRivals(t *testing.T) {
 		}
 		claims := claim("v1", "v2", "v3")
 		if c := claims[0]; c.KeptBy != "" || state.Lowest(c.Progress) != 5 {
-			t.Errorf("unexpected claim of the own partition %+v", c)
+			t.Errorf("claim of the own partition: got %+v, want offset 5, kept by no plan", c)
 		}
 		if c := claims[1]; c.KeptBy != "v2" || state.Highest(c.Progress) >= 0 {
-			t.Errorf("unexpected claim of the rival's partition %+v", c)
+			t.Errorf("claim of the rival's partition: got %+v, want it kept by v2", c)
 		}
 		if c := claim("v2")[1]; state.Lowest(c.Progress) != 6 || c.KeptBy != "" {
-			t.Errorf("unexpected claim of the rival %+v", c)
+			t.Errorf("claim by the rival: got %+v, want offset 6, kept by no plan", c)
 		}
 		if c := claim("v1", "v3")[1]; c.KeptBy != "" || state.Lowest(c.Progress) != 6 {
-			t.Errorf("unexpected claim of a partition whose plan is not a rival %+v", c)
+			t.Errorf("claim of a partition whose plan is not a rival: got %+v, want offset 6, kept by no plan", c)
 		}
 	})
 }
@@ -120,7 +120,7 @@ func TestRegisterWithoutItsMaster(t *testing.T) {
 	}
 	rivals, err := register("a", "v-a", false)
 	if err != nil || len(rivals) != 1 || rivals[0].Group != "b" {
-		t.Fatalf("rivals %v, %v", rivals, err)
+		t.Fatalf("got the rivals %v, error %v; want group b", rivals, err)
 	}
 	m, err := h.masters.of(t.Context(), usedKey(h.namespace))
 	if err != nil {
@@ -132,9 +132,9 @@ func TestRegisterWithoutItsMaster(t *testing.T) {
 		}
 	}
 	if again, err := register("a", "v-a", false); err != nil || !cmp.Equal(rivals, again) {
-		t.Errorf("while the master hangs the rivals are %v, %v; want %v", again, err, rivals)
+		t.Errorf("while the master hangs: got the rivals %v, error %v; want %v", again, err, rivals)
 	}
 	if _, err := register("a", "v-a", true); !errors.Is(err, state.ErrUnavailable) {
-		t.Errorf("a plan was registered while the master hangs: error %v", err)
+		t.Errorf("a plan that begins while the master hangs: got error %v, want %v", err, state.ErrUnavailable)
 	}
 }

@@ -29,20 +29,20 @@ func TestCheckReplicas(t *testing.T) {
 		s := New(master.Client(t), testkit.Namespace(t), 8, ReadFromReplicas(client, within, slog.New(slog.DiscardHandler)))
 		found, err := s.CheckReplicas(t.Context())
 		if err != nil || len(found) != 5 {
-			t.Fatalf("found %v, %v", found, err)
+			t.Fatalf("found %v, error %v; want 5 servers", found, err)
 		}
 		byAddress := map[string]Replica{}
 		for i, r := range found {
 			byAddress[r.Address] = r
 			if i > 0 && r.Address < found[i-1].Address {
-				t.Errorf("%s is found behind %s", r.Address, found[i-1].Address)
+				t.Errorf("%s comes after %s, want the order of addresses", r.Address, found[i-1].Address)
 			}
 		}
 		return byAddress
 	}
 	for address, r := range check() {
 		if isMaster := address == master.Addr(); isMaster != (r.Err != nil) || r.Staleness > within || r.Staleness == 0 && !isMaster {
-			t.Errorf("of %s while all is well: %+v", address, r)
+			t.Errorf("%s while all is well: got %+v, want a staleness up to %v, or an error if it is the master %s", address, r, within, master.Addr())
 		}
 	}
 	link.Cut()
@@ -54,7 +54,7 @@ func TestCheckReplicas(t *testing.T) {
 	found := check()
 	deadPort := strings.TrimPrefix(dead.Addr(), "127.0.0.1") // go-redis drops a loopback's host
 	if r := found[good.Addr()]; r.Err != nil || r.Staleness == 0 || r.Staleness > within {
-		t.Errorf("of the one that keeps up: %+v", r)
+		t.Errorf("the replica that keeps up: got %+v, want a staleness up to %v", r, within)
 	}
 	for address, want := range map[string]string{
 		cut.Addr():      "it is staler than 500ms",
@@ -63,7 +63,7 @@ func TestCheckReplicas(t *testing.T) {
 		master.Addr():   "it is a master",
 	} {
 		if r := found[address]; r.Err == nil || r.Err.Error() != want {
-			t.Errorf("of %s: %+v, want %s", address, r, want)
+			t.Errorf("%s: got %+v, want the error %s", address, r, want)
 		}
 	}
 }
@@ -110,6 +110,6 @@ func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
 	s := New(master.Client(t), testkit.Namespace(t), 8, ReadFromReplicas(client, time.Minute, slog.New(slog.DiscardHandler)))
 	found, err := s.CheckReplicas(t.Context())
 	if err != nil || len(found) != 1 || found[0].Err != nil || found[0].Staleness == 0 {
-		t.Errorf("found %+v, %v", found, err)
+		t.Errorf("found %+v, error %v; want one replica with a staleness", found, err)
 	}
 }

@@ -117,13 +117,13 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 		counts, f := r.counts(t, 1)
 		if !f.Replica {
 			if counts[0] != 2 || !lacks || time.Since(cut) < within-2*time.Second {
-				t.Fatalf("after %v the master answers %v: it was to after %v, and the replica before", time.Since(cut), counts, within)
+				t.Fatalf("%v after the cut the master answers %v, want 2, after answers of the replica for about %v", time.Since(cut), counts, within)
 			}
 			break
 		}
 		lacks = lacks || counts[0] == 1
 		if counts[0] != 1 || f.Staleness > within || began.Sub(cut) > f.Staleness+time.Millisecond {
-			t.Fatalf("%v after the cut the replica answers %v, stale by %v", time.Since(cut), counts, f.Staleness)
+			t.Fatalf("%v after the cut the replica answers %v with a staleness of %v; want 1, and a staleness from the cut up to %v", time.Since(cut), counts, f.Staleness, within)
 		}
 	}
 
@@ -144,14 +144,14 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 	first.Kill()
 	for range 50 {
 		if counts, _ := r.counts(t, 1); counts[0] != 1 {
-			t.Fatalf("with one replica left: %v", counts)
+			t.Fatalf("with one replica left: got %v, want 1", counts)
 		}
 	}
 	r.await(t, "an answer from the other replica", fromReplica)
 	second.Kill()
 	for range 50 {
 		if counts, f := r.counts(t, 1); counts[0] != 1 || f != (state.Freshness{}) {
-			t.Fatalf("without replicas: %v, %+v", counts, f)
+			t.Fatalf("without replicas: got %v, %+v; want 1 from the master", counts, f)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
 	replica.Start() // as a master without data: it has no configuration to replicate
 	for range 20 {
 		if counts, f := r.counts(t, 1); counts[0] != 1 || f.Replica {
-			t.Fatalf("after a start without data: %v, %+v", counts, f)
+			t.Fatalf("after a start without data: got %v, %+v; want 1 from the master", counts, f)
 		}
 	}
 	host, port, _ := strings.Cut(link.Addr(), ":")
@@ -178,7 +178,7 @@ func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
 	}
 	for range 20 {
 		if counts, f := r.counts(t, 1); counts[0] != 1 || f.Replica {
-			t.Fatalf("before it has synchronised: %v, %+v", counts, f)
+			t.Fatalf("before it has synchronised: got %v, %+v; want 1 from the master", counts, f)
 		}
 	}
 	link.Heal()
@@ -239,11 +239,11 @@ func TestFreshness(t *testing.T) {
 			want = state.Freshness{}
 		}
 		if f != want || fmt.Sprint(err) != test.err && (err != nil || test.err != "") {
-			t.Errorf("%s: %+v, %v; want %+v, %s", test.name, f, err, want, test.err)
+			t.Errorf("%s: got %+v, error %v; want %+v, error %q", test.name, f, err, want, test.err)
 		}
 	}
 	r.note(standing{id: "b", offset: 60, master: true}, at(13))
 	if n := len(r.sights["a"]); n != 1 {
-		t.Errorf("of those seen within 10s and before, %d are kept, want 1", n)
+		t.Errorf("%d sights of the replaced master are kept, want the last one", n)
 	}
 }

@@ -40,14 +40,14 @@ func TestReshardWhileEventsAreApplied(t *testing.T) {
 			}
 			held, _ := r.store.Inspect(r.Context(), beside, "d0")
 			if _, err := r.store.Drop(r.Context(), held, nil, packed.Loss{}, 0); !frozen(err) {
-				r.Errorf("dropped while keys are %s: %v", doing, err)
+				r.Errorf("a drop while keys are %s: got error %v, want a refusal", doing, err)
 			}
 		}
 		if err := resharder.Spread(r.Context(), 8); err != nil {
 			r.Fatal(err)
 		}
 		if written < 4 {
-			r.Errorf("events were applied %d times during resharding", written)
+			r.Errorf("events were applied %d times during resharding, want at least 4", written)
 		}
 		r.now(8)
 		r.check()
@@ -57,7 +57,7 @@ func TestReshardWhileEventsAreApplied(t *testing.T) {
 			r.Error(err)
 		}
 		if left := r.keys(2); len(left) > 0 {
-			r.Errorf("keys of the shards before: %q", left)
+			r.Errorf("the old shards still have the keys %q", left)
 		}
 	})
 }
@@ -87,7 +87,7 @@ func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 					now += b.Value.Num
 				}
 				if now < last {
-					r.Errorf("d0 counts %d after %d", now, last)
+					r.Errorf("d0 counts %d, after an answer of %d", now, last)
 				}
 				last = now
 			}
@@ -111,7 +111,7 @@ func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 		r.now(to)
 		r.check()
 		if applied < 10 {
-			r.Errorf("%d batches were applied", applied)
+			r.Errorf("%d batches were applied, want at least 10", applied)
 		}
 	})
 }
@@ -157,7 +157,7 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 				r.write(3)
 			}
 			if err := hung.Spread(r.Context(), 4); err == nil || !strings.Contains(err.Error(), "another weir reshard has") {
-				r.Fatalf("it goes on: %v", err)
+				r.Fatalf("the process that hung: got error %v, want that another weir reshard has taken over", err)
 			}
 			r.write(3)
 			r.check()
@@ -220,10 +220,10 @@ func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 				left = r.progress()
 			})
 			if err := hung.Spread(t.Context(), 4); err == nil || !strings.Contains(err.Error(), test.complained) {
-				t.Errorf("it goes on: %v", err)
+				t.Errorf("the process that hung: got error %v, want %s", err, test.complained)
 			}
 			if got := r.progress(); !reflect.DeepEqual(got, left) {
-				t.Errorf("layout and progress are\n%v\nwant\n%v", got, left)
+				t.Errorf("the process that hung has changed layout and progress to\n%v\nwant\n%v", got, left)
 			}
 			r.write(3)
 			r.check()
@@ -308,7 +308,7 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := map[bool]int{true: 1}[persistence.AOF]; began != want {
-				t.Errorf("it began again %d times, want %d", began, want)
+				t.Errorf("copying began again %d times, want %d", began, want)
 			}
 			r.now(4)
 			r.write(5)

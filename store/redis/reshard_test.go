@@ -163,7 +163,7 @@ func TestReshard(t *testing.T) {
 		}
 		for _, key := range []string{childKey(r.store, beside, "d1"), childKey(r.store, beside, "d7")} {
 			if ttl := r.store.redis.TTL(ctx, key).Val(); ttl < 21*24*time.Hour || ttl > 25*24*time.Hour {
-				r.Errorf("%s lives %v", key, ttl)
+				r.Errorf("%s expires after %v, want 21 to 25 days", key, ttl)
 			}
 		}
 		if err := r.store.Create(ctx); err != nil {
@@ -173,34 +173,34 @@ func TestReshard(t *testing.T) {
 		r.write(20)
 		r.check()
 		if got := len(r.keys(2)); got != before || before < 40 {
-			r.Errorf("%d keys of the shards before, %d after events of those now", before, got)
+			r.Errorf("the old shards had %d keys, and %d after events in the new ones; want at least 40, unchanged", before, got)
 		}
 		if err := r.resharder().Spread(ctx, 16); err == nil || !strings.Contains(err.Error(), "--delete-old first") {
-			r.Errorf("resharded again: %v", err)
+			r.Errorf("resharding with old keys left: got error %v, want a refusal", err)
 		}
 		if err := r.resharder().DeleteOld(ctx); err != nil {
 			r.Error(err)
 		}
 		if left := r.keys(2); len(left) > 0 {
-			r.Errorf("keys of the shards before: %q", left)
+			r.Errorf("the old shards still have the keys %q", left)
 		}
 		if err := r.resharder().DeleteOld(ctx); fmt.Sprint(err) != "the namespace has no keys of an earlier number of shards" {
-			r.Errorf("deleted again: %v", err)
+			r.Errorf("a second deletion of old keys: got error %v, want a refusal", err)
 		}
 		if err := r.resharder().Cancel(ctx); fmt.Sprint(err) != "the namespace is not being resharded" {
-			r.Errorf("cancelled: %v", err)
+			r.Errorf("a cancellation after the end: got error %v, want a refusal", err)
 		}
 		if err := old.Create(ctx); fmt.Sprint(err) != fmt.Sprintf("namespace %q has 8 shards, and this process began with 2: start it again", old.namespace) {
-			r.Errorf("a processor with 2 shards begins: %v", err)
+			r.Errorf("a processor that began with 2 shards: got error %v, want that there are 8", err)
 		}
 		var layout *layoutError
 		if _, err := old.Read(ctx, []state.Read{{Series: beside, Entity: "d1"}}); !errors.As(err, &layout) {
-			r.Errorf("an API with 2 shards answers: %v", err)
+			r.Errorf("an API that began with 2 shards: got error %v, want a layoutError", err)
 		}
 		again := New(r.store.redis, r.store.namespace, 2)
 		again.hashing = r.store.hashing
 		if err := again.Adopt(ctx); err != nil || again.Shards() != 8 {
-			r.Errorf("started again, it has %d shards, error %v", again.Shards(), err)
+			r.Errorf("a process that starts again has %d shards, error %v; want 8", again.Shards(), err)
 		}
 		r.to(16)
 		r.write(10)
@@ -225,7 +225,7 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 			"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
-				r.Errorf("%s: %v", what, err)
+				r.Errorf("%s while frozen: got error %v, want a refusal", what, err)
 			}
 		}
 		key, child := childKey(r.store, beside, "d0"), childKey(r.store, pairs, "d0|u100")
@@ -233,7 +233,7 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 		progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d0")])
 		reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
 		if err != nil || reply[0] != 0 || r.store.redis.Get(ctx, key).Val() != value {
-			r.Errorf("spilled: %v, %v", reply, err)
+			r.Errorf("a spill while frozen: got the reply %v, error %v; want no change", reply, err)
 		}
 		for _, tag := range r.store.tags {
 			r.store.redis.HDel(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField)
@@ -270,7 +270,7 @@ func TestReshardingIsKilled(t *testing.T) {
 			}
 			if err != nil {
 				if err := r.resharder().Spread(r.Context(), 8); err == nil || !strings.Contains(err.Error(), "being spread over 6") {
-					r.Fatalf("resharded to another number meanwhile: %v", err)
+					r.Fatalf("resharding to another number meanwhile: got error %v, want a refusal", err)
 				}
 				r.write(1)
 			}
@@ -279,7 +279,7 @@ func TestReshardingIsKilled(t *testing.T) {
 					r.Fatal(err)
 				}
 				if left := r.keys(6); len(left) > 0 {
-					r.Errorf("cancelling leaves %q", left)
+					r.Errorf("cancelling leaves the keys %q, want none", left)
 				}
 			}
 		}
@@ -316,7 +316,7 @@ func TestReshardingComparesCopies(t *testing.T) {
 		r.store.redis.Del(ctx, foreign)
 		r.store.redis.RPush(ctx, foreign, "x")
 		if err := r.resharder().Spread(ctx, 16); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || !strings.Contains(err.Error(), foreign) {
-			r.Errorf("a key of another type: %v", err)
+			r.Errorf("a key of another type: got error %v, want WRONGTYPE with the key %s", err, foreign)
 		}
 	})
 }
@@ -331,10 +331,10 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 		r.store.redis.Del(ctx, progress, childKey(r.store, beside, "d3"))
 		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, "token")
 		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, ""); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
-			r.Errorf("claimed: %v", err)
+			r.Errorf("a claim of a frozen shard: got error %v, want a refusal", err)
 		}
 		if err := r.resharder().DeleteOld(ctx); err == nil || !strings.Contains(err.Error(), "1 of 8 shards lack keys") {
-			r.Errorf("deleted the old keys: %v", err)
+			r.Errorf("a deletion of old keys that new shards lack: got error %v, want a refusal", err)
 		}
 		r.to(8)
 		r.write(5)
@@ -352,7 +352,7 @@ func TestReshardRefuses(t *testing.T) {
 	for _, to := range []int{0, 2, 4, 6, 32768} {
 		want := fmt.Sprintf("4 shards cannot be spread over %d: the new number is a multiple of the old one, up to 16384", to)
 		if err := r.Spread(t.Context(), to); err == nil || err.Error() != want {
-			t.Errorf("to %d: %v, want %s", to, err, want)
+			t.Errorf("to %d shards: got error %v, want %s", to, err, want)
 		}
 	}
 	r.Namespace = "nobody's"

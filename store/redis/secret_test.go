@@ -41,7 +41,7 @@ func forged(t *testing.T, text string) string {
 	other := binary.LittleEndian.AppendUint64(nil, first+1)
 	other = binary.LittleEndian.AppendUint64(other, unround(after(first+1)^after(first)^round(second)))
 	if xxhash.Sum64(other) != xxhash.Sum64String(text) || string(other) == text {
-		t.Fatalf("%q was not forged: %q", text, other)
+		t.Fatalf("%q was not forged: got %q, want another text with the same hash", text, other)
 	}
 	return string(other)
 }
@@ -100,13 +100,13 @@ func TestForgedValuesAreNotSeen(t *testing.T) {
 		// Includes a process that answers before it has read the layout.
 		for name, from := range map[string]store.Reader{"redis": New(s.redis, s.namespace, 1), "memory": held} {
 			if met, _ := seen(t, from, nil, user, forged(t, user)); !met[0] || met[1] {
-				t.Errorf("%s: met: %v, forged: %v; want true and false", name, met[0], met[1])
+				t.Errorf("%s: the user is seen: %v, the forged one: %v; want true and false", name, met[0], met[1])
 			}
 			if _, n := seen(t, from, meeting(t, s, user, id)); n != 1 {
-				t.Errorf("%s: with an event that was applied there are %d; want 1", name, n)
+				t.Errorf("%s: with a pending event that was applied there are %d events, want 1", name, n)
 			}
 			if _, n := seen(t, from, meeting(t, s, user, forged(t, id))); n != 2 {
-				t.Errorf("%s: with an event of a forged id there are %d; want 2", name, n)
+				t.Errorf("%s: with a pending event of a forged ID there are %d events, want 2", name, n)
 			}
 		}
 	})
@@ -135,11 +135,11 @@ func TestSecretsOfNamespaces(t *testing.T) {
 			secret := *makers[0].secret.Load()
 			for _, m := range makers {
 				if *m.secret.Load() != secret {
-					t.Errorf("two processes that made namespace %s at once have two secrets", name)
+					t.Errorf("two processes that made namespace %s concurrently have two secrets", name)
 				}
 			}
 			if known[secret] != "" || secret == (packed.Secret{}) {
-				t.Errorf("namespace %s has the secret of %q", name, known[secret])
+				t.Errorf("namespace %s has the secret of namespace %q, or none", name, known[secret])
 			}
 			known[secret] = name
 		}
@@ -182,7 +182,7 @@ func TestFirstSecretWins(t *testing.T) {
 		}
 		kept := s.redis.HGet(t.Context(), keyspace.LayoutKey(first.namespace), secretField).Val()
 		if a, b := first.secret.Load().Text(), second.secret.Load().Text(); a != kept || b != kept {
-			t.Errorf("the first has %s, the second %s, and %s is kept", a, b, kept)
+			t.Errorf("the first process has the secret %s, the second %s; want the stored one, %s", a, b, kept)
 		}
 	})
 }
@@ -196,7 +196,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 			t.Fatal(err)
 		}
 		if met, n := seen(t, api, meeting(t, api, "u1", "e"), "u1"); !met[0] || n != 1 {
-			t.Errorf("a pending event where there is no namespace: met %v, %d events", met[0], n)
+			t.Errorf("a pending event without a namespace: the user is seen: %v, %d events; want true and 1", met[0], n)
 		}
 		for _, user := range []string{"u1", "u2"} {
 			for _, key := range []string{keyspace.LayoutKey(api.namespace), keyspace.ProgressKey(api.tags[0]), string(api.appendKey(nil, events, "d"))} {
@@ -216,7 +216,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 				met, _ = seen(t, api, nil, user)
 			}
 			if !met[0] {
-				t.Errorf("%s was met, and is not found", user)
+				t.Errorf("%s is not seen after an event of it was applied", user)
 			}
 		}
 	})
@@ -233,7 +233,7 @@ func TestLayoutWithoutSecret(t *testing.T) {
 			other := New(s.redis, s.namespace, 2)
 			for what, err := range map[string]error{"check": other.CheckLayout(t.Context()), "create": other.Create(t.Context())} {
 				if fmt.Sprint(err) != want {
-					t.Errorf("%s\ngot  %v\nwant %s", what, err, want)
+					t.Errorf("%s:\ngot  %v\nwant %s", what, err, want)
 				}
 			}
 		}
@@ -247,7 +247,7 @@ func TestWriterNeedsSecret(t *testing.T) {
 		none := New(s.redis, s.namespace+"-none", 1)
 		err := none.newWriter().Apply(t.Context(), meeting(t, s, "u", "e"))
 		if want := fmt.Sprintf("namespace %q has not been made", none.namespace); fmt.Sprint(err) != want {
-			t.Errorf("got %v, want %s", err, want)
+			t.Errorf("got error %v, want %s", err, want)
 		}
 	})
 }

@@ -87,14 +87,14 @@ func TestBatchInterruptedBetweenSlices(t *testing.T) {
 		}
 		checkAll(t, s, slices.Concat(list, list[:80]))
 		if t.Failed() {
-			t.Fatalf("after %d calls", calls)
+			t.Fatalf("the counts differ after an interruption after %d calls", calls)
 		}
 		if err == nil {
 			break // the batch has no more calls
 		}
 	}
 	if ahead < 20 {
-		t.Errorf("%d positions had slices ahead: the batches had too few calls", ahead)
+		t.Errorf("%d positions had slices ahead, want at least 20: the batches had too few calls", ahead)
 	}
 }
 

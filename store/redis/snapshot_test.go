@@ -49,7 +49,7 @@ features:
 			f.Add(b, &b.Updates[0])
 			for _, held := range []state.Snapshot{f, f.Copy(reads)} {
 				if windowState := held.Read(&reads[0]); windowState.Err == nil || windowState.Err.Error() != shown+name {
-					t.Errorf("error %v, want %s", windowState.Err, name)
+					t.Errorf("got error %v, want %s", windowState.Err, shown+name)
 				}
 			}
 		}

@@ -278,7 +278,7 @@ func checkAll(t *testing.T, s *Store, list []event) {
 		for _, window := range [][2]int64{{100, 106}, {103, 103}, {101, 104}} {
 			got, want := holds(t, s, device, window[0], window[1]), expected(list, device, window[0], window[1])
 			if got != want {
-				t.Fatalf("device %s, days %v:\n%s\nwant:\n%s", device, window, got, want)
+				t.Fatalf("device %s, days %v: got\n%s\nwant\n%s", device, window, got, want)
 			}
 		}
 	}
@@ -288,16 +288,16 @@ func TestLayout(t *testing.T) {
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		if err := s.Create(ctx); err != nil {
-			t.Errorf("made twice: %v", err)
+			t.Errorf("a second Create: got error %v", err)
 		}
 		other := New(s.redis, s.namespace, 16)
 		err := other.Create(ctx)
 		want := fmt.Sprintf("namespace %q has 8 shards, and this process began with 16: start it again", s.namespace)
 		if err == nil || err.Error() != want {
-			t.Errorf("error %q, want %q", err, want)
+			t.Errorf("got error %q, want %q", err, want)
 		}
 		if !errors.Is(err, store.ErrLayout) {
-			t.Error("it is not a store.ErrLayout: processes would wait")
+			t.Error("the error is not a store.ErrLayout, so processes would wait")
 		}
 	})
 }
@@ -313,23 +313,23 @@ func TestAdopt(t *testing.T) {
 		}
 		other := New(s.redis, s.namespace, 3)
 		if err := other.Adopt(ctx); err != nil || other.Shards() != 8 {
-			t.Fatalf("it has %d shards, error %v, want 8", other.Shards(), err)
+			t.Fatalf("the process that adopts has %d shards, error %v; want 8", other.Shards(), err)
 		}
 		if err := other.Create(ctx); err != nil {
-			t.Errorf("once adopted, it does not fit: %v", err)
+			t.Errorf("an adopted layout is refused: %v", err)
 		}
 		found, err := other.Inspect(ctx, events, "d1")
 		if err != nil || found.Key != held.Key || found.Shard != held.Shard {
-			t.Errorf("it looks at %s in shard %d, error %v, and the one that wrote at %s in %d", found.Key, found.Shard, err, held.Key, held.Shard)
+			t.Errorf("the adopting process reads %s in shard %d, error %v; want %s in shard %d", found.Key, found.Shard, err, held.Key, held.Shard)
 		}
 		young := New(s.redis, s.namespace+"-young", 3)
 		if err := young.Adopt(ctx); err != nil || young.Shards() != 3 {
-			t.Errorf("a new namespace gets %d shards, error %v, want 3", young.Shards(), err)
+			t.Errorf("a new namespace gets %d shards, error %v; want 3", young.Shards(), err)
 		}
 		hashed := New(s.redis, s.namespace, 3, HashEntities([]byte("secret")))
 		var layout *layoutError
 		if err := hashed.Adopt(ctx); !errors.As(err, &layout) {
-			t.Errorf("with hashed entities it fits: %v", err)
+			t.Errorf("a process that hashes entities: got error %v, want a layoutError", err)
 		}
 	})
 }
@@ -338,7 +338,7 @@ func TestClock(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		if now, err := s.Clock(ctx); now != 0 || err != nil {
-			t.Fatalf("clock of an empty namespace is %d, %v", now, err)
+			t.Fatalf("the clock of an empty namespace is %d, error %v; want 0", now, err)
 		}
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -348,7 +348,7 @@ func TestClock(t *testing.T) {
 			apply(t, w, b)
 		}
 		if now, err := s.Clock(ctx); now != 105*day || err != nil {
-			t.Errorf("clock is %d, %v; want the greatest time, %d", now, err, int64(105*day))
+			t.Errorf("the clock is %d, error %v; want the greatest time, %d", now, err, int64(105*day))
 		}
 	})
 }

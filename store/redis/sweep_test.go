@@ -116,7 +116,7 @@ func (w *sweeping) counts(user string, from, to int64) string {
 func (w *sweeping) wantCounts(user string, from, to int64, want string) {
 	w.Helper()
 	if got := w.counts(user, from, to); got != want {
-		w.Errorf("of %s there are %s, want %s", user, got, want)
+		w.Errorf("%s has the counts %s, want %s", user, got, want)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestSweepKeepsSeriesInUse(t *testing.T) {
 		w.wantCounts("here", 100, 110, "1 1 1")
 		// A header, and a section of one number.
 		if held := w.held("gone7"); len(held) > 16 {
-			t.Errorf("%d bytes are left of %d: %x", len(held), before, held)
+			t.Errorf("%d bytes are left of %d, want at most 16: %x", len(held), before, held)
 		}
 	})
 }
@@ -157,13 +157,13 @@ func TestSweepRewritesOnlyKeysThatShrink(t *testing.T) {
 		gone, here := w.held("gone"), w.held("here")
 		w.round(sweeper)
 		if again := w.held("gone"); again != gone || len(gone) == 0 {
-			t.Errorf("what was swept was written again: %x, it was %x", again, gone)
+			t.Errorf("a key that was swept has changed to %x, want %x", again, gone)
 		}
 		if again := w.held("here"); again != here || len(here) == 0 {
-			t.Errorf("what is all kept was written again: %x, it was %x", again, here)
+			t.Errorf("a key that is kept in full has changed to %x, want %x", again, here)
 		}
 		if len(sweeper.noted) != 0 {
-			t.Errorf("%d keys are still noted", len(sweeper.noted))
+			t.Errorf("%d keys are still noted, want none", len(sweeper.noted))
 		}
 	})
 }
@@ -196,7 +196,7 @@ func TestSweepBesideEvents(t *testing.T) {
 			w.wantCounts(user, 114, 115, "61 20 20")
 		}
 		if swept == 0 {
-			t.Error("nothing was swept")
+			t.Error("nothing was swept, so nothing was tested")
 		}
 	})
 }
@@ -214,7 +214,7 @@ func TestSweepKeepsConcurrentEvents(t *testing.T) {
 		sweeper.shorten(t.Context())
 		w.wantCounts("a", 100, 110, "2 1 1")
 		if held := w.held("a"); len(held) >= 2*len(before) {
-			t.Errorf("nothing was swept: %d bytes of %d", len(held), 2*len(before))
+			t.Errorf("nothing was swept: the key has %d bytes, want fewer than %d", len(held), 2*len(before))
 		}
 	})
 }
@@ -250,17 +250,17 @@ func TestSweepDropsRemovedSeries(t *testing.T) {
 					w.pay(110, "here")
 				}
 				if left := s.redis.TTL(t.Context(), w.key("gone")).Val(); left != -1 {
-					t.Fatalf("it lives for %v", left)
+					t.Fatalf("the key expires after %v, want never", left)
 				}
 				w.round(w.sweeper(planKeeping("now", present...), present))
 				if got := w.counts("gone", 100, 110); got != test.gone {
-					t.Errorf("of the entity gone there are %s, want %s", got, test.gone)
+					t.Errorf("the entity gone has the counts %s, want %s", got, test.gone)
 				}
 				if got := w.counts("here", 100, 110); got != test.here {
-					t.Errorf("of the entity here there are %s, want %s", got, test.here)
+					t.Errorf("the entity here has the counts %s, want %s", got, test.here)
 				}
 				if n := s.redis.Exists(t.Context(), w.key("gone")).Val(); (n == 0) != (test.old == "gone") {
-					t.Errorf("there are %d keys of the entity gone, want it %s", n, test.old)
+					t.Errorf("the entity gone has %d keys, want its key to be %s", n, test.old)
 				}
 			})
 		})

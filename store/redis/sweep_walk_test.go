@@ -24,16 +24,16 @@ func TestSweepsTakeTurns(t *testing.T) {
 		turns := func() string { return fmt.Sprint(first.elected(t.Context()), second.elected(t.Context())) }
 		for range 5 {
 			if got := turns(); got != "true false" {
-				t.Fatalf("these sweep: %s", got)
+				t.Fatalf("the two processors are elected: %s, want true false", got)
 			}
 			w.now = w.now.Add(sweepLease / 3)
 		}
 		if left := s.redis.TTL(t.Context(), sweepKey(s.namespace)).Val(); left <= 0 || left > sweepLease {
-			t.Errorf("one sweeps for %v", left)
+			t.Errorf("the lease expires after %v, want at most %v", left, sweepLease)
 		}
 		s.redis.Del(t.Context(), sweepKey(s.namespace)) // as if it had expired
 		if !second.elected(t.Context()) || first.elected(t.Context()) {
-			t.Error("the second one does not sweep when the first one's time is over")
+			t.Error("the second processor does not sweep after the lease of the first has expired")
 		}
 	})
 }
@@ -52,11 +52,11 @@ func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
 	s.redis.ConfigResetStat(t.Context()) // the shards have begun
 	w.round(w.sweeper(planKeeping("now", lifetimes...), lifetimes))
 	if stats := s.redis.Info(t.Context(), "commandstats").Val(); strings.Contains(stats, "cmdstat_scan:") {
-		t.Errorf("keys were looked for: %s", stats)
+		t.Errorf("keys were scanned although none can need a sweep: %s", stats)
 	}
 	w.round(w.sweeper(planKeeping("now", sweptOnes...), sweptOnes))
 	if stats := s.redis.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_scan:") {
-		t.Error("no keys were looked for where there may be some")
+		t.Error("no keys were scanned although some may need a sweep")
 	}
 }
 
@@ -104,15 +104,15 @@ func TestSweepReadsIdleKeysOnly(t *testing.T) {
 				return swept
 			}
 			if got := short(); got != "abc" {
-				t.Errorf("read were %q, want those of 3 users", got)
+				t.Errorf("the keys of the users %q were read, want abc", got)
 			}
 			rest("d", kept)
 			if got := short(); got != "abc" {
-				t.Errorf("read were %q before the next round", got)
+				t.Errorf("before the next round the keys of the users %q were read, want abc", got)
 			}
 			w.now = w.now.Add(sweepRound)
 			if got := short(); got != "abcd" {
-				t.Errorf("read were %q in the next round", got)
+				t.Errorf("in the next round the keys of the users %q were read, want abcd", got)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestSweepWithoutIdleTimes(t *testing.T) {
 	w.now = w.now.Add(sweepRound)
 	sweeper.asked = w.now // so that the lease is not checked
 	if again := gets(); again != before {
-		t.Errorf("%s keys were read after an hour, %s before", again, before)
+		t.Errorf("%s keys were read after an hour, want the %s of before", again, before)
 	}
 }
 
@@ -181,11 +181,11 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	w.pay(110, "here")
 	sweeper := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes)
 	if !sweeper.needed(t.Context()) || !sweeper.elected(t.Context()) {
-		t.Fatal("it does not sweep")
+		t.Fatal("the processor does not sweep")
 	}
 	masters, err := s.masters.all(t.Context(), s.tags)
 	if err != nil || len(masters) < 3 {
-		t.Fatal(len(masters), err)
+		t.Fatalf("got %d masters, error %v; want at least 3", len(masters), err)
 	}
 	if _, err := s.Clock(t.Context()); err != nil { // makes it known, as it is after anything was applied
 		t.Fatal(err)
@@ -203,17 +203,17 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 	}
 	walk()
 	if asked.n > 0 {
-		t.Errorf("an unavailable master was asked for keys %d times", asked.n)
+		t.Errorf("an unavailable master was asked for keys %d times, want never", asked.n)
 	}
 	w.now = w.now.Add(sweepRound)
 	sweeper.walks[away].idle = []sweptKey{{group: userEver.Group, key: w.key("gone0")}}
 	if walk(); len(sweeper.walks[away].idle) != 1 {
-		t.Error("a key that was found at an unavailable master will not be read")
+		t.Error("a key that was found at an unavailable master is no longer noted")
 	}
 	for _, user := range users {
 		m, _ := s.masters.of(t.Context(), w.key(user))
 		if swept := len(client.Get(t.Context(), w.key(user)).Val()) <= 16; swept == (m == away) {
-			t.Errorf("%s, at an unavailable master: %v, was swept: %v", user, m == away, swept)
+			t.Errorf("%s, at an unavailable master: %v, was swept: %v, want the opposite", user, m == away, swept)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestSweepAfterAFailover(t *testing.T) {
 	}
 	w.pay(120, "here")
 	if n, err := client.Wait(t.Context(), 1, time.Minute).Result(); n != 1 || err != nil {
-		t.Fatal(n, err)
+		t.Fatalf("%d replicas have the events, error %v; want 1", n, err)
 	}
 	primary.Kill()
 	testkit.Eventually(t, time.Minute, "the replica is the master", func() (bool, string) {

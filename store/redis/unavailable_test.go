@@ -54,7 +54,7 @@ func (h *hung) notAsked(what string, do func()) {
 	before := h.asked.Load()
 	do()
 	if n := h.asked.Load() - before; n > 0 {
-		h.Errorf("%s asks a master that hangs %d times", what, n)
+		h.Errorf("%s asks a master that hangs %d times, want never", what, n)
 	}
 }
 
@@ -85,7 +85,7 @@ func newHung(t testing.TB, options ...Option) *hung {
 		h.mine[shard] = m.address == h.node.Addr()
 	}
 	if !slices.Contains(h.mine, true) || !slices.Contains(h.mine, false) {
-		t.Fatalf("shards of the node that hangs: %v", h.mine)
+		t.Fatalf("shards on the node that will hang: %v, want some but not all", h.mine)
 	}
 	return h
 }
@@ -136,7 +136,7 @@ func TestOneMasterHangs(t *testing.T) {
 	apply(t, w, b)
 	before, err := h.History(ctx)
 	if err != nil || before.Missing != nil {
-		t.Fatal(before, err)
+		t.Fatalf("got the history %+v, error %v; want nothing missing", before, err)
 	}
 	clock, err := h.Clock(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func TestOneMasterHangs(t *testing.T) {
 		for range 200 {
 			for i, s := range h.amount(devices...) {
 				if lost := i%2 == 1; lost != errors.Is(s.Err, state.ErrUnavailable) || lost == (len(s.Buckets) > 0) {
-					t.Fatalf("device %d: %d cells, error %v", i, len(s.Buckets), s.Err)
+					t.Fatalf("device %d: %d buckets, error %v; want it unavailable: %v", i, len(s.Buckets), s.Err, lost)
 				}
 			}
 		}
@@ -162,14 +162,14 @@ func TestOneMasterHangs(t *testing.T) {
 	for i, device := range devices {
 		lost := history.Missing(&state.Read{Series: events, Entity: device})
 		if errors.Is(lost, state.ErrUnavailable) != (i%2 == 1) {
-			t.Errorf("device %d: the history is missing: %v", i, lost)
+			t.Errorf("device %d: the history is missing with %v, want it unavailable: %v", i, lost, i%2 == 1)
 		}
 	}
 	if len(history.PlanEpochs) != len(before.PlanEpochs) {
-		t.Errorf("marks %v, were %v", history.PlanEpochs, before.PlanEpochs)
+		t.Errorf("got the plan epochs %v, want those of before, %v", history.PlanEpochs, before.PlanEpochs)
 	}
 	if now, err := h.Clock(ctx); err != nil || now != clock {
-		t.Errorf("the clock says %d (%v), want %d", now, err, clock)
+		t.Errorf("the clock is %d, error %v; want %d", now, err, clock)
 	}
 	concerned := func(device string) bool {
 		ok, err := h.Applied(ctx, transactions, 1, []state.Read{{Series: events, Entity: device}})
@@ -179,21 +179,21 @@ func TestOneMasterHangs(t *testing.T) {
 		return ok
 	}
 	if !concerned(devices[0]) || concerned(devices[1]) {
-		t.Error("the event must be known as applied on the master that answers, and only there")
+		t.Error("the event is not known as applied on exactly the master that answers")
 	}
 	if err := h.Ready(ctx); !errors.As(err, new(*partlyDown)) {
-		t.Errorf("ready: %v", err)
+		t.Errorf("Ready while a master hangs: got error %v, want a partlyDown", err)
 	}
 
 	h.node.Resume()
 	untilServed(t, h.Store)
 	for i, s := range h.amount(devices...) {
 		if s.Err != nil || len(s.Buckets) == 0 {
-			t.Errorf("device %d: %v, error %v", i, s.Buckets, s.Err)
+			t.Errorf("device %d after the master answers again: got %v, error %v; want an amount", i, s.Buckets, s.Err)
 		}
 	}
 	if err := h.Ready(ctx); err != nil {
-		t.Errorf("ready: %v", err)
+		t.Errorf("Ready after the master answers again: got error %v", err)
 	}
 }
 
@@ -229,18 +229,18 @@ func TestShardsOfAHangingMasterLag(t *testing.T) {
 			h.notAsked("a batch", func() { b = batch(next, next+10) })
 		}
 		if s := &b.Ranges[0]; s.Behind || !s.Lags(h.shardOf(far)) || s.Lags(h.shardOf(near)) {
-			t.Fatalf("lagging: %v, behind: %v", s.Lagging, s.Behind)
+			t.Fatalf("lagging %v, behind %v; want shard %d to lag, shard %d not, and nothing behind", s.Lagging, s.Behind, h.shardOf(far), h.shardOf(near))
 		}
 	}
 	if got := h.amount(near)[0].Buckets; len(got) != 1 || got[0].Value.Num != 60 {
-		t.Errorf("%v where the master answers", got)
+		t.Errorf("got %v where the master answers, want 60 events", got)
 	}
 	h.node.Resume()
 	untilServed(t, h.Store)
 	// It does not take what comes next, which would leave a hole.
 	batch(60, 70)
 	if got := h.amount(far)[0].Buckets; len(got) != 1 || got[0].Value.Num > 20 {
-		t.Errorf("%v at the master that hung, before its shards have caught up", got)
+		t.Errorf("got %v at the master that hung, before its shards have caught up; want at most 20 events", got)
 	}
 	progress, err := h.Progress(t.Context(), []state.Partition{transactions})
 	if err != nil {
@@ -252,7 +252,7 @@ func TestShardsOfAHangingMasterLag(t *testing.T) {
 	}
 	for _, device := range []string{near, far} {
 		if got := h.amount(device)[0].Buckets; len(got) != 1 || got[0].Value.Num != 70 {
-			t.Errorf("%v, want 70", got)
+			t.Errorf("%s: got %v, want 70 events", device, got)
 		}
 	}
 }
@@ -292,12 +292,12 @@ func TestClaimWithoutAMaster(t *testing.T) {
 	h.notAsked("taking a partition", func() { claim = take() })
 	for shard, at := range claim.Progress {
 		if missing := errors.Is(claim.Misses(shard), state.ErrUnavailable); missing != h.mine[shard] || missing == at.Exists() {
-			t.Errorf("shard %d is at %v, missing: %v", shard, at, claim.Misses(shard))
+			t.Errorf("shard %d is at %v, missing: %v; want it missing: %v", shard, at, claim.Misses(shard), h.mine[shard])
 		}
 	}
 	h.node.Resume()
 	untilServed(t, h.Store)
 	if claim = take(); claim.Missing != nil || state.Lowest(claim.Progress) != 5 || claim.OwnedMs > 10_000 {
-		t.Errorf("claimed %+v", claim)
+		t.Errorf("claimed %+v, want offset 5 in all shards, just claimed", claim)
 	}
 }
