@@ -21,7 +21,8 @@ for i = 1, #ARGV, 8 do
 end
 find(partitions)
 
--- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log.
+-- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log. If only the tag of
+-- the log changes, it is the same log, of which brokers report more.
 local function abandonFills(p)
   local otherLog = string.match(p.at, '[^:]*$') ~= string.match(p.to, '[^:]*$') and offsets(p.at) ~= offsets(p.to)
   if furthest(p.to) >= furthest(p.at) and not otherLog then return end
