@@ -43,6 +43,28 @@ func TestCallsTakeWholeSlices(t *testing.T) {
 	})
 }
 
+// Calls of a long batch stay short, too, if its mutations are few and long.
+func TestLongMembersMakeShortCalls(t *testing.T) {
+	c := combiner{limit: defaultCallMutations}
+	for n := 0; !c.tooMany(); n++ {
+		device := fmt.Appendf(nil, "d%d", n)
+		c.add(&state.EntityUpdate{Entity: device, Hash: state.EntityHash(device)}, []state.Mutation{{Series: users, Tile: 100, Member: make([]byte, 2<<10)}})
+	}
+	calls := c.inCalls()
+	for i, call := range calls {
+		size := 0
+		for _, k := range call.keys {
+			size += int(k.bytes)
+		}
+		if size > callBytes {
+			t.Errorf("call %d of %d has members of %d bytes, want at most %d", i, len(calls), size, callBytes)
+		}
+	}
+	if len(calls) < state.ShardSlices/4 {
+		t.Errorf("%d calls were collected, want at least %d", len(calls), state.ShardSlices/4)
+	}
+}
+
 // An index finds all that was added under a hash since the last reset, however many slots it keeps.
 func TestHashIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
