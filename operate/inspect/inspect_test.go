@@ -252,6 +252,32 @@ func TestReadOfSome(t *testing.T) {
 	}
 }
 
+// While some slices of a shard are ahead, the progress is that of the entity's own slice.
+func TestReadOfSliceAhead(t *testing.T) {
+	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 1)
+	r := registry(t, definitions)
+	fill(t, s, r, events...)
+	slice := state.SliceOf(state.EntityHash([]byte("u1")))
+	if slice == 0 {
+		t.Fatal("the entity is in the first slice, and no fewer can be ahead")
+	}
+	from := []state.Position{{Offset: 5}}
+	for _, c := range []struct{ slices, want int }{{slice, 5}, {slice + 1, 50}} {
+		to := []state.Position{from[0].WithAhead(50, c.slices)}
+		if n, err := s.Place(t.Context(), state.Placement{Partition: state.Partition{Topic: "payments", ID: 1}, From: from, To: to, Partitions: 2}); n != 1 || err != nil {
+			t.Fatalf("placed %d, error %v; want 1", n, err)
+		}
+		from = to
+		keys, err := Read(t.Context(), s, r, map[string]string{"user": "u1"}, []string{"spent_1d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []Progress{{"payments", 1, int64(c.want)}}; !slices.Equal(keys[0].Progress, want) {
+			t.Errorf("with %d slices ahead, slice %d has the progress %+v, want %+v", c.slices, slice, keys[0].Progress, want)
+		}
+	}
+}
+
 func TestReadErrors(t *testing.T) {
 	s := redisstore.New(redistest.Shared(t).Client(t), testkit.Namespace(t), 2)
 	r := registry(t, definitions)
