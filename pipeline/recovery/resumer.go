@@ -213,7 +213,7 @@ func (r *Resumer) findEnds(ctx context.Context, findings []finding) {
 		}
 		epochs := map[int32]bool{}
 		for _, at := range f.claim.Progress {
-			if at.Exists() && at.Epoch >= 0 && at.Furthest() > 0 {
+			if at.Epoch >= 0 {
 				epochs[at.Epoch] = true
 			}
 		}
