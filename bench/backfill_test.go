@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
+
+var liveRate = flag.Float64("live", 0, "events a second while features are filled; 0 is half of what a processor keeps up with")
 
 // before holds the definitions under which the events are first applied.
 const before = `
@@ -61,13 +64,13 @@ var filled = regexp.MustCompile(`done, (\d+) records`)
 // waits for events. Run it once: -benchtime 1x.
 func BenchmarkBackfill(b *testing.B) {
 	for b.Loop() {
-		backfill(b)
+		fillAtFullRate(b)
 	}
 }
 
-// BenchmarkBackfillFreshness streams events at half load to a processor, with twelve new features that it fills
-// meanwhile at the default rate, and before and after that with the same features and no backfill. It reports how much
-// older events are when they are applied. Run it once: -benchtime 1x.
+// BenchmarkBackfillFreshness streams events at half load, or at the rate of -live, to a processor, with twelve new features
+// that it fills meanwhile at the default rate, and before and after that with the same features and no backfill. It
+// reports how much older events are when they are applied. Run it once: -benchtime 1x.
 func BenchmarkBackfillFreshness(b *testing.B) {
 	for b.Loop() {
 		freshnessWhileFilling(b)
@@ -89,23 +92,29 @@ func freshnessWhileFilling(b *testing.B) {
 	if err := os.WriteFile(more, []byte("features:\n"+twelve()), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	half := s.sustained(b, broker.Addrs(), feed) / 2
-	fmt.Printf("ms from an event until it is applied, at %.0f events a second, half load\n", half)
+	perSecond := *liveRate
+	if perSecond == 0 {
+		perSecond = s.sustained(b, broker.Addrs(), feed) / 2
+	}
+	fmt.Printf("ms from an event until it is applied, at %.0f events a second\n", perSecond)
 	var p99 [3]float64
 	for i, rate := range []float64{0, config.Default().Backfill.Rate, 0} {
 		o := order{Consumer: s.name, Brokers: broker.Addrs(), Redis: s.addr, More: more, Rate: rate}
-		made, acknowledged, found := s.ages(b, feed, o, half, *steady)
-		if rate > 0 && found.Filling == 0 {
+		made, acknowledged, found := s.ages(b, feed, o, perSecond, *steady)
+		if rate > 0 && len(found.Filling) == 0 {
 			b.Errorf("the backfill was over before the last event: more -events, or less -steady")
 		}
 		p99[i] = percentile(made, 99)
+		for _, f := range found.Filling {
+			fmt.Printf("  %.0f records of %s filled a second\n", f.Rate, f.Topic)
+		}
 		fmt.Printf("  backfill at %v of a core: since it was made p50 %.1f, p99 %.1f; since it was acknowledged p50 %.1f, p99 %.1f\n",
 			rate, percentile(made, 50), p99[i], percentile(acknowledged, 50), percentile(acknowledged, 99))
 	}
 	b.ReportMetric(p99[1]-(p99[0]+p99[2])/2, "p99-ms-more")
 }
 
-func backfill(b *testing.B) {
+func fillAtFullRate(b *testing.B) {
 	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
 	createTopics(b, broker.Client())
 	feed := newFeed(b, broker.Addrs(), population(*events))

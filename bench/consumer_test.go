@@ -26,6 +26,7 @@ import (
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -74,7 +75,7 @@ type outcome struct {
 	CPU     float64 // seconds
 	Mallocs uint64  // heap objects allocated
 	Steps   []step
-	Filling int // backfills under way at the end
+	Filling []backfill.Running // at the end
 }
 
 // step is a part of a partition that was applied: everything before Offset.
@@ -158,7 +159,7 @@ func consume(text string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	p := &progress{next: make(map[recordID]int64), until: o.Until, out: json.NewEncoder(os.Stdout), filling: func() int { return 0 }}
+	p := &progress{next: make(map[recordID]int64), until: o.Until, out: json.NewEncoder(os.Stdout), filling: func() []backfill.Running { return nil }}
 	p.reached = func() {
 		p.left = p.filling()
 		cancel()
@@ -199,8 +200,8 @@ type progress struct {
 	steps   []step
 	until   int64
 	reached func()
-	filling func() int // counts the backfills under way
-	left    int        // of them when until was reached
+	filling func() []backfill.Running // lists the backfills under way
+	left    []backfill.Running        // those when until was reached
 	out     *json.Encoder
 }
 
@@ -266,7 +267,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		Backfill: o.Rate > 0, BackfillRate: o.Rate,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
-	p.filling = func() int { return len(processor.Backfills()) }
+	p.filling = processor.Backfills
 	go func() {
 		for processor.Stats().Assigned == 0 || processor.Ready(ctx) != nil {
 			time.Sleep(10 * time.Millisecond)
