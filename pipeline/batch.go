@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/state"
 )
@@ -19,10 +20,11 @@ type workerBatch struct {
 	dead       []deadLetter
 	enriched   []*enrich.Event // events of enriched streams, in the order of their records
 	gaps       []gap
-	events     int       // records mapped
-	bytes      int       // of their values
-	began      time.Time // when the first record was mapped
-	timestamps []stamp   // of the records mapped, for their freshness
+	events     int            // records mapped
+	bytes      int            // of their values
+	began      time.Time      // when the first record was mapped
+	live       *backfill.Live // counts it; nil while it has no records
+	timestamps []stamp        // of the records mapped, for their freshness
 	outcomes   map[counted]int
 	links      []trace.Link // to traces of the records; empty if nothing is traced
 	// kept is the partition that was mapped in part and is then resumed: the batch takes no more of it. It is nil if
@@ -66,6 +68,10 @@ func (b *workerBatch) reset() {
 		if p.in == b {
 			p.in = nil
 		}
+	}
+	if b.live != nil {
+		b.live.End()
+		b.live = nil
 	}
 	clear(b.partitions)
 	clear(b.dead)

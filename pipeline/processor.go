@@ -30,6 +30,7 @@ type Processor struct {
 
 	definitions *definitions
 	last        binding              // of the definitions that are applied, or were
+	live        backfill.Live        // batches under way
 	backfiller  *backfill.Backfiller // nil if nothing is filled
 }
 
@@ -43,7 +44,7 @@ func New(cfg Config) *Processor {
 		}),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
-	p.backfiller = newBackfiller(&p.cfg)
+	p.backfiller = newBackfiller(&p.cfg, &p.live)
 	p.health.set("group", errNotMember)
 	return p
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// newBackfiller makes the backfiller for the processor's partitions; nil if it is not enabled.
-func newBackfiller(cfg *Config) *backfill.Backfiller {
+// newBackfiller makes the backfiller for the processor's partitions, which gives way to live batches. It is nil if
+// backfill is not enabled.
+func newBackfiller(cfg *Config, live *backfill.Live) *backfill.Backfiller {
 	if !cfg.Backfill {
 		return nil
 	}
@@ -21,7 +22,7 @@ func newBackfiller(cfg *Config) *backfill.Backfiller {
 		Schemas: cfg.Schemas,
 		Store:   cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
 		MaxRecordBytes: cfg.MaxRecordBytes, Rate: cfg.BackfillRate, MaxEvents: cfg.MaxEvents, MaxBytes: cfg.MaxBytes,
-		Metrics: cfg.Metrics, Logger: cfg.Logger,
+		Live: live, Metrics: cfg.Metrics, Logger: cfg.Logger,
 	})
 }
 

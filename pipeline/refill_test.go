@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // newFilling is a bench that fills new features.
@@ -73,6 +75,58 @@ func TestBackfillsUnderWay(t *testing.T) {
 	list := b.processor.Backfills()
 	if got := list[0]; !slices.Equal(got.Features, []string{"by_second"}) || got.Topic != "payments" || got.Total != 3000 || got.Applied <= 0 || got.Rate <= 0 {
 		t.Errorf("being filled: %+v, want by_second with 3000 records of payments", got)
+	}
+}
+
+// fillWatch is a writer that hands over the time of each batch of a backfill, and holds live batches: each takes a
+// channel, if there is one, and waits until that is closed.
+type fillWatch struct {
+	store.Writer
+	fills chan<- time.Time
+	hold  <-chan chan struct{}
+}
+
+func (w fillWatch) Apply(ctx context.Context, b *state.Batch) error {
+	if len(b.Updates) > 0 && strings.HasPrefix(b.Ranges[0].Partition.Topic, "fill:") {
+		select {
+		case w.fills <- time.Now():
+		case <-ctx.Done():
+		}
+	} else if len(b.Updates) > 0 {
+		select {
+		case released := <-w.hold:
+			<-released
+		default:
+		}
+	}
+	return w.Writer.Apply(ctx, b)
+}
+
+// While a live batch is applied, a backfill goes on slowly.
+func TestBackfillGivesWay(t *testing.T) {
+	b := newFilling(t)
+	b.config.MaxEvents = 20
+	fills, hold, released := make(chan time.Time), make(chan chan struct{}, 1), make(chan struct{})
+	b.config.Store = writing{b.store, func() store.Writer { return fillWatch{b.store.NewWriter(), fills, hold} }}
+	b.run()
+	b.writeStamped(0, 3000)
+	b.expect(3000)
+	b.processor.Reload(registryOf(t, bySecond))
+	<-fills
+	hold <- released
+	b.writeStamped(3000, 3001)
+	hold <- released // a batch has taken the first
+	<-fills
+	<-fills
+	began := <-fills
+	var last time.Time
+	for range 20 {
+		last = <-fills
+	}
+	close(released)
+	// It waits for 20 ms before each.
+	if took := last.Sub(began); took < 300*time.Millisecond {
+		t.Errorf("20 batches took %v beside a live one", took)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/recovery"
@@ -31,6 +32,7 @@ type worker struct {
 	resumer    recovery.Resumer
 	applier    *applier
 	health     *health
+	live       *backfill.Live // counts the batches of all workers
 	partitions map[state.Partition]*assignedPartition
 	commit     func(map[state.Partition]int64)
 	changes    chan change
@@ -195,7 +197,10 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	}
 	w.tracing.link(b, rec)
 	b.count(rangeIndex, out, poison)
-	b.events++
+	if b.events++; b.events == 1 {
+		b.live = w.live
+		b.live.Begin()
+	}
 	b.bytes += len(rec.Value)
 	b.timestamps = append(b.timestamps, stamp{rangeIndex, rec.Timestamp})
 	w.from.position = rec.Offset + 1

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -105,7 +106,7 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 			p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
 			other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, position: 5, progress: make([]state.Position, 1)}
 			w := &worker{
-				cfg: &Config{MaxEvents: 10, MaxBytes: 10}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+				cfg: &Config{MaxEvents: 10, MaxBytes: 10}, poller: poller, live: &backfill.Live{}, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *workerBatch, 1), done: make(chan *workerBatch, 2)},
 				partitions: map[state.Partition]*assignedPartition{p.Partition: p, other.Partition: other},
 				commit:     func(map[state.Partition]int64) {},
@@ -165,7 +166,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 			poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...), MaxWaiting: 10})
 			defer poller.Close()
 			w := &worker{
-				cfg: &Config{MaxEvents: test.maxEvents, MaxBytes: 1 << 20}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+				cfg: &Config{MaxEvents: test.maxEvents, MaxBytes: 1 << 20}, poller: poller, live: &backfill.Live{}, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *workerBatch, 1)},
 				partitions: map[state.Partition]*assignedPartition{}, mapper: registry.NewMapper(),
 			}
@@ -208,12 +209,47 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
-		cfg: &Config{}, current: newBatch(), from: p, mapper: registry.NewMapper(),
+		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, from: p, mapper: registry.NewMapper(),
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
 	w.mapRecord(&fetch.Record{Timestamp: 4_000_000_000_000, Value: []byte(`{"at": 3999999999999, "user": "u"}`)})
 	if most := w.current.began.Add(state.MaxAhead).UnixMilli(); len(w.current.dead) > 0 || w.newest != most {
 		t.Errorf("the newest timestamp is %d, want %d", w.newest, most)
+	}
+}
+
+// A batch counts as live from its first record until it is complete.
+func TestBatchesWithRecordsAreLive(t *testing.T) {
+	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
+	w := &worker{
+		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), spare: newBatch(),
+		from:    &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)},
+		applier: &applier{todo: make(chan *workerBatch, 1)},
+	}
+	w.mapper.MaxRecordBytes = 1 << 10
+	isQuiet := func() bool {
+		select {
+		case <-w.live.Quiet():
+			return true
+		default:
+			return false
+		}
+	}
+	w.submit()
+	empty := <-w.applier.todo
+	if w.complete(t.Context(), empty); !isQuiet() {
+		t.Error("a batch without records is live")
+	}
+	for range 2 {
+		w.mapRecord(&fetch.Record{Timestamp: 1, Value: []byte(`{"at": 1, "user": "u"}`)})
+	}
+	w.submit()
+	b := <-w.applier.todo
+	if isQuiet() {
+		t.Error("a batch is not live while it is applied")
+	}
+	if w.complete(t.Context(), b); !isQuiet() {
+		t.Error("a batch is live after it is complete")
 	}
 }
 
@@ -250,7 +286,7 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	defer poller.Close()
 	poller.Add("payments", 0, 0)
 	w := &worker{
-		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, poller: poller, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
+		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, poller: poller, live: &backfill.Live{}, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 		partitions: map[state.Partition]*assignedPartition{p.Partition: p}, mapper: registry.NewMapper(),
 	}
 	fetched, err := poller.Poll(t.Context())

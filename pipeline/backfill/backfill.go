@@ -37,11 +37,14 @@ type Config struct {
 	Schemas interface {
 		Supply(context.Context, *record.MissingSchema) error
 	}
-	// Rate is the share of a core to use, above 0 and up to 1; by default 0.5. Time spent waiting
+	// Rate is the greatest share of a core to use, above 0 and up to 1; by default 0.5. Time spent waiting
 	// for the store counts.
 	Rate      float64
 	MaxEvents int // of a batch; by default 2000
 	MaxBytes  int // of a batch's values; by default 4 MiB
+
+	// Live counts the batches of live events in the process, to which fills give way; nil if it applies none.
+	Live *Live
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()
@@ -78,7 +81,7 @@ type Backfiller struct {
 // New makes a backfiller.
 func New(cfg Config) *Backfiller {
 	cfg = cfg.withDefaults()
-	return &Backfiller{cfg: cfg, metrics: newMetrics(cfg.Metrics), turns: turns{rate: cfg.Rate},
+	return &Backfiller{cfg: cfg, metrics: newMetrics(cfg.Metrics), turns: turns{rate: cfg.Rate, live: cfg.Live},
 		running: running{all: map[fillOf]*runningFill{}}}
 }
 
@@ -185,16 +188,20 @@ func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(err
 	}
 }
 
-// turns lets one runner at a time work, for a share of the time.
+// turns lets one runner at a time work, for a share of the time, and gives way to live events.
 type turns struct {
 	mu   sync.Mutex
 	rate float64
+	live *Live // may be nil
 }
 
 // take works, and then rests. work returns how long batches were written in the background, which also counts as work.
 func (t *turns) take(ctx context.Context, work func() (beside time.Duration)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.live != nil {
+		t.live.giveWay(ctx)
+	}
 	began := time.Now()
 	beside := work()
 	took := time.Since(began) + beside

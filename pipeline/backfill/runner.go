@@ -36,10 +36,11 @@ type runner struct {
 	done   bool      // nothing was left at the last look
 	swept  time.Time // when every shard was last moved
 
-	batch   *batch        // being filled
-	spare   *batch        // empty; nil while it is written
-	wrote   chan *batch   // returns it
-	beside  time.Duration // how long batches were written without being waited for
+	part    *fetch.PartitionData // being mapped; nil if there is none
+	batch   *batch               // being filled
+	spare   *batch               // empty; nil while it is written
+	wrote   chan *batch          // returns it
+	beside  time.Duration        // how long batches were written without being waited for
 	decoder fetch.Decoder
 
 	report reporter
@@ -75,6 +76,7 @@ const patience = 5 * time.Millisecond
 
 // run fills until the context ends or enough is done.
 func (r *runner) run(ctx context.Context) {
+	defer r.release()
 	defer r.awaitBatch()
 	for ctx.Err() == nil {
 		every := lookInterval
@@ -91,12 +93,17 @@ func (r *runner) run(ctx context.Context) {
 			retry.Wait(ctx, lookInterval)
 			continue
 		}
+		if r.part != nil {
+			r.turn(ctx, func() { r.take(ctx) })
+			continue
+		}
 		waiting, cancel := context.WithTimeout(ctx, patience)
 		part, err := r.poller.Poll(waiting)
 		cancel()
 		switch {
 		case err == nil:
-			r.turn(ctx, func() { r.take(ctx, part) })
+			r.part = part
+			r.decoder.Reset(part)
 		case errors.Is(err, context.DeadlineExceeded):
 			if r.batch.events > 0 || time.Since(r.swept) > lookInterval {
 				r.turn(ctx, func() { r.flush(ctx, true) })
@@ -117,40 +124,57 @@ func (r *runner) turn(ctx context.Context, work func()) {
 	})
 }
 
-// take maps fetched data of a partition.
-func (r *runner) take(ctx context.Context, part *fetch.PartitionData) {
-	defer part.Release()
-	j := r.jobs[state.Partition{Topic: part.Topic, ID: part.Partition}]
-	if j == nil || !r.poller.Current(part) {
-		return
+// take maps fetched data until a batch is full, and releases the data when all is mapped.
+func (r *runner) take(ctx context.Context) {
+	if !r.fillBatch(ctx) {
+		r.release()
 	}
-	r.decoder.Reset(part)
+}
+
+func (r *runner) release() {
+	if r.part != nil {
+		r.part.Release()
+		r.part = nil
+	}
+}
+
+// fillBatch submits a full batch, now that it is the runner's turn, and maps fetched data until the next one is full. It
+// reports whether there may be more data.
+func (r *runner) fillBatch(ctx context.Context) (more bool) {
+	if r.full() && !r.submit(ctx, time.Since(r.swept) > lookInterval) {
+		return false
+	}
+	j := r.jobs[state.Partition{Topic: r.part.Topic, ID: r.part.Partition}]
+	if j == nil || !r.poller.Current(r.part) {
+		return false
+	}
 	var rec fetch.Record
-	for len(j.steps) > 0 {
+	for len(j.steps) > 0 && !r.full() {
 		ok, err := r.decoder.Next(&rec)
 		if corrupt, is := errors.AsType[*fetch.CorruptError](err); is {
 			r.pass(ctx, j, corrupt)
-			return
+			return false
 		}
 		j.corrupt = 0
 		if !ok {
 			r.reach(ctx, j, r.decoder.NextOffset())
-			return
+			return false
 		}
 		if !r.reach(ctx, j, rec.Offset) {
-			return
+			return false
 		}
 		if len(j.steps) > 0 && rec.Offset >= j.steps[0].from {
 			if !r.mapRecord(ctx, j, &rec) {
-				return
-			}
-		}
-		if r.batch.events >= r.cfg.MaxEvents || r.batch.bytes >= r.cfg.MaxBytes {
-			if !r.submit(ctx, time.Since(r.swept) > lookInterval) || r.jobs[j.Partition] != j {
-				return
+				return false
 			}
 		}
 	}
+	return len(j.steps) > 0
+}
+
+func (r *runner) full() bool {
+	b := r.batch
+	return b.events >= r.cfg.MaxEvents || b.bytes >= r.cfg.MaxBytes || r.cfg.Live != nil && len(b.Mutations) >= liveMutations
 }
 
 // mapRecord maps a record into the batch. Poison and late records are skipped, because live events report them. It

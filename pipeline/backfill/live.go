@@ -1,0 +1,64 @@
+package backfill
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// liveMutations bounds the mutations of a batch beside live events, and so the time for which Redis and a core are
+	// busy with it: a few milliseconds, in one short script call for each shard. A live batch may have to wait that long.
+	liveMutations = 1000
+	// longestWait is how long a batch waits for live ones, about as long as these wait for their events. There are
+	// always some under way in a process that has many workers, or is catching up: then fills continue slowly.
+	longestWait = 20 * time.Millisecond
+)
+
+// Live counts the batches of live events that are under way in a process, so that fills give way to them. It is safe
+// for concurrent use.
+type Live struct {
+	mu    sync.Mutex
+	under int           // batches under way
+	quiet chan struct{} // see Quiet
+}
+
+// Begin counts a batch. Its first event is mapped.
+func (l *Live) Begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.under == 0 {
+		l.quiet = make(chan struct{})
+	}
+	l.under++
+}
+
+// End says that a batch is no longer under way.
+func (l *Live) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.under--; l.under == 0 {
+		close(l.quiet)
+	}
+}
+
+// Quiet returns a channel that is closed once no batch is under way.
+func (l *Live) Quiet() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.quiet == nil { // there was no batch yet
+		l.quiet = make(chan struct{})
+		close(l.quiet)
+	}
+	return l.quiet
+}
+
+// giveWay waits while batches are under way, but not longer than longestWait.
+func (l *Live) giveWay(ctx context.Context) {
+	wait, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	select {
+	case <-l.Quiet():
+	case <-wait.Done():
+	}
+}
