@@ -130,7 +130,7 @@ func (s *pool) begin(i int) {
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
 		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
-		tracing: p.tracing, live: &p.live,
+		tracing: p.tracing, live: p.live,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
 			Register: p.definitions.registration(s.registry.Plan()).renew,

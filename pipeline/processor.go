@@ -30,7 +30,7 @@ type Processor struct {
 
 	definitions *definitions
 	last        binding              // of the definitions that are applied, or were
-	live        backfill.Live        // batches under way
+	live        *backfill.Live       // batches under way
 	backfiller  *backfill.Backfiller // nil if nothing is filled
 }
 
@@ -42,9 +42,10 @@ func New(cfg Config) *Processor {
 		busiest: busiest.New(time.Now), dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
+		live:    backfill.NewLive(),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
-	p.backfiller = newBackfiller(&p.cfg, &p.live)
+	p.backfiller = newBackfiller(&p.cfg, p.live)
 	p.health.set("group", errNotMember)
 	return p
 }

@@ -37,13 +37,13 @@ type Config struct {
 	Schemas interface {
 		Supply(context.Context, *record.MissingSchema) error
 	}
-	// Rate is the greatest share of a core to use, above 0 and up to 1; by default 0.5. Time spent waiting
-	// for the store counts.
+	// Rate is the greatest share of a core to use, above 0 and up to 1; by default 0.5. Time spent
+	// waiting for the store counts.
 	Rate      float64
 	MaxEvents int // of a batch; by default 2000
 	MaxBytes  int // of a batch's values; by default 4 MiB
 
-	// Live counts the batches of live events in the process, to which fills give way; nil if it applies none.
+	// Live counts the batches of live events in the process, to which fills give way; by default there are none.
 	Live *Live
 
 	Metrics prometheus.Registerer // by default a registry of its own
@@ -61,6 +61,9 @@ func (c Config) withDefaults() Config {
 	c.MaxEvents = cmp.Or(c.MaxEvents, maxEvents)
 	c.MaxBytes = cmp.Or(c.MaxBytes, maxBytes)
 	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
+	if c.Live == nil {
+		c.Live = &Live{}
+	}
 	if c.Metrics == nil {
 		c.Metrics = prometheus.NewRegistry()
 	}
@@ -192,16 +195,14 @@ func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(err
 type turns struct {
 	mu   sync.Mutex
 	rate float64
-	live *Live // may be nil
+	live *Live
 }
 
 // take works, and then rests. work returns how long batches were written in the background, which also counts as work.
 func (t *turns) take(ctx context.Context, work func() (beside time.Duration)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live != nil {
-		t.live.giveWay(ctx)
-	}
+	t.live.giveWay(ctx)
 	began := time.Now()
 	beside := work()
 	took := time.Since(began) + beside

@@ -13,15 +13,22 @@ const (
 	// longestWait is how long a batch waits for live ones, about as long as these wait for their events. There are
 	// always some under way in a process that has many workers, or is catching up: then fills continue slowly.
 	longestWait = 20 * time.Millisecond
+	// calm is how long after the last live batch a fill's batches are full again. The next live batch may have to wait for
+	// one of them, so the time is long enough that events which come every few seconds do not.
+	calm = 10 * time.Second
 )
 
-// Live counts the batches of live events that are under way in a process, so that fills give way to them. It is safe
-// for concurrent use.
+// Live counts the batches of live events that are under way in a process, so that fills give way to them. The zero Live
+// is for a process without live events. It is safe for concurrent use.
 type Live struct {
 	mu    sync.Mutex
 	under int           // batches under way
+	ended time.Time     // when the last one ended; before the first one, when the process began
 	quiet chan struct{} // see Quiet
 }
+
+// NewLive returns a Live for a process that begins now: the first batches may be about to come.
+func NewLive() *Live { return &Live{ended: time.Now()} }
 
 // Begin counts a batch. Its first event is mapped.
 func (l *Live) Begin() {
@@ -38,6 +45,7 @@ func (l *Live) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.under--; l.under == 0 {
+		l.ended = time.Now()
 		close(l.quiet)
 	}
 }
@@ -51,6 +59,14 @@ func (l *Live) Quiet() <-chan struct{} {
 		close(l.quiet)
 	}
 	return l.quiet
+}
+
+// lately reports whether a batch is under way, or less than calm has passed since the last one, or since the process
+// began.
+func (l *Live) lately() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.under > 0 || time.Since(l.ended) < calm
 }
 
 // giveWay waits while batches are under way, but not longer than longestWait.

@@ -72,23 +72,43 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// Batches have few mutations where live events may wait for them.
+// Batches have few mutations while a live batch is under way and for a while after it, and are full otherwise.
 func TestFullBatches(t *testing.T) {
 	mutations := func(n int) *batch { return &batch{Batch: state.Batch{Mutations: make([]state.Mutation, n)}} }
-	for name, c := range map[string]struct {
-		live  *Live
-		batch *batch
-		want  bool
-	}{
-		"few mutations":               {&Live{}, mutations(liveMutations - 1), false},
-		"many mutations":              {&Live{}, mutations(liveMutations), true},
-		"many, without live events":   {nil, mutations(liveMutations), false},
-		"events, without live events": {nil, &batch{events: maxEvents}, true},
-		"bytes, without live events":  {nil, &batch{bytes: maxBytes}, true},
-	} {
-		r := &runner{Backfiller: New(Config{Live: c.live}), batch: c.batch}
-		if got := r.full(); got != c.want {
-			t.Errorf("%s: a batch is full: %v, want %v", name, got, c.want)
+	expect := func(when string, live *Live, few bool) {
+		t.Helper()
+		r := runner{Backfiller: New(Config{Live: live, MaxEvents: 20, MaxBytes: 30})}
+		for _, c := range []struct {
+			what  string
+			batch *batch
+			want  bool
+		}{
+			{"few mutations", mutations(liveMutations - 1), false},
+			{"more mutations", mutations(liveMutations), few},
+			{"few events", &batch{events: 19, bytes: 29}, false},
+			{"more events", &batch{events: 20}, true},
+			{"more bytes", &batch{bytes: 30}, true},
+		} {
+			if r.batch = c.batch; r.full() != c.want {
+				t.Errorf("%s: a batch of %s is full: %v, want %v", when, c.what, !c.want, c.want)
+			}
 		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		live := NewLive()
+		expect("without live events", nil, false)
+		expect("when the process begins", live, true)
+		time.Sleep(calm) // of the synctest bubble
+		expect("before the first live batch", live, false)
+		live.Begin()
+		live.Begin()
+		live.End()
+		time.Sleep(2 * calm)
+		expect("while a live batch is under way", live, true)
+		live.End()
+		time.Sleep(calm - time.Nanosecond)
+		expect("shortly after it", live, true)
+		time.Sleep(time.Nanosecond)
+		expect("a while after it", live, false)
+	})
 }

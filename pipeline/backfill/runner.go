@@ -172,9 +172,10 @@ func (r *runner) fillBatch(ctx context.Context) (more bool) {
 	return len(j.steps) > 0
 }
 
+// full reports whether the batch is as great as it may be, which is less beside live events.
 func (r *runner) full() bool {
 	b := r.batch
-	return b.events >= r.cfg.MaxEvents || b.bytes >= r.cfg.MaxBytes || r.cfg.Live != nil && len(b.Mutations) >= liveMutations
+	return b.events >= r.cfg.MaxEvents || b.bytes >= r.cfg.MaxBytes || len(b.Mutations) >= liveMutations && r.cfg.Live.lately()
 }
 
 // mapRecord maps a record into the batch. Poison and late records are skipped, because live events report them. It
