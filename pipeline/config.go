@@ -47,8 +47,7 @@ type Config struct {
 	Workers int
 	// A batch is what was fetched since the one before, at most MaxEvents records or
 	// MaxBytes bytes of their values.
-	MaxEvents int // by default 2000
-	MaxBytes  int // by default 4 MiB
+	MaxEvents, MaxBytes int
 	// Freshness is how long an event may wait for others, so that they are fetched and
 	// applied together.
 	Freshness time.Duration // by default 20 ms
@@ -74,8 +73,6 @@ func (c Config) withDefaults() Config {
 	c.Recovery = c.Recovery.WithDefaults()
 	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
 	c.Workers = cmp.Or(c.Workers, 1)
-	c.MaxEvents = cmp.Or(c.MaxEvents, 2000)
-	c.MaxBytes = cmp.Or(c.MaxBytes, 4<<20)
 	c.Freshness = cmp.Or(c.Freshness, 20*time.Millisecond)
 	c.CommitInterval = cmp.Or(c.CommitInterval, time.Second)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)

@@ -76,7 +76,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 		Registry: registry, Store: b.store,
 		Transport: transport, Brokers: b.broker.ListenAddrs(),
 		Group: testkit.Namespace(t), DeadLetterTopic: deadLetters, Workers: 2,
-		CommitInterval: 50 * time.Millisecond, MaxEvents: 100,
+		CommitInterval: 50 * time.Millisecond, MaxEvents: 100, MaxBytes: 1 << 20,
 	}
 	return b
 }

@@ -157,6 +157,7 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 	b := backfill.New(backfill.Config{
 		Store: kept, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
 		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
+		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 	})
 	b.Run(watched, backfill.Work{
 		Registry: registry, Partitions: func() []state.Partition { return partitions }, Of: wanted, Until: screen.until,

@@ -232,6 +232,12 @@ func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.
 	return done, nil
 }
 
+// Bounds of a batch of rows.
+const (
+	maxRows     = 2000
+	maxRowBytes = 4 << 20
+)
+
 // applying applies archives to a fill.
 type applying struct {
 	*FromFiles
@@ -309,7 +315,7 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 		if err := a.row(r, mapper, base+row); err != nil {
 			return err
 		}
-		if a.events >= maxEvents || a.bytes >= maxBytes {
+		if a.events >= maxRows || a.bytes >= maxRowBytes {
 			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
 				return err
 			}

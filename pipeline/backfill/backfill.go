@@ -39,9 +39,9 @@ type Config struct {
 	}
 	// Rate is the greatest share of a core to use, above 0 and up to 1; by default 0.5. Time spent
 	// waiting for the store counts.
-	Rate      float64
-	MaxEvents int // of a batch; by default 2000
-	MaxBytes  int // of a batch's values; by default 4 MiB
+	Rate float64
+	// A batch has at most MaxEvents records or MaxBytes bytes of their values.
+	MaxEvents, MaxBytes int
 
 	// Live counts the batches of live events in the process, to which fills give way; by default there are none.
 	Live *Live
@@ -50,16 +50,8 @@ type Config struct {
 	Logger  *slog.Logger          // by default slog.Default()
 }
 
-// Bounds of a batch, where a Config has no others.
-const (
-	maxEvents = 2000
-	maxBytes  = 4 << 20
-)
-
 func (c Config) withDefaults() Config {
 	c.Rate = cmp.Or(c.Rate, 0.5)
-	c.MaxEvents = cmp.Or(c.MaxEvents, maxEvents)
-	c.MaxBytes = cmp.Or(c.MaxBytes, maxBytes)
 	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
 	if c.Live == nil {
 		c.Live = &Live{}
