@@ -63,6 +63,12 @@ func TestLive(t *testing.T) {
 			<-live.Quiet()
 		}
 		live.Begin()
+		quiet := live.Quiet()
+		live.Begin()
+		live.End()
+		live.End()
+		<-quiet // also for those that waited before the second batch
+		live.Begin()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		start := time.Now()
