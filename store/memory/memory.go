@@ -34,9 +34,10 @@ type entry struct {
 	key    key
 	series *state.Series
 	packed.State
-	size   int // packed length of the state, in bytes, when it was last measured
-	grown  int // approximate growth since
-	beside any // see Log
+	size    int   // packed length of the state, in bytes, when it was last measured
+	grown   int   // approximate growth since
+	horizon int64 // see drop
+	beside  any   // see Log
 }
 
 // leastSweep is the number of entries below which the store does not look for old ones.
@@ -72,12 +73,22 @@ func (s *Store) Update(entity []byte, mutations []state.Mutation, now int64) {
 		e := s.entry(op.Series, entity)
 		e.Apply(op)
 		if op.Series.Keep > 0 {
-			e.Prune(op.Series.Horizon(now))
+			e.drop(op.Series.Horizon(now))
 		}
 		if op.Series.Bytes > 0 {
 			s.fit(e, op)
 		}
 	}
+}
+
+// drop drops the state before a tile. Beside a log, a caller may keep windows that still hold what has become too old
+// since the last update. They move on before the next one, so only then is it dropped.
+func (e *entry) drop(before int64) {
+	last := e.horizon
+	if e.horizon = before; e.beside != nil {
+		before = last
+	}
+	e.Prune(before)
 }
 
 // fit keeps a state after a mutation within the bytes of its series, as a compaction does in Redis.

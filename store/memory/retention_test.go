@@ -3,6 +3,7 @@ package memory_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/weir-stream/weir/state"
@@ -116,6 +117,39 @@ func TestLogsAreBounded(t *testing.T) {
 		}
 		if least, most := min(int(now), keep), keep+keep/8+1; records < least || records > most {
 			t.Fatalf("at %d the log holds %d records, want %d to %d", now, records, least, most)
+		}
+	}
+}
+
+// A record that has become too old is dropped at once, but one update later if windows beside the log may hold it.
+func TestLogsKeepWhatWindowsHold(t *testing.T) {
+	log := &state.Series{ID: "log00", Measure: state.Record, Tile: 1, Keep: 10, Max: 100}
+	for _, beside := range []bool{false, true} {
+		var first []int64
+		held := memory.New()
+		for _, now := range []int64{100, 105, 111, 112} {
+			b := &state.Batch{Now: now}
+			b.Update(0, now, []byte("d"))
+			b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
+			if err := held.Apply(ctx, b); err != nil {
+				t.Fatal(err)
+			}
+			got, _, windows := held.Log(log, []byte("d"))
+			if beside {
+				*windows = "windows"
+			}
+			record, _, err := got.Record(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first = append(first, record.Time)
+		}
+		want := []int64{100, 100, 105, 105}
+		if beside {
+			want = []int64{100, 100, 100, 105}
+		}
+		if !slices.Equal(first, want) {
+			t.Errorf("windows beside: %v. The log begins at %d, want %d", beside, first, want)
 		}
 	}
 }
