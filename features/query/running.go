@@ -22,6 +22,7 @@ type Running struct {
 	// Logs are the logs that the features depend on.
 	Logs []RunningLog
 
+	taken   []*features.Feature
 	answers []Answer          // by index, see Take
 	whole   []*Completeness   // by index
 	derived []*runningDerived // by index; nil for features over a stream
@@ -98,8 +99,13 @@ func runs(f *features.Feature) bool {
 	}
 }
 
+// take finds or reserves the slot of a feature, which may also be part of others.
 func (r *Running) take(f *features.Feature) int {
+	if index := slices.Index(r.taken, f); index >= 0 {
+		return index
+	}
 	index := len(r.answers)
+	r.taken = append(r.taken, f)
 	r.answers, r.whole, r.derived = append(r.answers, Answer{CompleteSince: state.MinTime, since: state.MinTime}), append(r.whole, &everything), append(r.derived, nil)
 	if of, ok := f.Basis.(*features.Derived); ok {
 		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}

@@ -90,6 +90,26 @@ func TestRunningEqualsReading(t *testing.T) {
 	})
 }
 
+// A feature that is also part of others is computed once.
+func TestRunningTakesFeaturesOnce(t *testing.T) {
+	var running query.Running
+	slots := map[int]string{}
+	for _, f := range defined.Registry(t, runningDefinitions).Features {
+		for range 2 {
+			i, ok := running.Take(f)
+			if !ok || slots[i] != "" && slots[i] != f.Name {
+				t.Fatalf("%s has slot %d of %s", f.Name, i, slots[i])
+			}
+			slots[i] = f.Name
+		}
+	}
+	for i := range len(slots) {
+		if slots[i] == "" {
+			t.Errorf("slot %d of %d is of no feature", i, len(slots))
+		}
+	}
+}
+
 func drawPayment(t *rapid.T, at int64) []byte {
 	amount, score, text := "null", "null", "null"
 	if rapid.IntRange(0, 3).Draw(t, "has an amount") > 0 {
