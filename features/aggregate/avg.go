@@ -42,9 +42,12 @@ func (avg) Running(c Call) Running { return &runningAverage{newRunningSum(c)} }
 
 type runningAverage struct{ runningSum }
 
-func (r *runningAverage) Result(to *Result) {
-	if *to = (Result{}); r.values > 0 {
-		sum, capped := r.float()
-		to.Value.Type, to.Value.Flt, to.Found, to.Capped = value.Float, sum/float64(r.values), true, capped
+func (r *runningAverage) Result(to *value.Value) (found, capped bool) {
+	if r.values == 0 {
+		*to = value.Value{}
+		return false, false
 	}
+	sum, capped := r.float()
+	*to = float(sum / float64(r.values))
+	return true, capped
 }

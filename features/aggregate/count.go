@@ -42,7 +42,7 @@ type runningCount struct{ events int64 }
 func (r *runningCount) Add(*Sample)    { r.events++ }
 func (r *runningCount) Remove(*Sample) { r.events-- }
 
-func (r *runningCount) Result(to *Result) {
-	*to = Result{}
-	to.Value.Type, to.Value.Num, to.Found = value.Int, r.events, r.events > 0
+func (r *runningCount) Result(to *value.Value) (found, capped bool) {
+	*to = integer(r.events)
+	return r.events > 0, false
 }

@@ -77,7 +77,7 @@ func (r *runningDistinct) Remove(e *Sample) {
 	}
 }
 
-func (r *runningDistinct) Result(to *Result) {
-	n := int64(len(r.events))
-	*to = Result{Value: integer(n), Found: n > 0}
+func (r *runningDistinct) Result(to *value.Value) (found, capped bool) {
+	*to = integer(int64(len(r.events)))
+	return len(r.events) > 0, false
 }

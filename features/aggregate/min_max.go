@@ -112,8 +112,11 @@ func (r *runningExtreme) Remove(e *Sample) {
 	r.removed++
 }
 
-func (r *runningExtreme) Result(to *Result) {
-	if *to = (Result{}); len(r.held) > 0 {
-		to.Value, to.Found = r.held[0].Value, true
+func (r *runningExtreme) Result(to *value.Value) (found, capped bool) {
+	if len(r.held) == 0 {
+		*to = value.Value{}
+		return false, false
 	}
+	*to = r.held[0].Value
+	return true, false
 }

@@ -58,4 +58,8 @@ func (r *runningRatio) take(e *Sample, n int64) {
 	}
 }
 
-func (r *runningRatio) Result(to *Result) { *to = share(r.holds, r.events) }
+func (r *runningRatio) Result(to *value.Value) (found, capped bool) {
+	s := share(r.holds, r.events)
+	*to = s.Value
+	return s.Found, false
+}

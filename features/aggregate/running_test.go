@@ -43,7 +43,7 @@ func TestRunningEqualsFold(t *testing.T) {
 						from++
 					}
 					var got Result
-					running.Result(&got)
+					got.Found, got.Capped = running.Result(&got.Value)
 					if want := k.Fold(c, 1000, events[from:to]); !reflect.DeepEqual(got, want) {
 						t.Fatalf("events %d to %d: got %+v, want %+v", from, to, got, want)
 					}

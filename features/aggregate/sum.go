@@ -124,13 +124,12 @@ func (r *runningSum) float() (sum float64, capped bool) {
 	return v.Float64(), v.Saturated()
 }
 
-func (r *runningSum) Result(to *Result) {
-	*to = Result{}
-	to.Value.Type, to.Value.Scale, to.Found = r.typ, r.scale, r.values > 0
+func (r *runningSum) Result(to *value.Value) (found, capped bool) {
+	*to = value.Value{Type: r.typ, Scale: r.scale}
 	if r.typ == value.Float {
-		to.Value.Flt, to.Capped = r.float()
-		return
+		to.Flt, capped = r.float()
+		return r.values > 0, capped
 	}
-	r.ints.Set(&to.Value)
-	to.Capped = to.Value.Saturated()
+	r.ints.Set(to)
+	return r.values > 0, to.Saturated()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Running answers exact features of entities whose logs grow while the moment of the question advances, as in a replay
@@ -28,7 +29,6 @@ type Running struct {
 	derived []*runningDerived // by index; nil for features over a stream
 	at      int64
 	sample  aggregate.Sample
-	result  aggregate.Result
 }
 
 // RunningLog holds the windows that are answered from one log.
@@ -52,7 +52,8 @@ type runningFeature struct {
 	columns  features.LogColumns
 	shares   bool // the samples of the feature before it
 	function aggregate.Incremental
-	spec     aggregate.Spec
+	exact    bool        // as far as no cap is reached
+	neutral  value.Value // if the window is empty
 	index    int
 }
 
@@ -115,7 +116,8 @@ func (r *Running) take(f *features.Feature) int {
 		r.derived[index] = d
 		return index
 	}
-	log := r.log(f.Series[0])
+	log, spec := r.log(f.Series[0]), f.Function.Spec()
+	r.answers[index].Shape, r.answers[index].StandardError = spec.Shape, spec.StandardError
 	at := slices.IndexFunc(log.windows, func(w runningWindow) bool { return w.Window == f.Window })
 	if at < 0 {
 		at = len(log.windows)
@@ -123,7 +125,7 @@ func (r *Running) take(f *features.Feature) int {
 	}
 	log.values++
 	w := &log.windows[at]
-	w.add(runningFeature{Feature: f, columns: f.Columns, function: f.Function.(aggregate.Incremental), spec: f.Function.Spec(), index: index})
+	w.add(runningFeature{Feature: f, columns: f.Columns, function: f.Function.(aggregate.Incremental), exact: spec.Exact, neutral: spec.Neutral, index: index})
 	for i := at + 1; i < len(log.windows); i++ {
 		log.windows[i].value++
 	}
@@ -187,17 +189,28 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 		}
 		for j := range w.features {
 			f := &w.features[j]
-			m.values[j].Result(&r.result)
-			r.result.Capped = r.result.Capped || cut && lost >= m.first
 			a := &r.answers[f.index]
 			// The rest of an answer never changes: setting it again would cost more than moving the window.
+			f.tell(a, m.values[j], cut && lost >= m.first)
 			a.From, a.To, a.coveredSince = m.first, m.last, m.first
 			a.CompleteAt, a.Filling, a.Filled = 0, false, 0
-			tell(a, &f.spec, f.Per, &r.result)
 			a.complete(f.Feature, r.whole[f.index])
 		}
 	}
 	return nil
+}
+
+// tell makes an answer of a value; capped is whether the log lacks events of its window.
+func (f *runningFeature) tell(a *Answer, of aggregate.Running, capped bool) {
+	found, reached := of.Result(&a.Value)
+	a.Capped = capped || reached
+	a.Exact, a.Status = f.exact && !a.Capped, Present
+	switch {
+	case !found:
+		a.Value, a.Status = f.neutral, NotFound
+	case a.Value.IsNull():
+		a.Status = NullValue
+	}
 }
 
 // moving is a window over the log of an entity while it moves.
