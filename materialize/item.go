@@ -19,14 +19,25 @@ type item struct {
 	err  error
 }
 
-func (i *item) int() int64 {
-	n, size := binary.Varint(i.rest)
+func (i *item) uint() uint64 {
+	if len(i.rest) > 0 && i.rest[0] < 0x80 { // of one byte, as most are
+		n := i.rest[0]
+		i.rest = i.rest[1:]
+		return uint64(n)
+	}
+	n, size := binary.Uvarint(i.rest)
 	if size <= 0 {
 		i.fail()
 		return 0
 	}
 	i.rest = i.rest[size:]
 	return n
+}
+
+// int is the inverse of binary.AppendVarint.
+func (i *item) int() int64 {
+	n := i.uint()
+	return int64(n>>1) ^ -int64(n&1)
 }
 
 func (i *item) bytes(n uint64) []byte {
@@ -51,12 +62,7 @@ func appendText(dst, text []byte) []byte {
 
 // text reads what appendText has written, without a copy.
 func (i *item) text() []byte {
-	n, size := binary.Uvarint(i.rest)
-	if size <= 0 {
-		i.fail()
-		return nil
-	}
-	i.rest = i.rest[size:]
+	n := i.uint()
 	if n == 0 {
 		return nil
 	}
@@ -72,6 +78,8 @@ func appendTyped(dst []byte, v *value.Value) []byte {
 	case value.String:
 		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
 		return append(dst, v.Str...)
+	case value.Timestamp:
+		return binary.LittleEndian.AppendUint64(dst, uint64(v.Num))
 	case value.Float:
 		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Flt))
 	case value.Location:
@@ -87,20 +95,19 @@ func appendTyped(dst []byte, v *value.Value) []byte {
 // typed reads what appendTyped has written. A string aliases it.
 func (i *item) typed(v *value.Value) {
 	*v = value.Value{}
-	typ := i.bytes(1)
-	if typ == nil {
+	if len(i.rest) == 0 {
+		i.fail()
 		return
 	}
-	switch v.Type = value.Type(typ[0]); v.Type {
+	v.Type, i.rest = value.Type(i.rest[0]), i.rest[1:]
+	switch v.Type {
 	case value.Null:
 	case value.String:
-		n, size := binary.Uvarint(i.rest)
-		if size <= 0 {
-			i.fail()
-			return
+		if n := i.uint(); i.err == nil {
+			v.Str = i.bytes(n)
 		}
-		i.rest = i.rest[size:]
-		v.Str = i.bytes(n)
+	case value.Timestamp:
+		v.Num = int64(i.fixed())
 	case value.Float:
 		v.Flt = i.float()
 	case value.Location:
@@ -114,17 +121,20 @@ func (i *item) typed(v *value.Value) {
 	}
 }
 
-func (i *item) float() float64 {
+// fixed reads 8 bytes.
+func (i *item) fixed() uint64 {
 	b := i.bytes(8)
 	if b == nil {
 		return 0
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+	return binary.LittleEndian.Uint64(b)
 }
+
+func (i *item) float() float64 { return math.Float64frombits(i.fixed()) }
 
 // appendEvent appends an event without its stream, with the values of its first fields.
 func appendEvent(dst []byte, e *record.Event, fields int) []byte {
-	dst = binary.AppendVarint(dst, e.Time)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(e.Time))
 	dst = appendText(dst, e.ID)
 	for i := range e.Values[:fields] {
 		dst = appendTyped(dst, &e.Values[i])
@@ -134,7 +144,7 @@ func appendEvent(dst []byte, e *record.Event, fields int) []byte {
 
 // event reads an event of its stream, which is set, into its values.
 func (i *item) event(e *record.Event) {
-	e.Time, e.ID = i.int(), i.text()
+	e.Time, e.ID = int64(i.fixed()), i.text()
 	for n := range e.Values {
 		i.typed(&e.Values[n])
 	}
