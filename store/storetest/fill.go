@@ -378,27 +378,6 @@ func testFill(t *testing.T, open func() store.Store) {
 			t.Errorf("want a broken fill, got %+v", filling)
 		}
 	})
-	for name, test := range map[string]struct {
-		offset int64
-		broken bool
-	}{
-		"a partition whose log gets another name":   {30, false}, // brokers report more of it
-		"a partition that continues in another log": {40, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := begin(t)
-			f.take("v2", events, added)
-			fill := f.fill(added)
-			f.place(func(state.Position) state.Position {
-				return state.Position{Offset: test.offset, Epoch: -1, Log: "other"}
-			})
-			for shard, filling := range f.look(fill) {
-				if filling.Broken != test.broken {
-					t.Errorf("the fill in shard %d is %+v, want it broken: %v", shard, filling, test.broken)
-				}
-			}
-		})
-	}
 	t.Run("a partition that is new", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)

@@ -81,16 +81,6 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f.goOn(50)
 		f.expectCount(events, 30+count(30, 50, high)+count(35, 50, low))
 	})
-	t.Run("the others catch up in another log", func(t *testing.T) {
-		f := begin(t)
-		f.skipAhead(40, ahead)
-		f.take("v2", events, added)
-		fill := f.fill(added)
-		f.place(func(state.Position) state.Position { return state.Position{Offset: 40, Epoch: -1, Log: "other"} })
-		if filling := f.look(fill)[0]; !filling.Broken {
-			t.Errorf("a fill continues although slices have skipped records of its log: %+v", filling)
-		}
-	})
 	for name, filled := range map[string]bool{"a fill that is done outlives that": true, "a fill that lacks some slices does not": false} {
 		t.Run(name, func(t *testing.T) {
 			f := begin(t)

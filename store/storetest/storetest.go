@@ -38,6 +38,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	t.Run("busiest", func(t *testing.T) { testBusiest(t, open(4)) })
 	t.Run("slices", func(t *testing.T) { testSlices(t, func() store.Store { return open(4) }) })
 	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
+	t.Run("fill log", func(t *testing.T) { testFillLog(t, func() store.Store { return open(4) }) })
 	t.Run("parts of fills", func(t *testing.T) { testParts(t, func() store.Store { return open(4) }) })
 	t.Run("archive", func(t *testing.T) { testArchive(t, func() store.Store { return open(4) }) })
 }
