@@ -98,11 +98,27 @@ for first = 1, #updates, maxValues do
   call('HSET', progress, unpack(updates, first, math.min(first + maxValues - 1, #updates)))
 end
 
+local due = {} -- numbers of the keys whose time to live must be set now
+for i = checked + 1 + tonumber(ARGV[checked]), #ARGV do due[tonumber(ARGV[i])] = true end
+
+-- lifetime returns the time to live of a state key in seconds, '0' for forever.
+local function lifetime(k)
+  local high, low = byte(lifetimeOf, 2 * k - 1, 2 * k)
+  return ARGV[lifetimes + high * 256 + low]
+end
+
+-- create creates a state key with its time to live, and reports whether it did: the key may exist.
+local function create(k, value)
+  local seconds = lifetime(k)
+  if seconds == '0' then return false end
+  local reply = pcall('SET', KEYS[1 + k], value, 'EX', seconds, 'NX')
+  return type(reply) == 'table' and reply.ok ~= nil
+end
+
 -- setLifetime sets the time to live of a state key. It never shortens one: another plan may keep
 -- the key for longer, or forever.
 local function setLifetime(k, created)
-  local high, low = byte(lifetimeOf, 2 * k - 1, 2 * k)
-  local seconds = ARGV[lifetimes + high * 256 + low]
+  local seconds = lifetime(k)
   if seconds == '0' then
     if not created then call('PERSIST', KEYS[1 + k]) end
   elseif created or expiresWithin(KEYS[1 + k], seconds) then
@@ -110,27 +126,32 @@ local function setLifetime(k, created)
   end
 end
 
-local reply, created = {0, ''}, {}
-for k = 2, #KEYS do
-  local key, appended = KEYS[k], ARGV[a]
+local reply = {0, ''}
+
+-- append appends to a state key. The reply gets the key if it refuses or is a candidate.
+local function append(k, appended)
+  local key = KEYS[1 + k]
   local size = pcall('APPEND', key, appended)
-  a = a + 1
-  if size == #appended then
-    created[k - 1] = true
-    setLifetime(k - 1, true)
-  elseif type(size) == 'table' then
+  if type(size) == 'table' then
     reply[1] = reply[1] + 1
     if reply[1] == 1 then reply[2] = size.err end
-  elseif size >= minLength and not exempt[k - 1] then
+    return
+  end
+  local created = size == #appended
+  if created or due[k] then setLifetime(k, created) end
+  if size >= minLength and not created and not exempt[k] then
     local value = candidate(key, size, #appended)
     if value then
-      reply[#reply + 1] = k - 1
+      reply[#reply + 1] = k
       reply[#reply + 1] = value
     end
   end
 end
-for i = checked + 1 + tonumber(ARGV[checked]), #ARGV do
-  local k = tonumber(ARGV[i])
-  if not created[k] then setLifetime(k, false) end
+
+-- A key whose time to live must be set is usually new. One command then creates it with that time. Two would name it
+-- twice in the append-only file.
+for k = 1, #KEYS - 1 do
+  if not (due[k] and create(k, ARGV[a])) then append(k, ARGV[a]) end
+  a = a + 1
 end
 return reply

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -127,4 +128,19 @@ func TestRewrittenKeysExpire(t *testing.T) {
 			t.Errorf("a key that is kept forever expires after %v", lives)
 		}
 	})
+}
+
+// A new key and its time to live are one command in the append-only file.
+func TestNewKeyIsOneCommand(t *testing.T) {
+	client := redistest.New(t, redistest.Options{}).Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	apply(t, s.newWriter(), countOf(t, s, 0, 100*day, "d1", "d2"))
+	wantTimesToLive(t, s, 2)
+	stats := client.InfoMap(t.Context(), "commandstats").Val()["Commandstats"]
+	for _, command := range []string{"append", "expire"} {
+		if found := stats["cmdstat_"+command]; found != "" {
+			t.Errorf("%s was called for a new key: %s", command, found)
+		}
+	}
 }
