@@ -9,13 +9,14 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// members are values, each with the ascending tiles in which it was met. Packed, each is its
-// length, the value, the number of its tiles and their distances.
+// members are values, each with the ascending tiles in which it was met. Packed, each is its length doubled, the value,
+// and its tile; a value in more than one tile has 1 added to that length, and the number of its tiles and their distances
+// follow the value.
 //
 // If a tile has more than series.Values values, those with the least hashes are kept. The least hash that was dropped
 // is the tile's bound: values at or above it are skipped from then on. So the kept values depend on the values alone,
-// and the bound tells which share of all values the sample is. Packed, a bound precedes the members, like one without
-// tiles: 8, the bound, 0 and the tile.
+// and the bound tells which share of all values the sample is. Packed, a bound precedes the members, like a value of
+// eight bytes without tiles, which its tile follows.
 type members struct {
 	series *state.Series
 	tiles  map[string][]int64
@@ -73,8 +74,11 @@ func (m *members) empty() {
 func (m *members) Merge(packed []byte) error {
 	r := decoder{packed: packed}
 	for r.more() {
-		text, tile := r.bytes(r.uvarint()), firstTile(m.series)
-		n := r.uvarint()
+		length, n, tile := r.uvarint(), uint64(1), firstTile(m.series)
+		text := r.bytes(length >> 1)
+		if length&1 == 1 {
+			n = r.uvarint()
+		}
 		if n == 0 && r.err == nil {
 			m.mergeBound(&r, text, tile+r.varint())
 			continue
@@ -106,7 +110,8 @@ func (m *members) Merge(packed []byte) error {
 func (m *members) Append(dst []byte) []byte {
 	m.trim(m.series.Values)
 	for _, tile := range slices.Sorted(maps.Keys(m.bounds)) {
-		dst = append(dst, 8)
+		const length = 8
+		dst = append(dst, 2*length+1)
 		dst = binary.BigEndian.AppendUint64(dst, m.bounds[tile])
 		dst = binary.AppendVarint(append(dst, 0), tile-firstTile(m.series))
 	}
@@ -120,9 +125,13 @@ func (m *members) Append(dst []byte) []byte {
 
 // appendMember packs a member; its first tile is written as a distance from before.
 func appendMember[T string | []byte](dst []byte, member T, met []int64, before int64) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(member)))
-	dst = append(dst, member...)
-	dst = binary.AppendUvarint(dst, uint64(len(met)))
+	length := 2 * uint64(len(member))
+	if len(met) == 1 {
+		dst = append(binary.AppendUvarint(dst, length), member...)
+	} else {
+		dst = append(binary.AppendUvarint(dst, length+1), member...)
+		dst = binary.AppendUvarint(dst, uint64(len(met)))
+	}
 	for _, tile := range met {
 		dst = binary.AppendVarint(dst, tile-before)
 		before = tile

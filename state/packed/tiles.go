@@ -10,8 +10,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// tiles are numbers by ascending tile. Packed, they are pairs of the distance from the previous
-// tile and the number.
+// tiles are numbers by ascending tile. Packed, they are pairs of the distance from the previous tile and the number. In
+// a series that counts, the number is mostly 1: the distance is doubled, and 1 is added to it if another number follows.
 type tiles struct {
 	series  *state.Series
 	numbers []number
@@ -23,8 +23,7 @@ func init() {
 			return &tiles{series: s}
 		},
 		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			dst = binary.AppendVarint(dst, op.Tile-before)
-			return appendNumber(dst, op.Series, number{num: op.Num}), op.Tile
+			return appendTile(dst, op.Series, op.Tile-before, number{num: op.Num}), op.Tile
 		},
 	}
 }
@@ -95,9 +94,8 @@ func (t *tiles) Merge(packed []byte) error {
 		t.numbers = make([]number, 0, len(packed)/usual+1)
 	}
 	for r.more() {
-		tile += r.varint()
-		n := readNumber(&r, t.series)
-		if n.tile = tile; r.err == nil {
+		n := readTile(&r, t.series, tile)
+		if tile = n.tile; r.err == nil {
 			t.put(n)
 		}
 	}
@@ -107,9 +105,8 @@ func (t *tiles) Merge(packed []byte) error {
 func (t *tiles) Append(dst []byte) []byte {
 	before := firstTile(t.series)
 	for _, n := range t.numbers {
-		dst = binary.AppendVarint(dst, n.tile-before)
+		dst = appendTile(dst, t.series, n.tile-before, n)
 		before = n.tile
-		dst = appendNumber(dst, t.series, n)
 	}
 	return dst
 }
@@ -117,6 +114,31 @@ func (t *tiles) Append(dst []byte) []byte {
 // floats reports whether the numbers of a series are the bits of floats.
 func floats(s *state.Series) bool {
 	return s.Type == value.Float && !s.Measure.Counts()
+}
+
+// appendTile appends a number and the distance of its tile from the one before.
+func appendTile(dst []byte, s *state.Series, distance int64, n number) []byte {
+	if s.Measure.Counts() {
+		if n.num == 1 {
+			return binary.AppendVarint(dst, 2*distance)
+		}
+		distance = 2*distance + 1
+	}
+	return appendNumber(binary.AppendVarint(dst, distance), s, n)
+}
+
+// readTile reads a number whose tile is packed as the distance from the one before.
+func readTile(r *decoder, s *state.Series, before int64) (n number) {
+	distance, counts := r.varint(), s.Measure.Counts()
+	if counts && distance&1 == 0 {
+		return number{tile: before + distance>>1, num: 1}
+	}
+	n = readNumber(r, s)
+	if counts {
+		distance >>= 1
+	}
+	n.tile = before + distance
+	return n
 }
 
 // appendNumber appends a number without its tile: a float's bits, or a zigzag varint, of up to 128
@@ -225,14 +247,12 @@ func (t *totals) Merge(packed []byte) error {
 	s := t.tiles.series
 	r, n := decoder{packed: packed}, number{tile: firstTile(s)}
 	for r.more() {
-		tile := n.tile + r.varint()
-		n = readNumber(&r, s)
-		n.tile = tile
+		n = readTile(&r, s, n.tile)
 		if r.err != nil {
 			break
 		}
 		for i := range t.windows {
-			if w := &t.windows[i]; w.first <= tile && tile <= w.last {
+			if w := &t.windows[i]; w.first <= n.tile && n.tile <= w.last {
 				t.add(w, n)
 			}
 		}
