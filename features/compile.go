@@ -266,12 +266,16 @@ func (c *Compiler) remember(f *Feature, by []string) (*state.Series, error) {
 // that does not depend on the order of the definitions.
 func (c *Compiler) Finish(r *Registry) {
 	byID := func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) }
+	// Series that an event changes alike come one after the other: packed, they may share a body, see package state/packed.
+	byBody := func(a, b *state.Series) int {
+		return cmp.Or(cmp.Compare(a.Tile, b.Tile), cmp.Compare(a.Field, b.Field), byID(a, b))
+	}
 	r.Series = slices.SortedFunc(maps.Values(c.series), byID)
 	r.writes = map[*record.Stream][]entityWrites{}
 	for stream, entities := range c.writes {
 		for _, key := range slices.Sorted(maps.Keys(entities)) {
 			e := entities[key]
-			slices.SortFunc(e.series, func(a, b seriesWrite) int { return byID(a.series, b.series) })
+			slices.SortFunc(e.series, func(a, b seriesWrite) int { return byBody(a.series, b.series) })
 			r.writes[stream] = append(r.writes[stream], *e)
 		}
 	}

@@ -261,3 +261,27 @@ func TestRegistryDoesNotDependOnOrder(t *testing.T) {
 		t.Errorf("names %v, want login, tx, a, b and c first", got)
 	}
 }
+
+// Series that events change alike are written one after the other, so that they can share a packed body.
+func TestSeriesThatChangeAlikeAreNeighbours(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  tx: {topic: tx, timestamp: ts, fields: {user: string, amount: int, fee: int, status: string}}
+features:
+  amount: SUM(1d, tx, amount, user)
+  fee: SUM(1d, tx, fee, user)
+  count: COUNT(1d, tx, user)
+  approved: SUM(1d, tx, amount, user, where='status == "approved"')
+  month: SUM(30d, tx, amount, user)
+  paid: COUNT(1d, tx, user, where='fee > 0')
+  greatest: MAX(30d, tx, amount, user)
+`)
+	var got []string
+	for _, w := range r.Writes(r.Streams[0]) {
+		got = append(got, fmt.Sprintf("%dh %s", w.Series.Tile/3_600_000, w.Series.Field))
+	}
+	want := []string{"1h ", "1h ", "1h amount", "1h amount", "1h fee", "24h amount", "24h amount"}
+	if !slices.Equal(got, want) {
+		t.Errorf("series are written in the order %q, want %q", got, want)
+	}
+}

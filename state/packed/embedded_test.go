@@ -65,7 +65,7 @@ func merged(t *testing.T, s *state.Series, data []byte) []byte {
 
 // Children of an unknown group stay embedded at any length.
 func TestUnknownChildrenStay(t *testing.T) {
-	long := bytes.Repeat([]byte{1, 2, 3, 0}, maxEmbedded)
+	long := bytes.Repeat([]byte{1, 2, 3, 1, 9}, maxEmbedded)
 	parent := AppendChild(nil, Child{0xff0001, []byte("c"), long})
 	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return nil }}
 	compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, none, 0, Nonce{1})

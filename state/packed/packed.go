@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 //
 //	section  tag (3 bytes), length of the body (varint), body
 // body     mutations or the state of the series, encoded as its State does
+//
+// The length 0 stands for the body of the section before: an event often changes several series alike, such as the sums
+// of an amount with and without a filter.
 //
 // Compacted state begins with a header: a zero byte, which begins no tag, the length after the compaction (3 bytes: 5
 // bits of a power of two, which multiplies the other 19 bits, rounded up), and a number that identifies this compaction
@@ -36,18 +40,29 @@ func appendTag(dst []byte, tag uint32) []byte {
 	return append(dst, byte(tag>>16), byte(tag>>8), byte(tag))
 }
 
-// Packer packs mutations: Begin begins a section of a series, Add adds mutations to it, and End appends it. It reuses
+// Packer packs mutations: Begin or Next begins a section of a series, Add adds mutations to it, and End appends it. It reuses
 // its memory, and is not safe for concurrent use.
 type Packer struct {
 	Secret Secret // values are hashed with it
 
-	series *state.Series
-	body   []byte
-	before int64
+	series   *state.Series
+	body     []byte
+	before   int64
+	follows  bool
+	previous []byte // body of the section that this one follows
 }
 
 // Begin begins a section of a series.
-func (p *Packer) Begin(s *state.Series) { p.series, p.body, p.before = s, p.body[:0], firstTile(s) }
+func (p *Packer) Begin(s *state.Series) {
+	p.series, p.body, p.before, p.follows = s, p.body[:0], firstTile(s), false
+}
+
+// Next begins a section that will be appended right after the one that ended last.
+func (p *Packer) Next(s *state.Series) {
+	p.body, p.previous = p.previous, p.body
+	p.Begin(s)
+	p.follows = true
+}
 
 // Add adds a mutation to the section.
 func (p *Packer) Add(op *state.Mutation) {
@@ -55,9 +70,18 @@ func (p *Packer) Add(op *state.Mutation) {
 }
 
 // End appends the section.
-func (p *Packer) End(dst []byte) []byte { return appendSection(dst, p.series.Tag(), p.body) }
+func (p *Packer) End(dst []byte) []byte {
+	if p.follows && bytes.Equal(p.body, p.previous) {
+		return append(appendTag(dst, p.series.Tag()), 0)
+	}
+	return appendSection(dst, p.series.Tag(), p.body)
+}
 
+// appendSection appends a section, unless its body is empty.
 func appendSection(dst []byte, tag uint32, body []byte) []byte {
+	if len(body) == 0 {
+		return dst
+	}
 	dst = appendTag(dst, tag)
 	dst = binary.AppendUvarint(dst, uint64(len(body)))
 	return append(dst, body...)
@@ -84,10 +108,15 @@ func walk(packed []byte, from int, visit func(tag uint32, body []byte) error) (e
 		return 0, fmt.Errorf("%w: its header is cut off", errPacked)
 	}
 	r := decoder{packed: packed, at: from}
+	var body []byte
 	for r.more() {
 		start := r.at
 		t := r.bytes(tagSize)
-		body := r.bytes(r.uvarint())
+		if length := r.uvarint(); length > 0 {
+			body = r.bytes(length)
+		} else if body == nil && r.err == nil {
+			return start, fmt.Errorf("%w: the section at byte %d has the body of the one before, but is the first", errPacked, start)
+		}
 		if r.err != nil {
 			return start, fmt.Errorf("%w: the section at byte %d reaches beyond the end, at byte %d", r.err, start, len(packed))
 		}

@@ -1,6 +1,9 @@
 package packed
 
 import (
+	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/state"
@@ -18,6 +21,66 @@ func pack(ops ...state.Mutation) []byte {
 		p.Add(&ops[i])
 	}
 	return p.End(nil)
+}
+
+// Sections that follow one another share an equal body.
+func TestEqualBodiesArePackedOnce(t *testing.T) {
+	var list []*state.Series
+	for _, id := range []string{"all", "some", "others", "more"} {
+		list = append(list, &state.Series{ID: id, Measure: state.Sum, Type: value.Int, Tile: day})
+	}
+	known := func(tag uint32) *state.Series {
+		return list[slices.IndexFunc(list, func(s *state.Series) bool { return s.Tag() == tag })]
+	}
+	var p Packer
+	var packed, whole []byte
+	for i, num := range []int64{7, 7, 7, 8} {
+		op := state.Mutation{Series: list[i], Tile: today, Num: num}
+		if i == 0 {
+			p.Begin(op.Series)
+		} else {
+			p.Next(op.Series)
+		}
+		p.Add(&op)
+		packed = p.End(packed)
+		whole = append(whole, pack(op)...)
+	}
+	const body = 3 // a tile and a number
+	if len(packed) != len(whole)-2*body {
+		t.Errorf("took %d bytes, want 2 bodies of %d bytes less than %d", len(packed), body, len(whole))
+	}
+	compact := func(packed []byte) []byte {
+		compacted, err := new(Compactor).Compact(nil, packed, known, none, 0, Nonce{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compacted
+	}
+	if got, want := compact(packed), compact(whole); !bytes.Equal(got, want) {
+		t.Errorf("compacted to\n%x\nwant\n%x", got, want)
+	}
+}
+
+// A section that does not follow the packer's last one has its own body.
+func TestSectionThatBeginsHasABody(t *testing.T) {
+	var p Packer
+	op := state.Mutation{Series: everySeries()[0], Tile: today, Num: 1}
+	var packed []byte
+	for _, begin := range []func(*state.Series){p.Begin, p.Next, p.Begin} {
+		begin(op.Series)
+		p.Add(&op)
+		packed = p.End(nil)
+	}
+	if want := pack(op); !bytes.Equal(packed, want) {
+		t.Errorf("got %x, want %x", packed, want)
+	}
+}
+
+func TestFirstSectionWithoutABody(t *testing.T) {
+	err := Sections([]byte{1, 2, 3, 0}, func(uint32, []byte) error { return nil })
+	if want := "the section at byte 0 has the body of the one before, but is the first"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got error %v, want %s", err, want)
+	}
 }
 
 // What is most frequent takes the fewest bytes.

@@ -63,14 +63,14 @@ func (c *scriptCall) spare(key int) { c.spared = append(c.spared, byte(key>>8), 
 
 // pack writes the mutations of one state key as one argument, and returns its length.
 func (w *writer) pack(k *stateKey) int {
-	data, ops := w.bytes, w.combiner.mutations
+	data, ops, follows := w.bytes, w.combiner.mutations, false
 	for i := k.first; i >= 0; i = ops[i].next {
 		switch {
 		case ops[i].packed:
 		case ops[i].child == nil:
-			data = w.packSection(data, i, nil)
+			data, follows = w.packSection(data, i, nil, follows), true
 		default:
-			data = w.packChild(data, i)
+			data, follows = w.packChild(data, i), false
 		}
 	}
 	n := len(data) - len(w.bytes)
@@ -78,11 +78,16 @@ func (w *writer) pack(k *stateKey) int {
 	return n
 }
 
-// packSection appends the mutations of the first one's series and child.
-func (w *writer) packSection(dst []byte, first int32, child []byte) []byte {
+// packSection appends the mutations of the first one's series and child. It follows if the packer appended the section
+// before.
+func (w *writer) packSection(dst []byte, first int32, child []byte, follows bool) []byte {
 	ops := w.combiner.mutations
 	series := ops[first].Series
-	w.packer.Begin(series)
+	if follows {
+		w.packer.Next(series)
+	} else {
+		w.packer.Begin(series)
+	}
 	for j := first; j >= 0; j = ops[j].next {
 		if ops[j].Series == series && bytes.Equal(ops[j].child, child) {
 			w.packer.Add(&ops[j].Mutation)
@@ -99,7 +104,7 @@ func (w *writer) packChild(dst []byte, first int32) []byte {
 	w.sections = w.sections[:0]
 	for j := first; j >= 0; j = ops[j].next {
 		if !ops[j].packed && ops[j].Series.Group == group && bytes.Equal(ops[j].child, child) {
-			w.sections = w.packSection(w.sections, j, child)
+			w.sections = w.packSection(w.sections, j, child, len(w.sections) > 0)
 		}
 	}
 	w.child = w.store.hashing.AppendChild(w.child[:0], child)

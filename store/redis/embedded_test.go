@@ -59,6 +59,32 @@ func count(t testing.TB, s *Store, series *state.Series, entity string) (n int64
 	return n
 }
 
+// A device and its pair count alike: sections around that of the child do not share bodies with those in it.
+func TestEqualBodiesAroundAChild(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		after := *beside
+		after.ID = "after"
+		b := begin(t, s, transactions)
+		b.Series, b.Now = append(pairSeries[:len(pairSeries):len(pairSeries)], &after), 100*day
+		counts := []struct {
+			series *state.Series
+			entity string
+		}{{beside, "d1"}, {pairs, "d1|u0"}, {&after, "d1"}}
+		for _, c := range counts {
+			b.Update(0, 0, []byte(c.entity))
+			b.Add(state.Mutation{Series: c.series, Tile: 100, Num: 1})
+		}
+		b.Ranges[0].To = 1
+		apply(t, s.newWriter(), b)
+		for _, c := range counts {
+			if n := count(t, s, c.series, c.entity); n != 1 {
+				t.Errorf("%s has a count of %d in series %s, want 1", c.entity, n, c.series.ID)
+			}
+		}
+	})
+}
+
 func childKey(s *Store, series *state.Series, entity string) string {
 	return string(s.appendKey(nil, series, entity))
 }
