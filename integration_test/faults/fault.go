@@ -10,6 +10,8 @@ const (
 	processorLane lane = "processors"
 	redisLane     lane = "redis"
 	kafkaLane     lane = "kafka"
+	// preludeLane holds what happens before the processes start.
+	preludeLane lane = "prelude"
 	// interludeLane holds the faults that happen once everything is applied.
 	interludeLane lane = "interlude"
 )
@@ -23,12 +25,13 @@ type fault struct {
 	happen     func(r *round, random *rand.Rand)
 }
 
-// faults lists all faults; each has a file of its own.
+// faults lists all faults; similar ones share a file.
 var faults = []*fault{
 	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions,
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
+	backlog,
 	truncateLog, remakeTopic, startOver, reshard,
 }
 

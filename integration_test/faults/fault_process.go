@@ -9,7 +9,7 @@ var killProcessor = &fault{name: "processor killed", lane: processorLane, happen
 	p := r.processors[random.IntN(len(r.processors))]
 	p.Kill()
 	pause(random, 0, 2*time.Second)
-	p.Start()
+	r.start(p)
 }}
 
 // A processor that hangs for longer than the session timeout continues with a batch whose partitions another processor
@@ -24,7 +24,5 @@ var killAllProcessors = &fault{name: "all processors killed", lane: processorLan
 		p.Kill()
 	}
 	pause(random, 0, time.Second)
-	for _, p := range r.processors {
-		p.Start()
-	}
+	r.start(r.processors...)
 }}

@@ -14,7 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
-// seedOfTest is a seed whose rounds have faults in every lane and a reload.
+// seedOfTest is a seed whose rounds have faults in every lane, a reload and a backlog.
 const seedOfTest = 32
 
 // Short rounds run on each kind of Redis and with each fault of logs. Their events and faults are
@@ -35,11 +35,13 @@ func TestRounds(t *testing.T) {
 	for f := range interludes {
 		names = append(names, f.name)
 	}
+	scenarios[backlog.name] = draw(seedOfTest, "single", names)
+	names = append(names, backlog.name)
 	for _, topology := range topologies {
 		scenarios[topology] = draw(seedOfTest, topology, names)
 	}
 	for f, topology := range interludes {
-		p := draw(seedOfTest, topology, []string{reloadDefinitions.name})
+		p := draw(seedOfTest, topology, []string{reloadDefinitions.name, backlog.name})
 		p.Interlude = f
 		scenarios[f.name] = p
 	}
@@ -50,7 +52,7 @@ func TestRounds(t *testing.T) {
 			for _, failure := range r.Failures {
 				t.Error(failure)
 			}
-			if r.Compared < 1000 || r.Records < p.Events/2 {
+			if r.Compared < 1000 || r.Records < p.Backlog+p.Events/2 {
 				t.Errorf("%d records and %d compared values are too few", r.Records, r.Compared)
 			}
 			t.Logf("%+v", r)
@@ -60,7 +62,7 @@ func TestRounds(t *testing.T) {
 
 // shorten reduces a round to some seconds.
 func shorten(p *scenario) {
-	p.Length, p.Events = 6*time.Second, 1200
+	p.Length, p.Events, p.Backlog = 6*time.Second, 1200, p.Backlog/4
 	for l, events := range p.Lanes {
 		p.Lanes[l] = slices.DeleteFunc(events, func(e event) bool { return e.after > p.Length })
 	}
@@ -75,13 +77,11 @@ func TestDraws(t *testing.T) {
 			t.Fatalf("seed %d draws two different rounds", seed)
 		}
 		seen[p.Topology] = true
-		if p.Interlude != nil {
-			seen[p.Interlude.name] = true
+		for _, name := range p.faults() {
+			seen[name] = true
 		}
-		for _, events := range p.Lanes {
-			for _, e := range events {
-				seen[e.fault.name] = true
-			}
+		if p.Backlog > 0 && (slices.Contains(p.faults(), rollProcessors.name) || p.BatchMax < 2000) {
+			t.Errorf("seed %d has a backlog, batches of %d and the faults %q; want long batches and only faults that interrupt them", seed, p.BatchMax, p.faults())
 		}
 		for _, version := range p.Versions {
 			if _, err := defined.Parse(workload.Definitions(version, "-x", p.Late)); err != nil {

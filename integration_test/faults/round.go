@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -38,6 +39,7 @@ type round struct {
 	version    int                // of the definitions loaded last
 	writer     *writer
 	ledger     *ledger
+	backlog    map[state.Partition]int64 // where the backlog ends; nil if there is none
 
 	mu       sync.Mutex
 	began    time.Time
@@ -100,10 +102,14 @@ func (r *round) play() {
 	}
 	defer r.kafka.DeleteTopics(slices.Collect(maps.Keys(topics))...)
 	r.redis = r.trials.redis(r)
-	r.begin()
-	defer r.end()
 	r.writer = newWriter(r)
 	r.ledger = newLedger(r)
+	if r.scenario.Backlog > 0 {
+		backlog.happen(r, nil)
+		r.happened(backlog.name)
+	}
+	r.begin()
+	defer r.end()
 	r.flow()
 	if r.kit.Failed() {
 		return
@@ -152,13 +158,20 @@ func (r *round) flow() {
 	r.mu.Lock()
 	r.began = time.Now()
 	r.mu.Unlock()
-	var lanes sync.WaitGroup
+	faults, over := context.WithCancel(context.Background())
+	var slowing, lanes sync.WaitGroup
+	if r.backlog != nil {
+		slowing.Go(func() { r.slowDown(faults) })
+	}
 	lanes.Go(r.writer.run)
 	for name, events := range r.scenario.Lanes {
 		random := r.random(string(name))
 		lanes.Go(func() {
 			for _, e := range events {
 				r.sleepUntil(e.after)
+				if !r.due(e.fault) {
+					continue
+				}
 				if r.kit.Failed() {
 					return
 				}
@@ -168,6 +181,8 @@ func (r *round) flow() {
 		})
 	}
 	lanes.Wait()
+	over()
+	slowing.Wait()
 }
 
 // interlude injects a fault that changes a log, and writes some more events. All records must be applied before, or it

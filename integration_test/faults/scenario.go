@@ -22,6 +22,7 @@ type scenario struct {
 	Processors int
 	BatchMax   int // maximum events in a batch
 	CallMax    int // maximum mutations in a script call
+	Backlog    int // events written before the processes start; 0 in most rounds
 
 	Events  int
 	Length  time.Duration // how long events are written and faults happen
@@ -75,6 +76,9 @@ func sketch(seed uint64, topology string, without []string) *scenario {
 	}
 	p.CallMax = []int{2, 10, 50, 1500}[random(seed, "calls").IntN(4)] // short calls leave slices ahead where they are interrupted
 	p.Options = workload.DrawOptions(random(seed, "options"))
+	if r := random(seed, "backlog"); r.IntN(4) == 0 && len(fitting(preludeLane, p, without)) > 0 {
+		p.drawBacklog(r)
+	}
 	p.Lanes = drawFaults(random(seed, "faults"), p, without)
 	if interludes := fitting(interludeLane, p, without); len(interludes) > 0 && r.IntN(3) == 0 {
 		p.Interlude = interludes[r.IntN(len(interludes))]
@@ -103,10 +107,14 @@ func drawFaults(r *rand.Rand, p *scenario, without []string) map[lane][]event {
 		if len(fit) == 0 {
 			continue
 		}
-		at := time.Duration(r.Int64N(int64(p.Length / 3)))
+		first, least, spread := p.Length/3, time.Second, p.Length/2
+		if p.Backlog > 0 && l == processorLane {
+			first, least, spread = time.Second, 0, 1500*time.Millisecond
+		}
+		at := time.Duration(r.Int64N(int64(first)))
 		for at < p.Length {
 			lanes[l] = append(lanes[l], event{at, fit[r.IntN(len(fit))]})
-			at += time.Second + time.Duration(r.Int64N(int64(p.Length/2)))
+			at += least + time.Duration(r.Int64N(int64(spread)))
 		}
 	}
 	return lanes
@@ -119,6 +127,9 @@ func (p *scenario) faults() (names []string) {
 			names = append(names, e.fault.name)
 		}
 	}
+	if p.Backlog > 0 {
+		names = append(names, backlog.name)
+	}
 	if p.Interlude != nil {
 		names = append(names, p.Interlude.name)
 	}
@@ -128,6 +139,9 @@ func (p *scenario) faults() (names []string) {
 // fitting returns the faults of a lane that the round may have.
 func fitting(l lane, p *scenario, without []string) (fit []*fault) {
 	for _, f := range faults {
+		if p.Backlog > 0 && l == processorLane && !slices.Contains(interrupting, f) {
+			continue
+		}
 		if f.lane == l && (f.topologies == nil || slices.Contains(f.topologies, p.Topology)) && !slices.Contains(without, f.name) {
 			fit = append(fit, f)
 		}

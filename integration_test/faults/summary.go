@@ -19,7 +19,9 @@ type result struct {
 	Records    int            `json:"records"` // committed records
 	Faults     map[string]int `json:"faults"`
 	Exits      int            `json:"exits"` // processes that exited by themselves and were restarted
-	Compared   int            `json:"compared"`
+	// TakenOver counts the positions with slices ahead from which processors started; see [round.start].
+	TakenOver int `json:"taken_over"`
+	Compared  int `json:"compared"`
 	// Incomplete counts answers that rightly report missing events.
 	Incomplete  int      `json:"incomplete"`
 	Differences int      `json:"differences"`
@@ -29,7 +31,7 @@ type result struct {
 
 // summary adds up rounds.
 type summary struct {
-	rounds, failed, compared, incomplete, differences int
+	rounds, failed, compared, incomplete, differences, takenOver int
 
 	topologies, faults map[string]int
 	seeds              []uint64 // of failed rounds
@@ -43,6 +45,7 @@ func (s *summary) add(r result) {
 	s.compared += r.Compared
 	s.incomplete += r.Incomplete
 	s.differences += r.Differences
+	s.takenOver += r.TakenOver
 	s.topologies[r.Topology]++
 	for name, n := range r.Faults {
 		s.faults[name] += n
@@ -59,6 +62,9 @@ func (s *summary) text(took time.Duration) string {
 	fmt.Fprintf(&b, "%d rounds in %v (%s): %d values compared, %d differences; %d answers said that they are not complete\n",
 		s.rounds, took.Round(time.Second), counts(s.topologies), s.compared, s.differences, s.incomplete)
 	fmt.Fprintf(&b, "faults: %s\n", counts(s.faults))
+	if s.faults[backlog.name] > 0 {
+		fmt.Fprintf(&b, "processors that were killed left %d positions with slices ahead to their successors\n", s.takenOver)
+	}
 	if s.failed > 0 {
 		fmt.Fprintf(&b, "%d rounds failed, of the seeds %v\n", s.failed, s.seeds)
 	}

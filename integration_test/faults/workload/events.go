@@ -38,6 +38,12 @@ func DrawOptions(r *rand.Rand) Options {
 	}
 }
 
+// Spread returns the options with events spread over at least a number of users, none of whom has most of them.
+func (o Options) Spread(users int) Options {
+	o.users, o.hot = max(o.users, users), min(o.hot, 0.1)
+	return o
+}
+
 // Message is one record to write.
 type Message struct {
 	Topic      string
