@@ -111,6 +111,18 @@ func (r *round) slowDown(faults context.Context) {
 	}
 }
 
+// kill kills processors. While there is a backlog, what they have sent and Redis has not received is lost, where a proxy
+// is in between: it would finish the batch.
+func (r *round) kill(processors ...*servers.Process) {
+	if single, ok := r.redis.(*servers.Single); ok && r.backlog != nil {
+		single.Link.Cut()
+		defer single.Link.Heal()
+	}
+	for _, p := range processors {
+		p.Kill()
+	}
+}
+
 // start starts processors that were killed. If there is a backlog and no other processor runs, it counts the positions
 // with slices ahead from which they start.
 func (r *round) start(killed ...*servers.Process) {

@@ -7,7 +7,7 @@ import (
 
 var killProcessor = &fault{name: "processor killed", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	p := r.processors[random.IntN(len(r.processors))]
-	p.Kill()
+	r.kill(p)
 	pause(random, 0, 2*time.Second)
 	r.start(p)
 }}
@@ -20,9 +20,7 @@ var hangProcessor = &fault{name: "processor hung", lane: processorLane, happen: 
 }}
 
 var killAllProcessors = &fault{name: "all processors killed", lane: processorLane, happen: func(r *round, random *rand.Rand) {
-	for _, p := range r.processors {
-		p.Kill()
-	}
+	r.kill(r.processors...)
 	pause(random, 0, time.Second)
 	r.start(r.processors...)
 }}

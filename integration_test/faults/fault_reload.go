@@ -13,9 +13,7 @@ var reloadDefinitions = &fault{name: "definitions reloaded", lane: processorLane
 	all := r.all()
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	if r.backlog != nil {
-		for _, p := range r.processors {
-			p.Kill()
-		}
+		r.kill(r.processors...)
 	}
 	for _, p := range all {
 		p.Put(r.definitions(r.version))
