@@ -137,6 +137,29 @@ func TestWaitingInLine(t *testing.T) {
 	})
 }
 
+// A question has released its shares before it is free: the next one that uses its memory holds shares of its own.
+func TestSharesAreReleasedBeforeTheQuestionIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader, freed := longValue(10_000), 0
+		h := newHandler(reader, func(c *setup) {
+			c.Limits.InFlight, c.Limits.Answer, c.Now = 4<<20, 1<<20, time.Now
+		})
+		ask := func() int {
+			return do(t, h, "POST", queryPath, `{"features":["device_max_name_7d"],"entities":[`+entitiesOf(100)+`]}`).Code
+		}
+		reader.recycle = func() {
+			if freed++; freed == 1 { // there is room for one such answer
+				if status := ask(); status != http.StatusOK {
+					t.Errorf("status %d of a question when the one before is free, want 200", status)
+				}
+			}
+		}
+		if status := ask(); status != http.StatusOK || freed != 2 {
+			t.Errorf("status %d, %d questions were free, want 200 and 2", status, freed)
+		}
+	})
+}
+
 // Memory that becomes free shortly before a question's time is over leaves no time for the store. The refusal blames
 // the queue or the store, where most of the time was spent.
 func TestTimeoutAfterWaitingInLine(t *testing.T) {

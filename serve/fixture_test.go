@@ -38,6 +38,8 @@ type fakeReader struct {
 	err     error
 	// read, if set, replaces a read.
 	read func(context.Context, []state.Read) ([]state.WindowState, error)
+	// recycle, if set, is called when a question is free.
+	recycle func()
 
 	mu      sync.Mutex
 	calls   [][]state.Read
@@ -68,7 +70,11 @@ func (r *fakeReader) ReadReplica(ctx context.Context, reads []state.Read, pendin
 	return states, state.Freshness{}, err
 }
 
-func (r *fakeReader) Recycle([]state.WindowState) {}
+func (r *fakeReader) Recycle([]state.WindowState) {
+	if r.recycle != nil {
+		r.recycle()
+	}
+}
 
 func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.err }
 

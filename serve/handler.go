@@ -154,7 +154,13 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		h.allowTime(w)
 		err := h.enter()
 		defer h.leave()
-		defer q.releaseAll()
+		written := false
+		defer func() {
+			q.releaseAll()
+			if written { // last of all: another goroutine may use the question at once
+				q.free(h.Reader)
+			}
+		}()
 		if err == nil {
 			err = read(q, w, r)
 		}
@@ -168,7 +174,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			h.metrics.unavailable.Add(float64(q.unavailable))
 			ended(span, nil)
 			reply.Whole(w, r, q.out)
-			q.free(h.Reader)
+			written = true
 			return
 		}
 		if gone(r, err) {
