@@ -65,6 +65,36 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 	}
 }
 
+// Mutations whose hashes are equal by chance stay apart, unless they are of one key, series and child.
+func TestCombinerSurvivesEqualHashes(t *testing.T) {
+	const hash = 7
+	var c combiner
+	count := &state.Series{ID: "count", Group: "g", Measure: state.CountEvents}
+	other := &state.Series{ID: "other", Group: "g", Measure: state.CountEvents}
+	key, otherKey := c.key([]byte("e1"), hash, "g", 0), c.key([]byte("e2"), hash, "g", 0)
+	if key == otherKey {
+		t.Error("two entities have one key")
+	}
+	child := []byte("e1|c1")
+	c.index.add(hash, len(c.mutations))
+	c.append(key, &state.Mutation{Series: count, Num: 1}, child)
+	for name, test := range map[string]struct {
+		key    int32
+		series *state.Series
+		child  string
+		want   bool
+	}{
+		"the same":       {key, count, "e1|c1", true},
+		"another key":    {otherKey, count, "e1|c1", false},
+		"another series": {key, other, "e1|c1", false},
+		"another child":  {key, count, "e1|c2", false},
+	} {
+		if got := c.combine(hash, test.key, &state.Mutation{Series: test.series, Num: 1}, []byte(test.child)); got != test.want {
+			t.Errorf("%s: combined %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // An index finds all that was added under a hash since the last reset, however many slots it keeps.
 func TestHashIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
