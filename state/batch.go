@@ -67,7 +67,7 @@ func (s *PartitionRange) Moves(shard int) bool {
 }
 
 // Changes reports whether an update of the range is still to be applied to its shard, given the shard's position.
-func (s *PartitionRange) Changes(shard int, at Position, u *EntityUpdate) bool {
+func (s *PartitionRange) Changes(shard int, at *Position, u *EntityUpdate) bool {
 	return s.Moves(shard) && !at.Has(u) && (s.Without == nil || !s.Without[shard].Has(SliceOf(u.Hash)))
 }
 

@@ -34,7 +34,7 @@ var NoPosition = Position{Offset: -1, Epoch: -1}
 func (p Position) Exists() bool { return p.Offset >= 0 }
 
 // In returns the offset of the next record to apply in a slice.
-func (p Position) In(slice int) int64 {
+func (p *Position) In(slice int) int64 {
 	if slice < p.Slices {
 		return p.Ahead
 	}
@@ -45,7 +45,7 @@ func (p Position) In(slice int) int64 {
 func (p Position) Furthest() int64 { return p.In(0) }
 
 // Has reports whether an update, of a record of the partition, is applied.
-func (p Position) Has(u *EntityUpdate) bool { return u.Offset < p.In(SliceOf(u.Hash)) }
+func (p *Position) Has(u *EntityUpdate) bool { return u.Offset < p.In(SliceOf(u.Hash)) }
 
 // To returns the position moved to an offset, with the slices that are further left where they are.
 func (p Position) To(offset int64) Position {

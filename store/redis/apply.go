@@ -186,7 +186,7 @@ func (w *writer) encode(ctx context.Context, b *state.Batch, verify []bool) {
 func (w *writer) collect(ctx context.Context, b *state.Batch, u *state.EntityUpdate) {
 	shard := w.store.ShardOf(u, len(w.shards))
 	s := &w.shards[shard]
-	if s.full || !b.Ranges[u.Range].Changes(shard, s.at[u.Range], u) {
+	if s.full || !b.Ranges[u.Range].Changes(shard, &s.at[u.Range], u) {
 		return
 	}
 	// A position cannot divide the mutations of an event.
@@ -222,7 +222,7 @@ func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more b
 	s := &w.shards[shard]
 	w.combiner = &s.combiner
 	calls := []callKeys{{s.keys, state.ShardSlices}}
-	if !s.slicesAhead() {
+	if !s.ahead {
 		calls = s.inCalls()
 	}
 	for n, of := range calls {
@@ -249,6 +249,7 @@ func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more b
 		}
 	}
 	s.reset()
+	s.lookAhead()
 	return full
 }
 

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bytes"
 	"strconv"
 	"unsafe"
 
@@ -61,54 +60,36 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 // spare excludes a key from the candidates that a call returns.
 func (c *scriptCall) spare(key int) { c.spared = append(c.spared, byte(key>>8), byte(key)) }
 
-// pack writes the mutations of one state key as one argument, and returns its length.
+// pack writes what changes in one state key as one argument, and returns its length.
 func (w *writer) pack(k *stateKey) int {
-	data, ops, follows := w.bytes, w.combiner.mutations, false
-	for i := k.first; i >= 0; i = ops[i].next {
-		switch {
-		case ops[i].packed:
-		case ops[i].child == nil:
-			data, follows = w.packSection(data, i, nil, follows), true
-		default:
-			data, follows = w.packChild(data, i), false
-		}
+	entities := w.combiner.entities
+	data := w.packSections(w.bytes, &entities[k.first])
+	for i := entities[k.first].next; i >= 0; i = entities[i].next {
+		child := &entities[i]
+		w.sections = w.packSections(w.sections[:0], child)
+		w.child = w.store.hashing.AppendChild(w.child[:0], child.text)
+		data = packed.AppendChild(data, packed.Child{Tag: state.EmbeddingTag(child.group), Name: w.child, Sections: w.sections})
 	}
 	n := len(data) - len(w.bytes)
 	w.arg(data)
 	return n
 }
 
-// packSection appends the mutations of the first one's series and child. It follows if the packer appended the section
-// before.
-func (w *writer) packSection(dst []byte, first int32, child []byte, follows bool) []byte {
-	ops := w.combiner.mutations
-	series := ops[first].Series
-	if follows {
-		w.packer.Next(series)
-	} else {
-		w.packer.Begin(series)
-	}
-	for j := first; j >= 0; j = ops[j].next {
-		if ops[j].Series == series && bytes.Equal(ops[j].child, child) {
-			w.packer.Add(&ops[j].Mutation)
-			ops[j].packed = true
+// packSections appends the sections of an entity.
+func (w *writer) packSections(dst []byte, e *keyEntity) []byte {
+	sections, mutations := w.combiner.sections, w.combiner.mutations
+	for i := e.first; i >= 0; i = sections[i].next {
+		if i == e.first {
+			w.packer.Begin(sections[i].series)
+		} else {
+			w.packer.Next(sections[i].series)
 		}
-	}
-	return w.packer.End(dst)
-}
-
-// packChild appends the mutations of the first one's child, in its group.
-func (w *writer) packChild(dst []byte, first int32) []byte {
-	ops := w.combiner.mutations
-	child, group := ops[first].child, ops[first].Series.Group
-	w.sections = w.sections[:0]
-	for j := first; j >= 0; j = ops[j].next {
-		if !ops[j].packed && ops[j].Series.Group == group && bytes.Equal(ops[j].child, child) {
-			w.sections = w.packSection(w.sections, j, child, len(w.sections) > 0)
+		for j := sections[i].first; j >= 0; j = mutations[j].next {
+			w.packer.Add(&mutations[j].Mutation)
 		}
+		dst = w.packer.End(dst)
 	}
-	w.child = w.store.hashing.AppendChild(w.child[:0], child)
-	return packed.AppendChild(dst, packed.Child{Tag: state.EmbeddingTag(group), Name: w.child, Sections: w.sections})
+	return dst
 }
 
 // viewString returns b as a string without a copy; b must not change while it is used.

@@ -16,6 +16,7 @@ type shardUpdates struct {
 	at     []state.Position    // by range, where the next call starts
 	last   []int64             // by range, the offset that what is collected reaches
 	before *state.EntityUpdate // the last one collected
+	ahead  bool                // a range has slices ahead in the shard
 	full   bool                // this pipeline must not have further calls of the shard
 }
 
@@ -30,29 +31,31 @@ func (s *shardUpdates) begin(b *state.Batch, shard int) {
 		}
 		s.at, s.last = append(s.at, at), append(s.last, at.Offset)
 	}
+	s.lookAhead()
 }
 
 // enough reports whether what is collected must be applied before anything else of the shard.
-func (s *shardUpdates) enough() bool {
-	return s.fillsCall() && (s.tooMany() || s.slicesAhead())
-}
+func (s *shardUpdates) enough() bool { return s.fillsCall() && (s.tooMany() || s.ahead) }
 
-// slicesAhead reports whether a range has slices ahead in the shard: a batch was applied in part. Until the others have
+// lookAhead notes whether a range has slices ahead in the shard: a batch was applied in part. Until the others have
 // come as far, calls are made in the order of offsets: a position can have no slices ahead at two offsets.
-func (s *shardUpdates) slicesAhead() bool {
-	return slices.ContainsFunc(s.at, func(at state.Position) bool { return at.Slices > 0 })
+func (s *shardUpdates) lookAhead() {
+	s.ahead = slices.ContainsFunc(s.at, func(at state.Position) bool { return at.Slices > 0 })
 }
 
-// combiner collects mutations of one shard by state key, and combines equal ones: a counter is written once, however
-// many events count. It refers to the texts of the batch, which must not change until reset.
+// combiner collects mutations of one shard by state key, entity and series, and combines those that one can represent: a
+// counter is written once, however many events count. It refers to the texts of the batch, which must not change until
+// reset.
 type combiner struct {
 	limit     int // of the mutations of a call, see CallMutations
 	keys      []stateKey
+	entities  []keyEntity
+	sections  []seriesSection
 	mutations []combined
 	bytes     int        // of the mutations' values
 	hot       bool       // some key has enough mutations for a call of its own
-	keyIndex  hashIndex  // of keys
-	index     hashIndex  // of mutations that others may be combined with
+	byText    hashIndex  // of entities
+	byMember  hashIndex  // of mutations that others may be combined with, in sections of several
 	sorted    []stateKey // by slice
 	calls     []callKeys
 }
@@ -63,32 +66,50 @@ type callKeys struct {
 	slices int // after the call, the slices below this one are complete
 }
 
-// stateKey is one Redis key with its mutations, including those of its entity's children.
+// stateKey is one Redis key with what changes in it.
 type stateKey struct {
 	hash   uint64
 	group  string
 	entity []byte
 	keep   int64 // how long after a record its state may be asked for, in ms; 0 forever
-	first  int32 // its first mutation in a linked list: index in mutations, -1 for none
+	first  int32 // of its entities in a linked list: index in entities. It is the one after which the key is named
 	last   int32
 	count  int32 // of its mutations
 	bytes  int32 // of their values
 	slice  uint8 // of the entity
 }
 
-// combined is a mutation of a state key. It may represent several of the batch.
+// keyEntity is an entity whose state a key holds: the one after which it is named, or a child of that.
+type keyEntity struct {
+	hash  uint64
+	group string
+	text  []byte
+	key   int32 // index in keys
+	next  int32 // in the linked list of the key; -1 for none
+	first int32 // its first section in a linked list: index in sections, -1 for none
+	last  int32
+}
+
+// seriesSection is a series of an entity with its mutations.
+type seriesSection struct {
+	series *state.Series
+	first  int32 // its first mutation in a linked list: index in mutations
+	last   int32
+	next   int32
+}
+
+// combined is a mutation of a section. It may represent several of the batch.
 type combined struct {
 	state.Mutation
-	child  []byte // the entity's text if it is a child of the key's entity, else nil
-	key    int32  // index in keys
-	next   int32
-	packed bool
+	section int32 // index in sections
+	next    int32
 }
 
 func (c *combiner) reset() {
-	c.keys, c.mutations, c.bytes, c.hot = c.keys[:0], c.mutations[:0], 0, false
-	c.keyIndex.reset()
-	c.index.reset()
+	c.keys, c.entities, c.sections, c.mutations = c.keys[:0], c.entities[:0], c.sections[:0], c.mutations[:0]
+	c.bytes, c.hot = 0, false
+	c.byText.reset()
+	c.byMember.reset()
 }
 
 // fillsCall reports whether there is enough for a call.
@@ -147,73 +168,150 @@ func (c *combiner) sort() {
 
 // add adds the mutations of an entity.
 func (c *combiner) add(u *state.EntityUpdate, mutations []state.Mutation) {
-	var key int32
-	var child []byte
-	group := ""
-	hash := uint64(0) // of the key and the child
+	group, entity, at := "", int32(0), int32(-1)
 	for i := range mutations {
 		m := &mutations[i]
 		if s := m.Series; i == 0 || s.Group != group { // nearly all series of an entity have one group
-			group = s.Group
+			group, at = s.Group, -1
 			if s.Parent == "" {
-				key, child = c.key(u.Entity, u.Hash, group, s.GroupKeep), nil
-				hash = c.keys[key].hash
+				entity = c.own(u.Entity, u.Hash, group, s.GroupKeep)
 			} else {
-				parent, _ := state.SplitParent(u.Entity)
-				key, child = c.key(parent, u.Hash, s.Parent, s.ParentKeep), u.Entity
-				hash = c.keys[key].hash ^ maphash.Bytes(childSeed, child)
+				entity = c.child(u, s)
 			}
 		}
-		if !m.Series.Measure.Combines() {
-			c.append(key, m, child)
-		} else if h := mix(hash^m.CombineHash(), m.Series.ID); !c.combine(h, key, m, child) {
-			c.index.add(h, len(c.mutations))
-			c.append(key, m, child)
+		if at = c.section(entity, m.Series, at); at < 0 {
+			at = c.addSection(entity, m.Series)
+		} else if m.Series.Measure.Combines() && c.combine(at, m) {
+			continue
 		}
+		c.append(entity, at, m)
 	}
 }
 
-// combine combines a mutation with one of the key's, if one can express both.
-func (c *combiner) combine(hash uint64, key int32, m *state.Mutation, child []byte) bool {
-	for i := range c.index.find(hash) {
-		held := &c.mutations[i]
-		if held.key == key && held.Series == m.Series && bytes.Equal(held.child, child) && held.Combine(m) {
+// own finds or makes the entity after which a key is named, with its key.
+func (c *combiner) own(text []byte, hash uint64, group string, keep int64) int32 {
+	slice := uint8(state.SliceOf(hash))
+	hash = mix(hash, group)
+	if i := c.entity(hash, group, text); i >= 0 {
+		return i
+	}
+	key := int32(len(c.keys))
+	added := c.addEntity(keyEntity{hash: hash, group: group, text: text, key: key})
+	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: text, slice: slice, keep: keep, first: added, last: added})
+	return added
+}
+
+// child finds or makes an entity that is a child, in its parent's key.
+func (c *combiner) child(u *state.EntityUpdate, s *state.Series) int32 {
+	hash := mix(u.Hash^maphash.Bytes(childSeed, u.Entity), s.Group)
+	if i := c.entity(hash, s.Group, u.Entity); i >= 0 {
+		return i
+	}
+	parent, _ := state.SplitParent(u.Entity)
+	key := c.entities[c.own(parent, u.Hash, s.Parent, s.ParentKeep)].key
+	added := c.addEntity(keyEntity{hash: hash, group: s.Group, text: u.Entity, key: key})
+	k := &c.keys[key]
+	c.entities[k.last].next, k.last = added, added
+	return added
+}
+
+// entity finds an entity; -1 if it is not there.
+func (c *combiner) entity(hash uint64, group string, text []byte) int32 {
+	for i := range c.byText.find(hash) {
+		if e := &c.entities[i]; e.hash == hash && e.group == group && bytes.Equal(e.text, text) {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
+func (c *combiner) addEntity(e keyEntity) int32 {
+	e.first, e.last, e.next = -1, -1, -1
+	c.byText.add(e.hash, len(c.entities))
+	c.entities = append(c.entities, e)
+	return int32(len(c.entities) - 1)
+}
+
+// section finds the section of a series of an entity; -1 if it is not there. Events change series in the same order, so
+// it is mostly the one after that of the event's mutation before, or there is none after that.
+func (c *combiner) section(entity int32, s *state.Series, before int32) int32 {
+	e := &c.entities[entity]
+	first := e.first
+	if before >= 0 {
+		first = c.sections[before].next
+	}
+	for i := first; i >= 0; i = c.sections[i].next {
+		if c.sections[i].series == s {
+			return i
+		}
+	}
+	for i := e.first; i != first; i = c.sections[i].next {
+		if c.sections[i].series == s {
+			return i
+		}
+	}
+	return -1
+}
+
+func (c *combiner) addSection(entity int32, s *state.Series) int32 {
+	added := int32(len(c.sections))
+	c.sections = append(c.sections, seriesSection{series: s, first: -1, last: -1, next: -1})
+	e := &c.entities[entity]
+	if e.first < 0 {
+		e.first = added
+	} else {
+		c.sections[e.last].next = added
+	}
+	e.last = added
+	return added
+}
+
+// combine combines a mutation with one of its section, if one can express both.
+func (c *combiner) combine(in int32, m *state.Mutation) bool {
+	if s := &c.sections[in]; s.first == s.last { // as most are: it needs no index
+		return c.mutations[s.first].Combine(m)
+	}
+	return c.combineByMember(in, m)
+}
+
+func (c *combiner) combineByMember(in int32, m *state.Mutation) bool {
+	for i := range c.byMember.find(memberHash(in, m)) {
+		if held := &c.mutations[i]; held.section == in && held.Combine(m) {
 			return true
 		}
 	}
 	return false
 }
 
-// append appends a mutation to those of its key.
-func (c *combiner) append(key int32, m *state.Mutation, child []byte) {
-	c.mutations = append(c.mutations, combined{Mutation: *m, child: child, key: key, next: -1})
+// append appends a mutation to those of its section.
+func (c *combiner) append(entity, in int32, m *state.Mutation) {
+	added := int32(len(c.mutations))
+	c.mutations = append(c.mutations, combined{Mutation: *m, section: in, next: -1})
+	s := &c.sections[in]
+	if s.first < 0 {
+		s.first = added
+	} else {
+		if m.Series.Measure.Combines() {
+			if s.first == s.last {
+				c.byMember.add(memberHash(in, &c.mutations[s.first].Mutation), int(s.first))
+			}
+			c.byMember.add(memberHash(in, m), int(added))
+		}
+		c.mutations[s.last].next = added
+	}
+	s.last = added
+
 	size := len(m.Member) + len(m.Key)
 	c.bytes += size
-	k := &c.keys[key]
+	k := &c.keys[c.entities[entity].key]
 	k.bytes += int32(size)
 	k.count++
 	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= callBytes
-	added := int32(len(c.mutations) - 1)
-	if k.first < 0 {
-		k.first = added
-	} else {
-		c.mutations[k.last].next = added
-	}
-	k.last = added
 }
 
-// key finds or makes the state key of an entity in a group.
-func (c *combiner) key(entity []byte, hash uint64, group string, keep int64) int32 {
-	slice := uint8(state.SliceOf(hash))
-	hash = mix(hash, group)
-	for i := range c.keyIndex.find(hash) {
-		if k := &c.keys[i]; k.hash == hash && k.group == group && bytes.Equal(k.entity, entity) {
-			return int32(i)
-		}
-	}
-	c.keyIndex.add(hash, len(c.keys))
-	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: entity, slice: slice, keep: keep, first: -1})
-	return int32(len(c.keys) - 1)
+// memberHash returns a hash that is the same for all mutations of a section that can be combined.
+func memberHash(section int32, m *state.Mutation) uint64 {
+	return bits.RotateLeft64(m.CombineHash(), 17) ^ uint64(section+1)*0x9e3779b97f4a7c15
 }
 
 var childSeed = maphash.MakeSeed() // of the hashes of children

@@ -65,31 +65,47 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 	}
 }
 
-// Mutations whose hashes are equal by chance stay apart, unless they are of one key, series and child.
+// Entities whose hashes are equal by chance stay apart, and so do mutations.
 func TestCombinerSurvivesEqualHashes(t *testing.T) {
 	const hash = 7
 	var c combiner
 	count := &state.Series{ID: "count", Group: "g", Measure: state.CountEvents}
-	other := &state.Series{ID: "other", Group: "g", Measure: state.CountEvents}
-	key, otherKey := c.key([]byte("e1"), hash, "g", 0), c.key([]byte("e2"), hash, "g", 0)
-	if key == otherKey {
+	members := &state.Series{ID: "members", Group: "g", Measure: state.Distinct}
+	first := c.own([]byte("e1"), hash, "g", 0)
+	if c.own([]byte("e2"), hash, "g", 0) == first {
 		t.Error("two entities have one key")
 	}
-	child := []byte("e1|c1")
-	c.index.add(hash, len(c.mutations))
-	c.append(key, &state.Mutation{Series: count, Num: 1}, child)
+	e := c.entities[first]
 	for name, test := range map[string]struct {
-		key    int32
-		series *state.Series
-		child  string
-		want   bool
+		group, text string
+		want        int32
 	}{
-		"the same":       {key, count, "e1|c1", true},
-		"another key":    {otherKey, count, "e1|c1", false},
-		"another series": {key, other, "e1|c1", false},
-		"another child":  {key, count, "e1|c2", false},
+		"the same":      {"g", "e1", first},
+		"another text":  {"g", "e3", -1},
+		"another group": {"h", "e1", -1},
 	} {
-		if got := c.combine(hash, test.key, &state.Mutation{Series: test.series, Num: 1}, []byte(test.child)); got != test.want {
+		if got := c.entity(e.hash, test.group, []byte(test.text)); got != test.want {
+			t.Errorf("%s: found entity %d, want %d", name, got, test.want)
+		}
+	}
+
+	at, other := c.addSection(first, members), c.addSection(first, count)
+	m := &state.Mutation{Series: members, Tile: 1, Member: []byte("a")}
+	for _, member := range []string{"a", "b"} {
+		c.append(first, at, &state.Mutation{Series: members, Tile: 1, Member: []byte(member)})
+	}
+	c.byMember.add(memberHash(other, m), 0)
+	c.byMember.add(memberHash(at, &state.Mutation{Series: members, Tile: 1, Member: []byte("c")}), 0)
+	for name, test := range map[string]struct {
+		section int32
+		member  string
+		want    bool
+	}{
+		"the same":        {at, "a", true},
+		"another section": {other, "a", false},
+		"another member":  {at, "c", false},
+	} {
+		if got := c.combineByMember(test.section, &state.Mutation{Series: members, Tile: 1, Member: []byte(test.member)}); got != test.want {
 			t.Errorf("%s: combined %v, want %v", name, got, test.want)
 		}
 	}

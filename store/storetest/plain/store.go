@@ -82,7 +82,7 @@ func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) 
 	wanted := make([]bool, len(b.Ranges))
 	for _, u := range updates {
 		r := &b.Ranges[u.Range]
-		wanted[u.Range] = wanted[u.Range] || r.Changes(shard, r.Progress[shard], u)
+		wanted[u.Range] = wanted[u.Range] || r.Changes(shard, &r.Progress[shard], u)
 	}
 	sh, moved := s.shards[shard], false
 	at := make([]*state.Position, len(b.Ranges)) // nil where nothing is applied
@@ -93,7 +93,7 @@ func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) 
 		}
 	}
 	for _, u := range updates {
-		if r := &b.Ranges[u.Range]; at[u.Range] == nil || !r.Changes(shard, r.Progress[shard], u) {
+		if r := &b.Ranges[u.Range]; at[u.Range] == nil || !r.Changes(shard, &r.Progress[shard], u) {
 			continue
 		}
 		for i := u.From; i < u.To; i++ {
