@@ -69,6 +69,7 @@ type seriesMapping struct {
 	*state.Series
 	where, condition, tile int // indexes in the mapping; -1 for none
 	field, per             int
+	text                   bool // its mutations have a member or a key
 	cut                    *state.Boundary
 	key                    func(dst []byte, v value.Value) []byte
 }
@@ -123,6 +124,7 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 			sp := seriesMapping{
 				Series: sw.series, where: whereIndex(sw.where), condition: whereIndex(sw.condition),
 				field: sw.field, per: sw.per, key: sw.key, cut: cuts.of(sw.series.Cut),
+				text: sw.per >= 0 || sw.series.Measure.Member() != state.NoMember,
 			}
 			i, ok := tileOf[sw.series.Tile]
 			if !ok {
@@ -217,6 +219,9 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, range
 				continue
 			}
 			mutation := state.Mutation{Series: s.Series, Tile: p.tile[s.tile]}
+			if s.text {
+				mutation.Text = b.HoldText()
+			}
 			if !m.measure(&mutation, e, p, s.field, b) || !m.key(&mutation, e, p, s, b) {
 				continue
 			}
@@ -241,17 +246,24 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, range
 				begun = true
 			}
 			m.text = state.AppendLogRecord(m.text[:0], m.record)
-			b.Add(state.Mutation{Series: entity.log.series, Tile: e.Time, Member: b.Hold(m.text)})
+			m.addText(state.Mutation{Series: entity.log.series, Tile: e.Time}, b.Hold(m.text), b)
 		}
 		if begun && entity.ids != nil && e.ID != nil {
 			if id == nil {
 				m.text = value.Shorten(m.text[:0], e.ID, value.MaxText)
 				id = b.Hold(m.text)
 			}
-			b.Add(state.Mutation{Series: entity.ids, Tile: entity.ids.TileOf(e.Now), Member: id})
+			m.addText(state.Mutation{Series: entity.ids, Tile: entity.ids.TileOf(e.Now)}, id, b)
 		}
 	}
 	return late
+}
+
+// addText adds a mutation with a member that the batch holds.
+func (m *Mapper) addText(mutation state.Mutation, member []byte, b *state.Batch) {
+	mutation.Text = b.HoldText()
+	mutation.Member = member
+	b.Add(mutation)
 }
 
 // boundaries maps the cuts of series to their boundaries.

@@ -75,7 +75,11 @@ func mutations(b *state.Batch) []string {
 			if s.Per != "" {
 				what += fmt.Sprintf(" key %q", op.Key)
 			}
-			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, op.Num, op.Member))
+			var member []byte
+			if op.Text != nil {
+				member = op.Member
+			}
+			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, op.Num, member))
 		}
 	}
 	slices.Sort(lines)

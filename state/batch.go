@@ -20,11 +20,25 @@ type Mutation struct {
 	// ValueMoments, and the event's time in milliseconds for measures of times. Floats are stored
 	// as their bits.
 	Num int64
+	*Text
+}
+
+// Text is what a mutation has of variable length. Most mutations are of numbers and have none: nil if the measure has no
+// member and the series no keys. A batch has hundreds of thousands of mutations, so each is kept short.
+type Text struct {
 	// Member is the value as text for Distinct, Approx, LastTimes, Seen, LeastText and
 	// GreatestText, the value as AppendValue encodes it for FirstValue and LastValue, the log
 	// record with its length for Record, and the event's own ID for RememberID.
 	Member []byte
 	Key    []byte // for Groups
+}
+
+// Size returns the number of bytes of a text, 0 for none.
+func (t *Text) Size() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.Member) + len(t.Key)
 }
 
 // EntityUpdate is the change that one event makes to one entity.
@@ -109,14 +123,15 @@ type Batch struct {
 	RefusedKey string
 
 	bytes []byte
+	texts []Text
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Updates)
 	clear(b.Mutations)
-	b.Ranges, b.Updates, b.Mutations = b.Ranges[:0], b.Updates[:0], b.Mutations[:0]
-	*b = Batch{Ranges: b.Ranges, Updates: b.Updates, Mutations: b.Mutations, bytes: b.bytes[:0]}
+	clear(b.texts)
+	*b = Batch{Ranges: b.Ranges[:0], Updates: b.Updates[:0], Mutations: b.Mutations[:0], bytes: b.bytes[:0], texts: b.texts[:0]}
 }
 
 // Hold copies p into the batch's memory.
@@ -130,6 +145,16 @@ func (b *Batch) Hold(p []byte) []byte {
 	return b.bytes[n:len(b.bytes):len(b.bytes)]
 }
 
+// HoldText returns an empty text in the batch's memory.
+func (b *Batch) HoldText() *Text {
+	if len(b.texts) == cap(b.texts) {
+		// Pointers returned earlier keep pointing to the old memory.
+		b.texts = make([]Text, 0, max(2*cap(b.texts), 64))
+	}
+	b.texts = b.texts[:len(b.texts)+1]
+	return &b.texts[len(b.texts)-1]
+}
+
 // Update begins the update of an entity by the event at an offset of a range. It copies the text of
 // the entity; Add adds the mutations.
 func (b *Batch) Update(rangeIndex int, offset int64, entity []byte) {
@@ -139,7 +164,7 @@ func (b *Batch) Update(rangeIndex int, offset int64, entity []byte) {
 	})
 }
 
-// Add adds a mutation to the last update. It does not copy Member.
+// Add adds a mutation to the last update. It does not copy its text.
 func (b *Batch) Add(m Mutation) {
 	b.Mutations = append(b.Mutations, m)
 	b.Updates[len(b.Updates)-1].To++

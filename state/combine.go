@@ -26,9 +26,8 @@ func (m Measure) Combines() bool { return measures[m].combine != nil }
 // entity, and one mutation must be able to express both.
 func (m *Mutation) Combine(other *Mutation) bool {
 	row := &measures[m.Series.Measure]
-	return row.combine != nil && bytes.Equal(m.Key, other.Key) &&
-		(row.needs&sameTile == 0 || m.Tile == other.Tile) &&
-		(row.needs&sameMember == 0 || bytes.Equal(m.Member, other.Member)) &&
+	return row.combine != nil && (row.needs&sameTile == 0 || m.Tile == other.Tile) &&
+		(m.Text == other.Text || bytes.Equal(m.Key, other.Key) && (row.needs&sameMember == 0 || bytes.Equal(m.Member, other.Member))) &&
 		row.combine(m, other)
 }
 
@@ -42,7 +41,7 @@ func (m *Mutation) CombineHash() uint64 {
 	if needs&sameMember != 0 {
 		hash ^= xxhash.Sum64(m.Member)
 	}
-	if len(m.Key) > 0 {
+	if m.Text != nil && len(m.Key) > 0 {
 		hash = bits.RotateLeft64(hash, 32) ^ xxhash.Sum64(m.Key)
 	}
 	return hash
@@ -85,7 +84,7 @@ func chooseNumber(order int) func(into, m *Mutation) bool {
 func chooseCandidate(replaces func(c, held Candidate) bool) func(into, m *Mutation) bool {
 	return func(into, m *Mutation) bool {
 		if replaces(Candidate{m.Num, m.Member}, Candidate{into.Num, into.Member}) {
-			into.Num, into.Member = m.Num, m.Member
+			into.Num, into.Text = m.Num, m.Text // the key is the same
 		}
 		return true
 	}

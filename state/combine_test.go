@@ -18,8 +18,10 @@ func TestCombine(t *testing.T) {
 		draw := func(label string) Mutation {
 			return Mutation{
 				Series: series, Tile: rapid.Int64Range(1, 2).Draw(t, label), Num: rapid.Int64Range(-9, 9).Draw(t, label),
-				Member: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
-				Key:    []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
+				Text: &Text{
+					Member: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
+					Key:    []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
+				},
 			}
 		}
 		a, b := draw("first"), draw("second")
@@ -27,11 +29,15 @@ func TestCombine(t *testing.T) {
 			(a.Tile == b.Tile || series.Measure == LastTimes) &&
 			(string(a.Member) == string(b.Member) || !slices.Contains(ofMembers, series.Measure))
 		hashes := [2]uint64{a.CombineHash(), b.CombineHash()}
+		text, held := a.Text, *a.Text
 		if got := a.Combine(&b); got != want {
 			t.Fatalf("%v combined with %v: %v, want %v", a, b, got, want)
 		}
 		if series.Measure.Combines() && (hashes[0] == hashes[1]) != want {
 			t.Errorf("hashes %x and %x, want the same: %v", hashes[0], hashes[1], want)
+		}
+		if string(text.Member) != string(held.Member) || string(text.Key) != string(held.Key) {
+			t.Errorf("combining with %v changed a text of the batch from %q to %q", b, held, *text)
 		}
 	})
 }

@@ -164,7 +164,7 @@ func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
 		if e.Value.IsNull() && !m.OfEvents() || m.OfCondition() && !e.Holds {
 			continue
 		}
-		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value})}
+		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value}), Text: new(state.Text)}
 		if m.Layout() == state.MomentTiles {
 			op.Tile = 0 // the order of adding changes the last digits
 		}

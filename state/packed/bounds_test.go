@@ -92,7 +92,7 @@ func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []str
 
 // hostile makes mutations with many tiles, many keys and long values.
 func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
-	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}
+	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Text: &state.Text{Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}}
 	switch s.Measure {
 	case state.FirstValue, state.LastValue:
 		op.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
@@ -242,7 +242,7 @@ func TestSqueezedStateIsAsSmallAsDocumented(t *testing.T) {
 		s := &state.Series{ID: "s", Measure: c.measure, Per: c.per, Type: value.String, Tile: day, Max: 1000, Values: 1000, Rate: 0.001, Tiles: 31, Bytes: 1}
 		held := New(s)
 		for n := range int64(31 * 40) {
-			held.Apply(&state.Mutation{Series: s, Tile: 19700 + n%31, Num: 1, Key: fmt.Appendf(nil, "%0256d", n*7919%100_003), Member: fmt.Appendf(nil, "%0256d", n)})
+			held.Apply(&state.Mutation{Series: s, Tile: 19700 + n%31, Num: 1, Text: &state.Text{Key: fmt.Appendf(nil, "%0256d", n*7919%100_003), Member: fmt.Appendf(nil, "%0256d", n)}})
 		}
 		if got := len(Fit(nil, s, held)); got > c.most || got < c.most/2 {
 			t.Errorf("measure %v by %q: %d bytes are left, want at most %d and at least half of that", c.measure, c.per, got, c.most)
@@ -272,7 +272,7 @@ func TestGroupsAreBounded(t *testing.T) {
 		known[s.Tag()], values[s] = s, map[string]bool{}
 		packer.Begin(s)
 		for j := range int64(300) {
-			op := &state.Mutation{Series: s, Tile: 19700 + j%5, Num: 1, Member: fmt.Append(nil, "v", random.IntN(1000))}
+			op := &state.Mutation{Series: s, Tile: 19700 + j%5, Num: 1, Text: &state.Text{Member: fmt.Append(nil, "v", random.IntN(1000))}}
 			if s.Measure == state.Record {
 				op.Tile, op.Member = j, state.AppendLogRecord(nil, append(state.AppendLogTime(nil, j), make([]byte, 20)...))
 			}

@@ -63,7 +63,7 @@ func TestEventIDsAreNotCutOff(t *testing.T) {
 	var packer Packer
 	packer.Begin(s)
 	for n := range int64(1000) {
-		packer.Add(&state.Mutation{Series: s, Tile: 19700*day/1000 - n, Member: fmt.Append(nil, n)})
+		packer.Add(&state.Mutation{Series: s, Tile: 19700*day/1000 - n, Text: &state.Text{Member: fmt.Append(nil, n)}})
 	}
 	packed, err := new(Compactor).Compact(nil, packer.End(nil), func(uint32) *state.Series { return s }, func(uint32) bool { return false }, 19700*day, Nonce{1})
 	if err != nil {
@@ -125,7 +125,7 @@ func mayBeKeyed(m state.Measure) bool {
 // longestOf is the longest possible mutation of a tile of a series.
 func longestOf(s *state.Series, tile int64) *state.Mutation {
 	text := fmt.Appendf(nil, "%0*d", value.MaxText, tile)
-	op := &state.Mutation{Series: s, Tile: tile, Num: math.MaxInt64 - tile, Key: text, Member: text}
+	op := &state.Mutation{Series: s, Tile: tile, Num: math.MaxInt64 - tile, Text: &state.Text{Key: text, Member: text}}
 	switch layout := s.Measure.Layout(); {
 	case layout == state.MomentTiles:
 		op.Num = int64(math.Float64bits(math.Pi * float64(tile)))

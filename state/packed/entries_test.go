@@ -38,7 +38,7 @@ func TestEveryStateHasEntries(t *testing.T) {
 	}
 	for _, s := range all {
 		m := s.Measure
-		op := state.Mutation{Series: s, Tile: 5, Num: 7, Member: []byte("x")}
+		op := state.Mutation{Series: s, Tile: 5, Num: 7, Text: &state.Text{Member: []byte("x")}}
 		switch m {
 		case state.Record:
 			op.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, 5000))
@@ -86,7 +86,7 @@ func TestEntriesOfADenseSketch(t *testing.T) {
 	s := &state.Series{Measure: state.Approx, Tile: 1000}
 	st := New(s)
 	for i := range 5000 {
-		st.Apply(&state.Mutation{Series: s, Tile: 1, Member: []byte{byte(i >> 8), byte(i)}})
+		st.Apply(&state.Mutation{Series: s, Tile: 1, Text: &state.Text{Member: []byte{byte(i >> 8), byte(i)}}})
 	}
 	list, _, err := Entries(s, st)
 	if err != nil || len(list) != 1 || list[0].Estimate < 4800 || list[0].Estimate > 5200 || list[0].Registers < 3000 ||

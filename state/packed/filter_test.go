@@ -22,7 +22,7 @@ func valueOf(n int) []byte { return binary.BigEndian.AppendUint64([]byte("v"), u
 
 func meet(held State, s *state.Series, tile int64, from, to int) {
 	for n := from; n < to; n++ {
-		held.Apply(&state.Mutation{Series: s, Tile: tile, Member: valueOf(n)})
+		held.Apply(&state.Mutation{Series: s, Tile: tile, Text: &state.Text{Member: valueOf(n)}})
 	}
 }
 

@@ -23,7 +23,7 @@ func perUser(most int) []*state.Series {
 }
 
 func userOp(s *state.Series, tile int64, user string, n int64) *state.Mutation {
-	op := &state.Mutation{Series: s, Tile: tile, Num: n, Key: []byte(user), Member: fmt.Append(nil, n)}
+	op := &state.Mutation{Series: s, Tile: tile, Num: n, Text: &state.Text{Key: []byte(user), Member: fmt.Append(nil, n)}}
 	if m := s.Measure; m == state.FirstValue || m == state.LastValue {
 		op.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
 	}

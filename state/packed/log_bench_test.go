@@ -14,7 +14,7 @@ func BenchmarkLogLate(b *testing.B) {
 	at := int64(100 * day)
 	op := func(time int64) *state.Mutation {
 		record := state.AppendLogColumn(state.AppendLogTime(nil, time), state.NewColumn(1, value.Int, 0), value.Value{Type: value.Int, Num: time})
-		return &state.Mutation{Series: s, Member: state.AppendLogRecord(nil, record)}
+		return &state.Mutation{Series: s, Text: &state.Text{Member: state.AppendLogRecord(nil, record)}}
 	}
 	for range 1000 {
 		at += 1000

@@ -21,7 +21,7 @@ var numberColumn = state.NewColumn(1, value.Int, 0)
 
 func (e logged) op(s *state.Series) *state.Mutation {
 	record := state.AppendLogColumn(state.AppendLogTime(nil, e.time), numberColumn, value.Value{Type: value.Int, Num: e.number})
-	return &state.Mutation{Series: s, Tile: e.time, Member: state.AppendLogRecord(nil, record)}
+	return &state.Mutation{Series: s, Tile: e.time, Text: &state.Text{Member: state.AppendLogRecord(nil, record)}}
 }
 
 // content returns the content of a log, and the time up to which its cap has dropped records.

@@ -94,8 +94,8 @@ func TestBytesOfUsualMutations(t *testing.T) {
 		"an event":                 {[]state.Mutation{{Series: count, Tile: today, Num: 1}}, 2},
 		"an event each day":        {[]state.Mutation{{Series: count, Tile: today, Num: 1}, {Series: count, Tile: today + 1, Num: 1}}, 3},
 		"several events":           {[]state.Mutation{{Series: count, Tile: today, Num: 5}}, 3},
-		"a value":                  {[]state.Mutation{{Series: set, Tile: today, Member: []byte("abc")}}, 1 + 3 + 2},
-		"a value and an empty one": {[]state.Mutation{{Series: set, Tile: today, Member: []byte("abc")}, {Series: set, Tile: today}}, 1 + 3 + 2 + 1 + 2},
+		"a value":                  {[]state.Mutation{{Series: set, Tile: today, Text: &state.Text{Member: []byte("abc")}}}, 1 + 3 + 2},
+		"a value and an empty one": {[]state.Mutation{{Series: set, Tile: today, Text: &state.Text{Member: []byte("abc")}}, {Series: set, Tile: today, Text: new(state.Text)}}, 1 + 3 + 2 + 1 + 2},
 	} {
 		if got := len(pack(of.ops...)) - tagSize - 1; got != of.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, of.want)

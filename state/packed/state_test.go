@@ -35,7 +35,7 @@ func everySeries() (list []*state.Series) {
 // randomOp returns a mutation with one of few tiles, members and numbers.
 func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
 	time := 100*day + random.Int64N(12*day)
-	op := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1}
+	op := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1, Text: new(state.Text)}
 	switch s.Measure {
 	case state.Sum, state.Min, state.Max:
 		op.Num = random.Int64N(2000) - 1000
@@ -221,7 +221,7 @@ func TestHeader(t *testing.T) {
 	for _, size := range []int{10, 1 << 16, 1<<19 - 20, 1<<19 + 1, 1<<24 - 20, 1 << 25} {
 		var packer Packer
 		packer.Begin(s)
-		packer.Add(&state.Mutation{Series: s, Member: make([]byte, size)})
+		packer.Add(&state.Mutation{Series: s, Text: &state.Text{Member: make([]byte, size)}})
 		compact, err := new(Compactor).Compact([]byte("x"), packer.End(nil), func(uint32) *state.Series { return s }, none, 0, Nonce{7, 8, 9, 10})
 		if err != nil {
 			t.Fatal(err)

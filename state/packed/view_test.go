@@ -36,7 +36,7 @@ func TestViewOfADamagedKey(t *testing.T) {
 	v.Add(s)
 	v.Begin()
 	_ = v.Merge(appendSection(nil, s.Tag(), []byte("no log")))
-	v.Apply(&state.Mutation{Series: s, Member: []byte("no record")})
+	v.Apply(&state.Mutation{Series: s, Text: &state.Text{Member: []byte("no record")}})
 	for _, of := range []*View{&v, v.Copy(0)} {
 		var answer state.WindowState
 		if of.Read(0, &state.Read{Series: s}, &answer); answer.Err != v.Err {

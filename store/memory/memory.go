@@ -96,7 +96,7 @@ func (e *entry) drop(before int64) {
 // pays for a few bytes only.
 func (s *Store) fit(e *entry, op *state.Mutation) {
 	const operation = 8 // a tile, a number, lengths
-	e.grown += len(op.Member) + len(op.Key) + operation
+	e.grown += op.Size() + operation
 	if most := e.series.Bytes; e.grown < most/4 || e.size+e.grown <= most {
 		return
 	}

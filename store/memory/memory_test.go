@@ -75,7 +75,7 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 	b.Ranges[0].To = offset + 1
 	b.Update(0, offset, []byte(device))
 	for _, s := range list {
-		op := state.Mutation{Series: s, Tile: s.TileOf(time)}
+		op := state.Mutation{Series: s, Tile: s.TileOf(time), Text: new(state.Text)}
 		if s.Per != "" {
 			op.Key = []byte(user)
 		}
@@ -269,7 +269,7 @@ func TestEstimatesEqualRedis(t *testing.T) {
 				value[i] = byte(random.Uint32())
 			}
 			values = append(values, value)
-			b.Add(state.Mutation{Series: s, Tile: int64(random.IntN(3)), Member: value})
+			b.Add(state.Mutation{Series: s, Tile: int64(random.IntN(3)), Text: &state.Text{Member: value}})
 		}
 		for chunk := range slices.Chunk(values, 10_000) {
 			if err := client.PFAdd(ctx, key, chunk...).Err(); err != nil {

@@ -76,7 +76,7 @@ func TestStatesAreBounded(t *testing.T) {
 			}
 			b.Update(0, i, []byte(device))
 			for _, s := range []*state.Series{bounded, free} {
-				b.Add(state.Mutation{Series: s, Tile: 100, Member: fmt.Appendf(nil, "user %d", i)})
+				b.Add(state.Mutation{Series: s, Tile: 100, Text: &state.Text{Member: fmt.Appendf(nil, "user %d", i)}})
 			}
 		}
 		if err := stored.Apply(ctx, b); err != nil {
@@ -106,7 +106,7 @@ func TestLogsAreBounded(t *testing.T) {
 	for now := range int64(10 * keep) {
 		b := &state.Batch{Now: now}
 		b.Update(0, now, []byte("d"))
-		b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
+		b.Add(state.Mutation{Series: log, Tile: now, Text: &state.Text{Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))}})
 		if err := held.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestLogsKeepWhatWindowsHold(t *testing.T) {
 		for _, now := range []int64{100, 105, 111, 112} {
 			b := &state.Batch{Now: now}
 			b.Update(0, now, []byte("d"))
-			b.Add(state.Mutation{Series: log, Tile: now, Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))})
+			b.Add(state.Mutation{Series: log, Tile: now, Text: &state.Text{Member: b.Hold(state.AppendLogRecord(nil, state.AppendLogTime(nil, now)))}})
 			if err := held.Apply(ctx, b); err != nil {
 				t.Fatal(err)
 			}

@@ -145,10 +145,10 @@ func crowdBatch(t *testing.T, s *Store, p state.Partition, random *rand.Rand, n 
 		b.Update(0, e.offset, []byte(e.device))
 		b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
 		b.Add(state.Mutation{Series: amount, Tile: 100, Num: e.cents})
-		b.Add(state.Mutation{Series: users, Tile: 100, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: users, Tile: 100, Text: &state.Text{Member: []byte(e.user)}})
 		if met {
 			b.Update(0, e.offset, []byte("d1|u1"))
-			b.Add(state.Mutation{Series: metBy, Tile: 100, Member: []byte(e.user)})
+			b.Add(state.Mutation{Series: metBy, Tile: 100, Text: &state.Text{Member: []byte(e.user)}})
 		}
 	}
 	b.Ranges[0].To += int64(n)

@@ -301,7 +301,7 @@ func (c *combiner) append(entity, in int32, m *state.Mutation) {
 	}
 	s.last = added
 
-	size := len(m.Member) + len(m.Key)
+	size := m.Size()
 	c.bytes += size
 	k := &c.keys[c.entities[entity].key]
 	k.bytes += int32(size)

@@ -48,7 +48,7 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 	c := combiner{limit: defaultCallMutations}
 	for n := 0; !c.tooMany(); n++ {
 		device := fmt.Appendf(nil, "d%d", n)
-		c.add(&state.EntityUpdate{Entity: device, Hash: state.EntityHash(device)}, []state.Mutation{{Series: users, Tile: 100, Member: make([]byte, 2<<10)}})
+		c.add(&state.EntityUpdate{Entity: device, Hash: state.EntityHash(device)}, []state.Mutation{{Series: users, Tile: 100, Text: &state.Text{Member: make([]byte, 2<<10)}}})
 	}
 	calls := c.inCalls()
 	for i, call := range calls {
@@ -90,12 +90,12 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 	}
 
 	at, other := c.addSection(first, members), c.addSection(first, count)
-	m := &state.Mutation{Series: members, Tile: 1, Member: []byte("a")}
+	m := &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte("a")}}
 	for _, member := range []string{"a", "b"} {
-		c.append(first, at, &state.Mutation{Series: members, Tile: 1, Member: []byte(member)})
+		c.append(first, at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(member)}})
 	}
 	c.byMember.add(memberHash(other, m), 0)
-	c.byMember.add(memberHash(at, &state.Mutation{Series: members, Tile: 1, Member: []byte("c")}), 0)
+	c.byMember.add(memberHash(at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte("c")}}), 0)
 	for name, test := range map[string]struct {
 		section int32
 		member  string
@@ -105,7 +105,7 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 		"another section": {other, "a", false},
 		"another member":  {at, "c", false},
 	} {
-		if got := c.combineByMember(test.section, &state.Mutation{Series: members, Tile: 1, Member: []byte(test.member)}); got != test.want {
+		if got := c.combineByMember(test.section, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(test.member)}}); got != test.want {
 			t.Errorf("%s: combined %v, want %v", name, got, test.want)
 		}
 	}

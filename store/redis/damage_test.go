@@ -104,7 +104,7 @@ func (d *damaging) run(content string) (list []event) {
 		for id, w := range each {
 			b, more := crowdBatch(d.T, d.s, state.Partition{Topic: "tx", ID: int32(id)}, random, size, true)
 			b.Update(0, b.Ranges[0].To, []byte("d1|u2"))
-			b.Add(state.Mutation{Series: metBy, Tile: 100, Member: []byte("u2")})
+			b.Add(state.Mutation{Series: metBy, Tile: 100, Text: &state.Text{Member: []byte("u2")}})
 			b.Ranges[0].To++
 			list = append(list, more...)
 			apply(d.T, w, b)

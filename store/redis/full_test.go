@@ -26,7 +26,7 @@ func padded(series *state.Series, length, seed int) string {
 	var p packed.Packer
 	section := func(member string) []byte {
 		p.Begin(series)
-		p.Add(&state.Mutation{Series: series, Tile: 100, Member: []byte(member)})
+		p.Add(&state.Mutation{Series: series, Tile: 100, Text: &state.Text{Member: []byte(member)}})
 		return p.End(nil)
 	}
 	one := section(fmt.Sprintf("%01000d", seed))
@@ -49,7 +49,7 @@ func oneEvent(t *testing.T, s *Store, user string) *state.Batch {
 	b.Series, b.Now, b.EveryShard = allSeries, 100*day, true
 	b.Update(0, b.Ranges[0].To, []byte("d1"))
 	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
-	b.Add(state.Mutation{Series: users, Tile: 100, Member: []byte(user)})
+	b.Add(state.Mutation{Series: users, Tile: 100, Text: &state.Text{Member: []byte(user)}})
 	b.Ranges[0].To++
 	return b
 }
@@ -95,7 +95,7 @@ func TestSingleWriterFindsNoFullKeys(t *testing.T) {
 			b.Series, b.Now, b.EveryShard = allSeries, 100*day, true
 			for range 5000 {
 				b.Update(0, b.Ranges[0].To, []byte("d1"))
-				b.Add(state.Mutation{Series: users, Tile: 100, Member: fmt.Appendf(nil, "%0116d", b.Ranges[0].To%2586)})
+				b.Add(state.Mutation{Series: users, Tile: 100, Text: &state.Text{Member: fmt.Appendf(nil, "%0116d", b.Ranges[0].To%2586)}})
 				b.Ranges[0].To++
 			}
 			apply(t, w, b)
@@ -122,7 +122,7 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 					user = strings.Repeat("u", 300)
 				}
 				b.Update(0, b.Ranges[0].To, []byte(device))
-				b.Add(state.Mutation{Series: users, Tile: 100, Member: []byte(user)})
+				b.Add(state.Mutation{Series: users, Tile: 100, Text: &state.Text{Member: []byte(user)}})
 				b.Ranges[0].To++
 			}
 		}

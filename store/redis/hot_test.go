@@ -174,7 +174,7 @@ func TestDamageIsReportedOnceAMinute(t *testing.T) {
 				b := countOf(t, s, offset, 100*day, slices.Repeat([]string{"d1"}, 40)...)
 				for i := range int64(40) {
 					b.Update(0, offset+i, []byte("d1"))
-					b.Add(state.Mutation{Series: users, Tile: 100, Member: fmt.Appendf(nil, "u%d", offset+i)})
+					b.Add(state.Mutation{Series: users, Tile: 100, Text: &state.Text{Member: fmt.Appendf(nil, "u%d", offset+i)}})
 				}
 				offset += 40
 				apply(t, w, b)

@@ -33,7 +33,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 			b.Now, b.Series = at, allSeries
 			b.Ranges[0].To = i + 1
 			b.Update(0, i, []byte("d1"))
-			b.Add(state.Mutation{Series: history, Tile: at, Member: state.AppendLogRecord(nil, record)})
+			b.Add(state.Mutation{Series: history, Tile: at, Text: &state.Text{Member: state.AppendLogRecord(nil, record)}})
 			apply(t, w, b)
 			appended = append(appended, at)
 
@@ -82,7 +82,7 @@ func TestLogTakesBursts(t *testing.T) {
 		for i := range int64(1200) {
 			b.Now, b.Ranges[0].To = 100*day, i+1
 			b.Update(0, i, []byte("d1"))
-			b.Add(state.Mutation{Series: history, Tile: 100 * day, Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))})
+			b.Add(state.Mutation{Series: history, Tile: 100 * day, Text: &state.Text{Member: state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+i))}})
 		}
 		apply(t, s.newWriter(), b)
 		windowStates, err := s.Read(context.Background(), []state.Read{{Series: history, Entity: "d1"}})
@@ -111,7 +111,7 @@ func TestLogDropsByTime(t *testing.T) {
 			b.Now, b.Series = 100*day, allSeries
 			b.Update(0, offset, []byte("d1"))
 			record := state.AppendLogRecord(nil, state.AppendLogTime(nil, 100*day+int64(time)))
-			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Member: record})
+			b.Add(state.Mutation{Series: history, Tile: 100*day + int64(time), Text: &state.Text{Member: record}})
 			b.Ranges[0].To = offset + 1
 		}
 		wanted := []state.Read{{Series: history, Entity: "d1"}}

@@ -236,7 +236,7 @@ func TestIDsAreForgotten(t *testing.T) {
 		b.Now, b.Series = now, allSeries
 		for range events {
 			b.Update(0, offset, []byte("d1"))
-			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Member: fmt.Append(nil, offset)})
+			b.Add(state.Mutation{Series: ids, Tile: ids.TileOf(now), Text: &state.Text{Member: fmt.Append(nil, offset)}})
 			offset++
 			b.Ranges[0].To = offset
 		}
@@ -257,10 +257,10 @@ func TestIDsAreForgotten(t *testing.T) {
 	pending := new(state.Batch)
 	pending.Update(0, 0, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
-	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: fmt.Append(nil, offset-1)})
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Text: &state.Text{Member: fmt.Append(nil, offset-1)}})
 	pending.Update(0, 1, []byte("d1"))
 	pending.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
-	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Member: []byte("0")}) // forgotten
+	pending.Add(state.Mutation{Series: ids, Tile: ids.TileOf(101 * day), Text: &state.Text{Member: []byte("0")}}) // forgotten
 	windowStates, err := s.ReadOverlay(context.Background(), []state.Read{{Series: events, Entity: "d1", First: 100, Last: 100}}, pending)
 	if err != nil {
 		t.Fatal(err)

@@ -59,8 +59,8 @@ func meeting(t *testing.T, s *Store, user, id string) *state.Batch {
 	b.Ranges[0].To = offset + 1
 	b.Update(0, offset, []byte("d"))
 	b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
-	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Member: []byte(user)})
-	b.Add(state.Mutation{Series: ids, Tile: 100 * day / ids.Tile, Member: []byte(id)})
+	b.Add(state.Mutation{Series: seenUsers, Tile: 100, Text: &state.Text{Member: []byte(user)}})
+	b.Add(state.Mutation{Series: ids, Tile: 100 * day / ids.Tile, Text: &state.Text{Member: []byte(id)}})
 	return b
 }
 

@@ -113,9 +113,9 @@ func fill(b *state.Batch, rangeIndex int, list ...event) {
 		b.Add(state.Mutation{Series: weight, Tile: tile, Num: int64(math.Float64bits(float64(e.cents) / 4))})
 		b.Add(state.Mutation{Series: smallest, Tile: tile, Num: e.cents})
 		b.Add(state.Mutation{Series: biggest, Tile: tile, Num: int64(math.Float64bits(float64(e.cents) / 4))})
-		b.Add(state.Mutation{Series: users, Tile: tile, Member: []byte(e.user)})
-		b.Add(state.Mutation{Series: approx, Tile: tile, Member: []byte(e.user)})
-		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Member: []byte(e.user)})
+		b.Add(state.Mutation{Series: users, Tile: tile, Text: &state.Text{Member: []byte(e.user)}})
+		b.Add(state.Mutation{Series: approx, Tile: tile, Text: &state.Text{Member: []byte(e.user)}})
+		b.Add(state.Mutation{Series: recent, Tile: e.time, Num: e.time, Text: &state.Text{Member: []byte(e.user)}})
 		b.Add(state.Mutation{Series: ever, Num: 1})
 		b.Ranges[rangeIndex].To = e.offset + 1
 	}
