@@ -22,6 +22,9 @@ const (
 // Combines reports whether one mutation can represent several events.
 func (m Measure) Combines() bool { return measures[m].combine != nil }
 
+// ByTile reports whether only mutations of the same tile are combined.
+func (m Measure) ByTile() bool { return measures[m].needs&sameTile != 0 }
+
 // Combine merges a mutation into this one and reports whether it could. Both must change the same series of the same
 // entity, and one mutation must be able to express both.
 func (m *Mutation) Combine(other *Mutation) bool {

@@ -1,12 +1,64 @@
 package redisstore
 
 import (
+	"slices"
 	"strconv"
 	"unsafe"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 )
+
+// callKeys are the keys that one call applies: those of some slices.
+type callKeys struct {
+	keys   []stateKey
+	slices int // after the call, the slices below this one are complete
+}
+
+// inCalls divides the keys among calls by their slices. A call exceeds the limits only if a single slice does.
+func (c *combiner) inCalls() []callKeys {
+	c.calls = c.calls[:0]
+	if !c.fillsCall() {
+		return append(c.calls, callKeys{c.keys, state.ShardSlices})
+	}
+	c.sort()
+	first, count, size := 0, 0, 0 // of the call
+	for i := 0; i < len(c.sorted); {
+		next, more, moreBytes := c.slice(i)
+		if count > 0 && (count+more > c.limit || size+moreBytes > callBytes) {
+			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(c.sorted[i].slice)})
+			first, count, size = i, 0, 0
+		}
+		i, count, size = next, count+more, size+moreBytes
+	}
+	return append(c.calls, callKeys{c.sorted[first:], state.ShardSlices})
+}
+
+// slice returns where the keys of the next slice begin in sorted, and the mutations and bytes of the one that begins at
+// an index.
+func (c *combiner) slice(i int) (next, count, size int) {
+	for next = i; next < len(c.sorted) && c.sorted[next].slice == c.sorted[i].slice; next++ {
+		count, size = count+int(c.sorted[next].count), size+int(c.sorted[next].bytes)
+	}
+	return next, count, size
+}
+
+// sort sorts the keys by slice.
+func (c *combiner) sort() {
+	var next [state.ShardSlices + 1]int // where the next key of each slice goes
+	for i := range c.keys {
+		next[c.keys[i].slice+1]++
+	}
+	for slice := 1; slice < len(next); slice++ {
+		next[slice] += next[slice-1]
+	}
+	c.sorted = slices.Grow(c.sorted[:0], len(c.keys))[:len(c.keys)]
+	for i := range c.keys {
+		n := &next[c.keys[i].slice]
+		c.sorted[*n] = c.keys[i]
+		*n++
+	}
+}
 
 // arg sets w.bytes with one argument appended. The argument is passed as a pointer to a string,
 // which needs no allocation, unlike a string or a slice.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"iter"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -55,15 +56,9 @@ type combiner struct {
 	bytes     int        // of the mutations' values
 	hot       bool       // some key has enough mutations for a call of its own
 	byText    hashIndex  // of entities
-	byMember  hashIndex  // of mutations that others may be combined with, in sections of several
+	byMember  hashIndex  // of mutations that others may be combined with, see seriesSection.indexed
 	sorted    []stateKey // by slice
 	calls     []callKeys
-}
-
-// callKeys are the keys that one call applies: those of some slices.
-type callKeys struct {
-	keys   []stateKey
-	slices int // after the call, the slices below this one are complete
 }
 
 // stateKey is one Redis key with what changes in it.
@@ -92,10 +87,12 @@ type keyEntity struct {
 
 // seriesSection is a series of an entity with its mutations.
 type seriesSection struct {
-	series *state.Series
-	first  int32 // its first mutation in a linked list: index in mutations
-	last   int32
-	next   int32
+	series  *state.Series
+	latest  int64 // the greatest tile
+	first   int32 // its first mutation in a linked list: index in mutations, -1 for none
+	last    int32
+	indexed int32 // the last one that is in byMember, -1 for none
+	next    int32
 }
 
 // combined is a mutation of a section. It may represent several of the batch.
@@ -119,51 +116,6 @@ func (c *combiner) fillsCall() bool { return len(c.mutations) >= c.limit || c.by
 func (c *combiner) tooMany() bool {
 	const most = state.ShardSlices / 2 // full calls
 	return c.hot || len(c.mutations) >= most*c.limit || c.bytes >= most*callBytes
-}
-
-// inCalls divides the keys among calls by their slices. A call exceeds the limits only if a single slice does.
-func (c *combiner) inCalls() []callKeys {
-	c.calls = c.calls[:0]
-	if !c.fillsCall() {
-		return append(c.calls, callKeys{c.keys, state.ShardSlices})
-	}
-	c.sort()
-	first, count, size := 0, 0, 0 // of the call
-	for i := 0; i < len(c.sorted); {
-		next, more, moreBytes := c.slice(i)
-		if count > 0 && (count+more > c.limit || size+moreBytes > callBytes) {
-			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(c.sorted[i].slice)})
-			first, count, size = i, 0, 0
-		}
-		i, count, size = next, count+more, size+moreBytes
-	}
-	return append(c.calls, callKeys{c.sorted[first:], state.ShardSlices})
-}
-
-// slice returns where the keys of the next slice begin in sorted, and the mutations and bytes of the one that begins at
-// an index.
-func (c *combiner) slice(i int) (next, count, size int) {
-	for next = i; next < len(c.sorted) && c.sorted[next].slice == c.sorted[i].slice; next++ {
-		count, size = count+int(c.sorted[next].count), size+int(c.sorted[next].bytes)
-	}
-	return next, count, size
-}
-
-// sort sorts the keys by slice.
-func (c *combiner) sort() {
-	var next [state.ShardSlices + 1]int // where the next key of each slice goes
-	for i := range c.keys {
-		next[c.keys[i].slice+1]++
-	}
-	for slice := 1; slice < len(next); slice++ {
-		next[slice] += next[slice-1]
-	}
-	c.sorted = slices.Grow(c.sorted[:0], len(c.keys))[:len(c.keys)]
-	for i := range c.keys {
-		n := &next[c.keys[i].slice]
-		c.sorted[*n] = c.keys[i]
-		*n++
-	}
 }
 
 // add adds the mutations of an entity.
@@ -235,17 +187,16 @@ func (c *combiner) addEntity(e keyEntity) int32 {
 // section finds the section of a series of an entity; -1 if it is not there. Events change series in the same order, so
 // it is mostly the one after that of the event's mutation before, or there is none after that.
 func (c *combiner) section(entity int32, s *state.Series, before int32) int32 {
-	e := &c.entities[entity]
-	first := e.first
+	first, next := c.entities[entity].first, int32(-1)
 	if before >= 0 {
-		first = c.sections[before].next
+		next = c.sections[before].next
 	}
-	for i := first; i >= 0; i = c.sections[i].next {
+	for i := next; i >= 0; i = c.sections[i].next {
 		if c.sections[i].series == s {
 			return i
 		}
 	}
-	for i := e.first; i != first; i = c.sections[i].next {
+	for i := first; i != next; i = c.sections[i].next {
 		if c.sections[i].series == s {
 			return i
 		}
@@ -255,7 +206,7 @@ func (c *combiner) section(entity int32, s *state.Series, before int32) int32 {
 
 func (c *combiner) addSection(entity int32, s *state.Series) int32 {
 	added := int32(len(c.sections))
-	c.sections = append(c.sections, seriesSection{series: s, first: -1, last: -1, next: -1})
+	c.sections = append(c.sections, seriesSection{series: s, latest: math.MinInt64, first: -1, last: -1, indexed: -1, next: -1})
 	e := &c.entities[entity]
 	if e.first < 0 {
 		e.first = added
@@ -266,21 +217,36 @@ func (c *combiner) addSection(entity int32, s *state.Series) int32 {
 	return added
 }
 
-// combine combines a mutation with one of its section, if one can express both.
+// combine combines a mutation with one of its section, if one can express both. Events mostly come in the order of time,
+// so that is the last one, or there is none of the tile.
 func (c *combiner) combine(in int32, m *state.Mutation) bool {
-	if s := &c.sections[in]; s.first == s.last { // as most are: it needs no index
-		return c.mutations[s.first].Combine(m)
+	s := &c.sections[in]
+	switch {
+	case c.mutations[s.last].Combine(m):
+		return true
+	case s.first == s.last, m.Tile > s.latest && m.Series.Measure.ByTile():
+		return false
 	}
-	return c.combineByMember(in, m)
-}
-
-func (c *combiner) combineByMember(in int32, m *state.Mutation) bool {
+	c.indexSection(in)
 	for i := range c.byMember.find(memberHash(in, m)) {
 		if held := &c.mutations[i]; held.section == in && held.Combine(m) {
 			return true
 		}
 	}
 	return false
+}
+
+// indexSection adds the mutations of a section to byMember that are not yet there.
+func (c *combiner) indexSection(in int32) {
+	s := &c.sections[in]
+	i := s.first
+	if s.indexed >= 0 {
+		i = c.mutations[s.indexed].next
+	}
+	for ; i >= 0; i = c.mutations[i].next {
+		c.byMember.add(memberHash(in, &c.mutations[i].Mutation), int(i))
+	}
+	s.indexed = s.last
 }
 
 // append appends a mutation to those of its section.
@@ -291,15 +257,9 @@ func (c *combiner) append(entity, in int32, m *state.Mutation) {
 	if s.first < 0 {
 		s.first = added
 	} else {
-		if m.Series.Measure.Combines() {
-			if s.first == s.last {
-				c.byMember.add(memberHash(in, &c.mutations[s.first].Mutation), int(s.first))
-			}
-			c.byMember.add(memberHash(in, m), int(added))
-		}
 		c.mutations[s.last].next = added
 	}
-	s.last = added
+	s.last, s.latest = added, max(s.latest, m.Tile)
 
 	size := m.Size()
 	c.bytes += size

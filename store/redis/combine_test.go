@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -65,6 +66,63 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 	}
 }
 
+// Of mutations that one can express, one is left, in whatever order events come.
+func TestCombinerCombinesAll(t *testing.T) {
+	series := []*state.Series{
+		{ID: "count", Group: "g", Measure: state.CountEvents}, {ID: "set", Group: "g", Measure: state.Distinct},
+		{ID: "last", Group: "g", Measure: state.LastTimes}, {ID: "moments", Group: "g", Measure: state.ValueMoments},
+		{ID: "count", Group: "c", Measure: state.CountEvents, Parent: "g"}, {ID: "other", Group: "h", Measure: state.CountEvents},
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		c := combiner{limit: defaultCallMutations}
+		want := map[string]int{} // events, by what they have in common
+		for i := range rapid.IntRange(0, 200).Draw(t, "events") {
+			entity := fmt.Appendf(nil, "e%d", rapid.IntRange(0, 3).Draw(t, "entity"))
+			u := state.EntityUpdate{Entity: entity, Hash: state.EntityHash(entity)}
+			s := rapid.SampledFrom(series).Draw(t, "series")
+			if s.Parent != "" {
+				u.Entity = fmt.Appendf(entity, "|c%d", rapid.IntRange(0, 1).Draw(t, "child"))
+			}
+			m := state.Mutation{Series: s, Tile: rapid.Int64Range(0, 5).Draw(t, "tile"), Num: 1, Text: new(state.Text)}
+			if s.Measure.Member() != state.NoMember {
+				m.Member = []byte(rapid.StringMatching("[a-f]").Draw(t, "member"))
+			}
+			c.add(&u, []state.Mutation{m})
+			what := fmt.Sprintf("%s %s %s %s", u.Entity, s.Group, s.ID, m.Member)
+			if s.Measure.ByTile() {
+				what += fmt.Sprint(" ", m.Tile)
+			} else if !s.Measure.Combines() {
+				what += fmt.Sprint(" event ", i)
+			}
+			want[what]++
+		}
+		got, counts := 0, 0
+		for _, k := range c.keys {
+			for e := k.first; e >= 0; e = c.entities[e].next {
+				for in := c.entities[e].first; in >= 0; in = c.sections[in].next {
+					for m := c.sections[in].first; m >= 0; m = c.mutations[m].next {
+						if got++; c.sections[in].series.Measure == state.CountEvents {
+							counts += int(c.mutations[m].Num)
+						}
+					}
+				}
+			}
+		}
+		counted := 0
+		for what, n := range want {
+			if strings.Contains(what, "count") || strings.Contains(what, "other") {
+				counted += n
+			}
+		}
+		if got != len(want) || counts != counted {
+			t.Errorf("%d mutations are left, which count %d events, want %d and %d", got, counts, len(want), counted)
+		}
+		if c.byMember.used > got {
+			t.Errorf("%d mutations of %d are indexed", c.byMember.used, got)
+		}
+	})
+}
+
 // Entities whose hashes are equal by chance stay apart, and so do mutations.
 func TestCombinerSurvivesEqualHashes(t *testing.T) {
 	const hash = 7
@@ -94,8 +152,11 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 	for _, member := range []string{"a", "b"} {
 		c.append(first, at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(member)}})
 	}
+	c.indexSection(at)
 	c.byMember.add(memberHash(other, m), 0)
 	c.byMember.add(memberHash(at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte("c")}}), 0)
+	c.append(first, other, &state.Mutation{Series: count, Tile: 5})
+	c.append(first, other, &state.Mutation{Series: count, Tile: 6})
 	for name, test := range map[string]struct {
 		section int32
 		member  string
@@ -105,7 +166,7 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 		"another section": {other, "a", false},
 		"another member":  {at, "c", false},
 	} {
-		if got := c.combineByMember(test.section, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(test.member)}}); got != test.want {
+		if got := c.combine(test.section, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(test.member)}}); got != test.want {
 			t.Errorf("%s: combined %v, want %v", name, got, test.want)
 		}
 	}
