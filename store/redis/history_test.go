@@ -28,7 +28,7 @@ func planOf(version string) *state.Plan {
 
 const future = 50
 
-func unitOf(s *state.Series) state.Retained {
+func retainedOf(s *state.Series) state.Retained {
 	return state.Retained{Key: s.ID + ".x", Topic: "transactions", Retention: state.Retention{Keep: s.Keep}, Future: future, Tile: 1}
 }
 
@@ -55,7 +55,7 @@ type histories struct {
 	random   *rand.Rand
 	logs     map[state.Partition][]loggedRecord
 	owners   []*applying
-	answered map[string]int // what the history said of the series, by kind of answer
+	answered map[string]int // how often the history called a series incomplete, whole, or complete since a time
 }
 
 func (h *histories) claim(p state.Partition, version string) *applying {
@@ -119,13 +119,13 @@ func (h *histories) check() {
 		h.t.Fatal(err)
 	}
 	for i, read := range reads {
-		since := history.CompleteSince([]state.Retained{unitOf(read.Series)})
+		since := history.CompleteSince([]state.Retained{retainedOf(read.Series)})
 		switch since {
 		case state.MaxTime:
-			h.answered["not yet"]++
+			h.answered["incomplete"]++
 			continue
 		case state.MinTime:
-			h.answered["ever"]++
+			h.answered["whole"]++
 		default:
 			h.answered["since"]++
 		}
@@ -144,7 +144,7 @@ func (h *histories) check() {
 			}
 		}
 		if got != want {
-			h.t.Fatalf("%s of %s holds %d events since %d, of %d: %+v", read.Series.ID, read.Entity, got, since, want, history.PlanEpochs)
+			h.t.Fatalf("%s of %s holds %d events since %d, want %d; the history is %+v", read.Series.ID, read.Entity, got, since, want, history.PlanEpochs)
 		}
 	}
 }
@@ -172,9 +172,9 @@ func TestStateIsCompleteSinceTheStatedTime(t *testing.T) {
 			}
 			h.run(150)
 		}
-		for _, answer := range []string{"not yet", "since", "ever"} {
+		for _, answer := range []string{"incomplete", "since", "whole"} {
 			if answered[answer] == 0 {
-				t.Errorf("the history never said %s: %v", answer, answered)
+				t.Errorf("no answer was %s, want at least one; the answers are %v", answer, answered)
 			}
 		}
 	})
@@ -206,7 +206,7 @@ func (h *histories) run(steps int) {
 	// Finally all processors have one plan, and everything is applied.
 	for p := range h.logs {
 		if o := h.claim(p, "both"); !h.apply(o, len(h.logs[p])) {
-			h.t.Fatal("the current owner has lost its partition")
+			h.t.Fatalf("applying all of %v as its last owner: the batch is behind, want it applied", p)
 		}
 	}
 	h.check()
@@ -214,7 +214,7 @@ func (h *histories) run(steps int) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if since := history.CompleteSince([]state.Retained{unitOf(seriesA), unitOf(seriesB)}); since > clock+future+1 {
-		h.t.Errorf("complete since %d, after all records of the log", since)
+	if since := history.CompleteSince([]state.Retained{retainedOf(seriesA), retainedOf(seriesB)}); since > clock+future+1 {
+		h.t.Errorf("once one plan has applied all records, features are complete since %d, want at most %d", since, clock+future+1)
 	}
 }

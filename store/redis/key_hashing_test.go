@@ -32,23 +32,23 @@ func TestHashedEntities(t *testing.T) {
 		for entity, want := range map[string]int64{"jane.doe": 2, "john.roe": 1} {
 			windowStates, err := s.Read(ctx, []state.Read{{Series: events, Entity: entity, First: 101, Last: 101}, {Series: ever, Entity: entity}})
 			if err != nil || windowStates[0].Buckets[0].Value.Num != want || windowStates[1].Buckets[0].Value.Num != want {
-				t.Errorf("counts of %s: %+v, %v; want %d of each", entity, windowStates, err, want)
+				t.Errorf("the counts of %s are %+v, error %v; want %d of each", entity, windowStates, err, want)
 			}
 			held, err := s.Inspect(ctx, events, entity)
 			if err != nil || len(held.Packed) == 0 || strings.Contains(held.Key, entity) {
-				t.Errorf("%s is held as %q, %d bytes, %v", entity, held.Key, len(held.Packed), err)
+				t.Errorf("%s is held under the key %q in %d bytes, error %v; want some bytes under a key without its name", entity, held.Key, len(held.Packed), err)
 			}
 			// HMAC-SHA256, cut to 16 bytes, is 22 characters of base64.
 			_, name, _ := strings.Cut(strings.SplitN(held.Key, "}", 2)[1], ":")
 			if len(name) != 22 {
-				t.Errorf("the hash of %s is %q", entity, name)
+				t.Errorf("the key of %s has the hash %q of %d characters, want 22", entity, name, len(name))
 			}
 			if want := keyspace.ShardOfName([]byte(name), 3); held.Shard != want {
 				t.Errorf("%s is in shard %d, want %d", entity, held.Shard, want)
 			}
 		}
 		if held, err := New(s.redis, s.namespace, 3).Inspect(ctx, events, "jane.doe"); err != nil || held.Packed != nil {
-			t.Errorf("the state is stored under the entity's own name: %q, %v", held.Key, err)
+			t.Errorf("without hashing, the key %q has %d bytes, error %v; want none", held.Key, len(held.Packed), err)
 		}
 	})
 }
@@ -58,11 +58,11 @@ func TestHashIsHMAC(t *testing.T) {
 	s := New(nil, "ns", 1, HashEntities(secret))
 	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
 	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
-		t.Errorf("key %q, want %q", got, want)
+		t.Errorf("the key is %q, want %q", got, want)
 	}
 	got = string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe|d1")))
 	if want := "{ns:0.abkc}g:m9NbAJ8T1CixOGvs8st7EA|YBy3ydcSWwkjtXZlG1vqvA"; got != want {
-		t.Errorf("key of a child %q, want %q", got, want)
+		t.Errorf("the key of a child is %q, want %q", got, want)
 	}
 }
 
@@ -77,23 +77,23 @@ func TestNamespaceWithAnotherSecret(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := open(kind, key).Create(ctx); err != nil {
-				t.Errorf("%s again: %v", kind, err)
+				t.Errorf("a second Create of the %s namespace: got error %v, want none", kind, err)
 			}
 		}
-		mark, otherMark := open("", secret).hashing.Layout(), open("", otherSecret).hashing.Layout()
+		hashed, other := open("", secret).hashing.Layout(), open("", otherSecret).hashing.Layout()
 		for _, c := range []struct {
 			kind          string
 			key           []byte
 			found, wanted string
 		}{
-			{"plain", secret, "off", mark}, {"hashed", nil, mark, "off"},
-			{"hashed", otherSecret, mark, otherMark},
+			{"plain", secret, "off", hashed}, {"hashed", nil, hashed, "off"},
+			{"hashed", otherSecret, hashed, other},
 		} {
 			want := fmt.Sprintf("namespace %q was made with hash_entities %s, not %s: use hash_entities %s, or another namespace",
 				name(c.kind), c.found, c.wanted, c.found)
 			for what, err := range map[string]error{"check": open(c.kind, c.key).CheckLayout(ctx), "create": open(c.kind, c.key).Create(ctx)} {
 				if fmt.Sprint(err) != want {
-					t.Errorf("%s of %s\ngot  %v\nwant %s", what, c.kind, err, want)
+					t.Errorf("%s of the %s namespace with hash_entities %s\ngot  error %v\nwant %s", what, c.kind, c.wanted, err, want)
 				}
 			}
 		}

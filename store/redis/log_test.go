@@ -47,7 +47,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 				var v value.Value
 				ok, err := r.Column(number, &v)
 				if err != nil || !ok || first >= 0 && v.Num != first+n || r.Time != appended[v.Num] {
-					t.Fatalf("after %d: record %d is %+v of time %d, %v", i, n, v, r.Time, err)
+					t.Fatalf("after event %d: record %d is event %d at %d, error %v; want the events in order, each at its own time", i, n, v.Num, r.Time, err)
 				}
 				if first < 0 {
 					first = v.Num
@@ -56,20 +56,20 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 				return true
 			})
 			if err != nil || first+n != i+1 {
-				t.Fatalf("after %d: records %d to %d, %v", i, first, first+n-1, err)
+				t.Fatalf("after event %d: the log holds events %d to %d, error %v; want it to end with the last one", i, first, first+n-1, err)
 			}
 			if n > int64(history.Max) {
-				t.Fatalf("after %d: %d records are there, where %d are allowed", i, n, history.Max)
+				t.Fatalf("after event %d: the log holds %d events, want at most %d", i, n, history.Max)
 			}
 			cut, ok := windowStates[0].Log.CutOff()
 			for _, gone := range appended[:first] {
 				if gone >= at-8*day && (!ok || cut < gone) {
-					t.Fatalf("after %d: an event of %d is gone, and the log says %d, %v", i, gone, cut, ok)
+					t.Fatalf("after event %d: the log lacks an event at %d and is cut off up to %d, %v; want that event stated", i, gone, cut, ok)
 				}
 			}
 		}
 		if ttl := s.redis.TTL(context.Background(), string(keyspace.AppendKey(nil, s.tags[state.Shard(state.EntityHash([]byte("d1")), 2)], history.Group, []byte("d1")))).Val(); ttl <= 0 {
-			t.Errorf("the log expires after %v", ttl)
+			t.Errorf("the log has a time to live of %v, want a positive one", ttl)
 		}
 	})
 }
@@ -93,8 +93,8 @@ func TestLogTakesBursts(t *testing.T) {
 		if err := windowStates[0].Log.Records(func(r state.LogRecord) bool { times = append(times, r.Time-100*day); return true }); err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(times) != fmt.Sprint(countTo(1200)[1200-history.Max:]) {
-			t.Errorf("%d records: %v", len(times), times)
+		if want := countTo(1200)[1200-history.Max:]; !slices.Equal(times, want) {
+			t.Errorf("the log holds %d events at %v, want the last %d, at %v", len(times), times, len(want), want)
 		}
 	})
 }
