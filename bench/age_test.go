@@ -37,18 +37,18 @@ func age(b *testing.B, client *redis.Client, last entities, now time.Time) {
 		}
 	}
 	for kind, keys := range kinds {
-		var dead []string
+		var expired []string
 		for _, k := range keys {
 			if last[k.entity].Add(lives[kind]).Before(now) {
-				dead = append(dead, k.key)
+				expired = append(expired, k.key)
 			}
 		}
-		for len(dead) > 0 {
-			n := min(len(dead), 1000)
-			if err := client.Del(b.Context(), dead[:n]...).Err(); err != nil {
+		for len(expired) > 0 {
+			n := min(len(expired), 1000)
+			if err := client.Del(b.Context(), expired[:n]...).Err(); err != nil {
 				b.Fatal(err)
 			}
-			dead = dead[n:]
+			expired = expired[n:]
 		}
 	}
 }

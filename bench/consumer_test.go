@@ -211,8 +211,8 @@ func (p *progress) say(s said) error {
 	return p.out.Encode(s)
 }
 
-// tell reports progress until the context ends.
-func (p *progress) tell(ctx context.Context) {
+// report writes the progress every 10 ms until the context ends.
+func (p *progress) report(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -272,7 +272,7 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		for processor.Stats().Assigned == 0 || processor.Ready(ctx) != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
-		p.tell(ctx)
+		p.report(ctx)
 	}()
 	if err := processor.Run(ctx); err != nil {
 		return err
@@ -317,7 +317,7 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 func runTextbook(ctx context.Context, o order, p *progress) error {
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
-	go p.tell(ctx) // kafka-go's Reader does not say when it has joined
+	go p.report(ctx) // kafka-go's Reader does not say when it has joined
 	consumer := textbook.Consumer{
 		Brokers: o.Brokers, Group: "textbook", Topics: []string{transactions, logins}, Redis: client,
 		Applied: func(messages []kafka.Message) {

@@ -41,7 +41,7 @@ func BenchmarkPath(b *testing.B) {
 	client.AddHook(applied{})
 	var decoder fetch.Decoder
 	var rec fetch.Record
-	carry := func(data *fetch.PartitionData) (n int) {
+	process := func(data *fetch.PartitionData) (n int) {
 		for decoder.Reset(data); ; n++ {
 			ok, err := decoder.Next(&rec)
 			if err != nil {
@@ -58,7 +58,7 @@ func BenchmarkPath(b *testing.B) {
 	for b.Loop() {
 		for _, data := range fetched {
 			copy(p.progress[data.Topic], state.Begin(state.Partition{}, p.store.Shards(), 0).To)
-			n += carry(data)
+			n += process(data)
 		}
 		p.flush(b)
 	}

@@ -126,7 +126,7 @@ func askAbout(t *testing.T, w *weir, s *scene, events []generate.Event) (log []s
 }
 
 // compareServed compares a training set with the live answers.
-func compareServed(t *testing.T, name string, log []served, tell bool) (compared, differ int) {
+func compareServed(t *testing.T, name string, log []served, show bool) (compared, differ int) {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -156,7 +156,7 @@ func compareServed(t *testing.T, name string, log []served, tell bool) (compared
 				status = query.Status(cells[feature+"_status"])
 			}
 			if !sameNumber(cells[feature], want) || cells[feature+"_status"] != string(status) {
-				if differ++; tell && differ < 10 {
+				if differ++; show && differ < 10 {
 					t.Errorf("row %d, %v at %d: %s is %s, %s; the answer was %s, %s", n, log[n].keys, log[n].at, feature,
 						cells[feature], cells[feature+"_status"], want, a.Status)
 				}

@@ -19,29 +19,29 @@ import (
 // its first records were applied.
 type gapWatch struct {
 	store.Store
-	mu     sync.Mutex
-	marked map[state.Partition]time.Time
-	waited map[state.Partition]time.Duration
+	mu       sync.Mutex
+	recorded map[state.Partition]time.Time
+	waited   map[state.Partition]time.Duration
 }
 
-func (g *gapWatch) mark(p state.Partition) {
+func (g *gapWatch) record(p state.Partition) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p.Topic, _, _ = strings.Cut(p.Topic, "@")
-	g.marked[p] = time.Now()
+	g.recorded[p] = time.Now()
 }
 
 func (g *gapWatch) Place(ctx context.Context, placements ...state.Placement) (int, error) {
 	for i := range placements {
 		if placements[i].Gap > 0 {
-			g.mark(placements[i].Partition)
+			g.record(placements[i].Partition)
 		}
 	}
 	return g.Store.Place(ctx, placements...)
 }
 
 func (g *gapWatch) Gap(ctx context.Context, p state.Partition, until int64) error {
-	g.mark(p)
+	g.record(p)
 	return g.Store.Gap(ctx, p, until)
 }
 
@@ -58,7 +58,7 @@ func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 		p := b.Ranges[b.Updates[i].Range].Partition
 		p.Topic, _, _ = strings.Cut(p.Topic, "@")
 		if _, known := w.watch.waited[p]; !known {
-			w.watch.waited[p] = time.Since(w.watch.marked[p])
+			w.watch.waited[p] = time.Since(w.watch.recorded[p])
 		}
 	}
 	w.watch.mu.Unlock()
@@ -67,7 +67,7 @@ func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 
 // watchGaps lengthens the grace period after gaps so that it can be observed.
 func (b *bench) watchGaps() *gapWatch {
-	watch := &gapWatch{Store: b.store, marked: map[state.Partition]time.Time{}, waited: map[state.Partition]time.Duration{}}
+	watch := &gapWatch{Store: b.store, recorded: map[state.Partition]time.Time{}, waited: map[state.Partition]time.Duration{}}
 	b.config.Store, b.config.Recovery.GracePeriod = watch, time.Second
 	return watch
 }
@@ -77,12 +77,12 @@ func (b *bench) checkGaps(watch *gapWatch, n int) {
 	b.t.Helper()
 	watch.mu.Lock()
 	defer watch.mu.Unlock()
-	if len(watch.marked) != n || len(watch.waited) != n {
-		b.t.Errorf("%d partitions have a gap and %d were applied, want %d of each", len(watch.marked), len(watch.waited), n)
+	if len(watch.recorded) != n || len(watch.waited) != n {
+		b.t.Errorf("%d partitions have a gap and %d were applied, want %d of each", len(watch.recorded), len(watch.waited), n)
 	}
 	for p, waited := range watch.waited {
 		if least := b.config.Recovery.GracePeriod - 2*time.Millisecond; waited < least { // Redis' clock has a resolution of milliseconds
-			b.t.Errorf("records of %v were applied %v after its gap was marked, want at least %v", p, waited, least)
+			b.t.Errorf("records of %v were applied %v after its gap was recorded, want at least %v", p, waited, least)
 		}
 	}
 }

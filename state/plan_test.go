@@ -19,7 +19,7 @@ func TestCompleteSince(t *testing.T) {
 		"ever":    {Retained: map[string]state.Retention{"count.x": {}}},
 		"more":    {Retained: map[string]state.Retention{"count.x": {Keep: 7200_000, Max: 100}}},
 	}
-	unit := func(keep int64, max int) state.Retained {
+	retained := func(keep int64, max int) state.Retained {
 		return state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: keep, Max: max}, Future: 300, Tile: minute}
 	}
 	now := func(version string) state.PlanEpoch {
@@ -29,30 +29,30 @@ func TestCompleteSince(t *testing.T) {
 		return state.PlanEpoch{Topic: "t", Version: version, Last: last}
 	}
 	for name, test := range map[string]struct {
-		unit  state.Retained
-		marks []state.PlanEpoch
-		want  int64
+		retained state.Retained
+		epochs   []state.PlanEpoch
+		want     int64
 	}{
-		"nothing was read":                     {unit(7200_000, 0), nil, state.MaxTime},
-		"another topic was":                    {unit(7200_000, 0), []state.PlanEpoch{{Topic: "u", Version: "with", Last: state.MaxTime}}, state.MaxTime},
-		"always kept":                          {unit(7200_000, 0), []state.PlanEpoch{now("with")}, state.MinTime},
-		"kept for longer":                      {unit(7200_000, 0), []state.PlanEpoch{now("longer")}, state.MinTime},
-		"kept forever":                         {unit(7200_000, 0), []state.PlanEpoch{now("ever")}, state.MinTime},
-		"wanted forever":                       {unit(0, 0), []state.PlanEpoch{now("longer")}, state.MaxTime},
-		"not kept by all":                      {unit(7200_000, 0), []state.PlanEpoch{now("with"), now("without")}, state.MaxTime},
-		"new":                                  {unit(7200_000, 0), []state.PlanEpoch{now("with"), until("without", 5000)}, 5301},
-		"a plan that nobody knows":             {unit(7200_000, 0), []state.PlanEpoch{now("with"), until("?", 5000)}, 5301},
-		"the latest counts":                    {unit(7200_000, 0), []state.PlanEpoch{until("without", 9000), now("with"), until("?", 5000)}, 9301},
-		"a gap":                                {unit(7200_000, 0), []state.PlanEpoch{now("with"), until(state.Gap, 7000)}, 7301},
-		"of another topic":                     {unit(7200_000, 0), []state.PlanEpoch{now("with"), {Topic: "u", Version: "without", Last: 5000}}, state.MinTime},
-		"kept for less before: from a tile on": {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", 5000)}, minute},
-		"on the edge of a tile":                {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-301)}, minute},
-		"over the edge of a tile":              {unit(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-300)}, 2 * minute},
-		"fewer values before":                  {unit(7200_000, 100), []state.PlanEpoch{now("more"), until("with", 5000)}, minute},
+		"nothing was read":                     {retained(7200_000, 0), nil, state.MaxTime},
+		"another topic was":                    {retained(7200_000, 0), []state.PlanEpoch{{Topic: "u", Version: "with", Last: state.MaxTime}}, state.MaxTime},
+		"always kept":                          {retained(7200_000, 0), []state.PlanEpoch{now("with")}, state.MinTime},
+		"kept for longer":                      {retained(7200_000, 0), []state.PlanEpoch{now("longer")}, state.MinTime},
+		"kept forever":                         {retained(7200_000, 0), []state.PlanEpoch{now("ever")}, state.MinTime},
+		"wanted forever":                       {retained(0, 0), []state.PlanEpoch{now("longer")}, state.MaxTime},
+		"not kept by all":                      {retained(7200_000, 0), []state.PlanEpoch{now("with"), now("without")}, state.MaxTime},
+		"new":                                  {retained(7200_000, 0), []state.PlanEpoch{now("with"), until("without", 5000)}, 5301},
+		"an unknown plan":                      {retained(7200_000, 0), []state.PlanEpoch{now("with"), until("?", 5000)}, 5301},
+		"the latest counts":                    {retained(7200_000, 0), []state.PlanEpoch{until("without", 9000), now("with"), until("?", 5000)}, 9301},
+		"a gap":                                {retained(7200_000, 0), []state.PlanEpoch{now("with"), until(state.Gap, 7000)}, 7301},
+		"of another topic":                     {retained(7200_000, 0), []state.PlanEpoch{now("with"), {Topic: "u", Version: "without", Last: 5000}}, state.MinTime},
+		"kept for less before: from a tile on": {retained(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", 5000)}, minute},
+		"on the edge of a tile":                {retained(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-301)}, minute},
+		"over the edge of a tile":              {retained(9000_000, 0), []state.PlanEpoch{now("longer"), until("with", minute-300)}, 2 * minute},
+		"fewer values before":                  {retained(7200_000, 100), []state.PlanEpoch{now("more"), until("with", 5000)}, minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := state.History{PlanEpochs: test.marks, Plans: plans}
-			if got := h.CompleteSince([]state.Retained{test.unit}); got != test.want {
+			h := state.History{PlanEpochs: test.epochs, Plans: plans}
+			if got := h.CompleteSince([]state.Retained{test.retained}); got != test.want {
 				t.Errorf("complete since %d, want %d", got, test.want)
 			}
 		})

@@ -252,7 +252,7 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 	}
 	b := &backfill.FromFiles{
 		Store: f.store, Definitions: f.registry, Cut: cut, Since: since, Rate: f.rate,
-		Trouble: f.tell,
+		Trouble: f.reportTrouble,
 		Waiting: func(of []string) {
 			f.screen.say("waiting", fmt.Sprintf("waiting until processors take the files into account for %s: a minute at most, if they have these definitions", strings.Join(of, ", ")))
 		},
@@ -348,12 +348,12 @@ func (f *fromFiles) fromLog(ctx context.Context, all []*backfill.FromFiles) (who
 // unlessAway returns an error, except that it reports and waits for an unavailable store.
 func (f *fromFiles) unlessAway(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
-		f.tell(err)
+		f.reportTrouble(err)
 	}
 	return ctx.Err()
 }
 
-func (f *fromFiles) tell(err error) { f.screen.say("trouble", "trying again: "+err.Error()) }
+func (f *fromFiles) reportTrouble(err error) { f.screen.say("trouble", "trying again: "+err.Error()) }
 
 // report says since when features are complete, and which continue without the files.
 func (f *fromFiles) report(b *boundFills) {

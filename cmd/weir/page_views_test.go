@@ -67,7 +67,7 @@ func TestPageOfAnEntity(t *testing.T) {
 	write(t, broker, generate.Logins, login("u7", "d7"), login("u7", "d8"), login("u8", "d7"), login("u9", "d7"), login("u9", "d8"))
 	counts(t, tab, base, 8)
 
-	// The search leads to a page with all features by what they tell, each with its timeline.
+	// The search leads to a page with all features by what they describe, each with its timeline.
 	holds(t, tab, `document.querySelectorAll('#find-key option').length > 0`)
 	tab.Run(t, chromedp.SetValue("#find-key", "user_id"), chromedp.SendKeys("#find-id", "u7"+kb.Enter))
 	shows(t, tab, "#entity-title", "user_id u7")

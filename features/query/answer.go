@@ -77,7 +77,7 @@ func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, n
 	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
 	a.coveredSince = a.From
 	r := f.Merge(states, at-f.Window.Delay.Milliseconds())
-	tell(a, f.Spec, f.Per, &r)
+	setResult(a, f.Spec, f.Per, &r)
 }
 
 // fromLogs answers an exact feature from the logs of its entities; see fold. It fails if a log is damaged.
@@ -87,7 +87,7 @@ func fromLogs(a *Answer, f *features.Feature, logs []*eventLog, at int64, buffer
 		return fmt.Errorf("feature %s: %w", f.Name, err)
 	}
 	*a = Answer{From: c.from, To: c.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: c.coveredSince}
-	tell(a, f.Spec, f.Per, &r)
+	setResult(a, f.Spec, f.Per, &r)
 	return nil
 }
 
@@ -101,8 +101,8 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	a.coveredSince = a.From
 }
 
-// tell copies the result of a function into the answer, by category if the feature has categories.
-func tell(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
+// setResult copies the result of a function into the answer, by category if the feature has categories.
+func setResult(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result) {
 	a.Shape, a.Status, a.StandardError = spec.Shape, Present, max(spec.StandardError, r.StandardError)
 	a.Value, a.Items, a.RelativeError, a.Uncertain, a.Capped = r.Value, r.Items, r.RelativeError, r.Uncertain, r.Capped
 	a.FalsePositiveRate = r.FalsePositiveRate

@@ -118,7 +118,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 		return nil, err
 	}
 	for _, i := range again {
-		r.tell(partitions[i], verdicts[i])
+		r.report(partitions[i], verdicts[i])
 	}
 	return again, nil
 }
@@ -252,8 +252,8 @@ func (r *Resumer) early(read func() (*state.History, error), topic string, owned
 	return r.Rules.GracePeriod - owned, nil
 }
 
-// tell counts and logs the records that a partition skips.
-func (r *Resumer) tell(p state.Partition, v verdict) {
+// report counts and logs the records that a partition skips.
+func (r *Resumer) report(p state.Partition, v verdict) {
 	log := r.Log.With("topic", p.Topic, "partition", p.ID)
 	if v.lost != nil {
 		r.Metrics.Lost.WithLabelValues(p.Topic).Add(float64(v.lost.From - v.lost.Progress))

@@ -105,7 +105,7 @@ func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	for _, f := range r.registry.Features {
 		reading.Want(f, "x", paid)
 	}
-	if err := reading.Read(context.Background(), asIf{s, pending}); err != nil {
+	if err := reading.Read(context.Background(), overlaid{s, pending}); err != nil {
 		r.Fatal(err)
 	}
 	var values []string
@@ -117,13 +117,13 @@ func (r *remembering) ask(s store.Reader, pending *state.Batch) string {
 	return strings.Join(values, " ")
 }
 
-// asIf reads as if pending events had been applied.
-type asIf struct {
+// overlaid reads with pending events laid over the state.
+type overlaid struct {
 	store.Reader
 	pending *state.Batch // nil for none
 }
 
-func (s asIf) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
+func (s overlaid) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	return s.ReadOverlay(ctx, reads, s.pending)
 }
 

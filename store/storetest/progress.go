@@ -187,8 +187,8 @@ func testHistory(open func() store.Store) func(t *testing.T) {
 		if !history.Applied(transactions.Topic) || history.Plans["v1"] == nil {
 			t.Errorf("the history %+v lacks the plan in use", history)
 		}
-		unit := state.Retained{Key: events.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: events.Keep}, Tile: 1}
-		if since := history.CompleteSince([]state.Retained{unit}); since < 50*day || since == state.MaxTime {
+		retained := state.Retained{Key: events.ID + ".x", Topic: transactions.Topic, Retention: state.Retention{Keep: events.Keep}, Tile: 1}
+		if since := history.CompleteSince([]state.Retained{retained}); since < 50*day || since == state.MaxTime {
 			t.Errorf("the state is complete since %d, want after the gap", since)
 		}
 	}

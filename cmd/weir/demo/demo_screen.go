@@ -59,7 +59,7 @@ func (d *running) watch(ctx context.Context) error {
 		}
 		if !reported && sent > 0 && handled >= max(sent, d.past.count) {
 			reported = true
-			d.tell(ctx, time.Since(start))
+			d.suggest(ctx, time.Since(start))
 		}
 		past := time.Since(second)
 		if past < time.Second {
@@ -89,22 +89,22 @@ func (d *running) endLine() {
 	}
 }
 
-// tell prints what to ask.
-func (d *running) tell(ctx context.Context, took time.Duration) {
+// suggest prints what to ask.
+func (d *running) suggest(ctx context.Context, took time.Duration) {
 	d.endLine()
 	if d.past.count > 0 {
 		fmt.Fprintf(d.screen, "\n%d events of the last %s applied in %.1f s; new ones follow.\n", d.past.count, say.Number(d.days, "day"), took.Seconds())
 	}
 	if len(d.past.frauds) > 0 {
-		d.tellFrauds(ctx)
+		d.listFrauds(ctx)
 	} else {
 		d.ask(ctx)
 	}
 	fmt.Fprintf(d.screen, "  curl http://%s/v1/features    (all there is to ask for)\n\n", d.node.Addr())
 }
 
-// tellFrauds lists the frauds of the past and how to ask about them, and asks about one.
-func (d *running) tellFrauds(ctx context.Context) {
+// listFrauds lists the frauds of the past and how to ask about them, and asks about one.
+func (d *running) listFrauds(ctx context.Context) {
 	fmt.Fprint(d.screen, "Frauds are among them. Ask about each from another shell:\n\n")
 	for _, f := range d.past.frauds {
 		fmt.Fprintf(d.screen, "  %s: %s\n    weir %s\n\n", f.Name, f.Tells, strings.Join(d.query(f.Service, f.Entity), " "))

@@ -36,7 +36,7 @@ func (l *logLevel) more() {
 // reset restores the level of the settings.
 func (l *logLevel) reset() { l.Set(l.settings) }
 
-// tell logs the current level, at a level that is not filtered.
-func (l *logLevel) tell(log *slog.Logger) {
+// announce logs the current level, at a level that is not filtered.
+func (l *logLevel) announce(log *slog.Logger) {
 	log.Log(context.Background(), max(l.Level(), slog.LevelInfo), "log level is changed", "to", l.Level())
 }

@@ -23,7 +23,7 @@ func FollowSignals(level *logLevel, log *slog.Logger) (stop func()) {
 				} else {
 					level.reset()
 				}
-				level.tell(log)
+				level.announce(log)
 			case <-done:
 				return
 			}

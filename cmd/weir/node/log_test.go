@@ -29,7 +29,7 @@ func TestLogLevel(t *testing.T) {
 		}
 		level.reset()
 		before := out.String()
-		level.tell(log)
+		level.announce(log)
 		if got := strings.TrimPrefix(out.String(), before); !strings.Contains(got, "log level is changed") || !strings.Contains(got, "ERROR") {
 			t.Errorf("at level error the change of level logs %q", got)
 		}
