@@ -3,6 +3,7 @@ package weir_test
 import (
 	"bufio"
 	"bytes"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -16,18 +17,17 @@ import (
 // module begins the paths of all packages.
 const module = "github.com/weir-stream/weir/"
 
-// room is a package: its folder, the packages of Weir that it imports, its production files and its tests.
+// room is a package: its folder, the packages of Weir that it imports, and its production files.
 type room struct {
 	folder  string
 	imports []string
 	files   []string
-	tests   []string
 }
 
 // rooms are all packages but the root.
 func rooms(t *testing.T) (list []room) {
 	t.Helper()
-	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .GoFiles " "}}|{{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}`
+	const format = `{{.ImportPath}}|{{join .Imports " "}}|{{join .GoFiles " "}}`
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", format, "./...").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func rooms(t *testing.T) (list []room) {
 		if !below {
 			continue
 		}
-		r := room{folder: folder, files: strings.Fields(fields[2]), tests: strings.Fields(fields[3])}
+		r := room{folder: folder, files: strings.Fields(fields[2])}
 		for _, path := range strings.Fields(fields[1]) {
 			if folder, ours := strings.CutPrefix(path, module); ours {
 				r.imports = append(r.imports, folder)
@@ -105,19 +105,34 @@ func TestImportsFollowTheDrawnLayers(t *testing.T) {
 	}
 }
 
-// Packages and files, tests included, stay small enough to read. Only features/aggregate has more: a file for each function.
-func TestPackagesAndFilesStaySmall(t *testing.T) {
-	const mostFiles, mostLines = 25, 400
+// Packages stay small enough to read. Only features/aggregate has more files: one for each function.
+func TestPackagesStaySmall(t *testing.T) {
+	const mostFiles = 25
 	for _, r := range rooms(t) {
 		if n := len(r.files); n > mostFiles && r.folder != "features/aggregate" {
 			t.Errorf("%s has %d files, more than %d", r.folder, n, mostFiles)
 		}
-		for _, name := range slices.Concat(r.files, r.tests) {
-			path := filepath.Join(r.folder, name)
-			if n := lines(t, path); n > mostLines {
-				t.Errorf("%s has %d lines, more than %d", path, n, mostLines)
-			}
+	}
+}
+
+// So do files: code, tests and scripts of all modules.
+func TestFilesStaySmall(t *testing.T) {
+	const mostLines, leastFiles = 400, 1000
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.Contains([]string{".go", ".lua"}, filepath.Ext(path)) {
+			return err
 		}
+		if files++; lines(t, path) > mostLines {
+			t.Errorf("%s has %d lines, more than %d", path, lines(t, path), mostLines)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < leastFiles {
+		t.Errorf("found %d files, want at least %d", files, leastFiles)
 	}
 }
 
