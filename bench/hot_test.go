@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
@@ -87,7 +88,7 @@ type stream struct {
 
 func newStream(b *testing.B, r *features.Registry, stored store.Store, id int32) *stream {
 	partition := state.Partition{Topic: "pay", ID: id}
-	begin := state.Begin(partition, stored.Shards(), 0)
+	begin := testkit.FirstPlacement(partition, stored.Shards(), 0)
 	if _, err := stored.Place(b.Context(), begin); err != nil {
 		b.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func BenchmarkPath(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, data := range fetched {
-			copy(p.progress[data.Topic], state.Begin(state.Partition{}, p.store.Shards(), 0).To)
+			copy(p.progress[data.Topic], testkit.FirstPlacement(state.Partition{}, p.store.Shards(), 0).To)
 			n += process(data)
 		}
 		p.flush(b)
@@ -131,7 +131,7 @@ func apply(b *testing.B, size, n int, options redistest.Options) {
 		b.Fatal(err)
 	}
 	for _, topic := range []string{transactions, logins} {
-		if _, err := p.store.Place(b.Context(), state.Begin(state.Partition{Topic: topic}, p.store.Shards(), 0)); err != nil {
+		if _, err := p.store.Place(b.Context(), testkit.FirstPlacement(state.Partition{Topic: topic}, p.store.Shards(), 0)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func newPath(b *testing.B, client redis.UniversalClient) *path {
 	}
 	p.writer = p.store.NewWriter()
 	for _, topic := range registry.Topics() {
-		p.progress[topic] = state.Begin(state.Partition{}, cfg.Shards, 0).To
+		p.progress[topic] = testkit.FirstPlacement(state.Partition{}, cfg.Shards, 0).To
 	}
 	return p
 }

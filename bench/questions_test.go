@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
@@ -175,11 +176,11 @@ func loadEntities(b *testing.B, s *redisstore.Store, r *features.Registry, now t
 		b.Fatal(err)
 	}
 	p := state.Partition{Topic: transactions}
-	if _, err := s.Place(b.Context(), state.Begin(p, s.Shards(), 0)); err != nil {
+	if _, err := s.Place(b.Context(), testkit.FirstPlacement(p, s.Shards(), 0)); err != nil {
 		b.Fatal(err)
 	}
 	mapper, writer, random := r.NewMapper(), s.NewWriter(), rand.New(rand.NewPCG(3, 4))
-	batch, progress := &state.Batch{}, state.Begin(p, s.Shards(), 0).To
+	batch, progress := &state.Batch{}, testkit.FirstPlacement(p, s.Shards(), 0).To
 	for n := range int64(8 * questionUsers) {
 		user, at := n%questionUsers, now.Add(-time.Duration(8-n/questionUsers)*20*time.Hour).UnixMilli()
 		value := fmt.Appendf(nil, `{"timestamp":%d,"user_id":"u%06d","device_id":"d%06d","card_id":"c%06d","merchant_id":"m%04d","status":"approved","amount":%d.%02d}`,

@@ -193,7 +193,7 @@ func (s size) start(b *testing.B) *scaled {
 	}
 	l.mapper, l.writer = l.registry.NewMapper(), l.store.NewWriter()
 	for i := range scaleStreams {
-		begin := state.Begin(state.Partition{Topic: fmt.Sprintf("s%d", i)}, s.shards, 0)
+		begin := testkit.FirstPlacement(state.Partition{Topic: fmt.Sprintf("s%d", i)}, s.shards, 0)
 		if _, err := l.store.Place(b.Context(), begin); err != nil {
 			b.Fatal(err)
 		}

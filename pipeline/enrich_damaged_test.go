@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -20,7 +21,7 @@ func TestEnrichFromDamagedState(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A shard without progress would be emptied.
-	if _, err := b.store.Place(ctx, state.Begin(state.Partition{Topic: "other"}, b.store.Shards(), 0)); err != nil {
+	if _, err := b.store.Place(ctx, testkit.FirstPlacement(state.Partition{Topic: "other"}, b.store.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	paid, _ := b.registry.Feature("paid")

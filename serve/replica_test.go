@@ -44,7 +44,7 @@ func TestAnswersFromReplicas(t *testing.T) {
 		{"of one feature", "GET", "/v1/features/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"results":[`},
 		{"a timeline", "GET", "/v1/timeline/device_tx_7d?device_id=d1", "", stale(time.Second), 1, `,"read_from":"replica","staleness_ms":1000,"points":[`},
 		{
-			"in Feast's form", "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`, stale(12 * time.Millisecond), 1,
+			"in Feast's format", "POST", feastPath, `{"features": ["device_tx_7d"], "entities": {"device_id": ["d1"]}}`, stale(12 * time.Millisecond), 1,
 			`{"metadata":{"feature_names":["device_id","device_tx_7d"],"read_from":"replica","staleness_ms":12},"results":[`,
 		},
 		{

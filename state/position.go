@@ -263,12 +263,3 @@ type Placement struct {
 	// milliseconds, or up to the newest applied record's. The placed shards record it in their history.
 	Gap int64
 }
-
-// Begin returns the first placement of a partition in which no shard has progress.
-func Begin(p Partition, shards int, offset int64) Placement {
-	first := Placement{Partition: p, From: make([]Position, shards), To: make([]Position, shards), Partitions: 1}
-	for shard := range first.To {
-		first.From[shard], first.To[shard] = NoPosition, Position{Offset: offset, Epoch: -1}
-	}
-	return first
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
@@ -73,7 +74,7 @@ func (c *changing) take(i int, given *features.Registry) {
 	c.succeed(err)
 	if p.progress = claims[0].Progress; !p.progress[0].Exists() {
 		at := partition(i).WithPlan(plan.Version)
-		_, err = c.store.Place(ctx, state.Begin(at, 1, 0))
+		_, err = c.store.Place(ctx, testkit.FirstPlacement(at, 1, 0))
 		c.succeed(err)
 		progress, err := c.store.Progress(ctx, []state.Partition{at})
 		c.succeed(err)

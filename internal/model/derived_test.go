@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/embedded"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
@@ -108,7 +109,7 @@ func applyRandom(t *rapid.T, s *redisstore.Store, m *Model, registry *features.R
 	if err := s.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Place(ctx, state.Begin(partition, s.Shards(), 0)); err != nil {
+	if _, err := s.Place(ctx, testkit.FirstPlacement(partition, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	progress, err := s.Progress(ctx, []state.Partition{partition})

@@ -25,4 +25,5 @@
 // Package browser opens a tab of an installed Chromium, package auth makes certificates and tokens.
 //
 // [Start] runs a program under test as a process, and [Proxy] puts a faulty proxy before a server.
+// [FirstPlacement] gives a partition its first progress.
 package testkit

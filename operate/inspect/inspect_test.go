@@ -73,7 +73,7 @@ func fill(t *testing.T, s *redisstore.Store, r *features.Registry, events ...str
 		t.Fatal(err)
 	}
 	p := state.Partition{Topic: "payments", ID: 1}
-	if _, err := s.Place(t.Context(), state.Begin(p, s.Shards(), 0)); err != nil {
+	if _, err := s.Place(t.Context(), testkit.FirstPlacement(p, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	w, mapper := s.NewWriter(), r.NewMapper()

@@ -95,7 +95,7 @@ func (l *log) begin(version string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	first := state.Begin(payments.WithPlan(version), l.store.Shards(), 0)
+	first := testkit.FirstPlacement(payments.WithPlan(version), l.store.Shards(), 0)
 	first.Log = logs[0].ID
 	for shard := range first.To {
 		first.To[shard].Log = logs[0].ID.Tag()

@@ -187,7 +187,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Place(ctx, state.Begin(state.Partition{Topic: topic, ID: 1}, s.Shards(), 3)); err != nil {
+	if _, err := s.Place(ctx, testkit.FirstPlacement(state.Partition{Topic: topic, ID: 1}, s.Shards(), 3)); err != nil {
 		t.Fatal(err)
 	}
 	client := broker.Client()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/storetest/plain"
@@ -31,7 +32,7 @@ func keepingSome(t *testing.T, names ...string) *keeping {
 	k := &keeping{T: t, store: plain.New(2), partition: state.Partition{Topic: "payments"}}
 	plan := k.take(names...)
 	at := k.partition.WithPlan(plan.Version)
-	if _, err := k.store.Place(t.Context(), state.Begin(at, 2, 0)); err != nil {
+	if _, err := k.store.Place(t.Context(), testkit.FirstPlacement(at, 2, 0)); err != nil {
 		t.Fatal(err)
 	}
 	progress, err := k.store.Progress(t.Context(), []state.Partition{at})

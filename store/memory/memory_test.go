@@ -124,7 +124,7 @@ func TestMemoryEqualsRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	partition := state.Partition{Topic: "transactions"}
-	if _, err := redis.Place(ctx, state.Begin(partition, redis.Shards(), 0)); err != nil {
+	if _, err := redis.Place(ctx, testkit.FirstPlacement(partition, redis.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	list := allSeries()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -49,7 +50,7 @@ func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
 		ctx := context.Background()
 		r := defined.Registry(t, boundDefinitions())
 		partition := state.Partition{Topic: "tx"}
-		begin := state.Begin(partition, s.Shards(), 0)
+		begin := testkit.FirstPlacement(partition, s.Shards(), 0)
 		if _, err := s.Place(ctx, begin); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -48,10 +49,10 @@ func TestClaims(t *testing.T) {
 			t.Errorf("no plan has had the partition, but it is held for %d ms", held)
 		}
 		marks()
-		if n, err := s.Place(ctx, state.Begin(transactions.WithPlan("one"), 2, 7)); err != nil || n != 2 {
+		if n, err := s.Place(ctx, testkit.FirstPlacement(transactions.WithPlan("one"), 2, 7)); err != nil || n != 2 {
 			t.Fatal(n, err)
 		}
-		if n, err := s.Place(ctx, state.Begin(transactions.WithPlan("two"), 2, 9)); err != nil || n != 0 { // too late
+		if n, err := s.Place(ctx, testkit.FirstPlacement(transactions.WithPlan("two"), 2, 9)); err != nil || n != 0 { // too late
 			t.Fatal(n, err)
 		}
 		seven, ten := state.Position{Offset: 7, Epoch: -1}, state.Position{Offset: 10, Epoch: 3}
@@ -97,7 +98,7 @@ func TestClaims(t *testing.T) {
 func TestManyPlans(t *testing.T) {
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		if _, err := s.Place(ctx, state.Begin(transactions.WithPlan("v0"), s.Shards(), 0)); err != nil {
+		if _, err := s.Place(ctx, testkit.FirstPlacement(transactions.WithPlan("v0"), s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		for n := range int64(70) {
@@ -191,10 +192,10 @@ func TestTimestampsFarAheadAreLimited(t *testing.T) {
 				t.Errorf("%s is %d, want a day ahead of the clock: %d to %d", what, last, least, most)
 			}
 		}
-		if _, err := s.Place(ctx, state.Begin(transactions.WithPlan("one"), 2, 0)); err != nil {
+		if _, err := s.Place(ctx, testkit.FirstPlacement(transactions.WithPlan("one"), 2, 0)); err != nil {
 			t.Fatal(err)
 		}
-		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 1, Progress: state.Begin(transactions, 2, 0).To}}, EveryShard: true, Now: far}
+		b := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions.WithPlan("one"), To: 1, Progress: testkit.FirstPlacement(transactions, 2, 0).To}}, EveryShard: true, Now: far}
 		if err := s.newWriter().Apply(ctx, b); err != nil || b.Ranges[0].Behind {
 			t.Fatal(err, b.Ranges[0])
 		}

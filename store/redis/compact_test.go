@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -178,7 +179,7 @@ func TestCompactionInAStaleCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		other := state.Partition{Topic: transactions.Topic, ID: 9}
-		if _, err := s.Place(t.Context(), state.Begin(other.WithPlan("live"), 1, 0)); err != nil {
+		if _, err := s.Place(t.Context(), testkit.FirstPlacement(other.WithPlan("live"), 1, 0)); err != nil {
 			t.Fatal(err)
 		}
 		w := s.newWriter()

@@ -160,7 +160,7 @@ func TestShardWithProgressIsNotEmptied(t *testing.T) {
 				l.Fatal(err)
 			}
 			before := l.keys()
-			l.place(state.Begin(state.Partition{Topic: "more"}, 4, 0), 4)
+			l.place(testkit.FirstPlacement(state.Partition{Topic: "more"}, 4, 0), 4)
 			if after := l.keys(); !slices.Equal(before, after) || l.deleted != 0 {
 				l.Errorf("%v: there are %d keys, want %d", fields, after, before)
 			}

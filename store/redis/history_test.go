@@ -60,7 +60,7 @@ type histories struct {
 
 func (h *histories) claim(p state.Partition, version string) *applying {
 	ctx := context.Background()
-	if _, err := h.s.Place(ctx, state.Begin(p.WithPlan(version), h.s.Shards(), 0)); err != nil {
+	if _, err := h.s.Place(ctx, testkit.FirstPlacement(p.WithPlan(version), h.s.Shards(), 0)); err != nil {
 		h.t.Fatal(err)
 	}
 	claims, err := h.s.Claim(ctx, []state.Partition{p}, version)

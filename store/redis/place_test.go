@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -21,7 +22,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 		for id := range int32(n) {
 			p := state.Partition{Topic: "many", ID: id}
 			partitions = append(partitions, p)
-			first = append(first, state.Begin(p.WithPlan("v"), 1, int64(id)))
+			first = append(first, testkit.FirstPlacement(p.WithPlan("v"), 1, int64(id)))
 			b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.WithPlan("v"), To: int64(id) + 5, Progress: slices.Clone(first[id].To)})
 		}
 		if placed, err := s.Place(ctx, first...); err != nil || placed != n {

@@ -72,7 +72,7 @@ func newOwner(t *testing.T, s *Store, hook *cutOff, logs [2][]event) *owner {
 
 func (o *owner) rewind(i int) {
 	p := []state.Partition{transactions, logins}[i]
-	if _, err := o.s.Place(context.Background(), state.Begin(p, o.s.Shards(), 0)); err != nil {
+	if _, err := o.s.Place(context.Background(), testkit.FirstPlacement(p, o.s.Shards(), 0)); err != nil {
 		o.t.Fatal(err)
 	}
 	progress, err := o.s.Progress(context.Background(), []state.Partition{p})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -79,7 +80,7 @@ func TestPlansThatStartAtTheSameTime(t *testing.T) {
 func TestClaimRespectsRivals(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		mine, others := transactions, state.Partition{Topic: transactions.Topic, ID: 7}
-		if _, err := s.Place(t.Context(), state.Begin(mine.WithPlan("v1"), 2, 5), state.Begin(others.WithPlan("v2"), 2, 6)); err != nil {
+		if _, err := s.Place(t.Context(), testkit.FirstPlacement(mine.WithPlan("v1"), 2, 5), testkit.FirstPlacement(others.WithPlan("v2"), 2, 6)); err != nil {
 			t.Fatal(err)
 		}
 		claim := func(version string, givesWayTo ...string) []state.Claim {

@@ -221,7 +221,7 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 			"dropped": errorOf(r.store.Drop(ctx, held, nil, packed.Loss{}, 0)), "refilled": r.store.Refill(ctx, held, inspector.Refill{}),
 			"applied": w.Apply(ctx, b), "gap noted": r.store.Gap(ctx, transactions, day),
 			"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, "v9")),
-			"placed":  errorOf(r.store.Place(ctx, state.Begin(transactions, 2, 7))),
+			"placed":  errorOf(r.store.Place(ctx, testkit.FirstPlacement(transactions, 2, 7))),
 			"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {

@@ -138,7 +138,7 @@ func begin(t testing.TB, s *Store, partitions ...state.Partition) *state.Batch {
 func start(t testing.TB, s *Store, partitions ...state.Partition) {
 	t.Helper()
 	for _, p := range partitions {
-		if _, err := s.Place(context.Background(), state.Begin(p, s.Shards(), 0)); err != nil {
+		if _, err := s.Place(context.Background(), testkit.FirstPlacement(p, s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
@@ -262,7 +263,7 @@ func TestShardsOfAHangingMasterLag(t *testing.T) {
 func TestClaimWithoutAMaster(t *testing.T) {
 	h := newHung(t)
 	p := transactions
-	if _, err := h.Place(t.Context(), state.Begin(p.WithPlan("one"), h.Shards(), 5)); err != nil {
+	if _, err := h.Place(t.Context(), testkit.FirstPlacement(p.WithPlan("one"), h.Shards(), 5)); err != nil {
 		t.Fatal(err)
 	}
 	plan := &state.Plan{Version: "two"}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -64,7 +65,7 @@ func (f *filling) take(version string, series ...*state.Series) {
 	}
 	f.at, f.live = transactions.WithPlan(version), claims[0].Progress
 	if !f.live[0].Exists() {
-		if _, err := f.store.Place(f.Context(), state.Begin(f.at, f.store.Shards(), 0)); err != nil {
+		if _, err := f.store.Place(f.Context(), testkit.FirstPlacement(f.at, f.store.Shards(), 0)); err != nil {
 			f.Fatal(err)
 		}
 		progress, err := f.store.Progress(f.Context(), []state.Partition{f.at})
@@ -336,7 +337,7 @@ func testFill(t *testing.T, open func() store.Store) {
 	t.Run("a plan that has a part of it takes one of two partitions", func(t *testing.T) {
 		f := begin(t)
 		next := state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
-		if _, err := f.store.Place(t.Context(), state.Begin(next.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
+		if _, err := f.store.Place(t.Context(), testkit.FirstPlacement(next.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
 			t.Fatal(err)
 		}
 		f.take("v2", events, added, more)
@@ -388,7 +389,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.store.Place(t.Context(), state.Begin(next.WithPlan("v2"), f.store.Shards(), 0)); err != nil {
+		if _, err := f.store.Place(t.Context(), testkit.FirstPlacement(next.WithPlan("v2"), f.store.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 		f.expectSince(added, 1)

@@ -3,6 +3,7 @@ package storetest
 import (
 	"testing"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -18,7 +19,7 @@ var beside = state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
 func testParts(t *testing.T, open func() store.Store) {
 	begin := func(t *testing.T) *filling {
 		f := newFilling(t, open())
-		if _, err := f.store.Place(t.Context(), state.Begin(beside.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
+		if _, err := f.store.Place(t.Context(), testkit.FirstPlacement(beside.WithPlan("v1"), f.store.Shards(), 30)); err != nil {
 			t.Fatal(err)
 		}
 		return f

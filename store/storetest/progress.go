@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -42,7 +43,7 @@ func newOwner(t *testing.T, s store.Store, version string) *owner {
 		t.Fatal(err)
 	}
 	if !claims[0].Progress[0].Exists() {
-		if _, err := s.Place(ctx, state.Begin(o.at, s.Shards(), 0)); err != nil {
+		if _, err := s.Place(ctx, testkit.FirstPlacement(o.at, s.Shards(), 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -46,7 +47,7 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 // applyingStore returns a store to which one owner applies a partition from its start.
 func applyingStore(t testing.TB, s store.Store) State {
 	t.Helper()
-	if _, err := s.Place(context.Background(), state.Begin(transactions, s.Shards(), 0)); err != nil {
+	if _, err := s.Place(context.Background(), testkit.FirstPlacement(transactions, s.Shards(), 0)); err != nil {
 		t.Fatal(err)
 	}
 	return &applying{s, s.NewWriter()}
