@@ -18,11 +18,11 @@ import (
 // Without tags the note concerns everything in the key, children included: nobody can tell which sections followed one
 // without an end.
 
-// Damage lists the parts of a key, or of an embedded child, that could not be read.
-type Damage struct {
-	All   bool     // everything
-	Tags  []uint32 // of series, or of embedded children
-	Wrong string   // the first error found
+// damage lists the parts of a key, or of an embedded child, that could not be read.
+type damage struct {
+	all   bool     // everything
+	tags  []uint32 // of series, or of embedded children
+	wrong string   // the first error found
 }
 
 const (
@@ -32,8 +32,8 @@ const (
 	mostWrong = 120
 )
 
-// Take adds the damage of a section if the section is a note of damage, and reports whether it is.
-func (d *Damage) Take(tag uint32, body []byte) (isDamage bool) {
+// take adds the damage of a section if the section is a note of damage, and reports whether it is.
+func (d *damage) take(tag uint32, body []byte) (isDamage bool) {
 	if tag != state.DamageTag {
 		return false
 	}
@@ -51,45 +51,45 @@ func (d *Damage) Take(tag uint32, body []byte) (isDamage bool) {
 }
 
 // add adds that the sections with a tag cannot be read.
-func (d *Damage) add(tag uint32, wrong error) {
+func (d *damage) add(tag uint32, wrong error) {
 	d.note(wrong)
 	if !d.has(tag) {
-		d.Tags = append(d.Tags, tag)
+		d.tags = append(d.tags, tag)
 	}
-	if len(d.Tags) > mostDamagedTags {
+	if len(d.tags) > mostDamagedTags {
 		d.addAll(wrong)
 	}
 }
 
 // addAll adds that everything may be damaged.
-func (d *Damage) addAll(wrong error) {
+func (d *damage) addAll(wrong error) {
 	d.note(wrong)
-	d.All = true
+	d.all = true
 }
 
-func (d *Damage) note(wrong error) {
-	if d.Wrong == "" {
-		d.Wrong = strings.TrimPrefix(wrong.Error(), errPacked.Error()+": ")
-		d.Wrong = d.Wrong[:min(len(d.Wrong), mostWrong)]
+func (d *damage) note(wrong error) {
+	if d.wrong == "" {
+		d.wrong = strings.TrimPrefix(wrong.Error(), errPacked.Error()+": ")
+		d.wrong = d.wrong[:min(len(d.wrong), mostWrong)]
 	}
 }
 
 // has reports whether the sections with a tag cannot be read.
-func (d *Damage) has(tag uint32) bool { return slices.Contains(d.Tags, tag) }
+func (d *damage) has(tag uint32) bool { return slices.Contains(d.tags, tag) }
 
-// Err returns the error of a read that needs the sections with some tags; nil if these are sound.
-func (d *Damage) Err(of func(tag uint32) bool) error {
-	if d.All || slices.ContainsFunc(d.Tags, of) {
-		return fmt.Errorf("%w: %s", errPacked, d.Wrong)
+// err returns the error of a read that needs the sections with some tags; nil if these are sound.
+func (d *damage) err(of func(tag uint32) bool) error {
+	if d.all || slices.ContainsFunc(d.tags, of) {
+		return fmt.Errorf("%w: %s", errPacked, d.wrong)
 	}
 	return nil
 }
 
 // append appends the note, without tags that are garbage; nothing if there is no damage.
-func (d *Damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
+func (d *damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
 	var tags []uint32
-	if !d.All {
-		if tags = slices.DeleteFunc(slices.Clone(d.Tags), garbage); len(tags) == 0 {
+	if !d.all {
+		if tags = slices.DeleteFunc(slices.Clone(d.tags), garbage); len(tags) == 0 {
 			return dst
 		}
 	}
@@ -97,7 +97,7 @@ func (d *Damage) append(dst []byte, garbage func(tag uint32) bool) []byte {
 	for _, tag := range tags {
 		body = appendTag(body, tag)
 	}
-	return appendSection(dst, state.DamageTag, append(body, d.Wrong...))
+	return appendSection(dst, state.DamageTag, append(body, d.wrong...))
 }
 
 func anyTag(uint32) bool { return true }
@@ -109,7 +109,7 @@ func whole(packed []byte) []byte {
 	if err == nil {
 		return packed
 	}
-	var d Damage
+	var d damage
 	d.addAll(err)
 	return d.append(slices.Clip(packed[:end]), nil)
 }

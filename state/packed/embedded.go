@@ -58,11 +58,11 @@ func ChildOf(tag uint32, body []byte) (Child, error) {
 // WithEmbedded returns all state of a child, from its own key and from its parent's, and the losses of the parent that
 // concern it. It fails if the parent's damage may include the child.
 func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, losses Losses, err error) {
-	var damage Damage
+	var found damage
 	held = own
 	err = Sections(parent, func(t uint32, body []byte) error {
 		if t != tag {
-			damage.Take(t, body)
+			found.take(t, body)
 			_, err := losses.Take(t, body)
 			return err
 		}
@@ -75,7 +75,7 @@ func WithEmbedded(own, parent []byte, tag uint32, name []byte) (held []byte, los
 		}
 		return err
 	})
-	return held, losses.OfChildren(tag), cmp.Or(err, damage.Err(func(t uint32) bool { return t == tag }))
+	return held, losses.OfChildren(tag), cmp.Or(err, found.err(func(t uint32) bool { return t == tag }))
 }
 
 // OfChildren returns the losses of a parent that concern the children with a tag.

@@ -64,9 +64,9 @@ type Part struct {
 // an error.
 func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
-	var damage Damage
+	var found damage
 	err := Sections(packed, func(tag uint32, body []byte) error {
-		if damage.Take(tag, body) {
+		if found.take(tag, body) {
 			return nil
 		}
 		i := slices.IndexFunc(parts, func(p Part) bool { return p.Tag == tag })
@@ -85,5 +85,5 @@ func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error)
 		}
 		return p.State.Merge(body)
 	})
-	return parts, cmp.Or(err, damage.Err(anyTag))
+	return parts, cmp.Or(err, found.err(anyTag))
 }

@@ -108,11 +108,11 @@ type Salvage struct {
 // Salvaged finds what can be kept of packed state: all sections of known series that can be read, and all of unknown
 // ones. The bytes after a section without an end cannot be attributed to any series.
 func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
-	var damage Damage // found by compactions
+	var found damage // by compactions
 	broken := map[uint32]error{}
 	states := map[uint32]State{}
 	s.Wrong = Sections(packed, func(tag uint32, body []byte) error {
-		if damage.Take(tag, body) {
+		if found.take(tag, body) {
 			return nil
 		}
 		series := known(tag)
@@ -139,12 +139,12 @@ func Salvaged(packed []byte, known func(tag uint32) *state.Series) (s Salvage) {
 		}
 		return nil
 	})
-	for _, tag := range damage.Tags {
-		broken[tag] = damage.Err(anyTag)
+	for _, tag := range found.tags {
+		broken[tag] = found.err(anyTag)
 	}
 	s.Wrong = cmp.Or(s.Wrong, broken[LossTag])
-	if damage.All {
-		s.Wrong = cmp.Or(s.Wrong, damage.Err(anyTag))
+	if found.all {
+		s.Wrong = cmp.Or(s.Wrong, found.err(anyTag))
 	}
 	if s.Wrong == nil {
 		for tag, err := range broken {

@@ -156,7 +156,7 @@ type Compactor struct {
 	section  []byte
 	children []Child
 	losses   Losses
-	damage   Damage
+	damage   damage
 	inner    *Compactor // for children
 	embedded bool       // it is such an inner one
 }
@@ -205,7 +205,7 @@ func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Se
 	dst = c.appendLosses(dst, oldest, garbage)
 	dst = c.damage.append(dst, garbage)
 	dst, wrong := c.appendChildren(dst, garbage, now, nonce)
-	wrong = cmp.Or(c.damage.Err(anyTag), wrong)
+	wrong = cmp.Or(c.damage.err(anyTag), wrong)
 	if len(dst) == start+headerSize {
 		return dst[:start], wrong
 	}
@@ -272,7 +272,7 @@ func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) {
 }
 
 func (c *Compactor) takeSection(tag uint32, body []byte, known func(tag uint32) *state.Series) error {
-	if c.damage.Take(tag, body) {
+	if c.damage.take(tag, body) {
 		return nil
 	}
 	if isLoss, err := c.losses.Take(tag, body); isLoss {
@@ -306,5 +306,5 @@ func (c *Compactor) clear() {
 	}
 	clear(c.parts)
 	clear(c.children)
-	c.parts, c.children, c.losses, c.damage = c.parts[:0], c.children[:0], nil, Damage{}
+	c.parts, c.children, c.losses, c.damage = c.parts[:0], c.children[:0], nil, damage{}
 }

@@ -65,11 +65,11 @@ func (v *View) Over(i int, first, last int64) { v.parts[i].totals.over(first, la
 
 // Merge merges packed state of the series. It fails if that is damaged.
 func (v *View) Merge(packed []byte) error {
-	var damage Damage
+	var found damage
 	err := Sections(packed, func(tag uint32, body []byte) error {
 		i := v.find(tag)
 		if i < 0 {
-			damage.Take(tag, body)
+			found.take(tag, body)
 			_, err := v.Losses.Take(tag, body)
 			return err
 		}
@@ -84,7 +84,7 @@ func (v *View) Merge(packed []byte) error {
 		}
 		return p.totals.Merge(body)
 	})
-	return cmp.Or(err, damage.Err(func(tag uint32) bool { return v.find(tag) >= 0 }))
+	return cmp.Or(err, found.err(func(tag uint32) bool { return v.find(tag) >= 0 }))
 }
 
 // find returns the index of the series with a tag, -1 if the view lacks it.

@@ -138,8 +138,8 @@ func (a *guard) warn(listens net.Addr) {
 	a.log.Warn("anyone who can reach this address is answered: set api.tokens_file, api.oidc or api.tls.client_ca, or listen on 127.0.0.1", "listen", listens)
 }
 
-// Run checks the files at each tick until the context ends, and logs how much each client asked.
-func (a *guard) Run(ctx context.Context, ticks <-chan time.Time) {
+// run checks the files at each tick until the context ends, and logs how much each client asked.
+func (a *guard) run(ctx context.Context, ticks <-chan time.Time) {
 	var discovering sync.WaitGroup
 	defer discovering.Wait()
 	if a.audit != nil {

@@ -222,16 +222,16 @@ func (n *Node) Run(ctx context.Context) error {
 	parts.Go(func() {
 		looks := time.NewTicker(lookEach)
 		defer looks.Stop()
-		n.reloader.Run(ctx, looks.C)
+		n.reloader.run(ctx, looks.C)
 	})
 	parts.Go(func() {
 		looks := time.NewTicker(lookEach)
 		defer looks.Stop()
-		n.access.Run(ctx, looks.C)
+		n.access.run(ctx, looks.C)
 	})
 	parts.Go(func() { n.store.Watch(ctx) })
 	if n.profiles != nil {
-		parts.Go(func() { n.profiles.Run(ctx) })
+		parts.Go(func() { n.profiles.run(ctx) })
 	}
 	stopped := n.lastMoment(ctx)
 	parts.Wait()

@@ -51,8 +51,8 @@ func startProfiles(address string, hosts access.Hosts, log *slog.Logger) (*profi
 	return p, nil
 }
 
-// Run serves until the context ends.
-func (p *profiles) Run(ctx context.Context) {
+// run serves until the context ends.
+func (p *profiles) run(ctx context.Context) {
 	<-ctx.Done()
 	p.close()
 }

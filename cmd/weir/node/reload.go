@@ -51,8 +51,8 @@ func newReloader(paths []string, r *features.Registry, take func(context.Context
 	return w
 }
 
-// Run checks the definitions at each tick until the context ends.
-func (w *reloader) Run(ctx context.Context, ticks <-chan time.Time) {
+// run checks the definitions at each tick until the context ends.
+func (w *reloader) run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ticks:

@@ -75,7 +75,7 @@ func (w *watched) tick() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
-		w.Run(ctx, ticks)
+		w.run(ctx, ticks)
 		close(ended)
 	}()
 	ticks <- w.clock
