@@ -96,8 +96,8 @@ services:
 		t.Fatal(err)
 	}
 	written := map[string]int{}
-	for _, op := range b.Mutations {
-		written[op.Series.ID]++
+	for _, mutation := range b.Mutations {
+		written[mutation.Series.ID]++
 	}
 	for _, s := range keeping.Series {
 		if written[s.ID] == 0 {

@@ -66,20 +66,20 @@ func mutations(b *state.Batch) []string {
 		if t.Hash != state.EntityHash(t.Entity) {
 			lines = append(lines, "wrong hash")
 		}
-		for _, op := range b.Mutations[t.From:t.To] {
-			s := op.Series
-			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Range, t.Offset, t.Entity, s.Measure, s.Field, op.Tile)
+		for _, mutation := range b.Mutations[t.From:t.To] {
+			s := mutation.Series
+			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Range, t.Offset, t.Entity, s.Measure, s.Field, mutation.Tile)
 			if s.Where != "" {
 				what += " where " + s.Where
 			}
 			if s.Per != "" {
-				what += fmt.Sprintf(" key %q", op.Key)
+				what += fmt.Sprintf(" key %q", mutation.Key)
 			}
 			var member []byte
-			if op.Text != nil {
-				member = op.Member
+			if mutation.Text != nil {
+				member = mutation.Member
 			}
-			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, op.Num, member))
+			lines = append(lines, fmt.Sprintf("%s num %d member %q", what, mutation.Num, member))
 		}
 	}
 	slices.Sort(lines)
@@ -208,9 +208,9 @@ func TestMapLate(t *testing.T) {
 		return event(strings.ReplaceAll(transaction, "NOW", fmt.Sprint(recorded-age)))
 	}
 	for _, c := range []struct {
-		age  int64
-		late bool
-		ops  int
+		age   int64
+		late  bool
+		count int
 	}{
 		{0, false, 7},
 		{3600_000, false, 7},
@@ -218,8 +218,8 @@ func TestMapLate(t *testing.T) {
 		{365 * 24 * 3600_000, true, 0},
 	} {
 		b := &state.Batch{}
-		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Mutations) != c.ops {
-			t.Errorf("age %d: got %+v, mutations %q; want late %v, %d mutations", c.age, out, mutations(b), c.late, c.ops)
+		if out := mustMap(t, m, old(c.age), b); out.Late != c.late || out.LateToDeadLetter || len(b.Mutations) != c.count {
+			t.Errorf("age %d: got %+v, mutations %q; want late %v, %d mutations", c.age, out, mutations(b), c.late, c.count)
 		}
 		rec := old(c.age)
 		rec.Timestamp = -1

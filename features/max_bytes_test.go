@@ -43,9 +43,9 @@ features:
 		if _, err := mapper.Map(&rec, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range b.Mutations {
-			if op.Text != nil && (len(op.Member) > 2*value.MaxText || len(op.Key) > 60) {
-				t.Errorf("%s keeps %d bytes under %d", op.Series.Measure, len(op.Member), len(op.Key))
+		for _, mutation := range b.Mutations {
+			if mutation.Text != nil && (len(mutation.Member) > 2*value.MaxText || len(mutation.Key) > 60) {
+				t.Errorf("%s keeps %d bytes under %d", mutation.Series.Measure, len(mutation.Member), len(mutation.Key))
 			}
 		}
 		for _, update := range b.Updates {

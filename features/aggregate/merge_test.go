@@ -164,18 +164,18 @@ func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
 		if e.Value.IsNull() && !m.OfEvents() || m.OfCondition() && !e.Holds {
 			continue
 		}
-		op := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value}), Text: new(state.Text)}
+		mutation := state.Mutation{Series: series, Tile: e.Time, Num: m.Num(state.Input{Time: e.Time, Begin: e.Time, Value: &e.Value}), Text: new(state.Text)}
 		if m.Layout() == state.MomentTiles {
-			op.Tile = 0 // the order of adding changes the last digits
+			mutation.Tile = 0 // the order of adding changes the last digits
 		}
 		switch m.Member() {
 		case state.TextMember:
-			op.Member = e.Value.AppendText(nil)
+			mutation.Member = e.Value.AppendText(nil)
 		case state.ValueMember:
-			op.Member = state.AppendValue(nil, e.Value)
+			mutation.Member = state.AppendValue(nil, e.Value)
 		}
-		members[string(op.Member)] = true
-		held.Apply(&op)
+		members[string(mutation.Member)] = true
+		held.Apply(&mutation)
 	}
 	s := held.Read(&state.Read{Series: series, First: math.MinInt64, Last: math.MaxInt64})
 	switch m.Layout() {

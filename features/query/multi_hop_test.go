@@ -118,9 +118,9 @@ func logOf(t *testing.T, r *features.Registry, at int64, devices ...string) stat
 		if _, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: "transactions"}, Timestamp: at, Value: value}, 0, b); err != nil {
 			t.Fatal(err)
 		}
-		for _, op := range b.Mutations {
-			if op.Series.Measure == state.Record {
-				log = append(log, op.Member...)
+		for _, mutation := range b.Mutations {
+			if mutation.Series.Measure == state.Record {
+				log = append(log, mutation.Member...)
 			}
 		}
 	}

@@ -65,9 +65,9 @@ func (c *contents) take(b *state.Batch, now int64) (events int, err error) {
 		key := c.at(b.Mutations[u.From].Series.Group, u.Entity)
 		c.bytes -= len(key.packed)
 		for j := u.From; j < u.To; j++ {
-			op := &b.Mutations[j]
-			c.packer.Begin(op.Series)
-			c.packer.Add(op)
+			mutation := &b.Mutations[j]
+			c.packer.Begin(mutation.Series)
+			c.packer.Add(mutation)
 			key.packed = c.packer.End(key.packed)
 		}
 		if len(key.packed) > 2*key.compacted+4096 {

@@ -23,16 +23,16 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 		held, all := New(s), map[int64]map[string]bool{}
 		var packer Packer
 		for range rapid.IntRange(0, 80).Draw(t, "mutations") {
-			op := userOp(s, rapid.Int64Range(0, 4).Draw(t, "tile"), "", rapid.Int64Range(0, 15).Draw(t, "n"))
-			if all[op.Tile] == nil {
-				all[op.Tile] = map[string]bool{}
+			mutation := userMutation(s, rapid.Int64Range(0, 4).Draw(t, "tile"), "", rapid.Int64Range(0, 15).Draw(t, "n"))
+			if all[mutation.Tile] == nil {
+				all[mutation.Tile] = map[string]bool{}
 			}
-			all[op.Tile][string(op.Member)] = true
-			applySomehow(t, held, &packer, s, op)
+			all[mutation.Tile][string(mutation.Member)] = true
+			applySomehow(t, held, &packer, s, mutation)
 			if rapid.IntRange(0, 9).Draw(t, "packed") == 0 {
 				packed := held.Append(nil)
 				if held = New(s); rapid.Bool().Draw(t, "after another mutation") {
-					held.Apply(op)
+					held.Apply(mutation)
 				}
 				if err := held.Merge(packed); err != nil {
 					t.Fatal(err)
@@ -51,13 +51,13 @@ func TestMemberSampleDependsOnMembersOnly(t *testing.T) {
 }
 
 // applySomehow applies a mutation in memory, or packed and merged.
-func applySomehow(t *rapid.T, held State, packer *Packer, s *state.Series, op *state.Mutation) {
+func applySomehow(t *rapid.T, held State, packer *Packer, s *state.Series, mutation *state.Mutation) {
 	if rapid.Bool().Draw(t, "in memory") {
-		held.Apply(op)
+		held.Apply(mutation)
 		return
 	}
 	packer.Begin(s)
-	packer.Add(op)
+	packer.Add(mutation)
 	if err := held.Merge(slices.Clone(packer.body)); err != nil {
 		t.Fatal(err)
 	}
@@ -92,15 +92,15 @@ func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []str
 
 // hostile makes mutations with many tiles, many keys and long values.
 func hostile(random *rand.Rand, s *state.Series, n int64) *state.Mutation {
-	op := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Text: &state.Text{Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}}
+	mutation := &state.Mutation{Series: s, Tile: 19700 + n%30, Num: n, Text: &state.Text{Key: fmt.Append(nil, "key", random.IntN(300)), Member: fmt.Append(nil, n, strings.Repeat("v", random.IntN(80)))}}
 	switch s.Measure {
 	case state.FirstValue, state.LastValue:
-		op.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
+		mutation.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
 	case state.Record:
 		record := append(state.AppendLogTime(nil, n), make([]byte, random.IntN(3000))...)
-		op.Tile, op.Member = n, state.AppendLogRecord(nil, record)
+		mutation.Tile, mutation.Member = n, state.AppendLogRecord(nil, record)
 	}
-	return op
+	return mutation
 }
 
 // Growing series take no more bytes than they may, and state what they lack.
@@ -124,9 +124,9 @@ func TestStatesAreBounded(t *testing.T) {
 			values := map[string]bool{}
 			for n := range int64(30_000) {
 				packer.Begin(s)
-				op := hostile(random, s, n)
-				values[string(op.Member)] = true
-				packer.Add(op)
+				mutation := hostile(random, s, n)
+				values[string(mutation.Member)] = true
+				packer.Add(mutation)
 				packed = packer.End(packed)
 				if n%10_000 == 9999 {
 					var err error
@@ -272,12 +272,12 @@ func TestGroupsAreBounded(t *testing.T) {
 		known[s.Tag()], values[s] = s, map[string]bool{}
 		packer.Begin(s)
 		for j := range int64(300) {
-			op := &state.Mutation{Series: s, Tile: 19700 + j%5, Num: 1, Text: &state.Text{Member: fmt.Append(nil, "v", random.IntN(1000))}}
+			mutation := &state.Mutation{Series: s, Tile: 19700 + j%5, Num: 1, Text: &state.Text{Member: fmt.Append(nil, "v", random.IntN(1000))}}
 			if s.Measure == state.Record {
-				op.Tile, op.Member = j, state.AppendLogRecord(nil, append(state.AppendLogTime(nil, j), make([]byte, 20)...))
+				mutation.Tile, mutation.Member = j, state.AppendLogRecord(nil, append(state.AppendLogTime(nil, j), make([]byte, 20)...))
 			}
-			values[s][string(op.Member)] = true
-			packer.Add(op)
+			values[s][string(mutation.Member)] = true
+			packer.Add(mutation)
 		}
 		whole = packer.End(whole)
 	}

@@ -125,22 +125,22 @@ func mayBeKeyed(m state.Measure) bool {
 // longestOf is the longest possible mutation of a tile of a series.
 func longestOf(s *state.Series, tile int64) *state.Mutation {
 	text := fmt.Appendf(nil, "%0*d", value.MaxText, tile)
-	op := &state.Mutation{Series: s, Tile: tile, Num: math.MaxInt64 - tile, Text: &state.Text{Key: text, Member: text}}
+	mutation := &state.Mutation{Series: s, Tile: tile, Num: math.MaxInt64 - tile, Text: &state.Text{Key: text, Member: text}}
 	switch layout := s.Measure.Layout(); {
 	case layout == state.MomentTiles:
-		op.Num = int64(math.Float64bits(math.Pi * float64(tile)))
+		mutation.Num = int64(math.Float64bits(math.Pi * float64(tile)))
 	case layout == state.LastSeen:
-		op.Num = tile
+		mutation.Num = tile
 	case layout == state.Logs:
-		op.Member = state.AppendLogRecord(nil, append(state.AppendLogTime(nil, tile), text...))
+		mutation.Member = state.AppendLogRecord(nil, append(state.AppendLogTime(nil, tile), text...))
 	case layout == state.Extremes:
-		if op.Num = tile * s.Tile; s.Measure.Member() == state.ValueMember {
-			op.Member = state.AppendValue(nil, value.Value{Type: value.String, Str: text})
+		if mutation.Num = tile * s.Tile; s.Measure.Member() == state.ValueMember {
+			mutation.Member = state.AppendValue(nil, value.Value{Type: value.String, Str: text})
 		}
 	case s.Measure.Counts():
-		op.Num = 1 << 30
+		mutation.Num = 1 << 30
 	}
-	return op
+	return mutation
 }
 
 // A key keeps each loss once, and drops it together with the state that it concerns.

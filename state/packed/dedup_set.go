@@ -23,8 +23,8 @@ func init() {
 		empty: func(s *state.Series, secret Secret) State {
 			return &dedupSet{series: s, secret: secret}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-			return appendDedupEntry(dst, op.Tile-before, int64(secret.hash(op.Member))), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+			return appendDedupEntry(dst, mutation.Tile-before, int64(secret.hash(mutation.Member))), mutation.Tile
 		},
 	}
 }
@@ -35,10 +35,14 @@ func (a dedupEntry) compare(b dedupEntry) int {
 	return cmp.Or(cmp.Compare(a.tile, b.tile), cmp.Compare(a.hash, b.hash))
 }
 
-func (d *dedupSet) Apply(op *state.Mutation) { d.add(dedupEntry{op.Tile, d.hashOf(op)}) }
+func (d *dedupSet) Apply(mutation *state.Mutation) {
+	d.add(dedupEntry{mutation.Tile, d.hashOf(mutation)})
+}
 
 // hashOf returns the hash of a mutation's event ID.
-func (d *dedupSet) hashOf(op *state.Mutation) int64 { return int64(d.secret.hash(op.Member)) }
+func (d *dedupSet) hashOf(mutation *state.Mutation) int64 {
+	return int64(d.secret.hash(mutation.Member))
+}
 
 func (d *dedupSet) add(n dedupEntry) {
 	i, known := slices.BinarySearchFunc(d.list, n, dedupEntry.compare)
@@ -50,8 +54,8 @@ func (d *dedupSet) add(n dedupEntry) {
 }
 
 // has reports whether an event with the mutation's ID was applied, at any time.
-func (d *dedupSet) has(op *state.Mutation) bool {
-	hash := d.hashOf(op)
+func (d *dedupSet) has(mutation *state.Mutation) bool {
+	hash := d.hashOf(mutation)
 	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
 }
 

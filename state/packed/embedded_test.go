@@ -23,7 +23,7 @@ func TestSpilledIsWhole(t *testing.T) {
 			spills := 0
 			for range 400 {
 				packer.Begin(s)
-				packer.Add(randomOp(random, s))
+				packer.Add(randomMutation(random, s))
 				section := packer.End(nil)
 				all = append(all, section...)
 				parent = AppendChild(parent, Child{tag, []byte("c"), section})
@@ -79,9 +79,9 @@ func TestChildrenArePruned(t *testing.T) {
 	s := everySeries()[0]
 	var packer Packer
 	packer.Begin(s)
-	op := randomOp(rand.New(rand.NewPCG(1, 1)), s)
-	op.Tile = 1
-	packer.Add(op)
+	mutation := randomMutation(rand.New(rand.NewPCG(1, 1)), s)
+	mutation.Tile = 1
+	packer.Add(mutation)
 	parent := AppendChild(nil, Child{0xff0001, []byte("c"), packer.End(nil)})
 	compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return s } }}
 	compact, err := compactor.Compact(nil, parent, func(uint32) *state.Series { return nil }, none, 1000*day, Nonce{1})
@@ -118,7 +118,7 @@ func TestKnownSeriesOfChildrenAreNotGarbage(t *testing.T) {
 	for _, s := range everySeries() {
 		var packer Packer
 		packer.Begin(s)
-		packer.Add(randomOp(rand.New(rand.NewPCG(1, 1)), s))
+		packer.Add(randomMutation(rand.New(rand.NewPCG(1, 1)), s))
 		parent := AppendChild(nil, Child{0xff0001, []byte("c"), packer.End(nil)})
 		for _, known := range []*state.Series{s, nil} {
 			compactor := Compactor{Children: func(uint32) func(uint32) *state.Series { return func(uint32) *state.Series { return known } }}

@@ -38,22 +38,22 @@ func TestEveryStateHasEntries(t *testing.T) {
 	}
 	for _, s := range all {
 		m := s.Measure
-		op := state.Mutation{Series: s, Tile: 5, Num: 7, Text: &state.Text{Member: []byte("x")}}
+		mutation := state.Mutation{Series: s, Tile: 5, Num: 7, Text: &state.Text{Member: []byte("x")}}
 		switch m {
 		case state.Record:
-			op.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, 5000))
+			mutation.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, 5000))
 		case state.FirstValue, state.LastValue:
-			op.Member = state.AppendValue(nil, value.Value{Type: s.Type, Str: []byte("x"), Num: 7})
+			mutation.Member = state.AppendValue(nil, value.Value{Type: s.Type, Str: []byte("x"), Num: 7})
 		}
 		if s.Per != "" {
-			op.Key = []byte("u")
+			mutation.Key = []byte("u")
 		}
 		var p Packer
 		p.Begin(s)
-		p.Add(&op)
+		p.Add(&mutation)
 		packed := p.End(nil)
 		p.Begin(s)
-		p.Add(&op)
+		p.Add(&mutation)
 		packed = p.End(packed)
 		packed = appendSection(packed, s.Tag()+1, []byte("others"))
 		parts, err := Unpack(packed, func(tag uint32) *state.Series {

@@ -21,8 +21,8 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &extremes{series: s}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendExtreme(dst, op.Series, op.Tile, before, extreme{op.Num, op.Member}), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendExtreme(dst, mutation.Series, mutation.Tile, before, extreme{mutation.Num, mutation.Member}), mutation.Tile
 		},
 	}
 }
@@ -32,7 +32,9 @@ type extreme struct {
 	value []byte
 }
 
-func (p *extremes) Apply(op *state.Mutation) { p.meet(op.Tile, op.Num, op.Member) }
+func (p *extremes) Apply(mutation *state.Mutation) {
+	p.meet(mutation.Tile, mutation.Num, mutation.Member)
+}
 
 func (p *extremes) meet(tile, time int64, value []byte) {
 	c, held := p.at(tile)

@@ -21,13 +21,15 @@ func init() {
 		empty: func(s *state.Series, secret Secret) State {
 			return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-			return appendFilterMutation(dst, op.Tile-before, secret.hash(op.Member)), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+			return appendFilterMutation(dst, mutation.Tile-before, secret.hash(mutation.Member)), mutation.Tile
 		},
 	}
 }
 
-func (f *filters) Apply(op *state.Mutation) { f.at(op.Tile).add(f.secret.hash(op.Member), f.series) }
+func (f *filters) Apply(mutation *state.Mutation) {
+	f.at(mutation.Tile).add(f.secret.hash(mutation.Member), f.series)
+}
 
 func (f *filters) at(tile int64) *filter {
 	held := f.tiles[tile]

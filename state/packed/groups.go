@@ -34,8 +34,8 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendGroupMutation(dst, op), before
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendGroupMutation(dst, mutation), before
 		},
 	}
 }
@@ -50,8 +50,8 @@ type tiled interface {
 // leastTrim is the least number of keys at which trimming is tried.
 const leastTrim = 64
 
-func (g *groups) Apply(op *state.Mutation) {
-	g.at(op.Key).Apply(op)
+func (g *groups) Apply(mutation *state.Mutation) {
+	g.at(mutation.Key).Apply(mutation)
 	if len(g.states) > max(leastTrim, g.trimAt) {
 		g.trim(g.series.Max)
 		g.trimAt = 2 * len(g.states)
@@ -121,10 +121,10 @@ func lengthen(dst []byte, start int) []byte {
 }
 
 // appendGroupMutation packs a mutation of one key.
-func appendGroupMutation(dst []byte, op *state.Mutation) []byte {
-	dst = appendKey(dst, op.Key)
+func appendGroupMutation(dst []byte, mutation *state.Mutation) []byte {
+	dst = appendKey(dst, mutation.Key)
 	start := len(dst)
-	return lengthen(appendTiledMutation(dst, op, firstTile(op.Series)), start)
+	return lengthen(appendTiledMutation(dst, mutation, firstTile(mutation.Series)), start)
 }
 
 // trim drops the keys of each tile after the first most+1, and those beyond its bound. If most is 0, it keeps all

@@ -22,12 +22,12 @@ func perUser(most int) []*state.Series {
 	return list
 }
 
-func userOp(s *state.Series, tile int64, user string, n int64) *state.Mutation {
-	op := &state.Mutation{Series: s, Tile: tile, Num: n, Text: &state.Text{Key: []byte(user), Member: fmt.Append(nil, n)}}
+func userMutation(s *state.Series, tile int64, user string, n int64) *state.Mutation {
+	mutation := &state.Mutation{Series: s, Tile: tile, Num: n, Text: &state.Text{Key: []byte(user), Member: fmt.Append(nil, n)}}
 	if m := s.Measure; m == state.FirstValue || m == state.LastValue {
-		op.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
+		mutation.Member = state.AppendValue(nil, value.Value{Type: value.Int, Num: n})
 	}
-	return op
+	return mutation
 }
 
 // In every window the first keys have all their state, and it is known whether there are more, also after packing,
@@ -40,9 +40,9 @@ func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 			var packed []byte
 			packer := Packer{}
 			for range rapid.IntRange(0, 40).Draw(t, "mutations") {
-				op := userOp(s, rapid.Int64Range(0, 5).Draw(t, "tile"), rapid.StringMatching("[a-i]").Draw(t, "user"), rapid.Int64Range(0, 9).Draw(t, "n"))
-				all.Apply(op)
-				applySomehow(t, held, &packer, s, op)
+				mutation := userMutation(s, rapid.Int64Range(0, 5).Draw(t, "tile"), rapid.StringMatching("[a-i]").Draw(t, "user"), rapid.Int64Range(0, 9).Draw(t, "n"))
+				all.Apply(mutation)
+				applySomehow(t, held, &packer, s, mutation)
 				if rapid.IntRange(0, 9).Draw(t, "packed") == 0 {
 					packed, held = held.Append(nil), New(s)
 					if err := held.Merge(packed); err != nil {
@@ -76,7 +76,7 @@ func TestKeysAreBounded(t *testing.T) {
 		held := New(s).(*groups)
 		most := 0
 		for i := range int64(20_000) {
-			held.Apply(userOp(s, i%3, fmt.Sprint("u", i*7919%20_000), i))
+			held.Apply(userMutation(s, i%3, fmt.Sprint("u", i*7919%20_000), i))
 			most = max(most, len(held.states))
 		}
 		if most > 250 {

@@ -23,8 +23,8 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &lastSeen{max: s.Max, times: map[string]int64{}}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendSeen(dst, op.Num-before, string(op.Member)), op.Num
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendSeen(dst, mutation.Num-before, string(mutation.Member)), mutation.Num
 		},
 	}
 }
@@ -38,9 +38,9 @@ func (a seen) compare(b seen) int {
 	return cmp.Or(cmp.Compare(a.time, b.time), strings.Compare(a.value, b.value))
 }
 
-func (l *lastSeen) Apply(op *state.Mutation) {
-	if old, known := l.times[string(op.Member)]; !known || op.Num > old {
-		l.meet(string(op.Member), op.Num)
+func (l *lastSeen) Apply(mutation *state.Mutation) {
+	if old, known := l.times[string(mutation.Member)]; !known || mutation.Num > old {
+		l.meet(string(mutation.Member), mutation.Num)
 	}
 }
 

@@ -9,7 +9,7 @@ type packing struct {
 	empty func(s *state.Series, secret Secret) State
 	// appendMutation packs a mutation. Tiles are written as the distance from the previous one; it
 	// returns the tile for the next call.
-	appendMutation func(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64)
+	appendMutation func(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64)
 }
 
 // packings has the row of each layout. The layout's file writes it.
@@ -27,12 +27,12 @@ func newTiled(s *state.Series) tiled {
 	return packings[s.Measure.Layout()].empty(s, Secret{}).(tiled)
 }
 
-func appendMutation(dst []byte, op *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-	return packings[op.Series.Layout()].appendMutation(dst, op, before, secret)
+func appendMutation(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64) {
+	return packings[mutation.Series.Layout()].appendMutation(dst, mutation, before, secret)
 }
 
 // appendTiledMutation packs a mutation of one key of groups.
-func appendTiledMutation(dst []byte, op *state.Mutation, before int64) []byte {
-	dst, _ = packings[op.Series.Measure.Layout()].appendMutation(dst, op, before, Secret{})
+func appendTiledMutation(dst []byte, mutation *state.Mutation, before int64) []byte {
+	dst, _ = packings[mutation.Series.Measure.Layout()].appendMutation(dst, mutation, before, Secret{})
 	return dst
 }

@@ -29,15 +29,15 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &log{max: s.Max, bytes: s.Bytes}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return append(dst, op.Member...), before
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return append(dst, mutation.Member...), before
 		},
 	}
 }
 
-func (l *log) Apply(op *state.Mutation) {
-	_, width := binary.Uvarint(op.Member)
-	l.append(op.Member, state.LogTime(op.Member[width:]))
+func (l *log) Apply(mutation *state.Mutation) {
+	_, width := binary.Uvarint(mutation.Member)
+	l.append(mutation.Member, state.LogTime(mutation.Member[width:]))
 }
 
 // append appends one record, with its length, of a time.

@@ -19,7 +19,7 @@ type logged struct {
 
 var numberColumn = state.NewColumn(1, value.Int, 0)
 
-func (e logged) op(s *state.Series) *state.Mutation {
+func (e logged) mutation(s *state.Series) *state.Mutation {
 	record := state.AppendLogColumn(state.AppendLogTime(nil, e.time), numberColumn, value.Value{Type: value.Int, Num: e.number})
 	return &state.Mutation{Series: s, Tile: e.time, Text: &state.Text{Member: state.AppendLogRecord(nil, record)}}
 }
@@ -67,10 +67,10 @@ func TestLogKeepsLatestEvents(t *testing.T) {
 		for i, time := range times {
 			e := logged{time, int64(i)}
 			events = append(events, e)
-			applied.Apply(e.op(s))
+			applied.Apply(e.mutation(s))
 			var packer Packer
 			packer.Begin(s)
-			packer.Add(e.op(s))
+			packer.Add(e.mutation(s))
 			packed = packer.End(packed)
 			switch rapid.IntRange(0, 5).Draw(t, "then") {
 			case 0:
@@ -111,7 +111,7 @@ func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	wide := &state.Series{ID: "log", Measure: state.Record, Tile: 1, Max: 10}
 	fill := func(l State, times ...int64) {
 		for i, time := range times {
-			l.Apply(logged{time, int64(i)}.op(narrow))
+			l.Apply(logged{time, int64(i)}.mutation(narrow))
 		}
 	}
 	pruned := New(narrow)
@@ -124,8 +124,8 @@ func TestLogDropsEventsBeforeItsCutOff(t *testing.T) {
 	held := New(narrow)
 	fill(held, 10, 20, 30, 40)
 	for name, merge := range map[string][][]byte{
-		"the cut first": {held.Append(nil), logged{15, 7}.op(wide).Member, logged{20, 8}.op(wide).Member},
-		"the cut last":  {logged{15, 7}.op(wide).Member, logged{25, 8}.op(wide).Member, held.Append(nil)},
+		"the cut first": {held.Append(nil), logged{15, 7}.mutation(wide).Member, logged{20, 8}.mutation(wide).Member},
+		"the cut last":  {logged{15, 7}.mutation(wide).Member, logged{25, 8}.mutation(wide).Member, held.Append(nil)},
 	} {
 		raised := New(wide)
 		for _, packed := range merge {

@@ -32,22 +32,22 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &members{series: s, tiles: map[string][]int64{}}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendMember(dst, op.Member, []int64{op.Tile}, before), before
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendMember(dst, mutation.Member, []int64{mutation.Tile}, before), before
 		},
 	}
 }
 
-func (m *members) Apply(op *state.Mutation) {
-	if m.beyond(op.Member, op.Tile) {
+func (m *members) Apply(mutation *state.Mutation) {
+	if m.beyond(mutation.Member, mutation.Tile) {
 		return
 	}
-	member := string(op.Member)
+	member := string(mutation.Member)
 	if met, known := m.tiles[member]; known {
-		m.again(member, met, op.Tile)
+		m.again(member, met, mutation.Tile)
 		return
 	}
-	m.runs = append(m.runs, op.Tile)
+	m.runs = append(m.runs, mutation.Tile)
 	m.tiles[member] = slices.Clip(m.runs[len(m.runs)-1:])
 	if len(m.tiles) > max(2*m.series.Values, m.trimAt) {
 		m.trim(m.series.Values)

@@ -19,14 +19,14 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &momentTiles{series: s}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendMoments(dst, op.Tile-before, state.MomentsOf(math.Float64frombits(uint64(op.Num)))), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendMoments(dst, mutation.Tile-before, state.MomentsOf(math.Float64frombits(uint64(mutation.Num)))), mutation.Tile
 		},
 	}
 }
 
-func (s *momentTiles) Apply(op *state.Mutation) {
-	s.add(op.Tile, state.MomentsOf(math.Float64frombits(uint64(op.Num))))
+func (s *momentTiles) Apply(mutation *state.Mutation) {
+	s.add(mutation.Tile, state.MomentsOf(math.Float64frombits(uint64(mutation.Num))))
 }
 
 func (s *momentTiles) add(tile int64, m state.Moments) {

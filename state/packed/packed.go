@@ -65,8 +65,8 @@ func (p *Packer) Next(s *state.Series) {
 }
 
 // Add adds a mutation to the section.
-func (p *Packer) Add(op *state.Mutation) {
-	p.body, p.before = appendMutation(p.body, op, p.before, p.Secret)
+func (p *Packer) Add(mutation *state.Mutation) {
+	p.body, p.before = appendMutation(p.body, mutation, p.before, p.Secret)
 }
 
 // End appends the section.

@@ -20,7 +20,7 @@ func TestPoolGivesEmptyStates(t *testing.T) {
 	for _, s := range everySeries() {
 		used := pool.take(s)
 		for range 50 {
-			used.Apply(randomOp(random, s))
+			used.Apply(randomMutation(random, s))
 		}
 		if err := used.Merge(used.Append(nil)); err != nil {
 			t.Fatal(err)
@@ -38,9 +38,9 @@ func TestPoolGivesEmptyStates(t *testing.T) {
 			t.Fatalf("%s of %s, used before (-new +used):\n%s", s.Measure, s.Type, diff)
 		}
 		for range 50 {
-			op := randomOp(random, s)
-			again.Apply(op)
-			fresh.Apply(op)
+			mutation := randomMutation(random, s)
+			again.Apply(mutation)
+			fresh.Apply(mutation)
 		}
 		again.Prune(s.TileOf(105 * day))
 		fresh.Prune(s.TileOf(105 * day))

@@ -14,11 +14,11 @@ import (
 const today = 20_750
 
 // pack packs mutations of one series.
-func pack(ops ...state.Mutation) []byte {
+func pack(mutations ...state.Mutation) []byte {
 	var p Packer
-	p.Begin(ops[0].Series)
-	for i := range ops {
-		p.Add(&ops[i])
+	p.Begin(mutations[0].Series)
+	for i := range mutations {
+		p.Add(&mutations[i])
 	}
 	return p.End(nil)
 }
@@ -35,15 +35,15 @@ func TestEqualBodiesArePackedOnce(t *testing.T) {
 	var p Packer
 	var packed, whole []byte
 	for i, num := range []int64{7, 7, 7, 8} {
-		op := state.Mutation{Series: list[i], Tile: today, Num: num}
+		mutation := state.Mutation{Series: list[i], Tile: today, Num: num}
 		if i == 0 {
-			p.Begin(op.Series)
+			p.Begin(mutation.Series)
 		} else {
-			p.Next(op.Series)
+			p.Next(mutation.Series)
 		}
-		p.Add(&op)
+		p.Add(&mutation)
 		packed = p.End(packed)
-		whole = append(whole, pack(op)...)
+		whole = append(whole, pack(mutation)...)
 	}
 	const body = 3 // a tile and a number
 	if len(packed) != len(whole)-2*body {
@@ -64,14 +64,14 @@ func TestEqualBodiesArePackedOnce(t *testing.T) {
 // A section that does not follow the packer's last one has its own body.
 func TestSectionThatBeginsHasABody(t *testing.T) {
 	var p Packer
-	op := state.Mutation{Series: everySeries()[0], Tile: today, Num: 1}
+	mutation := state.Mutation{Series: everySeries()[0], Tile: today, Num: 1}
 	var packed []byte
 	for _, begin := range []func(*state.Series){p.Begin, p.Next, p.Begin} {
-		begin(op.Series)
-		p.Add(&op)
+		begin(mutation.Series)
+		p.Add(&mutation)
 		packed = p.End(nil)
 	}
-	if want := pack(op); !bytes.Equal(packed, want) {
+	if want := pack(mutation); !bytes.Equal(packed, want) {
 		t.Errorf("got %x, want %x", packed, want)
 	}
 }
@@ -88,8 +88,8 @@ func TestBytesOfUsualMutations(t *testing.T) {
 	count := &state.Series{ID: "count", Measure: state.CountEvents, Tile: day}
 	set := &state.Series{ID: "set", Measure: state.Distinct, Type: value.String, Tile: day}
 	for name, of := range map[string]struct {
-		ops  []state.Mutation
-		want int // of the body
+		mutations []state.Mutation
+		want      int // of the body
 	}{
 		"an event":                 {[]state.Mutation{{Series: count, Tile: today, Num: 1}}, 2},
 		"an event each day":        {[]state.Mutation{{Series: count, Tile: today, Num: 1}, {Series: count, Tile: today + 1, Num: 1}}, 3},
@@ -97,7 +97,7 @@ func TestBytesOfUsualMutations(t *testing.T) {
 		"a value":                  {[]state.Mutation{{Series: set, Tile: today, Text: &state.Text{Member: []byte("abc")}}}, 1 + 3 + 2},
 		"a value and an empty one": {[]state.Mutation{{Series: set, Tile: today, Text: &state.Text{Member: []byte("abc")}}, {Series: set, Tile: today, Text: new(state.Text)}}, 1 + 3 + 2 + 1 + 2},
 	} {
-		if got := len(pack(of.ops...)) - tagSize - 1; got != of.want {
+		if got := len(pack(of.mutations...)) - tagSize - 1; got != of.want {
 			t.Errorf("%s: %d bytes, want %d", name, got, of.want)
 		}
 	}

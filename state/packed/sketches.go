@@ -21,13 +21,13 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendSketchMutation(dst, op.Member, op.Tile-before), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendSketchMutation(dst, mutation.Member, mutation.Tile-before), mutation.Tile
 		},
 	}
 }
 
-func (s *sketches) Apply(op *state.Mutation) { s.at(op.Tile).add(op.Member) }
+func (s *sketches) Apply(mutation *state.Mutation) { s.at(mutation.Tile).add(mutation.Member) }
 
 func (s *sketches) at(tile int64) *hyperLogLog {
 	h := s.tiles[tile]

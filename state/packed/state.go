@@ -21,7 +21,7 @@ import (
 // State is the state of one series for one entity.
 type State interface {
 	// Apply applies a mutation.
-	Apply(op *state.Mutation)
+	Apply(mutation *state.Mutation)
 	// Merge merges bytes that Append or Packer.Add has packed, which must not change afterwards. It fails on other
 	// bytes.
 	Merge(packed []byte) error

@@ -32,27 +32,27 @@ func everySeries() (list []*state.Series) {
 	return list
 }
 
-// randomOp returns a mutation with one of few tiles, members and numbers.
-func randomOp(random *rand.Rand, s *state.Series) *state.Mutation {
+// randomMutation returns a mutation with one of few tiles, members and numbers.
+func randomMutation(random *rand.Rand, s *state.Series) *state.Mutation {
 	time := 100*day + random.Int64N(12*day)
-	op := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1, Text: new(state.Text)}
+	mutation := &state.Mutation{Series: s, Tile: s.TileOf(time), Num: 1, Text: new(state.Text)}
 	switch s.Measure {
 	case state.Sum, state.Min, state.Max:
-		op.Num = random.Int64N(2000) - 1000
+		mutation.Num = random.Int64N(2000) - 1000
 		if s.Type != value.Float && random.IntN(8) == 0 {
-			op.Num = int64(random.Uint64()) // sums exceed 64 bits
+			mutation.Num = int64(random.Uint64()) // sums exceed 64 bits
 		}
 		if s.Type == value.Float {
-			op.Num = int64(math.Float64bits(float64(op.Num) / 4))
+			mutation.Num = int64(math.Float64bits(float64(mutation.Num) / 4))
 		}
 	case state.RememberID:
-		op.Member = strconv.AppendInt(nil, random.Int64(), 10)
+		mutation.Member = strconv.AppendInt(nil, random.Int64(), 10)
 	case state.Distinct, state.Approx, state.LastTimes, state.Seen:
-		op.Member, op.Num = []byte(strings.Repeat("m", random.IntN(3))+fmt.Sprint(random.IntN(30))), time
+		mutation.Member, mutation.Num = []byte(strings.Repeat("m", random.IntN(3))+fmt.Sprint(random.IntN(30))), time
 	case state.Record:
-		op.Member = state.AppendLogRecord(nil, append(state.AppendLogTime(nil, time), make([]byte, random.IntN(200))...))
+		mutation.Member = state.AppendLogRecord(nil, append(state.AppendLogTime(nil, time), make([]byte, random.IntN(200))...))
 	}
-	return op
+	return mutation
 }
 
 // none reports that nothing is garbage.
@@ -98,9 +98,9 @@ func TestPackedEqualsApplied(t *testing.T) {
 			}
 			packer.Begin(s)
 			for range 1 + random.IntN(4) {
-				op := randomOp(random, s)
-				applied[s].Apply(op)
-				packer.Add(op)
+				mutation := randomMutation(random, s)
+				applied[s].Apply(mutation)
+				packer.Add(mutation)
 			}
 			packed = packer.End(packed)
 			if random.IntN(10) > 0 {
@@ -172,15 +172,15 @@ func TestCompactPrunes(t *testing.T) {
 		var packer Packer
 		packer.Begin(s)
 		for _, tile := range []int64{100, 104, 109} {
-			op := randomOp(rand.New(rand.NewPCG(3, 4)), s)
-			op.Tile = tile * day / s.Tile
+			mutation := randomMutation(rand.New(rand.NewPCG(3, 4)), s)
+			mutation.Tile = tile * day / s.Tile
 			switch s.Measure {
 			case state.Distinct, state.Approx, state.LastTimes, state.Seen:
-				op.Num, op.Member = tile*day, fmt.Append(nil, "m", tile)
+				mutation.Num, mutation.Member = tile*day, fmt.Append(nil, "m", tile)
 			case state.Record:
-				op.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, tile*day))
+				mutation.Member = state.AppendLogRecord(nil, state.AppendLogTime(nil, tile*day))
 			}
-			packer.Add(op)
+			packer.Add(mutation)
 		}
 		packed := packer.End(nil)
 		for now, want := range map[int64]int{108 * day: 3, 112 * day: 2, 117 * day: 1, 118 * day: 0} {
@@ -246,7 +246,7 @@ func FuzzPacked(f *testing.F) {
 		var packer Packer
 		packer.Begin(s)
 		for range 5 {
-			packer.Add(randomOp(random, s))
+			packer.Add(randomMutation(random, s))
 		}
 		f.Add(packer.End(nil))
 	}

@@ -22,8 +22,8 @@ func init() {
 		empty: func(s *state.Series, _ Secret) State {
 			return &tiles{series: s}
 		},
-		appendMutation: func(dst []byte, op *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendTile(dst, op.Series, op.Tile-before, number{num: op.Num}), op.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+			return appendTile(dst, mutation.Series, mutation.Tile-before, number{num: mutation.Num}), mutation.Tile
 		},
 	}
 }
@@ -35,7 +35,9 @@ func (t *tiles) find(tile int64) (int, bool) {
 	return slices.BinarySearchFunc(t.numbers, tile, func(n number, tile int64) int { return cmp.Compare(n.tile, tile) })
 }
 
-func (t *tiles) Apply(op *state.Mutation) { t.put(number{tile: op.Tile, num: op.Num}) }
+func (t *tiles) Apply(mutation *state.Mutation) {
+	t.put(number{tile: mutation.Tile, num: mutation.Num})
+}
 
 func (t *tiles) empty() { t.numbers = t.numbers[:0] }
 

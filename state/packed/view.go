@@ -126,9 +126,9 @@ func (v *View) Total(i, window int, answer *state.WindowState) {
 }
 
 // Apply applies a mutation, unless the view lacks its series or could not be read.
-func (v *View) Apply(op *state.Mutation) {
-	if i := v.Index(op.Series); i >= 0 && v.Err == nil {
-		v.parts[i].state.Apply(op)
+func (v *View) Apply(mutation *state.Mutation) {
+	if i := v.Index(mutation.Series); i >= 0 && v.Err == nil {
+		v.parts[i].state.Apply(mutation)
 	}
 }
 
@@ -141,10 +141,10 @@ func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 			continue
 		}
 		for j := t.From; j < t.To; j++ {
-			if op := &pending.Mutations[j]; op.Series.Measure == state.RememberID {
-				ids.Apply(op)
+			if mutation := &pending.Mutations[j]; mutation.Series.Measure == state.RememberID {
+				ids.Apply(mutation)
 			} else {
-				v.Apply(op)
+				v.Apply(mutation)
 			}
 		}
 	}

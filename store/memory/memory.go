@@ -69,14 +69,14 @@ func (s *Store) Apply(_ context.Context, b *state.Batch) error {
 // Update applies mutations to an entity at a moment, in milliseconds. The moments of an entity must not go back.
 func (s *Store) Update(entity []byte, mutations []state.Mutation, now int64) {
 	for i := range mutations {
-		op := &mutations[i]
-		e := s.entry(op.Series, entity)
-		e.Apply(op)
-		if op.Series.Keep > 0 {
-			e.drop(op.Series.Horizon(now))
+		mutation := &mutations[i]
+		e := s.entry(mutation.Series, entity)
+		e.Apply(mutation)
+		if mutation.Series.Keep > 0 {
+			e.drop(mutation.Series.Horizon(now))
 		}
-		if op.Series.Bytes > 0 {
-			s.fit(e, op)
+		if mutation.Series.Bytes > 0 {
+			s.fit(e, mutation)
 		}
 	}
 }
@@ -94,9 +94,9 @@ func (e *entry) drop(before int64) {
 // fit keeps a state after a mutation within the bytes of its series, as a compaction does in Redis.
 // It measures the state again only after it has grown by a quarter of them, so that each mutation
 // pays for a few bytes only.
-func (s *Store) fit(e *entry, op *state.Mutation) {
+func (s *Store) fit(e *entry, mutation *state.Mutation) {
 	const operation = 8 // a tile, a number, lengths
-	e.grown += op.Size() + operation
+	e.grown += mutation.Size() + operation
 	if most := e.series.Bytes; e.grown < most/4 || e.size+e.grown <= most {
 		return
 	}

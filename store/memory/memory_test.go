@@ -75,37 +75,37 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 	b.Ranges[0].To = offset + 1
 	b.Update(0, offset, []byte(device))
 	for _, s := range list {
-		op := state.Mutation{Series: s, Tile: s.TileOf(time), Text: new(state.Text)}
+		mutation := state.Mutation{Series: s, Tile: s.TileOf(time), Text: new(state.Text)}
 		if s.Per != "" {
-			op.Key = []byte(user)
+			mutation.Key = []byte(user)
 		}
 		switch s.Measure {
 		case state.CountEvents, state.CountValues, state.CountHolds:
-			op.Num = 1
+			mutation.Num = 1
 		case state.Earliest, state.Latest:
-			op.Num = time
+			mutation.Num = time
 		case state.ValueMoments:
-			op.Num = int64(math.Float64bits(float64(cents) / 4))
+			mutation.Num = int64(math.Float64bits(float64(cents) / 4))
 		case state.FirstValue, state.LastValue:
 			v := value.Value{Type: s.Type, Num: cents, Flt: float64(cents) / 4, Scale: s.Scale}
-			op.Num, op.Member = time, b.Hold(state.AppendValue(nil, v))
+			mutation.Num, mutation.Member = time, b.Hold(state.AppendValue(nil, v))
 		case state.Sum, state.Min, state.Max:
-			op.Num = cents
+			mutation.Num = cents
 			if s.Type == value.Float {
-				op.Num = int64(math.Float64bits(float64(cents) / 4))
+				mutation.Num = int64(math.Float64bits(float64(cents) / 4))
 			}
 		case state.Record:
 			record := state.AppendLogColumn(state.AppendLogTime(nil, time), number, value.Value{Type: value.Int, Num: cents})
-			op.Member = b.Hold(state.AppendLogRecord(nil, record))
+			mutation.Member = b.Hold(state.AppendLogRecord(nil, record))
 		case state.RememberID:
-			op.Member = b.Hold(strconv.AppendInt(nil, cents, 10))
+			mutation.Member = b.Hold(strconv.AppendInt(nil, cents, 10))
 		default:
-			op.Member = []byte(user)
+			mutation.Member = []byte(user)
 			if s.Measure == state.LastTimes {
-				op.Num = time
+				mutation.Num = time
 			}
 		}
-		b.Add(op)
+		b.Add(mutation)
 	}
 }
 

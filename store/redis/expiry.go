@@ -114,7 +114,7 @@ func (w *writer) lifetimes(keys []stateKey) {
 			n = len(w.keeps)
 			w.keeps = append(w.keeps, keep)
 		}
-		of = binary.BigEndian.AppendUint16(of, uint16(n+1)) // a call has no more than callOps
+		of = binary.BigEndian.AppendUint16(of, uint16(n+1)) // no more distinct times than groups
 	}
 	w.num(int64(len(w.keeps)))
 	for _, keep := range w.keeps {
