@@ -89,7 +89,7 @@ func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Re
 // stored is the content of the fake reader.
 func stored() map[string]state.WindowState {
 	text := func(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
-	cells := func(values ...value.Value) state.WindowState {
+	buckets := func(values ...value.Value) state.WindowState {
 		var s state.WindowState
 		for i, v := range values {
 			s.Buckets = append(s.Buckets, state.Bucket{Tile: 17730 + int64(i), Value: v})
@@ -98,15 +98,15 @@ func stored() map[string]state.WindowState {
 	}
 	one, two := value.Value{Type: value.Int, Num: 1}, value.Value{Type: value.Int, Num: 2}
 	return map[string]state.WindowState{
-		"count d1": cells(one, two),
-		"sum d1":   cells(value.Value{Type: value.Decimal, Scale: 2, Num: 16655}, value.Value{Type: value.Decimal, Scale: 2, Num: 5}),
-		"nums d1":  cells(two, two),
+		"count d1": buckets(one, two),
+		"sum d1":   buckets(value.Value{Type: value.Decimal, Scale: 2, Num: 16655}, value.Value{Type: value.Decimal, Scale: 2, Num: 5}),
+		"nums d1":  buckets(two, two),
 		"hll d1":   {Count: 12345},
 		"touch d1": {Count: 3, After: 2},
-		"maxs d1":  cells(text("caf\u00e9 \"\x01\xff\\")),
-		"ever u1":  cells(value.Value{Type: value.Timestamp, Num: 1532496076032}),
+		"maxs d1":  buckets(text("caf\u00e9 \"\x01\xff\\")),
+		"ever u1":  buckets(value.Value{Type: value.Timestamp, Num: 1532496076032}),
 		// Of every type, in the order of By: t, s, i, d, b.
-		`typed 1532496076032|a\|b\\|-7|166.6|true`: cells(one),
+		`typed 1532496076032|a\|b\\|-7|166.6|true`: buckets(one),
 	}
 }
 

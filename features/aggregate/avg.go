@@ -24,11 +24,11 @@ func (avg) Merge(c Call, _ int64, s []state.WindowState) Result {
 }
 
 func (avg) Fold(c Call, _ int64, events []Sample) Result {
-	cells := valuesOf(events)
-	return average(c, cells, int64(len(cells)))
+	buckets := valuesOf(events)
+	return average(c, buckets, int64(len(buckets)))
 }
 
-func average(c Call, cells []state.Bucket, n int64) Result { return averageOf(add(c, cells), n) }
+func average(c Call, buckets []state.Bucket, n int64) Result { return averageOf(add(c, buckets), n) }
 
 // averageOf returns the average of n values with a sum.
 func averageOf(sum value.Value, n int64) Result {

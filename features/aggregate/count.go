@@ -27,9 +27,9 @@ func (count) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: value.Value{Type: value.Int, Num: int64(len(events))}, Found: len(events) > 0}
 }
 
-// total adds up the cells of a series of integers.
-func total(cells []state.Bucket) (n int64) {
-	for _, c := range cells {
+// total adds up the buckets of a series of integers.
+func total(buckets []state.Bucket) (n int64) {
+	for _, c := range buckets {
 		n += c.Value.Num
 	}
 	return n

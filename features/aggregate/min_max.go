@@ -59,12 +59,12 @@ func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(v
 func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
 
 // extreme returns the greatest value if sign is positive, and else the least.
-func extreme(cells []state.Bucket, sign int) Result {
-	if len(cells) == 0 {
+func extreme(buckets []state.Bucket, sign int) Result {
+	if len(buckets) == 0 {
 		return Result{}
 	}
-	best := cells[0].Value
-	for _, c := range cells[1:] {
+	best := buckets[0].Value
+	for _, c := range buckets[1:] {
 		if value.Compare(c.Value, best)*sign > 0 {
 			best = c.Value
 		}

@@ -35,8 +35,8 @@ func (sum) Fold(c Call, _ int64, events []Sample) Result {
 }
 
 // summed marks a sum that leaves 128 bits, or the range of floats, as capped.
-func summed(c Call, cells []state.Bucket) Result {
-	return sumOf(add(c, cells), int64(len(cells)))
+func summed(c Call, buckets []state.Bucket) Result {
+	return sumOf(add(c, buckets), int64(len(buckets)))
 }
 
 // sumOf returns the sum of n values.
@@ -46,31 +46,31 @@ func sumOf(sum value.Value, n int64) Result {
 
 // add adds the buckets of the field's type. A sum of floats is rounded once, so it does not depend
 // on their order.
-func add(c Call, cells []state.Bucket) value.Value {
+func add(c Call, buckets []state.Bucket) value.Value {
 	v := value.Value{Type: c.Type, Scale: c.Scale}
-	if c.Type == value.Float && !slices.ContainsFunc(cells, func(b state.Bucket) bool { return b.Value.Saturated() }) {
+	if c.Type == value.Float && !slices.ContainsFunc(buckets, func(b state.Bucket) bool { return b.Value.Saturated() }) {
 		var floats value.FloatSum
-		for i := range cells {
-			floats.Add(cells[i].Value.Flt)
+		for i := range buckets {
+			floats.Add(buckets[i].Value.Flt)
 		}
 		v.Flt = floats.Float()
 		return v
 	}
-	for _, cell := range cells {
-		v = value.Add(v, cell.Value)
+	for _, bucket := range buckets {
+		v = value.Add(v, bucket.Value)
 	}
 	return v
 }
 
 // valuesOf makes a bucket of each non-null value of the events.
 func valuesOf(events []Sample) []state.Bucket {
-	cells := make([]state.Bucket, 0, len(events))
+	buckets := make([]state.Bucket, 0, len(events))
 	for _, e := range events {
 		if !e.Value.IsNull() {
-			cells = append(cells, state.Bucket{Tile: e.Time, Value: e.Value})
+			buckets = append(buckets, state.Bucket{Tile: e.Time, Value: e.Value})
 		}
 	}
-	return cells
+	return buckets
 }
 
 func (sum) Running(c Call) Running {

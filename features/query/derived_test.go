@@ -93,7 +93,7 @@ func TestDerivedAnswer(t *testing.T) {
 		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}",
 		"beyond: {expr: count * 9000000000000000000 * 9000000000000000000 * 9}")
 	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
-	cells := func(num int64, v value.Value) state.WindowState {
+	buckets := func(num int64, v value.Value) state.WindowState {
 		v.Num = num
 		return state.WindowState{Buckets: []state.Bucket{{Tile: 1, Value: v}}}
 	}
@@ -114,17 +114,17 @@ func TestDerivedAnswer(t *testing.T) {
 		states []state.WindowState
 		want   answer
 	}{
-		{"mean", []state.WindowState{cells(1050, money), cells(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
-		{"mean", []state.WindowState{cells(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: Present, Exact: true}},
+		{"mean", []state.WindowState{buckets(1050, money), buckets(4, number)}, answer{Value: "2.625", Window: weekly, Status: Present, Exact: true}},
+		{"mean", []state.WindowState{buckets(1050, money), {}}, answer{Value: "0.5", Window: weekly, Status: Present, Exact: true}},
 		{"mean", make([]state.WindowState, 2), answer{Value: "0.5", Window: weekly, Status: NotFound, Exact: true}},
-		{"bare", []state.WindowState{cells(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
-		{"all", []state.WindowState{{}, {}, cells(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
+		{"bare", []state.WindowState{buckets(1050, money), {}}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"all", []state.WindowState{{}, {}, buckets(4, number)}, answer{Value: "4.5", Window: fmt.Sprint("- ", now), Status: Present, Exact: true}},
 		{"capped", []state.WindowState{{Count: 2, After: 1}}, answer{
 			Value: "4", Window: fmt.Sprint(at-hour+1, " ", at), Status: Present, Uncertain: 1, Capped: true}},
-		{"rough", []state.WindowState{{Count: 7}, cells(1, number)}, answer{
+		{"rough", []state.WindowState{{Count: 7}, buckets(1, number)}, answer{
 			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},
-		{"huge", []state.WindowState{cells(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
-		{"beyond", []state.WindowState{cells(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"huge", []state.WindowState{buckets(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
+		{"beyond", []state.WindowState{buckets(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
 	} {
 		f, _ := r.Feature(test.name)
 		var reading Reading

@@ -179,10 +179,10 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 	if from >= to {
 		return state.WindowState{}
 	}
-	cells, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
+	buckets, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
 	for i, n := range t.numbers[from:to] {
 		// Field by field: a value has eight words, and a number needs four of them.
-		c := &cells[i]
+		c := &buckets[i]
 		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
 		if isFloat {
 			c.Value.Flt = math.Float64frombits(uint64(n.num))
@@ -190,7 +190,7 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 			c.Value.Num, c.Value.Carry = n.num, n.carry
 		}
 	}
-	return state.WindowState{Buckets: cells}
+	return state.WindowState{Buckets: buckets}
 }
 
 func (t *tiles) Prune(first int64) (empty bool) {

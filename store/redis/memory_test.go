@@ -59,9 +59,9 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 		return err == nil, fmt.Sprint(err)
 	})
 	for _, device := range []string{"device0", fmt.Sprint("device", devices-1)} {
-		cells, err := s.Read(ctx, []state.Read{{Series: events, Entity: device, First: 200, Last: 200}})
-		if err != nil || len(cells[0].Buckets) != 1 || cells[0].Buckets[0].Value.Num != 1 {
-			t.Errorf("%s: got %+v, error %v; want 1 event of the last day", device, cells, err)
+		states, err := s.Read(ctx, []state.Read{{Series: events, Entity: device, First: 200, Last: 200}})
+		if err != nil || len(states[0].Buckets) != 1 || states[0].Buckets[0].Value.Num != 1 {
+			t.Errorf("%s: got %+v, error %v; want 1 event of the last day", device, states, err)
 		}
 	}
 }
