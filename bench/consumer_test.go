@@ -304,12 +304,12 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 		return err
 	}
 	now := time.Now()
-	for _, s := range b.Ranges {
-		if strings.HasPrefix(s.Partition.Topic, "fill:") {
+	for _, r := range b.Ranges {
+		if strings.HasPrefix(r.Partition.Topic, "fill:") {
 			continue // events of a backfill are not of the live stream
 		}
-		topic, _, _ := strings.Cut(s.Partition.Topic, "@") // see Partition.WithPlan
-		w.progress.reach(topic, s.Partition.ID, s.To, now)
+		topic, _, _ := strings.Cut(r.Partition.Topic, "@") // see Partition.WithPlan
+		w.progress.reach(topic, r.Partition.ID, r.To, now)
 	}
 	return nil
 }

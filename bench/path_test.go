@@ -219,9 +219,9 @@ func (p *path) flush(b *testing.B) {
 		b.Fatal(err)
 	}
 	p.busiest.Count(&p.batch)
-	for _, s := range p.batch.Ranges {
-		if s.Behind {
-			b.Fatalf("%s was not applied", s.Partition.Topic)
+	for _, r := range p.batch.Ranges {
+		if r.Behind {
+			b.Fatalf("%s was not applied", r.Partition.Topic)
 		}
 	}
 	p.batch.Reset()

@@ -200,7 +200,7 @@ func (r *Registry) Unfilled(cut state.Cut, fills []*state.Fill) (names []string)
 // needing lists the features that need a column, by its key.
 func (r *Registry) needing(column func(key string) bool) (names []string) {
 	for _, f := range r.Features {
-		if slices.ContainsFunc(f.retained, func(u state.Retained) bool { return column(u.Key) }) {
+		if slices.ContainsFunc(f.retained, func(retained state.Retained) bool { return column(retained.Key) }) {
 			names = append(names, f.Name)
 		}
 	}

@@ -145,6 +145,6 @@ func (g *generations) feature(f *Feature) *Feature {
 // best returns the generation of a series that is the most complete for a feature.
 func (g *generations) best(f *Feature, s *state.Series) *state.Series {
 	kept := g.of(s)
-	retained := slices.DeleteFunc(slices.Clone(f.retained), func(u state.Retained) bool { return u.Key[:len(s.ID)] != s.ID })
+	retained := slices.DeleteFunc(slices.Clone(f.retained), func(r state.Retained) bool { return r.Key[:len(s.ID)] != s.ID })
 	return kept[slices.Index(g.plan.GenerationsOf(s.ID), g.history.Best(s.ID, g.plan, retained))]
 }

@@ -64,9 +64,9 @@ services:
 		for _, s := range f.Series {
 			ids = append(ids, s.ID)
 		}
-		for _, u := range f.Retained() {
-			if _, kept := bound.Retained[u.Key]; !kept {
-				t.Errorf("%s needs %s, which is not kept", name, u.Key)
+		for _, r := range f.Retained() {
+			if _, kept := bound.Retained[r.Key]; !kept {
+				t.Errorf("%s needs %s, which is not kept", name, r.Key)
 			}
 		}
 		return ids

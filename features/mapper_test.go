@@ -62,13 +62,13 @@ const transaction = `{"event_id":"t000000001","timestamp":NOW,"type":"transactio
 // mutations writes a batch as text, one line for each mutation.
 func mutations(b *state.Batch) []string {
 	var lines []string
-	for _, t := range b.Updates {
-		if t.Hash != state.EntityHash(t.Entity) {
+	for _, u := range b.Updates {
+		if u.Hash != state.EntityHash(u.Entity) {
 			lines = append(lines, "wrong hash")
 		}
-		for _, mutation := range b.Mutations[t.From:t.To] {
+		for _, mutation := range b.Mutations[u.From:u.To] {
 			s := mutation.Series
-			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", t.Range, t.Offset, t.Entity, s.Measure, s.Field, mutation.Tile)
+			what := fmt.Sprintf("%d@%d %s %s(%s) tile %d", u.Range, u.Offset, u.Entity, s.Measure, s.Field, mutation.Tile)
 			if s.Where != "" {
 				what += " where " + s.Where
 			}

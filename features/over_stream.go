@@ -75,14 +75,14 @@ func (OverStream) askedAbout(asked *Feature, members []value.Value) {
 func (OverStream) retain(f *Feature) (list []state.Retained) {
 	keep := f.reach()
 	need := func(s *state.Series, key string) {
-		u := state.Retained{
+		r := state.Retained{
 			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
 			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile, Cut: s.Cut,
 		}
 		if s.Layout().Forgets() {
-			u.Max = f.Call.Max
+			r.Max = f.Call.Max
 		}
-		list = append(list, u)
+		list = append(list, r)
 	}
 	for _, s := range f.Series {
 		if !f.Window.Exact {

@@ -203,7 +203,7 @@ func (s *scene) fillTwice(api *weir, command func(rate string) *testkit.Program)
 	}
 	lifetimes := 0
 	for _, f := range s.registry.Serving(h).Features {
-		if !slices.ContainsFunc(f.Retained(), func(u state.Retained) bool { return u.Keep == 0 }) {
+		if !slices.ContainsFunc(f.Retained(), func(r state.Retained) bool { return r.Keep == 0 }) {
 			continue
 		}
 		if lifetimes++; h.CompleteSince(f.Retained()) != state.MinTime {

@@ -52,7 +52,7 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	var messages []kafka.Message
 	for _, d := range b.dead {
 		// If a shard is past this record, it has applied a batch with it, and the dead letter was written before.
-		if s := &b.Ranges[d.rangeIndex]; !s.Behind && state.Highest(s.Progress) <= d.offset {
+		if r := &b.Ranges[d.rangeIndex]; !r.Behind && state.Highest(r.Progress) <= d.offset {
 			messages = append(messages, d.message)
 		}
 	}

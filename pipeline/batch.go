@@ -96,8 +96,8 @@ func (b *workerBatch) rangeOf(p *assignedPartition) int {
 
 // extend extends the partition's range up to where it is mapped.
 func (b *workerBatch) extend(p *assignedPartition) {
-	s := &b.Ranges[b.rangeOf(p)]
-	s.To, s.Epoch = p.position, p.epoch
+	r := &b.Ranges[b.rangeOf(p)]
+	r.To, r.Epoch = p.position, p.epoch
 }
 
 // drop removes the partition from the batch: nothing of it is applied.

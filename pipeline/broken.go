@@ -130,8 +130,8 @@ type gap struct {
 func (a *applier) recordGaps(ctx context.Context, b *workerBatch) bool {
 	recorded := false
 	for _, g := range b.gaps {
-		s, p := &b.Ranges[g.rangeIndex], b.partitions[g.rangeIndex].Partition
-		if s.Behind || state.Highest(s.Progress) > g.offset { // a shard is past it: it was recorded before
+		r, p := &b.Ranges[g.rangeIndex], b.partitions[g.rangeIndex].Partition
+		if r.Behind || state.Highest(r.Progress) > g.offset { // a shard is past it: it was recorded before
 			continue
 		}
 		if !a.persist(ctx, func() error { return a.gap(ctx, p, time.Now().UnixMilli()) }) {

@@ -53,7 +53,7 @@ func (c crashing) Apply(ctx context.Context, b *state.Batch) error {
 	switch c.how {
 	case crashWithin:
 		half.EveryShard = false
-		half.Updates = slices.DeleteFunc(slices.Clone(b.Updates), func(t state.EntityUpdate) bool { return state.Shard(t.Hash, 8)%2 == 0 })
+		half.Updates = slices.DeleteFunc(slices.Clone(b.Updates), func(u state.EntityUpdate) bool { return state.Shard(u.Hash, 8)%2 == 0 })
 		fallthrough
 	case crashBehind:
 		if err := c.Writer.Apply(ctx, &half); err != nil {

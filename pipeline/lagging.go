@@ -43,12 +43,12 @@ const unknown = int64(-1)
 var errNotApplied = errors.New("their calls got no answer")
 
 // noteLag records which shards of a partition lag after a batch.
-func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.PartitionRange) {
+func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.PartitionRange) {
 	lagged := len(p.lags) > 0
 	p.lags = p.lags[:0]
 	behind := int64(math.MaxInt64)
-	for shard, at := range s.Progress {
-		if s.Lags(shard) {
+	for shard, at := range r.Progress {
+		if r.Lags(shard) {
 			if !at.Exists() { // it could not be claimed, and keeps its position
 				at.Offset = p.behind
 			}
@@ -60,7 +60,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.Par
 	switch {
 	case len(p.lags) == 0:
 		p.behind = unknown
-		if p.waits.Tried() && s.To > p.caughtUp {
+		if p.waits.Tried() && r.To > p.caughtUp {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
 			p.waits.Reset()
 		}
@@ -68,7 +68,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, s *state.Par
 	case !lagged:
 		p.catchUpAt = time.Now().Add(p.waits.Next())
 	}
-	p.caughtUp = s.To
+	p.caughtUp = r.To
 	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
 	if why := w.unavailable(ctx, p); why != nil {
 		err.Err = why
@@ -112,15 +112,15 @@ func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
 // events before those of the batch.
 func leaveLagging(b *enrich.Batch) {
 	for i := range b.Ranges {
-		s := &b.Ranges[i]
+		r := &b.Ranges[i]
 		lagging := 0
-		for _, lags := range s.Lagging {
+		for _, lags := range r.Lagging {
 			if lags {
 				lagging++
 			}
 		}
 		if lagging > 0 {
-			b.Leave(i, &laggingError{Shards: lagging, Offset: state.Lowest(s.Progress), Err: errNotApplied})
+			b.Leave(i, &laggingError{Shards: lagging, Offset: state.Lowest(r.Progress), Err: errNotApplied})
 		}
 	}
 }

@@ -94,8 +94,8 @@ func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		for _, c := range state[0].Buckets {
-			got += int(c.Value.Num)
+		for _, bucket := range state[0].Buckets {
+			got += int(bucket.Value.Num)
 		}
 		if got != want {
 			b.t.Errorf("u%d has %d events since %d, want %d", user, got, since, want)
@@ -155,8 +155,8 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 		if err != nil {
 			return false, err.Error()
 		}
-		present := slices.DeleteFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Last != state.MaxTime })
-		return !slices.ContainsFunc(present, func(m state.PlanEpoch) bool { return m.Version != r.Plan().Version }), fmt.Sprint(present)
+		present := slices.DeleteFunc(h.PlanEpochs, func(e state.PlanEpoch) bool { return e.Last != state.MaxTime })
+		return !slices.ContainsFunc(present, func(e state.PlanEpoch) bool { return e.Version != r.Plan().Version }), fmt.Sprint(present)
 	})
 }
 

@@ -295,10 +295,10 @@ func (w *worker) commitOf(b *workerBatch) {
 		return
 	}
 	offsets := make(map[state.Partition]int64)
-	for i, s := range b.Ranges {
-		lowest := state.Lowest(s.Progress) // less than To if shards lag, negative if one could not be claimed
-		if !s.Behind && lowest >= 0 {
-			offsets[b.partitions[i].Partition] = min(s.To, lowest)
+	for i, r := range b.Ranges {
+		lowest := state.Lowest(r.Progress) // less than To if shards lag, negative if one could not be claimed
+		if !r.Behind && lowest >= 0 {
+			offsets[b.partitions[i].Partition] = min(r.To, lowest)
 		}
 		w.reportLag(b.partitions[i])
 	}

@@ -121,8 +121,8 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 			var got []string
 			go func() {
 				b := <-w.applier.todo
-				for i, s := range b.Ranges {
-					if !s.Behind {
+				for i, r := range b.Ranges {
+					if !r.Behind {
 						got = append(got, b.partitions[i].String())
 					}
 				}

@@ -19,8 +19,8 @@ func TestStateFilledMeanwhileIsRead(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
-	for _, u := range later.Retained() {
-		fill.Columns[u.Topic] = append(fill.Columns[u.Topic], u.Key)
+	for _, retained := range later.Retained() {
+		fill.Columns[retained.Topic] = append(fill.Columns[retained.Topic], retained.Key)
 	}
 	history.Fills = []state.FillEpoch{{Fill: fill, Topic: "payments", Whole: true, Since: state.MinTime}}
 	var order []string
@@ -54,8 +54,8 @@ func TestAnswersStateTheFilledShare(t *testing.T) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
-	for _, u := range later.Retained() {
-		fill.Columns[u.Topic] = append(fill.Columns[u.Topic], u.Key)
+	for _, retained := range later.Retained() {
+		fill.Columns[retained.Topic] = append(fill.Columns[retained.Topic], retained.Key)
 	}
 	history.Fills = []state.FillEpoch{{Fill: fill, Topic: "payments", Filled: 1, All: 3}}
 	h := newHandler(&fakeReader{clock: noon.UnixMilli()}, func(c *setup) {

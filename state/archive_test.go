@@ -193,7 +193,7 @@ func TestFirstPlanOverACut(t *testing.T) {
 // where they end.
 func TestCompleteSinceOverACut(t *testing.T) {
 	cut := &Cut{Topic: "t", Until: 100}
-	u := Retained{Key: "aaaaa.x", Topic: "t", Cut: cut}
+	r := Retained{Key: "aaaaa.x", Topic: "t", Cut: cut}
 	fill := &Fill{ID: "f", Columns: map[string][]string{"t": {"aaaaa.x"}}, Cut: cut}
 	h := &History{
 		PlanEpochs: []PlanEpoch{{Topic: "t", Version: "old", Last: 500}, {Topic: "t", Version: "new", Last: MaxTime}},
@@ -220,21 +220,21 @@ func TestCompleteSinceOverACut(t *testing.T) {
 		if c.gap > 0 {
 			h.PlanEpochs = append(slices.Clone(epochs), PlanEpoch{Topic: "t", Version: Gap, Last: c.gap})
 		}
-		if got := h.CompleteSince([]Retained{u}); got != c.want {
+		if got := h.CompleteSince([]Retained{r}); got != c.want {
 			t.Errorf("%s: complete since %d, want %d", c.what, got, c.want)
 		}
 		h.PlanEpochs = epochs
 	}
 	h.PlanEpochs = h.PlanEpochs[1:]
 	h.Fills = nil // unknown, because a master does not answer
-	if got := h.CompleteSince([]Retained{u}); got != 100 {
+	if got := h.CompleteSince([]Retained{r}); got != 100 {
 		t.Errorf("complete since %d without a fill, want 100", got)
 	}
 	h.Fills = []FillEpoch{{Fill: fill, Topic: "t", Whole: true, Archived: true, ArchivedSince: 7, Since: MinTime}}
 	h.Plans["short"] = fillPlan("short", "aaaaa.x")
 	h.Plans["short"].Retained["aaaaa.x"] = Retention{Keep: 5}
 	h.PlanEpochs = append(h.PlanEpochs, PlanEpoch{Topic: "t", Version: "short", Last: 60})
-	if got := h.CompleteSince([]Retained{u}); got != 61 {
+	if got := h.CompleteSince([]Retained{r}); got != 61 {
 		t.Errorf("complete since %d, want 61: a plan kept less until 60", got)
 	}
 }

@@ -73,24 +73,24 @@ type PartitionRange struct {
 }
 
 // Lags reports whether a shard lacks records before its progress.
-func (s *PartitionRange) Lags(shard int) bool { return s.Lagging != nil && s.Lagging[shard] }
+func (r *PartitionRange) Lags(shard int) bool { return r.Lagging != nil && r.Lagging[shard] }
 
 // Moves reports whether the range moves the progress of a shard.
-func (s *PartitionRange) Moves(shard int) bool {
-	return !s.Behind && !s.Lags(shard) && (s.Without == nil || s.Without[shard] != AllSlices)
+func (r *PartitionRange) Moves(shard int) bool {
+	return !r.Behind && !r.Lags(shard) && (r.Without == nil || r.Without[shard] != AllSlices)
 }
 
 // Changes reports whether an update of the range is still to be applied to its shard, given the shard's position.
-func (s *PartitionRange) Changes(shard int, at *Position, u *EntityUpdate) bool {
-	return s.Moves(shard) && !at.Has(u) && (s.Without == nil || !s.Without[shard].Has(SliceOf(u.Hash)))
+func (r *PartitionRange) Changes(shard int, at *Position, u *EntityUpdate) bool {
+	return r.Moves(shard) && !at.Has(u) && (r.Without == nil || !r.Without[shard].Has(SliceOf(u.Hash)))
 }
 
 // Lag marks a shard as lagging.
-func (s *PartitionRange) Lag(shard int) {
-	if s.Lagging == nil {
-		s.Lagging = make([]bool, len(s.Progress))
+func (r *PartitionRange) Lag(shard int) {
+	if r.Lagging == nil {
+		r.Lagging = make([]bool, len(r.Progress))
 	}
-	s.Lagging[shard] = true
+	r.Lagging[shard] = true
 }
 
 // Batch is what one write of the store applies: the mutations of events of several partitions,
@@ -171,8 +171,8 @@ func (b *Batch) Add(m Mutation) {
 }
 
 // IDMutation returns the mutation by which an entity remembers the ID of the event; nil if it does not.
-func (b *Batch) IDMutation(t *EntityUpdate) *Mutation {
-	for i := t.From; i < t.To; i++ {
+func (b *Batch) IDMutation(u *EntityUpdate) *Mutation {
+	for i := u.From; i < u.To; i++ {
 		if b.Mutations[i].Series.Measure == RememberID {
 			return &b.Mutations[i]
 		}

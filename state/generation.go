@@ -57,8 +57,8 @@ func keyIn(series, key string) string { return series + key[len(seriesOf(key)):]
 // Serving returns a plan of definitions with the generations that can be read: those in the plans that are now applied.
 func (h *History) Serving(p *Plan) *Plan {
 	kept, cuts, version := map[string][]Generation{}, map[string]Cut{}, p.Version
-	for _, m := range h.PlanEpochs {
-		if plan := h.Plans[m.Version]; plan != nil && m.Last == MaxTime {
+	for _, e := range h.PlanEpochs {
+		if plan := h.Plans[e.Version]; plan != nil && e.Last == MaxTime {
 			if plan.Definitions() == p.Version {
 				version = plan.Version
 			}
@@ -284,9 +284,9 @@ func (k *Known) taken(p *Plan, series string) bool {
 // have.
 func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 	candidates := map[Generation]map[string]Retention{}
-	for _, m := range k.History.PlanEpochs {
-		plan := k.Plans[m.Version]
-		if m.Last != MaxTime || plan == nil {
+	for _, e := range k.History.PlanEpochs {
+		plan := k.Plans[e.Version]
+		if e.Last != MaxTime || plan == nil {
 			continue
 		}
 		for _, g := range plan.GenerationsOf(w.series) {
@@ -324,17 +324,17 @@ func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 	if cut != nil && !k.passed(cut.Until, wanted) {
 		all = k.filled(topic, key, func(f *FillEpoch) bool { return f.Archived })
 	}
-	for _, m := range k.History.PlanEpochs {
-		if m.Topic != topic || m.Version == Gap {
+	for _, e := range k.History.PlanEpochs {
+		if e.Topic != topic || e.Version == Gap {
 			continue
 		}
 		kept, known := Retention{}, false
-		if plan := k.Plans[m.Version]; plan != nil {
+		if plan := k.Plans[e.Version]; plan != nil {
 			kept, known = plan.Retained[key]
 		}
 		switch {
 		case known && kept.covers(wanted):
-		case m.Last != MaxTime && k.passed(m.Last, wanted):
+		case e.Last != MaxTime && k.passed(e.Last, wanted):
 			// Questions no longer reach back to what that plan did not record.
 		case known:
 			return never

@@ -147,13 +147,13 @@ func (h *History) UnexpiredSince(now int64) int64 {
 
 // Applied reports whether any plan is applied to the records of a topic.
 func (h *History) Applied(topic string) bool {
-	return slices.ContainsFunc(h.PlanEpochs, func(m PlanEpoch) bool { return m.Topic == topic && m.Last == MaxTime })
+	return slices.ContainsFunc(h.PlanEpochs, func(e PlanEpoch) bool { return e.Topic == topic && e.Last == MaxTime })
 }
 
 // fillOf returns the fill of a column, preferably one that was not given up; nil if there is none.
-func (h *History) fillOf(u *Retained) (of *FillEpoch) {
+func (h *History) fillOf(r *Retained) (of *FillEpoch) {
 	for i := range h.Fills {
-		if f := &h.Fills[i]; f.Topic == u.Topic && f.Fill.Has(u.Topic, u.Key) && (of == nil || of.Broken || f.Whole) {
+		if f := &h.Fills[i]; f.Topic == r.Topic && f.Fill.Has(r.Topic, r.Key) && (of == nil || of.Broken || f.Whole) {
 			of = f
 		}
 	}
@@ -182,44 +182,44 @@ func (h *History) Filled(retained []Retained) float64 {
 	return share
 }
 
-func (h *History) completeSince(u *Retained) int64 {
+func (h *History) completeSince(r *Retained) int64 {
 	// since is when the events that the log feeds begin to be complete; kept is since when complete state was kept.
 	since, kept, begun := MinTime, MinTime, false
-	fill := h.fillOf(u)
+	fill := h.fillOf(r)
 	filled := fill != nil && fill.Whole
 	if filled {
 		since = fill.Since
 	}
-	for _, m := range h.PlanEpochs {
-		if m.Topic != u.Topic {
+	for _, e := range h.PlanEpochs {
+		if e.Topic != r.Topic {
 			continue
 		}
-		begun = begun || m.Last == MaxTime
+		begun = begun || e.Last == MaxTime
 		var has Retention
 		known := false
-		if plan := h.Plans[m.Version]; plan != nil {
-			has, known = plan.Retained[u.Key]
+		if plan := h.Plans[e.Version]; plan != nil {
+			has, known = plan.Retained[r.Key]
 		}
 		switch {
-		case known && has.covers(u.Retention):
-		case m.Last == MaxTime:
+		case known && has.covers(r.Retention):
+		case e.Last == MaxTime:
 			return MaxTime
-		case filled && !known && m.Version != Gap:
+		case filled && !known && e.Version != Gap:
 			// What that plan skipped is filled, and it has not had a partition since; see Fill.
-		case known && u.Tile > 0:
+		case known && r.Tile > 0:
 			// Tiles that the plan began may be dropped when their own time is over.
-			kept = max(kept, (FloorDiv(m.Last+u.Future, u.Tile)+1)*u.Tile)
+			kept = max(kept, (FloorDiv(e.Last+r.Future, r.Tile)+1)*r.Tile)
 		case known:
-			kept = max(kept, m.Last+u.Future+1)
+			kept = max(kept, e.Last+r.Future+1)
 		default:
-			since = max(since, m.Last+u.Future+1)
+			since = max(since, e.Last+r.Future+1)
 		}
 	}
 	if !begun {
 		return MaxTime
 	}
-	if u.Cut != nil {
-		since = fill.over(u.Cut, since)
+	if r.Cut != nil {
+		since = fill.over(r.Cut, since)
 	}
 	return max(since, kept)
 }

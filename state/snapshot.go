@@ -6,7 +6,7 @@ import "context"
 // apply them; the store does not change. A snapshot is not safe for concurrent use.
 type Snapshot interface {
 	// Add applies an event of a batch to an entity.
-	Add(b *Batch, t *EntityUpdate)
+	Add(b *Batch, u *EntityUpdate)
 	// Read answers a read of a state that the snapshot holds. The answer is valid until
 	// the next Add.
 	Read(r *Read) WindowState

@@ -366,7 +366,7 @@ func (f *fromFiles) report(b *boundFills) {
 	}
 	for _, feature := range b.Registry.Features {
 		if filled[feature.Name] {
-			with := slices.ContainsFunc(feature.Retained(), func(u state.Retained) bool { return u.Cut != nil })
+			with := slices.ContainsFunc(feature.Retained(), func(r state.Retained) bool { return r.Cut != nil })
 			since := b.History.CompleteSince(feature.Retained())
 			names[with][since] = append(names[with][since], feature.Name)
 		}

@@ -29,8 +29,8 @@ func (count) Fold(_ Call, _ int64, events []Sample) Result {
 
 // total adds up the buckets of a series of integers.
 func total(buckets []state.Bucket) (n int64) {
-	for _, c := range buckets {
-		n += c.Value.Num
+	for _, b := range buckets {
+		n += b.Value.Num
 	}
 	return n
 }

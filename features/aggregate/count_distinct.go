@@ -43,8 +43,8 @@ const sampleNote = "Each tile keeps `max` values, 1000 by default, and no more b
 // distinctModel counts the distinct values of the events.
 func distinctModel(events []Sample) Result {
 	values := map[string]bool{}
-	for _, c := range valuesOf(events) {
-		values[string(c.Value.AppendText(nil))] = true
+	for _, b := range valuesOf(events) {
+		values[string(b.Value.AppendText(nil))] = true
 	}
 	return Result{Value: value.Value{Type: value.Int, Num: int64(len(values))}, Found: len(values) > 0}
 }

@@ -64,9 +64,9 @@ func extreme(buckets []state.Bucket, sign int) Result {
 		return Result{}
 	}
 	best := buckets[0].Value
-	for _, c := range buckets[1:] {
-		if value.Compare(c.Value, best)*sign > 0 {
-			best = c.Value
+	for _, b := range buckets[1:] {
+		if value.Compare(b.Value, best)*sign > 0 {
+			best = b.Value
 		}
 	}
 	return Result{Value: best, Found: true}

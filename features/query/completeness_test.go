@@ -32,8 +32,8 @@ func (r setReader) Read(_ context.Context, reads []state.Read) ([]state.WindowSt
 func historyWithout(r *features.Registry, young *features.Feature, until int64) *state.History {
 	before := &state.Plan{Version: "before", Retained: maps.Clone(r.Plan().Retained)}
 	if young != nil {
-		for _, u := range young.Retained() {
-			delete(before.Retained, u.Key)
+		for _, retained := range young.Retained() {
+			delete(before.Retained, retained.Key)
 		}
 	}
 	return &state.History{
@@ -112,9 +112,9 @@ func checkFilled(t *testing.T, name string, answer func(*state.History) Answer, 
 		return
 	}
 	filling := *h
-	for i, u := range young.Retained() {
-		fill := &state.Fill{ID: fmt.Sprint("v", i), Columns: map[string][]string{u.Topic: {u.Key}}}
-		filling.Fills = append(filling.Fills, state.FillEpoch{Fill: fill, Topic: u.Topic, Filled: 30 + 10*int64(i), All: 100})
+	for i, r := range young.Retained() {
+		fill := &state.Fill{ID: fmt.Sprint("v", i), Columns: map[string][]string{r.Topic: {r.Key}}}
+		filling.Fills = append(filling.Fills, state.FillEpoch{Fill: fill, Topic: r.Topic, Filled: 30 + 10*int64(i), All: 100})
 	}
 	if a := answer(&filling); a.Filling != incomplete || incomplete && a.Filled != 0.3 {
 		t.Errorf("%s: filled %v, being filled %v; want 0.3, %v", name, a.Filled, a.Filling, incomplete)

@@ -168,8 +168,8 @@ func (c *changing) look() map[string]said {
 		}
 		is := query.CompletenessOf(f, h)
 		says := said{is.Since(), map[string]bool{}, f.Retained()[0].Keep}
-		for _, u := range f.Retained() {
-			says.keep = min(says.keep, u.Keep)
+		for _, r := range f.Retained() {
+			says.keep = min(says.keep, r.Keep)
 		}
 		keep := f.Keep.Milliseconds()
 		for _, user := range []string{"a", "b"} {

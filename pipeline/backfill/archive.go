@@ -342,12 +342,12 @@ func (a *applying) apply(ctx context.Context, to int64, everyShard bool) error {
 	if everyShard {
 		a.swept = time.Now()
 	}
-	s := &a.batch.Ranges[0]
-	s.To, a.batch.EveryShard = to, everyShard
+	r := &a.batch.Ranges[0]
+	r.To, a.batch.EveryShard = to, everyShard
 	if !write(ctx, a.writer, &a.batch, a.trouble) {
 		return ctx.Err()
 	}
-	if s.Behind || slices.Contains(s.Lagging, true) {
+	if r.Behind || slices.Contains(r.Lagging, true) {
 		return errAgain
 	}
 	retry.Wait(ctx, time.Duration(float64(time.Since(a.began))*(1-a.Rate)/a.Rate))

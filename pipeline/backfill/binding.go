@@ -83,9 +83,9 @@ func (b *Binding) left(h *state.History, of func(*state.Fill) bool) (left []*sta
 // abandoned lists the features whose fills no processor keeps any part of, sorted by name.
 func (b *Binding) abandoned(h *state.History, fills []*state.Fill) (names []string) {
 	for _, f := range fills {
-		kept := func(m state.PlanEpoch) bool {
-			plan := h.Plans[m.Version]
-			return m.Last == state.MaxTime && plan != nil && f.In(plan) != state.KeptNone
+		kept := func(e state.PlanEpoch) bool {
+			plan := h.Plans[e.Version]
+			return e.Last == state.MaxTime && plan != nil && f.In(plan) != state.KeptNone
 		}
 		if !slices.ContainsFunc(h.PlanEpochs, kept) {
 			names = append(names, b.Registry.FilledBy(f)...)

@@ -179,8 +179,8 @@ func (e *Enricher) look(ctx context.Context) error {
 func (e *Enricher) find(b *Batch) {
 	e.due = e.due[:0]
 	for _, n := range b.Events {
-		s := &b.Ranges[n.Range]
-		if !s.Behind && n.offset >= state.Highest(s.Progress) {
+		r := &b.Ranges[n.Range]
+		if !r.Behind && n.offset >= state.Highest(r.Progress) {
 			e.due = append(e.due, n)
 		}
 	}
@@ -201,20 +201,20 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 	}
 	confirmed = true
 	for i := range b.Ranges {
-		s := &b.Ranges[i]
-		if len(progress[i]) != len(s.Progress) { // the namespace was spread over more shards
-			confirmed = confirmed && s.Behind
-			s.Behind = true
+		r := &b.Ranges[i]
+		if len(progress[i]) != len(r.Progress) { // the namespace was spread over more shards
+			confirmed = confirmed && r.Behind
+			r.Behind = true
 			continue
 		}
 		for shard, found := range progress[i] {
-			switch known := s.Progress[shard]; {
-			case s.Behind || found == known:
-			case found.Continues(known, s.Epoch):
-				s.Progress[shard] = found
+			switch known := r.Progress[shard]; {
+			case r.Behind || found == known:
+			case found.Continues(known, r.Epoch):
+				r.Progress[shard] = found
 				confirmed = false
 			default:
-				s.Behind = true
+				r.Behind = true
 				confirmed = false
 			}
 		}

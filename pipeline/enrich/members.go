@@ -51,10 +51,10 @@ type adding struct {
 // upTo adds the batch's Updates up to a number.
 func (a *adding) upTo(touched int) {
 	for ; a.added < touched; a.added++ {
-		t := &a.batch.Updates[a.added]
-		s := &a.batch.Ranges[t.Range]
-		if !s.Behind && !s.Progress[a.store.ShardOf(t, len(s.Progress))].Has(t) {
-			a.state.Add(a.batch.Batch, t)
+		u := &a.batch.Updates[a.added]
+		r := &a.batch.Ranges[u.Range]
+		if !r.Behind && !r.Progress[a.store.ShardOf(u, len(r.Progress))].Has(u) {
+			a.state.Add(a.batch.Batch, u)
 		}
 	}
 }

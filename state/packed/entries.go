@@ -38,8 +38,8 @@ func Entries(s *state.Series, st State) (list []Entry, cutOff *int64, err error)
 		return l.entries(), nil, nil
 	}
 	all := st.Read(&state.Read{Series: s, First: math.MinInt64, Last: math.MaxInt64})
-	for _, c := range all.Buckets {
-		list = append(list, Entry{Tiles: []int64{c.Tile}, Value: c.Value})
+	for _, b := range all.Buckets {
+		list = append(list, Entry{Tiles: []int64{b.Tile}, Value: b.Value})
 	}
 	err = all.Log.Records(func(r state.LogRecord) bool {
 		list = append(list, Entry{Record: &r})

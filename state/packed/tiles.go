@@ -182,12 +182,12 @@ func (t *tiles) Read(r *state.Read) state.WindowState {
 	buckets, alike, isFloat := make([]state.Bucket, to-from), t.value(number{}), floats(t.series)
 	for i, n := range t.numbers[from:to] {
 		// Field by field: a value has eight words, and a number needs four of them.
-		c := &buckets[i]
-		c.Tile, c.Value.Type, c.Value.Scale = n.tile, alike.Type, alike.Scale
+		b := &buckets[i]
+		b.Tile, b.Value.Type, b.Value.Scale = n.tile, alike.Type, alike.Scale
 		if isFloat {
-			c.Value.Flt = math.Float64frombits(uint64(n.num))
+			b.Value.Flt = math.Float64frombits(uint64(n.num))
 		} else {
-			c.Value.Num, c.Value.Carry = n.num, n.carry
+			b.Value.Num, b.Value.Carry = n.num, n.carry
 		}
 	}
 	return state.WindowState{Buckets: buckets}

@@ -136,11 +136,11 @@ func (v *View) Apply(mutation *state.Mutation) {
 // they have been applied meanwhile. ids is the view of the series of IDs, see IDSeries.
 func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	for i := range pending.Updates {
-		t := &pending.Updates[i]
-		if string(t.Entity) != entity || ids.remembers(pending.IDMutation(t)) {
+		u := &pending.Updates[i]
+		if string(u.Entity) != entity || ids.remembers(pending.IDMutation(u)) {
 			continue
 		}
-		for j := t.From; j < t.To; j++ {
+		for j := u.From; j < u.To; j++ {
 			if mutation := &pending.Mutations[j]; mutation.Series.Measure == state.RememberID {
 				ids.Apply(mutation)
 			} else {
@@ -163,9 +163,9 @@ func (v *View) remembers(id *state.Mutation) bool {
 // entity of a group. Entities of other groups may have the same text.
 func IDSeries(list []*state.Series, pending *state.Batch, group, entity string) []*state.Series {
 	for i := range pending.Updates {
-		t := &pending.Updates[i]
-		id := pending.IDMutation(t)
-		if id != nil && id.Series.Group == group && string(t.Entity) == entity && !slices.Contains(list, id.Series) {
+		u := &pending.Updates[i]
+		id := pending.IDMutation(u)
+		if id != nil && id.Series.Group == group && string(u.Entity) == entity && !slices.Contains(list, id.Series) {
 			list = append(list, id.Series)
 		}
 	}

@@ -55,7 +55,7 @@ func TestProgressTable(t *testing.T) {
 		apply(t, w, more) // between: the rest is applied
 		checkAll(t, s, list)
 		for i, p := range more.Ranges[0].Progress {
-			if p.Offset != 60 && slices.ContainsFunc(more.Updates, func(touched state.EntityUpdate) bool { return state.Shard(touched.Hash, 4) == i }) {
+			if p.Offset != 60 && slices.ContainsFunc(more.Updates, func(updates state.EntityUpdate) bool { return state.Shard(updates.Hash, 4) == i }) {
 				t.Errorf("progress of shard %d is %v, want 60", i, p)
 			}
 		}

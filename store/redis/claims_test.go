@@ -118,7 +118,7 @@ func TestManyPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gap := slices.IndexFunc(h.PlanEpochs, func(m state.PlanEpoch) bool { return m.Version == state.Gap })
+		gap := slices.IndexFunc(h.PlanEpochs, func(e state.PlanEpoch) bool { return e.Version == state.Gap })
 		// 64 past ones, the current one, and the gap, which absorbed 6.
 		if len(h.PlanEpochs) != 66 || gap < 0 || h.PlanEpochs[gap].Last != 1005 {
 			t.Errorf("%d plan epochs, want 66: %+v", len(h.PlanEpochs), h.PlanEpochs)
@@ -179,8 +179,8 @@ func TestTimestampsFarAheadAreLimited(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := map[string]int64{}
-			for _, m := range h.PlanEpochs {
-				last[m.Topic+"@"+m.Version] = m.Last
+			for _, e := range h.PlanEpochs {
+				last[e.Topic+"@"+e.Version] = e.Last
 			}
 			return last
 		}

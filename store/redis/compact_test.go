@@ -111,8 +111,8 @@ func TestCompactionDropsGarbage(t *testing.T) {
 			}
 			for _, windowState := range windowStates {
 				n := 0
-				for _, c := range windowState.Buckets {
-					n += int(c.Value.Num) + int(c.Value.Flt*4)
+				for _, b := range windowState.Buckets {
+					n += int(b.Value.Num) + int(b.Value.Flt*4)
 				}
 				list = append(list, n)
 			}

@@ -138,9 +138,9 @@ func (h *histories) check() {
 				}
 			}
 		}
-		for _, c := range stored[i].Buckets {
-			if c.Tile >= since {
-				got += int(c.Value.Num)
+		for _, b := range stored[i].Buckets {
+			if b.Tile >= since {
+				got += int(b.Value.Num)
 			}
 		}
 		if got != want {

@@ -95,8 +95,8 @@ func (m *moving) count(want, others int64) {
 func TestSlotMovesKeyByKey(t *testing.T) {
 	m := newMoving(t)
 	slot := m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 5)
-	if s := m.batch(10, 20); s.Behind || !s.Lags(m.shard) || s.Lags(m.shardOf(m.devices[8])) {
-		t.Fatalf("half moved: behind %v, lagging %v; want only the moving shard %d to lag", s.Behind, s.Lagging, m.shard)
+	if r := m.batch(10, 20); r.Behind || !r.Lags(m.shard) || r.Lags(m.shardOf(m.devices[8])) {
+		t.Fatalf("half moved: behind %v, lagging %v; want only the moving shard %d to lag", r.Behind, r.Lagging, m.shard)
 	}
 	m.batch(20, 30) // a lagging shard applies nothing, or its state would have a hole
 	m.count(10, 30) // a question reads each entity separately, on either side
@@ -111,8 +111,8 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 		t.Fatalf("the shard is at offset %d, want 10", at.Offset)
 	}
 	m.share.Progress, m.share.Lagging = progress[0], nil
-	if s := m.batch(10, 30); s.Behind || s.Lagging != nil {
-		t.Fatalf("after the move: behind %v, lagging %v; want neither", s.Behind, s.Lagging)
+	if r := m.batch(10, 30); r.Behind || r.Lagging != nil {
+		t.Fatalf("after the move: behind %v, lagging %v; want neither", r.Behind, r.Lagging)
 	}
 	m.count(30, 30)
 }
@@ -122,8 +122,8 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	m := newMoving(t)
 	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 1000)
-	if s := m.batch(10, 20); s.Behind || slices.Contains(s.Lagging, true) {
-		t.Fatalf("with all keys moved: behind %v, lagging %v; want neither", s.Behind, s.Lagging)
+	if r := m.batch(10, 20); r.Behind || slices.Contains(r.Lagging, true) {
+		t.Fatalf("with all keys moved: behind %v, lagging %v; want neither", r.Behind, r.Lagging)
 	}
 	m.count(20, 20)
 	if s := m.amount(m.devices[0]); s[0].Err != nil || len(s[0].Buckets) != 1 { // a pipeline of one command
@@ -190,8 +190,8 @@ func TestCompactionInASlotThatMoves(t *testing.T) {
 	key := string(keyspace.AppendKey(nil, m.tags[m.shard], events.Group, []byte(m.devices[0])))
 	compacted, last := 0, int64(0)
 	for offset := int64(10); offset < batches; offset++ {
-		if s := m.batch(offset, offset+1); s.Behind || s.Lagging != nil && s.Lags(m.shard) {
-			t.Fatalf("offset %d: behind %v, lagging %v; want neither for shard %d", offset, s.Behind, s.Lagging, m.shard)
+		if r := m.batch(offset, offset+1); r.Behind || r.Lagging != nil && r.Lags(m.shard) {
+			t.Fatalf("offset %d: behind %v, lagging %v; want neither for shard %d", offset, r.Behind, r.Lagging, m.shard)
 		}
 		length := m.redis.StrLen(t.Context(), key).Val()
 		if length < last {

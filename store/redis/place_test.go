@@ -41,7 +41,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 		// The old plan has lost them all, and finds out.
 		b.Ranges[n-1].To++
 		apply(t, s.newWriter(), b)
-		if slices.ContainsFunc(b.Ranges, func(s state.PartitionRange) bool { return !s.Behind }) {
+		if slices.ContainsFunc(b.Ranges, func(r state.PartitionRange) bool { return !r.Behind }) {
 			t.Error("a partition was applied by a plan that had lost it")
 		}
 		progress, err := s.Progress(ctx, partitions)

@@ -91,9 +91,9 @@ func (o *owner) step(random *rand.Rand) {
 		o.at[i] = to
 	}
 	o.last = &state.Batch{Updates: b.Updates, Mutations: b.Mutations, Now: b.Now}
-	for _, s := range b.Ranges {
-		s.Progress = slices.Clone(s.Progress)
-		o.last.Ranges = append(o.last.Ranges, s)
+	for _, r := range b.Ranges {
+		r.Progress = slices.Clone(r.Progress)
+		o.last.Ranges = append(o.last.Ranges, r)
 	}
 	if random.IntN(4) == 0 {
 		o.hook.left = random.IntN(12)

@@ -81,8 +81,8 @@ func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness
 	}
 	counts := make([]int64, devices)
 	for d := range counts {
-		for _, c := range windowStates[d].Buckets {
-			counts[d] += c.Value.Num
+		for _, b := range windowStates[d].Buckets {
+			counts[d] += b.Value.Num
 		}
 	}
 	return counts, f

@@ -79,8 +79,8 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 	for _, user := range users {
 		met = append(met, windowStates[0].Filter != nil && windowStates[0].Filter.Has([]byte(user)))
 	}
-	for _, c := range windowStates[1].Buckets {
-		count += c.Value.Num
+	for _, b := range windowStates[1].Buckets {
+		count += b.Value.Num
 	}
 	return met, count
 }

@@ -94,13 +94,13 @@ func (s *snapshot) has(r *state.Read) bool {
 	return v != nil
 }
 
-func (s *snapshot) Add(b *state.Batch, t *state.EntityUpdate) {
-	if t.From == t.To {
+func (s *snapshot) Add(b *state.Batch, u *state.EntityUpdate) {
+	if u.From == u.To {
 		return
 	}
-	group := b.Mutations[t.From].Series.Group // the group of the entity, so of all its mutations
-	for _, v := range s.views[entityKey{group, string(t.Entity)}] {
-		for i := t.From; i < t.To; i++ {
+	group := b.Mutations[u.From].Series.Group // the group of the entity, so of all its mutations
+	for _, v := range s.views[entityKey{group, string(u.Entity)}] {
+		for i := u.From; i < u.To; i++ {
 			v.Apply(&b.Mutations[i])
 		}
 	}

@@ -173,26 +173,26 @@ func expected(list []event, device string, from, to int64) string {
 	for i := range tiles {
 		tiles[i] = map[int64]*state.Bucket{}
 	}
-	values := [...]func(e event, c *state.Bucket, first bool){
-		func(_ event, c *state.Bucket, _ bool) { c.Value.Type = value.Int; c.Value.Num++ },
-		func(e event, c *state.Bucket, _ bool) {
-			c.Value.Type, c.Value.Scale = value.Decimal, 2
-			c.Value.Num += e.cents
+	values := [...]func(e event, b *state.Bucket, first bool){
+		func(_ event, b *state.Bucket, _ bool) { b.Value.Type = value.Int; b.Value.Num++ },
+		func(e event, b *state.Bucket, _ bool) {
+			b.Value.Type, b.Value.Scale = value.Decimal, 2
+			b.Value.Num += e.cents
 		},
-		func(e event, c *state.Bucket, _ bool) {
-			c.Value.Type = value.Float
-			c.Value.Flt += float64(e.cents) / 4
+		func(e event, b *state.Bucket, _ bool) {
+			b.Value.Type = value.Float
+			b.Value.Flt += float64(e.cents) / 4
 		},
-		func(e event, c *state.Bucket, first bool) {
-			c.Value.Type, c.Value.Scale = value.Decimal, 2
-			if first || e.cents < c.Value.Num {
-				c.Value.Num = e.cents
+		func(e event, b *state.Bucket, first bool) {
+			b.Value.Type, b.Value.Scale = value.Decimal, 2
+			if first || e.cents < b.Value.Num {
+				b.Value.Num = e.cents
 			}
 		},
-		func(e event, c *state.Bucket, first bool) {
-			c.Value.Type = value.Float
-			if v := float64(e.cents) / 4; first || v > c.Value.Flt {
-				c.Value.Flt = v
+		func(e event, b *state.Bucket, first bool) {
+			b.Value.Type = value.Float
+			if v := float64(e.cents) / 4; first || v > b.Value.Flt {
+				b.Value.Flt = v
 			}
 		},
 	}
@@ -210,19 +210,19 @@ func expected(list []event, device string, from, to int64) string {
 		}
 		inWindow[e.user] = true
 		for i, add := range values {
-			c, there := tiles[i][tile]
+			b, there := tiles[i][tile]
 			if !there {
-				c = &state.Bucket{Tile: tile}
-				tiles[i][tile] = c
+				b = &state.Bucket{Tile: tile}
+				tiles[i][tile] = b
 			}
-			add(e, c, !there)
+			add(e, b, !there)
 		}
 	}
 	out := make([]state.WindowState, 9)
 	for i := range tiles {
 		for tile := from; tile <= to; tile++ {
-			if c := tiles[i][tile]; c != nil {
-				out[i].Buckets = append(out[i].Buckets, *c)
+			if b := tiles[i][tile]; b != nil {
+				out[i].Buckets = append(out[i].Buckets, *b)
 			}
 		}
 	}
@@ -247,8 +247,8 @@ func describe(list []state.WindowState) string {
 	text := ""
 	for _, s := range list {
 		slices.Sort(s.Members)
-		for _, c := range s.Buckets {
-			text += fmt.Sprintf("%d=%s ", c.Tile, c.Value.AppendText(nil))
+		for _, b := range s.Buckets {
+			text += fmt.Sprintf("%d=%s ", b.Tile, b.Value.AppendText(nil))
 		}
 		text += fmt.Sprintf("%q count=%d after=%d capped=%v\n", s.Members, s.Count, s.After, s.Capped)
 	}

@@ -229,8 +229,8 @@ func TestShardsOfAHangingMasterLag(t *testing.T) {
 		} else {
 			h.notAsked("a batch", func() { b = batch(next, next+10) })
 		}
-		if s := &b.Ranges[0]; s.Behind || !s.Lags(h.shardOf(far)) || s.Lags(h.shardOf(near)) {
-			t.Fatalf("lagging %v, behind %v; want shard %d to lag, shard %d not, and nothing behind", s.Lagging, s.Behind, h.shardOf(far), h.shardOf(near))
+		if r := &b.Ranges[0]; r.Behind || !r.Lags(h.shardOf(far)) || r.Lags(h.shardOf(near)) {
+			t.Fatalf("lagging %v, behind %v; want shard %d to lag, shard %d not, and nothing behind", r.Lagging, r.Behind, h.shardOf(far), h.shardOf(near))
 		}
 	}
 	if got := h.amount(near)[0].Buckets; len(got) != 1 || got[0].Value.Num != 60 {

@@ -197,8 +197,8 @@ func (f *filling) expectCount(s *state.Series, want int64) {
 	}
 	var got int64
 	for i := range found {
-		for _, c := range found[i].Buckets {
-			got += c.Value.Num
+		for _, b := range found[i].Buckets {
+			got += b.Value.Num
 		}
 	}
 	if got != want {

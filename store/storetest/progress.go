@@ -97,8 +97,8 @@ func (o *owner) expect(what string, records int64) {
 	}
 	got := make([]int64, devices)
 	for i := range found {
-		for _, c := range found[i].Buckets {
-			got[i] += c.Value.Num
+		for _, b := range found[i].Buckets {
+			got[i] += b.Value.Num
 		}
 	}
 	if !slices.Equal(got, want) {
