@@ -39,11 +39,11 @@ func TestEverySettingIsWired(t *testing.T) {
 				t.Fatalf("the same settings make different parts: the comparison would prove nothing about %q", changed)
 			}
 			changed, want := without.changed(partsOf(t, set)), severalParts[key]
-			if want == nil && len(changed) == 1 {
-				return
-			}
-			if want == nil || !slices.Equal(changed, want) {
-				t.Errorf("%s changes the parts %q of a process, want %q: wire it in wiring.go or correct severalParts", key, changed, want)
+			switch {
+			case want == nil && len(changed) != 1:
+				t.Errorf("%s changes the parts %q of a process, want one: wire it in wiring.go, or list several in severalParts", key, changed)
+			case want != nil && !slices.Equal(changed, want):
+				t.Errorf("%s changes the parts %q of a process, want %q: wire it in wiring.go, or correct severalParts", key, changed, want)
 			}
 		})
 	}
