@@ -151,16 +151,16 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 	if err != nil {
 		return Outcome{}, err
 	}
-	return m.mapEvents(events, state.Place{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}, rec.Timestamp, rangeIndex, b)
+	return m.mapEvents(events, state.RecordOffset{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}, rec.Timestamp, rangeIndex, b)
 }
 
 // MapEvents is Map for a record that a Decoder of the same streams has already decoded, and that belongs to no
 // partition.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
-	return m.mapEvents(events, state.Place{Offset: offset}, timestamp, rangeIndex, b)
+	return m.mapEvents(events, state.RecordOffset{Offset: offset}, timestamp, rangeIndex, b)
 }
 
-func (m *Mapper) mapEvents(events []record.Event, at state.Place, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
+func (m *Mapper) mapEvents(events []record.Event, at state.RecordOffset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	m.streams, m.mapped = m.streams[:0], m.mapped[:0]
 	for i := range events {
 		p := m.mappings[events[i].Stream]
@@ -198,7 +198,7 @@ func (p *streamMapping) filter(e *record.Event) error {
 }
 
 // write adds the event's mutations, and reports whether it was late for any series.
-func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.Place, rangeIndex int, b *state.Batch) (late bool) {
+func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset, rangeIndex int, b *state.Batch) (late bool) {
 	for i, width := range p.tiles {
 		p.tile[i] = 0
 		if width > 0 {

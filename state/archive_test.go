@@ -12,12 +12,12 @@ import (
 func TestCut(t *testing.T) {
 	c := Cut{Topic: "t", Until: 100}
 	for at, want := range map[int64]bool{99: false, 100: true, 101: true, -5: false} {
-		if c.Boundary().Logged(at, &Place{}) != want || c.FromFile(at) == want {
+		if c.Boundary().Logged(at, &RecordOffset{}) != want || c.FromFile(at) == want {
 			t.Errorf("an event at %d counts in the log: %v, want %v", at, !want, want)
 		}
 	}
 	by := Cut{Topic: "t", Until: 100, Ends: Ends{10: 7, 2: 5}.Text(), Log: "here"}
-	for at, want := range map[Place]bool{
+	for at, want := range map[RecordOffset]bool{
 		{2, 4, "here"}: false, {2, 5, "here"}: true, {10, 6, "here"}: false, {10, 7, ""}: true, {10, 6, ""}: false,
 		{3, 0, "here"}:    true, // the files have nothing of this partition
 		{2, 4, "another"}: true,
@@ -27,7 +27,7 @@ func TestCut(t *testing.T) {
 		}
 	}
 	var none *Cut
-	if !none.Boundary().Logged(0, &Place{}) {
+	if !none.Boundary().Logged(0, &RecordOffset{}) {
 		t.Error("without a cut an event does not count")
 	}
 	ids := map[string]bool{}

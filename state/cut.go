@@ -62,8 +62,8 @@ func (c *Cut) ID() string {
 
 const cutLength = 6
 
-// Place is the partition and the offset of a record.
-type Place struct {
+// RecordOffset is the partition and the offset of a record.
+type RecordOffset struct {
 	Partition int32
 	Offset    int64
 	Log       string // its tag; empty if unknown
@@ -88,11 +88,11 @@ func (c *Cut) Boundary() *Boundary {
 	return b
 }
 
-// Logged reports whether an event that the log has at a place counts from the log, given its time in ms. Other events
+// Logged reports whether an event that the log has at an offset counts from the log, given its time in ms. Other events
 // count from files. Without a cut every event counts.
-func (b *Boundary) Logged(time int64, at *Place) bool { return b == nil || b.logged(time, at) }
+func (b *Boundary) Logged(time int64, at *RecordOffset) bool { return b == nil || b.logged(time, at) }
 
-func (b *Boundary) logged(time int64, at *Place) bool {
+func (b *Boundary) logged(time int64, at *RecordOffset) bool {
 	switch {
 	case b.ends == nil:
 		return time >= b.until

@@ -281,7 +281,7 @@ func (f *fromFiles) read(ctx context.Context, cut state.Cut, since *int64, input
 	if before != nil {
 		return b, nil
 	}
-	for _, gap := range backfill.PlacesOf(b.Files).Gaps() {
+	for _, gap := range backfill.SpansOf(b.Files).Gaps() {
 		fmt.Fprintf(f.out, "%s, %s; transactions and compaction leave such gaps, and so do lost files\n", cut.Topic, gap)
 	}
 	return b, f.meets(ctx, &b.Cut, b.Files)

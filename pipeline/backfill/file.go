@@ -31,12 +31,12 @@ type Input struct {
 // File is an input with its content's statistics.
 type File struct {
 	state.ArchivedFile
-	Events   int64  // of the stream
-	Before   int64  // of these events, those before the cut
-	Earliest int64  // event time of those before the cut, in ms; state.MaxTime without any
-	Latest   int64  // likewise; -1 without any
-	Places   Places // of rows, if there are coordinates
-	Unusable int64  // events of the stream that cannot be used; Reason says why for the first one
+	Events   int64 // of the stream
+	Before   int64 // of these events, those before the cut
+	Earliest int64 // event time of those before the cut, in ms; state.MaxTime without any
+	Latest   int64 // likewise; -1 without any
+	Spans    Spans // of rows, if there are coordinates
+	Unusable int64 // events of the stream that cannot be used; Reason says why for the first one
 	Reason   error
 
 	input   Input
@@ -48,7 +48,7 @@ type File struct {
 // the end of the files.
 func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *state.Cut) (*File, error) {
 	in.Name = source.Clean(in.Name)
-	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime, Latest: -1, Places: Places{}}
+	f := &File{input: in, ArchivedFile: state.ArchivedFile{Name: in.Name, Stream: in.Stream.Name}, Earliest: state.MaxTime, Latest: -1, Spans: Spans{}}
 	if err := f.hash(ctx); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (f *File) locate(r *rows) error {
 		return r.at(err)
 	}
 	if known {
-		f.Places.note(at)
+		f.Spans.note(at)
 	}
 	return nil
 }

@@ -19,15 +19,15 @@ import (
 // it: then it is the stream's topic.
 type Coordinates struct{ Topic, Partition, Offset string }
 
-// Places maps partitions to the offsets of a file's rows.
-type Places map[int32]*Span
+// Spans maps partitions to the offsets of a file's rows.
+type Spans map[int32]*Span
 
 // Span is the least and the greatest offset of some rows, and how many rows there are.
 type Span struct{ First, Last, Rows int64 }
 
-func (p Places) note(at state.Place) { p.add(at.Partition, Span{at.Offset, at.Offset, 1}) }
+func (p Spans) note(at state.RecordOffset) { p.add(at.Partition, Span{at.Offset, at.Offset, 1}) }
 
-func (p Places) add(partition int32, more Span) {
+func (p Spans) add(partition int32, more Span) {
 	s := p[partition]
 	if s == nil {
 		p[partition] = &more
@@ -36,11 +36,11 @@ func (p Places) add(partition int32, more Span) {
 	s.First, s.Last, s.Rows = min(s.First, more.First), max(s.Last, more.Last), s.Rows+more.Rows
 }
 
-// PlacesOf returns the places of several files together.
-func PlacesOf(files []*File) Places {
-	all := Places{}
+// SpansOf returns the spans of several files together.
+func SpansOf(files []*File) Spans {
+	all := Spans{}
 	for _, f := range files {
-		for partition, s := range f.Places {
+		for partition, s := range f.Spans {
 			all.add(partition, *s)
 		}
 	}
@@ -49,7 +49,7 @@ func PlacesOf(files []*File) Places {
 
 // Gaps describes the partitions for which the files have fewer rows than offsets between their first and
 // their last, by partition.
-func (p Places) Gaps() (gaps []string) {
+func (p Spans) Gaps() (gaps []string) {
 	for _, partition := range slices.Sorted(maps.Keys(p)) {
 		if s := p[partition]; s.Rows < s.Last-s.First+1 {
 			gaps = append(gaps, fmt.Sprintf("partition %d: %d rows for the %d offsets from %d to %d", partition, s.Rows, s.Last-s.First+1, s.First, s.Last))
@@ -66,8 +66,8 @@ func CutByOffsets(ctx context.Context, brokers Brokers, topic string, files []*F
 	if err != nil {
 		return state.Cut{}, err
 	}
-	places, ends, wrong := PlacesOf(files), state.Ends{}, []error(nil)
-	for partition, s := range places {
+	spans, ends, wrong := SpansOf(files), state.Ends{}, []error(nil)
+	for partition, s := range spans {
 		ends[partition] = s.Last + 1
 		if !slices.ContainsFunc(partitions, func(p state.Partition) bool { return p.ID == partition }) {
 			wrong = append(wrong, fmt.Errorf("the files have records of partition %d, and topic %s has the partitions 0 to %d", partition, topic, len(partitions)-1))
@@ -116,9 +116,9 @@ func (c *Coordinates) fields() (list []record.Field) {
 	return list
 }
 
-// of returns the place of a row's record, given the row as a JSON object. known is false if the row is no object: it
-// cannot be used, and its place does not matter.
-func (c *Coordinates) of(row []byte, topic string) (at state.Place, known bool, err error) {
+// of returns the offset of a row's record, given the row as a JSON object. known is false if the row is no object: it
+// cannot be used, and its offset does not matter.
+func (c *Coordinates) of(row []byte, topic string) (at state.RecordOffset, known bool, err error) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(row, &fields) != nil {
 		return at, false, nil
@@ -141,7 +141,7 @@ func (c *Coordinates) of(row []byte, topic string) (at state.Place, known bool, 
 		return at, true, err
 	}
 	offset, err := number(fields, c.Offset, 63)
-	return state.Place{Partition: int32(partition), Offset: offset}, true, err
+	return state.RecordOffset{Partition: int32(partition), Offset: offset}, true, err
 }
 
 // number returns a member that is a number from 0.

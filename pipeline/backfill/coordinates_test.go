@@ -32,7 +32,7 @@ func locatedFile(t *testing.T, name, text string, c *Coordinates) (*File, error)
 }
 
 // The coordinates of all rows count, also of other streams' and unusable rows.
-func TestPlacesOfRows(t *testing.T) {
+func TestOffsetsOfRows(t *testing.T) {
 	const lines = `{"kind":"pay","at":1000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":0,"offset":7}}
 {"kind":"other","kafka":{"topic":"payments","partition":0,"offset":9}}
 {"kind":"pay","at":2000,"user":"a","cents":1,"kafka":{"topic":"payments","partition":3,"offset":0}}
@@ -43,25 +43,25 @@ no JSON
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(f.Rows, f.Before, f.Unusable, f.Earliest, f.Latest, *f.Places[0], *f.Places[3], len(f.Places)); got != "5 2 2 1000 2000 {7 9 2} {0 1 2} 2" {
-		t.Errorf("rows, rows before the cut, unusable rows, earliest and latest time, places: %s, want 5 2 2 1000 2000 {7 9 2} {0 1 2} 2", got)
+	if got := fmt.Sprint(f.Rows, f.Before, f.Unusable, f.Earliest, f.Latest, *f.Spans[0], *f.Spans[3], len(f.Spans)); got != "5 2 2 1000 2000 {7 9 2} {0 1 2} 2" {
+		t.Errorf("rows, rows before the cut, unusable rows, earliest and latest time, spans: %s, want 5 2 2 1000 2000 {7 9 2} {0 1 2} 2", got)
 	}
-	if got := strings.Join(PlacesOf([]*File{f}).Gaps(), "; "); got != "partition 0: 2 rows for the 3 offsets from 7 to 9" {
+	if got := strings.Join(SpansOf([]*File{f}).Gaps(), "; "); got != "partition 0: 2 rows for the 3 offsets from 7 to 9" {
 		t.Errorf("the gaps are %q, want one in partition 0", got)
 	}
 	f, err = locatedFile(t, "a.csv", "kind,at,user,cents,p,o\npay,1,a,1,2,5\npay,2,a,1,2,6\n", &Coordinates{Partition: "p", Offset: "o"})
-	if err != nil || f.Before != 2 || *f.Places[2] != (Span{5, 6, 2}) {
+	if err != nil || f.Before != 2 || *f.Spans[2] != (Span{5, 6, 2}) {
 		t.Errorf("a table: got %+v, error %v; want 2 rows at the offsets 5 to 6 of partition 2", f, err)
 	}
 }
 
-// A row without valid coordinates is reported with its place.
-func TestRowsWithoutPlaces(t *testing.T) {
-	row := func(place string) string {
-		return `{"kind":"pay","at":1,"user":"a","cents":1,"kafka":` + place + "}\n"
+// A row without valid coordinates is reported with its line.
+func TestRowsWithoutCoordinates(t *testing.T) {
+	row := func(coordinates string) string {
+		return `{"kind":"pay","at":1,"user":"a","cents":1,"kafka":` + coordinates + "}\n"
 	}
 	good := row(`{"topic":"payments","partition":0,"offset":0}`)
-	for place, want := range map[string]string{
+	for coordinates, want := range map[string]string{
 		`{"topic":"payments","partition":0}`:                     `kafka.offset: the row does not say it, so it is unknown which record it was`,
 		`{"topic":"payments","partition":null,"offset":0}`:       `kafka.partition: the row does not say it, so it is unknown which record it was`,
 		`{"partition":0,"offset":0}`:                             `kafka.topic: the row does not say it, so it is unknown which record it was`,
@@ -73,8 +73,8 @@ func TestRowsWithoutPlaces(t *testing.T) {
 		`{"topic":"payments","partition":1.5,"offset":0}`:        `kafka.partition: expected a whole number from 0 on, found 1.5`,
 		`{"topic":"payments","partition":4294967296,"offset":0}`: `kafka.partition: expected a whole number from 0 on, found 4294967296`,
 	} {
-		if _, err := locatedFile(t, "a.ndjson", good+row(place), inSink); fmt.Sprint(err) != "a.ndjson:2: "+want {
-			t.Errorf("%s\n got %v\nwant a.ndjson:2: %s", place, err, want)
+		if _, err := locatedFile(t, "a.ndjson", good+row(coordinates), inSink); fmt.Sprint(err) != "a.ndjson:2: "+want {
+			t.Errorf("%s\n got %v\nwant a.ndjson:2: %s", coordinates, err, want)
 		}
 	}
 	_, err := locatedFile(t, "a.csv", "kind,at,user,cents,p\npay,1,a,1,0\n", &Coordinates{Partition: "p", Offset: "o"})
@@ -96,18 +96,18 @@ func TestCutByOffsets(t *testing.T) {
 	id := state.LogID{Cluster: "c", Topic: "t"}
 	brokers := logs{{ID: id, Start: 5, End: 100, Stable: 100}, {ID: id, Start: 0, End: 50, Stable: 50}}
 	partitions := []state.Partition{{Topic: "payments", ID: 0}, {Topic: "payments", ID: 1}}
-	cut := func(places ...Places) (state.Cut, error) {
+	cut := func(spans ...Spans) (state.Cut, error) {
 		var files []*File
-		for i, p := range places {
-			files = append(files, &File{Places: p, Latest: int64(1000 * (i + 1))})
+		for i, p := range spans {
+			files = append(files, &File{Spans: p, Latest: int64(1000 * (i + 1))})
 		}
 		return CutByOffsets(t.Context(), brokers, "payments", files, partitions)
 	}
-	got, err := cut(Places{0: {0, 8, 9}}, Places{0: {9, 19, 11}})
+	got, err := cut(Spans{0: {0, 8, 9}}, Spans{0: {9, 19, 11}})
 	if want := (state.Cut{Topic: "payments", Until: 2001, Ends: "0:20", Log: id.Tag()}); err != nil || got != want {
 		t.Errorf("got %+v, error %v; want %+v", got, err, want)
 	}
-	for want, places := range map[string]Places{
+	for want, spans := range map[string]Spans{
 		"the files of topic payments have no record":                                                                        {},
 		"the files have records of partition 2, and topic payments has the partitions 0 to 1":                               {0: {0, 9, 10}, 2: {0, 9, 10}},
 		"the files have records of partition 0 twice: 11 rows for the 10 offsets from 0 to 9":                               {0: {0, 9, 11}},
@@ -115,12 +115,12 @@ func TestCutByOffsets(t *testing.T) {
 		"the log of partition 0 begins at offset 5, and the files end before offset 4: give files with the records between": {0: {0, 3, 4}},
 		"the log of partition 0 begins at offset 5, and the files end before offset 0: give files with the records between": {1: {0, 3, 4}},
 	} {
-		if _, err := cut(places); fmt.Sprint(err) != want {
+		if _, err := cut(spans); fmt.Sprint(err) != want {
 			t.Errorf("got %v\nwant %s", err, want)
 		}
 	}
 	brokers[1].Err = errors.New("no leader")
-	if _, err := cut(Places{0: {0, 9, 10}}); fmt.Sprint(err) != "no leader" {
+	if _, err := cut(Spans{0: {0, 9, 10}}); fmt.Sprint(err) != "no leader" {
 		t.Errorf("without a leader: got error %v, want that of the brokers", err)
 	}
 }
