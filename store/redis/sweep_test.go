@@ -82,10 +82,25 @@ func (w *sweeping) key(user string) string {
 
 func (w *sweeping) held(user string) string { return w.store.redis.Get(w.Context(), w.key(user)).Val() }
 
-// round takes as many steps as a walk through all keys has, a second each, and begins the next one.
+// round walks through all keys, and begins the next walk.
 func (w *sweeping) round(s *sweeper) {
 	w.now = w.now.Add(sweepRoundUnknown)
-	for range 20 {
+	w.walk(s)
+}
+
+// walk takes the steps of a walk through all keys, a second each. It has more steps if other tests have left keys on
+// the same server.
+func (w *sweeping) walk(s *sweeper) {
+	const usual, most = 20, 500
+	walking := func() bool {
+		for _, at := range s.walks {
+			if at.cursor != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	for n := 0; n < usual || n < most && walking(); n++ {
 		w.now = w.now.Add(time.Second)
 		s.step(w.Context())
 	}

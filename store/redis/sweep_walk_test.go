@@ -89,10 +89,7 @@ func TestSweepReadsIdleKeysOnly(t *testing.T) {
 			}
 			sweeper := s.newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
 			short := func() (swept string) {
-				for range 20 {
-					w.now = w.now.Add(time.Second)
-					sweeper.step(t.Context())
-				}
+				w.walk(sweeper)
 				for _, user := range users {
 					idle := redis.NewIntCmd(t.Context(), "object", "idletime", w.key(user))
 					idle.SetFirstKeyPos(2)
