@@ -17,6 +17,13 @@ type exprCompiler struct {
 	raw     bool   // names are paths in the record
 	paths   [][]string
 	parts   int
+	results int // see frame
+}
+
+// result reserves memory for the result of a term.
+func (c *exprCompiler) result() (index int) {
+	c.results++
+	return c.results - 1
 }
 
 func (c *exprCompiler) compile(n ast.Node) (term, error) {
@@ -74,7 +81,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 			}
 			return term{}, errorAt(n, "%s", spelling.Unknown("field", id.Value, known))
 		}
-		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
+		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 	}
 	path, ok := pathOf(n)
 	if !ok {
@@ -85,7 +92,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		i = len(c.paths)
 		c.paths = append(c.paths, path)
 	}
-	return term{eval: func(f *frame) value.Value { return f.values[i] }}, nil
+	return term{eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 }
 
 // featureNamed compiles the name of a feature.
@@ -101,7 +108,7 @@ func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	case err != nil:
 		return term{}, errorAt(n, "%s", err)
 	}
-	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) value.Value { return f.values[i] }}, nil
+	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b and a["b"].
@@ -137,7 +144,7 @@ func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
 	if !ok {
 		return term{}, errorAt(n.Exp2, "one result is %s, the other %s", WithArticle(yes.typ), WithArticle(no.typ))
 	}
-	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) value.Value {
+	return term{typ: typ, scale: max(yes.scale, no.scale), eval: func(f *frame) *value.Value {
 		if v := cond.eval(f); v.Type == value.Bool && v.Num != 0 {
 			return yes.eval(f)
 		}

@@ -118,7 +118,10 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	if len(canonical) > maxExprLength {
 		return nil, tooLong()
 	}
-	return &Expr{Text: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths}, nil
+	return &Expr{
+		Text: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths,
+		frame: frame{results: make([]value.Value, c.results)},
+	}, nil
 }
 
 func tooLong() error {
@@ -160,13 +163,15 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	switch {
 	case e.want == v.Type:
 	case e.want == value.Bool:
-		return value.Value{Type: value.Bool}, nil
+		return no, nil
 	case e.want == value.Float && v.Type.Numeric():
 		return value.Value{Type: value.Float, Flt: v.Float64()}, nil
 	case e.want == value.Decimal && v.Type == value.Int:
-		v.Type = value.Decimal
+		of := *v
+		of.Type = value.Decimal
+		return of, nil
 	}
-	return v, nil
+	return *v, nil
 }
 
 // True reports whether the expression is true for the values.
@@ -186,7 +191,9 @@ func (e *Expr) Clone() *Expr {
 	if e == nil {
 		return nil
 	}
-	return &Expr{Text: e.Text, root: e.root, want: e.want, wide: e.wide, paths: e.paths}
+	clone := *e
+	clone.frame = frame{results: make([]value.Value, len(e.frame.results))}
+	return &clone
 }
 
 // term is a compiled part of an expression.
@@ -195,31 +202,42 @@ type term struct {
 	scale   uint8      // the most fractional digits of a decimal result
 	literal bool       // its value is the same for all events
 	null    bool       // the literal nil
-	eval    func(*frame) value.Value
+	// eval returns the value, which must not be changed and is valid until the next Eval. Values are large: most terms
+	// pass on one that exists.
+	eval func(*frame) *value.Value
 }
 
 // frame is the input of a term's evaluation.
 type frame struct {
-	values []value.Value
-	text   []byte // memory for strings
-	err    error  // the first
+	values  []value.Value
+	results []value.Value // memory for the results of terms that compute new values
+	text    []byte        // memory for strings
+	err     error         // the first
 }
 
 // constant returns the value of a literal.
-func (t term) constant() value.Value { return t.eval(nil) }
+func (t term) constant() *value.Value { return t.eval(nil) }
 
 func literal(v value.Value) term {
-	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) value.Value { return v }}
+	return term{typ: v.Type, scale: v.Scale, literal: true, null: v.IsNull(), eval: func(*frame) *value.Value { return &v }}
+}
+
+// The results of many terms.
+var (
+	null value.Value
+	no   = value.Value{Type: value.Bool}
+	yes  = value.Value{Type: value.Bool, Num: 1}
+)
+
+func truth(b bool) *value.Value {
+	if b {
+		return &yes
+	}
+	return &no
 }
 
 // Truth makes a Bool.
-func Truth(b bool) value.Value {
-	v := value.Value{Type: value.Bool}
-	if b {
-		v.Num = 1
-	}
-	return v
-}
+func Truth(b bool) value.Value { return *truth(b) }
 
 // WithArticle returns the type's name with its article.
 func WithArticle(t value.Type) string {

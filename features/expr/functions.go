@@ -21,7 +21,7 @@ type function struct {
 	option string     // the name of a second argument, a literal int; empty for none
 	max    int64      // greatest value of the option; the least is 0
 	gives  value.Type
-	apply  func(f *frame, v value.Value, option int) value.Value
+	apply  func(f *frame, v *value.Value, option int) value.Value
 }
 
 // functions are those that expressions may call:
@@ -78,12 +78,15 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 		}
 		option = o.Value
 	}
-	return term{typ: fn.gives, eval: func(f *frame) value.Value {
+	result := c.result()
+	return term{typ: fn.gives, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		if v.IsNull() || fn.takes != value.Null && v.Type != fn.takes {
-			return value.Value{}
+			return &null
 		}
-		return fn.apply(f, v, option)
+		to := &f.results[result]
+		*to = fn.apply(f, v, option)
+		return to
 	}}, nil
 }
 
@@ -98,7 +101,7 @@ func (f *frame) held(start int) value.Value {
 	return value.Value{Type: value.String, Str: f.text[start:len(f.text):len(f.text)]}
 }
 
-func cidr(f *frame, v value.Value, bits int) value.Value {
+func cidr(f *frame, v *value.Value, bits int) value.Value {
 	ip, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(v.Str), len(v.Str)))
 	if err != nil || ip.Zone() != "" {
 		return value.Value{}
@@ -113,8 +116,8 @@ func cidr(f *frame, v value.Value, bits int) value.Value {
 	return f.held(start)
 }
 
-func mapped(mapping func(rune) rune) func(*frame, value.Value, int) value.Value {
-	return func(f *frame, v value.Value, _ int) value.Value {
+func mapped(mapping func(rune) rune) func(*frame, *value.Value, int) value.Value {
+	return func(f *frame, v *value.Value, _ int) value.Value {
 		start := len(f.text)
 		f.text = slices.Grow(f.text, len(v.Str))
 		for s := v.Str; len(s) > 0; {
@@ -126,27 +129,26 @@ func mapped(mapping func(rune) rune) func(*frame, value.Value, int) value.Value 
 	}
 }
 
-func trim(_ *frame, v value.Value, _ int) value.Value {
-	v.Str = bytes.TrimSpace(v.Str)
-	return v
+func trim(_ *frame, v *value.Value, _ int) value.Value {
+	return value.Value{Type: value.String, Str: bytes.TrimSpace(v.Str)}
 }
 
-func length(_ *frame, v value.Value, _ int) value.Value {
+func length(_ *frame, v *value.Value, _ int) value.Value {
 	return value.Value{Type: value.Int, Num: int64(utf8.RuneCount(v.Str))}
 }
 
-func text(f *frame, v value.Value, _ int) value.Value {
+func text(f *frame, v *value.Value, _ int) value.Value {
 	start := len(f.text)
 	f.text = v.AppendText(f.text)
 	return f.held(start)
 }
 
-func hour(_ *frame, v value.Value, _ int) value.Value {
+func hour(_ *frame, v *value.Value, _ int) value.Value {
 	hours := state.FloorDiv(v.Num, 3_600_000)
 	return value.Value{Type: value.Int, Num: hours - 24*state.FloorDiv(hours, 24)}
 }
 
-func weekday(_ *frame, v value.Value, _ int) value.Value {
+func weekday(_ *frame, v *value.Value, _ int) value.Value {
 	days := state.FloorDiv(v.Num, 86_400_000) + 3 // the first of 1970 was a Thursday
 	return value.Value{Type: value.Int, Num: days - 7*state.FloorDiv(days, 7) + 1}
 }

@@ -42,12 +42,12 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 		if !assignable(x.typ, value.Bool) {
 			return term{}, errorAt(n, "`not` takes a bool, not %s", WithArticle(x.typ))
 		}
-		return term{typ: value.Bool, eval: func(f *frame) value.Value {
+		return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 			v := x.eval(f)
 			if v.Type != value.Bool {
-				return value.Value{}
+				return &null
 			}
-			return Truth(v.Num == 0)
+			return truth(v.Num == 0)
 		}}, nil
 	default: // - and +
 		if x.typ != value.Null && !x.typ.Numeric() {
@@ -57,9 +57,15 @@ func (c *exprCompiler) unary(n *ast.UnaryNode) (term, error) {
 		if n.Operator == "+" {
 			op = addition
 		}
-		return term{typ: x.typ, scale: x.scale, literal: x.literal, eval: func(f *frame) value.Value {
-			v := x.eval(f)
-			return arithmetic(f, &op, &zero, &v)
+		if x.literal {
+			v := arithmetic(&frame{}, &op, &zero, x.constant())
+			return term{typ: x.typ, scale: x.scale, literal: true, eval: func(*frame) *value.Value { return &v }}, nil
+		}
+		result := c.result()
+		return term{typ: x.typ, scale: x.scale, eval: func(f *frame) *value.Value {
+			to := &f.results[result]
+			*to = arithmetic(f, &op, &zero, x.eval(f))
+			return to
 		}}, nil
 	}
 }
@@ -103,7 +109,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		if !ok {
 			return term{}, mismatch
 		}
-		return term{typ: typ, scale: max(l.scale, r.scale), eval: func(f *frame) value.Value {
+		return term{typ: typ, scale: max(l.scale, r.scale), eval: func(f *frame) *value.Value {
 			if v := l.eval(f); !v.IsNull() {
 				return v
 			}
@@ -124,7 +130,7 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 		if !assignable(l.typ, value.String) || !assignable(r.typ, value.String) {
 			return term{}, mismatch
 		}
-		return joined(l, r), nil
+		return c.joined(l, r), nil
 	}
 	op, ok := arithmetics[n.Operator]
 	if !ok {
@@ -138,16 +144,18 @@ func (c *exprCompiler) binary(n *ast.BinaryNode) (term, error) {
 	if n.Operator == "*" {
 		scale = min(l.scale+r.scale, value.MaxScale)
 	}
-	return term{typ: typ, scale: scale, eval: func(f *frame) value.Value {
-		a, b := l.eval(f), r.eval(f)
-		return arithmetic(f, &op, &a, &b)
+	result := c.result()
+	return term{typ: typ, scale: scale, eval: func(f *frame) *value.Value {
+		to := &f.results[result]
+		*to = arithmetic(f, &op, l.eval(f), r.eval(f))
+		return to
 	}}, nil
 }
 
 // junction is `and` or `or` in three-valued logic: false decides an `and`, true an `or`, and
 // otherwise unknown stays unknown.
 func junction(or bool, l, r term) term {
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		a := l.eval(f)
 		if a.Type == value.Bool && (a.Num != 0) == or {
 			return a
@@ -155,11 +163,11 @@ func junction(or bool, l, r term) term {
 		b := r.eval(f)
 		switch {
 		case b.Type != value.Bool:
-			return value.Value{}
+			return &null
 		case (b.Num != 0) == or:
 			return b
 		case a.Type != value.Bool:
-			return value.Value{}
+			return &null
 		}
 		return b
 	}}
@@ -187,23 +195,12 @@ func comparison(operator string, l, r term) term {
 		return nullTest(operator, l, r)
 	}
 	holds := orders[operator]
-	result := func(a, b *value.Value) value.Value {
-		order, ok := compare(a, b)
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
+		order, ok := compare(l.eval(f), r.eval(f))
 		if !ok {
-			return value.Value{}
+			return &null
 		}
-		return Truth(holds[order+1])
-	}
-	if r.literal { // which most are compared with
-		b := r.constant()
-		return term{typ: value.Bool, eval: func(f *frame) value.Value {
-			a := l.eval(f)
-			return result(&a, &b)
-		}}
-	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
-		a, b := l.eval(f), r.eval(f)
-		return result(&a, &b)
+		return truth(holds[order+1])
 	}}
 }
 
@@ -220,15 +217,15 @@ func nullTest(operator string, l, r term) term {
 	if l.null {
 		x = r
 	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		switch operator {
 		case "==":
-			return Truth(v.IsNull())
+			return truth(v.IsNull())
 		case "!=":
-			return Truth(!v.IsNull())
+			return truth(!v.IsNull())
 		}
-		return value.Value{}
+		return &null
 	}}
 }
 
@@ -259,24 +256,26 @@ func stringTest(operator string, l, r term) term {
 	case "endsWith":
 		test = bytes.HasSuffix
 	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		a, b := l.eval(f), r.eval(f)
 		if a.Type != value.String || b.Type != value.String {
-			return value.Value{}
+			return &null
 		}
-		return Truth(test(a.Str, b.Str))
+		return truth(test(a.Str, b.Str))
 	}}
 }
 
-func joined(l, r term) term {
-	return term{typ: value.String, eval: func(f *frame) value.Value {
+func (c *exprCompiler) joined(l, r term) term {
+	result := c.result()
+	return term{typ: value.String, eval: func(f *frame) *value.Value {
 		a, b := l.eval(f), r.eval(f)
 		if a.Type != value.String || b.Type != value.String {
-			return value.Value{}
+			return &null
 		}
-		start := len(f.text)
+		start, to := len(f.text), &f.results[result]
 		f.text = append(append(f.text, a.Str...), b.Str...)
-		return f.held(start)
+		*to = f.held(start)
+		return to
 	}}
 }
 
@@ -296,12 +295,12 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, errorAt(n.Right, "%v", err)
 	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		if v.Type != value.String {
-			return value.Value{}
+			return &null
 		}
-		return Truth(re.Match(v.Str))
+		return truth(re.Match(v.Str))
 	}}, nil
 }
 
@@ -316,14 +315,14 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 		if err != nil {
 			return term{}, err
 		}
-		return term{typ: value.Bool, eval: func(f *frame) value.Value {
+		return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 			v := x.eval(f)
-			low, ok := compare(&bounds[0], &v)
-			high, _ := compare(&v, &bounds[1])
+			low, ok := compare(&bounds[0], v)
+			high, _ := compare(v, &bounds[1])
 			if !ok {
-				return value.Value{}
+				return &null
 			}
-			return Truth(low <= 0 && high <= 0)
+			return truth(low <= 0 && high <= 0)
 		}}, nil
 	}
 	list, ok := n.Right.(*ast.ArrayNode)
@@ -334,13 +333,13 @@ func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
 	if err != nil {
 		return term{}, err
 	}
-	return term{typ: value.Bool, eval: func(f *frame) value.Value {
+	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		if v.IsNull() {
-			return value.Value{}
+			return &null
 		}
-		return Truth(slices.ContainsFunc(members, func(m value.Value) bool {
-			order, ok := compare(&v, &m)
+		return truth(slices.ContainsFunc(members, func(m value.Value) bool {
+			order, ok := compare(v, &m)
 			return ok && order == 0
 		}))
 	}}, nil
@@ -360,7 +359,7 @@ func (c *exprCompiler) literals(x term, nodes ...ast.Node) ([]value.Value, error
 		if !canCompare("==", x.typ, t.typ) {
 			return nil, errorAt(nodes[i], "%s is never equal to %s", WithArticle(x.typ), WithArticle(t.typ))
 		}
-		values[i] = t.constant()
+		values[i] = *t.constant()
 	}
 	return values, nil
 }
