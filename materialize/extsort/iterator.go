@@ -27,19 +27,6 @@ func (h *head) before(o *head) bool {
 	return c < 0 || c == 0 && h.run < o.run
 }
 
-// inMemory returns the items held in memory.
-func (s *Sorter) inMemory() head {
-	return head{next: func(h *head) error {
-		if len(s.items) == 0 {
-			return io.EOF
-		}
-		i := &s.items[0]
-		s.items = s.items[1:]
-		h.key, h.data = i.Key, s.data(i)
-		return nil
-	}}
-}
-
 // merge merges runs.
 func (s *Sorter) merge(runs []run) (*Iterator, error) {
 	it := &Iterator{}

@@ -5,7 +5,6 @@ package extsort
 import (
 	"bufio"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -37,31 +36,21 @@ type Sorter struct {
 	memory int64
 	fanIn  int
 
-	items  []item
-	blocks [][]byte // memory of their data
-	block  int      // that which is filled
-	held   int64    // bytes of data
-	total  int
+	blocks    [][]byte // the items held in memory, each after its head
+	block     int      // that which is filled
+	items     int      // held
+	held      int64    // their bytes
+	latest    Key      // of the item added last
+	unordered bool     // some item held comes before one added earlier
+	total     int
 
 	file    *os.File
 	written int64
 	runs    []run
-	last    Key // of the last run
-}
-
-// item is where the data of a key are in the blocks. It has no pointer, so the garbage collector does
-// not look at the items, since there may be millions.
-type item struct {
-	Key
-	block, from, size uint32
-}
-
-func (s *Sorter) data(i *item) []byte {
-	return s.blocks[i.block][i.from : i.from+i.size : i.from+i.size]
 }
 
 const (
-	// itemSize is about how many bytes of memory an item takes in addition to its data.
+	// itemSize is about how many bytes of memory an item takes in addition to its data, while it is sorted.
 	itemSize = 32
 	// blockSize is how many bytes are allocated at once, unless an item needs more: a growing slice
 	// would be copied repeatedly.
@@ -69,34 +58,39 @@ const (
 )
 
 // run is a part of the file in which items are sorted.
-type run struct{ from, to int64 }
+type run struct {
+	from, to    int64
+	first, last Key
+}
 
 // New makes a sorter that holds about that many bytes of items in memory.
 func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
 
 // Add adds an item; its data is copied. It fails if the temporary file cannot be written.
 func (s *Sorter) Add(key Key, data []byte) error {
-	s.items = append(s.items, s.hold(key, data))
-	s.held += int64(len(data))
+	s.hold(key, data)
+	s.unordered = s.unordered || s.items > 0 && key.Compare(s.latest) < 0
+	s.latest = key
+	s.items++
 	s.total++
-	if s.held+int64(itemSize*len(s.items)) < s.memory {
+	if s.held+int64(itemSize*s.items) < s.memory {
 		return nil
 	}
 	return s.spill()
 }
 
-// hold copies the data of an item into the blocks.
-func (s *Sorter) hold(key Key, data []byte) item {
-	for s.block < len(s.blocks) && cap(s.blocks[s.block])-len(s.blocks[s.block]) < len(data) {
+// hold copies an item into the blocks.
+func (s *Sorter) hold(key Key, data []byte) {
+	size := headSize + len(data)
+	for s.block < len(s.blocks) && cap(s.blocks[s.block])-len(s.blocks[s.block]) < size {
 		s.block++
 	}
 	if s.block == len(s.blocks) {
-		s.blocks = append(s.blocks, make([]byte, 0, max(blockSize, len(data))))
+		s.blocks = append(s.blocks, make([]byte, 0, max(blockSize, size)))
 	}
-	b := &s.blocks[s.block]
-	i := item{key, uint32(s.block), uint32(len(*b)), uint32(len(data))}
-	*b = append(*b, data...)
-	return i
+	b := s.blocks[s.block]
+	s.blocks[s.block] = append(appendHead(b, key, len(data)), data...)
+	s.held += int64(len(s.blocks[s.block]) - len(b))
 }
 
 // Len returns the number of items added.
@@ -105,39 +99,25 @@ func (s *Sorter) Len() int { return s.total }
 // Spilled returns the number of bytes written to the temporary file.
 func (s *Sorter) Spilled() int64 { return s.written }
 
-// sort sorts the items in memory.
-func (s *Sorter) sort() {
-	byKey := func(a, b item) int { return a.Compare(b.Key) }
-	if !slices.IsSortedFunc(s.items, byKey) {
-		slices.SortStableFunc(s.items, byKey)
-	}
-}
-
 // spill writes the items in memory as a run, or appends them to the last run if they continue it.
 func (s *Sorter) spill() error {
-	s.sort()
-	next := func() (Key, []byte, error) {
-		if len(s.items) == 0 {
-			return Key{}, nil, io.EOF
-		}
-		i := &s.items[0]
-		s.items = s.items[1:]
-		return i.Key, s.data(i), nil
+	next := s.inMemory()
+	for i := range s.blocks {
+		s.blocks[i] = s.blocks[i][:0]
 	}
-	all, goesOn := s.items, len(s.runs) > 0 && s.items[0].Compare(s.last) >= 0
-	s.last = s.items[len(s.items)-1].Key
-	r, err := s.write(next)
+	s.items, s.held, s.block, s.unordered = 0, 0, 0, false
+	var h head
+	r, err := s.write(func() (Key, []byte, error) {
+		err := next(&h)
+		return h.key, h.data, err
+	})
 	if err != nil {
 		return err
 	}
-	if goesOn {
-		s.runs[len(s.runs)-1].to = r.to
+	if n := len(s.runs); n > 0 && r.first.Compare(s.runs[n-1].last) >= 0 {
+		s.runs[n-1].to, s.runs[n-1].last = r.to, r.last
 	} else {
 		s.runs = append(s.runs, r)
-	}
-	s.items, s.held, s.block = all[:0], 0, 0
-	for i := range s.blocks {
-		s.blocks[i] = s.blocks[i][:0]
 	}
 	return nil
 }
@@ -161,8 +141,11 @@ func (s *Sorter) write(next func() (Key, []byte, error)) (run, error) {
 		if err != nil {
 			return run{}, err
 		}
-		head = append(binary.AppendVarint(head[:0], key.Time), key.Order)
-		head = binary.AppendUvarint(head, uint64(len(data)))
+		if r.from == s.written {
+			r.first = key
+		}
+		r.last = key
+		head = appendHead(head[:0], key, len(data))
 		s.written += int64(len(head) + len(data))
 		_, _ = out.Write(head)
 		if _, err := out.Write(data); err != nil {
@@ -179,16 +162,17 @@ func (s *Sorter) write(next func() (Key, []byte, error)) (run, error) {
 // Sorted returns the items in order. No more can be added. It fails if the temporary file cannot be
 // written.
 func (s *Sorter) Sorted() (*Iterator, error) {
-	s.sort()
 	if s.file == nil {
-		return &Iterator{heads: []head{s.inMemory()}}, nil
+		next := s.inMemory()
+		s.blocks = nil
+		return &Iterator{heads: []head{{next: next}}}, nil
 	}
-	if len(s.items) > 0 {
+	if s.items > 0 {
 		if err := s.spill(); err != nil {
 			return nil, err
 		}
 	}
-	s.items, s.blocks = nil, nil
+	s.blocks = nil
 	for len(s.runs) > s.fanIn {
 		if err := s.mergeRuns(); err != nil {
 			return nil, err
