@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"io"
+	"slices"
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/materialize/extsort"
@@ -25,7 +26,7 @@ type block struct {
 
 // The bounds of rows and events of a block, because of the memory for answers.
 const (
-	blockMoments = 1 << 14
+	blockMoments = 1 << 15
 	blockCells   = 1 << 20
 	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
@@ -45,7 +46,7 @@ func momentsOf(columns []Column) int {
 
 // read reads the next moments; io.EOF if there are none left.
 func (b *block) read(sorted *extsort.Iterator, most int) error {
-	b.keys, b.text, b.ends = b.keys[:0], b.text[:0], b.ends[:0]
+	b.keys, b.text, b.ends = slices.Grow(b.keys[:0], most), b.text[:0], slices.Grow(b.ends[:0], most)
 	for i := range b.long {
 		clear(b.long[i])
 		b.long[i] = b.long[i][:0]
