@@ -30,6 +30,8 @@ type answers struct {
 	// runBefore means that all running answers are computed before the row's event is applied, because all their
 	// windows leave it out.
 	runBefore bool
+	before    bool // some features are asked before the row's event is applied
+	after     bool // some are asked after it
 	reads     bool // some answers are read, and not running
 	owns      bool // some features are asked about the row's own value
 	reading   query.Reading
@@ -88,6 +90,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		} else {
 			a.reads = true
 		}
+		a.before, a.after = a.before || asked.before, a.after || !asked.before
 		a.owns, a.cells = a.owns || own, a.cells+1
 		a.about[at], a.all = append(a.about[at], len(a.asked)), append(a.all, len(a.asked))
 		a.asked = append(a.asked, asked)

@@ -18,9 +18,9 @@ type changes struct {
 	keysOf map[*state.Series]int32 // of the entities that have it
 	reader *reader
 	mapper *features.Mapper
-	batch  state.Batch // the mutations of all, and the memory of their texts
+	batch  state.Batch // the mutations of a moment, and the memory of the texts of all
 	some   []change    // of a moment
-	todo   [][]bucket  // by part
+	todo   []bucket    // of all parts in turn
 	entity []byte
 
 	rows         []int32 // moments
@@ -29,18 +29,21 @@ type changes struct {
 	events, late int
 }
 
-// buckets is how many buckets a part has: enough that one fits into a core's cache.
-const buckets = 32
+// buckets is how many buckets all parts have at least: enough that one fits into a core's cache.
+const buckets = 64
 
 // bucket is what a moment after another changes of some entities of a part.
-type bucket []change
+type bucket struct {
+	changes   []change
+	mutations []state.Mutation // of the changes
+	texts     []state.Text     // of the mutations
+}
 
 // change is what a moment changes in one entity, and what it asks about it, or by allKeys about all entities of the
 // row.
 type change struct {
 	entity   []byte
 	group    uint64 // equal for an entity
-	now      int64  // of the moment, in milliseconds
 	time     int64  // of the row, in milliseconds
 	from, to int32  // mutations
 	keys     int32
@@ -59,10 +62,9 @@ type failure struct {
 
 // find finds the changes of the moments from first on, before end.
 func (c *changes) find(b *block, first, end int) error {
-	for _, part := range c.todo {
-		for i := range part {
-			part[i] = part[i][:0]
-		}
+	for i := range c.todo {
+		some := &c.todo[i]
+		some.changes, some.mutations, some.texts = some.changes[:0], some.mutations[:0], some.texts[:0]
 	}
 	c.rows, c.failures, c.events, c.late = c.rows[:0], c.failures[:0], 0, 0
 	c.batch.Reset()
@@ -72,7 +74,7 @@ func (c *changes) find(b *block, first, end int) error {
 		if err != nil {
 			return err
 		}
-		c.batch.Updates = c.batch.Updates[:0]
+		c.batch.Updates, c.batch.Mutations = c.batch.Updates[:0], c.batch.Mutations[:0]
 		row, err := c.apply(&m, int64(n))
 		if err != nil {
 			c.failures = append(c.failures, failure{m, err})
@@ -84,13 +86,25 @@ func (c *changes) find(b *block, first, end int) error {
 		c.collect(row)
 		for i := range c.some {
 			s := &c.some[i]
-			s.moment, s.now = int32(n), m.key.Time
-			part := c.todo[s.group%uint64(len(c.parts))]
-			into := &part[s.group/uint64(len(c.parts))%buckets]
-			*into = append(*into, *s)
+			s.moment = int32(n)
+			c.todo[s.group%uint64(len(c.todo))].add(s, c.batch.Mutations)
 		}
 	}
 	return nil
+}
+
+// add adds a change, with its mutations among those of its moment.
+func (b *bucket) add(c *change, all []state.Mutation) {
+	some, from := all[c.from:c.to], int32(len(b.mutations))
+	for _, m := range some {
+		if m.Text != nil {
+			b.texts = append(b.texts, *m.Text) // pointers into memory that it outgrows stay valid
+			m.Text = &b.texts[len(b.texts)-1]
+		}
+		b.mutations = append(b.mutations, m)
+	}
+	c.from, c.to = from, int32(len(b.mutations))
+	b.changes = append(b.changes, *c)
 }
 
 // apply maps the events of a moment, and returns the row; nil if it is not a row.
@@ -147,12 +161,13 @@ func (c *changes) askAll(row *record.Event) {
 	c.between(row, 0, len(c.some)-1)
 }
 
-// between makes a row ask before one change of the moment and after another.
+// between makes a row ask before one change of the moment and after another, as far as some feature is asked then.
 func (c *changes) between(row *record.Event, first, last int) {
 	for _, i := range [...]int{first, last} {
 		c.some[i].row, c.some[i].time = int32(len(c.rows)-1), row.Time
 	}
-	c.some[first].before, c.some[last].after = true, true
+	answers := &c.parts[0].answers
+	c.some[first].before, c.some[last].after = answers.before, answers.after
 }
 
 // ask adds what a row asks about its entity by some keys.
@@ -183,8 +198,8 @@ func (t *timeline) newChanges() *changes {
 	c := &changes{
 		timeline: t, keys: answers.keys, keysOf: map[*state.Series]int32{}, reader: t.newReader(), mapper: t.Registry.NewJSONMapper(),
 	}
-	for range t.parts {
-		c.todo = append(c.todo, make([]bucket, buckets))
+	for len(c.todo) < buckets {
+		c.todo = append(c.todo, make([]bucket, len(t.parts))...)
 	}
 	for _, about := range answers.about {
 		c.asked = append(c.asked, len(about) > 0)

@@ -20,12 +20,13 @@ type part struct {
 type step struct {
 	*change
 	of   *changes
+	in   *bucket
 	next int32
 }
 
 // replay makes the changes of a block, and answers its rows.
 func (p *part) replay(ctx context.Context, b *block, all []*changes) error {
-	for i := range buckets {
+	for i := p.index; i < len(all[0].todo); i += len(all[0].parts) {
 		if err := p.bucket(ctx, b, i, all); err != nil {
 			return err
 		}
@@ -38,9 +39,9 @@ func (p *part) bucket(ctx context.Context, b *block, index int, all []*changes) 
 	p.steps, p.first = p.steps[:0], p.first[:0]
 	clear(p.last)
 	for _, c := range all {
-		some := c.todo[p.index][index]
-		for i := range some {
-			p.add(step{&some[i], c, -1})
+		in := &c.todo[index]
+		for i := range in.changes {
+			p.add(step{&in.changes[i], c, in, -1})
 		}
 	}
 	for _, at := range p.first {
@@ -79,7 +80,7 @@ func (p *part) step(ctx context.Context, b *block, s *step) error {
 		}
 	}
 	if s.from < s.to {
-		p.state.Update(s.entity, s.of.batch.Mutations[s.from:s.to], s.now)
+		p.state.Update(s.entity, s.in.mutations[s.from:s.to], b.keys[s.moment].Time)
 	}
 	if s.after {
 		return p.answers.fill(ctx, p.state, &p.subject, int(s.keys), false, &p.row)
@@ -89,7 +90,7 @@ func (p *part) step(ctx context.Context, b *block, s *step) error {
 
 // about finds the entities that a row asks about.
 func (p *part) about(b *block, s *step) error {
-	p.subject.now, p.subject.time = s.now, s.time
+	p.subject.now, p.subject.time = b.keys[s.moment].Time, s.time
 	if p.reader != nil {
 		m, err := b.moment(p.reader, int(s.moment))
 		if err != nil {

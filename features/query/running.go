@@ -176,9 +176,10 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 	}
 	r.at = at
 	lost, cut := held.CutOff()
+	m := moving{held: held, start: start}
 	for i := range l.windows {
 		w, p := &l.windows[i], &windows.windows[i]
-		m := moving{w: w, windowEdges: p, values: windows.values[w.value:], held: held, start: start}
+		m.w, m.windowEdges, m.values = w, p, windows.values[w.value:]
 		first, last := w.Edges(at)
 		if !begun || p.from < start || first < p.first || last < p.last {
 			m.restart()
