@@ -26,7 +26,7 @@ func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, a
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
-	whole  Answer // as complete as all parts
+	whole  Answer // as complete as all parts; nothing else of it is used
 }
 
 func newDerivation(of *expr.Expr, parts int) *derivation {
@@ -35,9 +35,10 @@ func newDerivation(of *expr.Expr, parts int) *derivation {
 
 // begin begins an answer that covers the event times of all parts together.
 func (d *derivation) begin(a *Answer, from, to int64) {
-	*a = Answer{}
-	a.Status, a.Exact, a.CompleteSince, a.From, a.To = NotFound, true, state.MinTime, from, to
-	d.whole = *a
+	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
+	w := &d.whole
+	w.Status, w.CompleteSince, w.From, w.To = NotFound, state.MinTime, from, to
+	w.CompleteAt, w.Filling, w.Filled = 0, false, 0
 }
 
 // take adds the answer of a part.

@@ -295,10 +295,12 @@ func (r *Running) Answer(index int) *Answer {
 	if d == nil {
 		return a
 	}
-	first := r.Answer(d.parts[0])
-	from, to := first.From, first.To
-	for _, part := range d.parts[1:] {
-		p := r.Answer(part)
+	from, to := int64(state.MaxTime), int64(state.MinTime)
+	for _, part := range d.parts {
+		p := &r.answers[part]
+		if r.derived[part] != nil {
+			r.Answer(part)
+		}
 		from, to = min(from, p.From), max(to, p.To)
 	}
 	d.begin(a, from, to)
