@@ -70,27 +70,37 @@ func TestSorted(t *testing.T) {
 	}
 }
 
-// Items in order form a single run, however many there are: nothing is merged.
+// Items in order form a single run on disk, however many there are: nothing is merged. In memory they take several
+// blocks, each of which is let go once it is read.
 func TestOrderedItemsAreOneRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	s := New(200)
-	for i := range 1000 {
-		if err := s.Add(Key{Time: int64(i / 2)}, fmt.Append(nil, i)); err != nil {
+	for memory, runs := range map[int64]int{20_000: 1, 1 << 30: 0} {
+		s := New(memory)
+		const n = 3000
+		for i := range n {
+			if err := s.Add(Key{Time: int64(i / 2)}, fmt.Appendf(nil, "%d%1000d", i, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		it, err := s.Sorted()
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	it, err := s.Sorted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.runs) != 1 {
-		t.Errorf("%d runs, want one", len(s.runs))
-	}
-	if got := drain(t, it); len(got) != 1000 || got[999].text != "999" {
-		t.Errorf("%d items, want 0 to 999", len(got))
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
+		if len(s.runs) != runs {
+			t.Errorf("%d runs, want %d", len(s.runs), runs)
+		}
+		got := drain(t, it)
+		if len(got) != n {
+			t.Errorf("%d items, want %d", len(got), n)
+		}
+		for i, item := range got {
+			if !strings.HasPrefix(item.text, fmt.Sprint(i, " ")) || item.Time != int64(i/2) {
+				t.Fatalf("item %d is %.10s at %d", i, item.text, item.Time)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
