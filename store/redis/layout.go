@@ -160,14 +160,20 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 	return *known, nil
 }
 
-// moved returns a layoutError if the namespace was found to have another layout, so that the keys of this store are no
-// longer its keys. It does not wait: if the layout was read too long ago, it is read again in the background.
-func (s *Store) moved() error {
-	now, asked, age := time.Now().UnixMilli(), s.secretAsked.Load(), maxSecretAge
+// untilRead returns how long the layout that was read last may be used.
+func (s *Store) untilRead() time.Duration {
+	age := maxSecretAge
 	if s.resharding.Load() {
 		age = reshardingAge
 	}
-	if now-asked > age.Milliseconds() && s.secretAsked.CompareAndSwap(asked, now) {
+	return time.Until(time.UnixMilli(s.secretAsked.Load()).Add(age))
+}
+
+// moved returns a layoutError if the namespace was found to have another layout, so that the keys of this store are no
+// longer its keys. It does not wait: if the layout was read too long ago, it is read again in the background.
+func (s *Store) moved() error {
+	asked := s.secretAsked.Load()
+	if s.untilRead() <= 0 && s.secretAsked.CompareAndSwap(asked, time.Now().UnixMilli()) {
 		go func() {
 			_ = s.CheckLayout(context.Background()) // it has the deadline of any command, and Ready reports its error
 		}()

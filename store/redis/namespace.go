@@ -121,12 +121,16 @@ func (n *Namespace) Watch(ctx context.Context) {
 	if s := n.Store(); s.replicas != nil {
 		watching.Go(func() { s.watchReplicas(ctx) })
 	}
-	ticker := time.NewTicker(reshardingAge)
-	defer ticker.Stop()
+	due := time.NewTimer(0)
+	defer due.Stop()
 	for {
 		select {
-		case <-ticker.C:
-			_ = n.Store().moved()
+		case <-due.C:
+			s := n.Store()
+			if s.untilRead() <= 0 {
+				_ = s.CheckLayout(ctx) // Ready reports its error
+			}
+			due.Reset(s.untilRead())
 		case <-ctx.Done():
 			return
 		}

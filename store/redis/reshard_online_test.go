@@ -116,6 +116,26 @@ func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 	})
 }
 
+// A process that asks for nothing finds the new number of shards, too.
+func TestWatchFindsMoreShards(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		n := NewNamespace(r.store)
+		var watching sync.WaitGroup
+		watching.Go(func() { n.Watch(ctx) })
+		const to = 8
+		if err := r.resharder().Spread(ctx, to); err != nil {
+			r.Fatal(err)
+		}
+		testkit.Eventually(r.T, time.Minute, "the namespace has the new shards", func() (bool, string) {
+			return n.Shards() == to, fmt.Sprint(n.Shards())
+		})
+		stop()
+		watching.Wait()
+	})
+}
+
 // applyOnce applies a batch as a processor does: from the progress that it finds, and again if the namespace was spread
 // over more shards meanwhile.
 func (r *resharded) applyOnce(n *Namespace, w store.Writer, b *state.Batch) {
