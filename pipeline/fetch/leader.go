@@ -35,6 +35,15 @@ func (l *leader) interrupt() {
 	signal(l.wake)
 }
 
+// taken notes that Poll has completely taken a response. A resting loop goes on by itself: waking it would cost as much
+// as other steps of a batch.
+func (l *leader) taken() {
+	l.waiting--
+	if !time.Now().Before(l.rests) {
+		signal(l.wake)
+	}
+}
+
 // fetchRequest is a request and the positions it was made from.
 type fetchRequest struct {
 	*kmsg.FetchRequest
@@ -90,11 +99,11 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 		delete(p.leaders, l.id)
 		return nil, 0, false
 	}
-	if l.waiting >= p.cfg.MaxWaiting {
-		return nil, time.Hour, true
-	}
 	if rest = time.Until(l.rests); rest > 0 {
 		return nil, rest, true
+	}
+	if l.waiting >= p.cfg.MaxWaiting {
+		return nil, time.Hour, true
 	}
 	request := kmsg.NewPtrFetchRequest()
 	request.MaxWaitMillis = int32(p.cfg.MaxWait.Milliseconds())

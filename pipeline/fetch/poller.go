@@ -229,8 +229,7 @@ func (p *Poller) Take() (*PartitionData, error) {
 		p.queue = p.queue[1:]
 		if r := part.response; r != nil {
 			if r.queued--; r.queued == 0 {
-				r.leader.waiting--
-				signal(r.leader.wake)
+				r.leader.taken()
 			}
 		}
 		if p.wanted(part) {
