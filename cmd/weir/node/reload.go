@@ -19,7 +19,7 @@ import (
 const (
 	// lookEach is how often definitions are checked. A change is loaded once it was found twice in
 	// the same state: writing a file may take a moment.
-	lookEach = 200 * time.Millisecond
+	lookEach = 400 * time.Millisecond
 	// takeAgain is how long to wait before valid definitions that could not be applied are tried
 	// again, for example because a topic is missing.
 	takeAgain = time.Second
