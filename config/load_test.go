@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Store: config.Store{ExpirySlack: time.Hour, CallMutations: 1500},
 		Processor: config.Processor{
-			Freshness: 20 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
+			Freshness: 24 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
 			Batch: config.BatchLimits{MaxEvents: 20000, MaxBytes: 16 << 20},
 		},
 		Backfill: config.Backfill{Mode: "auto", Rate: 0.5},

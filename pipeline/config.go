@@ -50,7 +50,7 @@ type Config struct {
 	MaxEvents, MaxBytes int
 	// Freshness is how long an event may wait for others, so that they are fetched and
 	// applied together.
-	Freshness time.Duration // by default 20 ms
+	Freshness time.Duration // by default 24 ms
 
 	CommitInterval  time.Duration // by default 1 s
 	BalanceInterval time.Duration // how often to check whether one worker can process all partitions; by default 1 s
@@ -73,7 +73,7 @@ func (c Config) withDefaults() Config {
 	c.Recovery = c.Recovery.WithDefaults()
 	c.MaxRecordBytes = cmp.Or(c.MaxRecordBytes, 1<<20)
 	c.Workers = cmp.Or(c.Workers, 1)
-	c.Freshness = cmp.Or(c.Freshness, 20*time.Millisecond)
+	c.Freshness = cmp.Or(c.Freshness, 24*time.Millisecond)
 	c.CommitInterval = cmp.Or(c.CommitInterval, time.Second)
 	c.ShutdownTimeout = cmp.Or(c.ShutdownTimeout, 20*time.Second)
 	c.SessionTimeout = cmp.Or(c.SessionTimeout, 30*time.Second)

@@ -44,11 +44,21 @@ func (l *leader) taken() {
 	}
 }
 
+// rest sets when to ask again after an answer with everything available: a record that the answer just missed waits no
+// longer than pace. If the broker held the request until there was a record, that time begins with the answer.
+func (l *leader) rest(asked time.Time, pace time.Duration) {
+	now := time.Now()
+	if l.rests = asked.Add(pace); !l.rests.After(now) {
+		l.rests = now.Add(pace)
+	}
+}
+
 // fetchRequest is a request and the positions it was made from.
 type fetchRequest struct {
 	*kmsg.FetchRequest
 	ctx    context.Context
-	most   int16 // the greatest version that it can be sent in
+	at     time.Time // when it was made
+	most   int16     // the greatest version that it can be sent in
 	names  map[topicID]string
 	leader *leader
 	sent   map[state.Partition]sentPosition
@@ -110,7 +120,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 	request.MinBytes = 1
 	request.MaxBytes = p.cfg.MaxBytes
 	request.IsolationLevel = p.cfg.Isolation.protocol()
-	req = &fetchRequest{FetchRequest: request, leader: l, names: make(map[topicID]string),
+	req = &fetchRequest{FetchRequest: request, at: time.Now(), leader: l, names: make(map[topicID]string),
 		sent: make(map[state.Partition]sentPosition, len(l.positions))}
 
 	// A broker fills its response in the order of the request, so the partitions take turns at
@@ -188,7 +198,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 		req.leader.waiting++
 		signal(p.ready)
 		if p.caughtUp(req) {
-			req.leader.rests = time.Now().Add(p.cfg.Pace)
+			req.leader.rest(req.at, p.cfg.Pace)
 		}
 	}
 }

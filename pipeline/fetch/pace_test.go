@@ -20,7 +20,8 @@ type pacedBroker struct {
 	t     *testing.T
 	start time.Time
 	limit int64
-	open  int64 // offsets behind an open transaction, at the end of the log
+	open  int64         // offsets behind an open transaction, at the end of the log
+	takes time.Duration // to answer
 
 	mu    sync.Mutex
 	grown chan struct{} // closed when there are more
@@ -75,6 +76,7 @@ func (b *pacedBroker) fetch(ctx context.Context, req *kmsg.FetchRequest) (*kmsg.
 		end, grown := b.end, b.grown
 		b.mu.Unlock()
 		if end-from >= int64(req.MinBytes) { // a record is of more than a byte
+			time.Sleep(b.takes)
 			return b.answer(from, end), nil
 		}
 		select {
@@ -153,6 +155,21 @@ func TestPace(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}, []string{"0s from 0", "120ms from 1", "140ms from 3", "160ms from 4"},
 			[]string{"100ms [0:0]", "120ms [1:1 2:2]", "140ms [3:3]", "200ms [4:4]"})
+	})
+}
+
+// The time that a fetch takes is part of the pace, unless the broker held it until there was a record.
+func TestPaceOfASlowBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newPacedBroker(t)
+		b.takes = 3 * time.Millisecond
+		paced(t, b, func(b *pacedBroker, _ *Poller) {
+			for _, at := range []time.Duration{100, 105, 130, 165} {
+				b.grow(at*time.Millisecond, 1)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}, []string{"0s from 0", "123ms from 1", "143ms from 2", "163ms from 3"},
+			[]string{"103ms [0:0]", "126ms [1:1]", "146ms [2:2]"})
 	})
 }
 

@@ -35,9 +35,10 @@ type PollerConfig struct {
 	// Bootstrap is the address of some brokers, by kafka.TCP.
 	Bootstrap net.Addr
 
-	// Pace (0) is how long a leader whose answer held everything available is not asked again, so that the next answer
-	// has more. A leader whose answer was cut by a limit is asked again at once. So is one that had nothing: it answers
-	// with the first record, or after MaxWait (500ms).
+	// Pace (0) is how long after a request the next one is sent if the answer held everything available, so that the next
+	// answer has more; if the request was held for that long, it counts from the answer. A leader whose answer was cut by
+	// a limit is asked again at once. So is one that had nothing: it answers with the first record, or after MaxWait
+	// (500ms).
 	Pace    time.Duration
 	MaxWait time.Duration
 	// A broker answers with at most about MaxBytes (16 MiB), of which PartitionMaxBytes (1 MiB) are
