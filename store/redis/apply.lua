@@ -34,6 +34,8 @@
 -- Locals are faster than globals.
 local pcall, type = redis.pcall, type
 local KEYS, ARGV = KEYS, ARGV
+local replicate, nowhere, everywhere = redis.set_repl, redis.REPL_NONE, redis.REPL_ALL
+replicate(everywhere) -- a server without this function fails here, before the first write
 local progress, ranges = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- index of the next argument to read
 
@@ -126,6 +128,21 @@ local function setLifetime(k, created)
   end
 end
 
+-- APPEND makes room for as much again as the key then holds, and most keys wait long for their next append. So a key is
+-- written once more, which takes only the bytes that it has. That changes nothing, so it goes neither to replicas nor
+-- to the append-only file. It costs about a microsecond, for which a short key has too little room, and a long one too
+-- much to copy.
+local minTrimmed, maxTrimmed = 256, 4096
+
+-- trim frees the room that an append has left in a key of that size.
+local function trim(key, size)
+  if size < minTrimmed or size > maxTrimmed then return end
+  local value = call('GET', key)
+  replicate(nowhere)
+  call('SET', key, value, 'KEEPTTL')
+  replicate(everywhere)
+end
+
 local reply = {0, ''}
 
 -- append appends to a state key. The reply gets the key if it refuses or is a candidate.
@@ -139,12 +156,13 @@ local function append(k, appended)
   end
   local created = size == #appended
   if created or due[k] then setLifetime(k, created) end
-  if size >= minLength and not created and not exempt[k] then
-    local value = candidate(key, size, #appended)
-    if value then
-      reply[#reply + 1] = k
-      reply[#reply + 1] = value
-    end
+  if created or exempt[k] then return end
+  local value = size >= minLength and candidate(key, size, #appended)
+  if value then
+    reply[#reply + 1] = k
+    reply[#reply + 1] = value
+  else
+    trim(key, size)
   end
 end
 

@@ -1,0 +1,52 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
+)
+
+// A key takes no more memory than its content after it was appended to, and keeps its time to live. Replicas get the
+// appends alone.
+func TestKeysAreTrimmed(t *testing.T) {
+	ctx := context.Background()
+	server := redistest.New(t, redistest.Options{})
+	client, replica := server.Client(t), redistest.NewReplica(t, server.Addr()).Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	w := s.newWriter()
+	for offset := range int64(3) { // too few for a compaction
+		b := begin(t, s, transactions)
+		fill(b, 0, event{offset: offset, device: "d1", user: fmt.Sprint("a user with a long name ", offset), time: 101 * day, cents: 5})
+		apply(t, w, b)
+	}
+	key, copied := s.tags[0]+"devic:d1", s.tags[0]+"devic:d2"
+	if length := client.StrLen(ctx, key).Val(); length < 256 {
+		t.Fatalf("the key has %d bytes, too few to be trimmed", length)
+	}
+	if ttl := client.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
+		t.Errorf("the key expires in %v, want more than 9 days", ttl)
+	}
+	// A copy has no room either.
+	if done, err := client.Copy(ctx, key, copied, 0, false).Result(); err != nil || done != 1 {
+		t.Fatalf("copy the key: %d, error %v", done, err)
+	}
+	if got, want := client.MemoryUsage(ctx, key).Val(), client.MemoryUsage(ctx, copied).Val(); got != want {
+		t.Errorf("the key takes %d bytes, and a copy of it %d", got, want)
+	}
+
+	want := client.Get(ctx, key).Val()
+	testkit.Eventually(t, 20*time.Second, "the appends at the replica", func() (bool, string) {
+		got := replica.Get(ctx, key).Val()
+		return got == want, fmt.Sprintf("it has %d bytes of %d", len(got), len(want))
+	})
+	stats := replica.Info(ctx, "commandstats").Val()
+	if !strings.Contains(stats, "cmdstat_append:calls=5,") || !strings.Contains(stats, "cmdstat_set:calls=1,") {
+		t.Errorf("want the replica to get 1 SET, which creates the key, and 5 APPENDs, 3 of them to the key of the lifetime; its calls are\n%s", stats)
+	}
+}
