@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// All keys of a shard have a hash tag such as {namespace:12.k3fa}, which determines the slot (see ShardTag). So they
+// All keys of a shard have a hash tag such as {namespace:12kfa}, which determines the slot (see ShardTag). So they
 // are in one slot of a cluster, and one script can change them together.
 //
 //	key                                   type    holds

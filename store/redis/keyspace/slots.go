@@ -29,10 +29,11 @@ func crc16(crc uint16, text string) uint16 {
 	return crc
 }
 
-// suffixDigits are the digits of a tag's suffix, which has suffixLength of them.
+// suffixDigits are the digits of a tag's suffix, which has suffixLength of them. They are letters, because the suffix
+// follows a number.
 const (
-	suffixDigits = "abcdefghijklmnopqrstuvwxyz234567"
-	suffixLength = 4
+	suffixDigits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	suffixLength = 3
 )
 
 // suffixes maps each slot to the first suffix, ordered by digits, that is in it alone. The CRC is linear: with any text
@@ -52,9 +53,9 @@ var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 	return &first
 })
 
-// ShardTag returns the hash tag that all keys of a shard begin with, such as {weir:12.k3fa}.
+// ShardTag returns the hash tag that all keys of a shard begin with, such as {weir:12kfa}.
 func ShardTag(namespace string, shard, shards int) string {
-	before := namespace + ":" + strconv.Itoa(shard) + "."
+	before := namespace + ":" + strconv.Itoa(shard)
 	slot := (2*shard + 1) * clusterSlots / (2 * shards)
 	zeros := string(make([]byte, suffixLength))
 	suffix := suffixes()[slot^SlotOf(before+zeros)]
