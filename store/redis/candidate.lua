@@ -9,7 +9,7 @@ local call, byte = redis.call, string.byte
 -- last compaction is in the key's header, see package state/packed. Reading the header costs more than the append, so
 -- it is read only when the key has grown past another multiple of checkEvery. A short key is read whole at once, since
 -- it will be compacted.
-local minLength, minAppends, checkEvery, shortLength = 64, 6, 32, 512
+local minLength, minAppends, checkEvery, shortLength = 64, 5, 32, 512
 local longLength, maxGrowth = 65536, 262144
 
 -- compactedLength returns the length of a key of that size after its last compaction, given its first four bytes; 0 if
