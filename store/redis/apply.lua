@@ -34,8 +34,8 @@
 -- Locals are faster than globals.
 local pcall, type = redis.pcall, type
 local KEYS, ARGV = KEYS, ARGV
-local replicate, nowhere, everywhere = redis.set_repl, redis.REPL_NONE, redis.REPL_ALL
-replicate(everywhere) -- a server without this function fails here, before the first write
+local replicate, nowhere, everywhere = redis.set_repl, redis.REPL_NONE, redis.REPL_ALL -- nil if the server has none
+if replicate then replicate(everywhere) end -- if the server forbids it, before the first write
 local progress, ranges = KEYS[1], tonumber(ARGV[1])
 local a = 2 -- index of the next argument to read
 
@@ -136,7 +136,7 @@ local minTrimmed, maxTrimmed = 256, 4096
 
 -- trim frees the room that an append has left in a key of that size.
 local function trim(key, size)
-  if size < minTrimmed or size > maxTrimmed then return end
+  if not replicate or size < minTrimmed or size > maxTrimmed then return end
   local value = call('GET', key)
   replicate(nowhere)
   call('SET', key, value, 'KEEPTTL')
