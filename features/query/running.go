@@ -24,9 +24,9 @@ type Running struct {
 	Logs []RunningLog
 
 	taken   []*features.Feature
-	answers []Answer          // by index, see Take
-	whole   []*Completeness   // by index
-	derived []*runningDerived // by index; nil for features over a stream
+	answers []Answer        // by index, see Take
+	whole   []*Completeness // by index
+	parts   []runningParts  // by index
 	at      int64
 	sample  aggregate.Sample
 }
@@ -57,11 +57,12 @@ type runningFeature struct {
 	index    int
 }
 
-type runningDerived struct {
+// runningParts are what a feature is computed from; those over a stream have none.
+type runningParts struct {
+	slots []int // indices in answers
 	*features.Feature
 	*features.Derived
 	*derivation
-	parts []int // indices in answers
 }
 
 // Windows are the positions of a RunningLog's windows in the log of one entity. The zero Windows have not begun. They
@@ -107,13 +108,14 @@ func (r *Running) take(f *features.Feature) int {
 	}
 	index := len(r.answers)
 	r.taken = append(r.taken, f)
-	r.answers, r.whole, r.derived = append(r.answers, Answer{CompleteSince: state.MinTime, since: state.MinTime}), append(r.whole, &everything), append(r.derived, nil)
+	r.answers, r.whole = append(r.answers, Answer{CompleteSince: state.MinTime, since: state.MinTime}), append(r.whole, &everything)
+	r.parts = append(r.parts, runningParts{})
 	if of, ok := f.Basis.(*features.Derived); ok {
-		d := &runningDerived{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
+		parts := runningParts{Feature: f, Derived: of, derivation: newDerivation(of.Expr.Clone(), len(of.Of))}
 		for _, part := range of.Of {
-			d.parts = append(d.parts, r.take(part))
+			parts.slots = append(parts.slots, r.take(part))
 		}
-		r.derived[index] = d
+		r.parts[index] = parts
 		return index
 	}
 	log, spec := r.log(f.Series[0]), f.Function.Spec()
@@ -146,10 +148,8 @@ func (w *runningWindow) add(f runningFeature) {
 // Complete sets how complete the state of the feature in a slot is. Without a call it lacks nothing.
 func (r *Running) Complete(index int, c *Completeness) {
 	r.whole[index] = c
-	if d := r.derived[index]; d != nil {
-		for i, part := range d.parts {
-			r.Complete(part, c.part(i))
-		}
+	for i, part := range r.parts[index].slots {
+		r.Complete(part, c.part(i))
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			f := &w.features[j]
 			a := &r.answers[f.index]
 			// The rest of an answer never changes: setting it again would cost more than moving the window.
-			f.tell(a, m.values[j], cut && lost >= m.first)
+			f.set(a, m.values[j], cut && lost >= m.first)
 			a.From, a.To, a.coveredSince = m.first, m.last, m.first
 			a.CompleteAt, a.Filling, a.Filled = 0, false, 0
 			a.complete(f.Feature, r.whole[f.index])
@@ -201,8 +201,8 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 	return nil
 }
 
-// tell makes an answer of a value; capped is whether the log lacks events of its window.
-func (f *runningFeature) tell(a *Answer, of aggregate.Running, capped bool) {
+// set makes an answer of a value; capped is whether the log lacks events of its window.
+func (f *runningFeature) set(a *Answer, of aggregate.Running, capped bool) {
 	found, reached := of.Result(&a.Value)
 	a.Capped = capped || reached
 	a.Exact, a.Status = f.exact && !a.Capped, Present
@@ -290,21 +290,17 @@ func (r *Running) each(m *moving, record *state.LogRecord, enters bool) error {
 
 // Answer returns the answer in a slot, for the moments and entities of the last Move. It is valid until the next Move.
 func (r *Running) Answer(index int) *Answer {
-	a := &r.answers[index]
-	d := r.derived[index]
-	if d == nil {
+	a, d := &r.answers[index], &r.parts[index]
+	if len(d.slots) == 0 {
 		return a
 	}
 	from, to := int64(state.MaxTime), int64(state.MinTime)
-	for _, part := range d.parts {
-		p := &r.answers[part]
-		if r.derived[part] != nil {
-			r.Answer(part)
-		}
+	for _, part := range d.slots {
+		p := r.Answer(part)
 		from, to = min(from, p.From), max(to, p.To)
 	}
 	d.begin(a, from, to)
-	for i, part := range d.parts {
+	for i, part := range d.slots {
 		d.take(a, i, &r.answers[part])
 	}
 	d.end(a, d.Feature, d.Derived, r.at, r.at)
