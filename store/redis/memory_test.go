@@ -25,7 +25,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 	}
 	start(t, s, transactions)
 	w := s.NewWriter().(*writer)
-	const devices, rounds = 300, 5 // too few for a key to be compacted by itself; in the last round nothing of the others is kept
+	const devices, rounds = 300, 4 // too few for a key to be compacted by itself; in the last round nothing of the others is kept
 	long := strings.Repeat("u", 400)
 	round := func(n int64) *state.Batch {
 		b := begin(t, s, transactions)
