@@ -14,30 +14,33 @@ import (
 func TestCombine(t *testing.T) {
 	ofMembers := []Measure{Distinct, Approx, Seen, LastTimes}
 	rapid.Check(t, func(t *rapid.T) {
-		series := &Series{Measure: Measure(rapid.IntRange(0, len(measures)-1).Draw(t, "measure")), Type: value.Int}
 		draw := func(label string) Mutation {
 			return Mutation{
-				Series: series, Tile: rapid.Int64Range(1, 2).Draw(t, label), Num: rapid.Int64Range(-9, 9).Draw(t, label),
+				Tile: rapid.Int64Range(1, 2).Draw(t, label), Num: rapid.Int64Range(-9, 9).Draw(t, label),
 				Text: &Text{
 					Member: []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
 					Key:    []byte(rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, label)),
 				},
 			}
 		}
-		a, b := draw("first"), draw("second")
-		want := series.Measure.Combines() && string(a.Key) == string(b.Key) &&
-			(a.Tile == b.Tile || series.Measure == LastTimes) &&
-			(string(a.Member) == string(b.Member) || !slices.Contains(ofMembers, series.Measure))
-		hashes := [2]uint64{a.CombineHash(), b.CombineHash()}
-		text, held := a.Text, *a.Text
-		if got := a.Combine(&b); got != want {
-			t.Fatalf("%v combined with %v: %v, want %v", a, b, got, want)
-		}
-		if series.Measure.Combines() && (hashes[0] == hashes[1]) != want {
-			t.Errorf("hashes %x and %x, want the same: %v", hashes[0], hashes[1], want)
-		}
-		if string(text.Member) != string(held.Member) || string(text.Key) != string(held.Key) {
-			t.Errorf("combining with %v changed a text of the batch from %q to %q", b, held, *text)
+		first, second := draw("first"), draw("second")
+		for measure := range measures {
+			series := &Series{Measure: Measure(measure), Type: value.Int}
+			a, b := first, second
+			a.Series, b.Series = series, series
+			want := series.Measure.Combines() && string(a.Key) == string(b.Key) &&
+				(a.Tile == b.Tile || series.Measure == LastTimes) &&
+				(string(a.Member) == string(b.Member) || !slices.Contains(ofMembers, series.Measure))
+			hashes, text := [2]uint64{a.CombineHash(), b.CombineHash()}, *first.Text
+			if got := a.Combine(&b); got != want {
+				t.Fatalf("%s: %v combined with %v: %v, want %v", series.Measure, first, second, got, want)
+			}
+			if series.Measure.Combines() && (hashes[0] == hashes[1]) != want {
+				t.Errorf("%s: hashes %x and %x, want the same: %v", series.Measure, hashes[0], hashes[1], want)
+			}
+			if now := *first.Text; string(now.Member) != string(text.Member) || string(now.Key) != string(text.Key) {
+				t.Fatalf("%s: combining changed a text of the batch from %q to %q", series.Measure, text, now)
+			}
 		}
 	})
 }
