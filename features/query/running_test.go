@@ -23,6 +23,7 @@ const runningDefinitions = `
 streams:
   pay: {topic: t, timestamp: at, fields: {user: string, shop: string, till: {type: string, path: shop}, amount: decimal, score: float, text: string, ok: bool}}
 features:
+  above: {expr: avg_per_sum + count} # before what it is computed from
   count: COUNT(1m, pay, user, tile=exact)
   count_of_some: COUNT(1m, pay, user, tile=exact, where=ok)
   count_later: COUNT(10s, pay, user, tile=exact, delay=30s)
