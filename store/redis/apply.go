@@ -37,7 +37,7 @@ type writer struct {
 	combiner *combiner // of the shard whose calls are being made
 	packer   packed.Packer
 	calls    []scriptCall
-	refused  []scriptCall        // because the memory is full
+	refused  bool                // some call of the pipeline, because the memory is full
 	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
 	progress []any               // by shard, the progress key
 	sha      any
@@ -292,7 +292,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []
 // could not be applied either and are skipped.
 func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) error {
 	var first error
-	w.full = false
+	w.full, w.refused = false, false
 	down := sync.OnceValue(func() error { return w.store.down(ctx) })
 	failed := make([]bool, len(w.shards)) // those with an earlier call that was not applied
 	for _, c := range w.calls {
@@ -313,9 +313,7 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 		}
 		if err != nil {
 			failed[c.shard] = true
-			if memoryFull(err) {
-				w.refused = append(w.refused, c)
-			}
+			w.refused = w.refused || memoryFull(err)
 			if first == nil || scriptGone(first) {
 				first = fmt.Errorf("apply a batch to shard %d: %w", c.shard, err)
 			}

@@ -26,6 +26,7 @@ type compactor struct {
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
+	looked     int             // keys read so far to relieve a full memory
 	// reported maps keys whose damage was reported to the moment, in milliseconds since 1970, before which it is not
 	// reported again.
 	reported map[string]int64
@@ -328,38 +329,43 @@ func proof(held []byte) (header []byte, from int, rest any) {
 }
 
 // A full memory (maxmemory with noeviction) refuses batches. Nothing would be compacted then, because candidates come
-// with the replies of batches. So the keys of a refused batch are read and compacted instead. That frees redundant and
-// outdated state, and the batch is tried again.
+// with the replies of batches. So the keys of the batch are read and compacted instead. That frees redundant and outdated
+// state, and the batch is tried again.
 
 // memoryFull reports whether a server refuses to write because its memory is full.
 func memoryFull(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "OOM ") }
 
-// relieved bounds the keys read for a refused batch, and worthRelief is the least length of one.
+// relieved bounds the keys read after a pipeline with a refused call, and worthRelief is the least length of one.
 const (
 	relieved    = 1000
 	worthRelief = 32
 )
 
-// relieve compacts the keys of calls that a full memory has refused.
+// relieve compacts keys of the pipeline if a full memory has refused one of its calls: all of them, in several attempts,
+// since those of the refused call may have nothing to free.
 func (w *writer) relieve(ctx context.Context) {
+	if !w.refused {
+		return
+	}
 	var shards []int
 	var keys []any
-	for _, c := range w.refused {
-		for _, key := range c.keys[:min(len(c.keys), relieved-len(keys))] {
+	for _, c := range w.calls {
+		for _, key := range c.keys {
 			shards, keys = append(shards, c.shard), append(keys, key)
 		}
 	}
-	w.refused = w.refused[:0]
-	held, commands := make([]*redis.StringCmd, len(keys)), make([]redis.Cmder, len(keys))
-	for i, key := range keys {
-		held[i] = redis.NewStringCmd(ctx, "get", key)
-		commands[i] = held[i]
+	reads, commands := make([]*redis.StringCmd, min(len(keys), relieved)), make([]redis.Cmder, min(len(keys), relieved))
+	at := func(i int) int { return (w.looked + i) % len(keys) }
+	for i := range reads {
+		reads[i] = redis.NewStringCmd(ctx, "get", keys[at(i)])
+		commands[i] = reads[i]
 	}
-	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[i] })
-	for i, key := range keys {
+	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[at(i)] })
+	for i, read := range reads {
 		// A key that cannot be read is tried again with the batch.
-		if text := held[i].Val(); len(text) >= worthRelief {
-			w.addCandidate(shards[i], *key.(*string), text)
+		if text := read.Val(); len(text) >= worthRelief {
+			w.addCandidate(shards[at(i)], *keys[at(i)].(*string), text)
 		}
 	}
+	w.looked += len(reads)
 }

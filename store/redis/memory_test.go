@@ -25,7 +25,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 	}
 	start(t, s, transactions)
 	w := s.NewWriter().(*writer)
-	const devices, rounds = 300, 4 // too few for a key to be compacted by itself; in the last round nothing of the others is kept
+	const devices, rounds = 300, 5 // in the last round nothing of the others is kept
 	long := strings.Repeat("u", 400)
 	round := func(n int64) *state.Batch {
 		b := begin(t, s, transactions)
@@ -64,6 +64,26 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 			t.Errorf("%s: got %+v, error %v; want 1 event of the last day", device, states, err)
 		}
 	}
+}
+
+// A refused batch of more keys than are read at once has all of them compacted, in several attempts: its first keys may
+// have nothing to free.
+func TestFullMemoryRelievesAllKeys(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		w := s.newWriter()
+		c := scriptCall{}
+		for i := range relieved * 3 / 2 {
+			key := deviceKey(s, fmt.Sprint("d", i))
+			s.redis.Set(t.Context(), key, strings.Repeat("-", worthRelief), time.Minute)
+			c.keys = append(c.keys, &key)
+		}
+		w.calls, w.refused = []scriptCall{c}, true
+		for attempt, want := range []int{relieved, len(c.keys)} {
+			if w.relieve(t.Context()); len(w.candidates) != want {
+				t.Errorf("attempt %d: %d keys are candidates, want %d", attempt+1, len(w.candidates), want)
+			}
+		}
+	})
 }
 
 // unwrapped is the innermost error.
