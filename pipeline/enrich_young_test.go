@@ -66,6 +66,7 @@ func TestEnrichWithYoungFeatures(t *testing.T) {
 services:`, 1)
 	b.config.Registry = defined.Registry(t, strings.Replace(grown, "[old]", "[old, young, both, listed]", 1))
 	b.run()
+	b.awaitDefinitions(b.config.Registry) // for all partitions, which the history must know for features to be complete
 	write(1, 2, 10)
 	b.committed(4)
 	var many []int64
