@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-grow bench-handbook bench-hot bench-micro bench-compare bench-questions bench-scale check image images man completions rules
+.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-hot bench-micro bench-compare bench-questions bench-scale check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ ENTITIES ?= 1000000
 bench-scale: ## what an event and a question cost as features, entities, shards and masters become more; ENTITIES=1000000; and uneven loads
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./bench -entities $(ENTITIES)
 	go test -run '^$$' -bench Skew -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+
+bench-cluster: ## how evenly three and six masters of a Redis Cluster share the work of two and four processors; EVENTS=300000
+	go test -run '^$$' -bench Cluster -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
 
 bench-grow: ## how fresh answers are while 4 shards become 64 and three masters of a Redis Cluster become six; EVENTS=300000
 	go test -run '^$$' -bench Grow -benchtime 1x -timeout 30m ./bench -events $(EVENTS)

@@ -122,12 +122,8 @@ func (s size) measure(b *testing.B) {
 		l.rewriteAOF(b, true)
 	}
 	if s.masters > 1 {
-		keys := make([]float64, s.masters)
-		for i, m := range l.masters {
-			keys[i] = float64(m.DBSize(b.Context()).Val())
-		}
 		b.ReportMetric(spread(used), "cpu-max/mean")
-		b.ReportMetric(spread(keys), "keys-max/mean")
+		b.ReportMetric(spread(keysOf(b, l.masters)), "keys-max/mean")
 		b.ReportMetric(spread(l.info(b, "memory", "used_memory")), "bytes-max/mean")
 		b.ReportMetric(spread(l.info(b, "stats", "total_commands_processed")), "calls-max/mean")
 	}
@@ -258,9 +254,13 @@ func (l *scaled) ask(b *testing.B, who [3]int) {
 	}
 }
 
-// info returns the sum of some figures of INFO, by master.
-func (l *scaled) info(b *testing.B, section string, names ...string) (list []float64) {
-	for _, m := range l.masters {
+func (l *scaled) info(b *testing.B, section string, names ...string) []float64 {
+	return infoOf(b, l.masters, section, names...)
+}
+
+// infoOf returns the sum of some figures of INFO, by master.
+func infoOf(b *testing.B, masters []*redis.Client, section string, names ...string) (list []float64) {
+	for _, m := range masters {
 		s := side{redis: m}
 		list = append(list, s.info(b, section, names...))
 	}
