@@ -95,6 +95,7 @@ type feed struct {
 // skew is the share of events that are not spread evenly.
 type skew struct {
 	oneEntity    float64 // of one user on one device
+	scattered    float64 // whose key is random instead of the user, and so their partition
 	onePartition float64 // of one partition of each topic
 }
 
@@ -116,6 +117,9 @@ func (f *feed) next(at time.Time) *kgo.Record {
 		e.user, e.device, e.card = 0, 0, 0
 	}
 	key := fmt.Appendf(nil, "u%06d", e.user)
+	if f.skew.scattered > 0 && f.random.Float64() < f.skew.scattered {
+		key = fmt.Appendf(nil, "%x", f.random.Uint64())
+	}
 	if f.skew.onePartition > 0 && f.random.Float64() < f.skew.onePartition {
 		key = []byte("all")
 	}

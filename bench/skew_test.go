@@ -8,15 +8,18 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// BenchmarkSkew applies the same number of events spread evenly, with a tenth of them of one entity, and with half of
-// them in one partition of each topic. It reports the rates relative to the even spread. Run it once: -benchtime 1x.
+// BenchmarkSkew applies the same number of events spread evenly, with a tenth of them of one entity, with half of them in
+// one partition of each topic, and with half of them scattered over the partitions. It reports the rates relative to the
+// even spread, and that of one partition also relative to the scattered events: the events of a user are then in as many
+// places, so that a batch has as many keys. Run it once: -benchtime 1x.
 func BenchmarkSkew(b *testing.B) {
 	for b.Loop() {
-		even := rateOf(b, skew{})
+		even, scattered, onePartition := rateOf(b, skew{}), rateOf(b, skew{scattered: 0.5}), rateOf(b, skew{onePartition: 0.5})
 		b.ReportMetric(even, "even-events/s")
-		for name, s := range map[string]skew{"one-entity": {oneEntity: 0.1}, "one-partition": {onePartition: 0.5}} {
-			b.ReportMetric(rateOf(b, s)/even, name+"-ratio")
-		}
+		b.ReportMetric(rateOf(b, skew{oneEntity: 0.1})/even, "one-entity-ratio")
+		b.ReportMetric(scattered/even, "scattered-ratio")
+		b.ReportMetric(onePartition/even, "one-partition-ratio")
+		b.ReportMetric(onePartition/scattered, "one-partition-of-scattered-ratio")
 	}
 }
 

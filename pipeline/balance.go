@@ -3,15 +3,17 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-stream/weir/state"
 )
 
 // Records that arrive together cost a fetch and a batch in each worker that has some of their partitions, even if they
-// are few. So one worker processes all partitions while it can. All workers share them while batches are full, which
-// means that more records arrive than are applied.
+// are few. So one worker processes all partitions while it can. While batches are full, which means that more records
+// arrive than are applied, the workers share them, so that each has about as many records to apply.
 
 // balance follows the load until the context ends.
 func (c *consumer) balance(ctx context.Context, s *pool) {
@@ -33,75 +35,146 @@ func (c *consumer) balance(ctx context.Context, s *pool) {
 
 // load measures how much there was to do recently.
 type load struct {
-	full int64 // full batches until the last look, counted by fullness
-	calm int   // looks without a full batch
+	mu     sync.Mutex
+	full   int64                     // full batches since the last look, counted by fullness
+	mapped map[state.Partition]int64 // records since the last look
+
+	calm  int // looks without a full batch
+	still int // looks since partitions were last spread
 }
 
-// Load is high if there were at least this many full batches since the last look, and low after
-// this many looks without one.
+func newLoad() *load { return &load{mapped: make(map[state.Partition]int64), still: stillness} }
+
+// Load is high if there were at least muchFull full batches since the last look, and low after
+// littleCalm looks without one.
 const (
 	muchFull   = 8
 	littleCalm = 5
+	// stillness is the least number of looks between two spreads, so that loads which change all the time cost little.
+	stillness = 5
 )
 
 // fullness returns as how many batches a full one counts: a setting for longer batches does not change how many records
 // make the load high.
 func fullness(events, bytes int) int64 { return int64(max(1, events/2000, bytes/(4<<20))) }
 
-// look takes the number of full batches so far, and reports whether the load is high, or has been low for a while.
-func (l *load) look(full int64) (much, little bool) {
-	since := full - l.full
-	l.full = full
+// add counts a batch that is about to be applied.
+func (l *load) add(b *workerBatch, full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if full {
+		l.full += fullness(b.events, b.bytes)
+	}
+	for o, n := range b.outcomes {
+		l.mapped[b.partitions[o.rangeIndex].Partition] += int64(n)
+	}
+}
+
+// look returns the records of each partition since the last look, and reports whether the load is high, or has been
+// low for a while.
+func (l *load) look() (mapped map[state.Partition]int64, much, little bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	full := l.full
+	mapped, l.full, l.mapped = l.mapped, 0, make(map[state.Partition]int64)
+	l.still++
 	l.calm++
-	if since > 0 {
+	if full > 0 {
 		l.calm = 0
 	}
-	return since >= muchFull, l.calm >= littleCalm
+	return mapped, full >= muchFull, l.calm >= littleCalm
 }
 
 // balance moves partitions between the workers according to the load. The next worker reads again what is not flushed
 // in time.
 func (s *pool) balance(within time.Duration) {
-	full := int64(0)
+	mapped, much, little := s.lately.look()
+	carrying := len(s.load) - countOf(s.load, 0)
+	switch {
+	case much && s.lately.still > stillness:
+		if to := spread(s.demand(mapped), s.of, len(s.load)); len(to) > 0 {
+			s.p.log.Debug("the workers share the partitions by their load", "partitions", len(s.of), "moved", len(to))
+			s.lately.still = 0
+			s.move(to, within)
+		}
+	case little && carrying > 1 && s.p.health.err() == nil: // else the load may be low because nothing is applied
+		s.p.log.Debug("one worker processes all partitions", "partitions", len(s.of))
+		one, to := slices.Index(s.load, slices.Max(s.load)), make(map[state.Partition]int)
+		for id, i := range s.of {
+			if i != one {
+				to[id] = one
+			}
+		}
+		s.move(to, within)
+	}
+}
+
+// demand adds to the records of each partition that were mapped since the last look those that are left: together they
+// are what there was to apply. While there is a backlog, as many are fetched of a short one as of a long one, so what was
+// mapped does not show how uneven the load is.
+func (s *pool) demand(mapped map[state.Partition]int64) map[state.Partition]int64 {
 	for _, w := range s.workers {
-		if w != nil {
-			full += w.fulls.Load()
+		if w == nil {
+			continue
+		}
+		for id, n := range w.poller.Left() {
+			mapped[id] += n
 		}
 	}
-	much, little := s.lately.look(full)
-	carrying := len(s.load) - countOf(s.load, 0)
-	switch all := s.partitions(); {
-	case much && carrying == 1 && len(all) > 1:
-		s.p.log.Debug("all workers share the partitions", "partitions", len(all))
-		stay := (len(all) + len(s.load) - 1) / len(s.load)
-		s.release(all[stay:], within)
-		s.accept(all[stay:])
-	case little && carrying > 1 && s.p.health.err() == nil: // else the load may be low because nothing is applied
-		s.p.log.Debug("one worker processes all partitions", "partitions", len(all))
-		first := s.of[all[0]]
-		others := slices.DeleteFunc(all, func(id state.Partition) bool { return s.of[id] == first })
-		s.release(others, within)
-		s.give(first, others)
-	}
+	maps.DeleteFunc(mapped, func(id state.Partition, n int64) bool {
+		_, has := s.of[id] // else it was released
+		return !has || n == 0
+	})
+	return mapped
 }
 
-// partitions lists the workers' partitions, so that each topic is spread over the list.
-func (s *pool) partitions() []state.Partition {
-	all := make([]state.Partition, 0, len(s.of))
-	for id := range s.of {
-		all = append(all, id)
+// spread returns the new workers of the partitions to move, so that all workers have about as much to do: the partition
+// with the greatest demand comes first, and each goes to the worker that has the least so far. Partitions without demand
+// stay. All stay unless the busiest worker would have a fifth less to do, since partitions that move are flushed and
+// claimed again.
+func spread(demand map[state.Partition]int64, of map[state.Partition]int, workers int) map[state.Partition]int {
+	before, after := make([]int64, workers), make([]int64, workers)
+	to := make(map[state.Partition]int)
+	for _, id := range slices.SortedFunc(maps.Keys(demand), func(a, b state.Partition) int {
+		return cmp.Or(cmp.Compare(demand[b], demand[a]), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID))
+	}) {
+		least := of[id]
+		for i := range after {
+			if after[i] < after[least] {
+				least = i
+			}
+		}
+		before[of[id]] += demand[id]
+		after[least] += demand[id]
+		if least != of[id] {
+			to[id] = least
+		}
 	}
-	slices.SortFunc(all, func(a, b state.Partition) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Topic, b.Topic)) })
-	return all
+	if slices.Max(after)*5 > slices.Max(before)*4 {
+		return nil
+	}
+	return to
 }
 
-// give assigns partitions to one worker.
-func (s *pool) give(i int, partitions []state.Partition) {
-	for _, id := range partitions {
+// move gives partitions to other workers.
+func (s *pool) move(to map[state.Partition]int, within time.Duration) {
+	s.release(slices.Collect(maps.Keys(to)), within)
+	s.give(to)
+}
+
+// give assigns partitions to workers.
+func (s *pool) give(to map[state.Partition]int) {
+	shares := make([][]state.Partition, len(s.workers))
+	for id, i := range to {
 		s.load[i]++
 		s.of[id] = i
+		shares[i] = append(shares[i], id)
 	}
-	s.send(i, change{take: partitions})
+	for i, share := range shares {
+		if len(share) > 0 {
+			s.send(i, change{take: share})
+		}
+	}
 }
 
 func countOf(list []int, value int) (n int) {

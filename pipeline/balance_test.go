@@ -1,14 +1,18 @@
 package pipeline_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // One worker processes all partitions while the load is low, and all share them while it is high. Each event counts
@@ -33,11 +37,58 @@ func TestPartitionsFollowTheLoad(t *testing.T) {
 		logged("one worker processes all partitions", wave+1)
 		b.write(payments(total, total+1500)...)
 		total += 1500
-		logged("all workers share the partitions", wave+1)
+		logged("the workers share the partitions by their load", wave+1)
 	}
 	b.expect(total)
 	b.committed(total)
 	if n := count(t, metrics, "weir_events_total"); int(n) != total || lines.count("went back in time") > 0 {
+		t.Errorf("%v events were applied, want each of %d once", n, total)
+	}
+}
+
+// appliers records which writer, and so which worker, applied each partition last.
+type appliers struct {
+	mu   sync.Mutex
+	last map[int32]*appliersWriter
+}
+
+type appliersWriter struct {
+	store.Writer
+	of *appliers
+}
+
+func (w *appliersWriter) Apply(ctx context.Context, b *state.Batch) error {
+	err := w.Writer.Apply(ctx, b)
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	for _, r := range b.Ranges {
+		w.of.last[r.Partition.ID] = w
+	}
+	return err
+}
+
+// Two partitions that are hot come to different workers, whatever their numbers. Each event counts once.
+func TestHotPartitionsPart(t *testing.T) {
+	b := newBenchOf(t, definitions, map[string]int{"payments": 4, deadLetters: 1})
+	metrics, of := prometheus.NewRegistry(), &appliers{last: make(map[int32]*appliersWriter)}
+	b.config.Metrics = metrics
+	b.config.Store = writing{b.store, func() store.Writer { return &appliersWriter{b.store.NewWriter(), of} }}
+	b.config.MaxEvents, b.config.BalanceInterval, b.config.Freshness = 2, 20*time.Millisecond, time.Millisecond
+	b.run()
+	total := 0
+	testkit.Eventually(t, time.Minute, "partitions 0 and 2 are applied by different workers", func() (bool, string) {
+		records := payments(total, total+600)
+		for i := range records {
+			records[i].Key = []byte{byte(2 * (i % 2))}
+		}
+		b.write(records...)
+		total += len(records)
+		b.expect(total)
+		of.mu.Lock()
+		defer of.mu.Unlock()
+		return of.last[0] != of.last[2], ""
+	})
+	if n := count(t, metrics, "weir_events_total"); int(n) != total {
 		t.Errorf("%v events were applied, want each of %d once", n, total)
 	}
 }

@@ -31,7 +31,7 @@ type pool struct {
 	running sync.WaitGroup
 	workers []*worker // nil if not started
 	load    []int     // number of partitions, by worker
-	lately  load
+	lately  *load
 	of      map[state.Partition]int
 }
 
@@ -40,7 +40,7 @@ func newPool(ctx context.Context, p *Processor, registry *features.Registry, com
 	patient, giveUp := patience(ctx, p.cfg.ShutdownTimeout)
 	return &pool{
 		p: p, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
-		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), of: make(map[state.Partition]int),
+		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), lately: newLoad(), of: make(map[state.Partition]int),
 	}
 }
 
@@ -58,26 +58,15 @@ func (s *pool) end() error {
 // accept gives each partition to the worker with the fewest. It ignores topics that the registry
 // does not read: the group will be notified.
 func (s *pool) accept(partitions []state.Partition) {
-	shares, topics := make([][]state.Partition, len(s.workers)), s.registry.Topics()
+	to, load, topics := make(map[state.Partition]int), slices.Clone(s.load), s.registry.Topics()
 	for _, id := range partitions {
-		if !slices.Contains(topics, id.Topic) {
-			continue
-		}
-		least := 0
-		for i := range s.load {
-			if s.load[i] < s.load[least] {
-				least = i
-			}
-		}
-		s.load[least]++
-		s.of[id] = least
-		shares[least] = append(shares[least], id)
-	}
-	for i, share := range shares {
-		if len(share) > 0 {
-			s.send(i, change{take: share})
+		if slices.Contains(topics, id.Topic) {
+			least := slices.Index(load, slices.Min(load))
+			load[least]++
+			to[id] = least
 		}
 	}
+	s.give(to)
 }
 
 // release flushes and releases partitions. Work that is not finished in time is abandoned.
@@ -130,6 +119,7 @@ func (s *pool) begin(i int) {
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
 		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
+		lately:  s.lately,
 		tracing: p.tracing, live: p.live,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -33,6 +32,7 @@ type worker struct {
 	applier    *applier
 	health     *health
 	live       *backfill.Live // counts the batches of all workers
+	lately     *load          // measures what all workers have to do
 	partitions map[state.Partition]*assignedPartition
 	commit     func(map[state.Partition]int64)
 	changes    chan change
@@ -42,7 +42,6 @@ type worker struct {
 	current    *workerBatch // being filled
 	spare      *workerBatch // empty; nil while it is applied
 	due        bool         // the next batch moves every shard
-	fulls      atomic.Int64 // batches that were full, counted by fullness
 	graceTimer *time.Timer  // fires when a partition that its plan has just claimed may be read
 	newest     int64        // greatest believed timestamp of a mapped record, in ms
 
@@ -239,9 +238,7 @@ func (w *worker) ready() bool {
 // submit gives the batch to the applying goroutine and continues with the other one.
 func (w *worker) submit() {
 	b := w.current
-	if w.full() {
-		w.fulls.Add(fullness(b.events, b.bytes))
-	}
+	w.lately.add(b, w.full())
 	if w.due {
 		// Partitions without records are moved, too, as a check: the script shows whether a shard has gone back in
 		// time.

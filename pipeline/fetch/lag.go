@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -29,6 +30,25 @@ func (p *Poller) Lag(topic string, partition int32, position int64) (lag Lag, kn
 		return Lag{}, false
 	}
 	return pos.ends.lag(position, time.Now()), true
+}
+
+// Left returns how many offsets of each partition may be read and were not returned by Poll, as of the last response. It
+// has no partition that only a Seek resumes, nor one before the first response.
+func (p *Poller) Left() map[state.Partition]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := make(map[state.Partition]int64, len(p.positions))
+	for id, pos := range p.positions {
+		if !pos.stopped && pos.ends.highWatermark >= 0 {
+			left[id] = max(0, pos.ends.stable-pos.offset)
+		}
+	}
+	for _, part := range slices.Backward(p.queue) { // the first one of a partition counts: all others are after it
+		if _, ok := left[part.key()]; ok && p.wanted(part) {
+			left[part.key()] = max(0, part.pos.ends.stable-part.Offset)
+		}
+	}
+	return left
 }
 
 // logEnds holds where a partition's log ends, as of the last response.

@@ -1,8 +1,13 @@
 package fetch
 
 import (
+	"context"
+	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/weir-stream/weir/state"
 )
 
 // The age of an open transaction restarts when the last stable offset moves, and ends when nothing
@@ -32,4 +37,39 @@ func TestLagBehindOpenTransactions(t *testing.T) {
 			t.Errorf("after %d s: %+v, want %+v", step.seconds, got, step.want)
 		}
 	}
+}
+
+// What was fetched counts as left until Poll returns it, what was fetched in vain and what is behind an open transaction
+// does not.
+func TestLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newPacedBroker(t)
+		b.limit, b.open = 2, 3
+		p := NewPoller(PollerConfig{Transport: b, MaxWaiting: 2})
+		defer p.Close()
+		id := state.Partition{Topic: "t"}
+		expect := func(when string, want map[state.Partition]int64) {
+			t.Helper()
+			synctest.Wait()
+			if got := p.Left(); !maps.Equal(got, want) {
+				t.Errorf("%s: %v are left, want %v", when, got, want)
+			}
+		}
+		p.Add("t", 0, 0)
+		expect("before an answer", map[state.Partition]int64{})
+		b.grow(0, 7)
+		expect("after two answers", map[state.Partition]int64{id: 7})
+		if _, err := p.Poll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		expect("after one was taken", map[state.Partition]int64{id: 5})
+		p.Seek("t", 0, 6)
+		expect("after a seek", map[state.Partition]int64{id: 1})
+		p.mu.Lock()
+		p.positions[id].stopped = true
+		p.mu.Unlock()
+		expect("once stopped", map[state.Partition]int64{})
+		p.Remove("t", 0)
+		expect("once removed", map[state.Partition]int64{})
+	})
 }
