@@ -92,3 +92,19 @@ func TestHotPartitionsPart(t *testing.T) {
 		t.Errorf("%v events were applied, want each of %d once", n, total)
 	}
 }
+
+// Events that come fast are not collected for as long as they may wait: some for each shard are enough.
+func TestManyEventsWaitForLess(t *testing.T) {
+	b := newBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics, b.config.Workers, b.config.MaxEvents = metrics, 1, 1_000_000
+	b.config.Freshness, b.config.CommitInterval = time.Second, time.Minute
+	b.run()
+	began, total := time.Now(), 0
+	testkit.Eventually(t, time.Minute, "there are more batches than times to wait", func() (bool, string) {
+		b.write(payments(total, total+60)...)
+		total += 60
+		n := count(t, metrics, "weir_batches_total")
+		return n > 5+2*time.Since(began).Seconds(), fmt.Sprint(n, " batches, ", total, " events, ", time.Since(began))
+	})
+}

@@ -107,13 +107,17 @@ func (s *pool) send(i int, c change) {
 	}
 }
 
+// enoughOfShard is how many events of a batch, for each shard, are worth the script call that the shard gets: more
+// together are hardly cheaper.
+const enoughOfShard = 50
+
 // begin makes a worker and runs it.
 func (s *pool) begin(i int) {
 	p := s.p
 	poller := fetch.NewPoller(fetch.PollerConfig{
 		Transport: p.cfg.Transport, Bootstrap: kafka.TCP(p.cfg.Brokers...), Isolation: p.cfg.Isolation,
 		MaxBytes: p.cfg.FetchMaxBytes, PartitionMaxBytes: p.cfg.FetchPartitionMaxBytes,
-		Pace: p.cfg.Freshness, Logger: p.log,
+		Pace: p.cfg.Freshness, Enough: func() int { return enoughOfShard * p.cfg.Store.Shards() }, Logger: p.log,
 	})
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{

@@ -21,6 +21,9 @@ type leader struct {
 	waiting   int // responses that Poll has not completely taken
 	turn      int
 	rests     time.Time               // not asked until then, see PollerConfig.Pace
+	answered  time.Time               // when it last answered with everything available
+	records   float64                 // in such answers; those of the last four weigh about as much as all before
+	over      float64                 // the time in which they came, in ns
 	cancel    context.CancelCauseFunc // of the request under way, or nil
 }
 
@@ -44,12 +47,24 @@ func (l *leader) taken() {
 	}
 }
 
-// rest sets when to ask again after an answer with everything available: a record that the answer just missed waits no
-// longer than pace. If the broker held the request until there was a record, that time begins with the answer.
-func (l *leader) rest(asked time.Time, pace time.Duration) {
+// rest sets when to ask again after an answer with everything available, of some records: a record that the answer just
+// missed waits no longer than the pace, and less if enough are expected sooner. If the broker held the request until
+// there was a record, that time begins with the answer.
+func (l *leader) rest(asked time.Time, records int64, cfg *PollerConfig) {
 	now := time.Now()
-	if l.rests = asked.Add(pace); !l.rests.After(now) {
-		l.rests = now.Add(pace)
+	if !l.answered.IsZero() {
+		l.records = l.records*3/4 + float64(records)
+		l.over = l.over*3/4 + float64(now.Sub(l.answered))
+	}
+	l.answered = now
+	// The rate is that of the last few answers together. It does not depend on how long the leader rested between them,
+	// so the pause is steady while the rate is, even if records come in lumps.
+	pause := cfg.Pace
+	if until := float64(cfg.Enough()) * l.over; until < l.records*float64(pause) {
+		pause = time.Duration(until / l.records)
+	}
+	if l.rests = asked.Add(pause); !l.rests.After(now) {
+		l.rests = now.Add(pause)
 	}
 }
 
@@ -198,7 +213,7 @@ func (p *Poller) fetch(req *fetchRequest) {
 		req.leader.waiting++
 		signal(p.ready)
 		if p.caughtUp(req) {
-			req.leader.rest(req.at, p.cfg.Pace)
+			req.leader.rest(req.at, resp.records, &p.cfg)
 		}
 	}
 }
@@ -281,6 +296,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	for _, a := range rp.AbortedTransactions {
 		part.aborted = append(part.aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
 	}
+	resp.records += next - pos.offset
 	pos.offset, pos.fetched = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
 	pos.stopped = err != nil // the decoder finds the same header, and its caller decides

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"pgregory.net/rapid"
 )
 
 // pacedBroker leads t/0 in virtual time. It answers a fetch with at most limit batches of a record
@@ -197,6 +198,111 @@ func TestCatchingUpIsNotPaced(t *testing.T) {
 			b.grow(40*time.Millisecond, 0)
 		}, []string{"0s from 0", "10ms from 2", "10ms from 4", "30ms from 5"},
 			[]string{"10ms [0:0 1:1]", "10ms [2:2 3:3]", "10ms [4:4]", "30ms [5:5]"})
+	})
+}
+
+// enough is how many records are worth a fetch.
+const enough = 200
+
+// A leader whose records come fast is asked again when enough are expected, by the rate of the last answers.
+func TestPaceOfManyRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newPacedBroker(t)
+		b.limit = 1000
+		p := NewPoller(PollerConfig{Transport: b, Pace: 20 * time.Millisecond, Enough: func() int { return enough }, MaxWaiting: 10})
+		p.Add("t", 0, 0)
+		for _, step := range []struct {
+			at      time.Duration
+			records int64
+		}{{0, 1}, {10, 4 * enough}, {30, 650}, {60, 1}, {75, 0}} {
+			b.grow(step.at*time.Millisecond, step.records)
+		}
+		synctest.Wait()
+		p.Close()
+		want := []string{
+			"0s from 0",      // the first answer says nothing of the rate
+			"20ms from 1",    // 800 in 20 ms: 200 in 5 ms
+			"25ms from 801",  // held for 5 ms; then 1250 in 25 ms: 200 in 4 ms
+			"34ms from 1451", // held for 26 ms; then 938.5 in 48.75 ms: 200 in 10.4 ms
+			"70.388918ms from 1452",
+		}
+		if diff := cmp.Diff(want, b.asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// At any rate, evenly or in lumps, the pauses come to what the rate is worth, and stay there.
+func TestPauseByRate(t *testing.T) {
+	const pace = 24 * time.Millisecond
+	cfg := PollerConfig{Pace: pace, Enough: func() int { return enough }}
+	for _, test := range []struct {
+		perSecond   int64
+		every       time.Duration // how often records come
+		least, most time.Duration // of the pauses
+	}{
+		{300, 3 * time.Millisecond, pace, pace},
+		{3_000, time.Millisecond, pace, pace},
+		{3_000, 20 * time.Millisecond, pace, pace},
+		{3_000, 100 * time.Millisecond, pace, pace},
+		{8_000, time.Millisecond, pace, pace},
+		{20_000, 100 * time.Microsecond, 9900 * time.Microsecond, 10100 * time.Microsecond},
+		{20_000, 5 * time.Millisecond, 8 * time.Millisecond, 13 * time.Millisecond},
+		{100_000, 100 * time.Microsecond, 1900 * time.Microsecond, 2100 * time.Microsecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, taken := time.Now(), int64(0)
+			l := &leader{}
+			for i := range 200 {
+				time.Sleep(time.Until(l.rests))
+				asked := time.Now()
+				came := func() int64 {
+					return int64(time.Since(start)/test.every) * test.perSecond * int64(test.every) / int64(time.Second)
+				}
+				for came() == taken { // the broker holds the fetch until there is a record
+					time.Sleep(test.every - time.Since(start)%test.every)
+				}
+				records := came() - taken
+				taken += records
+				l.rest(asked, records, &cfg)
+				if pause := l.rests.Sub(asked); i > 20 && (pause < test.least || pause > test.most) && time.Since(asked) == 0 {
+					t.Errorf("%d records a second, each %v: the pause is %v after %d fetches, want %v to %v",
+						test.perSecond, test.every, pause, i, test.least, test.most)
+				}
+			}
+		})
+	}
+}
+
+// However records come, a pause is at most the pace, and the whole pace while fewer come than are enough in it.
+func TestPauseOfAnyRecords(t *testing.T) {
+	const pace = 24 * time.Millisecond
+	cfg := PollerConfig{Pace: pace, Enough: func() int { return enough }}
+	rapid.Check(t, func(rt *rapid.T) {
+		few := rapid.Bool().Draw(rt, "few")
+		held := rapid.SliceOfN(rapid.Int64Range(0, int64(2*pace)), 30, 30).Draw(rt, "held")
+		share := rapid.SliceOfN(rapid.Float64Range(0, 0.99), 30, 30).Draw(rt, "records")
+		var wrong string
+		synctest.Test(t, func(*testing.T) {
+			var l leader
+			for i := range held {
+				time.Sleep(time.Until(l.rests))
+				asked, before := time.Now(), l.answered
+				time.Sleep(time.Duration(held[i]))
+				records := share[i] * 100 * enough
+				if few && !before.IsZero() {
+					records = share[i] * float64(time.Since(before)) / float64(pace) * enough
+				}
+				l.rest(asked, int64(records), &cfg)
+				rests := time.Until(l.rests)
+				if rests > pace || rests < 0 || few && l.rests != asked.Add(pace) && rests != pace {
+					wrong = fmt.Sprintf("after %d records, asked %v before, the leader rests for %v", int64(records), time.Duration(held[i]), rests)
+				}
+			}
+		})
+		if wrong != "" {
+			rt.Fatal(wrong)
+		}
 	})
 }
 

@@ -77,10 +77,11 @@ func (p *PartitionData) Release() {
 
 // response is a fetch response that several Partitions share.
 type response struct {
-	body   *[]byte
-	leader *leader
-	users  atomic.Int32 // Partitions not yet released
-	queued int          // Partitions not yet taken by Poll; under the poller's lock
+	body    *[]byte
+	leader  *leader
+	users   atomic.Int32 // Partitions not yet released
+	queued  int          // Partitions not yet taken by Poll; under the poller's lock
+	records int64        // offsets that it has
 }
 
 var bodies = sync.Pool{New: func() any { return new([]byte) }}

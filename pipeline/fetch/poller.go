@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"time"
@@ -36,10 +37,11 @@ type PollerConfig struct {
 	Bootstrap net.Addr
 
 	// Pace (0) is how long after a request the next one is sent if the answer held everything available, so that the next
-	// answer has more; if the request was held for that long, it counts from the answer. A leader whose answer was cut by
-	// a limit is asked again at once. So is one that had nothing: it answers with the first record, or after MaxWait
-	// (500ms).
+	// answer has more; it is sent earlier if Enough records (unlimited) are expected sooner. If the request was held for that
+	// long, it counts from the answer. A leader whose answer was cut by a limit is asked again at once. So is one that had
+	// nothing: it answers with the first record, or after MaxWait (500ms).
 	Pace    time.Duration
+	Enough  func() int
 	MaxWait time.Duration
 	// A broker answers with at most about MaxBytes (16 MiB), of which PartitionMaxBytes (1 MiB) are
 	// of one partition. A larger batch still comes whole.
@@ -62,6 +64,9 @@ func (c PollerConfig) withDefaults() PollerConfig {
 	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
 	c.PartitionMaxBytes = cmp.Or(c.PartitionMaxBytes, 1<<20)
 	c.MaxWaiting = cmp.Or(c.MaxWaiting, 1)
+	if c.Enough == nil {
+		c.Enough = func() int { return math.MaxInt }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
