@@ -206,13 +206,17 @@ func (s *side) sustained(b *testing.B, brokers []string, feed *feed) float64 {
 // creation, the producer's share included, and from the broker's acknowledgement. The first half
 // warms up: until then the broker's JVM compiles at the cost of a core.
 func (s *side) freshness(b *testing.B, brokers []string, feed *feed, perSecond float64) {
-	made, acknowledged, _ := s.ages(b, feed, order{Consumer: s.name, Brokers: brokers, Redis: s.addr}, perSecond, 2**steady)
+	cpu := s.info(b, "cpu", "used_cpu_user", "used_cpu_sys")
+	made, acknowledged, found := s.ages(b, feed, order{Consumer: s.name, Brokers: brokers, Redis: s.addr}, perSecond, 2**steady)
+	cpu = s.info(b, "cpu", "used_cpu_user", "used_cpu_sys") - cpu
 	fmt.Printf("\nms from an event until it is applied, at %.0f events a second, half load\n", perSecond)
 	report := func(since string, ages []time.Duration) {
 		fmt.Printf("  since it was %s: p50 %.1f, p99 %.1f\n", since, percentile(ages, 50), percentile(ages, 99))
 	}
 	report("made", made)
 	report("acknowledged", acknowledged)
+	millions := perSecond * (2 * steady.Seconds()) / 1e6
+	fmt.Printf("  CPU s per million events: consumer %.2f, Redis %.2f\n", found.CPU/millions, cpu/millions)
 }
 
 // percentile returns a percentile, in ms, of sorted ages.
