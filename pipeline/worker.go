@@ -201,7 +201,7 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 		b.live.Begin()
 	}
 	b.bytes += len(rec.Value)
-	b.timestamps = append(b.timestamps, stamp{rangeIndex, rec.Timestamp})
+	b.timestamps = append(state.WithRoom(b.timestamps), stamp{rangeIndex, rec.Timestamp})
 	w.from.position = rec.Offset + 1
 	b.extend(w.from)
 	return true

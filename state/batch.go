@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // Partition names one partition of a topic.
 type Partition struct {
 	Topic string
@@ -158,7 +160,7 @@ func (b *Batch) HoldText() *Text {
 // Update begins the update of an entity by the event at an offset of a range. It copies the text of
 // the entity; Add adds the mutations.
 func (b *Batch) Update(rangeIndex int, offset int64, entity []byte) {
-	b.Updates = append(b.Updates, EntityUpdate{
+	b.Updates = append(WithRoom(b.Updates), EntityUpdate{
 		Range: rangeIndex, Offset: offset, Entity: b.Hold(entity), Hash: EntityHash(entity),
 		From: len(b.Mutations), To: len(b.Mutations),
 	})
@@ -166,8 +168,17 @@ func (b *Batch) Update(rangeIndex int, offset int64, entity []byte) {
 
 // Add adds a mutation to the last update. It does not copy its text.
 func (b *Batch) Add(m Mutation) {
-	b.Mutations = append(b.Mutations, m)
+	b.Mutations = append(WithRoom(b.Mutations), m)
 	b.Updates[len(b.Updates)-1].To++
+}
+
+// WithRoom returns a slice with room for one more, and doubles it if there is none: append alone would copy a slice of
+// hundreds of thousands of mutations four times over while it grows.
+func WithRoom[T any](s []T) []T {
+	if len(s) == cap(s) {
+		return slices.Grow(s, len(s)+1)
+	}
+	return s
 }
 
 // IDMutation returns the mutation by which an entity remembers the ID of the event; nil if it does not.

@@ -59,6 +59,9 @@ func EntityHash(entity []byte) uint64 {
 // SplitParent splits an entity's text into its parent's and the values that distinguish it from the
 // parent's other children. An entity of one value is its own parent, and child is empty.
 func SplitParent(entity []byte) (parent, child []byte) {
+	if bytes.IndexByte(entity, '|') < 0 { // most have one value
+		return entity, nil
+	}
 	for i := 0; i < len(entity); i++ {
 		switch entity[i] {
 		case '\\':

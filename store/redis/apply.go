@@ -211,7 +211,7 @@ func (w *writer) finish(ctx context.Context, b *state.Batch, shard int, verify b
 			s.last[i] = max(r.To, s.at[i].Offset)
 		}
 	}
-	if verify || len(s.mutations) > 0 {
+	if verify || s.count > 0 {
 		w.callEach(ctx, b, shard, false)
 	}
 }
@@ -259,7 +259,8 @@ func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []
 	start := len(w.args)
 	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[c.shard])
 	for i := range keys {
-		w.arg(w.store.appendEntityKey(w.bytes, c.shard, keys[i].group, keys[i].entity))
+		e := w.combiner.named(&keys[i])
+		w.arg(w.store.appendEntityKey(w.bytes, c.shard, e.group, e.text))
 	}
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
@@ -277,7 +278,7 @@ func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []
 	expiry := &w.store.expiry[c.shard]
 	expiry.Lock()
 	for i := range keys {
-		if expiry.due(keys[i].hash, keys[i].renewed(), w.now) {
+		if expiry.due(w.combiner.named(&keys[i]).hash, keys[i].renewed(), w.now) {
 			w.num(int64(i + 1))
 		}
 	}

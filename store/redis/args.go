@@ -71,8 +71,8 @@ func (w *writer) arg(grown []byte) {
 func (w *writer) num(n int64) { w.arg(strconv.AppendInt(w.bytes, n, 10)) }
 
 func (w *writer) text(s string) {
-	w.texts = append(w.texts, s)
-	w.args = append(w.args, &w.texts[len(w.texts)-1])
+	w.texts = append(state.WithRoom(w.texts), s)
+	w.args = append(state.WithRoom(w.args), &w.texts[len(w.texts)-1])
 }
 
 // checkBytes is how many bytes one pipeline appends to a key before the script checks again whether the key is full.
@@ -89,7 +89,7 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	for i := range keys {
 		n, before := w.pack(&keys[i]), 0
 		if len(w.appended) > 0 {
-			if earlier, met := w.appended[keys[i].hash]; met {
+			if earlier, met := w.appended[w.combiner.named(&keys[i]).hash]; met {
 				before = earlier.bytes
 				w.calls[earlier.call].spare(earlier.key)
 			}
@@ -98,7 +98,7 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 			w.checked = append(w.checked, i+1)
 		}
 		if more {
-			w.appended[keys[i].hash] = appended{before + n, len(w.calls), i + 1}
+			w.appended[w.combiner.named(&keys[i]).hash] = appended{before + n, len(w.calls), i + 1}
 			full = full || before+n >= passBytes
 		}
 	}
@@ -108,6 +108,9 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 	}
 	return full
 }
+
+// named returns the entity after which a key is named.
+func (c *combiner) named(k *stateKey) *keyEntity { return &c.entities[k.first] }
 
 // spare excludes a key from the candidates that a call returns.
 func (c *scriptCall) spare(key int) { c.spared = append(c.spared, byte(key>>8), byte(key)) }
@@ -129,17 +132,22 @@ func (w *writer) pack(k *stateKey) int {
 
 // packSections appends the sections of an entity.
 func (w *writer) packSections(dst []byte, e *keyEntity) []byte {
-	sections, mutations := w.combiner.sections, w.combiner.mutations
-	for i := e.first; i >= 0; i = sections[i].next {
+	c := w.combiner
+	for i := e.first; i >= 0; {
+		s := &c.sections[i]
 		if i == e.first {
-			w.packer.Begin(sections[i].series)
+			w.packer.Begin(s.first.Series)
 		} else {
-			w.packer.Next(sections[i].series)
+			w.packer.Next(s.first.Series)
 		}
-		for j := sections[i].first; j >= 0; j = mutations[j].next {
-			w.packer.Add(&mutations[j].Mutation)
+		w.packer.Add(&s.first)
+		if s.further >= 0 {
+			for j := c.further[s.further].first; j >= 0; j = c.more[j].next {
+				w.packer.Add(&c.more[j].Mutation)
+			}
 		}
 		dst = w.packer.End(dst)
+		i = s.next
 	}
 	return dst
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"hash/maphash"
 	"iter"
-	"math"
 	"math/bits"
 	"slices"
 
@@ -48,30 +47,29 @@ func (s *shardUpdates) lookAhead() {
 // counter is written once, however many events count. It refers to the texts of the batch, which must not change until
 // reset.
 type combiner struct {
-	limit     int // of the mutations of a call, see CallMutations
-	keys      []stateKey
-	entities  []keyEntity
-	sections  []seriesSection
-	mutations []combined
-	bytes     int        // of the mutations' values
-	hot       bool       // some key has enough mutations for a call of its own
-	byText    hashIndex  // of entities
-	byMember  hashIndex  // of mutations that others may be combined with, see seriesSection.indexed
-	sorted    []stateKey // by slice
-	calls     []callKeys
+	limit    int // of the mutations of a call, see CallMutations
+	keys     []stateKey
+	entities []keyEntity
+	sections []seriesSection
+	further  []furtherMutations
+	more     []combined // the further mutations
+	count    int        // of all mutations
+	bytes    int        // of their values
+	hot      bool       // some key has enough mutations for a call of its own
+	byText   hashIndex  // of entities
+	byMember hashIndex  // of further mutations that others may be combined with, see furtherMutations.indexed
+	sorted   []stateKey // by slice
+	calls    []callKeys
 }
 
 // stateKey is one Redis key with what changes in it.
 type stateKey struct {
-	hash   uint64
-	group  string
-	entity []byte
-	keep   int64 // how long after a record its state may be asked for, in ms; 0 forever
-	first  int32 // of its entities in a linked list: index in entities. It is the one after which the key is named
-	last   int32
-	count  int32 // of its mutations
-	bytes  int32 // of their values
-	slice  uint8 // of the entity
+	keep  int64 // how long after a record its state may be asked for, in ms; 0 forever
+	first int32 // of its entities in a linked list: index in entities. It is the one after which the key is named
+	last  int32
+	count int32 // of its mutations
+	bytes int32 // of their values
+	slice uint8 // of the entity
 }
 
 // keyEntity is an entity whose state a key holds: the one after which it is named, or a child of that.
@@ -85,17 +83,23 @@ type keyEntity struct {
 	last  int32
 }
 
-// seriesSection is a series of an entity with its mutations.
+// seriesSection is a series of an entity with its mutations. Most have one, so the first is held here: packing then
+// reads the sections of an entity one after another. Each mutation may represent several of the batch.
 type seriesSection struct {
-	series  *state.Series
-	latest  int64 // the greatest tile
-	first   int32 // its first mutation in a linked list: index in mutations, -1 for none
-	last    int32
-	indexed int32 // the last one that is in byMember, -1 for none
+	first   state.Mutation
+	further int32 // those after the first: index in further, -1 for none
 	next    int32
 }
 
-// combined is a mutation of a section. It may represent several of the batch.
+// furtherMutations are the mutations of a section after the first.
+type furtherMutations struct {
+	latest  int64 // the greatest tile, the first mutation's included
+	first   int32 // in a linked list: index in more
+	last    int32
+	indexed int32 // the last one that is in byMember, -1 for none
+}
+
+// combined is one of the further mutations of a section.
 type combined struct {
 	state.Mutation
 	section int32 // index in sections
@@ -103,41 +107,58 @@ type combined struct {
 }
 
 func (c *combiner) reset() {
-	c.keys, c.entities, c.sections, c.mutations = c.keys[:0], c.entities[:0], c.sections[:0], c.mutations[:0]
-	c.bytes, c.hot = 0, false
+	c.keys, c.entities, c.sections, c.further, c.more = c.keys[:0], c.entities[:0], c.sections[:0], c.further[:0], c.more[:0]
+	c.count, c.bytes, c.hot = 0, 0, false
 	c.byText.reset()
 	c.byMember.reset()
 }
 
 // fillsCall reports whether there is enough for a call.
-func (c *combiner) fillsCall() bool { return len(c.mutations) >= c.limit || c.bytes >= callBytes }
+func (c *combiner) fillsCall() bool { return c.count >= c.limit || c.bytes >= callBytes }
 
 // tooMany reports whether no more should be applied together: some key fills a call, or slices soon would.
 func (c *combiner) tooMany() bool {
 	const most = state.ShardSlices / 2 // full calls
-	return c.hot || len(c.mutations) >= most*c.limit || c.bytes >= most*callBytes
+	return c.hot || c.count >= most*c.limit || c.bytes >= most*callBytes
 }
 
 // add adds the mutations of an entity.
 func (c *combiner) add(u *state.EntityUpdate, mutations []state.Mutation) {
 	group, entity, at := "", int32(0), int32(-1)
+	count, size := 0, 0 // of what the entity gets
 	for i := range mutations {
 		m := &mutations[i]
 		if s := m.Series; i == 0 || s.Group != group { // nearly all series of an entity have one group
-			group, at = s.Group, -1
+			c.grow(entity, count, size)
+			group, at, count, size = s.Group, -1, 0, 0
 			if s.Parent == "" {
 				entity = c.own(u.Entity, u.Hash, group, s.GroupKeep)
 			} else {
 				entity = c.child(u, s)
 			}
 		}
-		if at = c.section(entity, m.Series, at); at < 0 {
-			at = c.addSection(entity, m.Series)
-		} else if m.Series.Measure.Combines() && c.combine(at, m) {
+		switch at = c.section(entity, m.Series, at); {
+		case at < 0:
+			at = c.addSection(entity, m)
+		case m.Series.Measure.Combines() && c.combine(at, m):
 			continue
+		default:
+			c.append(at, m)
 		}
-		c.append(entity, at, m)
+		count, size = count+1, size+m.Size()
 	}
+	c.grow(entity, count, size)
+}
+
+// grow counts mutations, with values of that size, that an entity got.
+func (c *combiner) grow(entity int32, count, size int) {
+	if count == 0 {
+		return
+	}
+	c.count, c.bytes = c.count+count, c.bytes+size
+	k := &c.keys[c.entities[entity].key]
+	k.count, k.bytes = k.count+int32(count), k.bytes+int32(size)
+	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= callBytes
 }
 
 // own finds or makes the entity after which a key is named, with its key.
@@ -149,7 +170,7 @@ func (c *combiner) own(text []byte, hash uint64, group string, keep int64) int32
 	}
 	key := int32(len(c.keys))
 	added := c.addEntity(keyEntity{hash: hash, group: group, text: text, key: key})
-	c.keys = append(c.keys, stateKey{hash: hash, group: group, entity: text, slice: slice, keep: keep, first: added, last: added})
+	c.keys = append(state.WithRoom(c.keys), stateKey{slice: slice, keep: keep, first: added, last: added})
 	return added
 }
 
@@ -180,7 +201,7 @@ func (c *combiner) entity(hash uint64, group string, text []byte) int32 {
 func (c *combiner) addEntity(e keyEntity) int32 {
 	e.first, e.last, e.next = -1, -1, -1
 	c.byText.add(e.hash, len(c.entities))
-	c.entities = append(c.entities, e)
+	c.entities = append(state.WithRoom(c.entities), e)
 	return int32(len(c.entities) - 1)
 }
 
@@ -192,21 +213,22 @@ func (c *combiner) section(entity int32, s *state.Series, before int32) int32 {
 		next = c.sections[before].next
 	}
 	for i := next; i >= 0; i = c.sections[i].next {
-		if c.sections[i].series == s {
+		if c.sections[i].first.Series == s {
 			return i
 		}
 	}
 	for i := first; i != next; i = c.sections[i].next {
-		if c.sections[i].series == s {
+		if c.sections[i].first.Series == s {
 			return i
 		}
 	}
 	return -1
 }
 
-func (c *combiner) addSection(entity int32, s *state.Series) int32 {
+// addSection adds a section with its first mutation.
+func (c *combiner) addSection(entity int32, m *state.Mutation) int32 {
 	added := int32(len(c.sections))
-	c.sections = append(c.sections, seriesSection{series: s, latest: math.MinInt64, first: -1, last: -1, indexed: -1, next: -1})
+	c.sections = append(state.WithRoom(c.sections), seriesSection{first: *m, further: -1, next: -1})
 	e := &c.entities[entity]
 	if e.first < 0 {
 		e.first = added
@@ -221,52 +243,54 @@ func (c *combiner) addSection(entity int32, s *state.Series) int32 {
 // so that is the last one, or there is none of the tile.
 func (c *combiner) combine(in int32, m *state.Mutation) bool {
 	s := &c.sections[in]
+	if s.further < 0 {
+		return s.first.Combine(m)
+	}
+	f := &c.further[s.further]
 	switch {
-	case c.mutations[s.last].Combine(m):
+	case c.more[f.last].Combine(m):
 		return true
-	case s.first == s.last, m.Tile > s.latest && m.Series.Measure.ByTile():
+	case m.Tile > f.latest && m.Series.Measure.ByTile():
+		return false
+	case s.first.Combine(m):
+		return true
+	case f.first == f.last:
 		return false
 	}
-	c.indexSection(in)
+	c.index(f)
 	for i := range c.byMember.find(memberHash(in, m)) {
-		if held := &c.mutations[i]; held.section == in && held.Combine(m) {
+		if held := &c.more[i]; held.section == in && held.Combine(m) {
 			return true
 		}
 	}
 	return false
 }
 
-// indexSection adds the mutations of a section to byMember that are not yet there.
-func (c *combiner) indexSection(in int32) {
-	s := &c.sections[in]
-	i := s.first
-	if s.indexed >= 0 {
-		i = c.mutations[s.indexed].next
+// index adds the further mutations of a section to byMember that are not yet there.
+func (c *combiner) index(f *furtherMutations) {
+	i := f.first
+	if f.indexed >= 0 {
+		i = c.more[f.indexed].next
 	}
-	for ; i >= 0; i = c.mutations[i].next {
-		c.byMember.add(memberHash(in, &c.mutations[i].Mutation), int(i))
+	for ; i >= 0; i = c.more[i].next {
+		c.byMember.add(memberHash(c.more[i].section, &c.more[i].Mutation), int(i))
 	}
-	s.indexed = s.last
+	f.indexed = f.last
 }
 
 // append appends a mutation to those of its section.
-func (c *combiner) append(entity, in int32, m *state.Mutation) {
-	added := int32(len(c.mutations))
-	c.mutations = append(c.mutations, combined{Mutation: *m, section: in, next: -1})
+func (c *combiner) append(in int32, m *state.Mutation) {
+	added := int32(len(c.more))
+	c.more = append(state.WithRoom(c.more), combined{Mutation: *m, section: in, next: -1})
 	s := &c.sections[in]
-	if s.first < 0 {
-		s.first = added
-	} else {
-		c.mutations[s.last].next = added
+	if s.further < 0 {
+		s.further = int32(len(c.further))
+		c.further = append(state.WithRoom(c.further), furtherMutations{latest: max(s.first.Tile, m.Tile), first: added, last: added, indexed: -1})
+		return
 	}
-	s.last, s.latest = added, max(s.latest, m.Tile)
-
-	size := m.Size()
-	c.bytes += size
-	k := &c.keys[c.entities[entity].key]
-	k.bytes += int32(size)
-	k.count++
-	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= callBytes
+	f := &c.further[s.further]
+	c.more[f.last].next = added
+	f.last, f.latest = added, max(f.latest, m.Tile)
 }
 
 // memberHash returns a hash that is the same for all mutations of a section that can be combined.

@@ -100,9 +100,9 @@ func TestCombinerCombinesAll(t *testing.T) {
 		for _, k := range c.keys {
 			for e := k.first; e >= 0; e = c.entities[e].next {
 				for in := c.entities[e].first; in >= 0; in = c.sections[in].next {
-					for m := c.sections[in].first; m >= 0; m = c.mutations[m].next {
-						if got++; c.sections[in].series.Measure == state.CountEvents {
-							counts += int(c.mutations[m].Num)
+					for _, m := range mutationsOf(&c, in) {
+						if got++; m.Series.Measure == state.CountEvents {
+							counts += int(m.Num)
 						}
 					}
 				}
@@ -114,13 +114,25 @@ func TestCombinerCombinesAll(t *testing.T) {
 				counted += n
 			}
 		}
-		if got != len(want) || counts != counted {
+		if got != len(want) || got != c.count || counts != counted {
 			t.Errorf("%d mutations are left, which count %d events, want %d and %d", got, counts, len(want), counted)
 		}
 		if c.byMember.used > got {
 			t.Errorf("%d mutations of %d are indexed", c.byMember.used, got)
 		}
 	})
+}
+
+// mutationsOf returns the mutations of a section.
+func mutationsOf(c *combiner, in int32) []state.Mutation {
+	s := &c.sections[in]
+	mutations := []state.Mutation{s.first}
+	if s.further >= 0 {
+		for i := c.further[s.further].first; i >= 0; i = c.more[i].next {
+			mutations = append(mutations, c.more[i].Mutation)
+		}
+	}
+	return mutations
 }
 
 // Entities whose hashes are equal by chance stay apart, and so do mutations.
@@ -147,16 +159,18 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 		}
 	}
 
-	at, other := c.addSection(first, members), c.addSection(first, count)
-	m := &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte("a")}}
-	for _, member := range []string{"a", "b"} {
-		c.append(first, at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(member)}})
+	mutation := func(member string) *state.Mutation {
+		return &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(member)}}
 	}
-	c.indexSection(at)
-	c.byMember.add(memberHash(other, m), 0)
-	c.byMember.add(memberHash(at, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte("c")}}), 0)
-	c.append(first, other, &state.Mutation{Series: count, Tile: 5})
-	c.append(first, other, &state.Mutation{Series: count, Tile: 6})
+	at, other := c.addSection(first, mutation("z")), c.addSection(first, &state.Mutation{Series: count, Tile: 5})
+	for _, member := range []string{"a", "b", "y"} {
+		c.append(at, mutation(member))
+	}
+	c.index(&c.further[c.sections[at].further])
+	c.byMember.add(memberHash(other, mutation("a")), 0)
+	c.byMember.add(memberHash(at, mutation("c")), 0)
+	c.append(other, &state.Mutation{Series: count, Tile: 6})
+	c.append(other, &state.Mutation{Series: count, Tile: 7})
 	for name, test := range map[string]struct {
 		section int32
 		member  string
@@ -166,7 +180,7 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 		"another section": {other, "a", false},
 		"another member":  {at, "c", false},
 	} {
-		if got := c.combine(test.section, &state.Mutation{Series: members, Tile: 1, Text: &state.Text{Member: []byte(test.member)}}); got != test.want {
+		if got := c.combine(test.section, mutation(test.member)); got != test.want {
 			t.Errorf("%s: combined %v, want %v", name, got, test.want)
 		}
 	}
