@@ -2,6 +2,7 @@ package packed
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -56,15 +57,15 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 	return true
 }
 
-// unknownChildren returns the bytes of children whose series are unknown, by tag. They are not spilled.
-func (c *Compactor) unknownChildren() map[uint32]int {
-	sizes := map[uint32]int{}
-	for _, child := range c.children {
-		if c.seriesOf(child) == nil {
-			sizes[child.Tag] += len(AppendChild(c.section[:0], child))
+// unknownChildren yields the tags and bytes of the children whose series are unknown. They are not spilled.
+func (c *Compactor) unknownChildren() iter.Seq2[uint32, int] {
+	return func(yield func(tag uint32, size int) bool) {
+		for _, child := range c.children {
+			if c.seriesOf(child) == nil && !yield(child.Tag, len(AppendChild(c.section[:0], child))) {
+				return
+			}
 		}
 	}
-	return sizes
 }
 
 // cutUnknown drops series and children that the definitions do not have, the longest first, until over bytes are saved.
@@ -73,7 +74,10 @@ func (c *Compactor) cutUnknown(over int) {
 	if over <= 0 {
 		return
 	}
-	sizes := c.unknownChildren()
+	sizes := map[uint32]int{}
+	for tag, size := range c.unknownChildren() {
+		sizes[tag] += size
+	}
 	for _, p := range c.parts {
 		if p.series == nil {
 			sizes[p.tag] += p.size

@@ -189,7 +189,8 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 	// A known series is not garbage, even if it is not compacted here: definitions may have brought it back after the
 	// list of garbage was read.
 	gone := func(tag uint32) bool { return past[tag] || series(tag) == nil && garbage(tag) }
-	compact, err := c.inner.Compact(nil, child.Sections, associative(series), gone, now, nonce)
+	room := make([]byte, 0, headerSize+len(child.Sections))
+	compact, err := c.inner.Compact(room, child.Sections, associative(series), gone, now, nonce)
 	return compact[min(headerSize, len(compact)):], err
 }
 

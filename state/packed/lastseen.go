@@ -56,7 +56,10 @@ func (l *lastSeen) meet(value string, time int64) {
 		l.sorted = slices.Delete(l.sorted, i, i+1)
 	}
 	l.times[value] = time
-	i, _ := slices.BinarySearchFunc(l.sorted, seen{time, value}, seen.compare)
+	i := len(l.sorted)
+	if i > 0 && time <= l.sorted[i-1].time { // mostly it is the latest
+		i, _ = slices.BinarySearchFunc(l.sorted, seen{time, value}, seen.compare)
+	}
 	l.sorted = slices.Insert(l.sorted, i, seen{time, value})
 	l.drop(len(l.sorted) - l.max)
 }

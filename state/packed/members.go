@@ -22,7 +22,7 @@ type members struct {
 	tiles  map[string][]int64
 	bounds map[int64]uint64 // by tile; nil for none
 	runs   []int64          // the tiles of all members, one after another, while none comes between
-	first  int64            // the first tile kept by the last Prune
+	least  int64            // no tile is before this one
 	trimAt int              // the number of members at which trimming is tried
 	sorted []string         // room for Append
 }
@@ -30,7 +30,7 @@ type members struct {
 func init() {
 	packings[state.Members] = packing{
 		empty: func(s *state.Series, _ Secret) State {
-			return &members{series: s, tiles: map[string][]int64{}}
+			return &members{series: s, tiles: map[string][]int64{}, least: math.MaxInt64}
 		},
 		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 			return appendMember(dst, mutation.Member, []int64{mutation.Tile}, before), before
@@ -42,6 +42,7 @@ func (m *members) Apply(mutation *state.Mutation) {
 	if m.beyond(mutation.Member, mutation.Tile) {
 		return
 	}
+	m.least = min(m.least, mutation.Tile)
 	member := string(mutation.Member)
 	if met, known := m.tiles[member]; known {
 		m.again(member, met, mutation.Tile)
@@ -68,7 +69,7 @@ func (m *members) again(member string, met []int64, tile int64) []int64 {
 func (m *members) empty() {
 	clear(m.tiles)
 	clear(m.sorted) // they alias what was merged
-	m.runs, m.first, m.sorted, m.bounds, m.trimAt = m.runs[:0], 0, m.sorted[:0], nil, 0
+	m.runs, m.least, m.sorted, m.bounds, m.trimAt = m.runs[:0], math.MaxInt64, m.sorted[:0], nil, 0
 }
 
 func (m *members) Merge(packed []byte) error {
@@ -88,6 +89,7 @@ func (m *members) Merge(packed []byte) error {
 		from := len(m.runs)
 		for before := int64(math.MinInt64); n > 0 && r.err == nil; n-- {
 			tile += r.varint()
+			m.least = min(m.least, tile)
 			switch {
 			case r.err != nil:
 			case tile <= before:
@@ -155,10 +157,10 @@ func (m *members) Read(r *state.Read) (out state.WindowState) {
 	return out
 }
 
-// Prune visits all members only if the first tile kept has changed.
+// Prune visits the members only if some tile may lie before the first one kept.
 func (m *members) Prune(first int64) (empty bool) {
-	if first > m.first {
-		m.first = first
+	if first > m.least {
+		m.least = first
 		maps.DeleteFunc(m.bounds, func(tile int64, _ uint64) bool { return tile < first })
 		for member, met := range m.tiles {
 			i, _ := slices.BinarySearch(met, first)

@@ -32,6 +32,7 @@ func (m *members) mergeBound(r *decoder, packed []byte, tile int64) {
 
 // lower sets the bound of a tile, unless it has a lower one.
 func (m *members) lower(tile int64, bound uint64) {
+	m.least = min(m.least, tile)
 	if m.bounds == nil {
 		m.bounds = map[int64]uint64{}
 	}

@@ -152,6 +152,7 @@ type Compactor struct {
 
 	pool     pool
 	parts    []part
+	at       int // index in parts of the one that the last section belongs to
 	body     []byte
 	section  []byte
 	children []Child
@@ -261,6 +262,9 @@ func (c *Compactor) take(packed []byte, known func(tag uint32) *state.Series) {
 	if err != nil {
 		c.damage.addAll(err)
 	}
+	if len(c.damage.tags) == 0 {
+		return
+	}
 	c.children = slices.DeleteFunc(c.children, func(child Child) bool { return c.damage.has(child.Tag) })
 	c.parts = slices.DeleteFunc(c.parts, func(p part) bool {
 		broken := c.damage.has(p.tag)
@@ -284,19 +288,34 @@ func (c *Compactor) takeSection(tag uint32, body []byte, known func(tag uint32) 
 	if IsEmbedding(tag) {
 		return c.takeChild(tag, body)
 	}
-	i := slices.IndexFunc(c.parts, func(p part) bool { return p.tag == tag && p.series != nil })
-	if i < 0 {
-		i = len(c.parts)
-		c.parts = append(c.parts, part{tag: tag, body: body})
-		if s := known(tag); s != nil {
-			c.parts[i].series, c.parts[i].state = s, c.pool.take(s)
+	if p := c.part(tag, body, known); p.series != nil {
+		return p.state.Merge(body)
+	}
+	return nil
+}
+
+// part finds or makes the part of a section. Sections are mostly appended in the same order of series, so it is mostly
+// the one after the last one found. Each section of an unknown series is a part of its own.
+func (c *Compactor) part(tag uint32, body []byte, known func(tag uint32) *state.Series) *part {
+	if c.at++; c.at < len(c.parts) && c.parts[c.at].isOf(tag) {
+		return &c.parts[c.at]
+	}
+	for c.at = range c.parts {
+		if p := &c.parts[c.at]; p.isOf(tag) {
+			return p
 		}
 	}
-	if c.parts[i].series == nil {
-		return nil
+	c.at = len(c.parts)
+	c.parts = append(c.parts, part{tag: tag, body: body})
+	p := &c.parts[c.at]
+	if s := known(tag); s != nil {
+		p.series, p.state = s, c.pool.take(s)
 	}
-	return c.parts[i].state.Merge(body)
+	return p
 }
+
+// isOf reports whether it is the part of a known series with a tag.
+func (p *part) isOf(tag uint32) bool { return p.tag == tag && p.series != nil }
 
 func (c *Compactor) clear() {
 	for _, p := range c.parts {

@@ -34,13 +34,21 @@ type compactor struct {
 	// idleOnly means that the candidates belong to entities without recent events.
 	idleOnly bool
 
-	fresh packed.Compactor
-	known map[string]map[uint32]*state.Series // by group and tag
-	most  map[string]int                      // bytes that a key may take, by group
-	// embedded is the same for children, by their parent's group, with one series for each tag.
-	embedded map[string]map[uint32]*state.Series
-	of       []*state.Series // the series that known was made from
-	garbage  garbageSeries
+	fresh   packed.Compactor
+	groups  map[string]*group
+	of      []*state.Series // the series that groups was made from
+	garbage garbageSeries
+}
+
+// group has what the compaction of a group's keys needs.
+type group struct {
+	series   map[uint32]*state.Series // by tag
+	embedded map[uint32]*group        // of children, by tag
+	known    func(tag uint32) *state.Series
+	children func(tag uint32) func(tag uint32) *state.Series
+	name     string
+	keep     int64 // see state.Series.GroupKeep
+	most     int   // bytes that a key may take
 }
 
 // candidate is a key to compact, with its content.
@@ -89,20 +97,36 @@ func (c *compactor) learn(series []*state.Series) {
 	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
 		return
 	}
-	c.of, c.fresh = series, packed.Compactor{}
-	c.known, c.embedded, c.most = map[string]map[uint32]*state.Series{}, map[string]map[uint32]*state.Series{}, map[string]int{}
+	c.of, c.fresh, c.groups = series, packed.Compactor{}, map[string]*group{}
 	for _, s := range series {
+		g := c.group(s.Group)
+		g.series[s.Tag()], g.keep, g.most = s, s.GroupKeep, max(g.most, s.KeyBytes)
 		if s.Parent != "" {
-			if c.embedded[s.Parent] == nil {
-				c.embedded[s.Parent] = map[uint32]*state.Series{}
-			}
-			c.embedded[s.Parent][state.EmbeddingTag(s.Group)] = s
+			c.group(s.Parent).embedded[state.EmbeddingTag(s.Group)] = g
 		}
-		if c.known[s.Group] == nil {
-			c.known[s.Group] = map[uint32]*state.Series{}
-		}
-		c.known[s.Group][s.Tag()], c.most[s.Group] = s, max(c.most[s.Group], s.KeyBytes)
 	}
+}
+
+// group finds or makes a group.
+func (c *compactor) group(name string) *group {
+	g := c.groups[name]
+	if g == nil {
+		g = newGroup(name)
+		c.groups[name] = g
+	}
+	return g
+}
+
+func newGroup(name string) *group {
+	g := &group{name: name, series: map[uint32]*state.Series{}, embedded: map[uint32]*group{}}
+	g.known = func(tag uint32) *state.Series { return g.series[tag] }
+	g.children = func(tag uint32) func(tag uint32) *state.Series {
+		if child := g.embedded[tag]; child != nil {
+			return child.known
+		}
+		return nil
+	}
+	return g
 }
 
 const (
@@ -147,7 +171,7 @@ func together(list []compacted) int {
 // replaceTogether makes the call that replaces the content of keys of one shard.
 func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacement {
 	shard := list[0].shard
-	args := []any{"evalsha", w.store.compact.Hash(), 0}
+	args := append(make([]any, 0, 5+8*len(list)), "evalsha", w.store.compact.Hash(), 0)
 	for _, f := range list {
 		args = append(args, f.key)
 		delete(w.noted, f.key)
@@ -175,10 +199,19 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 
 // compact compacts the candidates. Keys with damaged state are counted as refused by the batch. Keys that are not
 // replaced become candidates again.
-func (w *writer) compact(ctx context.Context, b *state.Batch) error {
+func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 	w.receiveSpilled()
-	candidates := w.candidates
-	w.candidates = nil
+	candidates, before := w.candidates, len(w.compacted)
+	defer func() {
+		if err != nil { // they become candidates again
+			w.compacted = w.compacted[:before]
+			for _, h := range candidates {
+				delete(w.noted, h.key)
+			}
+		}
+		clear(candidates)
+		w.candidates = candidates[:0]
+	}()
 	for _, cmd := range w.sent {
 		if scriptGone(cmd.Err()) {
 			if err := w.store.loadScripts(ctx); err != nil {
@@ -188,15 +221,10 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		}
 	}
 	w.learn(b.Series)
-	if err := w.findGarbage(ctx, candidates); err != nil {
-		for _, h := range candidates {
-			delete(w.noted, h.key)
-		}
-		return err
-	}
+	w.garbage.fresh, w.garbage.err = false, nil
 	now := housekeeping(b.Now)
 	for _, h := range candidates {
-		done, wrong := w.compactKey(h, now)
+		done, wrong := w.compactKey(ctx, h, now)
 		if wrong != nil && w.reportsDamage(h.key) {
 			if b.Refused++; b.Refused == 1 {
 				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, wrong)).Error(), h.key
@@ -207,31 +235,20 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) error {
 		}
 		w.compacted = append(w.compacted, done)
 	}
-	return nil
-}
-
-// children returns the series of the children embedded in a group.
-func (c *compactor) children(group string) func(tag uint32) func(tag uint32) *state.Series {
-	return func(tag uint32) func(tag uint32) *state.Series {
-		child := c.embedded[group][tag]
-		if child == nil {
-			return nil
-		}
-		return func(tag uint32) *state.Series { return c.known[child.Group][tag] }
-	}
+	return w.garbage.err
 }
 
 // spills returns the children that leave their parent: their keys, times to live in seconds, and the bytes to append.
-func (w *writer) spills(h candidate, group string, children []packed.Child) (list []spill) {
-	parent := h.key[len(w.store.tags[h.shard])+len(group)+1:]
+func (w *writer) spills(h candidate, g *group, children []packed.Child) (list []spill) {
+	parent := h.key[len(w.store.tags[h.shard])+len(g.name)+1:]
 	for _, c := range children {
-		of := w.embedded[group][c.Tag]
+		of := g.embedded[c.Tag]
 		s := spill{
-			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[h.shard], of.Group, parent, c.Name)),
+			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[h.shard], of.name, parent, c.Name)),
 			sections: c.Sections,
 		}
-		if of.GroupKeep > 0 {
-			s.lives = keyspace.Lifetime(of.GroupKeep, w.store.slack)
+		if of.keep > 0 {
+			s.lives = keyspace.Lifetime(of.keep, w.store.slack)
 		}
 		list = append(list, s)
 	}
@@ -293,22 +310,24 @@ func (w *writer) reportsDamage(key string) bool {
 }
 
 // compactKey compacts the content of a key. The error says what is damaged, see packed.Compactor.
-func (w *writer) compactKey(h candidate, now int64) (compacted, error) {
-	group := w.groupOf(h)
-	known := w.known[group]
-	w.fresh.Children, w.fresh.Idle, w.fresh.Most = w.children(group), w.idleOnly, w.most[group]
+func (w *writer) compactKey(ctx context.Context, h candidate, now int64) (compacted, error) {
+	g := w.groupOf(h)
+	w.fresh.Children, w.fresh.Idle, w.fresh.Most = g.children, w.idleOnly, g.most
 	w.fresh.Latest = state.Believed(math.MaxInt64, time.Now())
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
 	room := make([]byte, 0, len(h.held))
-	made, err := w.fresh.Compact(room, h.held, func(tag uint32) *state.Series { return known[tag] }, w.garbage.has, now, nonce)
-	return compacted{h, made, w.spills(h, group, w.fresh.Spilled)}, err
+	made, err := w.fresh.Compact(room, h.held, g.known, func(tag uint32) bool { return w.isGarbage(ctx, tag) }, now, nonce)
+	return compacted{h, made, w.spills(h, g, w.fresh.Spilled)}, err
 }
 
-// groupOf returns the group of a key.
-func (w *writer) groupOf(h candidate) string {
-	group, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
-	return group
+// groupOf returns the group of a key, one without series if it is unknown.
+func (w *writer) groupOf(h candidate) *group {
+	name, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
+	if g := w.groups[name]; g != nil {
+		return g
+	}
+	return newGroup(name)
 }
 
 // shortest is the length up to which bytes are sent instead of their SHA-1: comparing them is faster.

@@ -345,7 +345,7 @@ func compactTooLate(t *testing.T, earlier, more int, user string) {
 		if few := more < 10; few != (len(held)-from <= shortest) || (header == nil) != (earlier == 0) || (user != "") != (len(held) > whole) {
 			t.Fatalf("%d events have left %d bytes, of which %d were compacted", before, len(held), from)
 		}
-		stale, err := writer().compactKey(candidate{0, key, held}, 0)
+		stale, err := writer().compactKey(t.Context(), candidate{0, key, held}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 )
 
 // A series is garbage when no processor has had it in its definitions for a while. Compaction drops its remains: keys
@@ -22,52 +21,22 @@ const (
 
 // garbageSeries lists series by their tags, and which of them are garbage.
 type garbageSeries struct {
-	tags map[uint32]bool
-	read time.Time
+	tags  map[uint32]bool
+	read  time.Time
+	fresh bool  // it was read after the compaction candidates
+	err   error // of reading it
 }
 
-func (o *garbageSeries) has(tag uint32) bool { return o.tags[tag] }
-
-// findGarbage finds which series in compaction candidates are garbage. A series may come back into
-// use while the list is read. So if the list names one of these series, it is read once more, after
-// the candidates: what was appended to the series since it came back is not in them.
-func (w *writer) findGarbage(ctx context.Context, candidates []candidate) error {
-	if !w.holdsUnknown(candidates, func(uint32) bool { return true }) {
-		return nil
+// isGarbage reports whether an unknown series in the compaction candidates is garbage. A series may come back into use
+// while the list is read. So if the list names it, the list is read once more, after the candidates: what was appended to
+// the series since it came back is not in them.
+func (w *writer) isGarbage(ctx context.Context, tag uint32) bool {
+	g := &w.garbage
+	if !g.fresh && g.err == nil && (g.tags[tag] || time.Since(g.read) > garbageListAge) {
+		err := w.readGarbage(ctx)
+		g.fresh, g.err = err == nil, err
 	}
-	if time.Since(w.garbage.read) > garbageListAge {
-		return w.readGarbage(ctx)
-	}
-	if w.holdsUnknown(candidates, w.garbage.has) {
-		return w.readGarbage(ctx)
-	}
-	return nil
-}
-
-// holdsUnknown reports whether compaction candidates have an unknown series that satisfies is.
-func (w *writer) holdsUnknown(candidates []candidate, is func(tag uint32) bool) (met bool) {
-	var look func(group string, held []byte)
-	look = func(group string, held []byte) {
-		known := w.known[group]
-		// Damage is reported by the compaction.
-		_ = packed.Sections(held, func(tag uint32, body []byte) error {
-			if packed.IsEmbedding(tag) {
-				child, err := packed.ChildOf(tag, body)
-				if of := w.embedded[group][tag]; of != nil {
-					look(of.Group, child.Sections)
-				} else {
-					look("", child.Sections)
-				}
-				return err
-			}
-			met = met || known[tag] == nil && is(tag)
-			return nil
-		})
-	}
-	for _, h := range candidates {
-		look(w.groupOf(h), h.held)
-	}
-	return met
+	return g.err == nil && g.tags[tag]
 }
 
 // readGarbage lists all series that were ever used, and which of them are garbage.
