@@ -19,9 +19,17 @@ type block struct {
 	rows  []int32     // the moments that are rows, in order
 	width int         // cells of a row
 	cells []cell      // of the rows, one row after another
-	long  []longCells // by part
+	long  []longCells // by worker
+}
 
-	err error // of writing this block, or an earlier one
+// blocksAhead is how many blocks there are: one is made while another is written.
+const blocksAhead = 2
+
+func (t *timeline) newBlocks() (blocks []*block) {
+	for range blocksAhead {
+		blocks = append(blocks, &block{width: t.workers[0].answers.cells, long: make([]longCells, len(t.workers))})
+	}
+	return blocks
 }
 
 // The bounds of rows and events of a block, because of the memory for answers.
@@ -44,9 +52,10 @@ func momentsOf(columns []Column) int {
 	return most
 }
 
-// read reads the next moments; io.EOF if there are none left.
-func (b *block) read(sorted *extsort.Iterator, most int) error {
-	b.keys, b.text, b.ends = slices.Grow(b.keys[:0], most), b.text[:0], slices.Grow(b.ends[:0], most)
+// read reads the next moments, of some bytes on average; io.EOF if there are none left.
+func (b *block) read(sorted *extsort.Iterator, most int, average int64) error {
+	b.keys, b.ends = slices.Grow(b.keys[:0], most), slices.Grow(b.ends[:0], most)
+	b.text = slices.Grow(b.text[:0], most*int(average))
 	for i := range b.long {
 		clear(b.long[i])
 		b.long[i] = b.long[i][:0]

@@ -14,20 +14,20 @@ type cell struct {
 	bits  uint64 // of the number; of other values the index in longCells
 	typ   value.Type
 	scale uint8
-	part  uint8 // 0 for a number; else the part whose longCells have it, from 1
+	from  uint8 // 0 for a number; else the worker whose longCells have it, from 1
 }
 
-// mostParts is how many parts a cell can tell apart.
-const mostParts = math.MaxUint8
+// mostWorkers is how many workers a cell can tell apart.
+const mostWorkers = math.MaxUint8
 
 // longCells holds answers that are no numbers, with their own memory.
 type longCells []Cell
 
-// rowCells are the cells of a row, for a part that answers some of them.
+// rowCells are the cells of a row, for a worker that answers some of them.
 type rowCells struct {
-	cells []cell // of the columns that are answers, or about them
-	long  *longCells
-	part  uint8
+	cells  []cell // of the columns that are answers, or about them
+	long   *longCells
+	worker uint8
 }
 
 // keep sets a cell to a copy of a value, or of the items in its place.
@@ -35,7 +35,7 @@ func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
 	to := &r.cells[at]
 	switch {
 	case items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
-		*to = cell{bits: uint64(len(*r.long)), part: r.part + 1}
+		*to = cell{bits: uint64(len(*r.long)), from: r.worker + 1}
 		*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(items)})
 	case v.Type == value.Float:
 		*to = cell{typ: v.Type, bits: math.Float64bits(v.Flt)}
@@ -46,8 +46,8 @@ func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
 
 // get copies the kept answer into to.
 func (c *cell) get(to *Cell, long []longCells) {
-	if c.part > 0 {
-		*to = long[c.part-1][c.bits]
+	if c.from > 0 {
+		*to = long[c.from-1][c.bits]
 		return
 	}
 	*to = Cell{}

@@ -20,7 +20,7 @@ type changes struct {
 	mapper *features.Mapper
 	batch  state.Batch // the mutations of a moment, and the memory of the texts of all
 	some   []change    // of a moment
-	todo   []bucket    // of all parts in turn
+	todo   []bucket    // by part
 	entity []byte
 
 	rows         []int32 // moments
@@ -29,10 +29,7 @@ type changes struct {
 	events, late int
 }
 
-// buckets is how many buckets all parts have at least: enough that one fits into a core's cache.
-const buckets = 64
-
-// bucket is what a moment after another changes of some entities of a part.
+// bucket is what a moment after another changes of the entities of a part.
 type bucket struct {
 	changes   []change
 	mutations []state.Mutation // of the changes
@@ -166,7 +163,7 @@ func (c *changes) between(row *record.Event, first, last int) {
 	for _, i := range [...]int{first, last} {
 		c.some[i].row, c.some[i].time = int32(len(c.rows)-1), row.Time
 	}
-	answers := &c.parts[0].answers
+	answers := &c.workers[0].answers
 	c.some[first].before, c.some[last].after = answers.before, answers.after
 }
 
@@ -194,12 +191,10 @@ func (c *changes) ask(row *record.Event, keys int32) {
 }
 
 func (t *timeline) newChanges() *changes {
-	answers := &t.parts[0].answers
+	answers := &t.workers[0].answers
 	c := &changes{
 		timeline: t, keys: answers.keys, keysOf: map[*state.Series]int32{}, reader: t.newReader(), mapper: t.Registry.NewJSONMapper(),
-	}
-	for len(c.todo) < buckets {
-		c.todo = append(c.todo, make([]bucket, len(t.parts))...)
+		todo: make([]bucket, len(t.parts)),
 	}
 	for _, about := range answers.about {
 		c.asked = append(c.asked, len(about) > 0)

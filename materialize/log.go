@@ -23,34 +23,40 @@ type Log interface {
 
 // readLog reads the events of a log. It skips records that would be set aside in production.
 func (t *timeline) readLog(ctx context.Context, input int) error {
-	in, decoder, n := &t.Inputs[input], t.Registry.NewDecoder(), 0
-	return in.Log.Read(ctx, func(r *record.Record) error {
-		if n%lookEvery == 0 {
-			if err := t.look(ctx, t.readShare()); err != nil {
+	r, n := &reading{timeline: t, input: input, decoder: t.Registry.NewDecoder()}, 0
+	err := t.Inputs[input].Log.Read(ctx, func(rec *record.Record) error {
+		if n++; n%lookEvery == 0 {
+			if err := t.take(ctx, r); err != nil {
 				return err
 			}
 		}
-		n++
-		if t.Until != 0 && r.Timestamp >= t.Until {
-			return nil
-		}
-		e := source.Event{Line: int(r.Offset), RecordTime: r.Timestamp}
-		err := r.Fits(t.MaxRecordBytes)
-		var events []record.Event
-		if err == nil {
-			events, err = decoder.Decode(r)
-		}
-		switch _, lacks := errors.AsType[*record.MissingSchema](err); {
-		case lacks:
-			return err
-		case err != nil:
-			return t.bad(in, e.Line, err)
-		case len(events) == 0:
-			t.summary.Passed++
-			return nil
-		}
-		return t.addEvent(input, &e, events)
+		return r.record(rec)
 	})
+	if err != nil {
+		return err
+	}
+	return t.take(ctx, r)
+}
+
+// record reads the event of a log's record.
+func (r *reading) record(rec *record.Record) error {
+	if r.Until != 0 && rec.Timestamp >= r.Until {
+		return nil
+	}
+	e := source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}
+	err := rec.Fits(r.MaxRecordBytes)
+	var events []record.Event
+	if err == nil {
+		events, err = r.decoder.Decode(rec)
+	}
+	switch _, lacks := errors.AsType[*record.MissingSchema](err); {
+	case lacks:
+		return err
+	case err != nil:
+		return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
+	default:
+		return r.addEvent(&e, events)
+	}
 }
 
 // history returns which events the logs are known to lack; nil without a log.

@@ -108,7 +108,7 @@ func (m *making) selected(r *Replay) error {
 func (m making) run(t testing.TB) (string, Summary, error) {
 	t.Helper()
 	replay := Replay{
-		Registry: m.Registry, NewState: func() State { return memory.New() }, Cores: 3, block: 30, AsServed: m.asServed, RecordTime: m.recordTime,
+		Registry: m.Registry, NewState: func() State { return memory.New() }, Cores: 3, block: 30, partSize: 50, AsServed: m.asServed, RecordTime: m.recordTime,
 		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until,
 	}
 	for _, log := range m.logs {

@@ -1,57 +1,22 @@
 package materialize
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/weir-stream/weir/value"
 )
 
-// output writes the rows of blocks, while the next ones are made.
+// output writes the rows of blocks.
 type output struct {
 	*timeline
 	writer Writer
 	reader *reader
 	cells  []Cell
-
-	todo chan *block
-	done chan *block // returns every block of todo, and has blocks to begin with
 }
-
-// blocksAhead is how many blocks there are: one is made while another is written.
-const blocksAhead = 2
 
 func (t *timeline) newOutput(w Writer) *output {
-	o := &output{
-		timeline: t, writer: w, reader: t.newReader(), cells: make([]Cell, len(t.Columns)),
-		todo: make(chan *block, blocksAhead), done: make(chan *block, blocksAhead),
-	}
-	for range blocksAhead {
-		o.done <- &block{width: t.parts[0].answers.cells, long: make([]longCells, len(t.parts))}
-	}
-	return o
-}
-
-// run writes blocks until todo is closed, or until an error.
-func (o *output) run() {
-	var err error
-	for b := range o.todo {
-		if err == nil {
-			err = o.write(b)
-		}
-		b.err = err
-		o.done <- b
-	}
-}
-
-// end waits until all blocks are written.
-func (o *output) end() (err error) {
-	close(o.todo)
-	for range blocksAhead {
-		err = cmp.Or(err, (<-o.done).err)
-	}
-	return err
+	return &output{timeline: t, writer: w, reader: t.newReader(), cells: make([]Cell, len(t.Columns))}
 }
 
 func (o *output) write(b *block) error {

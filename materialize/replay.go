@@ -3,10 +3,8 @@ package materialize
 import (
 	"cmp"
 	"context"
-	"io"
 	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
@@ -58,9 +56,11 @@ type Replay struct {
 	// Progress, if not nil, is called from time to time.
 	Progress func(Progress)
 
-	block   int // moments of a block; 0 means as many as fit
-	parts   []*part
-	summary Summary
+	block    int     // moments of a block; 0 means as many as fit
+	partSize int     // see the constant; 0 means that
+	parts    []State // of the entities
+	workers  []*worker
+	summary  Summary
 }
 
 // Progress is the progress of a replay.
@@ -87,9 +87,6 @@ func (r *Replay) Topics() (topics []string) {
 	return slices.Compact(topics)
 }
 
-// lookEvery is how many events pass between checks of the context and the progress.
-const lookEvery = 256
-
 // DefaultMemory is the default of Replay.Memory.
 const DefaultMemory = 64 << 20
 
@@ -108,7 +105,7 @@ func (r *Replay) Run(ctx context.Context, open func([]Column) (Writer, error)) (
 }
 
 func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writer, error)) error {
-	if err := t.newParts(); err != nil {
+	if err := t.newWorkers(); err != nil {
 		return err
 	}
 	if err := t.readInputs(ctx); err != nil {
@@ -116,8 +113,8 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	}
 	r.summary.Spilled = t.sorter.Spilled()
 	if h := r.history(); h != nil {
-		for _, p := range r.parts {
-			p.answers.complete(h)
+		for _, w := range r.workers {
+			w.answers.complete(h)
 		}
 	}
 	if r.Spine != nil {
@@ -136,35 +133,35 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 	return w.Close()
 }
 
-// piecesOfCore is how many pieces of work there are for each of several cores, so that none waits long
-// for the last one.
-const piecesOfCore = 4
+// The pieces of work of each core, and the least number of parts of the entities: so many that no core waits long for
+// the last one, and that what changes in a part fits into a core's cache.
+const (
+	piecesOfCore = 4
+	leastParts   = 64
+)
 
-// pieces is how many parts the entities, and the moments of a block, are divided into.
-func (r *Replay) pieces() int {
-	n := cmp.Or(r.Cores, runtime.GOMAXPROCS(0))
-	if n > 1 {
-		n *= piecesOfCore
+// cores is how many cores are used.
+func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), mostWorkers) }
+
+// newWorkers makes the workers, and the parts over which the entities are spread.
+func (t *timeline) newWorkers() error {
+	r, cores := t.Replay, t.cores()
+	r.parts, r.workers = nil, nil
+	for len(r.parts) < max(leastParts, piecesOfCore*cores) {
+		r.parts = append(r.parts, r.NewState())
 	}
-	return min(n, mostParts)
-}
-
-// newParts makes the parts over which the entities are spread.
-func (t *timeline) newParts() error {
-	r := t.Replay
-	r.parts = nil
-	for i := range r.pieces() {
-		p := &part{index: i, state: r.NewState(), last: map[uint64]int32{}}
-		if err := p.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
+	for i := range cores {
+		w := &worker{index: i, last: map[uint64]int32{}}
+		if err := w.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 			return err
 		}
-		p.subject.entities, p.subject.lacks = make([][]byte, len(p.answers.keys)), make([]bool, len(p.answers.keys))
-		inOrder := !p.answers.ofOneEntity()
-		if inOrder || p.answers.owns {
-			p.reader = t.newReader()
+		w.subject.entities, w.subject.lacks = make([][]byte, len(w.answers.keys)), make([]bool, len(w.answers.keys))
+		if t.inOrder = !w.answers.ofOneEntity(); t.inOrder || w.answers.owns {
+			w.reader = t.newReader()
 		}
-		r.parts = append(r.parts, p)
-		if t.inOrder = inOrder; inOrder {
+		r.workers = append(r.workers, w)
+		if t.inOrder {
+			r.parts = r.parts[:1]
 			break
 		}
 	}
@@ -178,50 +175,36 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 		return err
 	}
 	var all []*changes
-	for range r.pieces() {
+	pieces := r.cores()
+	if pieces > 1 {
+		pieces *= piecesOfCore
+	}
+	for range pieces {
 		all = append(all, t.newChanges())
 	}
-	out := t.newOutput(w)
-	go out.run()
-	err = r.blocks(ctx, t, sorted, all, out)
-	if ended := out.end(); err == nil {
-		err = ended
+	total := max(t.sorter.Len(), 1)
+	most, average, done := min(total, cmp.Or(r.block, momentsOf(r.Columns))), t.sorter.Bytes()/int64(total), 0
+	next := func(b *block) error {
+		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(total)}); err != nil {
+			return err
+		}
+		if err := b.read(sorted, most, average); err != nil {
+			return err
+		}
+		done += len(b.keys)
+		return r.rows(ctx, t, b, all)
 	}
-	for _, p := range r.parts {
-		r.summary.add(&p.answers)
+	made := func(*block) error { return nil }
+	err = inOrder(t.newBlocks(), next, made, t.newOutput(w).write)
+	for _, w := range r.workers {
+		r.summary.add(&w.answers)
 	}
 	return err
 }
 
-// blocks makes the rows of one block after another, and passes them to the output.
-func (r *Replay) blocks(ctx context.Context, t *timeline, sorted *extsort.Iterator, all []*changes, out *output) error {
-	for done, total, most := 0, t.sorter.Len(), cmp.Or(r.block, momentsOf(r.Columns)); ; {
-		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(max(total, 1))}); err != nil {
-			return err
-		}
-		b := <-out.done
-		err := b.err
-		if err == nil {
-			err = b.read(sorted, most)
-		}
-		if err == nil {
-			err = r.rows(ctx, t, b, all)
-		}
-		if err != nil {
-			out.done <- b
-			if err == io.EOF {
-				return nil
-			}
-			return err
-		}
-		done += len(b.keys)
-		out.todo <- b
-	}
-}
-
 // rows applies the events of a block and answers its rows.
 func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes) error {
-	err := together(len(all), func(i int) error {
+	err := together(r.cores(), len(all), func(_, i int) error {
 		return all[i].find(b, i*len(b.keys)/len(all), (i+1)*len(b.keys)/len(all))
 	})
 	if err != nil {
@@ -230,7 +213,7 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 	b.rows = b.rows[:0]
 	for _, c := range all {
 		for _, f := range c.failures {
-			if err := t.bad(&r.Inputs[f.input], f.line, f.err); err != nil {
+			if err := r.bad(&r.summary, &r.Inputs[f.input], f.line, f.err); err != nil {
 				return err
 			}
 		}
@@ -240,26 +223,9 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 	}
 	r.summary.Rows += len(b.rows)
 	b.cells = slices.Grow(b.cells[:0], len(b.rows)*b.width)[:len(b.rows)*b.width]
-	return together(len(r.parts), func(i int) error {
-		p := r.parts[i]
-		if err := p.replay(ctx, b, all); err != nil {
-			return err
-		}
-		p.state.Sweep(b.keys[len(b.keys)-1].Time)
-		return nil
+	return together(len(r.workers), len(r.parts), func(worker, part int) error {
+		return r.workers[worker].replay(ctx, b, part, r.parts[part], all)
 	})
-}
-
-// together calls a function n times concurrently, and returns the first error by index.
-func together(n int, do func(int) error) error {
-	errs := make([]error, n)
-	var running sync.WaitGroup
-	for i := 1; i < n; i++ {
-		running.Go(func() { errs[i] = do(i) })
-	}
-	errs[0] = do(0)
-	running.Wait()
-	return cmp.Or(errs...)
 }
 
 // look reports the progress of reading, and ends it with the context.
@@ -269,7 +235,7 @@ func (r *Replay) look(ctx context.Context, share float64) error {
 
 func (r *Replay) lookAt(ctx context.Context, p Progress) error {
 	if r.Progress != nil {
-		p.Events, p.Rows = r.summary.eventsSeen, r.summary.Rows
+		p.Events, p.Rows = r.summary.eventsSeen.n, r.summary.Rows
 		r.Progress(p)
 	}
 	return ctx.Err()

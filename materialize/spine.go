@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -149,6 +151,18 @@ func passed(t value.Type, text []byte) (Cell, error) {
 		c.Value.Str = text
 	}
 	return c, err
+}
+
+// row decodes the row that was read last, as an event.
+func (s *Spine) row() ([]record.Event, error) {
+	events, err := s.rows.Decode(&record.Record{Partition: state.Partition{Topic: s.stream.Topic}, Timestamp: -1})
+	if poison, ok := errors.AsType[*record.Poison](err); ok {
+		if poison.Reason == record.MissingTimestamp {
+			return nil, fmt.Errorf("column %s: the row has no time", s.time)
+		}
+		return nil, fmt.Errorf("column %s: %s", poison.Path, poison.Message)
+	}
+	return events, err
 }
 
 // appendCells encodes the cells of a row for sorting.

@@ -28,25 +28,35 @@ type Summary struct {
 	Found      int   // values that count at least one event
 	Spilled    int64 // bytes that were sorted on disk
 
-	eventsSeen, rowsSeen  int
-	firstEvent, lastEvent int64 // milliseconds
-	firstRow, lastRow     int64
+	eventsSeen, rowsSeen span
 }
 
-// span records the time of an event that was read.
-func (s *Summary) span(time int64) {
-	if s.eventsSeen++; s.eventsSeen == 1 {
-		s.firstEvent, s.lastEvent = time, time
-	}
-	s.firstEvent, s.lastEvent = min(s.firstEvent, time), max(s.lastEvent, time)
+// span is a number of moments, the first and the last, in milliseconds.
+type span struct {
+	n           int
+	first, last int64
 }
 
-// rowSpan records the moment of a row of the spine.
-func (s *Summary) rowSpan(time int64) {
-	if s.rowsSeen++; s.rowsSeen == 1 {
-		s.firstRow, s.lastRow = time, time
+func (s *span) note(moment int64) { s.add(span{1, moment, moment}) }
+
+func (s *span) add(of span) {
+	switch {
+	case of.n == 0:
+	case s.n == 0:
+		*s = of
+	default:
+		*s = span{s.n + of.n, min(s.first, of.first), max(s.last, of.last)}
 	}
-	s.firstRow, s.lastRow = min(s.firstRow, time), max(s.lastRow, time)
+}
+
+// read adds what was read.
+func (s *Summary) read(of *Summary) {
+	s.Passed += of.Passed
+	if s.SetAside += of.SetAside; s.FirstSetAside == nil {
+		s.FirstSetAside = of.FirstSetAside
+	}
+	s.eventsSeen.add(of.eventsSeen)
+	s.rowsSeen.add(of.rowsSeen)
 }
 
 // add adds the totals of answers.
@@ -64,13 +74,13 @@ func (s *Summary) empty(r *Replay) error {
 	if s.Rows == 0 {
 		return fmt.Errorf("no event is of stream %s, so there are no rows", r.Stream.Name)
 	}
-	if r.Spine == nil || s.Found > 0 || len(r.parts[0].answers.asked) == 0 {
+	if r.Spine == nil || s.Found > 0 || len(r.workers[0].answers.asked) == 0 {
 		return nil
 	}
 	written := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
-	if s.eventsSeen == 0 {
+	if s.eventsSeen.n == 0 {
 		return fmt.Errorf("none of the %d rows finds an event: there are no events", s.Rows)
 	}
 	return fmt.Errorf("none of the %d rows finds an event: the moments of the rows are from %s to %s, the events from %s to %s; are the entities written as in the events?",
-		s.Rows, written(s.firstRow), written(s.lastRow), written(s.firstEvent), written(s.lastEvent))
+		s.Rows, written(s.rowsSeen.first), written(s.rowsSeen.last), written(s.eventsSeen.first), written(s.eventsSeen.last))
 }

@@ -2,10 +2,7 @@ package materialize
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +10,6 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
 	"github.com/weir-stream/weir/materialize/source"
-	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -53,8 +49,6 @@ const (
 type timeline struct {
 	*Replay
 	sorter  *extsort.Sorter
-	item    []byte
-	used    int              // events of an input that some stream takes
 	streams []*record.Stream // the registry's, and then the spine's
 	inOrder bool             // features depend on several entities, so all is replayed in order
 }
@@ -96,22 +90,6 @@ func (t *timeline) at(b *block, n int, err error) error {
 	}
 }
 
-func (t *timeline) add(m *moment, cells []source.Cell) error {
-	t.item = binary.AppendVarint(t.item[:0], int64(m.input))
-	t.item = binary.AppendVarint(t.item, int64(m.line))
-	t.item = binary.AppendVarint(t.item, m.recordTime)
-	t.item = binary.AppendVarint(t.item, int64(len(m.events)))
-	for i := range m.events {
-		e, stream := &m.events[i], len(t.Registry.Streams)
-		if m.input >= 0 {
-			stream = slices.IndexFunc(t.Registry.Streams, func(s *record.Stream) bool { return s.Name == e.Stream.Name })
-		}
-		t.item = binary.AppendVarint(t.item, int64(stream))
-		t.item = appendEvent(t.item, e, len(t.streams[stream].Fields))
-	}
-	return t.sorter.Add(m.key, appendCells(t.item, cells))
-}
-
 // reader reads moments of a timeline for one goroutine.
 type reader struct {
 	streams []record.Event // the event of each stream that was read last
@@ -126,7 +104,7 @@ func (t *timeline) newReader() *reader {
 	return r
 }
 
-// read returns the inverse of timeline.add. The moment's events are valid until the next read, and alias data.
+// read returns the inverse of reading.add. The moment's events are valid until the next read, and alias data.
 func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 	i := item{rest: data}
 	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
@@ -147,35 +125,14 @@ func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 	return m, i.err
 }
 
-// readInputs reads all files.
+// readInputs reads all inputs.
 func (t *timeline) readInputs(ctx context.Context) error {
+	if err := t.look(ctx, t.readShare()); err != nil {
+		return err
+	}
 	for i := range t.Inputs {
-		in := &t.Inputs[i]
-		if in.Log != nil {
-			if err := t.readLog(ctx, i); err != nil {
-				return err
-			}
-			continue
-		}
-		stream, only := in.Stream, t.Registry.Streams
-		if stream != nil {
-			stream = t.withRecordTime(stream)
-			only = []*record.Stream{stream}
-		}
-		var err error
-		if in.source, err = in.Open(stream); err != nil {
+		if err := t.readInput(ctx, i); err != nil {
 			return err
-		}
-		before, aside := t.summary.Passed, t.summary.SetAside
-		t.used = 0
-		if err := t.readEvents(ctx, i, decoderOf(in.source, only)); err != nil {
-			return err
-		}
-		if n := t.summary.SetAside - aside; t.used == 0 && n > 0 {
-			return fmt.Errorf("%s: all %d events were set aside; the first: %w", in.Name, n, t.summary.FirstSetAside)
-		}
-		if t.used == 0 && t.summary.Passed > before {
-			return t.noneOf(in, t.summary.Passed-before)
 		}
 	}
 	if t.Spine != nil {
@@ -184,12 +141,34 @@ func (t *timeline) readInputs(ctx context.Context) error {
 	return nil
 }
 
-// decoderOf makes the decoder of a file's events.
-func decoderOf(s source.Source, streams []*record.Stream) *record.Decoder {
-	if d, ok := s.(source.Decodable); ok {
-		return d.NewDecoder(streams)
+func (t *timeline) readInput(ctx context.Context, input int) error {
+	in := &t.Inputs[input]
+	if in.Log != nil {
+		return t.readLog(ctx, input)
 	}
-	return record.NewJSONDecoder(streams)
+	stream, only := in.Stream, t.Registry.Streams
+	if stream != nil {
+		stream = t.withRecordTime(stream)
+		only = []*record.Stream{stream}
+	}
+	var err error
+	if in.source, err = in.Open(stream); err != nil {
+		return err
+	}
+	before := t.summary
+	if err := t.readFile(ctx, input, only); err != nil {
+		return err
+	}
+	if t.summary.eventsSeen.n > before.eventsSeen.n {
+		return nil
+	}
+	if n := t.summary.SetAside - before.SetAside; n > 0 {
+		return fmt.Errorf("%s: all %d events were set aside; the first: %w", in.Name, n, t.summary.FirstSetAside)
+	}
+	if n := t.summary.Passed - before.Passed; n > 0 {
+		return t.noneOf(in, n)
+	}
+	return nil
 }
 
 // noneOf returns the error that no stream takes any of the file's n events.
@@ -216,148 +195,8 @@ func (t *timeline) withRecordTime(s *record.Stream) *record.Stream {
 	return &with
 }
 
-func (t *timeline) readEvents(ctx context.Context, input int, decoder *record.Decoder) error {
-	in := &t.Inputs[input]
-	var e source.Event
-	for n := 0; ; n++ {
-		if n%lookEvery == 0 {
-			if err := t.look(ctx, t.readShare()); err != nil {
-				return err
-			}
-		}
-		err := in.source.Next(&e)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if e.Topic == "" {
-			if in.Stream == nil {
-				return in.source.At(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE`))
-			}
-			e.Topic = in.Stream.Topic
-		}
-		events, err := t.decode(decoder, &e)
-		if err == nil && len(events) == 0 {
-			t.summary.Passed++
-			continue
-		}
-		if err == nil {
-			err = t.addEvent(input, &e, events)
-		} else {
-			err = t.bad(in, e.Line, err)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// decode reads an event as each stream reads it. As served, its record time counts.
-func (t *timeline) decode(decoder *record.Decoder, e *source.Event) ([]record.Event, error) {
-	r := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value}
-	if !t.AsServed {
-		return decoder.Decode(&r)
-	}
-	r.Timestamp = e.RecordTime
-	events, err := decoder.Decode(&r)
-	if err != nil || len(events) == 0 {
-		return events, err
-	}
-	at := events[0].Stream.FieldIndex(recordTimeField)
-	if at < 0 {
-		return events, nil
-	}
-	// The record time is known now, so the event may turn out to be too far ahead of it.
-	e.RecordTime = events[0].Values[at].Num
-	r.Timestamp = e.RecordTime
-	return decoder.Decode(&r)
-}
-
-// addEvent adds an event, as each stream reads it.
-func (t *timeline) addEvent(input int, e *source.Event, events []record.Event) error {
-	m := moment{input: input, line: e.Line, recordTime: -1, events: events}
-	m.key.Time = events[0].Time
-	for i := range events {
-		if t.Stream != nil && events[i].Stream.Name == t.Stream.Name {
-			m.key.Order, m.key.Time = orderRows, events[i].Time
-		}
-	}
-	if t.AsServed {
-		if m.recordTime = e.RecordTime; m.recordTime < 0 {
-			return t.Inputs[input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
-		}
-		m.key.Time = m.recordTime
-	}
-	t.used++
-	t.summary.span(m.key.Time)
-	return t.add(&m, nil)
-}
-
-// bad handles an error about an event. As served, and in a log, the event is set aside and the error
-// becomes nil.
-func (t *timeline) bad(in *Input, line int, err error) error {
-	_, poison := errors.AsType[*record.Poison](err)
-	err = in.at(line, err)
-	if !poison || !t.AsServed && in.Log == nil {
-		return err
-	}
-	if t.summary.SetAside++; t.summary.SetAside == 1 {
-		t.summary.FirstSetAside = err
-	}
-	return nil
-}
-
-func (t *timeline) readSpine(ctx context.Context) error {
-	for n := 0; ; n++ {
-		if n%lookEvery == 0 {
-			if err := t.look(ctx, t.readShare()); err != nil {
-				return err
-			}
-		}
-		cells, err := t.Spine.rows.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		line := t.Spine.table.Line()
-		row, err := t.rowOf()
-		if err != nil {
-			return t.Spine.table.At(line, err)
-		}
-		if at := row[0].Time; t.Until != 0 && at >= t.Until {
-			return t.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", momentText(at), momentText(t.Until)))
-		}
-		t.Spine.note(cells)
-		t.summary.rowSpan(row[0].Time)
-		m := moment{key: extsort.Key{Time: row[0].Time, Order: orderSpine}, input: -1, line: line, recordTime: -1, events: row}
-		if err := t.add(&m, cells); err != nil {
-			return err
-		}
-	}
-	if t.summary.rowsSeen == 0 {
-		return t.Spine.table.At(1, errors.New("the spine has no rows"))
-	}
-	return nil
-}
-
 // momentText returns the text of a moment in ms.
 func momentText(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.999Z") }
-
-// rowOf decodes the row of the spine that was read last, as an event.
-func (t *timeline) rowOf() ([]record.Event, error) {
-	events, err := t.Spine.rows.Decode(&record.Record{Partition: state.Partition{Topic: t.Spine.stream.Topic}, Timestamp: -1})
-	if poison, ok := errors.AsType[*record.Poison](err); ok {
-		if poison.Reason == record.MissingTimestamp {
-			return nil, fmt.Errorf("column %s: the row has no time", t.Spine.time)
-		}
-		return nil, fmt.Errorf("column %s: %s", poison.Path, poison.Message)
-	}
-	return events, err
-}
 
 // readShare returns the share of the files that has been read, or -1 if it is unknown.
 func (t *timeline) readShare() float64 {

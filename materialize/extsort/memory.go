@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// headSize is the greatest length of an item's head in bytes.
-const headSize = binary.MaxVarintLen64 + 1 + binary.MaxVarintLen64
-
 // appendHead appends what comes before an item's data, in memory and on disk: its key, and the length of the data.
 func appendHead(dst []byte, key Key, size int) []byte {
 	dst = append(binary.AppendVarint(dst, key.Time), key.Order)

@@ -43,6 +43,7 @@ type Sorter struct {
 	latest    Key      // of the item added last
 	unordered bool     // some item held comes before one added earlier
 	total     int
+	bytes     int64 // of all items
 
 	file    *os.File
 	written int64
@@ -52,7 +53,7 @@ type Sorter struct {
 const (
 	// itemSize is about how many bytes of memory an item takes in addition to its data, while it is sorted.
 	itemSize = 32
-	// blockSize is how many bytes are allocated at once, unless an item needs more: a growing slice
+	// blockSize is how many bytes are allocated at once, unless a batch needs more: a growing slice
 	// would be copied repeatedly.
 	blockSize = 1 << 20
 )
@@ -66,35 +67,40 @@ type run struct {
 // New makes a sorter that holds about that many bytes of items in memory.
 func New(memory int64) *Sorter { return &Sorter{memory: memory, fanIn: fanIn} }
 
-// Add adds an item; its data is copied. It fails if the temporary file cannot be written.
-func (s *Sorter) Add(key Key, data []byte) error {
-	s.hold(key, data)
-	s.unordered = s.unordered || s.items > 0 && key.Compare(s.latest) < 0
-	s.latest = key
-	s.items++
-	s.total++
+// Add adds the items of a batch, which are copied. It fails if the temporary file cannot be written.
+func (s *Sorter) Add(b *Batch) error {
+	if b.items == 0 {
+		return nil
+	}
+	s.hold(b.data)
+	s.unordered = s.unordered || b.unordered || s.items > 0 && b.first.Compare(s.latest) < 0
+	s.latest = b.latest
+	s.items += b.items
+	s.total += b.items
+	s.bytes += int64(len(b.data))
 	if s.held+int64(itemSize*s.items) < s.memory {
 		return nil
 	}
 	return s.spill()
 }
 
-// hold copies an item into the blocks.
-func (s *Sorter) hold(key Key, data []byte) {
-	size := headSize + len(data)
-	for s.block < len(s.blocks) && cap(s.blocks[s.block])-len(s.blocks[s.block]) < size {
+// hold copies items into the blocks.
+func (s *Sorter) hold(items []byte) {
+	for s.block < len(s.blocks) && cap(s.blocks[s.block])-len(s.blocks[s.block]) < len(items) {
 		s.block++
 	}
 	if s.block == len(s.blocks) {
-		s.blocks = append(s.blocks, make([]byte, 0, max(blockSize, size)))
+		s.blocks = append(s.blocks, make([]byte, 0, max(blockSize, len(items))))
 	}
-	b := s.blocks[s.block]
-	s.blocks[s.block] = append(appendHead(b, key, len(data)), data...)
-	s.held += int64(len(s.blocks[s.block]) - len(b))
+	s.blocks[s.block] = append(s.blocks[s.block], items...)
+	s.held += int64(len(items))
 }
 
 // Len returns the number of items added.
 func (s *Sorter) Len() int { return s.total }
+
+// Bytes returns the number of bytes of all items, with their keys.
+func (s *Sorter) Bytes() int64 { return s.bytes }
 
 // Spilled returns the number of bytes written to the temporary file.
 func (s *Sorter) Spilled() int64 { return s.written }

@@ -11,6 +11,13 @@ import (
 	"testing"
 )
 
+// add adds an item in a batch of its own.
+func add(s *Sorter, key Key, data []byte) error {
+	var b Batch
+	b.Add(key, data)
+	return s.Add(&b)
+}
+
 type added struct {
 	Key
 	text string
@@ -43,12 +50,17 @@ func TestSorted(t *testing.T) {
 		s := New(c.memory)
 		s.fanIn = c.fanIn
 		var want []added
+		var batch Batch
 		for i := range c.n {
 			a := added{Key{Time: random.Int64N(500) - 250, Order: uint8(random.IntN(3))}, strings.Repeat("x", random.IntN(40)) + fmt.Sprint(i)}
 			want = append(want, a)
-			if err := s.Add(a.Key, []byte(a.text)); err != nil {
+			if batch.Add(a.Key, []byte(a.text)); random.IntN(3) > 0 && i < c.n-1 {
+				continue
+			}
+			if err := s.Add(&batch); err != nil {
 				t.Fatal(err)
 			}
+			batch.Reset()
 		}
 		slices.SortStableFunc(want, func(a, b added) int { return a.Compare(b.Key) })
 		it, err := s.Sorted()
@@ -57,6 +69,13 @@ func TestSorted(t *testing.T) {
 		}
 		if got := drain(t, it); !slices.Equal(got, want) {
 			t.Errorf("%+v: the items are out of order", c)
+		}
+		var size int64
+		for _, a := range want {
+			size += int64(len(a.text))
+		}
+		if s.Bytes() < size || s.Bytes() > size+20*int64(c.n) {
+			t.Errorf("%+v: %d bytes of items with %d", c, s.Bytes(), size)
 		}
 		if s.Len() != c.n || (s.Spilled() > 0) != (c.memory < 1<<20) {
 			t.Errorf("%+v: unexpected number of items, %d, or of spilled bytes, %d", c, s.Len(), s.Spilled())
@@ -78,7 +97,7 @@ func TestOrderedItemsAreOneRun(t *testing.T) {
 		s := New(memory)
 		const n = 3000
 		for i := range n {
-			if err := s.Add(Key{Time: int64(i / 2)}, fmt.Appendf(nil, "%d%1000d", i, 0)); err != nil {
+			if err := add(s, Key{Time: int64(i / 2)}, fmt.Appendf(nil, "%d%1000d", i, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,7 +126,7 @@ func TestOrderedItemsAreOneRun(t *testing.T) {
 // If the disk is full, the error says what to do.
 func TestFullDisk(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
-	err := New(1).Add(Key{}, []byte("x"))
+	err := add(New(1), Key{}, []byte("x"))
 	if err == nil || !strings.Contains(err.Error(), "sort on disk (TMPDIR says where): ") {
 		t.Error(err)
 	}

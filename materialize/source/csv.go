@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"errors"
@@ -21,7 +20,7 @@ type csvTable struct {
 
 // NewCSV reads a CSV. Errors name the file.
 func NewCSV(file string, r io.Reader) (Table, error) {
-	t := &csvTable{file: file, records: csvRecords{in: bufio.NewReaderSize(r, csvBuffer)}}
+	t := &csvTable{file: file, records: newRecords(r)}
 	header, err := t.read()
 	if err == io.EOF {
 		return nil, t.At(1, errors.New("the file is empty; its first line must name the columns"))
@@ -88,20 +87,45 @@ func (t *csvTable) Next() ([]Cell, error) {
 	return t.cells, nil
 }
 
-// csvBuffer is how many bytes of a CSV are read at a time.
-const csvBuffer = 64 << 10
+// part returns a table of the rows of parts.
+func (t *csvTable) part() *csvTable {
+	return &csvTable{file: t.file, columns: t.columns, chosen: t.chosen, cells: make([]Cell, len(t.columns)), records: csvRecords{most: t.records.most}}
+}
+
+// csvEvents are events of a CSV.
+type csvEvents struct {
+	*events
+	table *csvTable
+}
+
+func (e *csvEvents) Cut(p *Part, size int) error {
+	err := e.table.records.cut(p, size)
+	if err != nil && err != io.EOF {
+		err = e.At(e.table.records.line, err)
+	}
+	return err
+}
+
+func (e *csvEvents) NewPartReader() PartReader {
+	part := e.table.part()
+	return &csvEvents{&events{Table: part, root: e.root}, part}
+}
+
+func (e *csvEvents) Reset(p *Part) { e.table.records.set(p) }
 
 // csvRecords reads the same records as encoding/csv. Lines without a quote, which most are, are
 // split at their commas, which takes a third of the time.
 type csvRecords struct {
-	in    *bufio.Reader
+	textLines
 	most  int // number of first cells that are needed of a record; 0 means all
-	lines int // read
-	long  []byte
 	cells [][]byte
 
-	quoted     *csv.Reader // reads the records with quotes
+	standard   *csv.Reader // reads the records with quotes
 	quotedText bytes.Reader
+}
+
+func newRecords(r io.Reader) csvRecords {
+	return csvRecords{textLines: textLines{cutter: &cutter{in: r, quotes: true}}}
 }
 
 // next reads a record and returns its first cells, at least those that are needed, how many it has,
@@ -109,10 +133,10 @@ type csvRecords struct {
 func (r *csvRecords) next() (record [][]byte, count, line int, err error) {
 	var text []byte
 	for len(text) == 0 {
-		if text, err = r.readLine(); err != nil {
-			return nil, 0, r.lines, err
+		if text, err = r.textLines.next(); err != nil {
+			return nil, 0, r.line, err
 		}
-		if bytes.Contains(text, quote) {
+		if r.quoted && bytes.Contains(text, quote) {
 			record, line, err = r.readQuoted(text)
 			return record, len(record), line, err
 		}
@@ -123,58 +147,38 @@ func (r *csvRecords) next() (record [][]byte, count, line int, err error) {
 		end := bytes.IndexByte(text, ',')
 		if end < 0 {
 			r.cells = append(r.cells, text)
-			return r.cells, len(r.cells), r.lines, nil
+			return r.cells, len(r.cells), r.line, nil
 		}
 		r.cells = append(r.cells, text[:end])
 		text = text[end+1:]
 	}
-	return r.cells, len(r.cells) + 1 + bytes.Count(text, comma), r.lines, nil
+	return r.cells, len(r.cells) + 1 + bytes.Count(text, comma), r.line, nil
 }
-
-var quote, comma = []byte{'"'}, []byte{','}
 
 // trimLine removes the end of a line.
 func trimLine(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// readLine reads a line with its line end, which only the last line may lack.
-func (r *csvRecords) readLine() ([]byte, error) {
-	line, err := r.in.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
-		r.long = append(r.long[:0], line...)
-		for err == bufio.ErrBufferFull {
-			line, err = r.in.ReadSlice('\n')
-			r.long = append(r.long, line...)
-		}
-		line = r.long
-	}
-	r.lines++
-	if len(line) == 0 || err != nil && err != io.EOF {
-		return nil, err
-	}
-	return line, nil
-}
-
 // readQuoted reads a record with quotes, which continues until every quote is closed.
 func (r *csvRecords) readQuoted(start []byte) (record [][]byte, line int, err error) {
-	text, line := bytes.Clone(start), r.lines
+	text, line := start, r.line
 	for quotes := bytes.Count(text, quote); quotes%2 > 0; {
-		more, err := r.readLine()
+		more, err := r.textLines.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return nil, r.lines, err
+			return nil, r.line, err
 		}
 		text, quotes = append(text, more...), quotes+bytes.Count(more, quote)
 	}
-	if r.quoted == nil {
-		r.quoted = csv.NewReader(&r.quotedText)
-		r.quoted.FieldsPerRecord, r.quoted.ReuseRecord = -1, true
+	if r.standard == nil {
+		r.standard = csv.NewReader(&r.quotedText)
+		r.standard.FieldsPerRecord, r.standard.ReuseRecord = -1, true
 	}
 	r.quotedText.Reset(text)
-	cells, err := r.quoted.Read()
+	cells, err := r.standard.Read()
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 		return nil, line, parse.Err
 	}

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"io"
@@ -15,9 +14,9 @@ import (
 func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{
-			"a", "b,", ",", "\"", "\"\"", "\"x,y\"", "\n", "\r\n", "\r", " ", "é", "a,b\n", "\"a\nb\",c\n", strings.Repeat("long", csvBuffer/3),
+			"a", "b,", ",", "\"", "\"\"", "\"x,y\"", "\n", "\r\n", "\r", " ", "é", "a,b\n", "\"a\nb\",c\n", strings.Repeat("long", partSize/3),
 		})).Draw(t, "text"), "")
-		records, standard := newRecords(text), csv.NewReader(strings.NewReader(text))
+		records, standard := newRecords(strings.NewReader(text)), csv.NewReader(strings.NewReader(text))
 		standard.FieldsPerRecord = -1
 		records.most = rapid.IntRange(0, 4).Draw(t, "needed")
 		for {
@@ -40,10 +39,6 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 			}
 		}
 	})
-}
-
-func newRecords(text string) *csvRecords {
-	return &csvRecords{in: bufio.NewReaderSize(strings.NewReader(text), csvBuffer)}
 }
 
 // begins reports whether a record begins with those cells, and whether these are as many as needed; 0 means all.

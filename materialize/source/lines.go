@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -13,17 +12,14 @@ import (
 // maxLine is the greatest length of a line in bytes.
 const maxLine = 64 << 20
 
-// lines reads the lines of a text and skips empty ones.
+// lines reads the lines of a file and skips empty ones.
 type lines struct {
-	file    string
-	scanner *bufio.Scanner
-	line    int
+	file string
+	textLines
 }
 
 func newLines(file string, r io.Reader) *lines {
-	s := bufio.NewScanner(r)
-	s.Buffer(make([]byte, 1<<16), maxLine)
-	return &lines{file: file, scanner: s}
+	return &lines{file, textLines{cutter: &cutter{in: r, most: maxLine}}}
 }
 
 func (l *lines) At(line int, err error) error {
@@ -31,21 +27,19 @@ func (l *lines) At(line int, err error) error {
 }
 
 func (l *lines) next() ([]byte, error) {
-	for l.scanner.Scan() {
-		l.line++
-		if line := bytes.TrimSpace(l.scanner.Bytes()); len(line) > 0 {
+	for {
+		line, err := l.textLines.next()
+		switch {
+		case err == io.EOF:
+			return nil, err
+		case err != nil:
+			return nil, l.At(l.line, err)
+		case len(line) > maxLine:
+			return nil, l.At(l.line, fmt.Errorf("the line has more than %d bytes", maxLine))
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line, nil
 		}
-	}
-	switch err := l.scanner.Err(); {
-	case err == nil:
-		return nil, io.EOF
-	case errors.Is(err, bufio.ErrTooLong):
-		l.line++
-		return nil, l.At(l.line, fmt.Errorf("the line has more than %d bytes", maxLine))
-	default:
-		l.line++
-		return nil, l.At(l.line, err)
 	}
 }
 
@@ -60,6 +54,30 @@ type jsonEvents struct {
 // `weir generate` writes it: {"topic", "key", "value"}, and optionally the record's "timestamp".
 // The value must be an object. Errors name the file.
 func NewEvents(file string, r io.Reader) Source { return &jsonEvents{lines: newLines(file, r)} }
+
+func (e *jsonEvents) Cut(p *Part, size int) error {
+	err := e.cut(p, size)
+	if err != nil && err != io.EOF {
+		return e.At(e.line, err)
+	}
+	if first := (&lines{textLines: textLines{rest: p.text}}); err == nil && !e.known {
+		if line, _ := first.next(); line != nil {
+			_, e.wrapped = unwrap(line)
+			e.known = true
+		}
+	}
+	p.enveloped = e.wrapped
+	return err
+}
+
+func (e *jsonEvents) NewPartReader() PartReader {
+	return &jsonEvents{lines: &lines{file: e.file}, known: true}
+}
+
+func (e *jsonEvents) Reset(p *Part) {
+	e.set(p)
+	e.wrapped = p.enveloped
+}
 
 func (e *jsonEvents) Next(event *Event) error {
 	line, err := e.next()

@@ -102,7 +102,11 @@ func EventsOf(t Table, stream *record.Stream) (Source, error) {
 		return nil, t.At(1, err)
 	}
 	t.Select(root.columns(nil))
-	return &events{Table: t, root: root}, nil
+	e := &events{Table: t, root: root}
+	if t, ok := t.(*csvTable); ok {
+		return &csvEvents{e, t}, nil
+	}
+	return e, nil
 }
 
 func (e *events) NewDecoder(streams []*record.Stream) *record.Decoder {

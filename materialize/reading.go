@@ -1,0 +1,234 @@
+package materialize
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/extsort"
+	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
+)
+
+// reading is what one goroutine reads of an input, until it is added to the timeline.
+type reading struct {
+	*timeline
+	input   int // -1 for the spine
+	source  source.Source
+	decoder *record.Decoder
+	part    source.Part // what is read of a text
+
+	batch   extsort.Batch
+	summary Summary // of what was read
+	item    []byte
+}
+
+// lookEvery is how many events are read between checks of the context and the progress, unless they are read in parts.
+const lookEvery = 256
+
+// partSize is about how many bytes of a text are read by one goroutine at a time.
+const partSize = 64 << 10
+
+// take adds what was read to the timeline.
+func (t *timeline) take(ctx context.Context, r *reading) error {
+	t.summary.read(&r.summary)
+	err := t.sorter.Add(&r.batch)
+	r.summary = Summary{}
+	r.batch.Reset()
+	if err != nil {
+		return err
+	}
+	return t.look(ctx, t.readShare())
+}
+
+// readFile reads the events of streams from a file, and the parts of a text concurrently.
+func (t *timeline) readFile(ctx context.Context, input int, streams []*record.Stream) error {
+	take := func(r *reading) error { return t.take(ctx, r) }
+	from := t.Inputs[input].source
+	text, ok := from.(source.Divisible)
+	if !ok {
+		r := &reading{timeline: t, input: input, source: from, decoder: decoderOf(from, streams)}
+		for {
+			err := r.events(lookEvery)
+			if err != nil && err != io.EOF {
+				return err
+			}
+			if taken := take(r); taken != nil || err == io.EOF {
+				return taken
+			}
+		}
+	}
+	var parts []*reading
+	for range t.cores() + 2 { // one is filled, and one is taken
+		reader := text.NewPartReader()
+		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: decoderOf(reader, streams)})
+	}
+	next := func(r *reading) error { return text.Cut(&r.part, cmp.Or(t.partSize, partSize)) }
+	work := func(r *reading) error {
+		r.source.(source.PartReader).Reset(&r.part)
+		if err := r.events(math.MaxInt); err != io.EOF {
+			return err
+		}
+		return nil
+	}
+	return inOrder(parts, next, work, take)
+}
+
+// decoderOf makes the decoder of a file's events.
+func decoderOf(s source.Source, streams []*record.Stream) *record.Decoder {
+	if d, ok := s.(source.Decodable); ok {
+		return d.NewDecoder(streams)
+	}
+	return record.NewJSONDecoder(streams)
+}
+
+// events reads the next events, n at most. It returns io.EOF after the last one.
+func (r *reading) events(n int) error {
+	in := &r.Inputs[r.input]
+	var e source.Event
+	for range n {
+		if err := r.source.Next(&e); err != nil {
+			return err
+		}
+		if e.Topic == "" {
+			if in.Stream == nil {
+				return in.at(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE`))
+			}
+			e.Topic = in.Stream.Topic
+		}
+		events, err := r.decode(&e)
+		if err != nil {
+			err = r.bad(&r.summary, in, e.Line, err)
+		} else {
+			err = r.addEvent(&e, events)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads an event as each stream reads it. As served, its record time counts.
+func (r *reading) decode(e *source.Event) ([]record.Event, error) {
+	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value}
+	if !r.AsServed {
+		return r.decoder.Decode(&rec)
+	}
+	rec.Timestamp = e.RecordTime
+	events, err := r.decoder.Decode(&rec)
+	if err != nil || len(events) == 0 {
+		return events, err
+	}
+	at := events[0].Stream.FieldIndex(recordTimeField)
+	if at < 0 {
+		return events, nil
+	}
+	// The record time is known now, so the event may turn out to be too far ahead of it.
+	e.RecordTime = events[0].Values[at].Num
+	rec.Timestamp = e.RecordTime
+	return r.decoder.Decode(&rec)
+}
+
+// addEvent adds an event, as each stream reads it.
+func (r *reading) addEvent(e *source.Event, events []record.Event) error {
+	if len(events) == 0 {
+		r.summary.Passed++
+		return nil
+	}
+	m := moment{input: r.input, line: e.Line, recordTime: -1, events: events}
+	m.key.Time = events[0].Time
+	for i := range events {
+		if r.Stream != nil && events[i].Stream.Name == r.Stream.Name {
+			m.key.Order, m.key.Time = orderRows, events[i].Time
+		}
+	}
+	if r.AsServed {
+		if m.recordTime = e.RecordTime; m.recordTime < 0 {
+			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
+		}
+		m.key.Time = m.recordTime
+	}
+	r.summary.eventsSeen.note(m.key.Time)
+	r.add(&m, nil)
+	return nil
+}
+
+// add adds a moment to the batch.
+func (r *reading) add(m *moment, cells []source.Cell) {
+	r.item = binary.AppendVarint(r.item[:0], int64(m.input))
+	r.item = binary.AppendVarint(r.item, int64(m.line))
+	r.item = binary.AppendVarint(r.item, m.recordTime)
+	r.item = binary.AppendVarint(r.item, int64(len(m.events)))
+	for i := range m.events {
+		e, stream := &m.events[i], len(r.Registry.Streams)
+		if m.input >= 0 {
+			stream = slices.IndexFunc(r.Registry.Streams, func(s *record.Stream) bool { return s.Name == e.Stream.Name })
+		}
+		r.item = binary.AppendVarint(r.item, int64(stream))
+		r.item = appendEvent(r.item, e, len(r.streams[stream].Fields))
+	}
+	r.batch.Add(m.key, appendCells(r.item, cells))
+}
+
+// bad handles an error about an event. As served, and in a log, the event is set aside, and the error becomes nil.
+func (r *Replay) bad(s *Summary, in *Input, line int, err error) error {
+	_, poison := errors.AsType[*record.Poison](err)
+	err = in.at(line, err)
+	if !poison || !r.AsServed && in.Log == nil {
+		return err
+	}
+	s.read(&Summary{SetAside: 1, FirstSetAside: err})
+	return nil
+}
+
+// readSpine reads the rows of the spine.
+func (t *timeline) readSpine(ctx context.Context) error {
+	r := &reading{timeline: t, input: -1}
+	for n := 1; ; n++ {
+		err := r.row()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if err == nil && n%lookEvery > 0 {
+			continue
+		}
+		if taken := t.take(ctx, r); taken != nil {
+			return taken
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if t.summary.rowsSeen.n == 0 {
+		return t.Spine.table.At(1, errors.New("the spine has no rows"))
+	}
+	return nil
+}
+
+// row reads the next row of the spine.
+func (r *reading) row() error {
+	cells, err := r.Spine.rows.Next()
+	if err != nil {
+		return err
+	}
+	line := r.Spine.table.Line()
+	row, err := r.Spine.row()
+	if err != nil {
+		return r.Spine.table.At(line, err)
+	}
+	at := row[0].Time
+	if r.Until != 0 && at >= r.Until {
+		return r.Spine.table.At(line, fmt.Errorf("the row is of %s, and only records before %s are read", momentText(at), momentText(r.Until)))
+	}
+	r.Spine.note(cells)
+	r.summary.rowsSeen.note(at)
+	r.add(&moment{key: extsort.Key{Time: at, Order: orderSpine}, input: -1, line: line, recordTime: -1, events: row}, cells)
+	return nil
+}
