@@ -65,7 +65,7 @@ func (t *timeline) readFile(ctx context.Context, input int, streams []*record.St
 		}
 	}
 	var parts []*reading
-	for range t.cores() + 2 { // one is filled, and one is taken
+	for range 2 * (t.cores() + 1) { // each core has one to go on with, and others are filled and taken
 		reader := text.NewPartReader()
 		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: decoderOf(reader, streams)})
 	}
