@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -124,17 +125,20 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []sta
 // addReads lists the reads. Before reach has found the features that cannot answer, it lists the reads of all features.
 func (q *question) addReads() {
 	q.reading.Reset(q.now)
+	q.frames = q.frames[:0]
+	for i, f := range q.asked {
+		if len(q.oldest) == 0 || q.oldest[i] == reached {
+			q.frames = append(q.frames, framed{q.reading.Frame(f, q.at), q.set[i]})
+		}
+	}
 	texts := string(q.texts.bytes)
 	for e := range q.entities {
 		if q.first[e] != e {
 			continue
 		}
-		for i := range q.features {
-			if len(q.oldest) > 0 && q.oldest[i] != reached {
-				continue
-			}
-			from, to := q.texts.bounds(e*len(q.sets) + q.set[i])
-			q.reading.Want(q.asked[i], texts[from:to], q.at)
+		for _, f := range q.frames {
+			from, to := q.texts.bounds(e*len(q.sets) + f.set)
+			q.reading.WantFramed(f.number, texts[from:to])
 		}
 	}
 }
@@ -153,6 +157,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 	out = append(out, q.readFrom...)
 	out = append(out, `,"results":[`...)
 	var a query.Answer
+	q.coverages = slices.Grow(q.coverages[:0], len(q.features))[:len(q.features)] // with memory of earlier ones
 	for e := range q.entities {
 		if e > 0 {
 			out = append(out, ',')
@@ -189,13 +194,10 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 
 // appendAnswer appends an answer of feature i.
 func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
-	if !hasValue(a) {
-		return a.AppendJSON(dst)
+	if first, end := q.members.of(i); first < end && hasValue(a) {
+		return q.appendMembers(dst, a, first, &q.coverages[i])
 	}
-	if first, end := q.members.of(i); first < end {
-		return q.appendMembers(dst, a, first)
-	}
-	return a.AppendJSON(dst)
+	return a.AppendJSONAfter(dst, &q.coverages[i])
 }
 
 // fits refuses an answer that is too long, and queues for the memory of a long one. Repeated content, such as a long

@@ -67,8 +67,11 @@ type question struct {
 
 	columns *columns // for a question in Feast's protocol, else nil
 
-	// reading has an answer for each feature of each entity.
+	// reading has an answer for each feature of each entity. frames are the frames of the features that can be answered.
 	reading query.Reading
+	frames  []framed
+	// coverages are what answers of the features covered last.
+	coverages []query.Coverage
 	// oldest is by feature the oldest moment that can be asked about, or reached.
 	oldest []int64
 	since  []*query.Completeness // by feature
@@ -81,6 +84,9 @@ type question struct {
 	most    int64 // bytes of out
 	held
 }
+
+// framed is a feature's frame of a query.Reading, and its key set.
+type framed struct{ number, set int }
 
 // bounds are the bounds of a range of bytes.
 type bounds struct{ from, to int }

@@ -55,28 +55,14 @@ type Answer struct {
 	coveredSince int64
 }
 
-// readsOf lists the reads that answer a feature over a stream at a moment, one for each of its
-// series.
-func readsOf(dst []state.Read, f *features.Feature, entity string, at int64) []state.Read {
-	_, total := f.Function.(aggregate.Totalled)
-	for _, s := range f.Series {
-		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
-		dst = append(dst, state.Read{Series: s, Entity: entity, First: first, Last: last, Total: total})
-	}
-	return dst
-}
-
-// fromTiles answers a feature over a stream from the window states of its series, in the order of
-// readsOf: of one entity, or of several taken together, one after another. The moment of the
-// question and the current one are in milliseconds.
-func fromTiles(a *Answer, f *features.Feature, states []state.WindowState, at, now int64) {
+// fromTiles answers a feature over a stream from the window states of its series, in their order: of one entity, or of
+// several taken together, one after another.
+func fromTiles(a *Answer, f *frame, states []state.WindowState) {
 	if n := len(f.Series); len(states) != n {
 		states = united(states, n)
 	}
-	*a = Answer{CompleteSince: state.MinTime, since: state.MinTime}
-	a.From, a.To = f.Window.Covers(f.Series[0], at, now)
-	a.coveredSince = a.From
-	r := f.Merge(states, at-f.Window.Delay.Milliseconds())
+	*a = Answer{From: f.from, To: f.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: f.from}
+	r := f.Merge(states, f.at-f.Window.Delay.Milliseconds())
 	setResult(a, f.Spec, f.Per, &r)
 }
 

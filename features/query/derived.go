@@ -8,16 +8,16 @@ import (
 )
 
 // derive answers a derived feature from its parts.
-func (r *Reading) derive(a *Answer, f *features.Feature, of *features.Derived, at int64, c *Completeness) {
+func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completeness) {
 	d := newDerivation(of.Expr.Clone(), len(of.Of))
-	from, to := Covers(f, at, r.now)
+	from, to := Covers(f.Feature, f.at, r.now)
 	d.begin(a, from, to)
 	var p Answer
-	for i, part := range of.Of {
-		r.answer(&p, part, at, c.part(i))
+	for i, part := range f.parts {
+		r.answer(&p, &r.frames[part], c.part(i))
 		d.take(a, i, &p)
 	}
-	d.end(a, f, of, at, r.now)
+	d.end(a, f.Feature, of, f.at, r.now)
 }
 
 // derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and

@@ -71,15 +71,15 @@ func TestDerivedFeature(t *testing.T) {
 func TestDerivedReads(t *testing.T) {
 	feature := featuresOf(t, "derived.yaml")
 	const at = int64(1_532_520_000_000)
-	var want []state.Read
+	var want, r Reading
+	want.Reset(at)
 	for _, part := range []string{"user_approved_1d", "user_tx_1d"} {
-		want = readsOf(want, feature(part), `u\|1`, at)
+		want.Want(feature(part), `u\|1`, at)
 	}
-	want = readsOf(want, feature("device_users_30d"), "d1", at)
-	var r Reading
+	want.Want(feature("device_users_30d"), "d1", at)
 	r.Reset(at)
 	r.Want(feature("shared_and_declined"), `u\|1|d1`, at)
-	if diff := cmp.Diff(want, r.reads); diff != "" {
+	if diff := cmp.Diff(want.reads, r.reads); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

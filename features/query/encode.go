@@ -15,11 +15,15 @@ import (
 
 // AppendJSON appends the answer as an object, in the form of questions over HTTP and of enriched
 // events.
-func (a *Answer) AppendJSON(dst []byte) []byte {
+func (a *Answer) AppendJSON(dst []byte) []byte { return a.AppendJSONAfter(dst, nil) }
+
+// AppendJSONAfter appends the answer like AppendJSON. The coverage of another answer, nil for none, saves time if this
+// one covers the same, as answers of one feature mostly do.
+func (a *Answer) AppendJSONAfter(dst []byte, other *Coverage) []byte {
 	dst = a.AppendValue(append(dst, `{"value":`...))
 	dst = append(dst, `,"status":"`...)
 	dst = append(dst, a.Status...)
-	return a.AppendCoverage(append(dst, '"'))
+	return a.AppendCoverage(append(dst, '"'), other)
 }
 
 // AppendValue appends only the value, of any shape.
@@ -34,8 +38,19 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 	}
 }
 
-// AppendCoverage appends the rest of an answer and ends the object: what the value covers, and how exact it is.
-func (a *Answer) AppendCoverage(dst []byte) []byte {
+// Coverage is what an answer covers, in JSON. Its zero value is that of no answer.
+type Coverage struct {
+	from, to int64
+	exact    bool
+	json     []byte
+}
+
+// append appends the coverage of an answer, and keeps it.
+func (c *Coverage) append(dst []byte, a *Answer) []byte {
+	if c != nil && len(c.json) > 0 && c.from == a.From && c.to == a.To && c.exact == a.Exact {
+		return append(dst, c.json...)
+	}
+	start := len(dst)
 	dst = append(dst, `,"from":`...)
 	if a.From != state.MinTime {
 		dst = strconv.AppendInt(dst, a.From, 10)
@@ -46,6 +61,16 @@ func (a *Answer) AppendCoverage(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, a.To, 10)
 	dst = append(dst, `,"exact":`...)
 	dst = strconv.AppendBool(dst, a.Exact)
+	if c != nil {
+		c.from, c.to, c.exact, c.json = a.From, a.To, a.Exact, append(c.json[:0], dst[start:]...)
+	}
+	return dst
+}
+
+// AppendCoverage appends the rest of an answer and ends the object: what the value covers, and how exact it is. See
+// AppendJSONAfter.
+func (a *Answer) AppendCoverage(dst []byte, other *Coverage) []byte {
+	dst = other.append(dst, a)
 	if a.StandardError != 0 {
 		dst = append(dst, `,"standard_error":`...)
 		dst = appendFloat(dst, a.StandardError)

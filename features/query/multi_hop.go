@@ -13,9 +13,9 @@ import (
 // multiHop is a multi-hop feature while it is answered.
 type multiHop struct {
 	*features.MultiHop
-	at       int64 // milliseconds
-	set      int   // index of its first need in the first round trip
-	need, to int   // its needs in the second
+	list, each int // its frames
+	set        int // index of its first need in the first round trip
+	need, to   int // its needs in the second
 	// first is the answer of the first hop, Capped also if its list has more members than are asked
 	// about.
 	first Answer
@@ -24,7 +24,7 @@ type multiHop struct {
 // firstHop answers a first hop, and adds the reads of the second one for the members: each distinct member once, in the
 // order of the list.
 func (r *Reading) firstHop(h *multiHop) {
-	r.overStream(&h.first, h.Set, h.set, h.set+len(h.Set.Series), h.at)
+	r.overStream(&h.first, &r.frames[h.list], h.set, h.set+len(h.Set.Series))
 	h.need = len(r.needs)
 	members := map[string]bool{}
 	var text []byte
@@ -38,7 +38,7 @@ func (r *Reading) firstHop(h *multiHop) {
 			break
 		}
 		members[string(text)] = true
-		r.addReads(h.Each, string(text), h.at)
+		r.addReads(&r.frames[h.each], string(text))
 	}
 	h.to = len(r.needs)
 }
@@ -47,9 +47,10 @@ func (r *Reading) firstHop(h *multiHop) {
 // no value if the list could not be read. Without members nothing is missing.
 func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	r.need += len(h.Set.Series)
-	read := r.overStream(a, h.Each, h.need, h.to, h.at)
+	f := &r.frames[h.each]
+	read := r.overStream(a, f, h.need, h.to)
 	if err := cmp.Or(h.first.Err, r.err(h.set, h.set+len(h.Set.Series))); err != nil {
-		unread(a, h.Each, err, h.at, r.now)
+		unread(a, h.Each, err, f.at, r.now)
 		return
 	}
 	if !read {

@@ -53,12 +53,14 @@ features:
 	}
 	for _, f := range r.Features {
 		at := start + 3*values
-		states, err := held.Read(t.Context(), readsOf(nil, f, "u", at))
-		if err != nil {
+		var reading Reading
+		reading.Reset(at)
+		reading.Want(f, "u", at)
+		if err := reading.Read(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
 		var a Answer
-		fromTiles(&a, f, states, at, at)
+		reading.Next(&a)
 		nth := max(1, math.Ceil(f.Call.P*values-1e-6))
 		want := nth / 100
 		if f.Name == "rate" {
@@ -67,8 +69,8 @@ features:
 		if off := math.Abs(a.Value.Float64() - want); off > f.Call.Error*math.Abs(want) || a.RelativeError != f.Call.Error || a.Exact {
 			t.Errorf("%s: %v with relative error %v, want about %v", f.Definition, a.Value.Float64(), a.RelativeError, want)
 		}
-		if keys := len(states[0].Groups); keys > 20_000 || states[0].Capped {
-			t.Errorf("%s has %d bins, capped %v; want at most 20,000, and all", f.Definition, keys, states[0].Capped)
+		if keys := len(reading.states[0].Groups); keys > 20_000 || reading.states[0].Capped {
+			t.Errorf("%s has %d bins, capped %v; want at most 20,000, and all", f.Definition, keys, reading.states[0].Capped)
 		}
 	}
 	if n := len(r.Series); n != 3 {

@@ -5,7 +5,6 @@ package query
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"slices"
 
 	"github.com/weir-stream/weir/features"
@@ -32,10 +31,17 @@ type Reading struct {
 	now            int64 // milliseconds
 	unexpiredSince int64 // see SetUnexpiredSince
 
-	requests  []request
-	reads     []state.Read
-	positions map[uint64]int      // of reads, by their hash
-	states    []state.WindowState // by read
+	frames  []frame
+	windows []framed              // of the frames, each once
+	newest  map[*state.Series]int // the window added last of a series
+	indices []int                 // memory of the frames
+
+	requests []int // the frames of the wanted answers
+	reads    []state.Read
+	known    []entityReads       // the reads by entity
+	entities map[string]int      // their indices in known
+	recent   int                 // the index asked for last
+	states   []state.WindowState // by read
 	// needs are indices in reads: first what the wanted features need in the first round trip, in
 	// their order, then what the hops need in the second.
 	needs     []int
@@ -52,25 +58,27 @@ type Reading struct {
 	gathered             []state.WindowState // of one feature
 }
 
-// request is a wanted answer.
-type request struct {
-	feature *features.Feature
-	at      int64 // milliseconds
-}
-
 // Reset starts over. The present moment is in milliseconds.
 func (r *Reading) Reset(now int64) {
-	if r.positions == nil {
-		r.positions = map[uint64]int{}
+	if r.entities == nil {
+		r.entities, r.newest = map[string]int{}, map[*state.Series]int{}
 	}
-	clear(r.requests)
+	clear(r.frames)
+	clear(r.windows)
+	clear(r.newest)
 	clear(r.reads)
-	clear(r.positions)
+	clear(r.entities)
+	for i := range r.known {
+		clear(r.known[i].positions)
+		r.known[i] = entityReads{positions: r.known[i].positions[:0]}
+	}
 	clear(r.multiHops)
 	clear(r.gathered[:cap(r.gathered)])
-	r.requests, r.reads, r.states, r.needs, r.multiHops = r.requests[:0], r.reads[:0], nil, r.needs[:0], r.multiHops[:0]
+	r.frames, r.windows, r.indices = r.frames[:0], r.windows[:0], r.indices[:0]
+	r.requests, r.reads, r.known, r.states = r.requests[:0], r.reads[:0], r.known[:0], nil
+	r.needs, r.multiHops = r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
-	r.now, r.next, r.need, r.multiHop = now, 0, 0, 0
+	r.now, r.next, r.need, r.multiHop, r.recent = now, 0, 0, 0, 0
 	r.unexpiredSince = state.MinTime
 }
 
@@ -81,55 +89,30 @@ func (r *Reading) SetUnexpiredSince(since int64) { r.unexpiredSince = since }
 // Want adds an answer: that of the feature for the entity with that text, at a moment in
 // milliseconds.
 func (r *Reading) Want(f *features.Feature, entity string, at int64) {
-	r.requests = append(r.requests, request{f, at})
-	r.want(f, entity, at)
+	r.WantFramed(r.Frame(f, at), entity)
 }
 
-func (r *Reading) want(f *features.Feature, entity string, at int64) {
-	switch basis := f.Basis.(type) {
+// WantFramed adds an answer like Want: that of a frame, see Frame, for the entity with that text.
+func (r *Reading) WantFramed(frame int, entity string) {
+	r.requests = append(r.requests, frame)
+	r.want(frame, entity)
+}
+
+func (r *Reading) want(frame int, entity string) {
+	fr := &r.frames[frame]
+	switch basis := fr.Basis.(type) {
 	case *features.Derived:
-		for i, part := range basis.Of {
-			r.want(part, basis.PartEntity(f, i, entity), at)
+		for i, part := range fr.parts {
+			r.want(part, basis.PartEntity(fr.Feature, i, entity))
 		}
 	case *features.MultiHop:
-		r.multiHops = append(r.multiHops, multiHop{MultiHop: basis, at: at, set: len(r.needs)})
-		r.addReads(basis.Set, entity, at)
+		h := multiHop{MultiHop: basis, list: fr.parts[0], each: fr.parts[1], set: len(r.needs)}
+		r.multiHops = append(r.multiHops, h)
+		r.addReads(&r.frames[h.list], entity)
 	default:
-		r.addReads(f, entity, at)
+		r.addReads(fr, entity)
 	}
 }
-
-// addReads adds the reads of a feature over a stream for an entity.
-func (r *Reading) addReads(f *features.Feature, entity string, at int64) {
-	known := len(r.reads)
-	needed := readsOf(r.reads, f, entity, at)
-	r.reads = needed[:known]
-	for i := range needed[known:] {
-		read := &needed[known+i]
-		hash := hashOf(read)
-		position, ok := r.positions[hash]
-		if !ok || r.reads[position] != *read {
-			position = len(r.reads)
-			r.positions[hash] = position
-			r.reads = append(r.reads, *read)
-		}
-		r.needs = append(r.needs, position)
-	}
-}
-
-// hashOf returns equal hashes for equal reads. A map with reads as keys would take twice the time: it hashes each read
-// twice, and stores a copy.
-func hashOf(r *state.Read) uint64 {
-	hash := maphash.String(readSeed, r.Entity) ^ maphash.String(readSeed, r.Series.ID)
-	hash = (hash*31+uint64(r.First))*31 + uint64(r.Last)
-	if r.Total {
-		return ^hash
-	}
-	return hash
-}
-
-// readSeed hides which reads have the same hash.
-var readSeed = maphash.MakeSeed()
 
 // Reads returns the reads of the first round trip and, after ReadLists, also of the second, equal reads once. They are
 // valid until Reset.
@@ -203,40 +186,40 @@ func (r *Reading) Next(a *Answer) { r.NextSince(a, &everything) }
 
 // NextSince fills in the next wanted answer, of a feature with the given completeness.
 func (r *Reading) NextSince(a *Answer, c *Completeness) {
-	w := &r.requests[r.next]
+	frame := r.requests[r.next]
 	r.next++
-	r.answer(a, w.feature, w.at, c)
+	r.answer(a, &r.frames[frame], c)
 }
 
-func (r *Reading) answer(a *Answer, f *features.Feature, at int64, c *Completeness) {
-	switch basis := f.Basis.(type) {
+func (r *Reading) answer(a *Answer, fr *frame, c *Completeness) {
+	switch basis := fr.Basis.(type) {
 	case *features.Derived:
-		r.derive(a, f, basis, at, c)
+		r.derive(a, fr, basis, c)
 	case *features.MultiHop:
 		r.multiHop++
 		r.secondHop(a, &r.multiHops[r.multiHop-1], c)
 	default:
-		r.need += len(f.Series)
-		if r.overStream(a, f, r.need-len(f.Series), r.need, at) {
-			a.complete(f, c)
+		r.need += len(fr.Series)
+		if r.overStream(a, fr, r.need-len(fr.Series), r.need) {
+			a.complete(fr.Feature, c)
 		}
 	}
 }
 
 // overStream answers a feature over a stream from what was read for some of the needs, and reports whether that could
 // be read.
-func (r *Reading) overStream(a *Answer, f *features.Feature, from, to int, at int64) (read bool) {
+func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 	if err := r.err(from, to); err != nil {
-		unread(a, f, err, at, r.now)
+		unread(a, f.Feature, err, f.at, r.now)
 		return false
 	}
-	r.merge(a, f, from, to, at)
+	r.merge(a, f, from, to)
 	for _, position := range r.needs[from:to] {
 		if until := r.states[position].LostUntil; until != nil {
 			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
 		}
 	}
-	expired(a, f, r.unexpiredSince)
+	expired(a, f.Feature, r.unexpiredSince)
 	return !a.Status.Unread()
 }
 
@@ -262,16 +245,16 @@ func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
 }
 
 // merge answers a feature over a stream from window states that are all readable.
-func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) {
+func (r *Reading) merge(a *Answer, f *frame, from, to int) {
 	if !f.Window.Exact {
-		fromTiles(a, f, r.gather(from, to), at, r.now)
+		fromTiles(a, f, r.gather(from, to))
 		return
 	}
 	r.chosen = r.chosen[:0]
 	for _, position := range r.needs[from:to] {
 		log, err := r.log(position)
 		if err != nil {
-			unread(a, f, r.damage(position, err), at, r.now)
+			unread(a, f.Feature, r.damage(position, err), f.at, r.now)
 			return
 		}
 		r.chosen = append(r.chosen, log)
@@ -279,8 +262,8 @@ func (r *Reading) merge(a *Answer, f *features.Feature, from, to int, at int64) 
 	if from == to {
 		r.chosen = append(r.chosen, noLog)
 	}
-	if err := fromLogs(a, f, r.chosen, at, &r.samples); err != nil {
-		unread(a, f, r.damage(r.needs[from], err), at, r.now)
+	if err := fromLogs(a, f.Feature, r.chosen, f.at, &r.samples); err != nil {
+		unread(a, f.Feature, r.damage(r.needs[from], err), f.at, r.now)
 	}
 }
 
