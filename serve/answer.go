@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -157,7 +156,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 	out = append(out, q.readFrom...)
 	out = append(out, `,"results":[`...)
 	var a query.Answer
-	q.coverages = slices.Grow(q.coverages[:0], len(q.features))[:len(q.features)] // with memory of earlier ones
+	q.coverages.Reset()
 	for e := range q.entities {
 		if e > 0 {
 			out = append(out, ',')
@@ -195,9 +194,9 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 // appendAnswer appends an answer of feature i.
 func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
 	if first, end := q.members.of(i); first < end && hasValue(a) {
-		return q.appendMembers(dst, a, first, &q.coverages[i])
+		return q.appendMembers(dst, a, first)
 	}
-	return a.AppendJSONAfter(dst, &q.coverages[i])
+	return a.AppendJSONAfter(dst, &q.coverages)
 }
 
 // fits refuses an answer that is too long, and queues for the memory of a long one. Repeated content, such as a long

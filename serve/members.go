@@ -164,7 +164,7 @@ func (k key) example() string {
 
 // appendMembers appends the answers about members: the value of each, in the order of the question, and once what they
 // have in common.
-func (q *question) appendMembers(dst []byte, a *query.Answer, first int, other *query.Coverage) []byte {
+func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte {
 	dst = append(dst, `{"members":[`...)
 	for i := range a.Items {
 		if i > 0 {
@@ -179,5 +179,5 @@ func (q *question) appendMembers(dst []byte, a *query.Answer, first int, other *
 		dst = append(dst, a.Status...)
 		dst = append(dst, `"}`...)
 	}
-	return a.AppendCoverage(append(dst, ']'), other)
+	return a.AppendCoverage(append(dst, ']'), &q.coverages)
 }

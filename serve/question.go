@@ -68,10 +68,9 @@ type question struct {
 	columns *columns // for a question in Feast's protocol, else nil
 
 	// reading has an answer for each feature of each entity. frames are the frames of the features that can be answered.
-	reading query.Reading
-	frames  []framed
-	// coverages are what answers of the features covered last.
-	coverages []query.Coverage
+	reading   query.Reading
+	frames    []framed
+	coverages query.Coverages // of the answers
 	// oldest is by feature the oldest moment that can be asked about, or reached.
 	oldest []int64
 	since  []*query.Completeness // by feature

@@ -61,7 +61,8 @@ func fromTiles(a *Answer, f *frame, states []state.WindowState) {
 	if n := len(f.Series); len(states) != n {
 		states = united(states, n)
 	}
-	*a = Answer{From: f.from, To: f.to, CompleteSince: state.MinTime, since: state.MinTime, coveredSince: f.from}
+	*a = Answer{}
+	a.From, a.To, a.CompleteSince, a.since, a.coveredSince = f.from, f.to, state.MinTime, state.MinTime, f.from
 	r := f.Merge(states, f.at-f.Window.Delay.Milliseconds())
 	setResult(a, f.Spec, f.Per, &r)
 }

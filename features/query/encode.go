@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -17,13 +18,12 @@ import (
 // events.
 func (a *Answer) AppendJSON(dst []byte) []byte { return a.AppendJSONAfter(dst, nil) }
 
-// AppendJSONAfter appends the answer like AppendJSON. The coverage of another answer, nil for none, saves time if this
-// one covers the same, as answers of one feature mostly do.
-func (a *Answer) AppendJSONAfter(dst []byte, other *Coverage) []byte {
+// AppendJSONAfter appends the answer like AppendJSON. It takes less time if another answer has covered the same.
+func (a *Answer) AppendJSONAfter(dst []byte, others *Coverages) []byte {
 	dst = a.AppendValue(append(dst, `{"value":`...))
 	dst = append(dst, `,"status":"`...)
 	dst = append(dst, a.Status...)
-	return a.AppendCoverage(append(dst, '"'), other)
+	return a.AppendCoverage(append(dst, '"'), others)
 }
 
 // AppendValue appends only the value, of any shape.
@@ -38,19 +38,47 @@ func (a *Answer) AppendValue(dst []byte) []byte {
 	}
 }
 
-// Coverage is what an answer covers, in JSON. Its zero value is that of no answer.
-type Coverage struct {
+// Coverages are what the last answers covered, in JSON: the answers to a question mostly cover few different times. Its
+// zero value is empty.
+type Coverages struct {
+	list   []coverageText
+	oldest int // in a full list
+}
+
+type coverageText struct {
 	from, to int64
 	exact    bool
 	json     []byte
 }
 
-// append appends the coverage of an answer, and keeps it.
-func (c *Coverage) append(dst []byte, a *Answer) []byte {
-	if c != nil && len(c.json) > 0 && c.from == a.From && c.to == a.To && c.exact == a.Exact {
-		return append(dst, c.json...)
+// Reset empties the list.
+func (c *Coverages) Reset() { c.list, c.oldest = c.list[:0], 0 }
+
+// append appends what an answer covers; it uses and extends the list, which may be nil.
+func (c *Coverages) append(dst []byte, a *Answer) []byte {
+	if c == nil {
+		return a.appendCovered(dst)
+	}
+	for i := range c.list {
+		if t := &c.list[i]; t.from == a.From && t.to == a.To && t.exact == a.Exact {
+			return append(dst, t.json...)
+		}
+	}
+	const most = 16 // a search of more would take as long as formatting
+	n := len(c.list)
+	if n < most {
+		c.list = slices.Grow(c.list, 1)[:n+1] // with memory of earlier ones
+	} else {
+		n = c.oldest
+		c.oldest = (n + 1) % most
 	}
 	start := len(dst)
+	dst = a.appendCovered(dst)
+	c.list[n] = coverageText{a.From, a.To, a.Exact, append(c.list[n].json[:0], dst[start:]...)}
+	return dst
+}
+
+func (a *Answer) appendCovered(dst []byte) []byte {
 	dst = append(dst, `,"from":`...)
 	if a.From != state.MinTime {
 		dst = strconv.AppendInt(dst, a.From, 10)
@@ -60,17 +88,13 @@ func (c *Coverage) append(dst []byte, a *Answer) []byte {
 	dst = append(dst, `,"to":`...)
 	dst = strconv.AppendInt(dst, a.To, 10)
 	dst = append(dst, `,"exact":`...)
-	dst = strconv.AppendBool(dst, a.Exact)
-	if c != nil {
-		c.from, c.to, c.exact, c.json = a.From, a.To, a.Exact, append(c.json[:0], dst[start:]...)
-	}
-	return dst
+	return strconv.AppendBool(dst, a.Exact)
 }
 
 // AppendCoverage appends the rest of an answer and ends the object: what the value covers, and how exact it is. See
 // AppendJSONAfter.
-func (a *Answer) AppendCoverage(dst []byte, other *Coverage) []byte {
-	dst = other.append(dst, a)
+func (a *Answer) AppendCoverage(dst []byte, others *Coverages) []byte {
+	dst = others.append(dst, a)
 	if a.StandardError != 0 {
 		dst = append(dst, `,"standard_error":`...)
 		dst = appendFloat(dst, a.StandardError)

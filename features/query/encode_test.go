@@ -39,3 +39,22 @@ func TestErrorsInJSON(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// What other answers covered changes nothing, however many they were.
+func TestCoveragesOfOtherAnswers(t *testing.T) {
+	var others Coverages
+	for round := range 3 {
+		for i := range int64(40) {
+			a := Answer{Status: Present, From: state.MinTime, To: 5 * (i % 20), Exact: i%3 == 0, CompleteSince: state.MinTime}
+			if i%2 == 0 {
+				a.From = i % 4
+			}
+			if got, want := string(a.AppendJSONAfter(nil, &others)), string(a.AppendJSON(nil)); got != want {
+				t.Fatalf("round %d, answer %d: %s, want %s", round, i, got, want)
+			}
+		}
+		if round == 1 {
+			others.Reset()
+		}
+	}
+}
