@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/weir-stream/weir/state"
 )
@@ -18,23 +19,76 @@ import (
 // and the bound tells which share of all values the sample is. Packed, a bound precedes the members, like a value of
 // eight bytes without tiles, which its tile follows.
 type members struct {
-	series *state.Series
-	tiles  map[string][]int64
-	bounds map[int64]uint64 // by tile; nil for none
-	runs   []int64          // the tiles of all members, one after another, while none comes between
-	least  int64            // no tile is before this one
-	trimAt int              // the number of members at which trimming is tried
-	sorted []string         // room for Append
+	series  *state.Series
+	origin  int64 // its first tile; a division each time is more than the rest of unpacking a member
+	list    []member
+	places  map[string]int   // in list, if indexed
+	indexed bool             // not while the list is short: then it is searched
+	bounds  map[int64]uint64 // by tile; nil for none
+	runs    []int64          // the tiles of all members, one after another, while none comes between
+	least   int64            // no tile is before this one
+	trimAt  int              // the number of members at which trimming is tried
+}
+
+// member is a value with its tiles, ascending.
+type member struct {
+	value string
+	tiles []int64
 }
 
 func init() {
 	packings[state.Members] = packing{
 		empty: func(s *state.Series, _ Secret) State {
-			return &members{series: s, tiles: map[string][]int64{}, least: math.MaxInt64}
+			return &members{series: s, origin: firstTile(s), least: math.MaxInt64}
 		},
 		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 			return appendMember(dst, mutation.Member, []int64{mutation.Tile}, before), before
 		},
+	}
+}
+
+// find returns the place of a value in the list, -1 if it is not there.
+func (m *members) find(value string) int {
+	const few = 16 // searching these is faster than hashing
+	if !m.indexed && len(m.list) <= few {
+		return slices.IndexFunc(m.list, func(held member) bool { return held.value == value })
+	}
+	if !m.indexed {
+		if m.places == nil {
+			m.places = make(map[string]int, 2*len(m.list))
+		}
+		for at := range m.list {
+			m.places[m.list[at].value] = at
+		}
+		m.indexed = true
+	}
+	if at, ok := m.places[value]; ok {
+		return at
+	}
+	return -1
+}
+
+// add adds a value that is not in the list.
+func (m *members) add(value string, tiles []int64) {
+	if m.indexed {
+		m.places[value] = len(m.list)
+	}
+	m.list = append(m.list, member{value, tiles})
+}
+
+// moved drops the index, because members are no longer in their places.
+func (m *members) moved() {
+	if m.indexed {
+		clear(m.places)
+		m.indexed = false
+	}
+}
+
+// keep drops the members without tiles.
+func (m *members) keep() {
+	before := len(m.list)
+	if m.list = slices.DeleteFunc(m.list, func(held member) bool { return len(held.tiles) == 0 }); len(m.list) < before {
+		m.moved()
 	}
 }
 
@@ -43,39 +97,42 @@ func (m *members) Apply(mutation *state.Mutation) {
 		return
 	}
 	m.least = min(m.least, mutation.Tile)
-	member := string(mutation.Member)
-	if met, known := m.tiles[member]; known {
-		m.again(member, met, mutation.Tile)
+	if at := m.find(view(mutation.Member)); at >= 0 {
+		m.again(at, mutation.Tile)
 		return
 	}
 	m.runs = append(m.runs, mutation.Tile)
-	m.tiles[member] = slices.Clip(m.runs[len(m.runs)-1:])
-	if len(m.tiles) > max(2*m.series.Values, m.trimAt) {
+	m.add(string(mutation.Member), slices.Clip(m.runs[len(m.runs)-1:]))
+	if len(m.list) > max(2*m.series.Values, m.trimAt) {
 		m.trim(m.series.Values)
-		m.trimAt = 2 * len(m.tiles)
+		m.trimAt = 2 * len(m.list)
 	}
 }
 
-// again adds tiles to the tiles of a member, and returns all of them.
-func (m *members) again(member string, met []int64, tile int64) []int64 {
-	i, ok := slices.BinarySearch(met, tile)
-	if !ok {
-		met = slices.Insert(met, i, tile)
-		m.tiles[member] = met
+// again adds a tile to those of a member.
+func (m *members) again(at int, tile int64) {
+	held := &m.list[at]
+	n := len(held.tiles)
+	if tile > held.tiles[n-1] && len(m.runs) > 0 && &held.tiles[n-1] == &m.runs[len(m.runs)-1] { // its run is the last
+		m.runs = append(m.runs, tile)
+		held.tiles = slices.Clip(m.runs[len(m.runs)-n-1:])
+		return
 	}
-	return met
+	if i, ok := slices.BinarySearch(held.tiles, tile); !ok {
+		held.tiles = slices.Insert(held.tiles, i, tile)
+	}
 }
 
 func (m *members) empty() {
-	clear(m.tiles)
-	clear(m.sorted) // they alias what was merged
-	m.runs, m.least, m.sorted, m.bounds, m.trimAt = m.runs[:0], math.MaxInt64, m.sorted[:0], nil, 0
+	m.moved()
+	clear(m.list) // they alias what was merged
+	m.list, m.runs, m.least, m.bounds, m.trimAt = m.list[:0], m.runs[:0], math.MaxInt64, nil, 0
 }
 
 func (m *members) Merge(packed []byte) error {
 	r := decoder{packed: packed}
 	for r.more() {
-		length, n, tile := r.uvarint(), uint64(1), firstTile(m.series)
+		length, n, tile := r.uvarint(), uint64(1), m.origin
 		text := r.bytes(length >> 1)
 		if length&1 == 1 {
 			n = r.uvarint()
@@ -84,9 +141,7 @@ func (m *members) Merge(packed []byte) error {
 			m.mergeBound(&r, text, tile+r.varint())
 			continue
 		}
-		member := view(text)
-		met, known := m.tiles[member]
-		from := len(m.runs)
+		at, from := m.find(view(text)), len(m.runs)
 		for before := int64(math.MinInt64); n > 0 && r.err == nil; n-- {
 			tile += r.varint()
 			m.least = min(m.least, tile)
@@ -95,15 +150,15 @@ func (m *members) Merge(packed []byte) error {
 			case tile <= before:
 				r.fail() // they must be ascending
 			case m.beyond(text, tile):
-			case known:
-				met = m.again(member, met, tile)
+			case at >= 0:
+				m.again(at, tile)
 			default:
 				m.runs = append(m.runs, tile)
 			}
 			before = tile
 		}
-		if len(m.runs) > from {
-			m.tiles[member] = slices.Clip(m.runs[from:])
+		if at < 0 && len(m.runs) > from {
+			m.add(view(text), slices.Clip(m.runs[from:]))
 		}
 	}
 	return r.err
@@ -115,14 +170,18 @@ func (m *members) Append(dst []byte) []byte {
 		const length = 8
 		dst = append(dst, 2*length+1)
 		dst = binary.BigEndian.AppendUint64(dst, m.bounds[tile])
-		dst = binary.AppendVarint(append(dst, 0), tile-firstTile(m.series))
+		dst = binary.AppendVarint(append(dst, 0), tile-m.origin)
 	}
-	m.sorted = slices.AppendSeq(m.sorted[:0], maps.Keys(m.tiles))
-	slices.Sort(m.sorted)
-	for _, member := range m.sorted {
-		dst = appendMember(dst, member, m.tiles[member], firstTile(m.series))
+	m.sort()
+	for _, held := range m.list {
+		dst = appendMember(dst, held.value, held.tiles, m.origin)
 	}
 	return dst
+}
+
+func (m *members) sort() {
+	slices.SortFunc(m.list, func(a, b member) int { return strings.Compare(a.value, b.value) })
+	m.moved()
 }
 
 // appendMember packs a member; its first tile is written as a distance from before.
@@ -143,10 +202,10 @@ func appendMember[T string | []byte](dst []byte, member T, met []int64, before i
 
 func (m *members) Read(r *state.Read) (out state.WindowState) {
 	m.trim(m.series.Values)
-	out.Members = make([]string, 0, len(m.tiles))
-	for member, met := range m.tiles {
-		if i, _ := slices.BinarySearch(met, r.First); i < len(met) && met[i] <= r.Last {
-			out.Members = append(out.Members, member)
+	out.Members = make([]string, 0, len(m.list))
+	for _, held := range m.list {
+		if i, _ := slices.BinarySearch(held.tiles, r.First); i < len(held.tiles) && held.tiles[i] <= r.Last {
+			out.Members = append(out.Members, held.value)
 		}
 	}
 	for tile, bound := range m.bounds {
@@ -162,22 +221,20 @@ func (m *members) Prune(first int64) (empty bool) {
 	if first > m.least {
 		m.least = first
 		maps.DeleteFunc(m.bounds, func(tile int64, _ uint64) bool { return tile < first })
-		for member, met := range m.tiles {
-			i, _ := slices.BinarySearch(met, first)
-			if i == len(met) {
-				delete(m.tiles, member)
-			} else {
-				m.tiles[member] = met[i:]
-			}
+		for at := range m.list {
+			held := &m.list[at]
+			i, _ := slices.BinarySearch(held.tiles, first)
+			held.tiles = held.tiles[i:]
 		}
+		m.keep()
 	}
-	return len(m.tiles) == 0
+	return len(m.list) == 0
 }
 
 func (m *members) held() []int64 {
 	var tiles []int64
-	for _, met := range m.tiles {
-		tiles = append(tiles, met...)
+	for _, held := range m.list {
+		tiles = append(tiles, held.tiles...)
 	}
 	slices.Sort(tiles)
 	return slices.Compact(tiles)
@@ -185,10 +242,9 @@ func (m *members) held() []int64 {
 
 func (m *members) drop(tile int64) {
 	delete(m.bounds, tile)
-	for member, met := range m.tiles {
-		m.tiles[member] = slices.DeleteFunc(met, func(t int64) bool { return t == tile })
-		if len(m.tiles[member]) == 0 {
-			delete(m.tiles, member)
-		}
+	for at := range m.list {
+		held := &m.list[at]
+		held.tiles = slices.DeleteFunc(held.tiles, func(t int64) bool { return t == tile })
 	}
+	m.keep()
 }

@@ -3,7 +3,6 @@ package packed
 import (
 	"cmp"
 	"encoding/binary"
-	"maps"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -25,7 +24,7 @@ func (m *members) mergeBound(r *decoder, packed []byte, tile int64) {
 		return
 	}
 	m.lower(tile, binary.BigEndian.Uint64(packed))
-	if len(m.tiles) > 0 {
+	if len(m.list) > 0 {
 		m.enforce()
 	}
 }
@@ -43,25 +42,22 @@ func (m *members) lower(tile int64, bound uint64) {
 
 // enforce drops the members at or above the bounds of their tiles.
 func (m *members) enforce() {
-	for member, met := range m.tiles {
-		hash := state.SampleHash([]byte(member))
-		kept := slices.DeleteFunc(met, func(tile int64) bool {
+	for at := range m.list {
+		held := &m.list[at]
+		hash := state.SampleHash([]byte(held.value))
+		held.tiles = slices.DeleteFunc(held.tiles, func(tile int64) bool {
 			bound, ok := m.bounds[tile]
 			return ok && hash >= bound
 		})
-		if len(kept) == 0 {
-			delete(m.tiles, member)
-		} else if len(kept) < len(met) {
-			m.tiles[member] = kept
-		}
 	}
+	m.keep()
 }
 
 // fullest returns the greatest number of members in a tile.
 func (m *members) fullest() int {
 	counts, most := map[int64]int{}, 0
-	for _, met := range m.tiles {
-		for _, tile := range met {
+	for _, held := range m.list {
+		for _, tile := range held.tiles {
 			counts[tile]++
 			most = max(most, counts[tile])
 		}
@@ -71,16 +67,16 @@ func (m *members) fullest() int {
 
 // trim keeps at most `most` members of each tile; 0 keeps all.
 func (m *members) trim(most int) {
-	if most == 0 || len(m.tiles) <= most || m.fullest() <= most {
+	if most == 0 || len(m.list) <= most || m.fullest() <= most {
 		return
 	}
 	type hashed struct {
 		hash  uint64
 		tiles []int64
 	}
-	list := make([]hashed, 0, len(m.tiles))
-	for member, met := range m.tiles {
-		list = append(list, hashed{state.SampleHash([]byte(member)), met})
+	list := make([]hashed, 0, len(m.list))
+	for _, held := range m.list {
+		list = append(list, hashed{state.SampleHash([]byte(held.value)), held.tiles})
 	}
 	slices.SortFunc(list, func(a, b hashed) int { return cmp.Compare(a.hash, b.hash) })
 	counts := map[int64]int{}
@@ -113,8 +109,9 @@ func (m *members) squeeze() bool {
 
 // entries lists the members, each with its tiles.
 func (m *members) entries() (list []Entry) {
-	for _, member := range slices.Sorted(maps.Keys(m.tiles)) {
-		list = append(list, Entry{Member: &member, Tiles: m.tiles[member]})
+	m.sort()
+	for _, held := range m.list {
+		list = append(list, Entry{Member: &held.value, Tiles: held.tiles})
 	}
 	return list
 }

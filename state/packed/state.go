@@ -82,11 +82,16 @@ func (r *decoder) varint() int64 {
 }
 
 func (r *decoder) uvarint() uint64 {
-	if r.rest() > 0 && r.packed[r.at] < 0x80 { // most numbers have one byte
+	rest := r.packed[r.at:]
+	switch { // most numbers have one byte or two
+	case len(rest) > 0 && rest[0] < 0x80:
 		r.at++
-		return uint64(r.packed[r.at-1])
+		return uint64(rest[0])
+	case len(rest) > 1 && rest[1] < 0x80:
+		r.at += 2
+		return uint64(rest[0]&0x7f) | uint64(rest[1])<<7
 	}
-	v, n := binary.Uvarint(r.packed[r.at:])
+	v, n := binary.Uvarint(rest)
 	if n <= 0 {
 		r.fail()
 		return 0
@@ -112,8 +117,10 @@ func appendWideVarint(dst []byte, num, carry int64) []byte {
 }
 
 func (r *decoder) wideVarint() (num, carry int64) {
-	if r.rest() > 0 && r.packed[r.at] < 0x80 {
-		return r.varint(), 0
+	const narrow = 9 // bytes, which have no more than 63 bits
+	if v, n := binary.Uvarint(r.packed[r.at:]); 0 < n && n <= narrow {
+		r.at += n
+		return int64(v>>1) ^ -int64(v&1), 0
 	}
 	var high, low uint64
 	for n := range min(mostWide, r.rest()) {

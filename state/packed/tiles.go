@@ -14,13 +14,14 @@ import (
 // a series that counts, the number is mostly 1: the distance is doubled, and 1 is added to it if another number follows.
 type tiles struct {
 	series  *state.Series
+	origin  int64 // its first tile, see members
 	numbers []number
 }
 
 func init() {
 	packings[state.Tiles] = packing{
 		empty: func(s *state.Series, _ Secret) State {
-			return &tiles{series: s}
+			return &tiles{series: s, origin: firstTile(s)}
 		},
 		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 			return appendTile(dst, mutation.Series, mutation.Tile-before, number{num: mutation.Num}), mutation.Tile
@@ -90,7 +91,7 @@ func (t *tiles) together(a, b number) number {
 }
 
 func (t *tiles) Merge(packed []byte) error {
-	r, tile := decoder{packed: packed}, firstTile(t.series)
+	r, tile := decoder{packed: packed}, t.origin
 	if t.numbers == nil {
 		const usual = 3 // bytes of a tile
 		t.numbers = make([]number, 0, len(packed)/usual+1)
@@ -105,7 +106,7 @@ func (t *tiles) Merge(packed []byte) error {
 }
 
 func (t *tiles) Append(dst []byte) []byte {
-	before := firstTile(t.series)
+	before := t.origin
 	for _, n := range t.numbers {
 		dst = appendTile(dst, t.series, n.tile-before, n)
 		before = n.tile
@@ -216,7 +217,7 @@ func (t *tiles) drop(tile int64) {
 // totals are the totals of a series' tiles in some windows. They are added up while unpacking, so tiles are neither
 // searched nor stored.
 type totals struct {
-	tiles   tiles // only its series is used
+	tiles   tiles // its numbers are not used
 	windows []total
 }
 
@@ -234,7 +235,11 @@ func HasTotals(s *state.Series) bool {
 }
 
 // Reset starts over, with a series that has totals and without windows.
-func (t *totals) Reset(s *state.Series) { t.tiles.series, t.windows = s, t.windows[:0] }
+func (t *totals) Reset(s *state.Series) {
+	if t.windows = t.windows[:0]; t.tiles.series != s {
+		t.tiles.series, t.tiles.origin = s, firstTile(s)
+	}
+}
 
 // Empty reports whether there are no windows.
 func (t *totals) Empty() bool { return len(t.windows) == 0 }
@@ -247,7 +252,7 @@ func (t *totals) over(first, last int64) {
 // Merge adds packed state of the series. It fails if that is damaged.
 func (t *totals) Merge(packed []byte) error {
 	s := t.tiles.series
-	r, n := decoder{packed: packed}, number{tile: firstTile(s)}
+	r, n := decoder{packed: packed}, number{tile: t.tiles.origin}
 	for r.more() {
 		n = readTile(&r, s, n.tile)
 		if r.err != nil {

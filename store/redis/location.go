@@ -21,13 +21,17 @@ type location struct {
 	child  []byte // the name of this child
 }
 
+// mostUsual is the length of all but unusually long keys.
+const mostUsual = 64
+
 // locate finds the state of an entity in a series' group.
 func (s *Store) locate(series *state.Series, entity string) location {
-	l := location{key: string(s.appendKey(nil, series, entity))}
+	var room [mostUsual]byte
+	l := location{key: string(s.appendKey(room[:0], series, entity))}
 	if series.Parent != "" {
 		text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
 		parent, _ := state.SplitParent(text)
-		l.parent = string(s.appendEntityKey(nil, s.shardOf(entity), series.Parent, parent))
+		l.parent = string(s.appendEntityKey(room[:0], s.shardOf(entity), series.Parent, parent))
 		l.tag, l.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, text)
 	}
 	return l
