@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
@@ -65,19 +66,31 @@ func besidePath(definitions, name string) string {
 	return path.Join(path.Dir(definitions), name)
 }
 
-// namedFile matches what may be the name of a file in an option, by the extensions that options
-// take.
-var namedFile = func() *regexp.Regexp {
-	var ends []string
-	for _, f := range record.Formats {
-		for _, o := range f.Options {
-			if o.File != "" {
-				ends = append(ends, regexp.QuoteMeta(o.File))
+// namedFile matches what may be the name of a file in an option, by the extensions that options take. It is slow, so only
+// texts with one of these are searched.
+var (
+	fileExtensions [][]byte
+	namedFile      = func() *regexp.Regexp {
+		var ends []string
+		for _, f := range record.Formats {
+			for _, o := range f.Options {
+				if o.File != "" {
+					fileExtensions = append(fileExtensions, []byte(o.File))
+					ends = append(ends, regexp.QuoteMeta(o.File))
+				}
 			}
 		}
+		return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
+	}()
+)
+
+// namedFiles returns what may be names of files in definitions.
+func namedFiles(definitions []byte) [][]byte {
+	if !slices.ContainsFunc(fileExtensions, func(end []byte) bool { return bytes.Contains(definitions, end) }) {
+		return nil
 	}
-	return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
-}()
+	return namedFile.FindAll(definitions, -1)
+}
 
 // Fingerprint returns a hash of everything that Load reads from these paths, of the files that options of formats name,
 // and of read errors. It changes with the content of any of the files.
@@ -90,7 +103,7 @@ func Fingerprint(paths ...string) string {
 			data, err := os.ReadFile(name)
 			fmt.Fprintf(hash, "%q %v %d\n", name, err, len(data))
 			hash.Write(data)
-			for _, file := range namedFile.FindAll(data, -1) {
+			for _, file := range namedFiles(data) {
 				content, err := os.ReadFile(besidePath(name, string(file)))
 				fmt.Fprintf(hash, "%q %v %d\n", file, err, len(content))
 				hash.Write(content)
