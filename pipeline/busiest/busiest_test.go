@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/state"
@@ -153,6 +154,24 @@ func checkBounds(t interface{ Errorf(string, ...any) }, k state.BusiestKey, had 
 	if !slices.IsSortedFunc(k.Entities, func(a, b state.BusyEntity) int { return cmp.Compare(b.Events, a.Events) }) {
 		t.Errorf("the entities are not sorted by their events: %v", k.Entities)
 	}
+}
+
+// A short list is the beginning of a long one, with the same bound for all that it leaves out.
+func TestShortLists(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		sketches := []*sketch{new(sketch), new(sketch)}
+		for range 3_000 {
+			e := uint64(random.ExpFloat64() * 500)
+			sketches[random.IntN(2)].add(e*0x9e3779b97f4a7c15, fmt.Append(nil, e))
+		}
+		most := rapid.IntRange(1, 50).Draw(t, "most")
+		want := list("device", sketches, 10_000)
+		want.Keep(most)
+		if diff := gocmp.Diff(want, list("device", sketches, most)); diff != "" {
+			t.Errorf("the first %d (-want +got):\n%s", most, diff)
+		}
+	})
 }
 
 // A few hot entities among very many are found, and counted well.

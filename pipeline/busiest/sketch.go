@@ -92,18 +92,30 @@ func (s *sketch) rest() (most int64) {
 	return most
 }
 
-// list lists the entities that lead in a bucket of any of the sketches, with how many events they
-// have had in all of them.
+// list lists the entities that lead in a bucket of any of the sketches, at most so many of those with the most events, with
+// how many events they have had in all of them.
 func list(key string, sketches []*sketch, most int) state.BusiestKey {
 	k := state.BusiestKey{Key: key, Entities: []state.BusyEntity{}}
-	seen := map[uint64]bool{}
 	for _, s := range sketches {
 		k.Rest += s.rest()
+	}
+	floor := int64(0) // as many as are listed have had at least so many events
+	for n, s := range sketches {
 		for row := range s {
 			for i := range s[row] {
-				if b := &s[row][i]; b.lead > 0 && !seen[b.hash] {
-					seen[b.hash] = true
-					k.Entities = append(k.Entities, sum(sketches, b))
+				b := &s[row][i]
+				if b.lead == 0 || leads(sketches[:n], rows, b.hash) || leads(sketches[n:n+1], row, b.hash) {
+					continue // or listed already
+				}
+				least, atMost := sum(sketches, b.hash)
+				if least < floor {
+					k.Rest = max(k.Rest, atMost)
+					continue
+				}
+				k.Entities = append(k.Entities, state.BusyEntity{Entity: string(b.entity), Events: least, Error: atMost - least})
+				if len(k.Entities) == 4*most {
+					k.Keep(most)
+					floor = k.Entities[most-1].Events
 				}
 			}
 		}
@@ -112,13 +124,23 @@ func list(key string, sketches []*sketch, most int) state.BusiestKey {
 	return k
 }
 
-// sum returns the count of the entity that leads in a bucket, over the sketches.
-func sum(sketches []*sketch, of *bucket) state.BusyEntity {
-	e := state.BusyEntity{Entity: string(of.entity)}
+// leads reports whether an entity leads in a bucket of the first rows of any of the sketches.
+func leads(sketches []*sketch, rows int, hash uint64) bool {
 	for _, s := range sketches {
-		least, most := s.bounds(of.hash)
-		e.Events += least
-		e.Error += most - least
+		for row := range rows {
+			if b := s.bucketOf(row, hash); b.lead > 0 && b.hash == hash {
+				return true
+			}
+		}
 	}
-	return e
+	return false
+}
+
+// sum returns how many events an entity has had at least and at most, over the sketches.
+func sum(sketches []*sketch, hash uint64) (least, most int64) {
+	for _, s := range sketches {
+		l, m := s.bounds(hash)
+		least, most = least+l, most+m
+	}
+	return least, most
 }
