@@ -146,11 +146,18 @@ func (m *metrics) applied(b *workerBatch, now int64) {
 	m.cutKeys.Add(float64(b.CutKeys))
 }
 
-func (m *metrics) setLag(p state.Partition, lag fetch.Lag) {
+// lagGauges shows the lag of a partition. They are looked up once, since each fetch sets them.
+type lagGauges struct{ records, open, openAge prometheus.Gauge }
+
+func (m *metrics) lagOf(p state.Partition) *lagGauges {
 	id := strconv.Itoa(int(p.ID))
-	m.lag.WithLabelValues(p.Topic, id).Set(float64(lag.Records))
-	m.open.WithLabelValues(p.Topic, id).Set(float64(lag.Open))
-	m.openAge.WithLabelValues(p.Topic, id).Set(lag.OpenFor.Seconds())
+	return &lagGauges{m.lag.WithLabelValues(p.Topic, id), m.open.WithLabelValues(p.Topic, id), m.openAge.WithLabelValues(p.Topic, id)}
+}
+
+func (g *lagGauges) set(lag fetch.Lag) {
+	g.records.Set(float64(lag.Records))
+	g.open.Set(float64(lag.Open))
+	g.openAge.Set(lag.OpenFor.Seconds())
 }
 
 // forget removes the lag of a released partition.

@@ -27,6 +27,8 @@ type assignedPartition struct {
 	in    *workerBatch
 	index int
 
+	gauges *lagGauges // of its lag; nil while it is unknown
+
 	resuming bool     // recovery is finding where to continue
 	attempt  int      // of recovery
 	leaving  *leaving // nil unless the group has revoked it

@@ -304,7 +304,10 @@ func (w *worker) commitOf(b *workerBatch) {
 
 func (w *worker) reportLag(p *assignedPartition) {
 	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
-		w.metrics.setLag(p.Partition, lag)
+		if p.gauges == nil {
+			p.gauges = w.metrics.lagOf(p.Partition)
+		}
+		p.gauges.set(lag)
 	}
 }
 
