@@ -45,7 +45,7 @@ func TestCoveragesOfOtherAnswers(t *testing.T) {
 	var others Coverages
 	for round := range 3 {
 		for i := range int64(40) {
-			a := Answer{Status: Present, From: state.MinTime, To: 5 * (i % 20), Exact: i%3 == 0, CompleteSince: state.MinTime}
+			a := Answer{Status: Present, From: state.MinTime, To: 5 * (i % 10), Exact: i%3 == 0, CompleteSince: state.MinTime}
 			if i%2 == 0 {
 				a.From = i % 4
 			}
