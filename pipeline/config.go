@@ -49,8 +49,7 @@ type Config struct {
 	// MaxBytes bytes of their values.
 	MaxEvents, MaxBytes int
 	// Freshness is how long an event may wait for others, so that they are fetched and
-	// applied together. It waits for less if 50 for
-	// each shard are expected sooner.
+	// applied together. It waits for less if 50 for each shard are expected sooner.
 	Freshness time.Duration // by default 24 ms
 
 	CommitInterval  time.Duration // by default 1 s
