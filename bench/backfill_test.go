@@ -15,7 +15,6 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
-	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
@@ -78,13 +77,7 @@ func BenchmarkBackfillFreshness(b *testing.B) {
 }
 
 func freshnessWhileFilling(b *testing.B) {
-	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
-	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs(), population(*events))
-	feed.fill(b, *events, *span)
-	for range 5 {
-		feed.readAll(b, broker.Addrs()) // Java compiles
-	}
+	broker, feed := loadedBroker(b, skew{})
 	server := redistest.New(b, redistest.Options{})
 	s := side{name: "weir", server: server, redis: server.Client(b), addr: server.Addr()}
 	s.load(b, broker.Addrs(), feed)
@@ -115,13 +108,7 @@ func freshnessWhileFilling(b *testing.B) {
 }
 
 func fillAtFullRate(b *testing.B) {
-	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
-	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs(), population(*events))
-	feed.fill(b, *events, *span)
-	for range 5 {
-		feed.readAll(b, broker.Addrs()) // Java compiles
-	}
+	broker, _ := loadedBroker(b, skew{})
 	binary, err := blackbox.Build(b.TempDir(), false)
 	if err != nil {
 		b.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
-	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
@@ -26,13 +25,7 @@ func BenchmarkCluster(b *testing.B) {
 }
 
 func clusters(b *testing.B) {
-	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
-	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs(), population(*events))
-	feed.fill(b, *events, *span)
-	for range 5 { // while Java compiles, everything on the machine is slower
-		feed.readAll(b, broker.Addrs())
-	}
+	broker, feed := loadedBroker(b, skew{})
 	binary, err := blackbox.Build(b.TempDir(), false)
 	if err != nil {
 		b.Fatal(err)

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
@@ -41,14 +40,7 @@ func BenchmarkComparison(b *testing.B) {
 }
 
 func compare(b *testing.B) {
-	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
-	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs(), population(*events))
-	feed.fill(b, *events, *span)
-	// While Java compiles, everything on the machine is slower.
-	for range 5 {
-		feed.readAll(b, broker.Addrs())
-	}
+	broker, feed := loadedBroker(b, skew{})
 
 	var sides []side
 	for _, name := range []string{"weir", "textbook"} {

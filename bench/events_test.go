@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
 const (
@@ -79,6 +81,20 @@ func (s entities) add(e *event, at time.Time) {
 	} else {
 		s[fmt.Sprintf("c%07d", e.card)], s[device+"|"+user] = at, at
 	}
+}
+
+// loadedBroker returns a broker that holds -events events of the time -span, and has compiled its hot code: while Java
+// compiles, everything on the machine is slower.
+func loadedBroker(b *testing.B, s skew) (*kafkatest.Broker, *feed) {
+	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
+	createTopics(b, broker.Client())
+	feed := newFeed(b, broker.Addrs(), population(*events))
+	feed.skew = s
+	feed.fill(b, *events, *span)
+	for range 5 {
+		feed.readAll(b, broker.Addrs())
+	}
+	return broker, feed
 }
 
 // feed produces events.

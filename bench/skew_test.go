@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
@@ -25,14 +24,7 @@ func BenchmarkSkew(b *testing.B) {
 
 // rateOf returns the events a second that Weir applies.
 func rateOf(b *testing.B, s skew) float64 {
-	broker := kafkatest.New(b, kafkatest.Options{Loaded: true})
-	createTopics(b, broker.Client())
-	feed := newFeed(b, broker.Addrs(), population(*events))
-	feed.skew = s
-	feed.fill(b, *events, *span)
-	for range 5 { // while Java compiles, everything on the machine is slower
-		feed.readAll(b, broker.Addrs())
-	}
+	broker, feed := loadedBroker(b, s)
 	server := redistest.New(b, redistest.Options{})
 	weir := side{name: "weir", server: server, redis: server.Client(b), addr: server.Addr()}
 	weir.load(b, broker.Addrs(), feed)
