@@ -16,10 +16,13 @@
 --   lag                       least time by which "now" was behind the clock, in ms
 --   begun                     the shard had no state keys, so it may get its first position; one that
 --                             has a position has begun, too
+--   secret, hash_entities     those of the layout when the shard began: its state cannot be read without
+--                             them, and the layout may be at another server, which may lose it
 --   emptying                  the shard is being emptied, by this walk over the keys; see empty.lua
 --   copying                   the shard is being copied by the process with that token: the keys that
 --                             change are noted, see package reshard
 --   frozen                    the shard has been copied, or is not copied yet: nothing may change it
+--   shards                    the number of shards that took over from this one, whose keys are deleted
 --   range:<fill>:<topic>/<id> the offsets of the partition that a fill has to apply, see
 --                             state.Filling: "since;from-to,from-@ms"; "!" if the fill was abandoned
 --   fill:<fill>:<topic>/<id>  position up to which the fill has applied them, moved by apply.lua

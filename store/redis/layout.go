@@ -15,16 +15,13 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// secretField is the field of the layout that holds the namespace's packed.Secret.
-const secretField = "secret"
-
 // layoutError is the error for a namespace with another layout than wanted. It is a store.ErrLayout.
 type layoutError struct {
 	Namespace, What, Found, Wanted string
 }
 
 func (e *layoutError) Error() string {
-	if e.What == secretField { // the value must not be shown
+	if e.What == keyspace.SecretField { // the value must not be shown
 		return fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", e.Namespace, e.Found)
 	}
 	if e.What == formatField {
@@ -44,24 +41,76 @@ func (e *layoutError) Unwrap() error { return store.ErrLayout }
 // Adopt takes the number of shards from the namespace; a new namespace gets the store's number. Then it checks the rest
 // of the layout. It must be the first call of the store, and no other call may run meanwhile.
 func (s *Store) Adopt(ctx context.Context) error {
-	found, err := s.readLayout(ctx)
-	if err != nil {
-		return err
+	for {
+		found, err := s.readLayout(ctx)
+		if err != nil {
+			return err
+		}
+		shards, err := strconv.Atoi(found[keyspace.ShardsField])
+		if err != nil || shards <= 0 || shards == len(s.tags) {
+			return s.take(found)
+		}
+		s.spread(shards) // and read again: without a layout, these shards may have been resharded as well
 	}
-	if shards, err := strconv.Atoi(found[keyspace.ShardsField]); err == nil && shards > 0 {
-		s.spread(shards)
-	}
-	return s.take(found)
 }
 
-// readLayout reads the fields of the layout; none if the namespace does not exist yet.
+// readLayout reads the fields of the layout; none if the namespace does not exist yet. If the layout was lost, it has
+// what the shards have recorded of it.
 func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	s.secretAsked.Store(time.Now().UnixMilli())
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.LayoutKey(s.namespace))
 	if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 		return nil, fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
+	if len(command.Val()) == 0 {
+		return s.readRecorded(ctx)
+	}
 	return command.Val(), nil
+}
+
+// recordedFields are the fields of the layout that shards have in their progress: the first two since they began, the
+// number of shards if these are old ones that were spread over more and deleted. The master of the layout may lose it in a
+// failover, or in a restart without a file, while other masters keep their shards, whose state cannot be read without them.
+var recordedFields = []string{keyspace.SecretField, keyspace.HashingField, keyspace.ShardsField}
+
+// readRecorded reads what the shards have recorded of the layout; nothing if none has begun. Shards whose master does not
+// answer are needed only if no other shard has begun. It returns a layoutError if shards have recorded different secrets.
+func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
+	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	for shard, tag := range s.tags {
+		args := []any{"hmget", keyspace.ProgressKey(tag)}
+		for _, field := range recordedFields {
+			args = append(args, field)
+		}
+		replies[shard] = redis.NewSliceCmd(ctx, args...)
+		commands[shard] = replies[shard]
+	}
+	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	found := map[string]string{}
+	var missing error
+	for _, reply := range replies {
+		switch err := reply.Err(); {
+		case errors.Is(err, state.ErrUnavailable):
+			missing = err
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read what the shards of namespace %q have recorded of its layout: %w", s.namespace, err)
+		}
+		for i, recorded := range reply.Val() {
+			text, ok := recorded.(string)
+			if !ok {
+				continue
+			}
+			if known, ok := found[recordedFields[i]]; ok && known != text && i == 0 {
+				return nil, s.severalSecrets()
+			}
+			found[recordedFields[i]] = text
+		}
+	}
+	if len(found) == 0 && missing != nil {
+		return nil, fmt.Errorf("read what the shards of namespace %q have recorded of its layout: %w", s.namespace, missing)
+	}
+	return found, nil
 }
 
 // CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a
@@ -87,12 +136,12 @@ func (s *Store) take(found map[string]string) error {
 	if len(found) == 0 {
 		return nil
 	}
-	if found[secretField] == "" {
-		return &layoutError{Namespace: s.namespace, What: secretField, Found: "no"}
+	if found[keyspace.SecretField] == "" {
+		return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "no"}
 	}
-	secret, err := packed.ParseSecret(found[secretField])
+	secret, err := packed.ParseSecret(found[keyspace.SecretField])
 	if err != nil {
-		return &layoutError{Namespace: s.namespace, What: secretField, Found: "a damaged"}
+		return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "a damaged"}
 	}
 	s.secret.Store(&secret)
 	s.resharding.Store(found[keyspace.ReshardingField] != "")
@@ -109,24 +158,55 @@ func (s *Store) Create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.putLayout(ctx); err != nil {
+		return err
+	}
+	recorded, err := s.readRecorded(ctx)
+	if err != nil && !errors.Is(err, state.ErrUnavailable) {
+		return err
+	}
+	if text, ok := recorded[keyspace.SecretField]; ok && text != s.secret.Load().Text() {
+		return s.severalSecrets()
+	}
+	return s.loadScripts(ctx)
+}
+
+// severalSecrets is the error for shards that were written with different secrets: some are from an older copy of a server.
+func (s *Store) severalSecrets() error {
+	return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "more than one"}
+}
+
+// begins returns what shards that begin record of the layout. It writes the layout first if it was lost, so that all
+// processes agree on it. If its master does not answer, what is known of it stands.
+func (s *Store) begins(ctx context.Context) (secret, hashing string, err error) {
+	if err := s.putLayout(ctx); err != nil && !errors.Is(err, state.ErrUnavailable) {
+		return "", "", err
+	}
+	known := s.secret.Load()
+	if known == nil {
+		return "", "", fmt.Errorf("namespace %q has not been made", s.namespace)
+	}
+	return known.Text(), s.hashing.Layout(), nil
+}
+
+// putLayout writes the layout if there is none, with the secret that is known, or else a new one. Then it learns what the
+// layout has.
+func (s *Store) putLayout(ctx context.Context) error {
 	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the layout may have been lost, but not the state written with the secret
 	}
 	layout := s.layout()
-	layout[secretField] = secret.Text()
+	layout[keyspace.SecretField] = secret.Text()
 	// A process that finds one of the other fields finds the secret too. If several processes draw a secret at once,
 	// the first secret stays, and the others read it below.
-	for _, what := range []string{secretField, keyspace.HashingField, formatField, keyspace.ShardsField} {
+	for _, what := range []string{keyspace.SecretField, keyspace.HashingField, formatField, keyspace.ShardsField} {
 		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
 		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
 	}
-	if err := s.CheckLayout(ctx); err != nil {
-		return err
-	}
-	return s.loadScripts(ctx)
+	return s.CheckLayout(ctx)
 }
 
 func (s *Store) layout() map[string]string {

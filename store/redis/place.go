@@ -100,17 +100,22 @@ const emptiedAtOnce = 500
 // empty empties those of some shards that have not begun, which begin then. A walk over the keys of a single server finds those of
 // all of its shards.
 func (s *Store) empty(ctx context.Context, shards []int) error {
+	at := emptying{place: "0"}
+	var err error
+	if at.secret, at.hashing, err = s.begins(ctx); err != nil {
+		return err
+	}
 	if s.masters.cluster == nil {
 		var keys []string
 		for _, tag := range s.tags {
 			keys = append(keys, keyspace.ProgressKey(tag))
 		}
-		return s.emptyBy(ctx, 0, "", keys...)
+		return s.emptyBy(ctx, at, 0, "", keys...)
 	}
 	for _, shard := range shards {
 		tag := s.tags[shard]
 		slot := keyspace.SlotOf(strings.Trim(tag, "{}"))
-		if err := s.emptyBy(ctx, shard, strconv.Itoa(slot), keyspace.ProgressKey(tag), tag+"none"); err != nil {
+		if err := s.emptyBy(ctx, at, shard, strconv.Itoa(slot), keyspace.ProgressKey(tag), tag+"none"); err != nil {
 			return err
 		}
 	}
@@ -118,8 +123,8 @@ func (s *Store) empty(ctx context.Context, shards []int) error {
 }
 
 // emptyBy calls the script, at the master of a shard, until all shards whose progress is among the keys have begun.
-func (s *Store) emptyBy(ctx context.Context, shard int, slot string, keys ...string) error {
-	at, deleted := emptying{place: "0"}, int64(0)
+func (s *Store) emptyBy(ctx context.Context, at emptying, shard int, slot string, keys ...string) error {
+	deleted := int64(0)
 	defer func() {
 		if deleted > 0 {
 			s.noteEmptied(deleted)
@@ -135,11 +140,12 @@ func (s *Store) emptyBy(ctx context.Context, shard int, slot string, keys ...str
 	return nil
 }
 
-// emptying is what a step of emptying shards has returned, see empty.lua.
+// emptying is what a step of emptying shards has returned, and what the shards record as they begin; see empty.lua.
 type emptying struct {
-	over        bool
-	walk, place string
-	deleted     int64
+	over            bool
+	walk, place     string
+	deleted         int64
+	secret, hashing string
 }
 
 func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []string, at emptying, count int) (emptying, error) {
@@ -147,7 +153,7 @@ func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []st
 	for _, key := range keys {
 		args = append(args, key)
 	}
-	step := redis.NewSliceCmd(ctx, append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place)...)
+	step := redis.NewSliceCmd(ctx, append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place, at.secret, at.hashing)...)
 	step.SetFirstKeyPos(3)
 	s.send(ctx, s.masters.write, []redis.Cmder{step}, func(int) int { return shard })
 	reply, err := step.Result()

@@ -180,7 +180,7 @@ func TestFirstSecretWins(t *testing.T) {
 		if err := second.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		kept := s.redis.HGet(t.Context(), keyspace.LayoutKey(first.namespace), secretField).Val()
+		kept := s.redis.HGet(t.Context(), keyspace.LayoutKey(first.namespace), keyspace.SecretField).Val()
 		if a, b := first.secret.Load().Text(), second.secret.Load().Text(); a != kept || b != kept {
 			t.Errorf("the first process has the secret %s, the second %s; want the stored one, %s", a, b, kept)
 		}
@@ -226,7 +226,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 func TestLayoutWithoutSecret(t *testing.T) {
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		for secret, found := range map[string]string{"": "no", "c2hvcnQ=": "a damaged"} {
-			if err := s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), secretField, secret).Err(); err != nil {
+			if err := s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), keyspace.SecretField, secret).Err(); err != nil {
 				t.Fatal(err)
 			}
 			want := fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", s.namespace, found)

@@ -34,7 +34,7 @@ import (
 
 // format is the version of the layout of keys and values, formatField its field in the layout.
 const (
-	format      = 9
+	format      = 10
 	formatField = "format"
 )
 

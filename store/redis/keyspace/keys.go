@@ -60,7 +60,10 @@ func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 
 // Fields of the layout.
 const (
+	// ShardsField is the number of shards. The progress of old shards has it, too, after their keys were deleted.
 	ShardsField = "shards"
+	// SecretField holds the namespace's packed.Secret. Each shard's progress has it, too; see find.lua.
+	SecretField = "secret"
 	// ReshardingField is the number of shards that the namespace is being spread over.
 	ReshardingField = "resharding"
 	// ResharderField is the token of the process that reshards.

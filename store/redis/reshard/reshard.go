@@ -135,7 +135,8 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
 }
 
-// DeleteOld deletes the keys of the shards before.
+// DeleteOld deletes the keys of the shards before. Their progress stays frozen, with the number of shards that took over
+// and with what the shards record of the layout, so that it is found again if its server loses it; see redisstore.Adopt.
 func (r *Resharder) DeleteOld(ctx context.Context) error {
 	l, err := r.Layout(ctx)
 	if err != nil {
@@ -157,7 +158,30 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if err := r.deleteShards(ctx, l.Old); err != nil {
 		return err
 	}
+	if err := r.retire(ctx, l.Old); err != nil {
+		return err
+	}
 	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
+}
+
+// retire leaves in the progress of the old shards what took over from them.
+func (r *Resharder) retire(ctx context.Context, old int) error {
+	layout, err := r.Redis.HGetAll(ctx, keyspace.LayoutKey(r.Namespace)).Result()
+	if err != nil {
+		return fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
+	}
+	fields := []any{keyspace.FrozenField, "resharded"}
+	for _, name := range []string{keyspace.ShardsField, keyspace.SecretField, keyspace.HashingField} {
+		fields = append(fields, name, layout[name])
+	}
+	pipe := r.Redis.Pipeline()
+	for _, tag := range tags(r.Namespace, old) {
+		pipe.HSet(ctx, keyspace.ProgressKey(tag), fields...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("record in the %d old shards which ones took over: %w", old, err)
+	}
+	return nil
 }
 
 // awaitGrace waits until Grace has passed since the switch.

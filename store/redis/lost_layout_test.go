@@ -1,0 +1,205 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// loseLayout deletes the layout of a namespace, as a failover to a replica that does not have it yet does.
+func loseLayout(t *testing.T, s *Store) {
+	t.Helper()
+	if s.redis.Del(t.Context(), keyspace.LayoutKey(s.namespace)).Val() != 1 {
+		t.Fatal("the namespace has no layout to lose")
+	}
+}
+
+// layout returns the fields of the layout as they are in Redis.
+func layout(t *testing.T, s *Store) map[string]string {
+	t.Helper()
+	return s.redis.HGetAll(t.Context(), keyspace.LayoutKey(s.namespace)).Val()
+}
+
+// What was seen is still seen, and an ID that was applied is still known, once the layout is lost and every process that
+// knew the secret has ended: the API reads the secret from the shards, and the next processor writes the layout again.
+func TestSecretOutlivesItsLayout(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		apply(t, s.newWriter(), meeting(t, s, "u1", "e1"))
+		before := layout(t, s)
+		loseLayout(t, s)
+		check := func(process string, s *Store) {
+			t.Helper()
+			if met, _ := seen(t, s, nil, "u1", "u2"); !met[0] || met[1] {
+				t.Errorf("%s: the user is seen: %v, another one: %v; want true and false", process, met[0], met[1])
+			}
+			if _, n := seen(t, s, meeting(t, s, "u1", "e1")); n != 1 {
+				t.Errorf("%s: with a pending event that was applied there are %d events, want 1", process, n)
+			}
+		}
+		check("an API", New(s.redis, s.namespace, 4))
+		if after := layout(t, s); len(after) > 0 {
+			t.Errorf("an API has written the layout %v", after)
+		}
+		processor := New(s.redis, s.namespace, 4)
+		if err := processor.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("a processor", processor)
+		if after := layout(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("the layout is %v, want %v as before", after, before)
+		}
+	})
+}
+
+// Two processes draw a secret each, because the layout was lost in between and no shard had begun. The shards that the
+// first one begins record the secret of the layout, which it uses from then on.
+func TestShardsBeginWithTheSecretOfTheLayout(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, first *Store) {
+		loseLayout(t, first)
+		second := New(first.redis, first.namespace, 4)
+		if err := second.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if *first.secret.Load() == *second.secret.Load() {
+			t.Fatal("both processes have the same secret, so nothing was tested")
+		}
+		start(t, first, transactions)
+		apply(t, first.newWriter(), meeting(t, first, "u1", "e1"))
+		if met, _ := seen(t, second, nil, "u1"); !met[0] {
+			t.Error("the other process does not see what one applied")
+		}
+	})
+}
+
+// A process that has the secret writes it into a lost layout before its shards begin, so that no other is drawn.
+func TestShardsBeginOnlyWithALayout(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		before := layout(t, s)
+		loseLayout(t, s)
+		start(t, s, transactions)
+		if after := layout(t, s); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Errorf("the layout is %v, want %v as before", after, before)
+		}
+	})
+}
+
+// Shards with different secrets are copies from different times, of which no process can read all.
+func TestShardsWithDifferentSecrets(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		want := fmt.Sprintf("namespace %q has more than one secret to hash values with, so its state cannot be read: use another namespace", s.namespace)
+		s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[2]), keyspace.SecretField, packed.NewSecret().Text())
+		if err := New(s.redis, s.namespace, 4).Create(t.Context()); fmt.Sprint(err) != want {
+			t.Errorf("with a layout:\ngot  %v\nwant %s", err, want)
+		}
+		loseLayout(t, s)
+		if err := New(s.redis, s.namespace, 4).Create(t.Context()); fmt.Sprint(err) != want {
+			t.Errorf("without a layout:\ngot  %v\nwant %s", err, want)
+		}
+	})
+}
+
+// Keys that were hashed are not read without hashing, whether or not the layout was lost.
+func TestHashingOutlivesItsLayout(t *testing.T) {
+	onEach(t, 4, func(t *testing.T, plain *Store) {
+		s := newStore(t, plain.redis, 4, HashEntities(secret))
+		start(t, s, transactions)
+		loseLayout(t, s)
+		for name, options := range map[string][]Option{"without hashing": nil, "with another secret": {HashEntities(otherSecret)}} {
+			err := New(s.redis, s.namespace, 4, options...).Create(t.Context())
+			if misfit, ok := errors.AsType[*layoutError](err); !ok || misfit.What != keyspace.HashingField {
+				t.Errorf("%s: got error %v, want that the namespace was made with another %s", name, err, keyspace.HashingField)
+			}
+		}
+		if err := New(s.redis, s.namespace, 4, HashEntities(secret)).Create(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The number of shards is found again after several reshardings, though the settings still have the first one.
+func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		for _, shards := range []int{4, 8} {
+			r.to(shards)
+			if err := r.resharder().DeleteOld(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+			r.write(5)
+		}
+		before := layout(r.T, r.store)
+		loseLayout(r.T, r.store)
+		r.now(2)
+		if _, err := r.store.Place(r.Context(), testkit.FirstPlacement(transactions, 2, 0)); !frozen(err) {
+			r.Errorf("a process with the first number of shards begins them again: error %v", err)
+		}
+		if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 8 {
+			r.Fatalf("found %d shards, error %v; want 8", r.store.Shards(), err)
+		}
+		if err := r.store.Create(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		r.write(5)
+		r.check()
+		if after := layout(r.T, r.store); fmt.Sprint(after) != fmt.Sprint(before) {
+			r.Errorf("the layout is %v, want %v as before", after, before)
+		}
+		n := NewNamespace(New(r.store.redis, r.store.namespace, 2, r.options...))
+		loseLayout(r.T, r.store)
+		for range 2 { // each finds the next number
+			_ = n.CheckLayout(r.Context())
+		}
+		if n.Shards() != 8 {
+			r.Errorf("a process that runs found %d shards, want 8", n.Shards())
+		}
+	})
+}
+
+// While a master that may have the secret does not answer, none is drawn. Any shard that answers is enough.
+func TestNoSecretIsDrawnWhileShardsAreUnknown(t *testing.T) {
+	h := newHung(t)
+	masterOf := func(key string) string {
+		m, err := h.masters.of(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.address
+	}
+	hanging := h.cluster.Nodes[0] // any that does not have the layout
+	if hanging.Addr() == masterOf(keyspace.LayoutKey(h.namespace)) {
+		hanging = h.cluster.Nodes[1]
+	}
+	start(t, h.Store, transactions)
+	kept := *h.secret.Load()
+	loseLayout(t, h.Store)
+	hanging.Pause()
+	defer hanging.Resume()
+	if s := h.again(); s.Create(t.Context()) != nil || *s.secret.Load() != kept {
+		t.Error("the secret of the shards that answer was not found")
+	}
+	loseLayout(t, h.Store)
+	for _, tag := range h.tags {
+		if masterOf(tag) != hanging.Addr() {
+			h.redis.Del(t.Context(), keyspace.ProgressKey(tag))
+		}
+	}
+	if err := h.again().Create(t.Context()); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("got error %v, want that a master does not answer", err)
+	}
+	if found := layout(t, h.Store); len(found) > 0 {
+		t.Errorf("the layout is %v, want none", found)
+	}
+}
+
+// again returns the store of a process that has just started.
+func (h *hung) again() *Store {
+	s := New(h.redis, h.namespace, len(h.tags))
+	s.masters.question, s.masters.write = h.masters.question, h.masters.write
+	return s
+}
