@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"runtime/debug"
 	"sync/atomic"
@@ -111,14 +113,26 @@ type feed struct {
 // skew is the share of events that are not spread evenly.
 type skew struct {
 	oneEntity    float64 // of one user on one device
-	scattered    float64 // whose key is random instead of the user, and so their partition
-	onePartition float64 // of one partition of each topic
+	onePartition float64 // of users whose records are in one partition of each topic; the others share the rest
+	oneKey       float64 // whose key is the same, so that those of a user are in two partitions
+}
+
+// partition returns the partition of a key by its hash.
+func (s skew) partition(key []byte) int32 {
+	hash := crc32.ChecksumIEEE(key)
+	switch {
+	case s.onePartition == 0:
+		return int32(hash % partitions)
+	case float64(hash) < s.onePartition*math.MaxUint32:
+		return 0
+	}
+	return 1 + int32(hash%(partitions-1))
 }
 
 func newFeed(b *testing.B, brokers []string, users int) *feed {
 	// The linger is the default of Kafka's own producer since 4.0.
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ProducerLinger(5*time.Millisecond),
-		kgo.ProducerBatchCompression(kgo.Lz4Compression()))
+		kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,16 +147,13 @@ func (f *feed) next(at time.Time) *kgo.Record {
 		e.user, e.device, e.card = 0, 0, 0
 	}
 	key := fmt.Appendf(nil, "u%06d", e.user)
-	if f.skew.scattered > 0 && f.random.Float64() < f.skew.scattered {
-		key = fmt.Appendf(nil, "%x", f.random.Uint64())
-	}
-	if f.skew.onePartition > 0 && f.random.Float64() < f.skew.onePartition {
+	if f.skew.oneKey > 0 && f.random.Float64() < f.skew.oneKey {
 		key = []byte("all")
 	}
 	f.produced++
 	f.entities.add(&e, at)
 	f.until = at
-	return &kgo.Record{Topic: e.topic(), Key: key, Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli())}
+	return &kgo.Record{Topic: e.topic(), Key: key, Partition: f.skew.partition(key), Timestamp: at, Value: e.appendJSON(nil, at.UnixMilli())}
 }
 
 // fill produces n events, evenly over a time until now.

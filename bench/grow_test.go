@@ -146,7 +146,8 @@ func (p *prober) pay(now time.Time) {
 	p.ages = append(p.ages, 0)
 	p.mutex.Unlock()
 	p.asking.Add(1)
-	record := &kgo.Record{Topic: transactions, Key: []byte(probed(n)), Timestamp: now, Value: fmt.Appendf(nil,
+	key := []byte(probed(n))
+	record := &kgo.Record{Topic: transactions, Key: key, Partition: p.feed.skew.partition(key), Timestamp: now, Value: fmt.Appendf(nil,
 		`{"type":"transaction","event_id":"probe-%d","timestamp":%d,"user_id":"%s","device_id":"%[3]s","card_id":"%[3]s","merchant_id":"m","amount":1,"currency":"EUR","status":"approved"}`,
 		n, now.UnixMilli(), probed(n))}
 	p.feed.client.Produce(p.b.Context(), record, func(r *kgo.Record, err error) {
