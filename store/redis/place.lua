@@ -21,11 +21,17 @@ for i = 1, #ARGV, 8 do
 end
 find(partitions)
 
--- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log. If only the tag of
--- the log changes, it is the same log, of which brokers report more.
+-- contradicts returns whether the log with a tag is known to differ from another one, see state.LogID.
+local function contradicts(tag, log)
+  local cluster, topic = string.match(tag ~= '' and redis.call('HGET', key, 'log:' .. tag) or '/', '^(.*)/(.*)$')
+  local otherCluster, otherTopic = string.match(log, '^(.*)/(.*)$')
+  local function differ(a, b) return a ~= '' and b ~= '' and a ~= b end
+  return differ(cluster, otherCluster) or differ(topic, otherTopic)
+end
+
+-- abandonFills gives up the unfinished fills of a partition that goes back or continues in another log.
 local function abandonFills(p)
-  local otherLog = string.match(p.at, '[^:]*$') ~= string.match(p.to, '[^:]*$') and offsets(p.at) ~= offsets(p.to)
-  if furthest(p.to) >= furthest(p.at) and not otherLog then return end
+  if furthest(p.to) >= furthest(p.at) and not contradicts(string.match(p.at, '[^:]*$'), p.log) then return end
   for _, name in ipairs(redis.call('HKEYS', key)) do
     local fill, topic, id = string.match(name, '^range:([^:]+):([^:/]+)/(%d+)$')
     if topic == p.topic and id == p.id then

@@ -124,11 +124,17 @@ func (f *filling) skipAhead(offset int64, slices int) {
 // place changes the position of the partition in each shard.
 func (f *filling) place(change func(at state.Position) state.Position) {
 	f.Helper()
+	f.placeIn(state.LogID{}, change)
+}
+
+// placeIn places the partition in a log.
+func (f *filling) placeIn(log state.LogID, change func(at state.Position) state.Position) {
+	f.Helper()
 	to := slices.Clone(f.live)
 	for shard := range to {
 		to[shard] = change(to[shard])
 	}
-	n, err := f.store.Place(f.Context(), state.Placement{Partition: f.at, From: f.live, To: to, Partitions: 1})
+	n, err := f.store.Place(f.Context(), state.Placement{Partition: f.at, From: f.live, To: to, Log: log, Partitions: 1})
 	if err != nil || n != len(to) {
 		f.Fatalf("%d shards were placed: %v", n, err)
 	}

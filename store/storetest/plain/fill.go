@@ -116,10 +116,8 @@ func (f *filling) close(o *ownership) {
 }
 
 // unplace gives up the fills of a partition that goes back, or continues in another log.
-func (sh *shard) unplace(p state.Partition, from, to state.Position) {
-	renamed := from // the same log, of which more is known
-	renamed.Log = to.Log
-	if to == renamed || to.Log == from.Log && to.Furthest() >= from.Furthest() {
+func (sh *shard) unplace(p state.Partition, from, to state.Position, log state.LogID) {
+	if was := sh.logs[from.Log]; !was.Contradicts(log) && to.Furthest() >= from.Furthest() {
 		return
 	}
 	for _, f := range sh.fillings {

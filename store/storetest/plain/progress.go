@@ -143,7 +143,7 @@ func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
 		o = &ownership{version: version}
 		sh.owned[p] = o
 	} else {
-		sh.unplace(p, from, to)
+		sh.unplace(p, from, to, w.Log)
 	}
 	o.at = to
 	if !from.Exists() || w.Gap > 0 {
@@ -154,7 +154,7 @@ func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
 	} else {
 		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: w.Partitions}
 	}
-	if to.Log != "" {
+	if _, known := sh.logs[to.Log]; to.Log != "" && !known {
 		sh.logs[to.Log] = w.Log
 	}
 	if w.Gap > 0 {
