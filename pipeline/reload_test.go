@@ -164,8 +164,8 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 type spy struct {
 	store.Store
 	mu      sync.Mutex
-	claimed map[string]time.Time // by version, the last claim
-	applied map[string]time.Time // by version, the first batch with events
+	claimed map[state.Partition]time.Time // under their plans, the last claim
+	applied map[state.Partition]time.Time // under their plans, the first batch
 }
 
 func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
@@ -173,9 +173,9 @@ func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, gi
 	claims, err := s.Store.Claim(ctx, p, version, givesWayTo...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range claims {
+	for i, c := range claims {
 		if c.OwnedMs == 0 {
-			s.claimed[version] = at
+			s.claimed[p[i].WithPlan(version)] = at
 		}
 	}
 	return claims, err
@@ -189,14 +189,13 @@ type spyingWriter struct {
 }
 
 func (w spyingWriter) Apply(ctx context.Context, b *state.Batch) error {
+	w.spy.mu.Lock()
 	for i := range b.Ranges {
-		_, version, _ := strings.Cut(b.Ranges[i].Partition.Topic, "@")
-		w.spy.mu.Lock()
-		if _, ok := w.spy.applied[version]; !ok && len(b.Updates) > 0 {
-			w.spy.applied[version] = time.Now()
+		if _, ok := w.spy.applied[b.Ranges[i].Partition]; !ok {
+			w.spy.applied[b.Ranges[i].Partition] = time.Now()
 		}
-		w.spy.mu.Unlock()
 	}
+	w.spy.mu.Unlock()
 	if w.hold != nil && len(b.Updates) > 0 {
 		w.hold()
 	}
@@ -204,7 +203,7 @@ func (w spyingWriter) Apply(ctx context.Context, b *state.Batch) error {
 }
 
 func (b *bench) watch(hold func()) *spy {
-	s := &spy{Store: b.store, claimed: map[string]time.Time{}, applied: map[string]time.Time{}}
+	s := &spy{Store: b.store, claimed: map[state.Partition]time.Time{}, applied: map[state.Partition]time.Time{}}
 	b.config.Store = writing{s, func() store.Writer { return spyingWriter{b.store.NewWriter(), s, hold} }}
 	return s
 }
@@ -232,9 +231,16 @@ func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
 	b.run()
 	b.writeStamped(100, 200)
 	b.expect(200)
-	version := b.config.Registry.Plan().Version
-	if waited := spy.applied[version].Sub(spy.claimed[version]); waited < b.config.Recovery.GracePeriod {
-		t.Errorf("applied %v after the claim, want at least %v", waited, b.config.Recovery.GracePeriod)
+	spy.mu.Lock()
+	defer spy.mu.Unlock()
+	if len(spy.applied) == 0 {
+		t.Error("no batch was applied")
+	}
+	for p, at := range spy.applied {
+		claimed, ok := spy.claimed[p]
+		if waited := at.Sub(claimed); !ok || waited < b.config.Recovery.GracePeriod {
+			t.Errorf("%v: claimed: %v, applied %v after that; want at least %v", p, ok, waited, b.config.Recovery.GracePeriod)
+		}
 	}
 	if since := b.since(with, "by_second"); since != state.MaxTime {
 		t.Errorf("by_second is complete since %d, although it is no longer kept", since)
