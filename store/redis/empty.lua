@@ -8,7 +8,7 @@
 -- ARGV     slot of the shard in a cluster, else ""
 --          how many keys to look at, for SCAN the pattern of the namespace's keys
 --          the walk and the place in it that the step before has returned, "" and 0 for the first step
---          secret and hash_entities of the layout
+--          fields of the layout that the shards record as they begin, each with its value
 -- Returns  1 if all of the shards have begun, else 0; the walk; the place; number of keys deleted
 --
 -- A walk by SCAN is over all keys only if one server has made all its steps. So its name says which run of
@@ -81,7 +81,7 @@ if slot ~= '' then place = #names - deleted end
 if over then
   for _, progress in pairs(open) do
     redis.call('HDEL', progress, 'emptying')
-    redis.call('HSET', progress, 'begun', '1', 'secret', ARGV[6], 'hash_entities', ARGV[7])
+    redis.call('HSET', progress, 'begun', '1', unpack(ARGV, 6))
   end
 end
 return {over and 1 or 0, walk, tostring(place), deleted}

@@ -16,7 +16,8 @@
 --   lag                       least time by which "now" was behind the clock, in ms
 --   begun                     the shard had no state keys, so it may get its first position; one that
 --                             has a position has begun, too
---   secret, hash_entities     those of the layout when the shard began: its state cannot be read without
+--   secret, hash_entities, format
+--                             those of the layout when the shard began: its state cannot be read without
 --                             them, and the layout may be at another server, which may lose it
 --   emptying                  the shard is being emptied, by this walk over the keys; see empty.lua
 --   copying                   the shard is being copied by the process with that token: the keys that

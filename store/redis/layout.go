@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,7 +25,7 @@ func (e *layoutError) Error() string {
 	if e.What == keyspace.SecretField { // the value must not be shown
 		return fmt.Sprintf("namespace %q has %s secret to hash values with, so its state cannot be read: use another namespace", e.Namespace, e.Found)
 	}
-	if e.What == formatField {
+	if e.What == keyspace.FormatField {
 		return fmt.Sprintf("namespace %q was written in layout %s, and this version of Weir reads and writes layout %s only: "+
 			"use a version that knows layout %[2]s, or another namespace, into which the log is read from its start",
 			e.Namespace, e.Found, e.Wanted)
@@ -58,28 +59,32 @@ func (s *Store) Adopt(ctx context.Context) error {
 // what the shards have recorded of it.
 func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	s.secretAsked.Store(time.Now().UnixMilli())
+	found, err := s.storedLayout(ctx)
+	if err == nil && len(found) == 0 {
+		return s.readRecorded(ctx)
+	}
+	return found, err
+}
+
+// storedLayout reads the fields of the layout as they are in Redis.
+func (s *Store) storedLayout(ctx context.Context) (map[string]string, error) {
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.LayoutKey(s.namespace))
 	if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 		return nil, fmt.Errorf("read the layout of namespace %q: %w", s.namespace, err)
 	}
-	if len(command.Val()) == 0 {
-		return s.readRecorded(ctx)
-	}
 	return command.Val(), nil
 }
 
-// recordedFields are the fields of the layout that shards have in their progress: the first two since they began, the
-// number of shards if these are old ones that were spread over more and deleted. The master of the layout may lose it in a
-// failover, or in a restart without a file, while other masters keep their shards, whose state cannot be read without them.
-var recordedFields = []string{keyspace.SecretField, keyspace.HashingField, keyspace.ShardsField}
-
-// readRecorded reads what the shards have recorded of the layout; nothing if none has begun. Shards whose master does not
-// answer are needed only if no other shard has begun. It returns a layoutError if shards have recorded different secrets.
+// readRecorded reads what the shards have recorded of the layout (keyspace.RecordedFields) and, if they are old shards
+// whose keys were deleted, the number of those that took over. It returns nothing if no shard has begun. Shards whose
+// master does not answer are needed only if no other shard has begun. It returns a layoutError if shards have recorded
+// different secrets.
 func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	fields := append(slices.Clone(keyspace.RecordedFields), keyspace.ShardsField)
 	for shard, tag := range s.tags {
 		args := []any{"hmget", keyspace.ProgressKey(tag)}
-		for _, field := range recordedFields {
+		for _, field := range fields {
 			args = append(args, field)
 		}
 		replies[shard] = redis.NewSliceCmd(ctx, args...)
@@ -101,10 +106,10 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 			if !ok {
 				continue
 			}
-			if known, ok := found[recordedFields[i]]; ok && known != text && i == 0 {
+			if known, ok := found[fields[i]]; ok && known != text && fields[i] == keyspace.SecretField {
 				return nil, s.severalSecrets()
 			}
-			found[recordedFields[i]] = text
+			found[fields[i]] = text
 		}
 	}
 	if len(found) == 0 && missing != nil {
@@ -176,22 +181,31 @@ func (s *Store) severalSecrets() error {
 	return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "more than one"}
 }
 
-// begins returns what shards that begin record of the layout. It writes the layout first if it was lost, so that all
-// processes agree on it. If its master does not answer, what is known of it stands.
-func (s *Store) begins(ctx context.Context) (secret, hashing string, err error) {
+// records returns the fields of the layout that shards record as they begin, each with its value. It writes the layout
+// first if it was lost, so that all processes agree on it. If its master does not answer, what is known of it stands.
+func (s *Store) records(ctx context.Context) (fields []any, err error) {
 	if err := s.putLayout(ctx); err != nil && !errors.Is(err, state.ErrUnavailable) {
-		return "", "", err
+		return nil, err
 	}
 	known := s.secret.Load()
 	if known == nil {
-		return "", "", fmt.Errorf("namespace %q has not been made", s.namespace)
+		return nil, fmt.Errorf("namespace %q has not been made", s.namespace)
 	}
-	return known.Text(), s.hashing.Layout(), nil
+	layout := s.layout()
+	layout[keyspace.SecretField] = known.Text()
+	for _, name := range keyspace.RecordedFields {
+		fields = append(fields, name, layout[name])
+	}
+	return fields, nil
 }
 
-// putLayout writes the layout if there is none, with the secret that is known, or else a new one. Then it learns what the
-// layout has.
+// putLayout writes what the layout lacks, with the secret that is known, or else a new one. Then it learns what the layout
+// has. It writes nothing to a full memory if the layout is there.
 func (s *Store) putLayout(ctx context.Context) error {
+	stored, err := s.storedLayout(ctx)
+	if err != nil {
+		return err
+	}
 	secret := packed.NewSecret()
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the layout may have been lost, but not the state written with the secret
@@ -200,7 +214,10 @@ func (s *Store) putLayout(ctx context.Context) error {
 	layout[keyspace.SecretField] = secret.Text()
 	// A process that finds one of the other fields finds the secret too. If several processes draw a secret at once,
 	// the first secret stays, and the others read it below.
-	for _, what := range []string{keyspace.SecretField, keyspace.HashingField, formatField, keyspace.ShardsField} {
+	for _, what := range []string{keyspace.SecretField, keyspace.HashingField, keyspace.FormatField, keyspace.ShardsField} {
+		if stored[what] != "" {
+			continue
+		}
 		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
 		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
@@ -210,7 +227,7 @@ func (s *Store) putLayout(ctx context.Context) error {
 }
 
 func (s *Store) layout() map[string]string {
-	return map[string]string{formatField: strconv.Itoa(format), keyspace.ShardsField: strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
+	return map[string]string{keyspace.FormatField: strconv.Itoa(format), keyspace.ShardsField: strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
 // maxSecretAge is after how long the layout is checked again: it changes if the namespace was emptied and created

@@ -102,7 +102,7 @@ const emptiedAtOnce = 500
 func (s *Store) empty(ctx context.Context, shards []int) error {
 	at := emptying{place: "0"}
 	var err error
-	if at.secret, at.hashing, err = s.begins(ctx); err != nil {
+	if at.records, err = s.records(ctx); err != nil {
 		return err
 	}
 	if s.masters.cluster == nil {
@@ -142,10 +142,10 @@ func (s *Store) emptyBy(ctx context.Context, at emptying, shard int, slot string
 
 // emptying is what a step of emptying shards has returned, and what the shards record as they begin; see empty.lua.
 type emptying struct {
-	over            bool
-	walk, place     string
-	deleted         int64
-	secret, hashing string
+	over        bool
+	walk, place string
+	deleted     int64
+	records     []any
 }
 
 func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []string, at emptying, count int) (emptying, error) {
@@ -153,7 +153,8 @@ func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []st
 	for _, key := range keys {
 		args = append(args, key)
 	}
-	step := redis.NewSliceCmd(ctx, append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place, at.secret, at.hashing)...)
+	args = append(args, slot, count, keyspace.Pattern(s.namespace), at.walk, at.place)
+	step := redis.NewSliceCmd(ctx, append(args, at.records...)...)
 	step.SetFirstKeyPos(3)
 	s.send(ctx, s.masters.write, []redis.Cmder{step}, func(int) int { return shard })
 	reply, err := step.Result()

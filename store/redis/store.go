@@ -32,11 +32,8 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// format is the version of the layout of keys and values, formatField its field in the layout.
-const (
-	format      = 10
-	formatField = "format"
-)
+// format is the version of the layout of keys and values.
+const format = 10
 
 //go:embed candidate.lua
 var candidateLua string

@@ -62,8 +62,10 @@ func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 const (
 	// ShardsField is the number of shards. The progress of old shards has it, too, after their keys were deleted.
 	ShardsField = "shards"
-	// SecretField holds the namespace's packed.Secret. Each shard's progress has it, too; see find.lua.
+	// SecretField holds the namespace's packed.Secret.
 	SecretField = "secret"
+	// FormatField is the version of the layout of keys and values.
+	FormatField = "format"
 	// ReshardingField is the number of shards that the namespace is being spread over.
 	ReshardingField = "resharding"
 	// ResharderField is the token of the process that reshards.
@@ -73,6 +75,11 @@ const (
 	// SwitchedField is the time of the switch, in seconds by the clock of Redis.
 	SwitchedField = "switched"
 )
+
+// RecordedFields are the fields of the layout that each shard has in its progress, too, since it began. The master of the
+// layout may lose it in a failover, or in a restart without a file, while other masters keep their shards, whose state
+// cannot be read without them.
+var RecordedFields = []string{SecretField, HashingField, FormatField}
 
 // Pattern returns the pattern by which SCAN finds the keys of a namespace's shards.
 func Pattern(namespace string) string {

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -171,7 +172,7 @@ func (r *Resharder) retire(ctx context.Context, old int) error {
 		return fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
 	}
 	fields := []any{keyspace.FrozenField, "resharded"}
-	for _, name := range []string{keyspace.ShardsField, keyspace.SecretField, keyspace.HashingField} {
+	for _, name := range append(slices.Clone(keyspace.RecordedFields), keyspace.ShardsField) {
 		fields = append(fields, name, layout[name])
 	}
 	pipe := r.Redis.Pipeline()
