@@ -66,6 +66,32 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 	}
 }
 
+// A key that fills a call of its own ends what is applied together, by its mutations or by their size; as many of many keys
+// do not.
+func TestKeyThatFillsACall(t *testing.T) {
+	for name, test := range map[string]struct {
+		size, keys int
+		want       int // mutations until there are too many
+	}{
+		"mutations of one key":      {0, 1, 50},
+		"long members of one key":   {callBytes/10 + 1, 1, 10},
+		"mutations of many keys":    {0, 1000, 50 * state.ShardSlices / 2},
+		"long members of many keys": {callBytes/10 + 1, 1000, 10 * state.ShardSlices / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, n := combiner{limit: 50}, 0
+			for ; !c.tooMany(); n++ {
+				device := fmt.Appendf(nil, "d%d", n%test.keys)
+				c.add(&state.EntityUpdate{Entity: device, Hash: state.EntityHash(device)},
+					[]state.Mutation{{Series: users, Tile: int64(n), Text: &state.Text{Member: make([]byte, test.size)}}})
+			}
+			if n != test.want {
+				t.Errorf("there are too many after %d mutations, want %d", n, test.want)
+			}
+		})
+	}
+}
+
 // Of mutations that one can express, one is left, in whatever order events come.
 func TestCombinerCombinesAll(t *testing.T) {
 	series := []*state.Series{
