@@ -51,6 +51,17 @@ func readsOf(packed []byte) (text string) {
 	return text
 }
 
+// sectionsOf counts the sections with a tag.
+func sectionsOf(packed []byte, of uint32) (n int) {
+	_ = Sections(packed, func(tag uint32, _ []byte) error {
+		if tag == of {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
 // State that cannot be read is dropped when the key is compacted, and stays damaged after more is appended. Everything
 // else is kept.
 func TestDamageIsSetAside(t *testing.T) {
@@ -76,6 +87,11 @@ func TestDamageIsSetAside(t *testing.T) {
 				}
 				if got := readsOf(made); got != want {
 					t.Errorf("compaction %d: %q is left, want %q", i, got, want)
+				}
+				for _, tag := range test.tags {
+					if n := sectionsOf(made, tag); n > 0 {
+						t.Errorf("compaction %d: %d sections of the damaged series are left, want none", i, n)
+					}
 				}
 				if _, unpacked := Unpack(made, soundOrBroken); unpacked == nil || unpacked.Error() != err.Error() {
 					t.Errorf("compaction %d has the error %v, but unpacking its result %v", i, err, unpacked)
