@@ -105,15 +105,6 @@ func retainedIn(series string, cut *Cut, retained []Retained) []Retained {
 	return list
 }
 
-// Known is what a namespace knows: all registered plans and fills, by version.
-type Known struct {
-	Plans    map[string]*Plan
-	Fills    map[string]*Fill
-	Archives []*Archive
-	History  *History
-	Now      int64 // the newest record's timestamp, in ms
-}
-
 // readiness states whether a generation holds what is needed, or will once it is filled.
 type readiness int
 
@@ -127,10 +118,15 @@ const (
 // needed, or will once it is filled. Until then it also keeps those that have a part. If the log no longer has all
 // records, a filled generation may reach back less far than an older one; then both are kept until questions no longer
 // reach back that far.
+//
+// The plans may have been lost, or go back in time, apart from the state that they have written: another server has them.
+// A generation that only a lost plan kept has state already and must not be filled as a new one, so new generations then
+// get numbers that no plan had.
 func Bind(p *Plan, k *Known) *Plan {
 	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]Generation{}, Cuts: map[string]Cut{}}
+	number := unusedNumber(k.lost())
 	for _, series := range p.Series() {
-		k.bind(bound, p, series)
+		k.bind(bound, p, series, number)
 	}
 	if len(bound.Generations) == 0 {
 		return p
@@ -143,9 +139,9 @@ func Bind(p *Plan, k *Known) *Plan {
 	return bound
 }
 
-// bind adds the generations of one series.
-func (k *Known) bind(bound, p *Plan, series string) {
-	w := wanted{series: series, topics: p.Topics, columns: map[string]Retention{}}
+// bind adds the generations of one series, new ones with numbers from a first one on.
+func (k *Known) bind(bound, p *Plan, series string, number int) {
+	w := wanted{series: series, topics: p.Topics, columns: map[string]Retention{}, number: number}
 	for key, kept := range p.Retained {
 		if seriesOf(key) == series {
 			w.columns[key] = kept
@@ -183,6 +179,7 @@ type wanted struct {
 	series  string
 	columns map[string]Retention
 	topics  map[string]string // by column
+	number  int               // the least one of a new generation
 }
 
 // target returns the generation that has everything wanted, or will. Of those that have it, it is the one that reaches
@@ -194,7 +191,7 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 		next.Cut = cut.ID()
 	}
 	for _, known := range k.generations(w.series) {
-		next.Number = max(next.Number, known.Number+1)
+		next.Number = max(next.Number, known.Number+1+w.number)
 		if cut != nil && known.Cut != next.Cut {
 			continue // it lacks the files
 		}
@@ -208,6 +205,9 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	}
 	if ready != never {
 		return g, ready
+	}
+	if len(k.Plans) > 0 || cut != nil { // otherwise it is not filled: the first plan reads the log, or goes on with it
+		next.Number = max(next.Number, w.number)
 	}
 	for k.taken(p, GenerationID(w.series, next)) {
 		next.Number++

@@ -2,7 +2,10 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // generationPlan keeps columns of a series for a time.
@@ -216,6 +219,94 @@ func TestBindAfterABrokenFill(t *testing.T) {
 	if p := n.take(more); fmt.Sprint(p.Generations) != "map[ccccc:[0 1]]" && fmt.Sprint(p.Generations) != "map[ccccc:[1]]" {
 		t.Errorf("after a broken fill the generations are %v, want 1, or 0 and 1", p.Generations)
 	}
+}
+
+// lose forgets a plan and its fills, as a server that goes back in time does.
+func (n *namespace) lose(version string) {
+	delete(n.Plans, version)
+	n.Fills = map[string]*Fill{}
+	n.History.Fills = nil
+}
+
+// What only a lost plan kept is not taken for new.
+func TestBindAfterAPlanIsLost(t *testing.T) {
+	first := generationPlan("1", 1000, "aaaaa.x:col1")
+	second := generationPlan("2", 1000, "aaaaa.x:col1", "aaaaa.x:col2", "bbbbb.x")
+	third := generationPlan("3", 1000, "aaaaa.x:col1", "aaaaa.x:col2", "aaaaa.x:col3", "bbbbb.x")
+	lost := func() (*namespace, *Plan) {
+		n := newNamespace()
+		n.take(first)
+		p := n.take(second)
+		n.lose(p.Version)
+		return n, p
+	}
+	n, before := lost()
+	p := n.take(third)
+	for _, series := range []string{"aaaaa", "bbbbb"} {
+		target := p.GenerationsOf(series)[len(p.GenerationsOf(series))-1]
+		if id := GenerationID(series, target); before.keeps(id) || !p.keeps(id) {
+			t.Errorf("%s: generation %v of the lost plan is filled as a new one", series, target)
+		}
+	}
+	other, _ := lost()
+	if again := other.take(third); again.Version != p.Version {
+		t.Errorf("two processes make the plans %s and %s", p.Version, again.Version)
+	}
+	n = newNamespace()
+	n.take(first)
+	n.lose("1")
+	if p := n.take(second); len(p.Generations) > 0 || len(n.Fills) > 0 {
+		t.Errorf("without any plan, generations are %v with %d fills; want the first ones to go on", p.Generations, len(n.Fills))
+	}
+}
+
+// Whatever plans are taken and lost, no state is filled that a plan has written.
+func TestOnlyNewStateIsFilled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := newNamespace()
+		written, taken := map[string]bool{}, map[string]bool{} // series, and versions
+		for range rapid.IntRange(2, 12).Draw(t, "changes") {
+			var keys []string
+			for _, key := range []string{"aaaaa.x:col1", "aaaaa.x:col2", "bbbbb.x", "ccccc.x"} {
+				if rapid.Bool().Draw(t, key) {
+					keys = append(keys, key)
+				}
+			}
+			keep := rapid.SampledFrom([]int64{1000, 5000, 0}).Draw(t, "keep")
+			before := maps.Clone(n.Fills)
+			p := n.take(generationPlan(fmt.Sprint(keys, keep), keep, keys...))
+			for id, f := range n.Fills {
+				for _, columns := range f.Columns {
+					for _, key := range columns {
+						if before[id] == nil && written[seriesOf(key)] && !taken[p.Version] && f.In(p) == KeptAll && !partOf(f, before) {
+							t.Fatalf("%s is filled, which a plan has written", key)
+						}
+					}
+				}
+			}
+			taken[p.Version] = true
+			for _, series := range p.Series() {
+				written[series] = true
+			}
+			if rapid.Bool().Draw(t, "filled") {
+				n.fill()
+			}
+			if rapid.IntRange(0, 2).Draw(t, "lost") == 0 {
+				n.lose(p.Version)
+			}
+			n.Now += 100
+		}
+	})
+}
+
+// partOf reports whether a fill goes on with a part of others.
+func partOf(f *Fill, others map[string]*Fill) bool {
+	for _, other := range others {
+		if f.PartOf(other) {
+			return true
+		}
+	}
+	return false
 }
 
 // The most complete generation is read, and the last one among equals.

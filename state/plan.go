@@ -1,8 +1,11 @@
 package state
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -222,4 +225,34 @@ func (h *History) completeSince(r *Retained) int64 {
 		since = fill.over(r.Cut, since)
 	}
 	return max(since, kept)
+}
+
+// Known is what a namespace knows: all registered plans and fills, by version.
+type Known struct {
+	Plans    map[string]*Plan
+	Fills    map[string]*Fill
+	Archives []*Archive
+	History  *History
+	Now      int64 // the newest record's timestamp, in ms
+}
+
+// lost returns the versions of the plans that wrote state and are not known, sorted.
+func (k *Known) lost() (versions []string) {
+	for _, e := range k.History.PlanEpochs {
+		if e.Version != Gap && e.Version != "" && k.Plans[e.Version] == nil {
+			versions = append(versions, e.Version)
+		}
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
+}
+
+// unusedNumber returns the least number of a new generation that none of the lost plans has, nor one that was made when
+// others were lost: 31 bits of a hash, 0 if none is lost. All processes that have lost the same plans agree on it.
+func unusedNumber(lost []string) int {
+	if len(lost) == 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(strings.Join(lost, "\n")))
+	return int(binary.BigEndian.Uint32(sum[:]) >> 1)
 }

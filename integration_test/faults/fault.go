@@ -27,7 +27,7 @@ type fault struct {
 
 // faults lists all faults; similar ones share a file.
 var faults = []*fault{
-	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions, loseLayout,
+	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions, loseOwnKeys,
 	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,

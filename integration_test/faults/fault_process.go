@@ -4,8 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 var killProcessor = &fault{name: "processor killed", lane: processorLane, happen: func(r *round, random *rand.Rand) {
@@ -28,12 +26,16 @@ var killAllProcessors = &fault{name: "all processors killed", lane: processorLan
 	r.start(r.processors...)
 }}
 
-// The layout of the namespace is lost, as when its master fails over to a replica that does not have it yet, and no
-// processor is left that has read it. A master that is down now keeps it.
-var loseLayout = &fault{name: "layout lost", lane: processorLane, happen: func(r *round, random *rand.Rand) {
+// Keys of the namespace that are not in its shards are lost, as when their master fails over to a replica that does not
+// have them yet, and no processor is left that has read them. A master that is down now keeps them.
+var loseOwnKeys = &fault{name: "layout or plans lost", lane: processorLane, happen: func(r *round, random *rand.Rand) {
 	r.kill(r.processors...)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = r.redis.Client().Del(ctx, keyspace.LayoutKey(r.namespace())).Err()
+	for _, key := range []string{"layout", "plans", "used"} {
+		if random.IntN(2) == 0 {
+			_ = r.redis.Client().Del(ctx, r.namespace()+":"+key).Err()
+		}
+	}
 	r.start(r.processors...)
 }}
