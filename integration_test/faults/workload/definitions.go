@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -135,7 +137,7 @@ func drawFeatures(r *rand.Rand) (all []Feature) {
 			}
 			f.Text = drawFeature(r, spec)
 		}
-		all = append(all, f)
+		all = append(all, f.withRoom())
 	}
 	return append(all, Feature{"second", multiHop[r.IntN(len(multiHop))]})
 }
@@ -175,8 +177,22 @@ func drawFeature(r *rand.Rand, spec aggregate.Spec) string {
 }
 
 func (f Feature) compiles() bool {
-	_, err := defined.Parse(Definitions([]Feature{f}, "", "count"))
+	_, err := f.registry()
 	return err == nil
+}
+
+func (f Feature) registry() (*features.Registry, error) {
+	return defined.Parse(Definitions([]Feature{f}, "", "count"))
+}
+
+// withRoom returns the feature such that its log has room for all events of an entity, if it reads one. Other features
+// write to the same log, also of definitions that are no longer applied.
+func (f Feature) withRoom() Feature {
+	registry, err := f.registry()
+	if err == nil && registry.Series[0].Measure == state.Record && !strings.Contains(f.Text, "max=") && !strings.Contains(f.Text, "(last ") {
+		f.Text = strings.TrimSuffix(f.Text, ")") + ", max=100000)"
+	}
+	return f
 }
 
 // Definitions returns a version of the definitions as text for a file. The suffix is that of the
