@@ -373,7 +373,7 @@ func (w *writer) receiveReply(b *state.Batch, c scriptCall, reply []any) (applie
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", keyspace.ProgressKey(w.store.tags[c.shard]), err)
 		}
-		if r := &b.Ranges[m.rangeIndex]; found == m.from || found.Continues(m.from, r.Epoch) {
+		if r := &b.Ranges[m.rangeIndex]; found.Exists() && (found == m.from || found.Continues(m.from, r.Epoch)) {
 			r.Progress[c.shard] = found
 		} else {
 			r.Behind = true

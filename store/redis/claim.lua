@@ -149,6 +149,11 @@ local function updateRanges(fill, p)
     else
       local separator = string.sub(before, -1) == ';' and '' or ','
       redis.call('HSET', key, name, before .. separator .. from .. '-' .. at)
+      -- The fill has no position yet if plans with it have applied everything before.
+      if string.sub(before, 1, 1) ~= ';' then
+        local position = string.format('%d:-1:%s', offset(from), string.match(p.at, '[^:]*$'))
+        redis.call('HSETNX', key, 'fill:' .. fill.id .. ':' .. p.topic .. '/' .. p.id, position)
+      end
     end
   end
 end

@@ -40,6 +40,8 @@ func TestStore(t *testing.T, open func(shards int) store.Store) {
 	t.Run("slices", func(t *testing.T) { testSlices(t, func() store.Store { return open(4) }) })
 	t.Run("fill", func(t *testing.T) { testFill(t, func() store.Store { return open(4) }) })
 	t.Run("fill log", func(t *testing.T) { testFillLog(t, func() store.Store { return open(4) }) })
+	t.Run("fill own", func(t *testing.T) { testFillOwn(t, func() store.Store { return open(4) }) })
+	t.Run("no position", func(t *testing.T) { testNoPosition(t, func() store.Store { return open(4) }) })
 	t.Run("parts of fills", func(t *testing.T) { testParts(t, func() store.Store { return open(4) }) })
 	t.Run("archive", func(t *testing.T) { testArchive(t, func() store.Store { return open(4) }) })
 }
