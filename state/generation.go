@@ -121,10 +121,20 @@ const (
 //
 // The plans may have been lost, or go back in time, apart from the state that they have written: another server has them.
 // A generation that only a lost plan kept has state already and must not be filled as a new one, so new generations then
-// get numbers that no plan had.
+// get numbers that no plan had. That is not needed if the plan itself is all that is missing, as after an operator placed
+// a partition under it.
 func Bind(p *Plan, k *Known) *Plan {
+	bound := k.bindFrom(p, 0)
+	lost := slices.DeleteFunc(k.lost(), func(version string) bool { return version == bound.Version })
+	if len(lost) > 0 {
+		bound = k.bindFrom(p, unusedNumber(lost))
+	}
+	return bound
+}
+
+// bindFrom binds a plan, with numbers of new generations from a first one on.
+func (k *Known) bindFrom(p *Plan, number int) *Plan {
 	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]Generation{}, Cuts: map[string]Cut{}}
-	number := unusedNumber(k.lost())
 	for _, series := range p.Series() {
 		k.bind(bound, p, series, number)
 	}

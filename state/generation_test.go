@@ -254,6 +254,13 @@ func TestBindAfterAPlanIsLost(t *testing.T) {
 	}
 	n = newNamespace()
 	n.take(first)
+	placed := Bind(second, &n.Known) // by an operator, and not registered
+	n.History.PlanEpochs = append(n.History.PlanEpochs, PlanEpoch{Topic: "u", Version: placed.Version, Last: MaxTime})
+	if p := Bind(second, &n.Known); p.Version != placed.Version {
+		t.Errorf("after a partition was placed under %s, the plan is %s", placed.Version, p.Version)
+	}
+	n = newNamespace()
+	n.take(first)
 	n.lose("1")
 	if p := n.take(second); len(p.Generations) > 0 || len(n.Fills) > 0 {
 		t.Errorf("without any plan, generations are %v with %d fills; want the first ones to go on", p.Generations, len(n.Fills))

@@ -248,11 +248,8 @@ func (k *Known) lost() (versions []string) {
 }
 
 // unusedNumber returns the least number of a new generation that none of the lost plans has, nor one that was made when
-// others were lost: 31 bits of a hash, 0 if none is lost. All processes that have lost the same plans agree on it.
+// others were lost: 31 bits of a hash. All processes that have lost the same plans agree on it.
 func unusedNumber(lost []string) int {
-	if len(lost) == 0 {
-		return 0
-	}
 	sum := sha256.Sum256([]byte(strings.Join(lost, "\n")))
 	return int(binary.BigEndian.Uint32(sum[:]) >> 1)
 }
