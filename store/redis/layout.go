@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -81,10 +80,9 @@ func (s *Store) storedLayout(ctx context.Context) (map[string]string, error) {
 // different secrets.
 func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	fields := append(slices.Clone(keyspace.RecordedFields), keyspace.ShardsField)
 	for shard, tag := range s.tags {
 		args := []any{"hmget", keyspace.ProgressKey(tag)}
-		for _, field := range fields {
+		for _, field := range keyspace.LayoutFields {
 			args = append(args, field)
 		}
 		replies[shard] = redis.NewSliceCmd(ctx, args...)
@@ -106,10 +104,11 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 			if !ok {
 				continue
 			}
-			if known, ok := found[fields[i]]; ok && known != text && fields[i] == keyspace.SecretField {
+			field := keyspace.LayoutFields[i]
+			if known, ok := found[field]; ok && known != text && field == keyspace.SecretField {
 				return nil, s.severalSecrets()
 			}
-			found[fields[i]] = text
+			found[field] = text
 		}
 	}
 	if len(found) == 0 && missing != nil {
@@ -214,7 +213,7 @@ func (s *Store) putLayout(ctx context.Context) error {
 	layout[keyspace.SecretField] = secret.Text()
 	// A process that finds one of the other fields finds the secret too. If several processes draw a secret at once,
 	// the first secret stays, and the others read it below.
-	for _, what := range []string{keyspace.SecretField, keyspace.HashingField, keyspace.FormatField, keyspace.ShardsField} {
+	for _, what := range keyspace.LayoutFields {
 		if stored[what] != "" {
 			continue
 		}

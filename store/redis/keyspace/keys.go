@@ -76,6 +76,9 @@ const (
 	SwitchedField = "switched"
 )
 
+// LayoutFields are the fields that each layout has, in the order in which they are written.
+var LayoutFields = []string{SecretField, HashingField, FormatField, ShardsField}
+
 // RecordedFields are the fields of the layout that each shard has in its progress, too, since it began. The master of the
 // layout may lose it in a failover, or in a restart without a file, while other masters keep their shards, whose state
 // cannot be read without them.

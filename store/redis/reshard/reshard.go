@@ -15,7 +15,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -172,7 +171,7 @@ func (r *Resharder) retire(ctx context.Context, old int) error {
 		return fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
 	}
 	fields := []any{keyspace.FrozenField, "resharded"}
-	for _, name := range append(slices.Clone(keyspace.RecordedFields), keyspace.ShardsField) {
+	for _, name := range keyspace.LayoutFields {
 		fields = append(fields, name, layout[name])
 	}
 	pipe := r.Redis.Pipeline()
