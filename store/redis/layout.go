@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	_ "embed"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
@@ -14,6 +16,9 @@ import (
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
+
+//go:embed correct.lua
+var correctLua string
 
 // layoutError is the error for a namespace with another layout than wanted. It is a store.ErrLayout.
 type layoutError struct {
@@ -55,14 +60,43 @@ func (s *Store) Adopt(ctx context.Context) error {
 }
 
 // readLayout reads the fields of the layout; none if the namespace does not exist yet. If the layout was lost, it has
-// what the shards have recorded of it.
+// what the shards have recorded of it; if it is from before a resharding, it has the present number of shards.
 func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	s.secretAsked.Store(time.Now().UnixMilli())
 	found, err := s.storedLayout(ctx)
 	if err == nil && len(found) == 0 {
 		return s.readRecorded(ctx)
 	}
+	if err == nil {
+		err = s.followShards(ctx, found)
+	}
 	return found, err
+}
+
+// followShards sets the number of shards in a layout to that of those that took over from the ones it names, if the keys
+// of these were deleted (reshard.Resharder.DeleteOld): then the server of the layout has gone back in time. A master that
+// does not answer is not waited for.
+func (s *Store) followShards(ctx context.Context, layout map[string]string) error {
+	for {
+		shards, err := strconv.Atoi(layout[keyspace.ShardsField])
+		if err != nil || shards <= 0 {
+			return nil
+		}
+		first := keyspace.ProgressKey(keyspace.ShardTag(s.namespace, 0, shards))
+		command := redis.NewStringCmd(ctx, "hget", first, keyspace.ShardsField)
+		err = s.sendAbout(ctx, first, command)
+		if errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read which shards took over from the %d of namespace %q: %w", shards, s.namespace, err)
+		}
+		successors, err := command.Int()
+		if err != nil || successors <= shards {
+			return nil
+		}
+		layout[keyspace.ShardsField] = command.Val()
+	}
 }
 
 // storedLayout reads the fields of the layout as they are in Redis.
@@ -198,8 +232,8 @@ func (s *Store) records(ctx context.Context) (fields []any, err error) {
 	return fields, nil
 }
 
-// putLayout writes what the layout lacks, with the secret that is known, or else a new one. Then it learns what the layout
-// has. It writes nothing to a full memory if the layout is there.
+// putLayout writes what the layout lacks, with the secret that is known, or else a new one, and corrects its number of
+// shards. Then it learns what the layout has. It writes nothing to a full memory if the layout is there.
 func (s *Store) putLayout(ctx context.Context) error {
 	stored, err := s.storedLayout(ctx)
 	if err != nil {
@@ -222,7 +256,26 @@ func (s *Store) putLayout(ctx context.Context) error {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
 	}
+	if err := s.correctShards(ctx, stored); err != nil {
+		return err
+	}
 	return s.CheckLayout(ctx)
+}
+
+// correctShards writes the store's number of shards into a stored layout that is from before the resharding to it.
+func (s *Store) correctShards(ctx context.Context, stored map[string]string) error {
+	before, present := stored[keyspace.ShardsField], strconv.Itoa(len(s.tags))
+	if before == "" || before == present {
+		return nil
+	}
+	if err := s.followShards(ctx, stored); err != nil || stored[keyspace.ShardsField] != present {
+		return err
+	}
+	key := keyspace.LayoutKey(s.namespace)
+	if err := s.sendAbout(ctx, key, redis.NewCmd(ctx, "eval", correctLua, 1, key, before, present)); err != nil {
+		return fmt.Errorf("correct the number of shards in the layout of namespace %q: %w", s.namespace, err)
+	}
+	return nil
 }
 
 func (s *Store) layout() map[string]string {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
@@ -158,6 +159,74 @@ func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
 		if n.Shards() != 8 {
 			r.Errorf("a process that runs found %d shards, want 8", n.Shards())
 		}
+	})
+}
+
+// The layout comes back as it was before two reshardings, whose old keys were deleted. Processes that run and that start
+// continue with the last number of shards, and a processor that starts corrects the layout.
+func TestLayoutFromBeforeReshardings(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ancient := layout(r.T, r.store)
+		ancient[keyspace.ReshardingField], ancient[keyspace.ResharderField] = "4", "token"
+		for _, shards := range []int{4, 8} {
+			r.to(shards)
+			if err := r.resharder().DeleteOld(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+		}
+		r.write(5)
+		want := layout(r.T, r.store)
+		loseLayout(r.T, r.store)
+		r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), ancient)
+		if err := r.store.CheckLayout(r.Context()); err != nil {
+			r.Errorf("a process that runs: %v", err)
+		}
+		refusal := fmt.Sprintf("namespace %q has 4 shards, but its layout says 2, because its server has gone back in time: "+
+			"start a processor, which corrects it", r.store.namespace)
+		for name, err := range map[string]error{
+			"spreading": r.resharder().Spread(r.Context(), 4), "cancelling": r.resharder().Cancel(r.Context()),
+			"deleting": r.resharder().DeleteOld(r.Context()),
+		} {
+			if fmt.Sprint(err) != refusal {
+				r.Errorf("%s:\ngot  %v\nwant %s", name, err, refusal)
+			}
+		}
+		r.now(2)
+		if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 8 {
+			r.Fatalf("a process that starts found %d shards, error %v; want 8", r.store.Shards(), err)
+		}
+		if err := r.store.Create(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		if after := layout(r.T, r.store); fmt.Sprint(after) != fmt.Sprint(want) {
+			r.Errorf("the layout is %v, want %v as before", after, want)
+		}
+		r.write(5)
+		r.check()
+	})
+}
+
+// The layout comes back as it was before a resharding whose old keys are still there. Nothing is applied to them, and
+// the same command reshards again, without what was applied since: the log has that.
+func TestLayoutFromBeforeAResharding(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		before := layout(r.T, r.store)
+		r.to(8)
+		offset, want := r.offset, maps.Clone(r.want)
+		r.write(5)
+		loseLayout(r.T, r.store)
+		r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), before)
+		r.now(2)
+		if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 2 {
+			r.Fatalf("found %d shards, error %v; want 2", r.store.Shards(), err)
+		}
+		if _, err := r.store.Claim(r.Context(), []state.Partition{transactions}, ""); !frozen(err) {
+			r.Errorf("a claim of the old shards: error %v, want that they are frozen", err)
+		}
+		r.to(8)
+		r.offset, r.want = offset, want
+		r.write(5)
+		r.check()
 	})
 }
 

@@ -356,7 +356,8 @@ func TestReshardRefuses(t *testing.T) {
 		}
 	}
 	r.Namespace = "nobody's"
-	if err := r.Spread(t.Context(), 8); err == nil || err.Error() != `there is no namespace "nobody's"` {
+	if err := r.Spread(t.Context(), 8); err == nil || err.Error() !=
+		`there is no layout of namespace "nobody's": if it was there, start a processor, which finds it in the shards and writes it again` {
 		t.Error(err)
 	}
 	s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), keyspace.ShardsField, "many")

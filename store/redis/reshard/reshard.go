@@ -50,7 +50,7 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 		return l, fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
 	}
 	if len(fields) == 0 {
-		return l, fmt.Errorf("there is no namespace %q", r.Namespace)
+		return l, fmt.Errorf("there is no layout of namespace %q: if it was there, start a processor, which finds it in the shards and writes it again", r.Namespace)
 	}
 	for name, number := range map[string]*int{keyspace.ShardsField: &l.Shards, keyspace.ReshardingField: &l.To, keyspace.OldShardsField: &l.Old} {
 		text, ok := fields[name]
@@ -64,7 +64,21 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 	if l.Shards == 0 {
 		return l, fmt.Errorf("the layout of namespace %q does not say how many shards it has", r.Namespace)
 	}
-	return l, nil
+	return l, r.current(ctx, l.Shards)
+}
+
+// current returns an error if other shards took over from those that the layout names: its server has gone back in time.
+func (r *Resharder) current(ctx context.Context, shards int) error {
+	first := keyspace.ProgressKey(keyspace.ShardTag(r.Namespace, 0, shards))
+	successors, err := r.Redis.HGet(ctx, first, keyspace.ShardsField).Int()
+	switch {
+	case err != nil && !errors.Is(err, redis.Nil):
+		return fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
+	case successors > shards:
+		return fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
+			"start a processor, which corrects it", r.Namespace, successors, shards)
+	}
+	return nil
 }
 
 // maxShards is the number of slots of a cluster.
@@ -103,7 +117,7 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 		if l.Old > 0 {
 			err = newCopying(r, l.Old, to, rand.Text()).mend(ctx)
 		} else {
-			err = newCopying(r, l.Shards, to, rand.Text()).spread(ctx, l.To > 0)
+			err = newCopying(r, l.Shards, to, rand.Text()).spread(ctx)
 		}
 		if !errors.Is(err, errReplaced) || attempt == attempts {
 			return err
@@ -121,16 +135,26 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	if l.To == 0 {
 		return errors.New("the namespace is not being resharded")
 	}
-	// A process that still copies must not switch over to shards that are deleted here.
+	// A process that still copies must neither write to the shards that are deleted here nor switch over to them.
 	c := newCopying(r, l.Shards, l.To, rand.Text())
 	if err := c.claim(ctx); err != nil {
+		return err
+	}
+	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
 		return err
 	}
 	if err := c.release(ctx, ""); err != nil {
 		return err
 	}
-	if err := r.deleteShards(ctx, l.To); err != nil {
+	if err := r.deleteStates(ctx, l.To); err != nil {
 		return err
+	}
+	pipe := r.Redis.Pipeline()
+	for _, tag := range c.to {
+		pipe.Del(ctx, keyspace.ProgressKey(tag))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("delete the progress of %d shards: %w", l.To, err)
 	}
 	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
 }
@@ -155,16 +179,16 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if err := r.awaitGrace(ctx); err != nil {
 		return err
 	}
-	if err := r.deleteShards(ctx, l.Old); err != nil {
+	if err := r.retire(ctx, l.Old); err != nil {
 		return err
 	}
-	if err := r.retire(ctx, l.Old); err != nil {
+	if err := r.deleteStates(ctx, l.Old); err != nil {
 		return err
 	}
 	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
 }
 
-// retire leaves in the progress of the old shards what took over from them.
+// retire leaves in the progress of the old shards only what took over from them.
 func (r *Resharder) retire(ctx context.Context, old int) error {
 	layout, err := r.Redis.HGetAll(ctx, keyspace.LayoutKey(r.Namespace)).Result()
 	if err != nil {
@@ -174,12 +198,14 @@ func (r *Resharder) retire(ctx context.Context, old int) error {
 	for _, name := range keyspace.LayoutFields {
 		fields = append(fields, name, layout[name])
 	}
-	pipe := r.Redis.Pipeline()
-	for _, tag := range tags(r.Namespace, old) {
-		pipe.HSet(ctx, keyspace.ProgressKey(tag), fields...)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("record in the %d old shards which ones took over: %w", old, err)
+	for shard, tag := range tags(r.Namespace, old) {
+		_, err := r.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.Del(ctx, keyspace.ProgressKey(tag))
+			return pipe.HSet(ctx, keyspace.ProgressKey(tag), fields...).Err()
+		})
+		if err != nil {
+			return fmt.Errorf("record in old shard %d which ones took over: %w", shard, err)
+		}
 	}
 	return nil
 }
@@ -213,8 +239,8 @@ func (r *Resharder) forget(ctx context.Context, fields ...string) error {
 	return nil
 }
 
-// deleteShards deletes all keys of the shards of a namespace that had the given number of them.
-func (r *Resharder) deleteShards(ctx context.Context, shards int) error {
+// deleteStates deletes all keys of a number of shards but their progress.
+func (r *Resharder) deleteStates(ctx context.Context, shards int) error {
 	known := map[string]bool{}
 	for _, tag := range tags(r.Namespace, shards) {
 		known[tag] = true
@@ -222,7 +248,7 @@ func (r *Resharder) deleteShards(ctx context.Context, shards int) error {
 	err := r.walk(ctx, func(ctx context.Context, keys []string) error {
 		var gone []string
 		for _, key := range keys {
-			if known[keyspace.Tag(key)] {
+			if tag := keyspace.Tag(key); known[tag] && key != keyspace.ProgressKey(tag) {
 				gone = append(gone, key)
 			}
 		}

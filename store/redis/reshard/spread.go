@@ -34,14 +34,13 @@ func newCopying(r *Resharder, from, to int, token string) *copying {
 // errReplaced is returned if the copies, or their originals, may have gone back in time.
 var errReplaced = errors.New("a Redis server was restarted or replaced while keys were copied: run it again")
 
-// spread copies all shards while they are in use, and switches over. If it fails, they are used as before. again is
-// true if an earlier attempt may have left copies.
-func (c *copying) spread(ctx context.Context, again bool) (err error) {
+// spread copies all shards while they are in use, and switches over. If it fails, they are used as before.
+func (c *copying) spread(ctx context.Context) (err error) {
 	before, err := c.servers(ctx)
 	if err != nil {
 		return err
 	}
-	if err := c.begin(ctx, again); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return err
 	}
 	defer func() {
@@ -91,26 +90,32 @@ func (c *copying) mend(ctx context.Context) error {
 	return nil
 }
 
-// begin makes all processes record which keys of the old shards they change, and freezes the new shards.
-func (c *copying) begin(ctx context.Context, again bool) error {
+// begin freezes the new shards, and makes all processes record which keys of the old shards they change. In between it
+// undoes what an earlier attempt has left. The layout does not know of that if its server has gone back in time since.
+func (c *copying) begin(ctx context.Context) error {
 	if err := c.claim(ctx); err != nil {
 		return err
 	}
-	if again {
-		if err := c.release(ctx, ""); err != nil {
-			return err
-		}
-		if err := c.deleteShards(ctx, len(c.to)); err != nil {
-			return err
-		}
-	}
-	pipe := c.Redis.Pipeline()
-	for shard, tag := range c.to {
+	for shard := range c.to {
 		c.wanted[shard] = true
-		pipe.HSet(ctx, keyspace.ProgressKey(tag), keyspace.FrozenField, c.token)
 	}
-	for _, tag := range c.from {
-		pipe.HSet(ctx, keyspace.ProgressKey(tag), keyspace.CopyingField, c.token)
+	if err := c.mark(ctx, c.to, keyspace.FrozenField); err != nil {
+		return err
+	}
+	if err := c.release(ctx, ""); err != nil {
+		return err
+	}
+	if err := c.deleteStates(ctx, len(c.to)); err != nil {
+		return err
+	}
+	return c.mark(ctx, c.from, keyspace.CopyingField)
+}
+
+// mark writes the token into a field of the progress of shards.
+func (c *copying) mark(ctx context.Context, tags []string, field string) error {
+	pipe := c.Redis.Pipeline()
+	for _, tag := range tags {
+		pipe.HSet(ctx, keyspace.ProgressKey(tag), field, c.token)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("record in the shards that they are being copied: %w", err)
