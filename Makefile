@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-hot bench-micro bench-compare bench-questions bench-scale check image images man completions rules
+.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ bench-grow: ## how fresh answers are while 4 shards become 64 and three masters 
 
 bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHON has them and WEIR_TEST_FDH the handbook's transactions
 	go test -run '^$$' -bench Handbook -benchtime 3x -timeout 30m ./bench
+
+bench-month: ## the same with a made-up month beside DuckDB; EVENTS=300000
+	go test -run '^$$' -bench Month -benchtime 1x -timeout 60m ./bench -events $(EVENTS)
 
 bench-backfill: ## new features filled from a real Kafka into a real Redis; EVENTS=300000
 	go test -run '^$$' -bench Backfill -benchtime 1x -timeout 30m ./bench -events $(EVENTS)

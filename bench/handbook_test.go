@@ -1,12 +1,17 @@
 package bench
 
 import (
+	"bufio"
+	"compress/gzip"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +30,46 @@ func BenchmarkHandbook(b *testing.B) {
 	if python == "" || folder == "" {
 		b.Skip("WEIR_TEST_PYTHON names no Python that has duckdb and pandas, or WEIR_TEST_FDH no folder of the handbook's transactions")
 	}
-	input, output := filepath.Join(folder, "transactions-45d.csv.gz"), b.TempDir()
+	besideDuckDB(b, python, filepath.Join(folder, "transactions-45d.csv.gz"), "pandas")
+}
+
+// BenchmarkMonth does the same with -events made-up transactions of a month, and without pandas, which takes 20 times as
+// long.
+func BenchmarkMonth(b *testing.B) {
+	python := os.Getenv("WEIR_TEST_PYTHON")
+	if python == "" {
+		b.Skip("WEIR_TEST_PYTHON names no Python that has duckdb")
+	}
+	input := filepath.Join(b.TempDir(), "month.csv.gz")
+	writeMonth(b, input, *events)
+	besideDuckDB(b, python, input)
+}
+
+// writeMonth writes transactions of 30 days in the handbook's columns: 50 for each customer and 200 at each terminal.
+func writeMonth(b *testing.B, name string, n int) {
+	file, err := os.Create(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	packed, _ := gzip.NewWriterLevel(file, gzip.BestSpeed)
+	out, random := bufio.NewWriter(packed), rand.New(rand.NewPCG(7, 8))
+	fmt.Fprintln(out, "TRANSACTION_ID,TX_DATETIME,CUSTOMER_ID,TERMINAL_ID,TX_AMOUNT,TX_FRAUD")
+	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for id := range n {
+		at := began.Add(time.Duration(float64(id) / float64(n) * float64(30*24*time.Hour))).Format(time.DateTime)
+		fmt.Fprintf(out, "%d,%s,%d,%d,%.2f,%d\n", id, at, random.IntN(n/50+1), random.IntN(n/200+1), 1+random.ExpFloat64()*60, random.IntN(120)/119)
+	}
+	for _, end := range []func() error{out.Flush, packed.Close, file.Close} {
+		if err := end(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// besideDuckDB computes the features of a file's transactions with Weir, DuckDB and the other programs in bench/handbook that are
+// named.
+func besideDuckDB(b *testing.B, python, input string, others ...string) {
+	output := b.TempDir()
 	binary := filepath.Join(output, "weir")
 	if said, err := exec.Command("go", "build", "-o", binary, "../cmd/weir").CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, said)
@@ -37,14 +81,17 @@ func BenchmarkHandbook(b *testing.B) {
 			"--input", input, "--output", out(name), "--columns", strings.Join(columns, ",")}
 	}
 	const oneCore = "Weir on one core"
-	commands := []struct {
+	type command struct {
 		name string
 		args []string
-	}{
+	}
+	commands := []command{
 		{"Weir", weir("Weir")},
 		{oneCore, append([]string{"env", "GOMAXPROCS=1"}, weir(oneCore)...)},
 		{"DuckDB", []string{python, "handbook/duck.py", input, out("DuckDB")}},
-		{"pandas", []string{python, "handbook/with_pandas.py", input, out("pandas")}},
+	}
+	for _, other := range others {
+		commands = append(commands, command{other, []string{python, "handbook/with_" + other + ".py", input, out(other)}})
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tCPU s\tof DuckDB's\twall s\tpeak MiB")
@@ -65,57 +112,77 @@ func BenchmarkHandbook(b *testing.B) {
 		if err := table.Flush(); err != nil {
 			b.Fatal(err)
 		}
-		compareHandbook(b, out("Weir"), out("DuckDB"), columns)
-		compareHandbook(b, out(oneCore), out("DuckDB"), columns)
+		want := handbookTable(b, out("DuckDB"), columns)
+		for _, name := range []string{"Weir", oneCore} {
+			compareHandbook(b, handbookTable(b, out(name), columns), want)
+		}
 	}
 }
 
+// handbookRow is the 14 features of a transaction.
+type handbookRow [14]float64
+
 // compareHandbook fails if two tables differ. Events of one customer or terminal in the same second have no order in
 // SQL, where each includes the others. Such differences are only counted, and must be few.
-func compareHandbook(b *testing.B, weir, duck string, columns []string) {
-	got, want := handbookTable(b, weir, columns), handbookTable(b, duck, columns)
+func compareHandbook(b *testing.B, got, want []handbookRow) {
 	if len(got) != len(want) || len(got) == 0 {
 		b.Fatalf("Weir has %d rows, DuckDB %d", len(got), len(want))
 	}
-	differ := 0
-	for id, row := range want {
-		for i, w := range row {
+	differ, values := 0, len(want)*len(want[0])
+	for id := range want {
+		for i, w := range want[id] {
 			if g := got[id][i]; math.Abs(g-w) > 1e-9*max(1, math.Abs(w)) {
 				differ++
 			}
 		}
 	}
-	if differ > len(got)*len(columns)/100_000 {
-		b.Errorf("%d of %d values differ", differ, len(got)*len(columns))
+	if differ > values/100_000 {
+		b.Errorf("%d of %d values differ", differ, values)
 	}
 }
 
-// handbookTable reads the columns of a CSV, by ID.
-func handbookTable(b *testing.B, name string, columns []string) map[string][]float64 {
+// handbookTable reads the columns of a CSV whose rows are numbered from 0, in any order.
+func handbookTable(b *testing.B, name string, columns []string) (table []handbookRow) {
 	file, err := os.Open(name)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	rows := csv.NewReader(file)
+	rows.ReuseRecord = true
+	header, err := rows.Read()
 	if err != nil {
 		b.Fatal(err)
 	}
-	at := map[string]int{}
-	for i, name := range rows[0] {
-		at[name] = i
+	id, at := slices.Index(header, "TRANSACTION_ID"), make([]int, len(columns))
+	for i, name := range columns {
+		at[i] = slices.Index(header, name)
 	}
-	table := map[string][]float64{}
-	for _, row := range rows[1:] {
-		var values []float64
-		for _, c := range columns {
-			v, err := strconv.ParseFloat(row[at[c]], 64)
-			if err != nil {
+	read := 0
+	for {
+		row, err := rows.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		n, err := strconv.Atoi(row[id])
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n >= len(table) {
+			table = append(table, make([]handbookRow, n+1-len(table))...)
+		}
+		for i := range columns {
+			if table[n][i], err = strconv.ParseFloat(row[at[i]], 64); err != nil {
 				b.Fatal(err)
 			}
-			values = append(values, v)
 		}
-		table[row[at["TRANSACTION_ID"]]] = values
+		read++
+	}
+	if read != len(table) {
+		b.Fatalf("%s has %d rows with IDs up to %d", name, read, len(table)-1)
 	}
 	return table
 }
