@@ -31,11 +31,18 @@ func (cloudEventsFormat) NewScanner(tree *Node) Scanner {
 	// The envelope's own values follow those of the tree.
 	free := tree.until
 	envelope := &Node{children: []*Node{data}}
-	for _, name := range append([]string{"specversion"}, s.names()...) {
-		envelope.children = append(envelope.children, &Node{name: name, slot: free, until: free + 1})
-		free++
+	member := func(name string) int {
+		n := envelope.add([]string{name})
+		if n.until == 0 { // it is new
+			n.slot, n.until = free, free+1
+			free++
+		}
+		return n.slot
 	}
-	s.version = tree.until
+	s.version = member("specversion")
+	for _, a := range s.attributes {
+		s.from = append(s.from, member(strings.TrimPrefix(a.name, attributePrefix)))
+	}
 	envelope.slot, envelope.until = free, free+1
 	s.structured.tree = envelope
 	s.values = make([]Datum, free+1)
@@ -47,14 +54,8 @@ type cloudEventsScanner struct {
 	attributes         []*Node
 	structured, binary jsonScanner
 	values             []Datum // of the tree, and those of the envelope
-	version            int     // slot of specversion; those of the attributes follow
-}
-
-func (s *cloudEventsScanner) names() (names []string) {
-	for _, a := range s.attributes {
-		names = append(names, strings.TrimPrefix(a.name, attributePrefix))
-	}
-	return names
+	version            int     // slot of specversion
+	from               []int   // slots of the attributes
 }
 
 // Scan finds the values of the tree in an event.
@@ -73,7 +74,7 @@ func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 	}
 	copy(values, s.values)
 	for i, a := range s.attributes {
-		values[a.slot] = s.values[s.version+1+i]
+		values[a.slot] = s.values[s.from[i]]
 	}
 	switch root := &values[0]; root.Type {
 	case Absent, Null: // an event with attributes only

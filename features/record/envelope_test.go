@@ -122,6 +122,18 @@ streams:
 	})
 }
 
+// The attribute that every event has is found, too.
+func TestCloudEventsVersion(t *testing.T) {
+	checkFormat(t, `
+streams:
+  s: {topic: events, match: 'ce_specversion == "1.0"', timestamp: at, format: cloudevents, fields: {version: {type: string, path: ce_specversion}}}
+`, []formatCase{
+		{nil, `{"specversion": "1.0", "data": {"at": 5}}`, "5, , string 1.0"},
+		{nil, `{"specversion": "0.3", "data": {"at": 5}}`, ""},
+		{headers{"ce_specversion": "1.0"}, `{"at": 5}`, "5, , string 1.0"},
+	})
+}
+
 // FuzzEnvelopes passes arbitrary bytes to the formats with JSON in an envelope: they are poison, or
 // read the same when read again after another record.
 func FuzzEnvelopes(f *testing.F) {
