@@ -39,7 +39,7 @@ func (cloudEventsFormat) NewScanner(tree *Node) Scanner {
 		}
 		return n.slot
 	}
-	s.version = member("specversion")
+	s.version, s.base64 = member("specversion"), member("data_base64")
 	for _, a := range s.attributes {
 		s.from = append(s.from, member(strings.TrimPrefix(a.name, attributePrefix)))
 	}
@@ -54,7 +54,7 @@ type cloudEventsScanner struct {
 	attributes         []*Node
 	structured, binary jsonScanner
 	values             []Datum // of the tree, and those of the envelope
-	version            int     // slot of specversion
+	version, base64    int     // slots of specversion and data_base64
 	from               []int   // slots of the attributes
 }
 
@@ -75,6 +75,9 @@ func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 	copy(values, s.values)
 	for i, a := range s.attributes {
 		values[a.slot] = s.values[s.from[i]]
+	}
+	if typ := s.values[s.base64].Type; typ != Absent && typ != Null {
+		return &Poison{Reason: WrongType, Path: "data_base64", Message: "expected data in JSON, found bytes"}
 	}
 	switch root := &values[0]; root.Type {
 	case Absent, Null: // an event with attributes only

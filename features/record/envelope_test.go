@@ -117,6 +117,8 @@ streams:
 		{headers{"ce_specversion": "1.0", "ce_type": "payment", "ce_time": "1970-01-01T00:00:01Z"}, ``, "1000, , null, null, null"},
 		{headers{"ce_specversion": "1.0", "ce_type": "payment"}, `<xml/>`, "malformed: stream s: malformed JSON at byte 0 of 6"},
 		{headers{"other": "1.0"}, `{"type": "payment"}`, "malformed: stream s: not a CloudEvent: it has neither specversion nor a header ce_specversion"},
+		{nil, `{"specversion": "1.0", "type": "payment", "id": "i", "time": "1970-01-01T00:00:01Z", "data_base64": "eyJ1c2VyIjoidSJ9"}`,
+			"wrong_type: stream s: data_base64: expected data in JSON, found bytes"},
 		{nil, `{"specversion": "1.0", "type": "payment", "data": "text"}`, "wrong_type: stream s: data: expected an object, found a string"},
 		{nil, `[{"specversion": "1.0"}]`, "wrong_type: stream s: expected an object, found an array"},
 	})
