@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -244,6 +245,7 @@ func TestEventTime(t *testing.T) {
 		{"rfc3339", `"2023-11-14T21:13:20-01:00"`, recorded, ""},
 		{"ms", `1700000300000`, recorded + 300_000, ""},
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
+		{"rfc3339", `"9999-12-31T00:00:00Z"`, 0, "stream s: t: the event is 2913220 days ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
 		{"datetime", `"2023-11-14 22:13:20"`, recorded, ""},
 		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
@@ -265,6 +267,16 @@ features: {}
 		case err != nil || events[0].Time != c.ms || events[0].Now != recorded:
 			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
 		}
+	}
+}
+
+// A record's own time may be far in the future, as that of a producer which writes nanoseconds.
+func TestEventOfRecordFromFuture(t *testing.T) {
+	r := defined.Registry(t, "streams:\n  s: {topic: events, timestamp: t, fields: {a: string}}\nfeatures: {}\n")
+	rec := event(`{"t":NOW}`)
+	rec.Timestamp = math.MaxInt64
+	if events, err := r.NewDecoder().Decode(rec); err != nil || events[0].Time != recorded {
+		t.Errorf("%v, %v; want an event of %d", events, err, recorded)
 	}
 }
 

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"fmt"
+	"math"
 	"time"
 	"unsafe"
 
@@ -145,9 +147,17 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		}
 		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, at.describe())
 	}
-	if limit := s.stream.MaxFuture; recorded >= 0 && ms > recorded+limit.Milliseconds() {
-		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s",
-			time.Duration(ms-recorded)*time.Millisecond, limit)
+	// A record's time may be any number; an event's is within bounds, so the difference does not overflow.
+	if limit := s.stream.MaxFuture; recorded >= 0 && ms-recorded > limit.Milliseconds() {
+		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s", duration(ms-recorded), limit)
 	}
 	return ms, nil
+}
+
+// duration writes a number of milliseconds, in days if they are more than the 292 years that a time.Duration holds.
+func duration(ms int64) string {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return fmt.Sprintf("%d days", ms/dayMillis)
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
 }
