@@ -85,7 +85,8 @@ func (c *avroCompiler) record(t *avroType, s, reader *avro.RecordSchema) {
 		var as avro.Schema
 		if t.node != nil {
 			name := field.Name()
-			if f := readerField(reader, name); f != nil {
+			// A record may have the field under its new name, too, and then that counts.
+			if f := readerField(reader, name); f != nil && (f.Name() == name || fieldNamed(s, f.Name()) == nil) {
 				name, as = f.Name(), f.Type()
 			}
 			child = t.node.child([]byte(name))
@@ -110,15 +111,22 @@ func readerField(reader *avro.RecordSchema, name string) *avro.Field {
 	if reader == nil {
 		return nil
 	}
-	fields := reader.Fields()
-	i := slices.IndexFunc(fields, func(f *avro.Field) bool { return f.Name() == name })
-	if i < 0 {
-		i = slices.IndexFunc(fields, func(f *avro.Field) bool { return slices.Contains(f.Aliases(), name) })
+	if f := fieldNamed(reader, name); f != nil {
+		return f
 	}
+	return fieldOf(reader, func(f *avro.Field) bool { return slices.Contains(f.Aliases(), name) })
+}
+
+func fieldNamed(s *avro.RecordSchema, name string) *avro.Field {
+	return fieldOf(s, func(f *avro.Field) bool { return f.Name() == name })
+}
+
+func fieldOf(s *avro.RecordSchema, is func(*avro.Field) bool) *avro.Field {
+	i := slices.IndexFunc(s.Fields(), is)
 	if i < 0 {
 		return nil
 	}
-	return fields[i]
+	return s.Fields()[i]
 }
 
 // avroRecordOf returns the record of the reader's schema, or of its union, that a writer's record is read as; nil if

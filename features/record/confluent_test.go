@@ -152,3 +152,33 @@ func TestProtobufDescriptorsOfARegistry(t *testing.T) {
 		t.Errorf("got %s, want 1000, u1 and 0.1", got)
 	}
 }
+
+// While a field is renamed, records may have it under both names: the new name counts, not an alias.
+func TestAvroFieldUnderBothNames(t *testing.T) {
+	r, err := definition.LoadFS(fstest.MapFS{
+		"d/test.yaml": {Data: []byte("streams:\n  s: {topic: events, timestamp: t, fields: {user: string}, format: {type: avro, framing: confluent, schema: s.avsc}}\n")},
+		"d/s.avsc": {Data: []byte(`{"type": "record", "name": "E", "fields": [{"name": "t", "type": "long"},
+			{"name": "user", "type": ["null", "string"], "aliases": ["uid"], "default": null}]}`)},
+	}, "d/test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ fields, data, want string }{
+		{`{"name": "uid", "type": ["null", "string"]}`, "0000000001" + "0a" + "0202" + "61", "5, , string a"},
+		{`{"name": "user", "type": "string"}, {"name": "uid", "type": ["null", "string"]}`, "0000000001" + "0a" + "0261" + "00", "5, , string a"},
+		{`{"name": "uid", "type": "string"}, {"name": "user", "type": "string"}`, "0000000001" + "0a" + "0262" + "0261", "5, , string a"},
+	} {
+		data, _ := hex.DecodeString(c.data)
+		d := r.NewDecoder()
+		_, err := d.Decode(avroRecord(data))
+		missing, ok := errors.AsType[*record.MissingSchema](err)
+		if ok {
+			missing.Give(record.Registered{Type: "AVRO", Text: `{"type": "record", "name": "E", "fields": [{"name": "t", "type": "long"}, ` + c.fields + `]}`})
+		}
+		events, err := d.Decode(avroRecord(data))
+		if err != nil || len(events) != 1 || shown(events[0]) != c.want {
+			t.Errorf("%s: got %v, error %v, want %s", c.fields, events, err, c.want)
+		}
+		missing.Forget()
+	}
+}
