@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -61,19 +63,68 @@ func newDeadLetter(rangeIndex int, p state.Partition, rec *fetch.Record, poison 
 	}
 }
 
-// newDeadLetterWriter returns a writer whose WriteMessages returns after the messages are written.
-func newDeadLetterWriter(cfg *Config) *kafka.Writer {
-	return &kafka.Writer{
-		Addr:         kafka.TCP(cfg.Brokers...),
-		Topic:        cfg.DeadLetterTopic,
-		Balancer:     &kafka.Hash{},
-		RequiredAcks: kafka.RequireAll,
-		BatchTimeout: time.Millisecond,
-		// The broker decides what is too large, not this writer.
-		BatchBytes:  1 << 30,
-		MaxAttempts: 3,
-		Transport:   cfg.Transport,
+// togetherBytes is the greatest size of dead letters that are written together. Brokers refuse batches that are larger
+// than a topic's max.message.bytes, 1 MiB by default.
+const togetherBytes = 512 << 10
+
+// deadLetterWriter writes dead letters so that they need hardly more room than their records had. A large one is written
+// alone and compressed, as its record may have been. Whether it is too large is up to the brokers.
+type deadLetterWriter struct{ together, alone *kafka.Writer }
+
+func newDeadLetterWriter(cfg *Config) *deadLetterWriter {
+	writer := func() *kafka.Writer {
+		return &kafka.Writer{
+			Addr:         kafka.TCP(cfg.Brokers...),
+			Topic:        cfg.DeadLetterTopic,
+			Balancer:     &kafka.Hash{},
+			RequiredAcks: kafka.RequireAll,
+			BatchTimeout: time.Millisecond,
+			MaxAttempts:  3,
+			Transport:    cfg.Transport,
+		}
 	}
+	w := &deadLetterWriter{writer(), writer()}
+	w.together.BatchBytes = togetherBytes
+	w.alone.BatchSize, w.alone.BatchBytes, w.alone.Compression = 1, 1<<30, kafka.Gzip
+	return w
+}
+
+// WriteMessages returns after all messages are written.
+func (w *deadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
+	var together, alone []kafka.Message
+	for _, m := range messages {
+		if size(m) > togetherBytes {
+			alone = append(alone, m)
+		} else {
+			together = append(together, m)
+		}
+	}
+	// The large ones come first: while one is refused, the others are not written again and again.
+	if err := firstFailure(w.alone.WriteMessages(ctx, alone...)); err != nil {
+		return err
+	}
+	return firstFailure(w.together.WriteMessages(ctx, together...))
+}
+
+// Close closes the connections.
+func (w *deadLetterWriter) Close() error { return errors.Join(w.together.Close(), w.alone.Close()) }
+
+// size is about the number of bytes of a message, and not less.
+func size(m kafka.Message) int {
+	const lengths = 32
+	size := lengths + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		size += lengths + len(h.Key) + len(h.Value)
+	}
+	return size
+}
+
+// firstFailure returns the first of the errors that a kafka.Writer has made, one for each message.
+func firstFailure(err error) error {
+	if failures, ok := errors.AsType[kafka.WriteErrors](err); ok {
+		return cmp.Or(failures...)
+	}
+	return err
 }
 
 // messageWriter writes dead letters.

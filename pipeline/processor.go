@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/busiest"
 	"github.com/weir-stream/weir/pipeline/enrich"
@@ -25,7 +23,7 @@ type Processor struct {
 	health  *health
 	stats   stats
 	busiest *busiest.Counter
-	dead    *kafka.Writer
+	dead    *deadLetterWriter
 	history *enrich.History
 
 	definitions *definitions

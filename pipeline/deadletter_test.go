@@ -1,0 +1,54 @@
+package pipeline_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+)
+
+// Brokers take batches of up to 1 MiB by default. Dead letters that are larger together go into several, and one whose
+// record was larger but compressed is compressed, too.
+func TestLargeDeadLetters(t *testing.T) {
+	broker := kafkatest.Shared(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	client := producer(t, broker, kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(4<<20))
+	var poison []kafka.Message
+	for _, size := range append(slices.Repeat([]int{20_000}, 120), 2<<20) {
+		poison = append(poison, kafka.Message{Time: time.UnixMilli(at), Value: []byte("{" + strings.Repeat("x", size))})
+	}
+	produce(t, client, topic, payments(0, 10)...)
+	produce(t, client, topic, poison...)
+	produce(t, client, topic, payments(10, 20)...)
+	b.run()
+	b.expect(20)
+	if largest := slices.MaxFunc(b.readDead(len(poison)), bySize); header(largest, "weir-reason") != "oversized" || len(largest.Value) != 1+2<<20 {
+		t.Errorf("the largest dead letter has %d bytes and the headers %q", len(largest.Value), largest.Headers)
+	}
+}
+
+func bySize(a, b kafka.Message) int { return cmp.Compare(len(a.Value), len(b.Value)) }
+
+// The error of a batch that cannot be written says once why.
+func TestErrorOfDeadLetters(t *testing.T) {
+	broker := kafkatest.Shared(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	b.config.DeadLetterTopic = topic + "-missing"
+	bad := payment(0)
+	bad.Value = []byte("{")
+	produce(t, producer(t, broker), topic, bad, bad, bad)
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "readiness says why", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), "write dead letters: [3] Unknown Topic Or Partition") &&
+			strings.Count(err.Error(), "[3]") == 1, fmt.Sprint(err)
+	})
+}
