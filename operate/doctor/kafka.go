@@ -66,7 +66,20 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	for _, topic := range there {
 		f = append(f, t.judge(topic, settings[topic.Name])...)
 	}
+	t.room(&f, settings)
 	return f
+}
+
+// room checks that the topic of dead letters takes every record that the other topics take.
+func (t *Topics) room(f *Findings, settings map[string]map[string]string) {
+	most := number(settings[t.DeadLetters]["max.message.bytes"])
+	for _, topic := range t.Registry.Topics() {
+		if larger := number(settings[topic]["max.message.bytes"]); most > 0 && larger > most {
+			f.add(Warn, "topic "+t.DeadLetters, fmt.Sprintf("max.message.bytes is %d, and that of topic %s is %d: "+
+				"a partition of it stops at a larger record that cannot be used", most, topic, larger), "raise it to that of the other topics and some KiB more")
+			return
+		}
+	}
 }
 
 // judge checks one topic.

@@ -99,10 +99,20 @@ func TestTopics(t *testing.T) {
 		})
 	}
 
+	set(topic)
 	set(dead, "cleanup.policy", "compact,delete")
 	testkit.Eventually(t, time.Minute, "a compacted topic of dead letters", func() (bool, string) {
 		diff := cmp.Diff([]string{"OK 1 partition", oneCopy,
 			"FAIL cleanup.policy is compact,delete: of the records of one key only the last one is kept: set cleanup.policy=delete"},
+			lines(Kafka(t.Context(), client, look), "topic "+dead))
+		return diff == "", diff
+	})
+	set(topic, "max.message.bytes", "2000000")
+	set(dead, "max.message.bytes", "1900000")
+	testkit.Eventually(t, time.Minute, "a topic of dead letters with less room", func() (bool, string) {
+		diff := cmp.Diff([]string{"OK 1 partition", oneCopy, "OK cleanup.policy is delete",
+			"WARN max.message.bytes is 1900000, and that of topic " + topic + " is 2000000: a partition of it stops at a larger record that cannot be used: " +
+				"raise it to that of the other topics and some KiB more"},
 			lines(Kafka(t.Context(), client, look), "topic "+dead))
 		return diff == "", diff
 	})
