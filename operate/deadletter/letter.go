@@ -3,6 +3,7 @@ package deadletter
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,7 +65,7 @@ type Letter struct {
 	Stream    string // empty if no stream was found for it
 	Replays   int    // how often the event had been replayed before
 
-	// The original record, without the headers that Weir has written. A listing does not have it.
+	// The original record, without the headers that a letter adds. A listing does not have it.
 	Key, Value []byte
 	Headers    []Header
 
@@ -111,12 +112,19 @@ func parse(at RecordID, rec *fetch.Record) (letter *Letter, receipt event) {
 	}, event{}
 }
 
-// fill sets the original record, which is copied.
+// fill sets the original record, which is copied. Its own headers are those before the letter's, of which the reason is
+// the first; an enriched event has some whose names also begin with weir-. Those of an earlier replay are not its own.
 func (l *Letter) fill(rec *fetch.Record) {
 	l.Key, l.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
+	own := 0
 	for key, value := range rec.Headers.All() {
-		if !strings.HasPrefix(key, pipeline.HeaderPrefix) {
-			l.Headers = append(l.Headers, Header{key, bytes.Clone(value)})
+		switch key {
+		case pipeline.HeaderReason:
+			own = len(l.Headers)
+		case headerReplays, headerReplayedFrom:
+			continue
 		}
+		l.Headers = append(l.Headers, Header{key, bytes.Clone(value)})
 	}
+	l.Headers = slices.Clip(l.Headers[:own])
 }

@@ -13,7 +13,7 @@ import (
 func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
-		{Key: "trace", Value: []byte("x")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
+		{Key: "trace", Value: []byte("x")}, {Key: "weir-source-offset", Value: []byte("5")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
 	}})
 	if got, want := f.replay(), "map[wrong_type:1] map[]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -27,7 +27,7 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	for _, h := range r.Headers {
 		headers = append(headers, fmt.Sprintf("%s=%s,%t", h.Key, h.Value, h.Value == nil))
 	}
-	want := []string{"trace=x,false", "empty=,true", "trace=y,false", "weir-replays=3,false",
+	want := []string{"trace=x,false", "weir-source-offset=5,false", "empty=,true", "trace=y,false", "weir-replays=3,false",
 		"weir-replayed-from=" + f.topic.Name + "/0/0,false"}
 	if diff := cmp.Diff(want, headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)

@@ -213,7 +213,7 @@ func TestFindAndList(t *testing.T) {
 			t.Fatalf("found %v, error %v; want one letter", found, err)
 		}
 		l := found[0]
-		if diff := cmp.Diff([]Header{{"h", []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
+		if diff := cmp.Diff([]Header{{"weir-stream", []byte("theirs")}, {"h", []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
 			string(l.Key) != "key a" || l.Stream != "s" || l.Message != "it is wrong_type" {
 			t.Errorf("the letter is not as it was set aside: %+v", l)
 		}
