@@ -70,6 +70,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.TransactionalID("weir-replay." + r.Topic.Name), kgo.TransactionTimeout(time.Minute),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(100 << 20),
+		kgo.ProducerBatchCompression(kgo.GzipCompression()), // what a producer has compressed may be too large otherwise
 	}, r.Producer...)...)
 	if err != nil {
 		return Summary{}, err

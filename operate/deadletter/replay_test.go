@@ -1,7 +1,9 @@
 package deadletter
 
 import (
+	"encoding/hex"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -160,14 +162,18 @@ func TestReplaySkipsExpiredRecords(t *testing.T) {
 	}
 }
 
-// Many letters take several transactions, and a large letter takes its own.
+// Many letters take several transactions, and a large letter takes its own. It is compressed, because brokers take 1 MiB
+// by default, and its record may have been compressed, too.
 func TestReplayOfLargeLetters(t *testing.T) {
 	f := newFixture(t)
+	f.client = f.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(4<<20))
+	random := make([]byte, 400_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
 	want := map[string]int{}
 	for i := range 12 {
 		value := fmt.Sprint(i, strings.Repeat("x", 100_000))
 		if i == 5 {
-			value = strings.Repeat("y", 400_000)
+			value = hex.EncodeToString(random)
 		}
 		want[value] = 1
 		f.setAside(letter{partition: int32(i % 2), source: f.at(int32(i%2), int64(i)), reason: "wrong_type", value: value})
