@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -126,7 +127,7 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 		f.add(Warn, subject, "does not report its retention.ms", "make sure that it is at least "+t.Copies.String())
 		return
 	}
-	if ms < 0 {
+	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) { // some set the greatest number; a time.Duration holds 292 years
 		f.ok(subject, "keeps events forever")
 		return
 	}

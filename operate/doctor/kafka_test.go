@@ -76,8 +76,9 @@ func TestTopics(t *testing.T) {
 		settings []string
 		want     []string
 	}{
-		"long":    {[]string{"retention.ms", "349200000"}, with(3, "OK keeps events for 97h0m0s")},
-		"forever": {[]string{"retention.ms", "-1"}, with(3, "OK keeps events forever")},
+		"long":              {[]string{"retention.ms", "349200000"}, with(3, "OK keeps events for 97h0m0s")},
+		"forever":           {[]string{"retention.ms", "-1"}, with(3, "OK keeps events forever")},
+		"as long as can be": {[]string{"retention.ms", "9223372036854775807"}, with(3, "OK keeps events forever")},
 		"short for a window": {[]string{"retention.ms", "259200000"}, with(3, "WARN keeps events for 72h0m0s: longer windows, such as late (73h0m0s), "+
 			"cannot be recomputed from the log: set retention.ms=349200000")},
 		"short for a copy": {[]string{"retention.ms", "3600000"}, with(3, "FAIL keeps events for 1h0m0s: a copy of Redis that is 24h0m0s old cannot be brought up to date: "+
