@@ -26,11 +26,16 @@ func KafkaClient(cfg *config.Config) (*kafka.Client, error) {
 	return &kafka.Client{Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
-// TopicNames returns the topics that a processor needs, dead letters last. It fails if two would be the same.
+// TopicNames returns the topics that a processor needs, dead letters last. It fails if dead letters would be among events.
 func TopicNames(r *features.Registry, dead string) ([]string, error) {
 	for _, e := range r.Enrichments {
 		if e.Topic == dead {
 			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, to which stream %q writes its enriched events: name another one", dead, e.Stream.Name)
+		}
+	}
+	for _, s := range r.Streams {
+		if s.Topic == dead { // its dead letters would be read, and become dead letters again, without end
+			return nil, fmt.Errorf("kafka.dead_letter_topic is %s, which stream %q reads: name another one", dead, s.Name)
 		}
 	}
 	// Another stream may read a topic of enriched events.

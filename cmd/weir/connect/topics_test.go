@@ -1,12 +1,30 @@
 package connect
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
+
+// Dead letters must not be among events: each would be read, and become a dead letter again, without end.
+func TestDeadLettersAreNoEvents(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  payment: {topic: payments, timestamp: at, fields: {user: string}}
+  rejected: {topic: weir.dead-letters, timestamp: at, fields: {user: string}}
+`)
+	want := `kafka.dead_letter_topic is weir.dead-letters, which stream "rejected" reads: name another one`
+	if _, err := TopicNames(r, "weir.dead-letters"); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if names, err := TopicNames(r, "dead"); err != nil || !slices.Equal(names, []string{"payments", "weir.dead-letters", "dead"}) {
+		t.Errorf("got %v, %v", names, err)
+	}
+}
 
 // Brokers that cannot be asked are reported with what to do, without the client's own words.
 func TestFindTopicsReportsUnavailableBrokers(t *testing.T) {
