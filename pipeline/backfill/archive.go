@@ -200,7 +200,7 @@ func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.
 	if err != nil {
 		return false, &storeError{err}
 	}
-	newest, err := f.Store.Clock(ctx)
+	newest, err := newestRecord(ctx, f.Store)
 	if err != nil {
 		return false, &storeError{err}
 	}

@@ -1,11 +1,14 @@
 package backfill
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 // job fills one partition.
@@ -78,6 +81,13 @@ func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, 
 
 // beyondAll is an offset that no log reaches.
 const beyondAll = 1 << 52
+
+// newestRecord returns the timestamp of the newest record applied, in ms, at most the present: one record from the future
+// must not leave out records of its lead, which are needed.
+func newestRecord(ctx context.Context, s store.Store) (int64, error) {
+	clock, err := s.Clock(ctx)
+	return min(clock, time.Now().UnixMilli()), err
+}
 
 // matters returns the moment, in ms, before which records are not needed; 0 if all are.
 func matters(reach features.FillReach, newest int64) int64 {

@@ -1,13 +1,16 @@
 package backfill
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
 )
 
 func filling(t *testing.T, ranges, at string) state.Filling {
@@ -99,5 +102,24 @@ func TestStart(t *testing.T) {
 		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
 			t.Errorf("%s: got offset %d, since %d; want offset %d, since %d", name, from, since, c.from, c.since)
 		}
+	}
+}
+
+// clockStore is a store whose newest record has a timestamp.
+type clockStore struct {
+	store.Store
+	newest int64
+}
+
+func (s clockStore) Clock(context.Context) (int64, error) { return s.newest, nil }
+
+// A record from the future does not move the start of a fill.
+func TestNewestRecord(t *testing.T) {
+	present := time.Now().UnixMilli()
+	if newest, err := newestRecord(t.Context(), clockStore{newest: present - 1000}); newest != present-1000 || err != nil {
+		t.Errorf("got %d, %v; want %d", newest, err, present-1000)
+	}
+	if newest, err := newestRecord(t.Context(), clockStore{newest: present + state.MaxAhead.Milliseconds()}); newest > time.Now().UnixMilli() || newest < present || err != nil {
+		t.Errorf("got %d, %v; want the present", newest, err)
 	}
 }

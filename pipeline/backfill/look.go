@@ -179,7 +179,7 @@ func (r *runner) tellBroken(p state.Partition) {
 
 // begin sets where the filling of partitions starts.
 func (r *runner) begin(ctx context.Context, partitions []state.Partition) error {
-	newest, err := r.cfg.Store.Clock(ctx)
+	newest, err := newestRecord(ctx, r.cfg.Store)
 	if err != nil {
 		return err
 	}
