@@ -265,8 +265,12 @@ func (h *handler) complain(last *atomic.Int64) bool {
 
 // audit counts a question for its client.
 func (h *handler) audit(q *question, refused bool) {
-	if h.Access.Audit != nil && q.client != nil {
-		h.Access.Audit.Count(q.client.Name, len(q.entities), len(q.entities)*q.answers(), refused)
+	switch {
+	case h.Access.Audit == nil || q.client == nil:
+	case refused: // it may have been decoded in part only
+		h.Access.Audit.Count(q.client.Name, 0, 0, true)
+	default:
+		h.Access.Audit.Count(q.client.Name, len(q.entities), len(q.entities)*q.answers(), false)
 	}
 }
 

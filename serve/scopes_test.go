@@ -191,6 +191,30 @@ func TestAudit(t *testing.T) {
 	}
 }
 
+// A question that is refused while it is decoded gets its refusal and is counted.
+func TestAuditOfRefusals(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"features":["device_tx_7d","device_tx_8d"],"entities":[{"device_id":"d1"}]}`:          `{"error":{"code":"unknown_feature",`,
+		`{"features":["device_tx_7d"],"service":"risk","entities":[{"device_id":"d1"}]}`:        `{"error":{"code":"unknown_service",`,
+		`{"features":["device_tx_7d"],"members":["u1"],"entities":[{"device_id":"d1"}]}`:        `{"error":{"code":"no_members",`,
+		`{"features":["device_tx_7d","user_last"],"members":1,"entities":[{"device_id":"d1"}]}`: `{"error":{"code":"wrong_type",`,
+	} {
+		var log bytes.Buffer
+		audit := &access.Audit{}
+		h := newHandler(&fakeReader{}, func(c *setup) {
+			as(clientOf(t, "payments"))(&c.Access)
+			c.Access.Audit = audit
+		})
+		if w := askWithToken(t, h, "POST", queryPath, body); !strings.HasPrefix(w.Body.String(), want) {
+			t.Errorf("%s:\ngot  %d %s\nwant %s", body, w.Code, w.Body, want)
+		}
+		audit.Flush(logTo(&log), noon)
+		if want := "client=payments questions=1 refused=1 entities=0 values=0 "; !strings.Contains(log.String(), want) {
+			t.Errorf("%s:\nlogged %s\nwant %s", body, &log, want)
+		}
+	}
+}
+
 // If only certificates are required, they identify the client, which may ask for everything.
 func TestAuditOfCertificates(t *testing.T) {
 	var log bytes.Buffer
