@@ -184,6 +184,25 @@ def test_retries(asynchronous: bool, failures: list[Any], client: dict[str, Any]
     assert attempts == asked
 
 
+def test_a_wait_that_ends_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt then has hardly any time, but the failure is that of the connection."""
+    now, timeouts = 100.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds + 2
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        timeouts.append(request.extensions["timeout"]["connect"])
+        raise httpx.ConnectError("refused")
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("time.sleep", sleep)
+    with pytest.raises(weir.Unreachable, match="refused"):
+        ask(handler, client={"timeout": 1})
+    assert timeouts == [1, 0.001]
+
+
 def test_retry_after() -> None:
     """An error has the seconds until a retry only if the server sends them as a number."""
     for status, header, want in [(503, "3", 3.0), (503, "soon", None), (500, "3", None)]:

@@ -30,8 +30,11 @@ class Attempts:
         self._deadline = time.monotonic() + timeout
 
     def left(self) -> float:
-        """Returns the seconds until the deadline."""
-        return self._deadline - time.monotonic()
+        """Returns the seconds until the deadline, at least a millisecond.
+
+        A wait may end after the deadline, and a socket takes no timeout below zero.
+        """
+        return max(self._deadline - time.monotonic(), 0.001)
 
     def wait(self, failure: Error | httpx.TransportError) -> float:
         """Returns the seconds to wait after a failed attempt.
@@ -45,7 +48,7 @@ class Attempts:
         after, retries = _retry_after(failure), self._retries
         if after is not None and after <= retries.most and self._failed < retries.attempts:
             wait = after + random.random() * min(retries.first * 2.0 ** (self._failed - 1), retries.most)
-            if wait < self.left():
+            if time.monotonic() + wait < self._deadline:
                 return wait
         if isinstance(failure, Error):
             raise failure
