@@ -68,6 +68,8 @@ def test_question() -> None:
         "at": 5,
     }
     assert sent(members={"a"})["members"] == ["a"]
+    born = datetime(1987, 5, 12, 23, 1, 11, 731000, timezone.utc)  # its seconds are no float that times 1000 is the milliseconds
+    assert sent(entities=[{"born": born}])["entities"] == [{"born": 547858871731}]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -76,7 +76,10 @@ def _dump(value: Any) -> str:
     return json.dumps(value)
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
 def milliseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise ValueError(f"{moment} has no time zone: say which, such as datetime.now(timezone.utc)")
-    return math.floor(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
