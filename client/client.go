@@ -104,7 +104,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, er
 		if err != nil {
 			return nil, fmt.Errorf("weir: the token: %w", err)
 		}
-		request.Header.Set("Authorization", "Bearer "+token)
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token)) // a file of a token ends with a line end
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

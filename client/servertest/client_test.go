@@ -239,7 +239,7 @@ func TestTokens(t *testing.T) {
 	}
 	expired := errors.New("expired")
 	none := func(context.Context) (string, error) { return "", expired }
-	if err := errors.Join(ask(), ask(client.WithToken("secret"))); err != nil {
+	if err := errors.Join(ask(), ask(client.WithToken("secret\n"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := ask(client.WithTokens(none)); !errors.Is(err, expired) || err.Error() != "weir: the token: expired" {

@@ -221,7 +221,7 @@ def test_token() -> None:
         return httpx.Response(200, content=answer({"f": feature()}))
 
     ask(handler, client={"token": "a"})
-    given = iter(["b", "c"])
+    given = iter(["b", "c\n"])
     with weir.Client(ADDRESS, token=lambda: next(given), transport=httpx.MockTransport(handler)) as client:
         client.feature("f", user_id="u")
         client.feature("f", user_id="u")

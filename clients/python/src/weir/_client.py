@@ -53,7 +53,7 @@ class _Base:
         headers = {"Content-Type": "application/json"}
         if self._token is not None:
             token = self._token if isinstance(self._token, str) else self._token()
-            headers["Authorization"] = f"Bearer {token}"
+            headers["Authorization"] = f"Bearer {token.strip()}"  # a file of a token ends with a line end
         return headers
 
     def _read(self, response: httpx.Response) -> Answer:

@@ -126,7 +126,7 @@ public final class WeirClient {
             .POST(HttpRequest.BodyPublishers.ofByteArray(body));
     String bearer = token.get();
     if (bearer != null) {
-      request.header("Authorization", "Bearer " + bearer);
+      request.header("Authorization", "Bearer " + bearer.strip()); // a file of a token ends with a line end
     }
     CompletableFuture<HttpResponse<byte[]>> sent =
         http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());

@@ -247,7 +247,7 @@ class WeirClientTest {
 
   @Test
   void tokensAreSent() {
-    Iterator<String> given = List.of("a", "b").iterator();
+    Iterator<String> given = List.of("a", "b\n").iterator();
     replies.add(new Reply(200, null, answer("'f':" + FEATURE, "")));
     WeirClient client = client().token(given::next).build();
     client.query(QUESTION);
