@@ -5,7 +5,7 @@ import { token } from './api.js';
 import { shares } from './chart.js';
 import { namedBy, namesIn } from './model.js';
 import { toEntity } from './route.js';
-import { count, isNumber, moment, number, quality, rounded, span, value } from './text.js';
+import { count, id, isNumber, moment, number, quality, rounded, span, value } from './text.js';
 
 const shown = 12; // items of a list that are shown at once
 
@@ -22,7 +22,7 @@ export function answers(caption, groups, results, marks, markHead) {
         features.flatMap(f => rows(f, results, columns, markHead && (marks.get(f.name) ?? '')))))));
 }
 
-const pairs = entity => Object.entries(entity).map(([key, v]) => `${key} ${v}`);
+const pairs = entity => Object.entries(entity).map(([key, v]) => `${key} ${id(String(v))}`);
 
 const entityLink = entity => el('a', { class: 'entity', href: toEntity(entity) }, pairs(entity).map(pair => el('span', {}, pair)));
 
@@ -63,7 +63,7 @@ function whole(f, a, caption) {
   }
   if (a.value === null || !f.shape || Object.keys(a.value).length === 0) return undefined;
   const key = namedBy(f);
-  const linked = text => (key ? el('a', { href: toEntity({ [key]: text }) }, text) : text);
+  const linked = text => (key ? el('a', { href: toEntity({ [key]: text }) }, id(text)) : text);
   switch (f.shape) {
     case 'categories': return shares(caption, [f.per, f.function], Object.entries(a.value).sort(greatestFirst).map(([c, n]) => [linked(c), n]));
     case 'counts': return shares(caption, ['Value', 'Count'], a.value.map(item => [linked(value(item.value)), item.count]));

@@ -7,13 +7,13 @@ import { spark } from './chart.js';
 import { about, defined, entityJSON, grouped, keysOf, literal, namedBy, namesIn } from './model.js';
 import { network } from './network.js';
 import { toEntity, toView } from './route.js';
-import { inYear, minute, moment, span } from './text.js';
+import { id, inYear, minute, moment, span } from './text.js';
 
 // show shows an entity at a moment, by default the present. stale returns whether another view has replaced it
 // meanwhile.
 export async function show(entity, at, stale) {
   const named = Object.entries(entity);
-  $('entity-title').replaceChildren(...named.map(([key, value]) => el('span', { class: 'id' }, el('span', { class: 'hint' }, key), ` ${value}`)));
+  $('entity-title').replaceChildren(...named.map(([key, value]) => el('span', { class: 'id' }, el('span', { class: 'hint' }, key), ` ${id(value)}`)));
   $('entity-said').textContent = 'Asking …';
   $('entity-parts').replaceChildren();
   const features = about(entity).filter(f => !f.members_needed);
@@ -90,7 +90,7 @@ function together(entity, values) {
       el('p', { class: 'hint' }, `Features: ${needing.map(f => f.name).join(', ')}. `,
         known.size === 0 && `Search for ${Object.entries(entity).map(pair => pair.join('=')).join(' ')} ${key.name}=… to see them.`),
       known.size > 0 && el('ul', { class: 'chips' }, [...known].slice(0, 20).map(v =>
-        el('li', {}, el('a', { href: toEntity({ ...entity, [key.name]: v }) }, v)))));
+        el('li', {}, el('a', { href: toEntity({ ...entity, [key.name]: v }) }, id(v))))));
   }
   return parts.filter(Boolean);
 }

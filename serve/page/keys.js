@@ -4,7 +4,7 @@ import { $, el, problem, table } from './dom.js';
 import { ask } from './api.js';
 import { defined } from './model.js';
 import { toEntity } from './route.js';
-import { bytes, count, escaped, second } from './text.js';
+import { bytes, count, escaped, id, second } from './text.js';
 
 const named = 3; // features of a key that are named
 
@@ -37,7 +37,7 @@ function list(found) {
 // entity leads to the page of an entity, if the server answers questions; without one it is the key.
 function entity(k) {
   if (!k.entity) return el('code', {}, escaped(k.key));
-  const text = Object.entries(k.entity).map(([key, value]) => `${key} ${escaped(value)}`).join(' · ');
+  const text = Object.entries(k.entity).map(([key, value]) => `${key} ${id(value)}`).join(' · ');
   return defined.features.length > 0 ? el('a', { href: toEntity(k.entity) }, text) : text;
 }
 

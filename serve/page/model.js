@@ -75,9 +75,9 @@ export function literal(text, type) {
   return JSON.stringify(text);
 }
 
-// entityJSON writes those keys of an entity that are filled in as JSON, so that no digit is lost.
+// entityJSON writes those keys that an entity has as JSON, so that no digit is lost.
 export function entityJSON(entity, keys) {
-  const members = keys.filter(key => (entity[key.name] ?? '') !== '')
+  const members = keys.filter(key => Object.hasOwn(entity, key.name))
     .map(key => `${JSON.stringify(key.name)}: ${literal(entity[key.name], key.type)}`);
   return `{${members.join(', ')}}`;
 }

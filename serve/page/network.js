@@ -4,7 +4,7 @@ import { el, svg } from './dom.js';
 import { ask } from './api.js';
 import { entityJSON, keysOf, linking, namedBy, namesIn } from './model.js';
 import { toEntity } from './route.js';
-import { number } from './text.js';
+import { id, number } from './text.js';
 
 const mostNear = 16; // entities in the second column
 const mostFar = 20; // entities in the third column
@@ -14,12 +14,12 @@ const letter = 7.6; // width of a letter, at most
 // network draws the entities in the list features of an entity of one key into a box: first those in its own values,
 // then those that a question about all of these adds.
 export async function network(entity, values, at, box, stale) {
-  const [[key, id], ...more] = Object.entries(entity);
+  const [[key, named], ...more] = Object.entries(entity);
   const features = linking([key]);
   if (more.length > 0 || features.length === 0) return;
   const near = met(features, values);
   if (near.length === 0) return;
-  const graph = { centre: { key, id }, near: near.slice(0, mostNear), left: near.length - mostNear, far: [], edges: [] };
+  const graph = { centre: { key, id: named }, near: near.slice(0, mostNear), left: near.length - mostNear, far: [], edges: [] };
   try {
     await reach(graph, at);
   } catch {
@@ -99,7 +99,8 @@ function picture(graph, width) {
 // pill is a node: a link to its page.
 function pill(node, wide, kind = '') {
   const most = Math.floor((wide - 14) / letter);
-  const read = node.id.length > most ? `${node.id.slice(0, most - 1)}…` : node.id;
+  const whole = id(node.id);
+  const read = whole.length > most ? `${whole.slice(0, most - 1)}…` : whole;
   const shared = node.by?.length > 1 ? `, met by ${node.by.length}` : '';
   return svg('a', { href: toEntity({ [node.key]: node.id }), class: `node ${kind}`, 'data-node': text(node), 'aria-label': text(node) + shared },
     svg('title', {}, text(node) + shared),

@@ -71,8 +71,11 @@ function find(event) {
   const text = $('find-id').value.trim();
   if (text === '') return;
   const pairs = text.split(/\s+/).map(pair => pair.split(/=(.*)/s).slice(0, 2));
+  const keys = keysOf(defined.features).map(key => key.name);
+  // Ids may have a "=", too, such as those in base64.
+  const named = ([key, id]) => id !== undefined && key !== '' && keys.some(name => name.startsWith(key));
   $('find-id').value = ''; // the title names it
-  go(toEntity(pairs.every(pair => pair.length === 2) ? Object.fromEntries(pairs) : { [$('find-key').value]: text }));
+  go(toEntity(pairs.every(named) ? Object.fromEntries(pairs) : { [$('find-key').value]: text }));
 }
 
 $('token').value = token();

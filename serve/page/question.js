@@ -109,12 +109,14 @@ function field(id, label, hint, node) {
 
 const trimmed = id => $(id).value.trim();
 
+const filledIn = typed => Object.fromEntries(Object.entries(typed).filter(([, text]) => text !== ''));
+
 // body writes the question as text, so that no digit is lost.
 function body(features) {
   const parts = [];
   if (chosen.length > 0) parts.push(`"features": ${JSON.stringify(chosen)}`);
   if ($('service').value !== '') parts.push(`"service": ${JSON.stringify($('service').value)}`);
-  parts.push(`"entities": [${entities.map(entity => entityJSON(entity, keysOf(features))).join(', ')}]`);
+  parts.push(`"entities": [${entities.map(typed => entityJSON(filledIn(typed), keysOf(features))).join(', ')}]`);
   const members = features.filter(f => f.members && trimmed(`members-${f.name}`) !== '').map(f => {
     const values = trimmed(`members-${f.name}`).split(',').map(text => literal(text.trim(), f.members));
     return `${JSON.stringify(f.name)}: [${values.join(', ')}]`;

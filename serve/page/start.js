@@ -5,7 +5,7 @@ import { ask } from './api.js';
 import { shares } from './chart.js';
 import { defined } from './model.js';
 import { toEntity, toView } from './route.js';
-import { count, second } from './text.js';
+import { count, id, second } from './text.js';
 
 // show lists the busiest entities and the services.
 export async function show(stale) {
@@ -25,5 +25,5 @@ export async function show(stale) {
   $('busiest').replaceChildren(...lists.map(list => el('article', { class: 'panel', 'data-busiest': list.key },
     el('h3', {}, list.key),
     shares(`Busiest ${list.key}`, [list.key, 'Events'], list.entities.map(one =>
-      [found.hashed ? one.entity : el('a', { href: toEntity({ [list.key]: one.entity }) }, one.entity), one.events])))));
+      [found.hashed ? one.entity : el('a', { href: toEntity({ [list.key]: one.entity }) }, id(one.entity)), one.events])))));
 }

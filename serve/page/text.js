@@ -55,6 +55,9 @@ export function value(v) {
 // escaped writes characters that cannot be seen, or that change how others are shown, as their codes.
 export const escaped = text => text.replace(/[^\P{C}\n\t]/gu, c => `\\u{${c.codePointAt(0).toString(16)}}`);
 
+// id writes the id of an entity so that it can be seen, even if it is empty.
+export const id = text => (text === '' ? '""' : escaped(text));
+
 // isNumber says whether a value is a number, with whatever digits.
 export const isNumber = v => typeof v === 'number' || v?.text !== undefined;
 
