@@ -239,6 +239,14 @@ func TestPageOfTheEditor(t *testing.T) {
 	shows(t, tab, "[data-preview=user_tx_lifetime] .facts", "only these records, a part of the window")
 	holds(t, tab, `document.querySelectorAll('[data-preview]').length === 9`)
 	quiet(t, tab, base)
+
+	// Examples keep the digits that JavaScript would round.
+	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{"/v1/preview": `{"findings": [], "preview": {"records": 1, "since": 0, "events": 1, "features": [
+		{"name": "big", "definition": "", "by": ["user_id"], "entities": 1, "asked": 1, "nulls": 0, "examples": [
+			{"entity": "user_id=u7", "events": 1, "answer": {"value": 92233720368547758.07}}, {"entity": "user_id=u8", "events": 1, "answer": {"value": [1e-07, "a"]}}]}]}}`})+"/#/editor"))
+	holds(t, tab, `document.querySelector('#draft-text').value !== ''`)
+	tab.Run(t, chromedp.SendKeys("#draft .main", kb.Enter))
+	shows(t, tab, "[data-preview=big] tbody", `user_id=u7192233720368547758.07user_id=u81[1e-07,"a"]`)
 }
 
 // An operator sees the records of dead letters only after a click, with invisible characters escaped.

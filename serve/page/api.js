@@ -14,6 +14,7 @@ class Digits {
   constructor(text) { this.text = text; }
   toString() { return this.text; }
   valueOf() { return Number(this.text); }
+  toJSON() { return JSON.rawJSON(this.text); }
 }
 
 const keepDigits = (_, value, context) =>
