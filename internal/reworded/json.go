@@ -21,6 +21,7 @@ var mistakes = []struct{ part, advice string }{
 	{"after decimal point", "a number is written as 12, -0.5 or 1e3"},
 	{"in exponent", "a number is written as 12, -0.5 or 1e3"},
 	{"in literal", "text must be in double quotes"},
+	{"exceeded max depth", "values are nested too deeply"},
 	{"looking for beginning of value", "a value is expected; text must be in double quotes"},
 }
 

@@ -2,6 +2,7 @@ package reworded_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/internal/reworded"
@@ -23,6 +24,8 @@ func TestJSON(t *testing.T) {
 		`[1ex]`:              "'x' at byte 4: a number is written as 12, -0.5 or 1e3",
 		`{"a": [1`:           "it ends too early, after byte 8",
 		``:                   "it is empty",
+
+		strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001): "'[' at byte 10001: values are nested too deeply",
 	} {
 		if json.Valid([]byte(text)) {
 			t.Errorf("%s is valid", text)
