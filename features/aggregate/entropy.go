@@ -34,11 +34,14 @@ func bits(f frequency) Result {
 	if f.items == nil {
 		return Result{}
 	}
-	total, weighted := 0.0, 0.0
+	total := 0.0
+	for _, i := range f.items {
+		total += float64(i.Count)
+	}
+	sum := 0.0 // of shares times their logarithms: exactly 0 if one value has all events
 	for _, i := range f.items {
 		n := float64(i.Count)
-		total += n
-		weighted += n * math.Log2(n)
+		sum += n / total * math.Log2(total/n)
 	}
-	return Result{Value: float(math.Log2(total) - weighted/total), Found: true, Capped: f.capped}
+	return Result{Value: float(sum), Found: true, Capped: f.capped}
 }
