@@ -1,6 +1,10 @@
 package aggregate
 
-import "github.com/weir-stream/weir/value"
+import (
+	"math"
+
+	"github.com/weir-stream/weir/value"
+)
 
 // diff is the latest value of a field minus the one before it.
 type diff struct{}
@@ -26,7 +30,7 @@ func (diff) Fold(_ Call, _ int64, events []Sample) Result {
 	}
 	v.Flt -= older.Flt
 	v.Num -= older.Num
-	if fits := (v.Num < newer.Num) == (older.Num > 0); !fits {
+	if fits := (v.Num < newer.Num) == (older.Num > 0) && !math.IsInf(v.Flt, 0); !fits {
 		return Result{Found: true}
 	}
 	return Result{Value: v, Found: true}

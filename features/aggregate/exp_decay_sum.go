@@ -13,7 +13,7 @@ type expDecaySum struct{}
 func (expDecaySum) Spec() Spec {
 	return Spec{
 		Name: "exp_decay_sum", Title: "exponentially decayed sum of a field: the weight of a value halves with each `half_life`",
-		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`.",
+		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`. Null if the sum exceeds the range of floats.",
 		Types: numeric, Exact: true, Neutral: float(0),
 		Parameters: []Parameter{{Name: "half_life", Type: Span}},
 		Result:     value.Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",

@@ -1,6 +1,10 @@
 package aggregate
 
-import "github.com/weir-stream/weir/value"
+import (
+	"math"
+
+	"github.com/weir-stream/weir/value"
+)
 
 // everyType are the types of all fields.
 var everyType = append(append([]value.Type{}, anyType...), value.Location)
@@ -16,7 +20,12 @@ func fieldOf(events []Sample) []value.Value {
 	return values
 }
 
-// integer and float make results of their types.
 func integer(n int64) value.Value { return value.Value{Type: value.Int, Num: n} }
 
-func float(f float64) value.Value { return value.Value{Type: value.Float, Flt: f} }
+// float returns a result, null if a calculation left the range of floats.
+func float(f float64) value.Value {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return value.Value{}
+	}
+	return value.Value{Type: value.Float, Flt: f}
+}

@@ -23,9 +23,10 @@ func (d deviation) Spec() Spec {
 	}
 	if d.sample {
 		s.Title = "sample " + s.Title
-		s.Note = "Null if there is only one value. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
+		s.Note = "Null if there is only one value, or if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
 	} else {
 		s.Title = "population " + s.Title
+		s.Note = "Null if the squares of the deviations exceed the range of floats."
 	}
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s
