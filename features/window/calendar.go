@@ -59,14 +59,14 @@ func (c Calendar) begin(at, _ int64) int64 {
 		unit := c.floor(wallClock(t))
 		opening := unit - offset(t)
 		changed, _ := t.ZoneBounds()
-		if again := c.Unit == "hour" && opening == changed.UnixMilli(); changed.IsZero() || opening > changed.UnixMilli() || again {
+		if changed.IsZero() || c.Unit == "hour" && opening >= changed.UnixMilli() {
 			return opening
 		}
-		// The unit began before the last clock change, or with it.
 		before := changed.Add(-time.Millisecond)
 		if c.floor(wallClock(before)) < unit {
-			return changed.UnixMilli()
+			return max(opening, changed.UnixMilli())
 		}
+		// The unit began before the last clock change.
 		at = before.UnixMilli()
 	}
 }

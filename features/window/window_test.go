@@ -81,6 +81,30 @@ func TestCalendarWindowsAreContiguous(t *testing.T) {
 	})
 }
 
+// If clocks are put back across midnight to the day before, the new day has two midnights, and the first one counts.
+func TestDaysWithTwoMidnights(t *testing.T) {
+	for _, c := range []struct{ unit, zone, at, begins string }{
+		// At 00:01 clocks were put back to 23:01.
+		{"day", "America/St_Johns", "2010-11-07T00:00:30-02:30", "2010-11-07T00:00:00-02:30"},
+		{"day", "America/St_Johns", "2010-11-06T23:30:00-03:30", "2010-11-07T00:00:00-02:30"},
+		{"day", "America/St_Johns", "2010-11-07T00:00:00-03:30", "2010-11-07T00:00:00-02:30"},
+		{"day", "America/St_Johns", "2010-11-07T23:59:59-03:30", "2010-11-07T00:00:00-02:30"},
+		{"day", "America/St_Johns", "2010-11-08T00:00:00-03:30", "2010-11-08T00:00:00-03:30"},
+		{"month", "America/St_Johns", "2009-11-30T12:00:00-03:30", "2009-11-01T00:00:00-02:30"},
+		// At 02:00 to 23:00.
+		{"day", "Antarctica/Casey", "2010-03-05T12:00:00+08:00", "2010-03-05T00:00:00+11:00"},
+		// At 01:00 to 00:00 of the same day.
+		{"day", "America/Havana", "2025-11-02T12:00:00-05:00", "2025-11-02T00:00:00-04:00"},
+	} {
+		at, _ := time.Parse(time.RFC3339, c.at)
+		begins, _ := time.Parse(time.RFC3339, c.begins)
+		calendar := calendarOf(t, c.unit, c.zone)
+		if got := calendar.begin(at.UnixMilli(), 1); got != begins.UnixMilli() {
+			t.Errorf("%s at %s begins at %s, want %s", calendar, c.at, time.UnixMilli(got).In(calendar.Zone), c.begins)
+		}
+	}
+}
+
 // A session that began exactly its greatest length ago is complete.
 func TestLongestSession(t *testing.T) {
 	s := Session{Gap: 30 * time.Minute, MaxLength: time.Hour}

@@ -134,9 +134,20 @@ func (f *feature) page(c window.Calendar, at int64) int64 {
 	}
 	from, known := f.pages[t]
 	if !known {
+		back := int64(16) // clocks that go back by up to four hours may show the day before once more
+		if c.Unit == "hour" {
+			back = 1
+		}
+		newest := func(at int64) (name string) {
+			for i := range back {
+				name = max(name, pageName(c, at-i*quarter))
+			}
+			return name
+		}
+		name := newest(t)
 		for from = t; ; from -= quarter {
 			shown := time.UnixMilli(from).In(c.Zone)
-			if c.Unit == "hour" && shown.Minute() == 0 || pageName(c, from-quarter) < pageName(c, t) {
+			if c.Unit == "hour" && shown.Minute() == 0 || pageName(c, from-quarter) < name && newest(from-quarter) < name {
 				break
 			}
 		}

@@ -27,6 +27,7 @@ var windows = []string{
 	"(calendar hour tz Australia/Lord_Howe, %s, keep=2d)",
 	"(calendar day tz Europe/Berlin, %s, keep=2d)",
 	"(calendar day tz America/Havana, %s, keep=2d)",
+	"(calendar day tz America/St_Johns, %s, keep=2d)",
 	"(calendar day tz America/Sao_Paulo, %s, keep=2d, where='int != 3')",
 	"(calendar week tz Asia/Kolkata starts sunday, %s, keep=2d, tile=exact)",
 	"(calendar month tz Europe/Berlin, %s, keep=2d, tile=exact, exclude=current, delay=1d)",
@@ -51,6 +52,7 @@ var changes = []string{
 	"2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", // Berlin
 	"2018-11-04T03:00:00Z", "2018-02-18T02:00:00Z", // São Paulo: at midnight
 	"2026-11-01T05:00:00Z",                         // Havana: back to midnight
+	"2010-11-07T02:31:00Z",                         // St. John's: from after midnight to the day before
 	"2026-04-04T15:00:00Z", "2026-10-03T15:30:00Z", // Lord Howe: by half an hour
 	"2026-01-01T00:00:00Z",
 }
