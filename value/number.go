@@ -140,20 +140,28 @@ var pow10 = func() (p [19]int64) {
 // MaxScale is the greatest scale of a decimal.
 const MaxScale = uint8(len(pow10) - 1)
 
-// DecimalLiteral returns the number written in an expression, given as a float: the shortest number with the same
-// float, which is the one written if that had at most 15 digits. It is an Int if it has no fraction.
+// DecimalLiteral returns a number given as a float: the shortest number with the same float, which is the one written
+// if that had at most 15 digits. It is an Int if it has no fraction.
 func DecimalLiteral(f float64) Value {
 	n, _ := ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64))
-	scale := max(0, -n.Exp)
-	if scale <= int(MaxScale) {
-		if num, how := n.Scaled(scale); how == Exact {
-			if scale == 0 {
-				return Value{Type: Int, Num: num}
-			}
-			return Value{Type: Decimal, Num: num, Scale: uint8(scale)}
-		}
+	if v, ok := n.Decimal(); ok {
+		return v
 	}
 	return Value{Type: Float, Flt: f}
+}
+
+// Decimal returns the number as an Int if it has no fraction, else as a Decimal with as many digits after the point as
+// it has; ok is false if it is neither.
+func (n Number) Decimal() (v Value, ok bool) {
+	scale := max(0, -n.Exp)
+	num, how := n.Scaled(scale)
+	switch {
+	case scale > int(MaxScale) || how != Exact:
+		return Value{}, false
+	case scale == 0:
+		return Value{Type: Int, Num: num}, true
+	}
+	return Value{Type: Decimal, Num: num, Scale: uint8(scale)}, true
 }
 
 // Multiply is a·b; ok is false on overflow.

@@ -12,6 +12,7 @@ import (
 
 // exprCompiler turns a syntax tree into terms, and makes it canonical.
 type exprCompiler struct {
+	source  []rune
 	fields  []Variable
 	feature Lookup // if set, names are features and not fields
 	raw     bool   // names are paths in the record
@@ -40,7 +41,7 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 	case *ast.IntegerNode:
 		return literal(value.Value{Type: value.Int, Num: int64(n.Value)}), nil
 	case *ast.FloatNode:
-		return literal(value.DecimalLiteral(n.Value)), nil
+		return literal(c.number(n)), nil
 	case *ast.IdentifierNode, *ast.MemberNode, *ast.ChainNode:
 		return c.name(n)
 	case *ast.UnaryNode:

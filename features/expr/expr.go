@@ -107,6 +107,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	if err != nil {
 		return nil, syntaxErrorOf(text, err)
 	}
+	c.source = []rune(text)
 	root, err := c.compile(tree.Node)
 	if err != nil {
 		return nil, err
@@ -114,6 +115,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	if !assignable(root.typ, want) {
 		return nil, errorAt(tree.Node, "the expression must be %s, not %s", WithArticle(want), WithArticle(root.typ))
 	}
+	ast.Walk(&tree.Node, exactNumbers{c}) // after the check of the number of parts
 	canonical := tree.Node.String()
 	if len(canonical) > maxExprLength {
 		return nil, tooLong()

@@ -63,3 +63,30 @@ func TestExprIn128Bits(t *testing.T) {
 		}
 	}
 }
+
+// Numbers with a point are as exact as they are written, also with more digits than a float holds, and so is their
+// canonical text. Others keep the text of a float, which IDs of state are made from.
+func TestExprExactNumbers(t *testing.T) {
+	for text, want := range map[string][2]string{ // value and canonical text
+		"0.123456789012345678":                {"decimal 0.123456789012345678", "0.123456789012345678"},
+		".123456789012345678":                 {"decimal 0.123456789012345678", "0.123456789012345678"},
+		"-12345678901234567.89":               {"decimal -12345678901234567.89", "-12345678901234567.89"},
+		"90_071_992_547_409.93":               {"decimal 90071992547409.93", "90071992547409.93"},
+		"12345678901234567.0":                 {"int 12345678901234567", "12345678901234567"},
+		"'ä' == 's' ? 1 : 9007199254740993.5": {"decimal 9007199254740993.5", `"ä" == "s" ? 1 : 9007199254740993.5`},
+		"0.1":                                 {"decimal 0.1", "0.1"},
+		"1e6":                                 {"int 1000000", "1e+06"},
+		"0.1234567890123456789":               {"decimal 0.12345678901234568", "0.12345678901234568"},
+		"12345678901234567890.5":              {"float 1.2345678901234567e+19", "1.2345678901234567e+19"},
+	} {
+		for _, text := range []string{text, want[1]} {
+			e, err := Compile(text, nil, value.Null)
+			if err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if v, err := e.Eval(nil); err != nil || typed(v) != want[0] || e.Text != want[1] {
+				t.Errorf("%s is %s, %v, with the canonical text %s; want %s, %s", text, typed(v), err, e.Text, want[0], want[1])
+			}
+		}
+	}
+}

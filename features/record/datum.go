@@ -103,12 +103,8 @@ func (d *Datum) value() value.Value {
 		}
 	case Number:
 		n, _ := value.ParseNumber(d.Text)
-		scale := max(0, -n.Exp)
-		if num, how := n.Scaled(scale); how == value.Exact && scale <= int(value.MaxScale) {
-			if scale == 0 {
-				return value.Value{Type: value.Int, Num: num}
-			}
-			return value.Value{Type: value.Decimal, Num: num, Scale: uint8(scale)}
+		if v, ok := n.Decimal(); ok {
+			return v
 		}
 		if f, ok := value.ParseFloat(d.Text); ok {
 			return value.Value{Type: value.Float, Flt: f}
