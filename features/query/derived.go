@@ -9,13 +9,16 @@ import (
 
 // derive answers a derived feature from its parts.
 func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completeness) {
-	d := newDerivation(of.Expr.Clone(), len(of.Of))
-	from, to := Covers(f.Feature, f.at, r.now)
-	d.begin(a, from, to)
-	var p Answer
+	parts := make([]Answer, len(f.parts))
+	from, to := int64(state.MaxTime), int64(state.MinTime)
 	for i, part := range f.parts {
-		r.answer(&p, &r.frames[part], c.part(i))
-		d.take(a, i, &p)
+		r.answer(&parts[i], &r.frames[part], c.part(i))
+		from, to = min(from, parts[i].From), max(to, parts[i].To)
+	}
+	d := newDerivation(of.Expr.Clone(), len(of.Of))
+	d.begin(a, from, to)
+	for i := range parts {
+		d.take(a, i, &parts[i])
 	}
 	d.end(a, f.Feature, of, f.at, r.now)
 }

@@ -146,6 +146,35 @@ func TestDerivedAnswer(t *testing.T) {
 	}
 }
 
+// A derived feature covers what its parts cover, also where events or bounds determine that.
+func TestDerivedCoverage(t *testing.T) {
+	r := defined.Features(t, "session: COUNT(session 30m, tx, user)", "newest: COUNT(last 2, tx, user)",
+		"before: COUNT(1h, tx, user, tile=exact, bounds='[)')", "both: {expr: newest + session}", "one: {expr: newest + 0}",
+		"whole: {expr: one + before}", "edge: {expr: before * 2}")
+	const minute = int64(60_000)
+	log := []byte(state.LogHeader)
+	for _, m := range []int64{0, 60, 70, 80} {
+		log = state.AppendLogRecord(log, state.AppendLogTime(nil, m*minute))
+	}
+	for name, want := range map[string][2]int64{
+		"both": {60 * minute, 90 * minute}, "one": {70 * minute, 90 * minute},
+		"whole": {30 * minute, 90 * minute}, "edge": {30 * minute, 90*minute - 1},
+	} {
+		f, _ := r.Feature(name)
+		var reading Reading
+		reading.Reset(90 * minute)
+		reading.Want(f, "ann", 90*minute)
+		if err := reading.Read(context.Background(), held{{Log: log}, {Log: log}}[:len(reading.reads)]); err != nil {
+			t.Fatal(err)
+		}
+		var a Answer
+		reading.Next(&a)
+		if got := [2]int64{a.From, a.To}; got != want || a.Status != Present {
+			t.Errorf("%s covers %d, %s; want %d", f.Definition, got, a.Status, want)
+		}
+	}
+}
+
 func TestDerivedFeatureExplained(t *testing.T) {
 	r := defined.Features(t,
 		"sum: SUM(1d, tx, amount, user)", "count: COUNT(1d, tx, user)",
