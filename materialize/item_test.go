@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -48,4 +49,12 @@ func TestItems(t *testing.T) {
 			t.Fatal("no error for an event that was cut short")
 		}
 	})
+}
+
+// An empty text of the spine is passed on, and is not null.
+func TestEmptyTextIsNotNull(t *testing.T) {
+	i := item{rest: appendCells(nil, []source.Cell{{Type: source.String}, {}})}
+	if text, null := i.text(), i.text(); text == nil || null != nil {
+		t.Errorf("got the texts %#v and %#v, want an empty one and none", text, null)
+	}
 }

@@ -168,8 +168,11 @@ func (s *Spine) row() ([]record.Event, error) {
 // appendCells encodes the cells of a row for sorting.
 func appendCells(dst []byte, cells []source.Cell) []byte {
 	for _, c := range cells {
-		if c.Type == source.Null {
+		switch {
+		case c.Type == source.Null:
 			c.Text = nil
+		case c.Text == nil:
+			c.Text = []byte{} // an empty text is not null
 		}
 		dst = appendText(dst, c.Text)
 	}

@@ -20,7 +20,8 @@ const parquetBlock = 1024
 const objectBuffer = 1 << 20
 
 // parquetTable reads the columns of a Parquet file that hold one value per row. A column in a group
-// is named by its path with dots. Lists and maps are not columns.
+// is named by its path with dots. Lists and maps are not columns. A column of a type that cannot be read is an error if
+// it is read.
 type parquetTable struct {
 	file    string
 	groups  []parquet.RowGroup
@@ -39,6 +40,7 @@ type parquetCells struct {
 	leaf    int
 	unread  bool
 	cell    cellOf
+	err     error                          // instead of cell: the type cannot be read
 	values  parquet.ColumnChunkValueReader // of a row group; it buffers what is read ahead
 	scratch [parquetBlock]parquet.Value
 	cells   [parquetBlock]Cell
@@ -68,13 +70,9 @@ func (t *parquetTable) open(r io.ReaderAt, size int64, options []parquet.FileOpt
 		if leaf.MaxRepetitionLevel > 0 {
 			continue
 		}
-		name := strings.Join(path, ".")
 		cell, err := parquetCell(leaf.Node.Type())
-		if err != nil {
-			return fmt.Errorf("column %s: %w", name, err)
-		}
-		t.names = append(t.names, name)
-		t.columns = append(t.columns, &parquetCells{leaf: leaf.ColumnIndex, cell: cell})
+		t.names = append(t.names, strings.Join(path, "."))
+		t.columns = append(t.columns, &parquetCells{leaf: leaf.ColumnIndex, cell: cell, err: err})
 	}
 	t.groups, t.cells = f.RowGroups(), make([]Cell, len(t.names))
 	return twice(t.names)
@@ -171,6 +169,9 @@ func (t *parquetTable) read() error {
 
 // read reads a block of rows.
 func (c *parquetCells) read(rows int) (err error) {
+	if c.err != nil {
+		return c.err
+	}
 	defer damaged(&err)
 	c.text = c.text[:0]
 	for done := 0; done < rows; {

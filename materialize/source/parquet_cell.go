@@ -17,15 +17,25 @@ import (
 // cell aliases that.
 type cellOf = func([]byte, parquet.Value) (Cell, []byte)
 
-// textCell makes cells of a type. appendText appends their text; it returns nil for null.
+// textCell makes cells of a type. appendText appends their text.
 func textCell(typ CellType, appendText func([]byte, parquet.Value) []byte) cellOf {
 	return func(text []byte, v parquet.Value) (Cell, []byte) {
 		start := len(text)
-		grown := appendText(text, v)
+		text = appendText(text, v)
+		return Cell{Type: typ, Text: text[start:len(text):len(text)]}, text
+	}
+}
+
+// floatCell makes cells from the floats of some bits that a function returns. NaN is null, since pandas writes nulls
+// that way, and so is infinity.
+func floatCell(bits int, of func(parquet.Value) float64) cellOf {
+	return func(text []byte, v parquet.Value) (Cell, []byte) {
+		start := len(text)
+		grown := appendFloat(text, of(v), bits)
 		if grown == nil {
 			return Cell{}, text
 		}
-		return Cell{Type: typ, Text: grown[start:len(grown):len(grown)]}, grown
+		return Cell{Type: Number, Text: grown[start:len(grown):len(grown)]}, grown
 	}
 }
 
@@ -38,8 +48,7 @@ func timeCell(of func(parquet.Value) time.Time) cellOf {
 	}
 }
 
-// parquetCell makes cells from the values of a type. NaN is null, since pandas writes nulls that
-// way.
+// parquetCell makes cells from the values of a type.
 func parquetCell(t parquet.Type) (cellOf, error) {
 	if logical := t.LogicalType(); logical != nil {
 		if cell := logicalCell(t.Kind(), logical.Value); cell != nil {
@@ -61,9 +70,9 @@ func parquetCell(t parquet.Type) (cellOf, error) {
 			return time.Unix((int64(n[2])-epoch)*24*60*60, ns)
 		}), nil
 	case parquet.Float:
-		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return appendFloat(dst, float64(v.Float()), 32) }), nil
+		return floatCell(32, func(v parquet.Value) float64 { return float64(v.Float()) }), nil
 	case parquet.Double:
-		return textCell(Number, func(dst []byte, v parquet.Value) []byte { return appendFloat(dst, v.Double(), 64) }), nil
+		return floatCell(64, parquet.Value.Double), nil
 	case parquet.ByteArray:
 		return textCell(String, func(dst []byte, v parquet.Value) []byte { return append(dst, v.ByteArray()...) }), nil
 	default:
@@ -75,6 +84,8 @@ func parquetCell(t parquet.Type) (cellOf, error) {
 // physical type.
 func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
 	switch l := logical.(type) {
+	case *format.NullType: // of a column of nulls only, as pandas writes it
+		return func(text []byte, _ parquet.Value) (Cell, []byte) { return Cell{}, text }
 	case *format.TimestampType:
 		unit := l.Unit.Value.Duration()
 		return timeCell(func(v parquet.Value) time.Time {
@@ -122,6 +133,7 @@ func decimalCell(kind parquet.Kind, scale uint8) cellOf {
 	})
 }
 
+// appendFloat appends a number; it returns nil for NaN and infinity, which JSON does not have.
 func appendFloat(dst []byte, f float64, bits int) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil

@@ -66,3 +66,30 @@ func TestParquetWithTooLongAFooter(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
+
+// An empty text is not null, even as the first of a column; a column of nulls only is null; and a column of a type that
+// cannot be read does not matter unless it is read.
+func TestRareParquetColumns(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "rare.parquet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := newParquet("rare.parquet", bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Select([]int{0, 1})
+	for _, want := range []string{"", "", "x", ""} {
+		cells, err := table.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := cells[0]; text.Type != String || string(text.Text) != want || cells[1].Type != Null {
+			t.Errorf("got %+v, want the text %q and null", cells[:2], want)
+		}
+	}
+	const want = "in.parquet: row 1: column fixed: values of type FIXED_LEN_BYTE_ARRAY(2) cannot be read"
+	if err := readParquet(content); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

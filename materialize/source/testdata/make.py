@@ -1,4 +1,4 @@
-"""Makes types.parquet and hive.parquet, files as other programs write them (pyarrow 26)."""
+"""Makes types.parquet, hive.parquet and rare.parquet, files as other programs write them (pyarrow 26)."""
 import datetime as dt
 import decimal
 
@@ -34,3 +34,10 @@ table = pa.table({
 })
 pq.write_table(table, "types.parquet", row_group_size=2, store_decimal_as_integer=True)
 pq.write_table(table.select(["ns", "text"]), "hive.parquet", use_deprecated_int96_timestamps=True, compression="gzip", data_page_version="2.0")
+
+rare = pa.table({
+    "empty": ["", "", "x", ""],
+    "nothing": pa.nulls(4),
+    "fixed": pa.array([b"ab", None, b"cd", b"ef"], pa.binary(2)),
+})
+pq.write_table(rare, "rare.parquet")
