@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -204,6 +205,21 @@ func (t *avroTable) cell(s avro.Schema, v any) Cell {
 			scale = logical.Logical().(*avro.DecimalLogicalSchema).Scale()
 		}
 		return text(Number, append(t.text, v.FloatString(scale)...))
+	default:
+		if of := reflect.ValueOf(v); of.Kind() == reflect.Array { // a fixed is one of bytes
+			content := make([]byte, of.Len())
+			reflect.Copy(reflect.ValueOf(content), of)
+			if isUUID(s) {
+				return text(String, appendUUID(t.text, content))
+			}
+			return text(String, append(t.text, content...))
+		}
 	}
 	return Cell{}
+}
+
+// isUUID reports whether a fixed has the digits of a UUID. The library knows that type only of strings.
+func isUUID(s avro.Schema) bool {
+	fixed, ok := s.(*avro.FixedSchema)
+	return ok && fixed.Size() == 16 && fixed.Prop("logicalType") == "uuid"
 }

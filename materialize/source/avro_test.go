@@ -81,3 +81,36 @@ func TestBrokenAvro(t *testing.T) {
 		}
 	}
 }
+
+// A fixed is a text of its bytes, as in the records of a topic, or a UUID.
+func TestAvroFixed(t *testing.T) {
+	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "code", "type": {"type": "fixed", "name": "Code", "size": 3}},
+  {"name": "id", "type": ["null", {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"}]}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := [16]byte{1, 2, 3, 15: 255}
+	for _, row := range []map[string]any{{"code": [3]byte{'a', 'b', 'c'}, "id": map[string]any{"Id": id}}, {"code": [3]byte{'d'}, "id": nil}} {
+		if err := w.Encode(row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := newAvro("in.avro", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][2]string{{"abc", "01020300-0000-0000-0000-0000000000ff"}, {"d\x00\x00", ""}} {
+		cells, err := table.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]string{string(cells[0].Text), string(cells[1].Text)}; got != want || cells[0].Type != String {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

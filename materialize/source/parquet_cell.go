@@ -98,10 +98,7 @@ func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
 	case *format.DecimalType:
 		return decimalCell(kind, uint8(l.Scale))
 	case *format.UUIDType:
-		return textCell(String, func(dst []byte, v parquet.Value) []byte {
-			b := v.ByteArray()
-			return fmt.Appendf(dst, "%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-		})
+		return textCell(String, func(dst []byte, v parquet.Value) []byte { return appendUUID(dst, v.ByteArray()) })
 	case *format.IntType:
 		if !l.IsSigned && kind == parquet.Int64 {
 			return textCell(Number, func(dst []byte, v parquet.Value) []byte { return strconv.AppendUint(dst, v.Uint64(), 10) })
@@ -111,6 +108,11 @@ func logicalCell(kind parquet.Kind, logical format.LogicalTypeValue) cellOf {
 		}
 	}
 	return nil
+}
+
+// appendUUID appends a UUID as text, from its 16 bytes.
+func appendUUID(dst, b []byte) []byte {
+	return fmt.Appendf(dst, "%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func decimalCell(kind parquet.Kind, scale uint8) cellOf {
