@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"strings"
 )
 
 // csvTable is a CSV whose first line names the columns. An empty cell is null.
@@ -20,7 +19,7 @@ type csvTable struct {
 
 // NewCSV reads a CSV. Errors name the file.
 func NewCSV(file string, r io.Reader) (Table, error) {
-	t := &csvTable{file: file, records: newRecords(r)}
+	t := &csvTable{file: file, records: newRecords(withoutMark(r))}
 	header, err := t.read()
 	if err == io.EOF {
 		return nil, t.At(1, errors.New("the file is empty; its first line must name the columns"))
@@ -31,7 +30,6 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 	for _, name := range header {
 		t.columns = append(t.columns, string(name))
 	}
-	t.columns[0] = strings.TrimPrefix(t.columns[0], "\ufeff") // the byte order mark of spreadsheets
 	if err := twice(t.columns); err != nil {
 		return nil, t.At(1, err)
 	}

@@ -233,7 +233,7 @@ func (f *File) Enveloped() bool {
 		return false
 	}
 	const most = 1 << 20 // bytes of the line that are looked at
-	ahead := bufio.NewReaderSize(f.in, most)
+	ahead := bufio.NewReaderSize(withoutMark(f.in), most)
 	f.in = ahead
 	for n := 1 << 10; ; n *= 4 {
 		start, err := ahead.Peek(min(n, most))

@@ -184,6 +184,7 @@ func TestFormats(t *testing.T) {
 		lines []int
 	}{
 		"in.csv": {golden, []int{2, 3, 4}}, "in.csv.gz": {golden, []int{2, 3, 4}}, "in.csv.zst": {golden, []int{2, 3, 4}},
+		"marked.csv": {mark + "\"id\"" + golden[len("id"):], []int{2, 3, 4}}, "marked.ndjson": {mark + goldenLines, []int{1, 3, 4}},
 		"in.ndjson": {goldenLines, []int{1, 3, 4}}, "in.jsonl.gz": {goldenLines, []int{1, 3, 4}}, "in.ndjson.zst": {goldenLines, []int{1, 3, 4}},
 		"in.parquet": {string(goldenParquet(t)), []int{1, 2, 3}},
 		"in.avro":    {string(goldenAvro(t)), []int{1, 2, 3}},
@@ -324,7 +325,7 @@ func TestEnvelopes(t *testing.T) {
 	if want := []string{`a {"x": 1} -1 1`, `b {"x":2} 1700000000000 2`}; !cmp.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for line, want := range map[string]bool{in: true, `{"topic":"a","value":1}` + "\n": true, `{"topic":"a","user":1,"value":{}}`: false, `{"value":{}}`: false, "": false, "\n\n" + in: true} {
+	for line, want := range map[string]bool{in: true, `{"topic":"a","value":1}` + "\n": true, `{"topic":"a","user":1,"value":{}}`: false, `{"value":{}}`: false, "": false, "\n\n" + in: true, mark + in: true} {
 		f, err := Open(t.Context(), Stdin, strings.NewReader(line), NDJSON)
 		if err != nil {
 			t.Fatal(err)

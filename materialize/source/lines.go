@@ -19,7 +19,7 @@ type lines struct {
 }
 
 func newLines(file string, r io.Reader) *lines {
-	return &lines{file, textLines{cutter: &cutter{in: r, most: maxLine}}}
+	return &lines{file, textLines{cutter: &cutter{in: withoutMark(r), most: maxLine}}}
 }
 
 func (l *lines) At(line int, err error) error {
