@@ -170,6 +170,9 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	if o.as != "events" && o.as != "served" {
 		return nil, fmt.Errorf("--as %s: expected events or served", o.as)
 	}
+	if o.recordTime != "" && o.as != "served" {
+		return nil, errors.New("--record-time needs --as served: otherwise it does not matter when a record arrived")
+	}
 	secret := packed.NewSecret()
 	r := &materialize.Replay{
 		Registry: registry, NewState: func() materialize.State { return memory.NewKeyed(secret) }, Memory: int64(size),

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,11 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 			of := stream
 			if !named && f.Enveloped() {
 				of = nil // all streams, by the topics of the envelopes
+			}
+			if slices.ContainsFunc(inputs, func(in materialize.Input) bool {
+				return f.Same(in.Name) && (of == nil || in.Stream == nil || in.Stream == of)
+			}) {
+				return nil, fmt.Errorf("%s is an input twice, so its events would count twice", file)
 			}
 			inputs = append(inputs, materialize.Input{Name: f.Name, Stream: of, Open: f.Events, Read: f.Read})
 		}

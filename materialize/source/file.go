@@ -267,8 +267,8 @@ func (f *File) Read() (read, size int64) { return f.read.Load(), f.size }
 
 // Same reports whether a name refers to the file.
 func (f *File) Same(name string) bool {
-	if f.file == nil {
-		return false
+	if f.file == nil || objects.Named(name) {
+		return f.Name == name
 	}
 	one, err1 := f.file.Stat()
 	other, err2 := os.Stat(name)
