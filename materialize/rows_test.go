@@ -241,3 +241,23 @@ func TestBadTrainingSets(t *testing.T) {
 		}
 	}
 }
+
+// The field of a record's time decides also for envelopes, of all streams, rather than their timestamps.
+func TestRecordTimeOfEnvelopes(t *testing.T) {
+	m := making{Registry: load(t, `
+streams:
+  pay: {topic: pays, timestamp: at, id: id, fields: {user: string}}
+  login: {topic: logins, timestamp: at, fields: {user: string}}
+features:
+  pays: COUNT(1h, pay, user, tile=exact)
+  logins: COUNT(1h, login, user)
+`), stream: "pay", names: []string{"pays", "logins"}, asServed: true, recordTime: "came"}
+	m.inputs = []text{{"", "all.ndjson", `{"topic":"pays","value":{"id":"late","at":1700000000000,"came":1700000009000,"user":"u"},"timestamp":1700000000000}
+{"topic":"pays","value":{"id":"early","at":1700000000500,"came":1700000001000,"user":"u"},"timestamp":1700000000500}
+{"topic":"logins","value":{"at":1700000000000,"came":1700000005000,"user":"u"}}
+`}}
+	const want = "id,pays,logins\nearly,1,0\nlate,1,1\n"
+	if got, _, err := m.run(t); err != nil || got != want {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
+	}
+}

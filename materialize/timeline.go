@@ -146,17 +146,23 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 	if in.Log != nil {
 		return t.readLog(ctx, input)
 	}
-	stream, only := in.Stream, t.Registry.Streams
-	if stream != nil {
-		stream = t.withRecordTime(stream)
-		only = []*record.Stream{stream}
+	streams := []*record.Stream{in.Stream}
+	if in.Stream == nil {
+		streams = slices.Clone(t.Registry.Streams)
+	}
+	for i := range streams {
+		streams[i] = t.withRecordTime(streams[i])
+	}
+	var stream *record.Stream
+	if in.Stream != nil {
+		stream = streams[0]
 	}
 	var err error
 	if in.source, err = in.Open(stream); err != nil {
 		return err
 	}
 	before := t.summary
-	if err := t.readFile(ctx, input, only); err != nil {
+	if err := t.readFile(ctx, input, streams); err != nil {
 		return err
 	}
 	if t.summary.eventsSeen.n > before.eventsSeen.n {
