@@ -169,10 +169,11 @@ func (f *File) decompress(compression string) error {
 	switch counted := bufio.NewReaderSize(counter{f}, 1<<16); compression {
 	case ".gz":
 		unzipped, err := gzip.NewReader(counted)
-		if err == nil {
-			f.readAhead(unzipped, func() {})
+		if err != nil {
+			return early(err)
 		}
-		return err
+		f.readAhead(unzipped, func() {})
+		return nil
 	case ".zst":
 		d, err := zstd.NewReader(counted, zstd.WithDecoderConcurrency(1))
 		if err != nil {
@@ -186,9 +187,28 @@ func (f *File) decompress(compression string) error {
 	}
 }
 
+// early replaces the error of compressed data that ends early.
+func early(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errors.New("the compressed data ends early: this is not all of the file")
+	}
+	return err
+}
+
+// unpacking reads decompressed data.
+type unpacking struct{ io.Reader }
+
+func (u unpacking) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		err = early(err)
+	}
+	return n, err
+}
+
 // readAhead reads decompressed data ahead, and closes its source with the file.
 func (f *File) readAhead(unpacked io.Reader, done func()) {
-	a := newAhead(unpacked)
+	a := newAhead(unpacking{unpacked})
 	f.in, f.close = a, func() {
 		a.close()
 		done()
