@@ -62,18 +62,55 @@ func longForm(want *yaml.Node) bool {
 }
 
 func (f *file) valueDiffers(feature *features.Feature, a *query.Answer, want *yaml.Node) string {
-	wanted := toJSON(want)
-	if feature.Type() == value.Timestamp && want.Kind == yaml.ScalarNode {
-		if ms, err := f.parseMoment(want.Value); err == nil {
-			wanted = strconv.FormatInt(ms, 10)
-		}
+	moments := feature.Type() == value.Timestamp
+	if moments {
+		want = f.inMilliseconds(want)
 	}
-	got := a.AppendValue(nil)
+	wanted, got := toJSON(want), string(a.AppendValue(nil))
 	whole := feature.Type() != value.Float && feature.Type() != value.Decimal
-	if equal(decoded([]byte(wanted)), decoded(got), whole) {
+	if equal(decoded([]byte(wanted)), decoded([]byte(got)), whole) {
 		return ""
 	}
+	if moments {
+		wanted, got = f.asMoments(wanted), f.asMoments(got)
+	}
 	return fmt.Sprintf("expected %s, got %s%s", wanted, got, f.details(a))
+}
+
+// inMilliseconds returns an expectation in which moments, also those in lists and by category, are numbers as in answers.
+func (f *file) inMilliseconds(want *yaml.Node) *yaml.Node {
+	n := *resolved(want)
+	if ms, err := f.parseMoment(n.Value); err == nil && n.Kind == yaml.ScalarNode {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatInt(ms, 10), Line: n.Line, Column: n.Column}
+	}
+	n.Content = slices.Clone(n.Content)
+	for i := range n.Content {
+		if n.Kind == yaml.SequenceNode || i%2 == 1 {
+			n.Content[i] = f.inMilliseconds(n.Content[i])
+		}
+	}
+	return &n
+}
+
+// asMoments formats the number, or the numbers of a list, in JSON as moments. It returns other JSON unchanged.
+func (f *file) asMoments(text string) string {
+	switch v := decoded([]byte(text)).(type) {
+	case json.Number:
+		if ms, err := v.Int64(); err == nil {
+			return f.momentText(ms)
+		}
+	case []any:
+		var all []string
+		for _, item := range v {
+			n, ok := item.(json.Number)
+			if !ok {
+				return text
+			}
+			all = append(all, f.asMoments(n.String()))
+		}
+		return "[" + strings.Join(all, ", ") + "]"
+	}
+	return text
 }
 
 // details describes the basis of an answer.

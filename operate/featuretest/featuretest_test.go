@@ -47,8 +47,8 @@ func TestValuesOfAllTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 10 {
-		t.Errorf("want 10 values without a failure, got %+v", r)
+	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 11 {
+		t.Errorf("want 11 values without a failure, got %+v", r)
 	}
 }
 
