@@ -49,7 +49,7 @@ func TestTutorialsTest(t *testing.T) {
 	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "12 tests, 0 failed, 39 values compared\n") || strings.Contains(out, "not asked about") {
 		t.Errorf("want 12 tests to pass: error %v, output\n%s", err, out)
 	}
-	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="12" failures="0">`) {
+	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="12" failures="0" errors="0">`) {
 		t.Errorf("the report does not count 12 tests:\n%s", got)
 	}
 
@@ -63,6 +63,10 @@ func TestTutorialsTest(t *testing.T) {
 func TestTestBadUse(t *testing.T) {
 	dir := t.TempDir()
 	bad := writeFile(t, dir, "bad_test.yaml", "tets: []")
+	report := filepath.Join(dir, "report.xml")
+	if _, err := weir(t, "test", dir, "--junit", report); err == nil || !strings.Contains(readFile(t, report), `<testsuites tests="1" failures="0" errors="1">`) {
+		t.Errorf("error %v, and the report does not count a file that cannot be run:\n%s", err, readFile(t, report))
+	}
 	for _, b := range []struct{ args, want string }{
 		{"DIR/none", "weir: lstat DIR/none: no such file or directory"},
 		{filepath.Dir(writeFile(t, t.TempDir(), "x.yaml", "")), "weir: FIRST: there is no *_test.yaml below it"},

@@ -16,6 +16,8 @@ type Result struct {
 	// file asks for.
 	Definitions string
 	Untested    []string
+	// Err says why the file's tests could not be run, so that there are none; nil if they were.
+	Err error
 }
 
 // TestResult is the result of one test.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,12 +59,13 @@ func TestFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	broken := &Result{File: "testdata/broken_test.yaml", Err: errors.New("broken_test.yaml:1:1: it is empty\nbroken_test.yaml:1:2: it has no end")}
 	for i := range r.Tests {
 		r.Tests[i].Took = 1500 * time.Microsecond
 	}
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"failing.txt": func(b *bytes.Buffer) error { return WriteText(b, []*Result{r}) },
-		"failing.xml": func(b *bytes.Buffer) error { return WriteJUnit(b, []*Result{r}) },
+		"failing.xml": func(b *bytes.Buffer) error { return WriteJUnit(b, []*Result{r, broken}) },
 	} {
 		var got bytes.Buffer
 		if err := write(&got); err != nil {

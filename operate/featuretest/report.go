@@ -51,12 +51,14 @@ type (
 		XMLName  xml.Name     `xml:"testsuites"`
 		Tests    int          `xml:"tests,attr"`
 		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
 		Name     string      `xml:"name,attr"`
 		Tests    int         `xml:"tests,attr"`
 		Failures int         `xml:"failures,attr"`
+		Errors   int         `xml:"errors,attr"`
 		Time     string      `xml:"time,attr"`
 		Cases    []junitCase `xml:"testcase"`
 	}
@@ -67,6 +69,7 @@ type (
 		Line    int           `xml:"line,attr"`
 		Time    string        `xml:"time,attr"`
 		Failure *junitFailure `xml:"failure,omitempty"`
+		Error   *junitFailure `xml:"error,omitempty"`
 	}
 	junitFailure struct {
 		Message string `xml:"message,attr"`
@@ -74,7 +77,14 @@ type (
 	}
 )
 
-// WriteJUnit writes results in JUnit's format: a suite for each file.
+// newJUnitFailure makes a failure of a text; its first line is the message.
+func newJUnitFailure(text string) *junitFailure {
+	first, _, _ := strings.Cut(text, "\n")
+	return &junitFailure{Message: first, Text: text}
+}
+
+// WriteJUnit writes results in JUnit's format: a suite for each file. A file whose tests could not be run has one test,
+// which is an error.
 func WriteJUnit(w io.Writer, results []*Result) error {
 	var all junitSuites
 	for _, r := range results {
@@ -88,12 +98,16 @@ func WriteJUnit(w io.Writer, results []*Result) error {
 				for _, f := range t.Failures {
 					texts = append(texts, indented(r, f))
 				}
-				c.Failure = &junitFailure{Message: strings.SplitN(texts[0], "\n", 2)[0], Text: strings.Join(texts, "\n")}
+				c.Failure = newJUnitFailure(strings.Join(texts, "\n"))
 			}
 			suite.Cases = append(suite.Cases, c)
 		}
+		if r.Err != nil {
+			suite.Tests, suite.Errors = 1, 1
+			suite.Cases = []junitCase{{Name: filepath.Base(r.File), Class: r.File, File: r.File, Line: 1, Time: seconds(0), Error: newJUnitFailure(r.Err.Error())}}
+		}
 		suite.Time = seconds(took)
-		all.Tests, all.Failures = all.Tests+suite.Tests, all.Failures+suite.Failures
+		all.Tests, all.Failures, all.Errors = all.Tests+suite.Tests, all.Failures+suite.Failures, all.Errors+suite.Errors
 		all.Suites = append(all.Suites, suite)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
