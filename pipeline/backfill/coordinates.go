@@ -36,10 +36,15 @@ func (p Spans) add(partition int32, more Span) {
 	s.First, s.Last, s.Rows = min(s.First, more.First), max(s.Last, more.Last), s.Rows+more.Rows
 }
 
-// SpansOf returns the spans of several files together.
+// SpansOf returns the spans of several files together. Files with the same content are the same rows: one that is given
+// for several streams, or copies.
 func SpansOf(files []*File) Spans {
-	all := Spans{}
+	all, counted := Spans{}, map[string]bool{}
 	for _, f := range files {
+		if counted[f.Hash] {
+			continue
+		}
+		counted[f.Hash] = true
 		for partition, s := range f.Spans {
 			all.add(partition, *s)
 		}

@@ -49,6 +49,13 @@ no JSON
 	if got := strings.Join(SpansOf([]*File{f}).Gaps(), "; "); got != "partition 0: 2 rows for the 3 offsets from 7 to 9" {
 		t.Errorf("the gaps are %q, want one in partition 0", got)
 	}
+	again, err := locatedFile(t, "copy.ndjson", lines, inSink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := SpansOf([]*File{f, again}); *got[0] != *f.Spans[0] || *got[3] != *f.Spans[3] {
+		t.Errorf("with the same rows again, as for another stream, the spans are %v and %v, want no more rows", *got[0], *got[3])
+	}
 	f, err = locatedFile(t, "a.csv", "kind,at,user,cents,p,o\npay,1,a,1,2,5\npay,2,a,1,2,6\n", &Coordinates{Partition: "p", Offset: "o"})
 	if err != nil || f.Before != 2 || *f.Spans[2] != (Span{5, 6, 2}) {
 		t.Errorf("a table: got %+v, error %v; want 2 rows at the offsets 5 to 6 of partition 2", f, err)
@@ -99,7 +106,7 @@ func TestCutByOffsets(t *testing.T) {
 	cut := func(spans ...Spans) (state.Cut, error) {
 		var files []*File
 		for i, p := range spans {
-			files = append(files, &File{Spans: p, Latest: int64(1000 * (i + 1))})
+			files = append(files, &File{ArchivedFile: state.ArchivedFile{Hash: fmt.Sprint(i)}, Spans: p, Latest: int64(1000 * (i + 1))})
 		}
 		return CutByOffsets(t.Context(), brokers, "payments", files, partitions)
 	}
