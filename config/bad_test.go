@@ -127,7 +127,7 @@ var bad = []struct{ file, want string }{
 	{"kafka: [a]", `kafka is a section and needs settings below it`},
 	{"shards: 1\nshards: 2", `shards is already set in line 1`},
 	{"- a", `is a section and needs settings below it`},
-	{"a: b: c", `is not YAML: mapping values are not allowed in this context`},
+	{"a: b: c", `is not YAML: mapping values are not allowed in this context; check the indentation, and quote a text that contains a colon and a space`},
 }
 
 func TestBadFiles(t *testing.T) {
@@ -143,7 +143,11 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestLocationOfFinding(t *testing.T) {
-	_, err := config.Load(write(t, "shards: 1\n\nkafka:\n  group: ''\n"), nil)
+	_, err := config.Load(write(t, "kafka:\n  brokers:\n    - a:1\n   group: b\n"), nil)
+	if want := `weir.yaml:4: is not YAML: did not find expected key; check the indentation and the quotes`; fmt.Sprint(err) != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = config.Load(write(t, "shards: 1\n\nkafka:\n  group: ''\n"), nil)
 	if want := `weir.yaml:4: kafka.group "" is not allowed: any name`; fmt.Sprint(err) != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -2,12 +2,12 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weir-stream/weir/internal/badyaml"
 )
 
 // document is a settings file: the text, or the list of texts, of each setting in it by key, with
@@ -20,16 +20,13 @@ type document struct {
 	findings Findings
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-
 // readDocument reads a settings file. Syntax errors are in the document's findings.
 func readDocument(name string, data []byte) *document {
 	d := &document{name: name, values: map[string]any{}, lines: map[string]int{}, comments: map[string]string{}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
-		m := yamlLine.FindStringSubmatch(err.Error())
-		line, _ := strconv.Atoi(m[1])
-		d.find(max(line, 1), "", "is not YAML: %s", m[2])
+		line, why := badyaml.At(data, err)
+		d.find(line, "", "is not YAML: %s", why)
 		return d
 	}
 	if len(root.Content) > 0 {

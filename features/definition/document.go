@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/internal/badyaml"
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
@@ -109,31 +109,6 @@ type entry struct {
 	comment string // the lines of comment right above the key
 }
 
-var (
-	yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	// yamlParser matches errors of the library's parser, which counts lines from 0; its scanner
-	// counts them from 1.
-	yamlParser = regexp.MustCompile(`^did not find expected (',' or|key|'-' indicator|<|node content)`)
-)
-
-// badYAML reports an error of the YAML library at its line.
-func (l *loader) badYAML(name string, err error) {
-	line, message := 1, err.Error()
-	if parts := yamlError.FindStringSubmatch(message); parts != nil {
-		message = parts[2]
-		if n, err := strconv.Atoi(parts[1]); err == nil {
-			line = n
-			if yamlParser.MatchString(message) {
-				line++
-			}
-		}
-	}
-	if strings.HasPrefix(message, "mapping values are not allowed") {
-		message += "; quote a text that contains a colon and a space"
-	}
-	l.report(location{file: name, line: line, column: 1}, "bad YAML: %s", message)
-}
-
 // documents reads the YAML documents of a file.
 func (l *loader) documents(name string, data []byte) []node {
 	f := &file{name: name, lines: strings.Split(string(data), "\n")}
@@ -145,7 +120,8 @@ func (l *loader) documents(name string, data []byte) []node {
 			return nodes
 		}
 		if err != nil {
-			l.badYAML(name, err)
+			line, why := badyaml.At(data, err)
+			l.report(location{file: name, line: line, column: 1}, "bad YAML: %s", why)
 			return nodes
 		}
 		for _, root := range document.Content {

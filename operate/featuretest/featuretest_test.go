@@ -104,7 +104,7 @@ func TestBadFiles(t *testing.T) {
 	event := func(e string) string { return test("    events: [" + e + "]\n" + ask) }
 	for _, c := range []struct{ in, want string }{
 		{"", "FILE: there are no tests in it"},
-		{"a: [", "FILE: yaml: line 1: did not find expected node content"},
+		{"a: [", "FILE:2:1: bad YAML: did not find expected node content"},
 		{"- a", "FILE:1:1: a file of tests: expected keys with values\nFILE:1:1: tests: expected a list of tests"},
 		{"tets: []", `FILE:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\nFILE:1:1: tests: expected a list of tests"},
 		{"definitions: x\ntests: [{}]", "FILE:1:14: definitions: expected a list of files or folders\nFILE:2:9: the test has no name\nFILE:2:9: the test has no questions"},

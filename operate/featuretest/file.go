@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/badyaml"
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
@@ -86,7 +87,8 @@ func read(name string) (*file, error) {
 	f := &file{name: name, start: defaultStart, definitions: []string{filepath.Dir(name)}, defaults: map[string]*yaml.Node{}}
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		line, why := badyaml.At(data, err)
+		return nil, definition.Findings{{File: name, Line: line, Column: 1, Message: "bad YAML: " + why}}
 	}
 	if len(root.Content) == 0 {
 		return nil, definition.Findings{{File: name, Message: "there are no tests in it"}}
