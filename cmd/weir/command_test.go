@@ -109,7 +109,9 @@ func weir(t *testing.T, args ...string) (out string, err error) {
 
 func TestBadUse(t *testing.T) {
 	for _, b := range []struct{ args, want string }{
-		{"validate", "weir: requires at least 1 arg(s), only received 0"},
+		{"validate", "weir: requires at least 1 arg(s), only received 0; usage: weir validate PATH... [flags]"},
+		{"run weir.yaml", `weir: weir run takes no "weir.yaml"; usage: weir run [flags]; --config names a file of settings`},
+		{"version 1", `weir: weir version takes no "1"; usage: weir version [flags]`},
 		{"validate /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
 		{"explain ../../config/features --load much", `weir: --load: "much": write events=100k/s,entities=100M, and optionally questions=5k/s or memory=64GiB`},
@@ -140,7 +142,7 @@ func TestBadUse(t *testing.T) {
 		{"deadletters list --since yesterday", `weir: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters replay --until -1h", `weir: --until: "-1h" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
 		{"deadletters show payments", `weir: "payments" does not name a record: write topic/partition/offset, such as transactions/3/1040`},
-		{"deadletters show", "weir: accepts 1 arg(s), received 0"},
+		{"deadletters show", "weir: accepts 1 arg(s), received 0; usage: weir deadletters show TOPIC/PARTITION/OFFSET [flags]"},
 		{"deadletters replay --batch 0", "weir: --batch 0: at least 1"},
 		{"deadletters replay --kafka.isolation read_uncommitted", "weir: kafka.isolation is read_uncommitted: " +
 			"processors would count what an interrupted replay has rolled back; set read_committed"},

@@ -72,7 +72,7 @@ func TestDiff(t *testing.T) {
 		{"none:features features", "weir: none:features: fatal: not a valid object name: none"},
 		{"HEAD:nothing features", "weir: HEAD:nothing: fatal: pathspec 'nothing' did not match any files"},
 		{"nowhere features", "nowhere: cannot read definitions: no such file or directory"},
-		{"features", "weir: accepts 2 arg(s), received 1"},
+		{"features", "weir: accepts 2 arg(s), received 1; usage: weir diff OLD NEW [flags]"},
 	} {
 		_, err := weir(t, append([]string{"diff"}, strings.Fields(b.args)...)...)
 		if err == nil || exitCode(err) != 1 || message(err) != b.want {

@@ -26,7 +26,7 @@ import (
 func TestProgressSetRefuses(t *testing.T) {
 	flags, _ := servers(t, map[string]int{"transactions": 2})
 	for _, b := range []struct{ args, want string }{
-		{"--to start", "requires at least 1 arg(s), only received 0"},
+		{"--to start", "requires at least 1 arg(s), only received 0; usage: weir progress set TOPIC[/PARTITION]... --to start|end|OFFSET [flags]"},
 		{"transactions", `required flag(s) "to" not set`},
 		{"transactions --to begin", `--to: "begin" is neither start nor end nor an offset`},
 		{"transactions --to=-1", `--to: "-1" is neither start nor end nor an offset`},

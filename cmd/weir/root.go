@@ -51,7 +51,31 @@ Try it out with nothing else installed:  weir demo`,
 		newManCommand(),
 		newVersionCommand(),
 	)
+	sayUsage(root)
 	return root
+}
+
+// sayUsage lets a command and those below it say how they are used when their arguments are wrong.
+func sayUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err == nil {
+				return nil
+			}
+			usage := "usage: " + cmd.UseLine()
+			if cobra.NoArgs(cmd, args) == nil || check(cmd, nil) != nil { // it takes arguments, but others
+				return fmt.Errorf("%w; %s", err, usage)
+			}
+			if cmd.Flags().Lookup("config") != nil {
+				usage += "; --config names a file of settings"
+			}
+			return fmt.Errorf("%s takes no %q; %s", cmd.CommandPath(), args[0], usage)
+		}
+	}
+	for _, below := range cmd.Commands() {
+		sayUsage(below)
+	}
 }
 
 // values describes the values of flags by type.
