@@ -184,7 +184,8 @@ with the header weir-replays.
 
 Each event is replayed once, however often this is run or interrupted. Events with
 the reason late are skipped: the features for which they were not too late have
-counted them.`,
+counted them. Features that start over because of the correction read the originals
+from the log, and would count a replayed event twice: see weir diff.`,
 		Example: `  weir deadletters replay --config config/weir.yaml --reason wrong_type --since 24h --dry-run
   weir deadletters replay --config config/weir.yaml transactions/3/1040`,
 		RunE: func(cmd *cobra.Command, args []string) error {
