@@ -101,6 +101,7 @@ type kustomization struct {
 		Name  string
 		Files []string
 	} `yaml:"configMapGenerator"`
+	Images []struct{ Name string }
 }
 
 // manifests reads a folder's kustomization and the documents it names, including those of its
@@ -160,6 +161,9 @@ func TestKubernetesRunsWeir(t *testing.T) {
 				names = append(names, m.Metadata.Name)
 				checkPod(t, m, cfg, file)
 			}
+		}
+		if k.Images != nil {
+			t.Errorf("%s replaces the images %v: only an overlay does, by the whole name in the manifests", folder, k.Images)
 		}
 		if !slices.Equal(names, deployments) {
 			t.Errorf("%s has the deployments %v, want %v", folder, names, deployments)
