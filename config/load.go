@@ -75,6 +75,14 @@ func IsSetting(f *pflag.Flag) bool {
 	return ok
 }
 
+// SecretVariable returns the environment variable of a setting without a flag: a password, a secret or a token.
+func SecretVariable(key string) (name string, ok bool) {
+	if !slices.Contains(keys, key) || !isSecret(new(Config).field(key)) {
+		return "", false
+	}
+	return envName(key), true
+}
+
 // Load reads the settings: the file, unless its name is empty; then the environment; then the
 // flags, which may be nil. Passwords are read from their files. The error is Findings with all
 // mistakes, or says why the file could not be read.

@@ -133,6 +133,7 @@ func TestBadUse(t *testing.T) {
 		{"query --json=perhaps", `weir: --json must be true or false; "perhaps" is not`},
 		{"query --adress x", `weir: unknown flag "--adress"; did you mean "--address"?`},
 		{"run --kafka.broker a:1", `weir: unknown flag "--kafka.broker"; did you mean "--kafka.brokers"?`},
+		{"run --registry.token abc", "weir: --registry.token is not a flag, since others on this machine could read it: set WEIR_REGISTRY_TOKEN, or --registry.token_file"},
 		{"query -x", "weir: unknown shorthand flag: 'x' in -x"},
 		{"query --address", "weir: flag needs an argument: --address"},
 		{"demo --rate -1", "weir: --events, --rate and --days must not be below 0"},

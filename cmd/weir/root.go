@@ -87,6 +87,9 @@ var values = map[string]string{
 // flagError describes in plain words what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		if variable, ok := config.SecretVariable(unknown.GetSpecifiedName()); ok {
+			return fmt.Errorf("--%s is not a flag, since others on this machine could read it: set %s, or --%[1]s_file", unknown.GetSpecifiedName(), variable)
+		}
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 		return errors.New(spelling.Unknown("flag", "--"+unknown.GetSpecifiedName(), known))
