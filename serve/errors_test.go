@@ -74,6 +74,10 @@ var refusals = []struct {
 		404, `{"code":"unknown_feature","message":"there is no feature \"device_tx_7\"; did you mean \"device_tx_7d\"?","feature":"device_tx_7","nearest":"device_tx_7d"}`,
 	},
 	{
+		"a service among the features", "POST", queryPath, `{"features": ["payment_risk"], "entities": [{"device_id": "d1"}]}`,
+		404, `{"code":"unknown_feature","message":"there is no feature \"payment_risk\", but a service: give it as service, not among the features","feature":"payment_risk"}`,
+	},
+	{
 		"an unknown feature, like no other", "POST", queryPath, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,
 		404, `{"code":"unknown_feature","message":"there is no feature \"ip_logins\"","feature":"ip_logins"}`,
 	},

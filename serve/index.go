@@ -101,6 +101,9 @@ func (x *index) unknownFeature(name string) error {
 		names = append(names, f.Name)
 	}
 	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
+	if _, ok := x.services[name]; ok {
+		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but a service: give it as service, not among the features", reply.Quote(name))
+	}
 	e.Feature = name
 	return e
 }

@@ -60,7 +60,7 @@ func ToKafka(w *kafka.Writer) write {
 			messages = append(messages, kafka.Message{Topic: e.Topic, Key: e.Key, Value: e.Value, Time: time.UnixMilli(e.Timestamp)})
 		}
 		if err := w.WriteMessages(ctx, messages...); err != nil {
-			return fmt.Errorf("write to Kafka: %w", err)
+			return fmt.Errorf("write to the topics %s and %s: %w", Transactions, Logins, err)
 		}
 		return nil
 	}

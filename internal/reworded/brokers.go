@@ -13,7 +13,9 @@ import (
 var advice = map[kafka.Error]string{
 	kafka.SASLAuthenticationFailed:   "the brokers refuse the login: check the user and the password or token under kafka.sasl",
 	kafka.UnsupportedSASLMechanism:   "the brokers do not offer this kafka.sasl.mechanism: choose one that they do",
+	kafka.UnknownTopicOrPartition:    "there is no such topic or partition: check the name, or create the topic",
 	kafka.TopicAuthorizationFailed:   "the user may not see it: allow Describe and Read on the topic",
+	kafka.GroupAuthorizationFailed:   "the user may not use it: allow Describe and Read on the consumer group",
 	kafka.ClusterAuthorizationFailed: "the user may not do this: allow Create on the cluster, or create the topics yourself",
 	kafka.InvalidTopic:               "brokers allow no such name: use letters, digits, dots, - and _",
 	kafka.InvalidReplicationFactor:   "there are fewer brokers than kafka.topic_replication",
