@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -73,29 +74,32 @@ func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
 	return found, err
 }
 
-// followShards sets the number of shards in a layout to that of those that took over from the ones it names, if the keys
-// of these were deleted (reshard.Resharder.DeleteOld): then the server of the layout has gone back in time. A master that
-// does not answer is not waited for.
+// followShards sets the number of shards in a layout to that of those that took over from the ones it names: then the
+// server of the layout has gone back in time. Any of the old shards says so, because the others may have gone back with
+// the layout. A master that does not answer is not waited for.
 func (s *Store) followShards(ctx context.Context, layout map[string]string) error {
 	for {
 		shards, err := strconv.Atoi(layout[keyspace.ShardsField])
 		if err != nil || shards <= 0 {
 			return nil
 		}
-		first := keyspace.ProgressKey(keyspace.ShardTag(s.namespace, 0, shards))
-		command := redis.NewStringCmd(ctx, "hget", first, keyspace.ShardsField)
-		err = s.sendAbout(ctx, first, command)
-		if errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
-			return nil
+		old := s
+		if shards != len(s.tags) {
+			old = s.withShards(shards)
 		}
+		recorded, _, err := old.recorded(ctx)
 		if err != nil {
-			return fmt.Errorf("read which shards took over from the %d of namespace %q: %w", shards, s.namespace, err)
+			return err
 		}
-		successors, err := command.Int()
-		if err != nil || successors <= shards {
+		successors := 0
+		for _, fields := range recorded {
+			number, _ := strconv.Atoi(fields[keyspace.ShardsField])
+			successors = max(successors, number)
+		}
+		if successors <= shards {
 			return nil
 		}
-		layout[keyspace.ShardsField] = command.Val()
+		layout[keyspace.ShardsField] = strconv.Itoa(successors)
 	}
 }
 
@@ -108,11 +112,30 @@ func (s *Store) storedLayout(ctx context.Context) (map[string]string, error) {
 	return command.Val(), nil
 }
 
-// readRecorded reads what the shards have recorded of the layout (keyspace.RecordedFields) and, if they are old shards
-// whose keys were deleted, the number of those that took over. It returns nothing if no shard has begun. Shards whose
-// master does not answer are needed only if no other shard has begun. It returns a layoutError if shards have recorded
-// different secrets.
+// readRecorded reads what the shards have recorded of the layout (keyspace.RecordedFields) and, if others took over from
+// them, the number of those. It returns nothing if no shard has begun. Shards whose master does not answer are needed
+// only if no other shard has begun. It returns a layoutError if shards have recorded different secrets.
 func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
+	recorded, missing, err := s.recorded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]string{}
+	for _, fields := range recorded {
+		if secret, known := found[keyspace.SecretField]; known && fields[keyspace.SecretField] != "" && fields[keyspace.SecretField] != secret {
+			return nil, s.severalSecrets()
+		}
+		maps.Copy(found, fields)
+	}
+	if len(found) == 0 {
+		return found, missing
+	}
+	return found, nil
+}
+
+// recorded returns the fields of the layout that each shard has in its progress. For shards whose master does not answer
+// it has none, and missing says why.
+func (s *Store) recorded(ctx context.Context) (shards []map[string]string, missing, err error) {
 	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
 	for shard, tag := range s.tags {
 		args := []any{"hmget", keyspace.ProgressKey(tag)}
@@ -123,32 +146,24 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 		commands[shard] = replies[shard]
 	}
 	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
-	found := map[string]string{}
-	var missing error
-	for _, reply := range replies {
-		switch err := reply.Err(); {
-		case errors.Is(err, state.ErrUnavailable):
+	shards = make([]map[string]string, len(s.tags))
+	for shard, reply := range replies {
+		if err := reply.Err(); err != nil {
+			err = fmt.Errorf("read what the shards of namespace %q have recorded of its layout: %w", s.namespace, err)
+			if !errors.Is(err, state.ErrUnavailable) {
+				return nil, nil, err
+			}
 			missing = err
 			continue
-		case err != nil:
-			return nil, fmt.Errorf("read what the shards of namespace %q have recorded of its layout: %w", s.namespace, err)
 		}
-		for i, recorded := range reply.Val() {
-			text, ok := recorded.(string)
-			if !ok {
-				continue
+		shards[shard] = map[string]string{}
+		for i, value := range reply.Val() {
+			if text, ok := value.(string); ok {
+				shards[shard][keyspace.LayoutFields[i]] = text
 			}
-			field := keyspace.LayoutFields[i]
-			if known, ok := found[field]; ok && known != text && field == keyspace.SecretField {
-				return nil, s.severalSecrets()
-			}
-			found[field] = text
 		}
 	}
-	if len(found) == 0 && missing != nil {
-		return nil, fmt.Errorf("read what the shards of namespace %q have recorded of its layout: %w", s.namespace, missing)
-	}
-	return found, nil
+	return shards, missing, nil
 }
 
 // CheckLayout compares the namespace with the layout wanted, and learns its secret. It returns a

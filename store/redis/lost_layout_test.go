@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
@@ -271,4 +272,35 @@ func (h *hung) again() *Store {
 	s := New(h.redis, h.namespace, len(h.tags))
 	s.masters.question, s.masters.write = h.masters.question, h.masters.write
 	return s
+}
+
+// The master of the layout also has one of the old shards, and both come back as they were before a resharding whose old
+// keys were deleted. The other old shards still say what took over.
+func TestLayoutAndAnOldShardFromBeforeAResharding(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		before := layout(r.T, r.store)
+		first := keyspace.ProgressKey(r.store.tags[0])
+		progress := r.store.redis.HGetAll(r.Context(), first).Val()
+		r.to(8)
+		if err := r.resharder().DeleteOld(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		r.write(5)
+		loseLayout(r.T, r.store)
+		r.store.redis.Del(r.Context(), first)
+		r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), before)
+		r.store.redis.HSet(r.Context(), first, progress)
+		if err := r.resharder().Spread(r.Context(), 8); err == nil || !strings.Contains(err.Error(), "has 8 shards, but its layout says 2") {
+			r.Errorf("resharding the old shards: error %v, want a refusal", err)
+		}
+		if err := r.store.CheckLayout(r.Context()); err != nil {
+			r.Errorf("a process that runs: %v", err)
+		}
+		r.now(2)
+		if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 8 {
+			r.Fatalf("a process that starts found %d shards, error %v; want 8", r.store.Shards(), err)
+		}
+		r.write(5)
+		r.check()
+	})
 }

@@ -68,15 +68,23 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 }
 
 // current returns an error if other shards took over from those that the layout names: its server has gone back in time.
+// Any of them says so, because the others may have gone back with it.
 func (r *Resharder) current(ctx context.Context, shards int) error {
-	first := keyspace.ProgressKey(keyspace.ShardTag(r.Namespace, 0, shards))
-	successors, err := r.Redis.HGet(ctx, first, keyspace.ShardsField).Int()
-	switch {
-	case err != nil && !errors.Is(err, redis.Nil):
-		return fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
-	case successors > shards:
-		return fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
-			"start a processor, which corrects it", r.Namespace, successors, shards)
+	pipe := r.Redis.Pipeline()
+	replies := make([]*redis.StringCmd, shards)
+	for shard, tag := range tags(r.Namespace, shards) {
+		replies[shard] = pipe.HGet(ctx, keyspace.ProgressKey(tag), keyspace.ShardsField)
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	for _, reply := range replies {
+		successors, err := reply.Int()
+		switch {
+		case err != nil && !errors.Is(err, redis.Nil):
+			return fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
+		case successors > shards:
+			return fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
+				"start a processor, which corrects it", r.Namespace, successors, shards)
+		}
 	}
 	return nil
 }
