@@ -23,7 +23,7 @@
 --   copying                   the shard is being copied by the process with that token: the keys that
 --                             change are noted, see package reshard
 --   frozen                    the shard has been copied, or is not copied yet: nothing may change it
---   shards                    the number of shards that took over from this one, whose keys are deleted
+--   shards                    the number of shards that took over from this one
 --   range:<fill>:<topic>/<id> the offsets of the partition that a fill has to apply, see
 --                             state.Filling: "since;from-to,from-@ms"; "!" if the fill was abandoned
 --   fill:<fill>:<topic>/<id>  position up to which the fill has applied them, moved by apply.lua

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,20 +88,26 @@ func (s *Store) followShards(ctx context.Context, layout map[string]string) erro
 		if shards != len(s.tags) {
 			old = s.withShards(shards)
 		}
-		recorded, _, err := old.recorded(ctx)
+		successors, err := old.successors(ctx)
 		if err != nil {
 			return err
-		}
-		successors := 0
-		for _, fields := range recorded {
-			number, _ := strconv.Atoi(fields[keyspace.ShardsField])
-			successors = max(successors, number)
 		}
 		if successors <= shards {
 			return nil
 		}
 		layout[keyspace.ShardsField] = strconv.Itoa(successors)
+		delete(layout, keyspace.ReshardingField)
 	}
+}
+
+// successors returns how many shards took over from those of the store, as far as their masters answer; 0 if none did.
+func (s *Store) successors(ctx context.Context) (most int, err error) {
+	recorded, _, err := s.recorded(ctx)
+	for _, fields := range recorded {
+		number, _ := strconv.Atoi(fields[keyspace.ShardsField])
+		most = max(most, number)
+	}
+	return most, err
 }
 
 // storedLayout reads the fields of the layout as they are in Redis.
@@ -247,7 +254,7 @@ func (s *Store) records(ctx context.Context) (fields []any, err error) {
 	return fields, nil
 }
 
-// putLayout writes what the layout lacks, with the secret that is known, or else a new one, and corrects its number of
+// putLayout writes what the layout lacks, with the secret that is known, or else a new one, and corrects what it says of
 // shards. Then it learns what the layout has. It writes nothing to a full memory if the layout is there.
 func (s *Store) putLayout(ctx context.Context) error {
 	stored, err := s.storedLayout(ctx)
@@ -277,20 +284,39 @@ func (s *Store) putLayout(ctx context.Context) error {
 	return s.CheckLayout(ctx)
 }
 
-// correctShards writes the store's number of shards into a stored layout that is from before the resharding to it.
+// correctShards writes the store's number of shards into a stored layout that was lost, or is from before the resharding
+// to it, and the number before that, whose keys may still be there.
 func (s *Store) correctShards(ctx context.Context, stored map[string]string) error {
-	before, present := stored[keyspace.ShardsField], strconv.Itoa(len(s.tags))
-	if before == "" || before == present {
+	present := strconv.Itoa(len(s.tags))
+	before := cmp.Or(stored[keyspace.ShardsField], present)
+	if stored[keyspace.ShardsField] == present {
 		return nil
 	}
-	if err := s.followShards(ctx, stored); err != nil || stored[keyspace.ShardsField] != present {
+	if err := s.followShards(ctx, stored); err != nil || stored[keyspace.ShardsField] != "" && stored[keyspace.ShardsField] != present {
+		return err
+	}
+	old, err := s.predecessors(ctx)
+	if err != nil || old == 0 {
 		return err
 	}
 	key := keyspace.LayoutKey(s.namespace)
-	if err := s.sendAbout(ctx, key, redis.NewCmd(ctx, "eval", correctLua, 1, key, before, present)); err != nil {
+	if err := s.sendAbout(ctx, key, redis.NewCmd(ctx, "eval", correctLua, 1, key, before, present, old)); err != nil {
 		return fmt.Errorf("correct the number of shards in the layout of namespace %q: %w", s.namespace, err)
 	}
 	return nil
+}
+
+// predecessors returns the number of the shards from which those of the store took over; 0 if there are none.
+func (s *Store) predecessors(ctx context.Context) (int, error) {
+	for old := len(s.tags) / 2; old > 0; old-- {
+		if len(s.tags)%old > 0 {
+			continue
+		}
+		if successors, err := s.withShards(old).successors(ctx); err != nil || successors == len(s.tags) {
+			return old, err
+		}
+	}
+	return 0, nil
 }
 
 func (s *Store) layout() map[string]string {

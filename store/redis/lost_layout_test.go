@@ -27,6 +27,12 @@ func layout(t *testing.T, s *Store) map[string]string {
 	return s.redis.HGetAll(t.Context(), keyspace.LayoutKey(s.namespace)).Val()
 }
 
+// lasting returns a layout without the time of the last switch.
+func lasting(layout map[string]string) map[string]string {
+	delete(layout, keyspace.SwitchedField)
+	return layout
+}
+
 // What was seen is still seen, and an ID that was applied is still known, once the layout is lost and every process that
 // knew the secret has ended: the API reads the secret from the shards, and the next processor writes the layout again.
 func TestSecretOutlivesItsLayout(t *testing.T) {
@@ -136,6 +142,7 @@ func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
 			r.write(5)
 		}
 		before := layout(r.T, r.store)
+		before[keyspace.OldShardsField] = "4" // their keys may be there
 		loseLayout(r.T, r.store)
 		r.now(2)
 		if _, err := r.store.Place(r.Context(), testkit.FirstPlacement(transactions, 2, 0)); !frozen(err) {
@@ -149,8 +156,8 @@ func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
 		}
 		r.write(5)
 		r.check()
-		if after := layout(r.T, r.store); fmt.Sprint(after) != fmt.Sprint(before) {
-			r.Errorf("the layout is %v, want %v as before", after, before)
+		if after := lasting(layout(r.T, r.store)); fmt.Sprint(after) != fmt.Sprint(before) {
+			r.Errorf("the layout is %v, want %v", after, before)
 		}
 		n := NewNamespace(New(r.store.redis, r.store.namespace, 2, r.options...))
 		loseLayout(r.T, r.store)
@@ -177,6 +184,7 @@ func TestLayoutFromBeforeReshardings(t *testing.T) {
 		}
 		r.write(5)
 		want := layout(r.T, r.store)
+		want[keyspace.OldShardsField] = "4" // their keys may be there
 		loseLayout(r.T, r.store)
 		r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), ancient)
 		if err := r.store.CheckLayout(r.Context()); err != nil {
@@ -199,20 +207,70 @@ func TestLayoutFromBeforeReshardings(t *testing.T) {
 		if err := r.store.Create(r.Context()); err != nil {
 			r.Fatal(err)
 		}
-		if after := layout(r.T, r.store); fmt.Sprint(after) != fmt.Sprint(want) {
-			r.Errorf("the layout is %v, want %v as before", after, want)
+		if after := lasting(layout(r.T, r.store)); fmt.Sprint(after) != fmt.Sprint(want) {
+			r.Errorf("the layout is %v, want %v", after, want)
 		}
 		r.write(5)
 		r.check()
 	})
 }
 
-// The layout comes back as it was before a resharding whose old keys are still there. Nothing is applied to them, and
-// the same command reshards again, without what was applied since: the log has that.
+// The layout is lost, or comes back as it was before a resharding whose old keys are still there. All processes continue
+// with the new shards, a processor that starts corrects the layout, and then the old keys can be deleted.
 func TestLayoutFromBeforeAResharding(t *testing.T) {
 	onResharded(t, func(r *resharded) {
 		before := layout(r.T, r.store)
+		before[keyspace.ReshardingField], before[keyspace.ResharderField] = "8", "token"
 		r.to(8)
+		after := lasting(layout(r.T, r.store))
+		for name, returns := range map[string]bool{"lost": false, "from before": true} {
+			r.write(5)
+			loseLayout(r.T, r.store)
+			if returns {
+				r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), before)
+			}
+			if err := r.store.CheckLayout(r.Context()); err != nil || r.store.resharding.Load() {
+				r.Errorf("%s: a process that runs: error %v, resharding %v", name, err, r.store.resharding.Load())
+			}
+			if err := r.resharder().Cancel(r.Context()); err == nil {
+				r.Errorf("%s: resharding was cancelled after the switch", name)
+			}
+			r.now(2)
+			if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 8 {
+				r.Fatalf("%s: found %d shards, error %v; want 8", name, r.store.Shards(), err)
+			}
+			if err := r.store.Create(r.Context()); err != nil {
+				r.Fatal(err)
+			}
+			if found := lasting(layout(r.T, r.store)); fmt.Sprint(found) != fmt.Sprint(after) {
+				r.Errorf("%s: the layout is %v, want %v as before", name, found, after)
+			}
+		}
+		if err := r.resharder().Spread(r.Context(), 8); err != nil {
+			r.Error(err)
+		}
+		if err := r.resharder().DeleteOld(r.Context()); err != nil {
+			r.Error(err)
+		}
+		if left := r.keys(2); len(left) > 2 { // their progress, which says what took over
+			r.Errorf("the old shards still have the keys %q", left)
+		}
+		r.write(5)
+		r.check()
+	})
+}
+
+// A reshard that is killed between the switch and its last step, so that the old shards do not say what took over, and
+// then loses the switch: nothing is applied to the old shards, and the same command reshards again, without what was
+// applied since: the log has that.
+func TestSwitchIsLostBeforeOldShardsSayWhatTookOver(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		before := layout(r.T, r.store)
+		old := r.store.tags
+		r.to(8)
+		for _, tag := range old {
+			r.store.redis.HDel(r.Context(), keyspace.ProgressKey(tag), keyspace.ShardsField)
+		}
 		offset, want := r.offset, maps.Clone(r.want)
 		r.write(5)
 		loseLayout(r.T, r.store)

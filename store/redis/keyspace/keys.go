@@ -60,7 +60,7 @@ func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 
 // Fields of the layout.
 const (
-	// ShardsField is the number of shards. The progress of old shards has it, too, after their keys were deleted.
+	// ShardsField is the number of shards. The progress of old shards has it, too: the number of those that took over.
 	ShardsField = "shards"
 	// SecretField holds the namespace's packed.Secret.
 	SecretField = "secret"

@@ -11,6 +11,7 @@
 package reshard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -122,10 +123,14 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 		if err != nil {
 			return err
 		}
+		c := newCopying(r, cmp.Or(l.Old, l.Shards), to, rand.Text())
 		if l.Old > 0 {
-			err = newCopying(r, l.Old, to, rand.Text()).mend(ctx)
+			err = c.mend(ctx)
 		} else {
-			err = newCopying(r, l.Shards, to, rand.Text()).spread(ctx)
+			err = c.spread(ctx)
+		}
+		if err == nil {
+			err = c.name(ctx)
 		}
 		if !errors.Is(err, errReplaced) || attempt == attempts {
 			return err
@@ -168,7 +173,7 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 }
 
 // DeleteOld deletes the keys of the shards before. Their progress stays frozen, with the number of shards that took over
-// and with what the shards record of the layout, so that it is found again if its server loses it; see redisstore.Adopt.
+// and with what the shards record of the layout; see copying.name.
 func (r *Resharder) DeleteOld(ctx context.Context) error {
 	l, err := r.Layout(ctx)
 	if err != nil {

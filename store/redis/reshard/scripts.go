@@ -21,6 +21,8 @@ var (
 	finishLua string
 	//go:embed switch.lua
 	switchLua string
+	//go:embed name.lua
+	nameLua string
 	//go:embed release.lua
 	releaseLua string
 )

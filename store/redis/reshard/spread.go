@@ -169,7 +169,7 @@ func (c *copying) finish(ctx context.Context) error {
 		}
 		progress[shard] = []any{c.token}
 		for name, value := range fields {
-			if name != keyspace.FrozenField && name != keyspace.CopyingField {
+			if name != keyspace.FrozenField && name != keyspace.CopyingField && name != keyspace.ShardsField {
 				progress[shard] = append(progress[shard], name, value)
 			}
 		}
@@ -194,6 +194,19 @@ func (c *copying) switchOver(ctx context.Context) error {
 		return nil // only the reply was lost
 	}
 	return fmt.Errorf("switch namespace %q to %d shards: %w", c.Namespace, len(c.to), err)
+}
+
+// name records in the old shards which number of shards took over from them. Processes follow it if the server of the
+// layout loses the switch, or the layout; see redisstore.Adopt.
+func (c *copying) name(ctx context.Context) error {
+	pipe := c.Redis.Pipeline()
+	for _, tag := range c.from {
+		pipe.Eval(ctx, nameLua, []string{keyspace.ProgressKey(tag)}, len(c.to))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("namespace %q has %d shards, but the old ones do not say so yet: run this again: %w", c.Namespace, len(c.to), err)
+	}
+	return nil
 }
 
 // incomplete returns the number of new shards that are not complete.
