@@ -220,7 +220,7 @@ func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 		},
 		"before the switch": {
 			hangs: func(r *resharded, _ *reshard.Resharder, meanwhile func()) {
-				r.store.redis.AddHook(&beforeSwitch{do: meanwhile})
+				r.store.redis.AddHook(&beforeCall{command: "eval", text: "'" + keyspace.SwitchedField + "'", do: meanwhile})
 			},
 			another: func(r *resharded) error {
 				return errors.Join(r.resharder().Cancel(r.Context()), r.resharder().Spread(r.Context(), 8))
@@ -271,21 +271,22 @@ func (r *resharded) progress() map[string]map[string]string {
 	return found
 }
 
-// beforeSwitch calls a function once, before a namespace is switched over.
-type beforeSwitch struct {
-	do   func()
-	done bool
+// beforeCall calls a function once, before a command, or a script with a text.
+type beforeCall struct {
+	command, text string
+	do            func()
+	done          bool
 }
 
-func (*beforeSwitch) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (*beforeCall) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*beforeSwitch) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (*beforeCall) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (b *beforeSwitch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (b *beforeCall) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "eval" && strings.Contains(fmt.Sprint(cmd.Args()[1]), "'"+keyspace.SwitchedField+"'") && !b.done {
+		if cmd.Name() == b.command && strings.Contains(fmt.Sprint(cmd.Args()...), b.text) && !b.done {
 			b.done = true
 			b.do()
 		}
@@ -305,9 +306,10 @@ func (r *resharded) again() {
 	r.write(60)
 }
 
-// A master that was replaced by a replica while its keys were copied may have gone back in time: copying starts over.
+// A master that was replaced by a replica, or restarted, while its keys were copied may have gone back in time: copying
+// starts over. The last moment is when everything is copied, and replicas are waited for.
 func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
-	for name, persistence := range map[string]redistest.Options{"same": {}, "restarted": {AOF: true}} {
+	for name, persistence := range map[string]redistest.Options{"same": {}, "restarted": {AOF: true}, "restarted at the end": {AOF: true}} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.New(t, persistence)
 			s := newStore(t, server.Client(t), 2)
@@ -315,7 +317,14 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 			r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
 			r.write(20)
 			var mu sync.Mutex
-			began, restarted := 0, false
+			began, awaited, restarted := 0, 0, false
+			restart := func(now bool) {
+				if now && !restarted {
+					restarted = true
+					server.Kill()
+					server.Start()
+				}
+			}
 			resharder := r.resharder()
 			resharder.Report = func(doing string, _ int) {
 				mu.Lock()
@@ -323,11 +332,12 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 				if strings.HasPrefix(doing, "began again") {
 					began++
 				}
-				if doing == "compared" && !restarted && persistence.AOF {
-					restarted = true
-					server.Kill()
-					server.Start()
-				}
+				restart(name == "restarted" && doing == "compared")
+			}
+			resharder.Await = func(context.Context) error {
+				awaited++
+				restart(name == "restarted at the end" && awaited == 2)
+				return nil
 			}
 			if err := resharder.Spread(t.Context(), 4); err != nil {
 				t.Fatal(err)

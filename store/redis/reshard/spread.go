@@ -21,6 +21,7 @@ type copying struct {
 	from, to []string       // tags
 	shards   map[string]int // the numbers of from, by tag
 	wanted   map[int]bool   // the new shards to be copied
+	progress [][]any        // what finish writes, by old shard
 }
 
 func newCopying(r *Resharder, from, to int, token string) *copying {
@@ -53,7 +54,7 @@ func (c *copying) spread(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		c.copyAll, c.catchUp, c.Await,
 		// From here on, events wait.
-		c.freeze, c.copyLast, func(ctx context.Context) error { return c.same(ctx, before) }, c.Await, c.finish, c.switchOver,
+		c.freeze, c.copyLast, c.Await, c.readProgress, func(ctx context.Context) error { return c.same(ctx, before) }, c.finish, c.switchOver,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -81,7 +82,7 @@ func (c *copying) mend(ctx context.Context) error {
 		return nil
 	}
 	for _, step := range []func(context.Context) error{
-		c.copyAll, func(ctx context.Context) error { return c.same(ctx, before) }, c.Await, c.finish,
+		c.copyAll, c.Await, c.readProgress, func(ctx context.Context) error { return c.same(ctx, before) }, c.finish,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -159,24 +160,30 @@ func (c *copying) freeze(ctx context.Context) error {
 	return nil
 }
 
-// finish gives the new shards the progress of the old ones, which completes them.
-func (c *copying) finish(ctx context.Context) error {
-	progress := make([][]any, len(c.from))
+// readProgress reads the progress of the old shards. It must be that of the servers whose keys were copied: compare them
+// afterwards, see same.
+func (c *copying) readProgress(ctx context.Context) error {
+	c.progress = make([][]any, len(c.from))
 	for shard, tag := range c.from {
 		fields, err := c.Redis.HGetAll(ctx, keyspace.ProgressKey(tag)).Result()
 		if err != nil {
 			return fmt.Errorf("read the progress of shard %d: %w", shard, err)
 		}
-		progress[shard] = []any{c.token}
+		c.progress[shard] = []any{c.token}
 		for name, value := range fields {
 			if name != keyspace.FrozenField && name != keyspace.CopyingField && name != keyspace.ShardsField {
-				progress[shard] = append(progress[shard], name, value)
+				c.progress[shard] = append(c.progress[shard], name, value)
 			}
 		}
 	}
+	return nil
+}
+
+// finish gives the new shards the progress of the old ones, which completes them.
+func (c *copying) finish(ctx context.Context) error {
 	pipe := c.Redis.Pipeline()
 	for _, shard := range slices.Sorted(maps.Keys(c.wanted)) {
-		pipe.Eval(ctx, finishLua, []string{keyspace.ProgressKey(c.to[shard])}, progress[shard%len(c.from)]...)
+		pipe.Eval(ctx, finishLua, []string{keyspace.ProgressKey(c.to[shard])}, c.progress[shard%len(c.from)]...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("write the progress of %d shards: %w", len(c.wanted), err)
