@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -361,4 +362,38 @@ func TestLayoutAndAnOldShardFromBeforeAResharding(t *testing.T) {
 		r.write(5)
 		r.check()
 	})
+}
+
+// The layout is lost, or comes back from before the switch, while old keys are about to be deleted: they stay.
+func TestLayoutIsLostAsOldKeysAreDeleted(t *testing.T) {
+	for name, returns := range map[string]bool{"lost": false, "from before": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, miniredis(t), 2)
+			start(t, s, transactions)
+			r := &resharded{T: t, store: s, random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+			r.write(20)
+			before := layout(t, s)
+			r.to(8)
+			keys := len(r.keys(2))
+			s.redis.AddHook(&beforeCall{command: "time", do: func() {
+				loseLayout(t, s)
+				if returns {
+					s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), before)
+				}
+			}})
+			want := fmt.Sprintf("the layout of namespace %q has changed meanwhile, so nothing was deleted: run this again", s.namespace)
+			if err := r.resharder().DeleteOld(t.Context()); fmt.Sprint(err) != want {
+				t.Errorf("got error %v, want %s", err, want)
+			}
+			if left := len(r.keys(2)); left != keys {
+				t.Errorf("of %d old keys %d are left", keys, left)
+			}
+			r.now(2)
+			if err := errors.Join(r.store.Adopt(t.Context()), r.store.Create(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			r.write(5)
+			r.check()
+		})
+	}
 }

@@ -192,7 +192,7 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	if err := r.awaitGrace(ctx); err != nil {
 		return err
 	}
-	if err := r.retire(ctx, l.Old); err != nil {
+	if err := r.retire(ctx, l); err != nil {
 		return err
 	}
 	if err := r.deleteStates(ctx, l.Old); err != nil {
@@ -201,17 +201,21 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 	return r.forget(ctx, keyspace.OldShardsField, keyspace.SwitchedField)
 }
 
-// retire leaves in the progress of the old shards only what took over from them.
-func (r *Resharder) retire(ctx context.Context, old int) error {
+// retire leaves in the progress of the old shards only what took over from them. It fails if the layout is no longer the
+// one that was read before: its server may lose it, or go back in time to before the switch, at any moment.
+func (r *Resharder) retire(ctx context.Context, l Layout) error {
 	layout, err := r.Redis.HGetAll(ctx, keyspace.LayoutKey(r.Namespace)).Result()
 	if err != nil {
 		return fmt.Errorf("read the layout of namespace %q: %w", r.Namespace, err)
+	}
+	if layout[keyspace.ShardsField] != strconv.Itoa(l.Shards) || layout[keyspace.OldShardsField] != strconv.Itoa(l.Old) {
+		return fmt.Errorf("the layout of namespace %q has changed meanwhile, so nothing was deleted: run this again", r.Namespace)
 	}
 	fields := []any{keyspace.FrozenField, "resharded"}
 	for _, name := range keyspace.LayoutFields {
 		fields = append(fields, name, layout[name])
 	}
-	for shard, tag := range tags(r.Namespace, old) {
+	for shard, tag := range tags(r.Namespace, l.Old) {
 		_, err := r.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.Del(ctx, keyspace.ProgressKey(tag))
 			return pipe.HSet(ctx, keyspace.ProgressKey(tag), fields...).Err()
