@@ -45,16 +45,22 @@ func (e *layoutError) Error() string {
 
 func (e *layoutError) Unwrap() error { return store.ErrLayout }
 
-// Adopt takes the number of shards from the namespace; a new namespace gets the store's number. Then it checks the rest
-// of the layout. It must be the first call of the store, and no other call may run meanwhile.
+// Adopt takes the number of shards from the namespace, also if its layout was lost; a new namespace gets the store's
+// number. Then it checks the rest of the layout. It must be the first call of the store, and no other call may run
+// meanwhile.
 func (s *Store) Adopt(ctx context.Context) error {
 	for {
 		found, err := s.readLayout(ctx)
 		if err != nil {
 			return err
 		}
-		shards, err := strconv.Atoi(found[keyspace.ShardsField])
-		if err != nil || shards <= 0 || shards == len(s.tags) {
+		shards, _ := strconv.Atoi(found[keyspace.ShardsField])
+		if len(found) == 0 {
+			if shards, err = s.search(ctx); err != nil {
+				return err
+			}
+		}
+		if shards <= 0 || shards == len(s.tags) {
 			return s.take(found)
 		}
 		s.spread(shards) // and read again: without a layout, these shards may have been resharded as well

@@ -12,6 +12,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,31 @@ func (s *Store) spread(shards int) {
 		s.tags = append(s.tags, keyspace.ShardTag(s.namespace, shard, shards))
 	}
 	s.Inspector = inspector.New(s.redis, s.namespace, s.tags, s.hashing, s.slack)
+}
+
+// search finds the least number of shards that the namespace has begun with; 0 if it has begun with none. It asks one
+// shard of each possible number, far from the slot of the layout, because the master there may have lost the layout. A
+// master that does not answer may have what is searched.
+func (s *Store) search(ctx context.Context) (int, error) {
+	far := func(shards int) int { return 0 }
+	if keyspace.SlotOf(keyspace.LayoutKey(s.namespace)) < keyspace.Slots/2 {
+		far = func(shards int) int { return shards - 1 }
+	}
+	const atOnce = 1024
+	for first := 1; first <= keyspace.Slots; first += atOnce {
+		some := &Store{namespace: s.namespace, masters: s.masters}
+		for shards := first; shards < first+atOnce; shards++ {
+			some.tags = append(some.tags, keyspace.ShardTag(s.namespace, far(shards), shards))
+		}
+		recorded, missing, err := some.recorded(ctx)
+		if err = cmp.Or(err, missing); err != nil {
+			return 0, err
+		}
+		if i := slices.IndexFunc(recorded, func(fields map[string]string) bool { return len(fields) > 0 }); i >= 0 {
+			return first + i, nil
+		}
+	}
+	return 0, nil
 }
 
 // appendEntityKey appends the key of an entity's state in a group.

@@ -9,11 +9,11 @@ import (
 // is at slot (2i+1)·16384/2n. So any number of shards spreads evenly over masters with equal ranges of slots. Tags of
 // the shard's number alone fall at random: of 64 on 11 masters, the fullest had 9 instead of 5.8.
 
-// clusterSlots is the number of slots of any cluster.
-const clusterSlots = 16384
+// Slots is the number of slots of any cluster, and so the most shards.
+const Slots = 16384
 
 // SlotOf returns the slot of a hash tag: CRC-16/XMODEM.
-func SlotOf(tag string) int { return int(crc16(0, tag)) % clusterSlots }
+func SlotOf(tag string) int { return int(crc16(0, tag)) % Slots }
 
 func crc16(crc uint16, text string) uint16 {
 	for i := range len(text) {
@@ -38,10 +38,10 @@ const (
 
 // suffixes maps each slot to the first suffix, ordered by digits, that is in it alone. The CRC is linear: with any text
 // before the suffix, choosing the suffix reaches every slot.
-var suffixes = sync.OnceValue(func() *[clusterSlots]string {
-	var first [clusterSlots]string
+var suffixes = sync.OnceValue(func() *[Slots]string {
+	var first [Slots]string
 	var text [suffixLength]byte
-	for n, left := 0, clusterSlots; left > 0; n++ {
+	for n, left := 0, Slots; left > 0; n++ {
 		for i, rest := suffixLength-1, n; i >= 0; i, rest = i-1, rest/len(suffixDigits) {
 			text[i] = suffixDigits[rest%len(suffixDigits)]
 		}
@@ -56,7 +56,7 @@ var suffixes = sync.OnceValue(func() *[clusterSlots]string {
 // ShardTag returns the hash tag that all keys of a shard begin with, such as {weir:12kfa}.
 func ShardTag(namespace string, shard, shards int) string {
 	before := namespace + ":" + strconv.Itoa(shard)
-	slot := (2*shard + 1) * clusterSlots / (2 * shards)
+	slot := (2*shard + 1) * Slots / (2 * shards)
 	zeros := string(make([]byte, suffixLength))
 	suffix := suffixes()[slot^SlotOf(before+zeros)]
 	return "{" + before + suffix + "}"

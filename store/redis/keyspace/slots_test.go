@@ -11,7 +11,7 @@ import (
 // A shard is in the slot in the middle of its part, also according to the server.
 func TestShardsAreInTheMiddleOfTheirSlotRanges(t *testing.T) {
 	client := redistest.NewCluster(t).Nodes[0].Client(t)
-	for _, shards := range []int{1, 3, 16, 64, 1000, clusterSlots} {
+	for _, shards := range []int{1, 3, 16, 64, 1000, Slots} {
 		step := max(1, shards/40)
 		for shard := 0; shard < shards; shard += step {
 			tag := ShardTag("weir", shard, shards)
@@ -19,7 +19,7 @@ func TestShardsAreInTheMiddleOfTheirSlotRanges(t *testing.T) {
 				t.Fatalf("the tag of shard %d is %s", shard, tag)
 			}
 			slot, err := client.ClusterKeySlot(t.Context(), tag+"group:entity").Result()
-			if want := (2*shard + 1) * clusterSlots / (2 * shards); err != nil || int(slot) != want {
+			if want := (2*shard + 1) * Slots / (2 * shards); err != nil || int(slot) != want {
 				t.Errorf("shard %d of %d is in slot %d, error %v; want slot %d", shard, shards, slot, err, want)
 			}
 		}
@@ -35,7 +35,7 @@ func TestShardsSpreadEvenly(t *testing.T) {
 				held := make([]int, masters)
 				for shard := range shards {
 					slot := SlotOf(strings.Trim(ShardTag(namespace, shard, shards), "{}"))
-					held[slot*masters/clusterSlots]++
+					held[slot*masters/Slots]++
 				}
 				least, most := shards, 0
 				for _, n := range held {
