@@ -127,11 +127,11 @@ func (f *Fill) PartOf(other *Fill) bool {
 
 // Shares reports whether another fill has columns of the same series.
 func (f *Fill) Shares(other *Fill) bool {
-	return slices.ContainsFunc(f.series(), func(id string) bool { return slices.Contains(other.series(), id) })
+	return slices.ContainsFunc(f.Series(), func(id string) bool { return slices.Contains(other.Series(), id) })
 }
 
-// series returns the IDs of the series whose columns the fill has.
-func (f *Fill) series() (ids []string) {
+// Series returns the IDs of the series whose columns the fill has.
+func (f *Fill) Series() (ids []string) {
 	for _, keys := range f.Columns {
 		for _, key := range keys {
 			ids = append(ids, seriesOf(key))
@@ -215,6 +215,8 @@ type Filling struct {
 	// Ranges are the offsets that live events do not feed, ascending. The last one is open, with
 	// openRange as its To, while a plan without the fill has the partition.
 	Ranges []OffsetRange
+	// Opened is when the open range began, in ms by the clock; 0 without one.
+	Opened int64
 	At     Position // the next record to apply; Epoch is the last applied record's, except after jumps between ranges
 }
 
@@ -310,7 +312,10 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 		if first != "" {
 			from, fromOK = parseOffsets(first)
 		}
-		if !strings.HasPrefix(last, "@") {
+		if opened, open := strings.CutPrefix(last, "@"); open {
+			f.Opened, err = strconv.ParseInt(opened, 10, 64)
+			toOK = err == nil
+		} else {
 			to, toOK = parseOffsets(last)
 		}
 		if !ok || !fromOK || !toOK {
@@ -343,6 +348,9 @@ type FillEpoch struct {
 	// Broken is true if the fill can never be complete.
 	Broken bool
 	Since  int64 // see Filling; over all shards and partitions
+	// Opened is when a plan without the fill last took a partition that it still has, in ms by the clock; 0 for never.
+	// See Filling.
+	Opened int64
 	// Filled and All count offsets and rows over all shards, from which the filled share follows.
 	Filled, All int64
 	// FilledRows and AllRows count only rows of files.

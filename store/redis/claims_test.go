@@ -229,3 +229,38 @@ func TestTimestampsFarAheadAreLimited(t *testing.T) {
 		}
 	})
 }
+
+// A series that is filled is in use until a plan without it takes its partitions, though the registrations come back from
+// two days before: a plan with the series that takes the partitions again within half a day only fills what it missed.
+func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
+	ctx := context.Background()
+	onEach(t, 2, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		began := time.Now()
+		for _, version := range []string{"onlyA", "both", "onlyA"} {
+			plan := planOf(version)
+			plan.Topics = map[string]string{"aaaaa.x": "transactions", "bbbbb.x": "transactions"}
+			if _, err := s.Register(ctx, state.Registration{Plan: plan}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Claim(ctx, []state.Partition{transactions}, version); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.redis.Del(ctx, usedKey(s.namespace))
+		for _, version := range []string{"onlyA", "both"} {
+			if _, err := s.Register(ctx, state.Registration{Plan: planOf(version), At: began.Add(-2 * garbageAfter)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		used, err := s.SeriesUsed(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, series := range []string{"aaaaa", "bbbbb"} {
+			if at := used[series]; at.Before(began.Truncate(time.Millisecond)) {
+				t.Errorf("series %s was last used at %v, want %v or later", series, at, began)
+			}
+		}
+	})
+}

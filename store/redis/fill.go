@@ -285,7 +285,7 @@ func addShard(e *state.FillEpoch, before []*state.Fill, fields map[string]string
 		}
 		filled, all := f.Share()
 		e.Whole, e.Broken, e.Since = e.Whole && f.Done(), e.Broken || f.Broken, max(e.Since, f.Since)
-		e.Filled, e.All = e.Filled+filled, e.All+all
+		e.Filled, e.All, e.Opened = e.Filled+filled, e.All+all, max(e.Opened, f.Opened)
 	}
 	return nil
 }

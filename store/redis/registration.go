@@ -112,7 +112,8 @@ func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
 // SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a plan was last in
 // use. State of a series that is not listed, or that was unused for longer than it is kept, has no use. A plan with
 // partitions is in use, even if it was last registered long ago. Its partitions are recorded with the state, so this
-// also holds in an older copy, and while no processor can register.
+// also holds in an older copy, and while no processor can register. So is when a plan without the series of a fill took
+// partitions: until then they were in use, though the master of the registrations may have gone back to before that.
 func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 	list, err := s.Applying(ctx)
 	if err != nil {
@@ -149,6 +150,14 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 		for _, id := range p.Series() {
 			if used[version].After(last[id]) {
 				last[id] = used[version]
+			}
+		}
+	}
+	for i := range history.Fills {
+		f := &history.Fills[i]
+		for _, id := range f.Fill.Series() {
+			if opened := time.UnixMilli(f.Opened); f.Opened > 0 && opened.After(last[id]) {
+				last[id] = opened
 			}
 		}
 	}
