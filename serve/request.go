@@ -178,8 +178,8 @@ func (q *question) fillIn(p *preparedFeature, parameters url.Values) (err error)
 			r.members.SetArrayItem(i, literal(member, p.member.typ == value.String))
 		}
 	}
-	if parameters.Has("at") {
-		r.at = given(literal(parameters.Get("at"), false))
+	if parameters.Has(momentParameter) && p.takesMoment() {
+		r.at = given(literal(parameters.Get(momentParameter), false))
 	}
 	if parameters.Has(waitParameter) && p.waits() {
 		parts := strings.Split(parameters.Get(waitParameter), "/") // topic names contain no slash
@@ -217,13 +217,21 @@ func (p *preparedFeature) isMember(parameter string) bool {
 	return parameter == memberParameter && p.membership != aggregate.NoMembers && !slices.Contains(p.By, memberParameter)
 }
 
+// momentParameter is the parameter for the moment.
+const momentParameter = "at"
+
+// takesMoment reports whether the feature takes the parameter; a key with that name takes precedence.
+func (p *preparedFeature) takesMoment() bool { return !slices.Contains(p.By, momentParameter) }
+
 // parameters returns the parameters that the feature takes.
 func (p *preparedFeature) parameters() []string {
 	known := slices.Clone(p.By)
 	if p.isMember(memberParameter) {
 		known = append(known, memberParameter)
 	}
-	known = append(known, "at")
+	if p.takesMoment() {
+		known = append(known, momentParameter)
+	}
 	if p.waits() {
 		known = append(known, waitParameter)
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -174,13 +175,14 @@ func TestWaitingByParameter(t *testing.T) {
 	}
 }
 
-// A key with the parameter's name takes precedence.
-func TestWaitForMayBeAKey(t *testing.T) {
+// A key with the name of a parameter takes precedence.
+func TestParametersMayBeKeys(t *testing.T) {
 	r := defined.Registry(t, `
 streams:
-  event: {topic: events, timestamp: at, fields: {wait_for: string}}
+  event: {topic: events, timestamp: at, fields: {wait_for: string, at: timestamp}}
 features:
   events: COUNT(7d, event, wait_for)
+  moments: COUNT(7d, event, at)
 `)
 	reader := &fakeReader{read: func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 		return make([]state.WindowState, len(reads)), nil
@@ -189,6 +191,12 @@ features:
 	w := do(t, h, "GET", "/v1/features/events?wait_for=views/3/1234", "")
 	if w.Code != 200 || strings.Contains(w.Body.String(), "waited") || !strings.Contains(w.Body.String(), `"entity":{"wait_for":"views/3/1234"}`) {
 		t.Errorf("got %d %s, want wait_for to be a key of the entity", w.Code, w.Body)
+	}
+	for _, kind := range []string{"features", "timeline"} {
+		w := do(t, h, "GET", "/v1/"+kind+"/moments?at=1532400000000", "")
+		if now := fmt.Sprintf(`{"at":%d,`, noon.UnixMilli()); w.Code != 200 || !strings.HasPrefix(w.Body.String(), now) {
+			t.Errorf("%s: got %d %s, want at to be a key of the entity", kind, w.Code, w.Body)
+		}
 	}
 }
 

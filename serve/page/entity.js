@@ -100,7 +100,7 @@ function together(entity, values) {
 async function timelines(entity, features, at, place, stale) {
   const loaded = (await Promise.all(features.map(async f => {
     const query = new URLSearchParams(f.keys.map(key => [key.name, entity[key.name]]));
-    query.set('at', at);
+    if (!query.has('at')) query.set('at', at); // a key may have the parameter's name
     try {
       const timeline = await ask(`v1/timeline/${encodeURIComponent(f.name)}?${query}`);
       return { feature: f, points: timeline.points };
