@@ -53,7 +53,7 @@ func New(address string, options ...Option) *Client {
 		option(c)
 	}
 	if c.http == nil {
-		c.http = &http.Client{}
+		c.http = &http.Client{CheckRedirect: keepQuestion}
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
 			t = t.Clone()
 			t.MaxIdleConnsPerHost = t.MaxIdleConns
@@ -61,6 +61,14 @@ func New(address string, options ...Option) *Client {
 		}
 	}
 	return c
+}
+
+// keepQuestion does not follow redirects that would send a GET without the question.
+func keepQuestion(r *http.Request, via []*http.Request) error {
+	if r.Method != http.MethodPost || len(via) >= 10 {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // Query sends a question. If the server refuses it, the error is an *Error.

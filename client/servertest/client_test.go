@@ -208,11 +208,13 @@ func TestOtherServers(t *testing.T) {
 		want   string
 	}{
 		{"a proxy", 502, "<html>", "weir: the server answered 502 Bad Gateway, but not as Weir does"},
+		{"a redirect to HTTPS", 301, "", "weir: the server answered 301 Moved Permanently, but not as Weir does"},
 		{"no JSON", 200, "<html>", "weir: the answer cannot be read: invalid character '<' looking for beginning of value"},
 		{"an answer too few", 200, `{"at":1,"results":[]}`, "weir: 1 entities were asked about, but 0 are answered"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/v1/features")
 				w.WriteHeader(test.status)
 				_, _ = io.WriteString(w, test.body)
 			}))
