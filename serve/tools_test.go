@@ -179,7 +179,7 @@ func TestMalformedDrafts(t *testing.T) {
 		{"{\"text\":\"\xff\"}", `{"error":{"code":"malformed_json","message":"the body is not one JSON object in UTF-8"}}`},
 		{`[]`, `{"error":{"code":"wrong_type","message":"the body must be an object, not an array"}}`},
 		{`{"text":1}`, `{"error":{"code":"wrong_type","message":"text must be a string, not a number","key":"text"}}`},
-		{`{"text":"","minutes":1.5}`, `{"error":{"code":"wrong_type","message":"minutes must be a whole number, not a number","key":"minutes"}}`},
+		{`{"text":"","minutes":1.5}`, `{"error":{"code":"wrong_type","message":"minutes must be a whole number, not 1.5","key":"minutes"}}`},
 		{`{"txt":""}`, `{"error":{"code":"unknown_key","message":"the body has no key \"txt\"; its keys are file, text and minutes","key":"txt","nearest":"text"}}`},
 		{`{"file":"a.yaml"}`, `{"error":{"code":"missing_key","message":"text is missing: the definitions of the file"}}`},
 		{`{"text":null}`, `{"error":{"code":"missing_key","message":"text is missing: the definitions of the file"}}`},

@@ -131,9 +131,12 @@ func badDraft(err error) *reply.Error {
 	return reply.Errorf(reply.MalformedJSON, "the body is not one JSON object in UTF-8")
 }
 
-// article names a JSON type with its article.
+// article names a JSON type with its article, or a number such as 1.5 itself.
 func article(kind string) string {
-	kind, _, _ = strings.Cut(kind, " ")
+	if _, number, ok := strings.Cut(kind, " "); ok {
+		short, dots := reply.Shorten(number)
+		return short + dots
+	}
 	if kind == "array" || kind == "object" {
 		return "an " + kind
 	}
