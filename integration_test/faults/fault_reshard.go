@@ -15,7 +15,7 @@ import (
 
 // The namespace is spread over more shards while events flow, by a command that is killed repeatedly while masters fail
 // over. Processes continue by themselves, unless they were killed. Copies that are lost with a master are copied again.
-// Once the old keys are deleted, the layout may come back as it was before.
+// Afterwards the layout may come back as it was before.
 var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
 	r.killAllOrNone(random)
 	layout := keyspace.LayoutKey(r.namespace())
@@ -44,8 +44,8 @@ var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: f
 	r.store = redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
 	if random.IntN(4) == 0 {
 		r.weir("reshard", "--delete-old")
-		if len(before) > 0 && random.IntN(2) == 0 {
-			_ = r.redis.Client().HSet(context.Background(), layout, before).Err() // only the number of shards differs
-		}
+	}
+	if len(before) > 0 && random.IntN(4) == 0 {
+		_ = r.redis.Client().HSet(context.Background(), layout, before).Err() // only the number of shards differs
 	}
 }}
