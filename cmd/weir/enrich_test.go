@@ -51,7 +51,7 @@ func TestRunCreatesTheTopicOfEnrichedEvents(t *testing.T) {
 
 func TestCheckOfTheTopicOfEnrichedEvents(t *testing.T) {
 	out, _ := weir(t, append([]string{"run", "--check"}, enriching(t, map[string]int{"transactions": 3})...)...)
-	if want := "FAIL  topic transactions.enriched  no topic transactions.enriched: create it, or set kafka.create_topics\n"; !strings.Contains(out, want) {
+	if want := "FAIL  topic transactions.enriched  no topic transactions.enriched: create it, or set kafka.create_topics; with ACLs, allow Describe on it\n"; !strings.Contains(out, want) {
 		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
 	out, _ = weir(t, append([]string{"run", "--check"}, enriching(t, map[string]int{"transactions": 3, "transactions.enriched": 2})...)...)

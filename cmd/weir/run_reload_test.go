@@ -29,9 +29,9 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	rewrite(t, file, twoFeatures)
 	asked("two", 200)
 	rewrite(t, file, strings.Replace(twoFeatures, "topic: logins", "topic: others", 1))
-	p.shows(t, "no topic others: create it, or set kafka.create_topics")
+	p.shows(t, "no topic others: create it, or set kafka.create_topics; with ACLs, allow Describe on it")
 	asked("two", 200)
-	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"loaded":false,"error":"no topic others: create it, or set kafka.create_topics"`) {
+	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"loaded":false,"error":"no topic others: create it, or set kafka.create_topics; with ACLs, allow Describe on it"`) {
 		t.Errorf("/readyz: got %d %s, want 200 and the refused reload", code, body)
 	}
 	rewrite(t, file, "streams: {}\n")

@@ -100,7 +100,7 @@ func TestRunWithoutItsTopics(t *testing.T) {
 	flags, _ := servers(t, map[string]int{"logins": 1})
 	p := start(t, append([]string{"run", "--log.format", "json"}, flags...)...)
 	err := p.wait(t)
-	if want := "Kafka: no topic transactions, weir.dead-letters: create it, or set kafka.create_topics"; fmt.Sprint(err) != want {
+	if want := "Kafka: no topic transactions, weir.dead-letters: create it, or set kafka.create_topics; with ACLs, allow Describe on it"; fmt.Sprint(err) != want {
 		t.Errorf("\ngot  %v\nwant %s", err, want)
 	}
 	if want := `"msg":"weir is running"`; !strings.Contains(p.err.String(), want) {
@@ -232,8 +232,8 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 	}
 	for _, want := range []string{
 		"ok    topic logins                 1 partition\n",
-		"FAIL  topic transactions           no topic transactions: create it, or set kafka.create_topics\n",
-		"FAIL  topic weir.dead-letters      no topic weir.dead-letters: create it, or set kafka.create_topics\n",
+		"FAIL  topic transactions           no topic transactions: create it, or set kafka.create_topics; with ACLs, allow Describe on it\n",
+		"FAIL  topic weir.dead-letters      no topic weir.dead-letters: create it, or set kafka.create_topics; with ACLs, allow Describe on it\n",
 		"FAIL  redis                        127.0.0.1:1: nothing listens at 127.0.0.1:1: check the address, and that the server runs\n",
 	} {
 		if !strings.Contains(out, want) {

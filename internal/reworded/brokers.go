@@ -12,6 +12,7 @@ import (
 // advice maps answers of the brokers to what to do about them.
 var advice = map[kafka.Error]string{
 	kafka.SASLAuthenticationFailed:   "the brokers refuse the login: check the user and the password or token under kafka.sasl",
+	kafka.IllegalSASLState:           "the brokers do not ask for a login at this address: use its address for SASL, or kafka.sasl.mechanism none",
 	kafka.UnsupportedSASLMechanism:   "the brokers do not offer this kafka.sasl.mechanism: choose one that they do",
 	kafka.UnknownTopicOrPartition:    "there is no such topic or partition: check the name, or create the topic",
 	kafka.TopicAuthorizationFailed:   "the user may not see it: allow Describe and Read on the topic",

@@ -16,6 +16,7 @@ func TestBrokers(t *testing.T) {
 	for code, want := range map[kafka.Error]string{
 		kafka.SASLAuthenticationFailed: "the brokers refuse the login: check the user and the password or token under kafka.sasl",
 		kafka.TopicAuthorizationFailed: "the user may not see it: allow Describe and Read on the topic",
+		kafka.IllegalSASLState:         "the brokers do not ask for a login at this address: use its address for SASL, or kafka.sasl.mechanism none",
 		kafka.GroupAuthorizationFailed: "the user may not use it: allow Describe and Read on the consumer group",
 		kafka.UnknownTopicOrPartition:  "there is no such topic or partition: check the name, or create the topic",
 		kafka.KafkaStorageError:        `the brokers answer "Kafka Storage Error" (code 56)`,

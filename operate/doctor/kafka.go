@@ -52,7 +52,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 		case t.Create:
 			f.add(Warn, "topic "+name, "is missing", "weir run will create it; create it before to choose its settings")
 		default:
-			f.add(Fail, "topic "+name, "is missing", "create it, or set kafka.create_topics")
+			f.add(Fail, "topic "+name, "is missing", "create it, or set kafka.create_topics; with ACLs, allow Describe on it")
 		}
 	}
 	var wanted []string
@@ -61,7 +61,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	}
 	settings, err := topics.Settings(ctx, client, wanted)
 	if err != nil {
-		f.add(Warn, "kafka", reworded.Brokers(err).Error(), "let this user describe the topics' configurations")
+		f.add(Warn, "kafka", reworded.Plainly(err).Error(), "until then the topics' settings are not checked")
 		return f
 	}
 	for _, topic := range there {

@@ -123,7 +123,7 @@ func TestTopics(t *testing.T) {
 
 	look.DeadLetters = "no-such-topic"
 	if got := lines(Kafka(t.Context(), client, look), "topic no-such-topic"); len(got) != 1 ||
-		got[0] != "FAIL is missing: create it, or set kafka.create_topics" {
+		got[0] != "FAIL is missing: create it, or set kafka.create_topics; with ACLs, allow Describe on it" {
 		t.Errorf("a missing topic: got %v", got)
 	}
 	look.Create = true

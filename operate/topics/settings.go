@@ -3,6 +3,7 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/segmentio/kafka-go"
@@ -24,6 +25,9 @@ func Settings(ctx context.Context, client *kafka.Client, names []string) (map[st
 		return nil, fmt.Errorf("read the settings of topics: %w", err)
 	}
 	for _, topic := range found.Resources {
+		if errors.Is(topic.Error, kafka.TopicAuthorizationFailed) {
+			return nil, fmt.Errorf("read the settings of topic %s: the user may not: allow DescribeConfigs on it", topic.ResourceName)
+		}
 		if topic.Error != nil {
 			return nil, fmt.Errorf("read the settings of topic %s: %w", topic.ResourceName, topic.Error)
 		}

@@ -58,7 +58,7 @@ func PartitionsOf(found *kafka.MetadataResponse, topic string) int {
 type MissingTopicsError []string
 
 func (e MissingTopicsError) Error() string {
-	return fmt.Sprintf("no topic %s: create it, or set kafka.create_topics", strings.Join(e, ", "))
+	return fmt.Sprintf("no topic %s: create it, or set kafka.create_topics; with ACLs, allow Describe on it", strings.Join(e, ", "))
 }
 
 // FindTopics looks the topics up. The error is a MissingTopicsError if the brokers lack some.
@@ -121,8 +121,12 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 		return fmt.Errorf("create topics: %w", reworded.Brokers(err))
 	}
 	for _, name := range missing {
-		// Another process may have created it first.
-		if err := made.Errors[name]; err != nil && !errors.Is(err, kafka.TopicAlreadyExists) {
+		err := made.Errors[name]
+		switch {
+		case err == nil, errors.Is(err, kafka.TopicAlreadyExists): // another process may have created it first
+		case errors.Is(err, kafka.TopicAuthorizationFailed):
+			return fmt.Errorf("create topic %s: the user may not: allow Create on the topic or the cluster, or create it yourself", name)
+		default:
 			return fmt.Errorf("create topic %s: %w", name, reworded.Brokers(err))
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
@@ -23,6 +26,32 @@ streams:
 	}
 	if names, err := TopicNames(r, "dead"); err != nil || !slices.Equal(names, []string{"payments", "weir.dead-letters", "dead"}) {
 		t.Errorf("got %v, %v", names, err)
+	}
+}
+
+// A user who may not create topics learns that, and not that it may not see them.
+func TestEnsureTopicsReportsWhatTheUserMayNot(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broker.Close()
+	broker.ControlKey(int16(kmsg.CreateTopics), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		refused := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+		topic := kmsg.NewCreateTopicsResponseTopic()
+		topic.Topic, topic.ErrorCode = "dead", kerr.TopicAuthorizationFailed.Code
+		refused.Topics = append(refused.Topics, topic)
+		return refused, nil, true
+	})
+	cfg := config.Default()
+	cfg.Kafka.Brokers = broker.ListenAddrs()
+	client, err := KafkaClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = EnsureTopics(t.Context(), client, TopicSettings{Create: true, DeadLetters: "dead"}, &features.Registry{})
+	if want := "create topic dead: the user may not: allow Create on the topic or the cluster, or create it yourself"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 

@@ -245,7 +245,7 @@ func TestChangesThatMustWait(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	put(t, file, one)
 	w := watch(t, file)
-	w.refusal = errors.New("no topic logins: create it, or set kafka.create_topics")
+	w.refusal = errors.New("no topic logins: create it, or set kafka.create_topics; with ACLs, allow Describe on it")
 	put(t, file, two)
 	w.ticks(2)
 	w.has(true, false)
