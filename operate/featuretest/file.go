@@ -93,11 +93,27 @@ func read(name string) (*file, error) {
 	if len(root.Content) == 0 {
 		return nil, definition.Findings{{File: name, Message: "there are no tests in it"}}
 	}
+	f.repeated(&root)
 	f.document(root.Content[0])
 	if len(f.findings) > 0 {
 		return nil, f.findings
 	}
 	return f, nil
+}
+
+// repeated finds keys that a mapping has twice. Only one of their values would count, such as the last of two lists of
+// tests.
+func (f *file) repeated(n *yaml.Node) {
+	lines := map[string]int{}
+	for i, child := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 {
+			if line, has := lines[child.Value]; has {
+				f.find(child, "duplicate key %q; it is already at line %d", child.Value, line)
+			}
+			lines[child.Value] = child.Line
+		}
+		f.repeated(child)
+	}
 }
 
 // find adds a finding at a node.
