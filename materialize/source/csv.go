@@ -123,7 +123,7 @@ type csvRecords struct {
 }
 
 func newRecords(r io.Reader) csvRecords {
-	return csvRecords{textLines: textLines{cutter: &cutter{in: r, quotes: true}}}
+	return csvRecords{textLines: textLines{cutter: &cutter{in: r, quotes: true, most: maxLine}}}
 }
 
 // next reads a record and returns its first cells, at least those that are needed, how many it has,

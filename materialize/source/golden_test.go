@@ -291,6 +291,7 @@ func TestBadFiles(t *testing.T) {
 		{"in.csv", strings.Replace(golden, "amount", "amuont", 1), `FILE:1: field amount of stream pay: unknown column "amount"; did you mean "amuont"?`},
 		{"in.csv", golden + "4,5\n", "FILE:5: wrong number of fields"},
 		{"in.csv", golden + "4,\"5\n", `FILE:5: extraneous or missing " in quoted-field`},
+		{"in.csv", golden + "4,\"5" + strings.Repeat("x", maxLine), "FILE:5: the record has more than 67108864 bytes; perhaps a quote is not closed"},
 		{"in.csv", golden + "4,2026-01-31 10:00:03,a,x,,,,\n", `FILE:5: column amount: expected a number, found "x"`},
 		{"in.ndjson", goldenLines + "{", "FILE:5: stream pay: malformed JSON at byte 1 of 1"},
 		{"in.ndjson", strings.Repeat("x", maxLine+1), "FILE:1: the line has more than 67108864 bytes"},

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// maxLine is the greatest length of a line in bytes.
+// maxLine is the greatest length of a line, or of a record of a CSV, in bytes.
 const maxLine = 64 << 20
 
 // lines reads the lines of a file and skips empty ones.

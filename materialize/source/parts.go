@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -36,13 +37,13 @@ type PartReader interface {
 type cutter struct {
 	in     io.Reader
 	quotes bool // line ends within quotes do not end a part
-	most   int  // bytes of a line, which is cut after them; 0 if there is no limit
+	most   int  // bytes of a line, which is cut after them, or of a record, which is an error; 0 if there is no limit
 	rest   []byte
 	lines  int   // cut off
 	err    error // of in
 }
 
-// cut cuts the next part off the text. Its error is that of the reader.
+// cut cuts the next part off the text. Its error is that of the reader, or about a record that is too long.
 func (c *cutter) cut(p *Part, size int) error {
 	p.text, p.before = append(p.text[:0], c.rest...), c.lines
 	c.rest = c.rest[:0]
@@ -53,6 +54,8 @@ func (c *cutter) cut(p *Part, size int) error {
 		c.read(p, size)
 		end = c.end(p)
 		switch {
+		case end == 0 && c.quotes && c.most > 0 && len(p.text) > c.most:
+			return fmt.Errorf("the record has more than %d bytes; perhaps a quote is not closed", c.most)
 		case c.err == io.EOF || end == 0 && c.most > 0 && len(p.text) > c.most:
 			end = len(p.text) // also a last line without an end
 		case end == 0 && c.err == nil:
