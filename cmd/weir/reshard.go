@@ -91,6 +91,9 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	if err := l.Check(to); err != nil {
 		return err
 	}
+	if l.Forsaken(to) {
+		return restart(ctx, out, cfg, r, l, yes)
+	}
 	if !yes {
 		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Redis needs memory for its keys twice\n"+
 			"until weir reshard --delete-old.\nnothing was changed: repeat with --yes to do it\n", cfg.Namespace, l.Shards, to)
@@ -105,6 +108,24 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	}
 	_, err = fmt.Fprintf(out, "namespace %s has %d shards: %s copied. Processors and APIs that run take them within a second.\n"+
 		"Then delete the keys of the old shards:\nweir reshard --delete-old\n", cfg.Namespace, to, say.Number(t.of("copied"), "key"))
+	return err
+}
+
+// restart has the shards begin anew that lack keys which no old shard has any more, or describes the effect.
+func restart(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.Resharder, l reshard.Layout, yes bool) error {
+	_, err := fmt.Fprintf(out, "%d of %d shards of namespace %s lack keys: their servers went back to when it was resharded, and the keys of the\n"+
+		"old shards are deleted. Processors empty them and read them again, as far as the topics reach back.\n", l.Incomplete, l.Shards, cfg.Namespace)
+	if err != nil {
+		return err
+	}
+	ending := "nothing was changed: repeat with --yes to do it"
+	if yes {
+		if err := r.Spread(ctx, l.Shards); err != nil {
+			return err
+		}
+		ending = "done"
+	}
+	_, err = fmt.Fprintln(out, ending)
 	return err
 }
 

@@ -6,18 +6,30 @@ import (
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // An operator spreads a namespace, which store/redis tests; without --yes the command only says what
 // that would mean.
 func TestReshard(t *testing.T) {
 	flags, _ := servers(t, allTopics)
-	flags[9] = redistest.New(t, redistest.Options{}).Addr()
+	server := redistest.New(t, redistest.Options{})
+	flags[9] = server.Addr()
 	p := start(t, append([]string{"run"}, flags...)...)
 	ready(t, p.address(t))
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Fatal(err)
+	}
+	run := func(given, want string) {
+		t.Helper()
+		out, err := weir(t, append(append([]string{"reshard"}, strings.Fields(given)...), flags...)...)
+		if err != nil {
+			out = fmt.Sprint(err)
+		}
+		if !strings.HasPrefix(out, want) {
+			t.Errorf("weir reshard %s: got\n%s\nwant %s", given, out, want)
+		}
 	}
 	for _, step := range []struct{ flags, want string }{
 		{"--cancel", "the namespace is not being resharded"},
@@ -25,12 +37,15 @@ func TestReshard(t *testing.T) {
 		{"--to 8", "namespace weir has 4 shards, and would have 8. Redis needs memory"},
 		{"--to 8 --yes", "namespace weir has 8 shards: 0 keys copied."},
 	} {
-		out, err := weir(t, append(append([]string{"reshard"}, strings.Fields(step.flags)...), flags...)...)
-		if err != nil {
-			out = fmt.Sprint(err)
-		}
-		if !strings.HasPrefix(out, step.want) {
-			t.Errorf("weir reshard %s: got\n%s\nwant %s", step.flags, out, step.want)
-		}
+		run(step.flags, step.want)
 	}
+	// The old keys are deleted, and a server goes back to when it was resharded.
+	client := server.Client(t)
+	client.HDel(t.Context(), keyspace.LayoutKey("weir"), keyspace.OldShardsField, keyspace.SwitchedField)
+	client.HSet(t.Context(), keyspace.ProgressKey(keyspace.ShardTag("weir", 5, 8)), keyspace.FrozenField, "token")
+	lack := "1 of 8 shards of namespace weir lack keys: their servers went back to when it was resharded, and the keys of the\n" +
+		"old shards are deleted. Processors empty them and read them again, as far as the topics reach back.\n"
+	run("--to 8", lack+"nothing was changed: repeat with --yes to do it\n")
+	run("--to 8 --yes", lack+"done\n")
+	run("--to 8 --yes", "8 shards cannot be spread over 8")
 }

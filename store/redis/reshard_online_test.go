@@ -351,3 +351,40 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 		})
 	}
 }
+
+// A shard comes back from a moment at which it was half copied, after the old keys were deleted: the same command has it
+// begin anew, and leaves shards alone that are complete, or frozen to be copied further.
+func TestHalfCopiedShardWithoutOldKeysBeginsAnew(t *testing.T) {
+	onResharded(t, func(r *resharded) {
+		ctx := r.Context()
+		r.to(8)
+		if err := r.resharder().DeleteOld(ctx); err != nil {
+			r.Fatal(err)
+		}
+		shard := r.store.shardOf("d3")
+		progress := keyspace.ProgressKey(r.store.tags[shard])
+		r.store.redis.Del(ctx, progress)
+		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, "token")
+		another := keyspace.ProgressKey(r.store.tags[(shard+1)%8])
+		r.store.redis.HSet(ctx, another, keyspace.FrozenField, "another", keyspace.CopyingField, "another")
+		if l, err := r.resharder().Layout(ctx); err != nil || l.Incomplete != 1 || !l.Forsaken(8) || l.Forsaken(16) {
+			r.Errorf("the layout is %+v, error %v; want one incomplete shard", l, err)
+		}
+		if err := r.resharder().Spread(ctx, 8); err != nil {
+			r.Fatal(err)
+		}
+		if r.store.redis.Exists(ctx, progress).Val() != 0 || r.store.redis.Exists(ctx, another).Val() != 1 {
+			r.Error("want that the progress of the incomplete shard alone is deleted")
+		}
+		r.store.redis.HDel(ctx, another, keyspace.FrozenField, keyspace.CopyingField)
+		if err := r.resharder().Spread(ctx, 8); err == nil || !strings.Contains(err.Error(), "8 shards cannot be spread over 8") {
+			r.Errorf("the same command again: got error %v, want a refusal", err)
+		}
+		if _, err := r.store.Place(ctx, testkit.FirstPlacement(transactions, 8, 0)); err != nil {
+			r.Errorf("the shard does not begin: %v", err)
+		}
+		if got := count(r, r.store, beside, "d3"); got != 0 {
+			r.Errorf("d3 counts %d before it is read again, want 0", got)
+		}
+	})
+}

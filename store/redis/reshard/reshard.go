@@ -42,6 +42,8 @@ type Layout struct {
 	Shards int
 	To     int // the number that the namespace is being spread over; 0 if it is not
 	Old    int // the number before the switch, whose keys are not yet deleted; 0 if there is none
+	// Incomplete is how many of the present shards lack keys.
+	Incomplete int
 }
 
 // Layout reads the layout. It fails if Redis cannot be reached, or if there is no such namespace.
@@ -65,29 +67,35 @@ func (r *Resharder) Layout(ctx context.Context) (l Layout, err error) {
 	if l.Shards == 0 {
 		return l, fmt.Errorf("the layout of namespace %q does not say how many shards it has", r.Namespace)
 	}
-	return l, r.current(ctx, l.Shards)
+	l.Incomplete, err = r.current(ctx, l.Shards)
+	return l, err
 }
 
 // current returns an error if other shards took over from those that the layout names: its server has gone back in time.
-// Any of them says so, because the others may have gone back with it.
-func (r *Resharder) current(ctx context.Context, shards int) error {
+// Any of them says so, because the others may have gone back with it. It also counts incomplete shards: frozen ones that
+// are not being copied.
+func (r *Resharder) current(ctx context.Context, shards int) (incomplete int, err error) {
 	pipe := r.Redis.Pipeline()
-	replies := make([]*redis.StringCmd, shards)
+	replies := make([]*redis.SliceCmd, shards)
 	for shard, tag := range tags(r.Namespace, shards) {
-		replies[shard] = pipe.HGet(ctx, keyspace.ProgressKey(tag), keyspace.ShardsField)
+		replies[shard] = pipe.HMGet(ctx, keyspace.ProgressKey(tag), keyspace.ShardsField, keyspace.FrozenField, keyspace.CopyingField)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	for _, reply := range replies {
-		successors, err := reply.Int()
-		switch {
-		case err != nil && !errors.Is(err, redis.Nil):
-			return fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
-		case successors > shards:
-			return fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
+		fields, err := reply.Result()
+		if err != nil {
+			return 0, fmt.Errorf("read whether other shards took over from the %d of namespace %q: %w", shards, r.Namespace, err)
+		}
+		text, _ := fields[0].(string)
+		if successors, _ := strconv.Atoi(text); successors > shards {
+			return 0, fmt.Errorf("namespace %q has %d shards, but its layout says %d, because its server has gone back in time: "+
 				"start a processor, which corrects it", r.Namespace, successors, shards)
 		}
+		if fields[1] != nil && fields[2] == nil {
+			incomplete++
+		}
 	}
-	return nil
+	return incomplete, nil
 }
 
 // maxShards is the number of slots of a cluster.
@@ -96,7 +104,7 @@ const maxShards = 16384
 // Check returns why a namespace cannot be spread over a number of shards, or nil if it can.
 func (l Layout) Check(to int) error {
 	switch {
-	case l.Old > 0 && l.Shards == to:
+	case l.Old > 0 && l.Shards == to, l.Forsaken(to):
 		return nil // some of its shards may have been lost by a failover
 	case l.Old > 0:
 		return fmt.Errorf("the keys of the %d old shards have not been deleted: run weir reshard --delete-old first", l.Old)
@@ -111,9 +119,15 @@ func (l Layout) Check(to int) error {
 // attempts is how often copying starts over because a server was restarted or replaced meanwhile.
 const attempts = 5
 
+// Forsaken reports whether a number of shards is the present one, and some of them are incomplete, though the keys that
+// they lack were deleted: their server went back to a moment within the resharding.
+func (l Layout) Forsaken(to int) bool {
+	return l.Old == 0 && l.To == 0 && l.Shards == to && l.Incomplete > 0
+}
+
 // Spread copies the namespace to a number of shards, and switches over. If the namespace already has that number of
-// shards, it copies again the shards that a failover has left incomplete. If it fails, the namespace continues with its
-// present shards.
+// shards, it copies again the shards that a failover has left incomplete; if there is nothing to copy, processors empty
+// them and read them again from the log. If it fails, the namespace continues with its present shards.
 func (r *Resharder) Spread(ctx context.Context, to int) error {
 	for attempt := 1; ; attempt++ {
 		l, err := r.Layout(ctx)
@@ -122,6 +136,9 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 		}
 		if err != nil {
 			return err
+		}
+		if l.Forsaken(to) {
+			return r.restart(ctx, to)
 		}
 		c := newCopying(r, cmp.Or(l.Old, l.Shards), to, rand.Text())
 		if l.Old > 0 {
@@ -137,6 +154,17 @@ func (r *Resharder) Spread(ctx context.Context, to int) error {
 		}
 		r.Report("began again: a server of Redis was restarted or replaced; copied", 0)
 	}
+}
+
+// restart has incomplete shards begin anew: without progress, they are emptied and read from the log; see empty.lua of
+// redisstore.
+func (r *Resharder) restart(ctx context.Context, shards int) error {
+	for shard, tag := range tags(r.Namespace, shards) {
+		if err := r.Redis.Eval(ctx, restartLua, []string{keyspace.ProgressKey(tag)}).Err(); err != nil {
+			return fmt.Errorf("have shard %d begin anew: %w", shard, err)
+		}
+	}
+	return nil
 }
 
 // Cancel deletes what was copied, and has the old shards go on.

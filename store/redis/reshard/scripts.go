@@ -23,6 +23,8 @@ var (
 	switchLua string
 	//go:embed name.lua
 	nameLua string
+	//go:embed restart.lua
+	restartLua string
 	//go:embed release.lua
 	releaseLua string
 )
