@@ -308,7 +308,7 @@ func ParseFilling(ranges, at string) (f Filling, err error) {
 			continue
 		}
 		first, last, ok := strings.Cut(text, "-")
-		from, to, fromOK, toOK := Position{}, Position{Offset: openRange}, true, true
+		from, to, fromOK, toOK := Position{}, Position{Offset: openRange}, true, false
 		if first != "" {
 			from, fromOK = parseOffsets(first)
 		}
