@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // clusterTurns is how often each cluster is measured, in turn, since the speed of a machine varies.
@@ -87,6 +88,12 @@ func (c *clusterLoad) apply(b *testing.B, masters, processors int) (cost cluster
 			infoOf(b, nodes, "stats", "total_commands_processed"), keysOf(b, nodes),
 			infoOf(b, nodes, "memory", "used_memory"), infoOf(b, nodes, "cpu", "used_cpu_user", "used_cpu_sys"),
 		}
+	}
+	// Processors of a new namespace search one master for shards of an older one.
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
+	defer client.Close()
+	if err := redisstore.New(client, namespace, 64).Create(b.Context()); err != nil {
+		b.Fatal(err)
 	}
 	before := figures()
 	cost.processors = applyAll(b, c.binary, settings, processors) / c.millions
