@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -293,12 +292,13 @@ func (s *Store) putLayout(ctx context.Context) error {
 // correctShards writes the store's number of shards into a stored layout that was lost, or is from before the resharding
 // to it, and the number before that, whose keys may still be there.
 func (s *Store) correctShards(ctx context.Context, stored map[string]string) error {
-	present := strconv.Itoa(len(s.tags))
-	before := cmp.Or(stored[keyspace.ShardsField], present)
-	if stored[keyspace.ShardsField] == present {
+	before, present := stored[keyspace.ShardsField], strconv.Itoa(len(s.tags))
+	if before == present {
 		return nil
 	}
-	if err := s.followShards(ctx, stored); err != nil || stored[keyspace.ShardsField] != "" && stored[keyspace.ShardsField] != present {
+	if before == "" {
+		before = present // written just now
+	} else if err := s.followShards(ctx, stored); err != nil || stored[keyspace.ShardsField] != present {
 		return err
 	}
 	old, err := s.predecessors(ctx)

@@ -98,9 +98,6 @@ func (r *Resharder) current(ctx context.Context, shards int) (incomplete int, er
 	return incomplete, nil
 }
 
-// maxShards is the number of slots of a cluster.
-const maxShards = 16384
-
 // Check returns why a namespace cannot be spread over a number of shards, or nil if it can.
 func (l Layout) Check(to int) error {
 	switch {
@@ -110,8 +107,8 @@ func (l Layout) Check(to int) error {
 		return fmt.Errorf("the keys of the %d old shards have not been deleted: run weir reshard --delete-old first", l.Old)
 	case l.To > 0 && l.To != to:
 		return fmt.Errorf("the namespace is being spread over %d shards: go on with --to %[1]d, or run weir reshard --cancel", l.To)
-	case to <= l.Shards || to > maxShards || to%l.Shards != 0:
-		return fmt.Errorf("%d shards cannot be spread over %d: the new number is a multiple of the old one, up to %d", l.Shards, to, maxShards)
+	case to <= l.Shards || to > keyspace.Slots || to%l.Shards != 0:
+		return fmt.Errorf("%d shards cannot be spread over %d: the new number is a multiple of the old one, up to %d", l.Shards, to, keyspace.Slots)
 	}
 	return nil
 }
