@@ -19,6 +19,9 @@ type Mapper struct {
 	// MaxRecordBytes limits the length of a record's value; longer ones are poison. 0 means no
 	// limit.
 	MaxRecordBytes int
+	// Namespace is that of the state, in which copies of dead letters count only where they are lacking. If it is empty,
+	// copies count like any other record.
+	Namespace string
 
 	decoder  *record.Decoder
 	series   []*state.Series
@@ -28,6 +31,7 @@ type Mapper struct {
 	entity   []byte
 	text     []byte
 	record   []byte
+	copy     *record.Copy // of the record; nil if it counts in all series
 }
 
 // Outcome describes a record that is not poison.
@@ -144,6 +148,12 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 // Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in b.Ranges. The error is a
 // *Poison or a *record.MissingSchema; in both cases nothing was added.
 func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
+	if m.copy = nil; m.Namespace != "" {
+		m.copy = record.CopyOf(rec)
+	}
+	if m.copy != nil && m.copy.Namespace != m.Namespace {
+		return Outcome{}, nil // this one has read the original
+	}
 	if err := rec.Fits(m.MaxRecordBytes); err != nil {
 		return Outcome{}, err
 	}
@@ -157,6 +167,7 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 // MapEvents is Map for a record that a Decoder of the same streams has already decoded, and that belongs to no
 // partition.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
+	m.copy = nil
 	return m.mapEvents(events, state.RecordOffset{Offset: offset}, timestamp, rangeIndex, b)
 }
 
@@ -215,6 +226,9 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 		begun := false
 		for j := range entity.series {
 			s := &entity.series[j]
+			if !m.takes(s.ID) {
+				continue
+			}
 			if s.where >= 0 && !p.passed[s.where] || s.condition >= 0 && !p.passed[s.condition] || !s.cut.Logged(e.Time, at) {
 				continue
 			}
@@ -237,7 +251,7 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 			b.Add(mutation)
 		}
 		switch {
-		case entity.log == nil || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
+		case entity.log == nil || !m.takes(entity.log.series.ID) || !entity.log.cut.Logged(e.Time, at) || !m.recordOf(entity.log, e, p):
 		case entity.log.series.Late(e.Time, e.Now):
 			late = true
 		default:
@@ -258,6 +272,9 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 	}
 	return late
 }
+
+// takes reports whether the record counts in a series.
+func (m *Mapper) takes(series string) bool { return m.copy == nil || m.copy.Has(series) }
 
 // addText adds a mutation with a member that the batch holds.
 func (m *Mapper) addText(mutation state.Mutation, member []byte, b *state.Batch) {

@@ -1,0 +1,72 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// CopyHeader is the header of a copy: a record that a replay of dead letters has written again. See Copy.
+const CopyHeader = "weir-counts-in"
+
+// Copy says where a copy counts: in the series of one namespace that have passed the original without counting it. All
+// others count the original itself, when a backfill or a new namespace reads it, so the copy would be the second.
+type Copy struct {
+	Namespace string
+	Partition state.Partition // of the original
+	Offset    int64
+	Series    []string // their IDs, sorted
+}
+
+// String is the value of the header: the namespace, topic/partition/offset of the original, and the series.
+func (c *Copy) String() string {
+	return c.Namespace + " " + c.Partition.Topic + "/" + strconv.Itoa(int(c.Partition.ID)) + "/" + strconv.FormatInt(c.Offset, 10) +
+		" " + strings.Join(c.Series, ",")
+}
+
+// ParseCopy parses the value of the header; nil if Weir has not written it.
+func ParseCopy(text []byte) *Copy {
+	parts := strings.Split(string(text), " ")
+	if len(parts) != 3 || parts[0] == "" {
+		return nil
+	}
+	original := strings.Split(parts[1], "/")
+	if len(original) != 3 {
+		return nil
+	}
+	id, err := strconv.ParseInt(original[1], 10, 32)
+	offset, err2 := strconv.ParseInt(original[2], 10, 64)
+	if err != nil || err2 != nil || id < 0 || offset < 0 {
+		return nil
+	}
+	c := &Copy{Namespace: parts[0], Partition: state.Partition{Topic: original[0], ID: int32(id)}, Offset: offset}
+	if parts[2] != "" {
+		c.Series = slices.Sorted(strings.SplitSeq(parts[2], ","))
+	}
+	return c
+}
+
+// CopyOf returns what a copy says; nil for any other record. A copy is in its original's partition: what another program
+// writes elsewhere with the same headers is an event of its own.
+func CopyOf(rec *Record) *Copy {
+	if rec.Headers == nil {
+		return nil
+	}
+	text, ok := rec.Headers.Last(CopyHeader)
+	if !ok {
+		return nil
+	}
+	c := ParseCopy(text)
+	if c == nil || c.Partition != rec.Partition || c.Offset >= rec.Offset {
+		return nil
+	}
+	return c
+}
+
+// Has reports whether the copy counts in a series.
+func (c *Copy) Has(series string) bool {
+	_, has := slices.BinarySearch(c.Series, series)
+	return has
+}

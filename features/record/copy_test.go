@@ -1,0 +1,53 @@
+package record_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+func TestParseCopy(t *testing.T) {
+	for _, c := range []*record.Copy{
+		{Namespace: "shop", Partition: state.Partition{Topic: "payments", ID: 3}, Offset: 120, Series: []string{"AAAAA", "BBBBB"}},
+		{Namespace: "shop", Partition: state.Partition{Topic: "payments"}}, // in no series
+	} {
+		if diff := cmp.Diff(c, record.ParseCopy([]byte(c.String()))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c, diff)
+		}
+	}
+	for _, text := range []string{
+		"", "shop", "shop payments/3/120", " payments/3/120 AAAAA", "shop payments/3 AAAAA", "shop payments/x/120 AAAAA", "shop payments/3/x AAAAA",
+		"shop payments/-1/120 AAAAA", "shop payments/3/-1 AAAAA", "shop payments/99999999999/1 AAAAA", "shop payments/3/120 AAAAA BBBBB",
+	} {
+		if c := record.ParseCopy([]byte(text)); c != nil {
+			t.Errorf("%q is read as %+v, want nothing", text, c)
+		}
+	}
+}
+
+// A record is a copy only after its original, in the same partition.
+func TestCopyOf(t *testing.T) {
+	in := state.Partition{Topic: "payments", ID: 3}
+	header := headers{record.CopyHeader: "shop payments/3/120 AAAAA"}
+	for name, c := range map[string]struct {
+		rec  record.Record
+		want bool
+	}{
+		"a copy":               {record.Record{Partition: in, Offset: 121, Headers: header}, true},
+		"without headers":      {record.Record{Partition: in, Offset: 121}, false},
+		"without the header":   {record.Record{Partition: in, Offset: 121, Headers: headers{"trace": "1"}}, false},
+		"with a wrong header":  {record.Record{Partition: in, Offset: 121, Headers: headers{record.CopyHeader: "yes"}}, false},
+		"before its original":  {record.Record{Partition: in, Offset: 120, Headers: header}, false},
+		"in another partition": {record.Record{Partition: state.Partition{Topic: "payments", ID: 2}, Offset: 121, Headers: header}, false},
+		"in another topic":     {record.Record{Partition: state.Partition{Topic: "mirrored", ID: 3}, Offset: 121, Headers: header}, false},
+	} {
+		got := record.CopyOf(&c.rec)
+		if (got != nil) != c.want || got != nil && (!slices.Equal(got.Series, []string{"AAAAA"}) || !got.Has("AAAAA") || got.Has("BBBBB")) {
+			t.Errorf("%s: got %+v, want a copy: %v", name, got, c.want)
+		}
+	}
+}
