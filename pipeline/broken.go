@@ -78,7 +78,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	p, b := w.from, w.current
 	w.begin(b)
 	rangeIndex := b.rangeOf(p)
-	letter := newBrokenLetter(rangeIndex, p.Partition, e)
+	letter := w.newBrokenLetter(rangeIndex, e)
 	b.dead, b.gaps = append(b.dead, letter), append(b.gaps, gap{rangeIndex, e.Offset})
 	b.outcomes[counted{rangeIndex, outcome{"", dead}}]++
 	b.events++
@@ -103,11 +103,11 @@ func (w *worker) passBroken(p *assignedPartition) {
 	}
 }
 
-// newBrokenLetter returns the dead letter of a batch that is set aside. It has no value: the bytes are not records, and
+// newBrokenLetter returns the dead letter of a batch of the current partition that is set aside. It has no value: the bytes are not records, and
 // the log still has them.
-func newBrokenLetter(rangeIndex int, p state.Partition, e *fetch.CorruptError) deadLetter {
+func (w *worker) newBrokenLetter(rangeIndex int, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
-	d := newDeadLetter(rangeIndex, p, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
+	d := w.newDeadLetter(rangeIndex, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
 		Reason:  record.BrokenBatch,
 		Message: fmt.Sprintf("the batch of offsets %d to %s cannot be decoded: %v", e.Offset, last, e.Reason),
 	})

@@ -19,6 +19,8 @@ import (
 type Config struct {
 	Registry *features.Registry // to begin with; see Processor.Reload
 	Store    store.Store
+	// Namespace is the store's. Dead letters name it, and copies of them count only in it.
+	Namespace string
 
 	Transport *kafka.Transport
 	Brokers   []string

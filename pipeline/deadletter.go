@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/state"
 )
 
 // HeaderPrefix begins the names of the headers that Weir writes.
@@ -27,6 +26,7 @@ const (
 	HeaderPartition = "weir-partition"
 	HeaderOffset    = "weir-offset"
 	HeaderTimestamp = "weir-timestamp" // of the record, in ms
+	HeaderNamespace = "weir-namespace" // of the state in which the record does not count
 	// headerLastOffset is the last offset of a batch that cannot be decoded; HeaderOffset is its
 	// first.
 	headerLastOffset = "weir-last-offset"
@@ -43,8 +43,9 @@ type deadLetter struct {
 	message    kafka.Message
 }
 
-// newDeadLetter copies a record with the reason why it is set aside.
-func newDeadLetter(rangeIndex int, p state.Partition, rec *fetch.Record, poison *record.Poison) deadLetter {
+// newDeadLetter copies a record of the current partition with the reason why it is set aside.
+func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record.Poison) deadLetter {
+	p := w.from.Partition
 	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: rec.Headers.Copy()}
 	for _, h := range [...][2]string{
 		{HeaderReason, string(poison.Reason)},
@@ -54,6 +55,7 @@ func newDeadLetter(rangeIndex int, p state.Partition, rec *fetch.Record, poison 
 		{HeaderPartition, strconv.Itoa(int(p.ID))},
 		{HeaderOffset, strconv.FormatInt(rec.Offset, 10)},
 		{HeaderTimestamp, strconv.FormatInt(rec.Timestamp, 10)},
+		{HeaderNamespace, w.cfg.Namespace},
 	} {
 		m.Headers = append(m.Headers, kafka.Header{Key: h[0], Value: []byte(h[1])})
 	}
@@ -67,30 +69,31 @@ func newDeadLetter(rangeIndex int, p state.Partition, rec *fetch.Record, poison 
 // than a topic's max.message.bytes, 1 MiB by default.
 const togetherBytes = 512 << 10
 
-// deadLetterWriter writes dead letters so that they need hardly more room than their records had. A large one is written
+// DeadLetterWriter writes dead letters so that they need hardly more room than their records had. A large one is written
 // alone and compressed, as its record may have been. Whether it is too large is up to the brokers.
-type deadLetterWriter struct{ together, alone *kafka.Writer }
+type DeadLetterWriter struct{ together, alone *kafka.Writer }
 
-func newDeadLetterWriter(cfg *Config) *deadLetterWriter {
+// NewDeadLetterWriter makes a writer to a topic.
+func NewDeadLetterWriter(brokers []string, transport *kafka.Transport, topic string) *DeadLetterWriter {
 	writer := func() *kafka.Writer {
 		return &kafka.Writer{
-			Addr:         kafka.TCP(cfg.Brokers...),
-			Topic:        cfg.DeadLetterTopic,
+			Addr:         kafka.TCP(brokers...),
+			Topic:        topic,
 			Balancer:     &kafka.Hash{},
 			RequiredAcks: kafka.RequireAll,
 			BatchTimeout: time.Millisecond,
 			MaxAttempts:  3,
-			Transport:    cfg.Transport,
+			Transport:    transport,
 		}
 	}
-	w := &deadLetterWriter{writer(), writer()}
+	w := &DeadLetterWriter{writer(), writer()}
 	w.together.BatchBytes = togetherBytes
 	w.alone.BatchSize, w.alone.BatchBytes, w.alone.Compression = 1, 1<<30, kafka.Gzip
 	return w
 }
 
 // WriteMessages returns after all messages are written.
-func (w *deadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
+func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
 	var together, alone []kafka.Message
 	for _, m := range messages {
 		if size(m) > togetherBytes {
@@ -107,7 +110,7 @@ func (w *deadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.
 }
 
 // Close closes the connections.
-func (w *deadLetterWriter) Close() error { return errors.Join(w.together.Close(), w.alone.Close()) }
+func (w *DeadLetterWriter) Close() error { return errors.Join(w.together.Close(), w.alone.Close()) }
 
 // size is about the number of bytes of a message, and not less.
 func size(m kafka.Message) int {

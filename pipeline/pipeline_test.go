@@ -73,7 +73,7 @@ func newBenchOf(t *testing.T, definitions string, topics map[string]int) *bench 
 	transport := &kafka.Transport{MetadataTTL: 100 * time.Millisecond}
 	t.Cleanup(transport.CloseIdleConnections)
 	b.config = pipeline.Config{
-		Registry: registry, Store: b.store,
+		Registry: registry, Store: b.store, Namespace: "shop",
 		Transport: transport, Brokers: b.broker.ListenAddrs(),
 		Group: testkit.Namespace(t), DeadLetterTopic: deadLetters, Workers: 2,
 		CommitInterval: 50 * time.Millisecond, MaxEvents: 100, MaxBytes: 1 << 20,

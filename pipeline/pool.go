@@ -133,7 +133,7 @@ func (s *pool) begin(i int) {
 		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), spare: newBatch(),
 		changes: make(chan change), resumed: make(chan resumed),
 	}
-	w.mapper.MaxRecordBytes = p.cfg.MaxRecordBytes
+	w.mapper.MaxRecordBytes, w.mapper.Namespace = p.cfg.MaxRecordBytes, p.cfg.Namespace
 	s.workers[i] = w
 	var applying sync.WaitGroup
 	applying.Go(func() { a.run(s.patient) })

@@ -23,7 +23,7 @@ type Processor struct {
 	health  *health
 	stats   stats
 	busiest *busiest.Counter
-	dead    *deadLetterWriter
+	dead    *DeadLetterWriter
 	history *enrich.History
 
 	definitions *definitions
@@ -37,13 +37,13 @@ func New(cfg Config) *Processor {
 	cfg = cfg.withDefaults()
 	p := &Processor{
 		cfg: cfg, metrics: newMetrics(cfg.Metrics), tracing: newTracing(&cfg), log: cfg.Logger, health: newHealth(),
-		busiest: busiest.New(time.Now), dead: newDeadLetterWriter(&cfg), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
+		busiest: busiest.New(time.Now), dead: NewDeadLetterWriter(cfg.Brokers, cfg.Transport, cfg.DeadLetterTopic), definitions: newDefinitions(cfg.Registry, func(plan *state.Plan) *registration {
 			return &registration{store: cfg.Store, plan: plan, group: cfg.Group}
 		}),
 		live:    backfill.NewLive(),
 		history: enrich.NewHistory(func(ctx context.Context) (*state.History, error) { return cfg.Store.History(ctx) }, time.Now),
 	}
-	p.backfiller = newBackfiller(&p.cfg, p.live)
+	p.backfiller = newBackfiller(&p.cfg, p.live, p.dead)
 	p.health.set("group", errNotMember)
 	return p
 }

@@ -14,13 +14,13 @@ import (
 
 // newBackfiller makes the backfiller for the processor's partitions, which gives way to live batches. It is nil if
 // backfill is not enabled.
-func newBackfiller(cfg *Config, live *backfill.Live) *backfill.Backfiller {
+func newBackfiller(cfg *Config, live *backfill.Live, dead *DeadLetterWriter) *backfill.Backfiller {
 	if !cfg.Backfill {
 		return nil
 	}
 	return backfill.New(backfill.Config{
-		Schemas: cfg.Schemas,
-		Store:   cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
+		Schemas: cfg.Schemas, Namespace: cfg.Namespace, DeadLetters: dead,
+		Store: cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
 		MaxRecordBytes: cfg.MaxRecordBytes, Rate: cfg.BackfillRate, MaxEvents: cfg.MaxEvents, MaxBytes: cfg.MaxBytes,
 		Live: live, Metrics: cfg.Metrics, Logger: cfg.Logger,
 	})

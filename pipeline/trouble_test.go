@@ -83,7 +83,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 		m := letters[i]
 		if header(m, "weir-reason") != p.reason || header(m, "weir-stream") != p.stream ||
 			!strings.Contains(header(m, "weir-message"), p.message) || header(m, "trace") != p.reason ||
-			header(m, "weir-topic") != "payments" || header(m, "weir-partition") == "" || header(m, "weir-offset") == "" {
+			header(m, "weir-topic") != "payments" || header(m, "weir-namespace") != "shop" || header(m, "weir-partition") == "" || header(m, "weir-offset") == "" {
 			t.Errorf("unexpected headers %q of %.80s", m.Headers, p.value)
 		}
 	}

@@ -183,9 +183,9 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
-		b.dead = append(b.dead, newDeadLetter(rangeIndex, w.from.Partition, rec, poison))
+		b.dead = append(b.dead, w.newDeadLetter(rangeIndex, rec, poison))
 	case out.LateToDeadLetter:
-		b.dead = append(b.dead, newDeadLetter(rangeIndex, w.from.Partition, rec, &record.Poison{
+		b.dead = append(b.dead, w.newDeadLetter(rangeIndex, rec, &record.Poison{
 			Reason: record.Late, Stream: out.Stream, Message: "the event came after state of its time was dropped",
 		}))
 	}

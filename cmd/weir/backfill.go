@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -154,8 +155,10 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 	screen.registry, screen.broken = registry, false
 	watched, stop := bound.Watch(ctx, wanted)
 	defer stop()
+	dead := pipeline.NewDeadLetterWriter(cfg.Kafka.Brokers, transport, cfg.Kafka.DeadLetterTopic)
+	defer dead.Close()
 	b := backfill.New(backfill.Config{
-		Store: kept, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
+		Store: kept, Namespace: cfg.Namespace, DeadLetters: &shownWriter{dead, cfg.Kafka.DeadLetterTopic, screen}, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
 		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 	})
@@ -173,6 +176,28 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 		return errNotFilled
 	}
 	return nil
+}
+
+// deadLetterWriter is a pipeline.DeadLetterWriter.
+type deadLetterWriter interface {
+	WriteMessages(ctx context.Context, messages ...kafka.Message) error
+}
+
+// shownWriter writes to the topic of dead letters, and shows why it cannot: the backfill waits until it can.
+type shownWriter struct {
+	deadLetterWriter
+	topic  string
+	screen *fillScreen
+}
+
+func (w *shownWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
+	err := w.deadLetterWriter.WriteMessages(ctx, messages...)
+	if err != nil && ctx.Err() == nil {
+		w.screen.mu.Lock()
+		defer w.screen.mu.Unlock()
+		w.screen.say("", fmt.Sprintf("waiting to note in topic %s which records cannot be used: %v", w.topic, err))
+	}
+	return err
 }
 
 // fillScreen shows the progress of fills.

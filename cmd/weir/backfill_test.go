@@ -294,3 +294,30 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 	look(t, "", command(offsets...)...)
 	counts()
 }
+
+// failing is a topic of dead letters that cannot be written.
+type failing struct{ err error }
+
+func (f failing) WriteMessages(context.Context, ...kafka.Message) error { return f.err }
+
+// While a backfill waits for the topic of dead letters, it says so, once.
+func TestBackfillShowsWhyItWaits(t *testing.T) {
+	var out strings.Builder
+	w := &shownWriter{failing{errors.New("it may not be written")}, "dead", &fillScreen{out: &out, said: map[string]string{}}}
+	for range 2 {
+		if err := w.WriteMessages(t.Context()); err == nil {
+			t.Error("no error")
+		}
+	}
+	if want := "waiting to note in topic dead which records cannot be used: it may not be written\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.deadLetterWriter = failing{context.Canceled}
+	_ = w.WriteMessages(ended)
+	w.deadLetterWriter = failing{}
+	if err := w.WriteMessages(t.Context()); err != nil || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("got error %v and %q, want neither", err, out.String())
+	}
+}

@@ -27,12 +27,17 @@ const (
 // Config configures a Backfiller. All fields without a default are required.
 type Config struct {
 	Store     store.Store
+	Namespace string // of the store
 	Transport *kafka.Transport
 	Brokers   []string
 	Isolation fetch.Isolation
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live
 	// events.
 	MaxRecordBytes int
+	// DeadLetters writes to the topic of dead letters, which also holds which records fills have skipped.
+	DeadLetters interface {
+		WriteMessages(context.Context, ...kafka.Message) error
+	}
 	// Schemas supplies the schemas that records name; nil if no stream needs them.
 	Schemas interface {
 		Supply(context.Context, *record.MissingSchema) error

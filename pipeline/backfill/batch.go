@@ -13,6 +13,7 @@ type batch struct {
 	state.Batch
 	of            []*job // by range
 	events, bytes int
+	skipped       map[state.Partition][]int64 // offsets of records that cannot be used
 
 	written bool
 	took    time.Duration
@@ -21,6 +22,7 @@ type batch struct {
 func (b *batch) reset() {
 	b.Batch.Reset()
 	clear(b.of)
+	clear(b.skipped)
 	b.of, b.events, b.bytes = b.of[:0], 0, 0
 }
 
@@ -56,7 +58,7 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	r.batch, r.spare = r.spare, nil
 	go func() {
 		began := time.Now()
-		b.written = write(ctx, r.writer, &b.Batch, r.report.trouble)
+		b.written = r.tell(ctx, b) && write(ctx, r.writer, &b.Batch, r.report.trouble)
 		b.took = time.Since(began)
 		r.wrote <- b
 	}()

@@ -56,7 +56,7 @@ func newRunner(b *Backfiller, w Work, f *state.Fill, before []*state.Fill) *runn
 			Transport: b.cfg.Transport, Bootstrap: kafka.TCP(b.cfg.Brokers...), Isolation: b.cfg.Isolation, Logger: b.cfg.Logger,
 		}),
 	}
-	r.mapper.MaxRecordBytes = b.cfg.MaxRecordBytes
+	r.mapper.MaxRecordBytes, r.mapper.Namespace = b.cfg.MaxRecordBytes, b.cfg.Namespace
 	r.report = reporter{log: r.log, each: reportInterval, features: strings.Join(r.features, ", ")}
 	return r
 }
@@ -178,8 +178,8 @@ func (r *runner) full() bool {
 	return b.events >= r.cfg.MaxEvents || b.bytes >= r.cfg.MaxBytes || len(b.Mutations) >= liveMutations && r.cfg.Live.lately()
 }
 
-// mapRecord maps a record into the batch. Poison and late records are skipped, because live events report them. It
-// waits for schemas, and reports whether it had them before the context ended.
+// mapRecord maps a record into the batch. Poison is skipped, and noted for its replay; late records are skipped, because
+// live events report them. It waits for schemas, and reports whether it had them before the context ended.
 func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
 	rangeIndex := r.rangeOf(j)
 	var err error
@@ -197,6 +197,8 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	}
 	if err == nil {
 		r.metrics.records.WithLabelValues(j.Topic).Inc()
+	} else {
+		r.batch.skip(j.Partition, rec.Offset)
 	}
 	r.batch.events++
 	r.batch.bytes += len(rec.Value)

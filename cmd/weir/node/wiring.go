@@ -85,6 +85,7 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 	}
 	w.registry.Timeout = cfg.Registry.Timeout
 	w.applying = pipeline.Config{
+		Namespace: cfg.Namespace,
 		Transport: transport, Brokers: k.Brokers, Group: k.Group, GroupInstanceID: k.GroupInstanceID,
 		Isolation: connect.Isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},
 		Backfill: cfg.Backfill.Mode == "auto", BackfillRate: cfg.Backfill.Rate,

@@ -1,0 +1,85 @@
+package backfill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// noted records what is written, in order: to the topic of dead letters, which fails some times first, and to the store.
+type noted struct {
+	failures int
+	written  []string
+}
+
+func (n *noted) WriteMessages(_ context.Context, messages ...kafka.Message) error {
+	if n.failures--; n.failures >= 0 {
+		return errors.New("Kafka is away")
+	}
+	for _, m := range messages {
+		n.written = append(n.written, fmt.Sprintf("%s %s %s", m.Headers[0].Key, m.Headers[0].Value, m.Value))
+	}
+	return nil
+}
+
+func (n *noted) Apply(context.Context, *state.Batch) error {
+	n.written = append(n.written, "applied")
+	return nil
+}
+
+// What a fill cannot use is noted before its position passes it, however long Kafka is away.
+func TestSkippedRecordsAreNotedFirst(t *testing.T) {
+	note := `weir-skipped payments/1 {"namespace":"shop","topic":"payments","partition":1,"offsets":[3,5],"series":["AAAAA","BBBBB"]}`
+	for _, c := range []struct {
+		failures int
+		ends     bool // the context, meanwhile
+		skipped  []int64
+		want     []string
+	}{
+		{0, false, nil, []string{"applied"}},
+		{0, false, []int64{3, 5}, []string{note, "applied"}},
+		{3, false, []int64{3, 5}, []string{note, "applied"}},
+		{1000, true, []int64{3, 5}, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &noted{failures: c.failures}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if c.ends {
+				time.AfterFunc(time.Minute, cancel)
+			}
+			j := &job{Partition: state.Partition{Topic: "payments", ID: 1}, steps: []step{{to: 10}}, progress: make([]state.Position, 1)}
+			r := &runner{
+				Backfiller: New(Config{Namespace: "shop", DeadLetters: n}), writer: n, batch: &batch{}, spare: &batch{}, wrote: make(chan *batch, 1),
+				fill:   &state.Fill{Columns: map[string][]string{"payments": {"AAAAA one", "BBBBB one", "BBBBB two"}, "logins": {"AAAAA two"}}},
+				jobs:   map[state.Partition]*job{j.Partition: j},
+				report: reporter{log: slog.New(slog.DiscardHandler)},
+			}
+			for range 2 { // the second batch has none
+				r.rangeOf(j)
+				for _, offset := range c.skipped {
+					r.batch.skip(j.Partition, offset)
+				}
+				if done := r.flush(ctx, false); done == c.ends {
+					t.Errorf("%+v: the batch is written: %v", c, done)
+				}
+				if !slices.Equal(n.written, c.want) {
+					t.Errorf("%+v: got\n%v\nwant\n%v", c, n.written, c.want)
+				}
+				n.written, c.skipped, c.want = nil, nil, []string{"applied"}
+				if c.ends {
+					break
+				}
+			}
+		})
+	}
+}
