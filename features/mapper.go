@@ -148,11 +148,8 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 // Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in b.Ranges. The error is a
 // *Poison or a *record.MissingSchema; in both cases nothing was added.
 func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
-	if m.copy = nil; m.Namespace != "" {
-		m.copy = record.CopyOf(rec)
-	}
-	if m.copy != nil && m.copy.Namespace != m.Namespace {
-		return Outcome{}, nil // this one has read the original
+	if foreign, err := m.readCopy(rec); foreign || err != nil {
+		return Outcome{}, err
 	}
 	if err := rec.Fits(m.MaxRecordBytes); err != nil {
 		return Outcome{}, err
@@ -272,9 +269,6 @@ func (m *Mapper) write(e *record.Event, p *streamMapping, at *state.RecordOffset
 	}
 	return late
 }
-
-// takes reports whether the record counts in a series.
-func (m *Mapper) takes(series string) bool { return m.copy == nil || m.copy.Has(series) }
 
 // addText adds a mutation with a member that the batch holds.
 func (m *Mapper) addText(mutation state.Mutation, member []byte, b *state.Batch) {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,24 +13,32 @@ import (
 const CopyHeader = "weir-counts-in"
 
 // Copy says where a copy counts: in the series of one namespace that have passed the original without counting it. All
-// others count the original itself, when a backfill or a new namespace reads it, so the copy would be the second.
+// others count the original itself, when a backfill or a new namespace reads it, so the copy would be the second. The
+// original may itself be a copy that could not be used.
 type Copy struct {
 	Namespace string
 	Partition state.Partition // of the original
 	Offset    int64
-	Series    []string // their IDs, sorted
+	// Timestamps are those of the first record and of its copies so far, in ms. A record that has another timestamp may be
+	// usable where these are not.
+	Timestamps []int64
+	Series     []string // their IDs, sorted
 }
 
-// String is the value of the header: the namespace, topic/partition/offset of the original, and the series.
+// String is the value of the header: the namespace, topic/partition/offset of the original, the timestamps, and the series.
 func (c *Copy) String() string {
-	return c.Namespace + " " + c.Partition.Topic + "/" + strconv.Itoa(int(c.Partition.ID)) + "/" + strconv.FormatInt(c.Offset, 10) +
-		" " + strings.Join(c.Series, ",")
+	var timestamps []string
+	for _, t := range c.Timestamps {
+		timestamps = append(timestamps, strconv.FormatInt(t, 10))
+	}
+	return fmt.Sprintf("%s %s/%d/%d %s %s", c.Namespace, c.Partition.Topic, c.Partition.ID, c.Offset,
+		strings.Join(timestamps, ","), strings.Join(c.Series, ","))
 }
 
 // ParseCopy parses the value of the header; nil if Weir has not written it.
 func ParseCopy(text []byte) *Copy {
 	parts := strings.Split(string(text), " ")
-	if len(parts) != 3 || parts[0] == "" {
+	if len(parts) != 4 || parts[0] == "" {
 		return nil
 	}
 	original := strings.Split(parts[1], "/")
@@ -42,8 +51,15 @@ func ParseCopy(text []byte) *Copy {
 		return nil
 	}
 	c := &Copy{Namespace: parts[0], Partition: state.Partition{Topic: original[0], ID: int32(id)}, Offset: offset}
-	if parts[2] != "" {
-		c.Series = slices.Sorted(strings.SplitSeq(parts[2], ","))
+	for text := range strings.SplitSeq(parts[2], ",") {
+		timestamp, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil
+		}
+		c.Timestamps = append(c.Timestamps, timestamp)
+	}
+	if parts[3] != "" {
+		c.Series = slices.Sorted(strings.SplitSeq(parts[3], ","))
 	}
 	return c
 }

@@ -12,16 +12,17 @@ import (
 
 func TestParseCopy(t *testing.T) {
 	for _, c := range []*record.Copy{
-		{Namespace: "shop", Partition: state.Partition{Topic: "payments", ID: 3}, Offset: 120, Series: []string{"AAAAA", "BBBBB"}},
-		{Namespace: "shop", Partition: state.Partition{Topic: "payments"}}, // in no series
+		{Namespace: "shop", Partition: state.Partition{Topic: "payments", ID: 3}, Offset: 120, Timestamps: []int64{1000, -1}, Series: []string{"AAAAA", "BBBBB"}},
+		{Namespace: "shop", Partition: state.Partition{Topic: "payments"}, Timestamps: []int64{1000}}, // in no series
 	} {
 		if diff := cmp.Diff(c, record.ParseCopy([]byte(c.String()))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c, diff)
 		}
 	}
 	for _, text := range []string{
-		"", "shop", "shop payments/3/120", " payments/3/120 AAAAA", "shop payments/3 AAAAA", "shop payments/x/120 AAAAA", "shop payments/3/x AAAAA",
-		"shop payments/-1/120 AAAAA", "shop payments/3/-1 AAAAA", "shop payments/99999999999/1 AAAAA", "shop payments/3/120 AAAAA BBBBB",
+		"", "shop", "shop payments/3/120 1000", " payments/3/120 1000 AAAAA", "shop payments/3 1000 AAAAA", "shop payments/x/120 1000 AAAAA",
+		"shop payments/3/x 1000 AAAAA", "shop payments/-1/120 1000 AAAAA", "shop payments/3/-1 1000 AAAAA", "shop payments/99999999999/1 1000 AAAAA",
+		"shop payments/3/120 1000 AAAAA BBBBB", "shop payments/3/120  AAAAA", "shop payments/3/120 x AAAAA", "shop payments/3/120 1000, AAAAA",
 	} {
 		if c := record.ParseCopy([]byte(text)); c != nil {
 			t.Errorf("%q is read as %+v, want nothing", text, c)
@@ -32,7 +33,7 @@ func TestParseCopy(t *testing.T) {
 // A record is a copy only after its original, in the same partition.
 func TestCopyOf(t *testing.T) {
 	in := state.Partition{Topic: "payments", ID: 3}
-	header := headers{record.CopyHeader: "shop payments/3/120 AAAAA"}
+	header := headers{record.CopyHeader: "shop payments/3/120 1000 AAAAA"}
 	for name, c := range map[string]struct {
 		rec  record.Record
 		want bool
