@@ -37,7 +37,7 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 				return err
 			}
 			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
-			parts[id] = &part{tag: at.Log, Range: scan.Range{
+			parts[id] = &part{tag: at.Log, from: from, unusable: map[int64]bool{}, Range: scan.Range{
 				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: l.want.applied(at),
 			}}
 			lost[topic] = max(lost[topic], until)

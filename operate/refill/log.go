@@ -60,8 +60,13 @@ type Log struct {
 // part is one partition.
 type part struct {
 	scan.Range
-	tag string // the tag of its log, as in positions
+	tag      string         // the tag of its log, as in positions
+	from     int64          // the first offset read
+	unusable map[int64]bool // offsets of records that could not be used
 }
+
+// has reports whether the event of a copy has been read already, and could be used.
+func (p *part) has(c *record.Copy) bool { return c.Offset >= p.from && !p.unusable[c.Offset] }
 
 // Open starts reading; Close ends it.
 func Open(cfg Config, registry *features.Registry, want *Want) *Log {
@@ -109,8 +114,14 @@ func (l *Log) ReadTo(ctx context.Context, p inspector.Progress) error {
 	return l.scanner.Read(ctx, ranges, l)
 }
 
-// Record applies a record. Poison has no effect, as it had none when it was applied.
+// Record applies a record. Poison has no effect, as it had none when it was applied. An original that could not be used
+// then, and can be now, counts in place of its copy.
 func (l *Log) Record(of *record.Record) error {
+	from := l.parts[of.Partition]
+	if c := record.CopyOf(of); c != nil && from.has(c) {
+		l.Records++
+		return nil
+	}
 	l.batch.Reset()
 	_, err := l.mapper.Map(of, 0, &l.batch)
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
@@ -118,6 +129,7 @@ func (l *Log) Record(of *record.Record) error {
 	}
 	l.Records++
 	if _, poison := errors.AsType[*record.Poison](err); poison {
+		from.unusable[of.Offset] = true
 		return nil
 	}
 	if err != nil {
