@@ -2,19 +2,17 @@ package integration_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/state"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // These are the requests of a replay that change something.
@@ -36,14 +34,20 @@ func TestReplayUnderKills(t *testing.T) {
 	proxy.mu.Unlock()
 
 	const letters, batch = 6, 2
+	server := redistest.New(t, redistest.Options{})
+	namespace := redisstore.New(server.Client(t), "weir", shards)
+	if err := namespace.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
 	restOf := map[int]bool{} // numbers of events left to the second replay
 	kills := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
 			events, dead := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 2)
 			setAside(t, broker, events, dead, letters)
-			args := []string{"deadletters", "replay", "--kafka.brokers", broker.Addr(), "--kafka.dead_letter_topic", dead,
-				"--batch", strconv.Itoa(batch)}
+			apply(t, namespace, events)
+			args := []string{"deadletters", "replay", "--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr(),
+				"--kafka.dead_letter_topic", dead, "--batch", strconv.Itoa(batch)}
 			start := make(chan *testkit.Program, 1)
 			proxy.arm(n, after, func() { (<-start).Kill() }, keyProduce, keyInitProducerID, keyAddPartitions, keyEndTxn)
 			first := testkit.Start(t, binary, args...)
@@ -91,6 +95,21 @@ func TestReplayUnderKills(t *testing.T) {
 	for rest := 0; rest <= letters; rest += batch {
 		if !restOf[rest] {
 			t.Errorf("no kill left %d events to the next replay; numbers left: %v", rest, restOf)
+		}
+	}
+}
+
+// apply makes a namespace one that has applied the partitions of a topic.
+func apply(t *testing.T, namespace *redisstore.Store, topic string) {
+	t.Helper()
+	plan := &state.Plan{Version: "v1", Retained: map[string]state.Retention{"serie column": {}}}
+	if _, err := namespace.Register(ctx, state.Registration{Plan: plan}); err != nil {
+		t.Fatal(err)
+	}
+	for id := range int32(2) {
+		at := state.Partition{Topic: topic, ID: id}.WithPlan(plan.Version)
+		if _, err := namespace.Place(ctx, testkit.FirstPlacement(at, shards, 0)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -150,94 +169,4 @@ func committedRecords(t *testing.T, broker *kafkatest.Broker, topics ...string) 
 		})
 	}
 	return records
-}
-
-// Once definitions accept events that they rejected before, a replay applies them; events that are
-// still rejected are set aside again.
-func TestReplayedEventsCount(t *testing.T) {
-	definitions := func(name, amount string) string {
-		path := filepath.Join(t.TempDir(), name)
-		text := strings.ReplaceAll(`
-streams:
-  pay:
-    topic: payments
-    format: json
-    timestamp: {path: at, unit: ms}
-    fields:
-      user: string
-      amount: TYPE
-features:
-  user_pays: COUNT(lifetime, pay, user)
-`, "TYPE", amount)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	server, broker := redistest.New(t, redistest.Options{}), kafkatest.New(t, kafkatest.Options{})
-	client := broker.Client()
-	for _, topic := range []string{"payments", deadLetters} {
-		made, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{
-			Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: 2, ReplicationFactor: 1}},
-		})
-		if err != nil || made.Errors[topic] != nil {
-			t.Fatal(err, made.Errors)
-		}
-	}
-	settings := []string{"--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr(), "--kafka.session_timeout", "2s",
-		"--kafka.heartbeat_interval", "300ms"}
-	producer, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer producer.Close()
-	write := func(amount string) {
-		t.Helper()
-		now := time.Now().UnixMilli()
-		value := fmt.Appendf(nil, `{"user": "u1", "amount": %s, "at": %d}`, amount, now)
-		if err := producer.ProduceSync(ctx, &kgo.Record{Topic: "payments", Key: []byte("u1"), Value: value}).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	await := func(w *weir, want string, dead int) {
-		t.Helper()
-		testkit.Eventually(t, time.Minute, "the count", func() (bool, string) {
-			_, body := w.get("/v1/features/user_pays?user=u1")
-			n := int(w.metric("weir_dead_letters_total", ""))
-			return n == dead && strings.Contains(body, `"value":`+want+","), fmt.Sprint(body, n)
-		})
-	}
-	replay := func(want string, more ...string) {
-		t.Helper()
-		out, code := runWeir(t, append([]string{"deadletters", "replay", "--kafka.brokers", broker.Addr()}, more...)...)
-		if code != 0 || !strings.HasPrefix(out, want+"\n") {
-			t.Errorf("exit code %d, %s; want %s", code, out, want)
-		}
-	}
-
-	w := startWeir(t, append(settings, "--features", definitions("old.yaml", "int"))...)
-	for _, amount := range []string{"1", `"2"`, "3", `"4"`, "{}"} {
-		write(amount)
-	}
-	await(w, "2", 3)
-	w.Stop()
-	w = startWeir(t, append(settings, "--features", definitions("new.yaml", "string"))...)
-	replay("would replay 3 events: 3 wrong_type", "--dry-run")
-	replay("replayed 3 events: 3 wrong_type", "--reason", "wrong_type")
-	await(w, "4", 1)
-	out, code := runWeir(t, "deadletters", "list", "--kafka.brokers", broker.Addr())
-	if code != 0 || !strings.Contains(out, "4 dead letters: 4 wrong_type, 3 of them replayed") {
-		t.Errorf("deadletters list: exit code %d, output\n%s", code, out)
-	}
-	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
-	if !strings.Contains(out, `"replays": 1`) {
-		t.Errorf("a letter that was set aside again does not have 1 replay:\n%s", out)
-	}
-	// The value is still no string, and its dead letter differs from the replayed one.
-	replay("replayed 1 event: 1 wrong_type")
-	await(w, "4", 2)
-	out, _ = runWeir(t, "deadletters", "list", "--json", "--kafka.brokers", broker.Addr())
-	if !strings.Contains(out, `"replays": 2`) {
-		t.Errorf("a letter that was set aside a third time does not have 2 replays:\n%s", out)
-	}
 }

@@ -157,7 +157,7 @@ func TestLeastPrivileges(t *testing.T) {
 		unused := unused(t, admin, users)
 		return len(unused) == 0, fmt.Sprintf("docs/security.md allows what nobody needs: %q", unused)
 	})
-	for _, command := range []string{"doctor", "run --check", "progress", "state user=u1", "deadletters list"} {
+	for _, command := range []string{"doctor", "run --check", "progress", "state user=u1", "deadletters list", "deadletters replay"} {
 		out, err := weir(t, append(strings.Fields(command), settings("operator")...)...)
 		if err != nil && command != "doctor" { // doctor warns of a Redis without a replica
 			t.Errorf("weir %s: %v\n%s", command, err, out)

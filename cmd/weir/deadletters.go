@@ -85,7 +85,7 @@ func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *conf
 	if err != nil {
 		return nil, nil, err
 	}
-	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic}, cfg, nil
+	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic, Namespace: cfg.Namespace}, cfg, nil
 }
 
 func newDeadLettersListCommand(s *settings) *cobra.Command {
@@ -182,10 +182,11 @@ letters or of events; without any, all that the flags select are replayed. Corre
 the cause first: a record that still cannot be used becomes a dead letter again,
 with the header weir-replays.
 
-Each event is replayed once, however often this is run or interrupted. Events with
-the reason late are skipped: the features for which they were not too late have
-counted them. Features that start over because of the correction read the originals
-from the log, and would count a replayed event twice: see weir diff.`,
+Each event is replayed once, however often this is run or interrupted, and counts once
+in each feature. Features that a backfill has filled from the original record, or will
+fill, do not count it again: the state says which these are, so the settings must name
+the namespace and its Redis. Events with the reason late are skipped: the features for
+which they were not too late have counted them.`,
 		Example: `  weir deadletters replay --config config/weir.yaml --reason wrong_type --since 24h --dry-run
   weir deadletters replay --config config/weir.yaml transactions/3/1040`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -203,7 +204,15 @@ from the log, and would count a replayed event twice: see weir diff.`,
 				return fmt.Errorf("kafka.isolation is %s: processors would count what an interrupted replay has rolled back; set read_committed",
 					cfg.Kafka.Isolation)
 			}
-			replay.Filter, replay.Topic = filter.Filter, topic
+			store, err := openStore(cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = store.Close() }()
+			if err := store.Adopt(cmd.Context()); err != nil {
+				return err
+			}
+			replay.Filter, replay.Topic, replay.State = filter.Filter, topic, store
 			if replay.Producer, err = cfg.KafkaProducer(); err != nil {
 				return err
 			}

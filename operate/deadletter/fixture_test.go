@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/state"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -23,6 +24,56 @@ type fixture struct {
 	client *kgo.Client
 	source string
 	topic  *Topic
+	state  *passed
+}
+
+// passed is a State that says what a test says.
+type passed struct {
+	history state.History
+	// fillings are those of every shard, by fill and partition.
+	fillings map[string]map[state.Partition][]state.Filling
+}
+
+func (p *passed) History(context.Context) (*state.History, error) { return &p.history, nil }
+
+func (p *passed) Fillings(_ context.Context, f *state.Fill, partitions []state.Partition) (all [][]state.Filling, err error) {
+	for _, id := range partitions {
+		all = append(all, p.fillings[f.ID][id])
+	}
+	return all, nil
+}
+
+func newPassed() *passed {
+	return &passed{history: state.History{Plans: map[string]*state.Plan{}}, fillings: map[string]map[state.Partition][]state.Filling{}}
+}
+
+// keep applies a plan with series to a topic.
+func (p *passed) keep(topic string, series ...string) {
+	version := fmt.Sprint("plan", len(p.history.Plans))
+	p.history.PlanEpochs = append(p.history.PlanEpochs, state.PlanEpoch{Topic: topic, Version: version, Last: state.MaxTime})
+	plan := &state.Plan{Version: version, Retained: map[string]state.Retention{}}
+	for _, id := range series {
+		plan.Retained[id+" and what feeds it"] = state.Retention{}
+	}
+	p.history.Plans[version] = plan
+}
+
+// fill adds a fill of series of a topic, with its ranges in the shards of a partition, as shards store them; "" for one
+// without the fill.
+func (p *passed) fill(t *testing.T, f *state.Fill, series string, partition state.Partition, ranges ...string) {
+	t.Helper()
+	f.ID = fmt.Sprint("fill", len(p.history.Fills))
+	f.Columns = map[string][]string{partition.Topic: {series + " and what feeds it"}}
+	var shards []state.Filling
+	for _, text := range ranges {
+		shard, err := state.ParseFilling(text, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards = append(shards, shard)
+	}
+	p.history.Fills = append(p.history.Fills, state.FillEpoch{Fill: f, Topic: partition.Topic})
+	p.fillings[f.ID] = map[state.Partition][]state.Filling{partition: shards}
 }
 
 const partitions = 2
@@ -32,6 +83,8 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, broker: kafkatest.Shared(t)}
 	f.source = kafkatest.CreateTopic(t, f.broker, partitions)
 	f.topic = &Topic{Client: f.broker.Client(), Name: kafkatest.CreateTopic(t, f.broker, partitions)}
+	f.state = newPassed()
+	f.state.keep(f.source, "live1")
 	f.client = f.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	return f
 }
@@ -61,6 +114,7 @@ var began = time.Now().Add(-time.Hour).Truncate(time.Second)
 // letter is a dead letter to be written.
 type letter struct {
 	partition int32 // of the dead-letter topic
+	namespace string
 	source    RecordID
 	reason    string
 	stream    string
@@ -82,9 +136,11 @@ func (f *fixture) setAside(letters ...letter) {
 			{pipeline.HeaderReason, l.reason}, {pipeline.HeaderMessage, "it is " + l.reason}, {pipeline.HeaderStream, l.stream},
 			{pipeline.HeaderTopic, l.source.Topic}, {pipeline.HeaderPartition, strconv.Itoa(int(l.source.Partition))},
 			{pipeline.HeaderOffset, strconv.FormatInt(l.source.Offset, 10)},
-			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)},
+			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)}, {pipeline.HeaderNamespace, l.namespace},
 		} {
-			rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+			if h[1] != "" {
+				rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+			}
 		}
 		if err := f.client.ProduceSync(f.context(), rec).FirstErr(); err != nil {
 			f.t.Fatal(err)
@@ -138,7 +194,7 @@ func (f *fixture) records() (records []*kgo.Record) {
 // replay replays the letters that a filter selects.
 func (f *fixture) replay(change ...func(*Replay)) string {
 	f.t.Helper()
-	r := &Replay{Topic: f.topic, Producer: f.options()}
+	r := &Replay{Topic: f.topic, State: f.state, Producer: f.options()}
 	for _, c := range change {
 		c(r)
 	}

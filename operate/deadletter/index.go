@@ -3,23 +3,28 @@ package deadletter
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // index is the content of the dead-letter topic, without the original records.
 type index struct {
-	letters []*Letter // those that the filter selects, by when they were set aside
+	namespace string    // of the reader
+	letters   []*Letter // those that the filter selects, by when they were set aside
 	// copies maps events to the IDs of all their letters, also of letters that the filter does not select.
 	copies map[event][]RecordID
 	// receipts maps events, and partitions of the dead-letter topic, to the offset of the last receipt.
 	receipts map[event]map[int32]int64
+	// skipped lists what fills of the namespace have skipped.
+	skipped []*backfill.Skipped
 }
 
 // newIndex reads the topic.
 func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
-	x := emptyIndex()
+	x := emptyIndex(topic)
 	err := topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
 		x.add(at, rec, filter)
 		return nil
@@ -31,13 +36,20 @@ func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error)
 	return x, nil
 }
 
-func emptyIndex() *index {
-	return &index{copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
+func emptyIndex(topic *Topic) *index {
+	return &index{namespace: topic.Namespace, copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
 }
 
 // add adds a record of the topic. It returns the letter if the filter selects it.
 func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
-	letter, receipt := parse(at, rec)
+	if _, ok := rec.Headers.Last(backfill.HeaderSkipped); ok {
+		var s backfill.Skipped
+		if json.Unmarshal(rec.Value, &s) == nil && s.Namespace == x.namespace {
+			x.skipped = append(x.skipped, &s)
+		}
+		return nil
+	}
+	letter, receipt := parse(at, rec, x.namespace)
 	switch {
 	case letter == nil && receipt.Topic == "": // another program has written it
 	case letter == nil:

@@ -2,13 +2,16 @@ package deadletter
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // The headers that a replay writes.
@@ -21,6 +24,7 @@ const (
 	// the timestamp of that record.
 	headerReceipt          = pipeline.HeaderPrefix + "receipt"
 	headerReceiptTimestamp = pipeline.HeaderPrefix + "receipt-timestamp"
+	headerReceiptNamespace = pipeline.HeaderPrefix + "receipt-namespace"
 )
 
 // RecordID is the location of a record in Kafka.
@@ -32,6 +36,11 @@ type RecordID struct {
 
 // String is topic/partition/offset.
 func (p RecordID) String() string { return fmt.Sprintf("%s/%d/%d", p.Topic, p.Partition, p.Offset) }
+
+// partition returns the partition of the record.
+func (p RecordID) partition() state.Partition {
+	return state.Partition{Topic: p.Topic, ID: p.Partition}
+}
 
 // ParseRecordID reads topic/partition/offset.
 func ParseRecordID(text string) (RecordID, error) {
@@ -60,10 +69,13 @@ type Letter struct {
 	// ms.
 	Source    RecordID
 	Timestamp int64
+	Namespace string // of the state in which it does not count
 	Reason    string
 	Message   string
 	Stream    string // empty if no stream was found for it
 	Replays   int    // how often the event had been replayed before
+	// Copies are what the headers of the record say if it is a copy itself: of its original, and of the copies in between.
+	Copies []*record.Copy
 
 	// The original record, without the headers that a letter adds. A listing does not have it.
 	Key, Value []byte
@@ -73,18 +85,20 @@ type Letter struct {
 	Replayed bool
 }
 
-// event identifies the event of a letter. Its ID would suffice if topics were never deleted and created again.
+// event identifies the event of a letter in a namespace. Its ID would suffice for the event if topics were never deleted
+// and created again.
 type event struct {
 	RecordID
 	timestamp int64
+	namespace string
 }
 
 // event returns the event of a letter; two letters may have the same event.
-func (l *Letter) event() event { return event{l.Source, l.Timestamp} }
+func (l *Letter) event() event { return event{l.Source, l.Timestamp, l.Namespace} }
 
-// parse parses a record of the dead-letter topic. It is a letter, a receipt for the letters of an
-// event, or neither.
-func parse(at RecordID, rec *fetch.Record) (letter *Letter, receipt event) {
+// parse parses a record of the dead-letter topic. It is a letter, a receipt for the letters of an event, or neither. What
+// names no namespace is of the given one.
+func parse(at RecordID, rec *fetch.Record, namespace string) (letter *Letter, receipt event) {
 	last := func(key string) string {
 		value, _ := rec.Headers.Last(key)
 		return string(value)
@@ -93,7 +107,7 @@ func parse(at RecordID, rec *fetch.Record) (letter *Letter, receipt event) {
 		id, err1 := ParseRecordID(string(source))
 		timestamp, err2 := strconv.ParseInt(last(headerReceiptTimestamp), 10, 64)
 		if err1 == nil && err2 == nil {
-			receipt = event{id, timestamp}
+			receipt = event{id, timestamp, cmp.Or(last(headerReceiptNamespace), namespace)}
 		}
 		return nil, receipt
 	}
@@ -107,9 +121,24 @@ func parse(at RecordID, rec *fetch.Record) (letter *Letter, receipt event) {
 	}
 	replays, _ := strconv.Atoi(last(headerReplays)) // none is 0
 	return &Letter{
-		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: replays,
-		Reason: last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),
+		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: replays, Copies: copies(rec, source),
+		Namespace: cmp.Or(last(pipeline.HeaderNamespace), namespace),
+		Reason:    last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),
 	}, event{}
+}
+
+// copies returns what the headers of a record say that is a copy, in the order in which they were written.
+func copies(rec *fetch.Record, source RecordID) (list []*record.Copy) {
+	for key, value := range rec.Headers.All() {
+		if key != record.CopyHeader {
+			continue
+		}
+		c := record.ParseCopy(value)
+		if c != nil && c.Partition == source.partition() && c.Offset < source.Offset && len(c.Timestamps) == len(list)+1 {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // fill sets the original record, which is copied. Its own headers are those before the letter's, of which the reason is

@@ -48,7 +48,7 @@ func newest(ctx context.Context, topic *Topic, filter *Filter, most, bytes int) 
 // last reads the last offsets of each partition. A letter's receipt comes after it in its partition, so it is also
 // read.
 func last(ctx context.Context, topic *Topic, filter *Filter, offsets int64, bytes int) (*index, error) {
-	x := emptyIndex()
+	x := emptyIndex(topic)
 	err := topic.readNewest(ctx, offsets, func(at RecordID, rec *fetch.Record) error {
 		if bytes -= len(rec.Key) + len(rec.Value); bytes < 0 {
 			return errTooLarge

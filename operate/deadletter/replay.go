@@ -8,13 +8,15 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
-// Replay writes the original records of dead letters back to their topics, into the partitions they
-// came from.
+// Replay writes the original records of dead letters back to their topics, into the partitions they came from. Each copy
+// counts only in the series that have passed its original without counting it.
 type Replay struct {
 	Topic *Topic
+	State State // of the topic's namespace
 	// Producer configures the connection to the brokers.
 	Producer []kgo.Opt
 	Filter   Filter
@@ -33,6 +35,8 @@ type Replay struct {
 type Summary struct {
 	Replayed map[string]int // events by reason
 	Passed   map[Why]int    // letters not replayed
+	// Filled is how many of those replayed count in no feature, because fills read the originals.
+	Filled int
 }
 
 // Why is the reason why a letter is not replayed.
@@ -41,6 +45,7 @@ type Why string
 // The reasons why letters are not replayed.
 const (
 	Before  Why = "replayed before"
+	Foreign Why = "of another namespace: replay them with its settings"
 	Twice   Why = "there twice for one event"
 	Counted Why = "late, so counted already by the features that they are not too late for"
 	Broken  Why = "of batches that cannot be decoded, so there is nothing to replay"
@@ -50,7 +55,7 @@ const (
 )
 
 // allWhys lists them in the order of the output.
-func allWhys() []Why { return []Why{Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
+func allWhys() []Why { return []Why{Foreign, Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
 
 // Preview returns what Run would do.
 func (r *Replay) Preview(ctx context.Context) (Summary, error) {
@@ -59,7 +64,7 @@ func (r *Replay) Preview(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	for _, l := range p.chosen {
-		p.summary.Replayed[l.Reason]++
+		p.summary.count(l.Reason, len(p.passage.lacking(l)) == 0)
 	}
 	return p.summary, nil
 }
@@ -87,7 +92,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	if r.indexed != nil {
 		r.indexed()
 	}
-	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, replayed: p.summary.Replayed}
+	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, summary: &p.summary}
 	if w.most == 0 {
 		w.most = maxLetters
 	}
@@ -98,7 +103,8 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 		}
 		delete(p.chosen, at)
 		l.fill(rec)
-		return w.add(ctx, entry{l.event(), r.record(l), l.Reason, p.index.uncovered(l.event())})
+		lacking := p.passage.lacking(l)
+		return w.add(ctx, entry{l.event(), r.record(l, lacking), l.Reason, len(lacking) == 0, p.index.uncovered(l.event())})
 	})
 	for of, partitions := range p.renew {
 		if err == nil {
@@ -114,8 +120,16 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	return p.summary, err
 }
 
-// record returns the original record of a letter.
-func (r *Replay) record(l *Letter) *kgo.Record {
+// count counts an event that is replayed; filled means that it counts in no feature.
+func (s *Summary) count(reason string, filled bool) {
+	s.Replayed[reason]++
+	if filled {
+		s.Filled++
+	}
+}
+
+// record returns the original record of a letter, to count in the series that lack it.
+func (r *Replay) record(l *Letter, lacking []string) *kgo.Record {
 	rec := &kgo.Record{Topic: l.Source.Topic, Partition: l.Source.Partition, Key: l.Key, Value: l.Value}
 	if !r.StampNow {
 		rec.Timestamp = time.UnixMilli(l.Timestamp)
@@ -123,7 +137,9 @@ func (r *Replay) record(l *Letter) *kgo.Record {
 	for _, h := range l.Headers {
 		rec.Headers = append(rec.Headers, kgo.RecordHeader(h))
 	}
+	of := record.Copy{Namespace: l.Namespace, Partition: l.Source.partition(), Offset: l.Source.Offset, Timestamps: l.timestamps(), Series: lacking}
 	rec.Headers = append(rec.Headers,
+		kgo.RecordHeader{Key: record.CopyHeader, Value: []byte(of.String())},
 		kgo.RecordHeader{Key: headerReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
 		kgo.RecordHeader{Key: headerReplayedFrom, Value: []byte(l.At.String())})
 	return rec

@@ -14,6 +14,7 @@ import (
 
 func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	f := newFixture(t)
+	f.topic.Namespace = "shop"
 	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
 		{Key: "trace", Value: []byte("x")}, {Key: "weir-source-offset", Value: []byte("5")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
 	}})
@@ -29,7 +30,8 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	for _, h := range r.Headers {
 		headers = append(headers, fmt.Sprintf("%s=%s,%t", h.Key, h.Value, h.Value == nil))
 	}
-	want := []string{"trace=x,false", "weir-source-offset=5,false", "empty=,true", "trace=y,false", "weir-replays=3,false",
+	want := []string{"trace=x,false", "weir-source-offset=5,false", "empty=,true", "trace=y,false",
+		fmt.Sprintf("weir-counts-in=shop %s/1/7 %d live1,false", f.source, began.Add(-time.Hour).UnixMilli()), "weir-replays=3,false",
 		"weir-replayed-from=" + f.topic.Name + "/0/0,false"}
 	if diff := cmp.Diff(want, headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
@@ -40,7 +42,7 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 }
 
 func TestReplayKeepsNullKeysAndValues(t *testing.T) {
-	rec := (&Replay{}).record(&Letter{Value: []byte{}})
+	rec := (&Replay{}).record(&Letter{Value: []byte{}}, nil)
 	if rec.Key != nil || rec.Value == nil {
 		t.Errorf("key %v, value %v; want null and empty", rec.Key, rec.Value)
 	}
@@ -121,7 +123,7 @@ func TestReplayInSeveralTransactions(t *testing.T) {
 func TestReplayTakenOver(t *testing.T) {
 	f := newFixture(t)
 	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"}, letter{source: f.at(0, 2), reason: "wrong_type", value: "b"})
-	first := &Replay{Topic: f.topic, Producer: f.options()}
+	first := &Replay{Topic: f.topic, State: f.state, Producer: f.options()}
 	first.indexed = func() {
 		if got, want := f.replay(), "map[wrong_type:2] map[]"; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -144,7 +146,7 @@ func TestReplaySkipsExpiredRecords(t *testing.T) {
 		letter{source: f.at(9, 1), reason: "wrong_type", value: "partition"},
 		letter{source: RecordID{"no-such-topic", 0, 1}, reason: "wrong_type", value: "topic"},
 	)
-	replay := &Replay{Topic: f.topic, Filter: Filter{Topics: []string{f.source, "no-such-topic"}}}
+	replay := &Replay{Topic: f.topic, State: f.state, Filter: Filter{Topics: []string{f.source, "no-such-topic"}}}
 	summary, err := replay.Preview(f.context())
 	if want := "map[] map[" + string(NoTopic) + ":2 " + string(Expired) + ":1]"; err != nil || text(summary) != want {
 		t.Errorf("got  %s, %v\nwant %s", text(summary), err, want)

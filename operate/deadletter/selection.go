@@ -3,6 +3,7 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -16,6 +17,7 @@ import (
 // selection holds what a replay will do.
 type selection struct {
 	index   *index
+	passage *passage
 	chosen  map[RecordID]*Letter // by the ID of the letter
 	renew   map[event][]int32    // missing receipts of events that were replayed before, by partition
 	summary Summary
@@ -54,12 +56,15 @@ func (r *Replay) choose(ctx context.Context) (*selection, error) {
 		}
 		met[l.event()] = true
 	}
-	return p, nil
+	p.passage, err = newPassage(ctx, r.State, slices.Collect(maps.Values(p.chosen)), x.skipped)
+	return p, err
 }
 
 // passed returns why a letter must not be replayed, or "" if it will be.
 func (r *Replay) passed(l *Letter, source sourceTopic) Why {
 	switch {
+	case l.Namespace != r.Topic.Namespace:
+		return Foreign
 	case l.Replayed:
 		return Before
 	case l.Reason == string(record.Late):

@@ -66,6 +66,7 @@ type letterJSON struct {
 	SetAside    int64        `json:"set_aside"`
 	Source      RecordID     `json:"source"`
 	Timestamp   int64        `json:"timestamp"`
+	Namespace   string       `json:"namespace,omitempty"`
 	Reason      string       `json:"reason"`
 	Message     string       `json:"message"`
 	Stream      string       `json:"stream,omitempty"`
@@ -87,7 +88,7 @@ type headerJSON struct {
 // MarshalJSON writes the letter; key, value and headers only where it has them.
 func (l *Letter) MarshalJSON() ([]byte, error) {
 	j := letterJSON{
-		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Reason: l.Reason,
+		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Namespace: l.Namespace, Reason: l.Reason,
 		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed,
 	}
 	j.Key, j.KeyBase64 = textOrBytes(l.Key)
@@ -125,6 +126,7 @@ func (l *Letter) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "dead letter\t%s, set aside %s\n", l.At, moment(l.SetAside))
 	fmt.Fprintf(w, "source\t%s, of %s\n", l.Source, moment(l.Timestamp))
+	fmt.Fprintf(w, "namespace\t%s\n", cmp.Or(l.Namespace, "none"))
 	fmt.Fprintf(w, "stream\t%s\n", cmp.Or(l.Stream, "none"))
 	fmt.Fprintf(w, "reason\t%s: %s\n", l.Reason, printable(l.Message))
 	fmt.Fprintf(w, "replayed\t%s; %s before\n", yes(l.Replayed), number(l.Replays, "time"))
@@ -187,6 +189,9 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 		verb = "would replay "
 	}
 	text := verb + number(n, "event") + list(s.Replayed) + "\n"
+	if s.Filled > 0 {
+		text += fmt.Sprintf("%d of them for no feature: backfills read the originals\n", s.Filled)
+	}
 	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
 			text += fmt.Sprintf("skipped %s %s\n", number(of, "dead letter"), why)

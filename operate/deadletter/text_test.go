@@ -14,7 +14,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 
 var letters = []*Letter{
 	{
-		At: RecordID{"dead", 0, 3}, SetAside: noon, Source: RecordID{"tx", 1, 40}, Timestamp: noon - 1500, Reason: "wrong_type",
+		At: RecordID{"dead", 0, 3}, SetAside: noon, Source: RecordID{"tx", 1, 40}, Timestamp: noon - 1500, Namespace: "shop", Reason: "wrong_type",
 		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true,
 	},
 	{
@@ -69,6 +69,7 @@ func TestWriteJSON(t *testing.T) {
         "offset": 40
       },
       "timestamp": 1767268798500,
+      "namespace": "shop",
       "reason": "wrong_type",
       "message": "stream pay: amount: a decimal is wanted",
       "stream": "pay",
@@ -99,6 +100,7 @@ func TestWriteText(t *testing.T) {
 	want := strings.Join([]string{
 		`dead letter  dead/0/3, set aside 2026-01-01T12:00:00.000Z`,
 		`source       tx/1/40, of 2026-01-01T11:59:58.500Z`,
+		`namespace    shop`,
 		`stream       pay`,
 		`reason       wrong_type: stream pay: amount: a decimal is wanted`,
 		`replayed     yes; 1 time before`,
@@ -129,8 +131,10 @@ func TestWriteText(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2}}
+	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2, Foreign: 1}, Filled: 2}
 	want := "replayed 4 events: 3 missing_field, 1 wrong_type\n" +
+		"2 of them for no feature: backfills read the originals\n" +
+		"skipped 1 dead letter of another namespace: replay them with its settings\n" +
 		"skipped 2 dead letters replayed before\n" +
 		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n"
 	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return s.WriteText(out, false) })); diff != "" {

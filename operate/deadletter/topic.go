@@ -16,6 +16,8 @@ import (
 type Topic struct {
 	Client *kafka.Client
 	Name   string
+	// Namespace is the reader's. Letters that name none, as older versions wrote them, count as its own.
+	Namespace string
 	// Patience is how long to wait for the next records; 0 means 30 seconds.
 	Patience time.Duration
 }

@@ -25,15 +25,16 @@ type entry struct {
 	event    event
 	record   *kgo.Record // nil for one that was replayed before
 	reason   string
+	filled   bool    // it counts in no feature
 	receipts []int32 // partitions of the dead-letter topic
 }
 
 // writer writes entries in transactions, each atomic.
 type writer struct {
-	client   *kgo.Client
-	topic    string // of the dead letters
-	most     int    // entries of a transaction
-	replayed map[string]int
+	client  *kgo.Client
+	topic   string // of the dead letters
+	most    int    // entries of a transaction
+	summary *Summary
 
 	entries []entry
 	bytes   int
@@ -75,6 +76,7 @@ func (w *writer) flush(ctx context.Context) error {
 			records = append(records, &kgo.Record{Topic: w.topic, Partition: partition, Headers: []kgo.RecordHeader{
 				{Key: headerReceipt, Value: []byte(e.event.String())},
 				{Key: headerReceiptTimestamp, Value: strconv.AppendInt(nil, e.event.timestamp, 10)},
+				{Key: headerReceiptNamespace, Value: []byte(e.event.namespace)},
 			}})
 		}
 	}
@@ -93,7 +95,7 @@ func (w *writer) flush(ctx context.Context) error {
 	}
 	for _, e := range w.entries {
 		if e.record != nil {
-			w.replayed[e.reason]++
+			w.summary.count(e.reason, e.filled)
 		}
 	}
 	w.entries, w.bytes = w.entries[:0], 0

@@ -72,7 +72,7 @@ func (n *Node) newestDeadLetters(ctx context.Context, reason string, most int) (
 	if reason != "" {
 		filter.Reasons = []string{reason}
 	}
-	topic := &deadletter.Topic{Client: n.kafka, Name: n.topics.DeadLetters, Patience: tools.Limit / 2}
+	topic := &deadletter.Topic{Client: n.kafka, Name: n.topics.DeadLetters, Namespace: n.applying.Namespace, Patience: tools.Limit / 2}
 	letters, err := deadletter.Newest(ctx, topic, &filter, most)
 	for _, l := range letters {
 		list = append(list, tools.DeadLetter{
