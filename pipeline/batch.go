@@ -58,7 +58,7 @@ const (
 	applied   = "applied"
 	late      = "late" // applied, but too late for at least one feature
 	dead      = "dead"
-	unmatched = "unmatched" // no stream of the topic accepts it
+	unmatched = "unmatched" // no stream of the topic accepts it, or it is a copy for another namespace
 )
 
 func newBatch() *workerBatch { return &workerBatch{outcomes: make(map[counted]int)} }
