@@ -32,9 +32,18 @@ type passed struct {
 	history state.History
 	// fillings are those of every shard, by fill and partition.
 	fillings map[string]map[state.Partition][]state.Filling
+	// meanwhile, if not nil, is called once when the history was read.
+	meanwhile func()
 }
 
-func (p *passed) History(context.Context) (*state.History, error) { return &p.history, nil }
+func (p *passed) History(context.Context) (*state.History, error) {
+	read := p.history
+	if p.meanwhile != nil {
+		p.meanwhile()
+		p.meanwhile = nil
+	}
+	return &read, nil
+}
 
 func (p *passed) Fillings(_ context.Context, f *state.Fill, partitions []state.Partition) (all [][]state.Filling, err error) {
 	for _, id := range partitions {

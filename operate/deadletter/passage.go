@@ -1,9 +1,11 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/weir-stream/weir/pipeline/backfill"
@@ -19,9 +21,14 @@ type State interface {
 // passage says how series have passed the records of dead letters: as live events, which is how they became dead letters,
 // or in a fill, which may have read them under definitions that can use them.
 type passage struct {
-	series  map[string][]string                     // that plans keep or kept, by topic, sorted
-	filled  map[state.Partition]map[string]*filling // by series, those that are filled
-	skipped map[RecordID][]string                   // series whose fill could not use the record
+	feeds
+	skipped map[RecordID][]string // series whose fill could not use the record
+}
+
+// feeds says how series get the records of partitions.
+type feeds struct {
+	series map[string][]string                     // that plans keep or kept, by topic, sorted
+	filled map[state.Partition]map[string]*filling // by series, those that are filled
 }
 
 // filling is what the fills of a series have of a partition.
@@ -32,37 +39,26 @@ type filling struct {
 
 // newPassage reads how a namespace has passed the records of letters, and those of which they are copies.
 func newPassage(ctx context.Context, of State, letters []*Letter, skipped []*backfill.Skipped) (*passage, error) {
-	p := &passage{series: map[string][]string{}, filled: map[state.Partition]map[string]*filling{}, skipped: map[RecordID][]string{}}
 	partitions, places := map[string][]state.Partition{}, map[RecordID]bool{}
 	for _, l := range letters {
-		if source := l.Source.partition(); p.filled[source] == nil {
-			p.filled[source] = map[string]*filling{}
+		source := l.Source.partition()
+		if !slices.Contains(partitions[source.Topic], source) {
 			partitions[source.Topic] = append(partitions[source.Topic], source)
 		}
 		for _, at := range l.places() {
 			places[at] = true
 		}
 	}
+	p := &passage{skipped: map[RecordID][]string{}}
 	if len(letters) == 0 {
 		return p, nil
 	}
-	history, err := of.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if history.Missing != nil {
-		return nil, errors.New("not every Redis master answers, so it is unknown which features lack the events: try again when all do")
-	}
-	for topic, list := range partitions {
-		if p.series[topic], err = seriesOf(history, topic); err != nil {
+	// Definitions may change meanwhile, and ranges move from one fill to another, so that neither seems to have them.
+	for before := (feeds{}); p.series == nil || !reflect.DeepEqual(before, p.feeds); {
+		before = p.feeds
+		var err error
+		if p.feeds, err = readFeeds(ctx, of, partitions); err != nil {
 			return nil, err
-		}
-		for i := range history.Fills {
-			if f := &history.Fills[i]; f.Topic == topic {
-				if err := p.addFill(ctx, of, f.Fill, list); err != nil {
-					return nil, err
-				}
-			}
 		}
 	}
 	for _, s := range skipped {
@@ -73,6 +69,34 @@ func newPassage(ctx context.Context, of State, letters []*Letter, skipped []*bac
 		}
 	}
 	return p, nil
+}
+
+// readFeeds reads how a namespace feeds partitions, given by topic.
+func readFeeds(ctx context.Context, of State, partitions map[string][]state.Partition) (feeds, error) {
+	read := feeds{map[string][]string{}, map[state.Partition]map[string]*filling{}}
+	history, err := of.History(ctx)
+	if err != nil {
+		return read, err
+	}
+	if history.Missing != nil {
+		return read, errors.New("not every Redis master answers, so it is unknown which features lack the events: try again when all do")
+	}
+	for topic, list := range partitions {
+		if read.series[topic], err = seriesOf(history, topic); err != nil {
+			return read, err
+		}
+		for _, partition := range list {
+			read.filled[partition] = map[string]*filling{}
+		}
+		for i := range history.Fills {
+			if f := &history.Fills[i]; f.Topic == topic {
+				if err := read.addFill(ctx, of, f.Fill, list); err != nil {
+					return read, err
+				}
+			}
+		}
+	}
+	return read, nil
 }
 
 // seriesOf returns the series that plans keep, or kept, of the events of a topic, sorted. It may have some of other topics,
@@ -114,7 +138,7 @@ func seriesIn(keys []string) (ids []string) {
 }
 
 // addFill adds what a fill has of partitions of a topic.
-func (p *passage) addFill(ctx context.Context, of State, f *state.Fill, partitions []state.Partition) error {
+func (read *feeds) addFill(ctx context.Context, of State, f *state.Fill, partitions []state.Partition) error {
 	var ends state.Ends
 	if f.Cut != nil {
 		var err error
@@ -137,10 +161,10 @@ func (p *passage) addFill(ctx context.Context, of State, f *state.Fill, partitio
 			}
 		}
 		for _, series := range seriesIn(f.Columns[partition.Topic]) {
-			filled := p.filled[partition][series]
+			filled := read.filled[partition][series]
 			if filled == nil {
 				filled = &filling{}
-				p.filled[partition][series] = filled
+				read.filled[partition][series] = filled
 			}
 			filled.begun = filled.begun || begun
 			for _, r := range ranges {
@@ -148,6 +172,7 @@ func (p *passage) addFill(ctx context.Context, of State, f *state.Fill, partitio
 					filled.ranges = append(filled.ranges, r)
 				}
 			}
+			slices.SortFunc(filled.ranges, func(a, b state.OffsetRange) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 		}
 	}
 	return nil

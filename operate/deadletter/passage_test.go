@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -77,6 +78,24 @@ func TestSeriesThatLackAnEvent(t *testing.T) {
 				t.Errorf("got %q, want %q", lacking, c.want)
 			}
 		})
+	}
+}
+
+// Definitions change between two reads: a part of a fill takes over its ranges.
+func TestPassageDuringAChange(t *testing.T) {
+	in := state.Partition{Topic: "tx", ID: 1}
+	p := newPassed()
+	p.keep("tx", "fills")
+	p.fill(t, &state.Fill{}, "fills", in, fmt.Sprintf("%d;0-100", state.MinTime))
+	whole := p.history.Fills[0].Fill.ID
+	p.meanwhile = func() {
+		p.fill(t, &state.Fill{}, "fills", in, fmt.Sprintf("%d;0-100", state.MinTime))
+		p.fillings[whole][in][0] = state.Filling{Known: true, Broken: true}
+	}
+	l := &Letter{Source: RecordID{"tx", 1, 120}}
+	got, err := newPassage(t.Context(), p, []*Letter{l}, nil)
+	if err != nil || len(got.lacking(l)) != 1 {
+		t.Errorf("got %q, error %v; want the series, which has passed the record live", got.lacking(l), err)
 	}
 }
 
@@ -195,6 +214,46 @@ func TestReplayOfTwoNamespaces(t *testing.T) {
 		f.topic.Namespace = step.namespace
 		if got := f.replay(); got != step.want {
 			t.Errorf("%s: got %s, want %s", step.namespace, got, step.want)
+		}
+	}
+}
+
+// What fills of the namespace have skipped is read from the topic of dead letters, where it is no letter.
+func TestReplayOfWhatFillsSkipped(t *testing.T) {
+	f := newFixture(t)
+	f.topic.Namespace = "shop"
+	f.state.keep(f.source, "fill1", "fill2", "fill3")
+	for _, series := range []string{"fill1", "fill2", "fill3"} {
+		f.state.fill(t, &state.Fill{}, series, state.Partition{Topic: f.source}, fmt.Sprintf("%d;0-9", state.MinTime))
+	}
+	note := func(namespace, series string) string {
+		return fmt.Sprintf(`{"namespace": %q, "topic": %q, "partition": 0, "offsets": [3, 4], "series": [%q]}`, namespace, f.source, series)
+	}
+	for _, text := range []string{note("shop", "fill1"), note("other", "fill2"), note("shop", "fill3")[1:], "{}"} {
+		rec := &kgo.Record{Topic: f.topic.Name, Value: []byte(text), Headers: []kgo.RecordHeader{{Key: backfill.HeaderSkipped, Value: []byte("0")}}}
+		if err := f.client.ProduceSync(f.context(), rec).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.setAside(letter{source: f.at(0, 4), reason: "wrong_type", value: "a"}, letter{source: f.at(0, 5), reason: "wrong_type", value: "b"})
+	if letters, err := List(f.context(), f.topic, &Filter{}); err != nil || len(letters) != 2 {
+		t.Errorf("got %d letters, error %v; want 2", len(letters), err)
+	}
+	f.replay()
+	for i, want := range []string{" fill1,live1", " live1"} {
+		rec := f.records()[i]
+		if got := string(rec.Headers[0].Value); !strings.HasSuffix(got, want) {
+			t.Errorf("%s counts in %s, want%s", rec.Value, got, want)
+		}
+	}
+
+	// If fills have all that there is to have, the summary says so.
+	f.state.history.PlanEpochs = f.state.history.PlanEpochs[1:]
+	f.setAside(letter{source: f.at(0, 6), reason: "malformed", value: "c"})
+	replay := &Replay{Topic: f.topic, State: f.state, Producer: f.options()}
+	for _, run := range []func(context.Context) (Summary, error){replay.Preview, replay.Run} {
+		if s, err := run(f.context()); err != nil || s.Filled != 1 || s.Replayed["malformed"] != 1 {
+			t.Errorf("got %+v, error %v; want one event for no feature", s, err)
 		}
 	}
 }
