@@ -35,8 +35,6 @@ type Replay struct {
 type Summary struct {
 	Replayed map[string]int // events by reason
 	Passed   map[Why]int    // letters not replayed
-	// Filled is how many of those replayed count in no feature, because fills read the originals.
-	Filled int
 }
 
 // Why is the reason why a letter is not replayed.
@@ -64,7 +62,7 @@ func (r *Replay) Preview(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	for _, l := range p.chosen {
-		p.summary.count(l.Reason, len(p.passage.lacking(l)) == 0)
+		p.summary.Replayed[l.Reason]++
 	}
 	return p.summary, nil
 }
@@ -92,7 +90,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	if r.indexed != nil {
 		r.indexed()
 	}
-	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, summary: &p.summary}
+	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, replayed: p.summary.Replayed}
 	if w.most == 0 {
 		w.most = maxLetters
 	}
@@ -103,8 +101,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 		}
 		delete(p.chosen, at)
 		l.fill(rec)
-		lacking := p.passage.lacking(l)
-		return w.add(ctx, entry{l.event(), r.record(l, lacking), l.Reason, len(lacking) == 0, p.index.uncovered(l.event())})
+		return w.add(ctx, entry{l.event(), r.record(l, p.passage.lacking(l)), l.Reason, p.index.uncovered(l.event())})
 	})
 	for of, partitions := range p.renew {
 		if err == nil {
@@ -118,14 +115,6 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 		p.summary.Passed[Gone] = len(p.chosen)
 	}
 	return p.summary, err
-}
-
-// count counts an event that is replayed; filled means that it counts in no feature.
-func (s *Summary) count(reason string, filled bool) {
-	s.Replayed[reason]++
-	if filled {
-		s.Filled++
-	}
 }
 
 // record returns the original record of a letter, to count in the series that lack it.

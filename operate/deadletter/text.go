@@ -189,9 +189,6 @@ func (s Summary) WriteText(out io.Writer, would bool) error {
 		verb = "would replay "
 	}
 	text := verb + number(n, "event") + list(s.Replayed) + "\n"
-	if s.Filled > 0 {
-		text += fmt.Sprintf("%d of them for no feature: backfills read the originals\n", s.Filled)
-	}
 	for _, why := range allWhys() {
 		if of := s.Passed[why]; of > 0 {
 			text += fmt.Sprintf("skipped %s %s\n", number(of, "dead letter"), why)

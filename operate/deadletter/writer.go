@@ -25,16 +25,15 @@ type entry struct {
 	event    event
 	record   *kgo.Record // nil for one that was replayed before
 	reason   string
-	filled   bool    // it counts in no feature
 	receipts []int32 // partitions of the dead-letter topic
 }
 
 // writer writes entries in transactions, each atomic.
 type writer struct {
-	client  *kgo.Client
-	topic   string // of the dead letters
-	most    int    // entries of a transaction
-	summary *Summary
+	client   *kgo.Client
+	topic    string // of the dead letters
+	most     int    // entries of a transaction
+	replayed map[string]int
 
 	entries []entry
 	bytes   int
@@ -95,7 +94,7 @@ func (w *writer) flush(ctx context.Context) error {
 	}
 	for _, e := range w.entries {
 		if e.record != nil {
-			w.summary.count(e.reason, e.filled)
+			w.replayed[e.reason]++
 		}
 	}
 	w.entries, w.bytes = w.entries[:0], 0
