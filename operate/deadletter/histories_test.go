@@ -10,7 +10,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// event is one event of a history: its original record, at offset 0, and its copies.
+// simulated is a namespace with one event: its original record, at offset 0, and its copies.
 type simulated struct {
 	*testing.T
 	state   *passed
