@@ -158,7 +158,8 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 	dead := pipeline.NewDeadLetterWriter(cfg.Kafka.Brokers, transport, cfg.Kafka.DeadLetterTopic)
 	defer dead.Close()
 	b := backfill.New(backfill.Config{
-		Store: kept, Namespace: cfg.Namespace, DeadLetters: &shownWriter{dead, cfg.Kafka.DeadLetterTopic, screen}, Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
+		Store: kept, Namespace: cfg.Namespace, DeadLetters: &shownWriter{dead, cfg.Kafka.DeadLetterTopic, screen},
+		Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
 		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 	})
