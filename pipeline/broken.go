@@ -103,8 +103,8 @@ func (w *worker) passBroken(p *assignedPartition) {
 	}
 }
 
-// newBrokenLetter returns the dead letter of a batch of the current partition that is set aside. It has no value: the bytes are not records, and
-// the log still has them.
+// newBrokenLetter returns the dead letter of a batch of the current partition that is set aside. It has no value: the
+// bytes are not records, and the log still has them.
 func (w *worker) newBrokenLetter(rangeIndex int, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
 	d := w.newDeadLetter(rangeIndex, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
