@@ -21,16 +21,21 @@ type Log interface {
 	Since() int64
 }
 
-// readLog reads the events of a log. It skips records that would be set aside in production.
+// readLog reads the events of a log. It skips records that would be set aside in production, and copies of others that
+// were replayed.
 func (t *timeline) readLog(ctx context.Context, input int) error {
 	r, n := &reading{timeline: t, input: input, decoder: t.Registry.NewDecoder()}, 0
+	var once *record.Once
 	err := t.Inputs[input].Log.Read(ctx, func(rec *record.Record) error {
 		if n++; n%lookEvery == 0 {
 			if err := t.take(ctx, r); err != nil {
 				return err
 			}
 		}
-		return r.record(rec)
+		if once == nil {
+			once = record.NewOnce(rec.Offset)
+		}
+		return r.record(rec, once)
 	})
 	if err != nil {
 		return err
@@ -39,8 +44,8 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 }
 
 // record reads the event of a log's record.
-func (r *reading) record(rec *record.Record) error {
-	if r.Until != 0 && rec.Timestamp >= r.Until {
+func (r *reading) record(rec *record.Record, once *record.Once) error {
+	if r.Until != 0 && rec.Timestamp >= r.Until || once.Repeats(rec) {
 		return nil
 	}
 	e := source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}
@@ -53,6 +58,7 @@ func (r *reading) record(rec *record.Record) error {
 	case lacks:
 		return err
 	case err != nil:
+		once.Unusable(rec.Offset)
 		return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
 	default:
 		return r.addEvent(&e, events)

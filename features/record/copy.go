@@ -86,3 +86,22 @@ func (c *Copy) Has(series string) bool {
 	_, has := slices.BinarySearch(c.Series, series)
 	return has
 }
+
+// Once tells which records of a partition repeat an event, for one that reads them in order with the definitions of today,
+// and so may use an original that was set aside: of the records of an event, the first that it can use counts.
+type Once struct {
+	from     int64
+	unusable map[int64]bool
+}
+
+// NewOnce is for one that reads from an offset on.
+func NewOnce(from int64) *Once { return &Once{from, map[int64]bool{}} }
+
+// Unusable notes that the record at an offset cannot be used.
+func (o *Once) Unusable(offset int64) { o.unusable[offset] = true }
+
+// Repeats reports whether a record is a copy of one that was read, and could be used.
+func (o *Once) Repeats(rec *Record) bool {
+	c := CopyOf(rec)
+	return c != nil && c.Offset >= o.from && !o.unusable[c.Offset]
+}

@@ -30,7 +30,7 @@ features:
 		Group: registry.Series[0].Group, Entity: "u1", Series: map[*state.Series]bool{registry.Series[0]: true},
 	})
 	defer l.Close()
-	l.parts[payments] = &part{Range: scan.Range{Partition: payments}, from: 10, unusable: map[int64]bool{}}
+	l.parts[payments] = &part{Range: scan.Range{Partition: payments}, once: record.NewOnce(10)}
 	for i, c := range []struct {
 		value  string
 		copyOf int64 // -1 for none

@@ -60,13 +60,9 @@ type Log struct {
 // part is one partition.
 type part struct {
 	scan.Range
-	tag      string         // the tag of its log, as in positions
-	from     int64          // the first offset read
-	unusable map[int64]bool // offsets of records that could not be used
+	tag  string // the tag of its log, as in positions
+	once *record.Once
 }
-
-// has reports whether the event of a copy has been read already, and could be used.
-func (p *part) has(c *record.Copy) bool { return c.Offset >= p.from && !p.unusable[c.Offset] }
 
 // Open starts reading; Close ends it.
 func Open(cfg Config, registry *features.Registry, want *Want) *Log {
@@ -118,7 +114,7 @@ func (l *Log) ReadTo(ctx context.Context, p inspector.Progress) error {
 // then, and can be now, counts in place of its copy.
 func (l *Log) Record(of *record.Record) error {
 	from := l.parts[of.Partition]
-	if c := record.CopyOf(of); c != nil && from.has(c) {
+	if from.once.Repeats(of) {
 		l.Records++
 		return nil
 	}
@@ -129,7 +125,7 @@ func (l *Log) Record(of *record.Record) error {
 	}
 	l.Records++
 	if _, poison := errors.AsType[*record.Poison](err); poison {
-		from.unusable[of.Offset] = true
+		from.once.Unusable(of.Offset)
 		return nil
 	}
 	if err != nil {
