@@ -3,14 +3,25 @@ package value
 import (
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // FloatSum is an exact sum of floats that also supports subtraction: an integer multiple of the
 // least float, 2^-1074, in two's complement. It stores only the words between its lowest and its
-// highest bit, three for amounts of money. The zero FloatSum is 0.
+// highest bit. The zero FloatSum is 0.
 type FloatSum struct {
 	first int // number of zero words before those held
-	words []uint64
+	// few is enough for amounts of money. Words behind a pointer would cost a replay one more cache miss.
+	few  [4]uint64
+	many *[]uint64 // instead of few, if more are needed
+}
+
+// words returns the words held.
+func (s *FloatSum) words() []uint64 {
+	if s.many != nil {
+		return *s.many
+	}
+	return s.few[:]
 }
 
 const wordBits = 64
@@ -31,8 +42,7 @@ func (s *FloatSum) add(f float64, minus bool) {
 		exponent--
 	}
 	word, shift := exponent/wordBits, exponent%wordBits
-	s.hold(word)
-	words := s.words[word-s.first:]
+	words := s.hold(word)
 	low, high, carry := mantissa<<shift, mantissa>>(wordBits-shift), uint64(0)
 	if minus {
 		words[0], carry = bits.Sub64(words[0], low, 0)
@@ -49,38 +59,56 @@ func (s *FloatSum) add(f float64, minus bool) {
 	}
 }
 
-// hold grows the sum to have two words and one above them: no sum of fewer than 2^63 floats carries beyond it.
-func (s *FloatSum) hold(word int) {
-	if s.words == nil {
-		s.first, s.words = word, make([]uint64, 3)
-		return
+// hold returns the words from one on, at least it, the next and one above them: no sum of fewer than 2^63 floats carries
+// beyond that.
+func (s *FloatSum) hold(word int) []uint64 {
+	const least = 3
+	words := s.words()
+	if word < s.first || word+least > s.first+len(words) {
+		s.extend(word, word+least)
+		words = s.words()
 	}
-	if below := s.first - word; below > 0 {
-		s.first, s.words = word, append(make([]uint64, below, below+len(s.words)), s.words...)
+	return words[word-s.first:]
+}
+
+// extend makes the sum hold the words from one on, before another, as well as those of its value.
+func (s *FloatSum) extend(from, to int) {
+	held, first := slices.Clone(s.words()), s.first
+	sign := uint64(int64(held[len(held)-1]) >> 63)
+	for len(held) > 1 && held[len(held)-2] == sign { // the last one stays, for what is carried
+		held = held[:len(held)-1]
 	}
-	for sign := uint64(int64(s.words[len(s.words)-1]) >> 63); word+3 > s.first+len(s.words); {
-		s.words = append(s.words, sign)
+	if len(held) == 1 && sign == 0 {
+		first = from // any will do for 0
+	}
+	s.first, to = min(first, from), max(first+len(held), to)
+	words := s.few[:]
+	if s.many = nil; to-s.first > len(words) {
+		words = make([]uint64, to-s.first)
+		s.many = &words
+	}
+	clear(words[:first-s.first])
+	for i := first - s.first + copy(words[first-s.first:], held); i < len(words); i++ {
+		words[i] = sign
 	}
 }
 
 // Float returns the nearest float, ties to even; infinite if the sum is beyond all floats.
 func (s *FloatSum) Float() float64 {
-	n := len(s.words)
-	if n == 0 {
-		return 0
-	}
-	minus := int64(s.words[n-1]) < 0
-	word := func(i int) uint64 { return s.words[i] }
+	words := s.words()
+	n := len(words)
+	minus := int64(words[n-1]) < 0
+	word := func(i int) uint64 { return words[i] }
 	if minus {
 		lowest := 0
-		for s.words[lowest] == 0 {
+		for words[lowest] == 0 {
 			lowest++
 		}
 		word = func(i int) uint64 {
 			if i > lowest {
-				return ^s.words[i]
+				return ^words[i]
 			}
-			return -s.words[i]
+			return -words[i]
 		}
 	}
 	top := n - 1
@@ -94,7 +122,7 @@ func (s *FloatSum) Float() float64 {
 	leading := word(top) << zeros
 	if top > 0 {
 		leading |= word(top-1) >> (wordBits - zeros)
-		if s.anyBelow(top-1, wordBits-zeros) {
+		if anyBelow(words, top-1, wordBits-zeros) {
 			leading |= 1 // used only for rounding: floats have 53 bits
 		}
 	}
@@ -106,11 +134,11 @@ func (s *FloatSum) Float() float64 {
 }
 
 // anyBelow reports whether any bit below one of a word is set. It is the same for a number and its negative.
-func (s *FloatSum) anyBelow(word, bit int) bool {
-	if s.words[word]<<(wordBits-bit) != 0 {
+func anyBelow(words []uint64, word, bit int) bool {
+	if words[word]<<(wordBits-bit) != 0 {
 		return true
 	}
-	for _, w := range s.words[:word] {
+	for _, w := range words[:word] {
 		if w != 0 {
 			return true
 		}

@@ -38,16 +38,31 @@ func averageOf(sum value.Value, n int64) Result {
 	return Result{Value: value.Value{Type: value.Float, Flt: sum.Finite().Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
 }
 
-func (avg) Running(c Call) Running { return &runningAverage{newRunningSum(c)} }
-
-type runningAverage struct{ runningSum }
-
-func (r *runningAverage) Result(to *value.Value) (found, capped bool) {
-	if r.values == 0 {
-		*to = value.Value{}
-		return false, false
+func (avg) Running(c Call) Running {
+	if c.Type == value.Float {
+		return new(runningFloatAverage)
 	}
+	return &runningIntAverage{runningInts{typ: c.Type, scale: c.Scale}}
+}
+
+type runningFloatAverage struct{ runningFloats }
+
+func (r *runningFloatAverage) Result(to *value.Value) (found, capped bool) {
 	sum, capped := r.float()
-	*to = float(sum / float64(r.values))
-	return true, capped
+	return averageTo(to, sum, r.values), capped && r.values > 0
+}
+
+type runningIntAverage struct{ runningInts }
+
+func (r *runningIntAverage) Result(to *value.Value) (found, capped bool) {
+	_, capped = r.runningInts.Result(to)
+	return averageTo(to, to.Float64(), r.values), capped && r.values > 0
+}
+
+// averageTo sets the average of n values with a sum, if there are any.
+func averageTo(to *value.Value, sum float64, n int64) (found bool) {
+	if *to = (value.Value{}); n > 0 {
+		*to = float(sum / float64(n))
+	}
+	return n > 0
 }

@@ -74,62 +74,69 @@ func valuesOf(events []Sample) []state.Bucket {
 }
 
 func (sum) Running(c Call) Running {
-	r := newRunningSum(c)
-	return &r
+	if c.Type == value.Float {
+		return &runningFloats{scale: c.Scale}
+	}
+	return &runningInts{typ: c.Type, scale: c.Scale}
 }
 
-// runningSum is the sum and the number of the values in a window.
-type runningSum struct {
+// runningFloats is the sum and the number of the floats in a window.
+type runningFloats struct {
+	sum    value.FloatSum
+	values int64
+	scale  uint8
+}
+
+func (r *runningFloats) Add(e *Sample) {
+	if !e.Value.IsNull() {
+		r.sum.Add(e.Value.Flt)
+		r.values++
+	}
+}
+
+func (r *runningFloats) Remove(e *Sample) {
+	if !e.Value.IsNull() {
+		r.sum.Sub(e.Value.Flt)
+		r.values--
+	}
+}
+
+// float returns the sum as a finite float, and whether it left the range of floats.
+func (r *runningFloats) float() (sum float64, capped bool) {
+	sum = r.sum.Float()
+	return max(-math.MaxFloat64, min(math.MaxFloat64, sum)), math.IsInf(sum, 0)
+}
+
+func (r *runningFloats) Result(to *value.Value) (found, capped bool) {
+	sum, capped := r.float()
+	*to = value.Value{Type: value.Float, Scale: r.scale, Flt: sum}
+	return r.values > 0, capped
+}
+
+// runningInts is the sum and the number of the ints, or decimals, in a window.
+type runningInts struct {
 	typ    value.Type
 	scale  uint8
+	sum    value.IntSum
 	values int64
-	ints   value.IntSum // also of decimals
-	floats value.FloatSum
 }
 
-func newRunningSum(c Call) runningSum { return runningSum{typ: c.Type, scale: c.Scale} }
-
-func (r *runningSum) Add(e *Sample) {
-	switch e.Value.Type {
-	case value.Null:
-		return
-	case value.Float:
-		r.floats.Add(e.Value.Flt)
-	default:
-		r.ints.Add(e.Value.Num)
+func (r *runningInts) Add(e *Sample) {
+	if !e.Value.IsNull() {
+		r.sum.Add(e.Value.Num)
+		r.values++
 	}
-	r.values++
 }
 
-func (r *runningSum) Remove(e *Sample) {
-	switch e.Value.Type {
-	case value.Null:
-		return
-	case value.Float:
-		r.floats.Sub(e.Value.Flt)
-	default:
-		r.ints.Sub(e.Value.Num)
+func (r *runningInts) Remove(e *Sample) {
+	if !e.Value.IsNull() {
+		r.sum.Sub(e.Value.Num)
+		r.values--
 	}
-	r.values--
 }
 
-// float returns the sum as a finite float, and whether it left the range of its type.
-func (r *runningSum) float() (sum float64, capped bool) {
-	if r.typ == value.Float {
-		sum = r.floats.Float()
-		return max(-math.MaxFloat64, min(math.MaxFloat64, sum)), math.IsInf(sum, 0)
-	}
-	v := value.Value{Type: r.typ, Scale: r.scale}
-	r.ints.Set(&v)
-	return v.Float64(), v.Saturated()
-}
-
-func (r *runningSum) Result(to *value.Value) (found, capped bool) {
+func (r *runningInts) Result(to *value.Value) (found, capped bool) {
 	*to = value.Value{Type: r.typ, Scale: r.scale}
-	if r.typ == value.Float {
-		to.Flt, capped = r.float()
-		return r.values > 0, capped
-	}
-	r.ints.Set(to)
+	r.sum.Set(to)
 	return r.values > 0, to.Saturated()
 }
