@@ -208,7 +208,7 @@ func (a *answers) run(from State, s *subject, keys int) error {
 		if keys != allKeys && keys != over || s.lacks[over] {
 			continue
 		}
-		log, start, beside := from.Log(a.running.Logs[i].Series, s.entities[over])
+		log, beside := from.Log(a.running.Logs[i].Series, s.entities[over])
 		var windows *query.Windows
 		if beside != nil {
 			if *beside == nil {
@@ -216,7 +216,7 @@ func (a *answers) run(from State, s *subject, keys int) error {
 			}
 			windows = (*beside).(*query.Windows)
 		}
-		if err := a.running.Move(i, windows, log, start, s.time); err != nil {
+		if err := a.running.Move(i, windows, log, s.time); err != nil {
 			return err
 		}
 	}

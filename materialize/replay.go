@@ -20,9 +20,8 @@ type State interface {
 	// Sweep drops state that is too old to be asked for at a moment, if that is worth the time.
 	Sweep(now int64)
 	query.Reader
-	// Log returns the log of an entity, the position of its first record, and a place where the caller may keep data
-	// beside it.
-	Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any)
+	// Log returns the log of an entity, and a place where the caller may keep data beside it.
+	Log(series *state.Series, entity []byte) (log state.GrowingLog, beside *any)
 }
 
 // Replay makes one training set.

@@ -120,6 +120,16 @@ func AppendLogRecord(dst, record []byte) []byte {
 // Log is the log of an entity as stored; the zero Log is empty.
 type Log []byte
 
+// GrowingLog is the log of an entity that is held in memory. What is asked for each event is beside its bytes, most of
+// which are in no cache when there are many entities.
+type GrowingLog struct {
+	Log
+	// Start is the position of the first record: the number of bytes of records that preceded it. A record keeps its
+	// position until it is dropped, or until a late one is inserted before it, which moves it to a later position.
+	Start int64
+	Cut   int64 // the time of Log.CutOff; MinTime for none
+}
+
 // errLog is the error for bytes that this code cannot have written.
 var errLog = errors.New("the log is damaged")
 

@@ -16,7 +16,7 @@ import (
 //
 //	i, ok := r.Take(feature) // for each feature
 //	for i, log := range r.Logs { // at each moment, of the entities asked about
-//		err := r.Move(i, &windows, log, start, at)
+//		err := r.Move(i, &windows, log, at)
 //	}
 //	answer := r.Answer(i)
 type Running struct {
@@ -74,7 +74,8 @@ type Windows struct {
 
 // windowEdges is the position of a window in a log.
 type windowEdges struct {
-	from, to    int64 // its first record, and the one after its last
+	from, to    int64 // positions of its first record, and of the one after its last
+	oldest      int64 // the time of its first record, in milliseconds, if there is one
 	first, last int64 // its edges, in milliseconds
 }
 
@@ -162,10 +163,9 @@ func (r *Running) log(s *state.Series) *RunningLog {
 	return &r.Logs[at]
 }
 
-// Move moves the windows over a log of an entity to a moment, in milliseconds. The log and the
-// position of its first record are as from packed.LogOf; without windows the log is empty. It fails
+// Move moves the windows over a log of an entity to a moment, in milliseconds. Without windows the log is empty. It fails
 // if the log is damaged.
-func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int64) error {
+func (r *Running) Move(log int, windows *Windows, held state.GrowingLog, at int64) error {
 	l := &r.Logs[log]
 	if windows == nil {
 		windows = &l.empty
@@ -175,13 +175,12 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 		windows.windows, windows.values = make([]windowEdges, len(l.windows)), make([]aggregate.Running, l.values)
 	}
 	r.at = at
-	lost, cut := held.CutOff()
-	m := moving{held: held, start: start}
+	m, cut := moving{held: held}, held.Cut != state.MinTime
 	for i := range l.windows {
 		w, p := &l.windows[i], &windows.windows[i]
 		m.w, m.windowEdges, m.values = w, p, windows.values[w.value:]
 		first, last := w.Edges(at)
-		if !begun || p.from < start || first < p.first || last < p.last {
+		if !begun || p.from < held.Start || first < p.first || last < p.last {
 			m.restart()
 		}
 		p.first, p.last = first, last
@@ -192,10 +191,12 @@ func (r *Running) Move(log int, windows *Windows, held state.Log, start, at int6
 			f := &w.features[j]
 			a := &r.answers[f.index]
 			// The rest of an answer never changes: setting it again would cost more than moving the window.
-			f.set(a, m.values[j], cut && lost >= m.first)
+			f.set(a, m.values[j], cut && held.Cut >= m.first)
 			a.From, a.To, a.coveredSince = m.first, m.last, m.first
-			a.CompleteAt, a.Filling, a.Filled = 0, false, 0
-			a.complete(f.Feature, r.whole[f.index])
+			if whole := r.whole[f.index]; whole != &everything {
+				a.CompleteAt, a.Filling, a.Filled = 0, false, 0
+				a.complete(f.Feature, whole)
+			}
 		}
 	}
 	return nil
@@ -219,13 +220,12 @@ type moving struct {
 	w *runningWindow
 	*windowEdges
 	values []aggregate.Running
-	held   state.Log
-	start  int64
+	held   state.GrowingLog
 }
 
 // restart moves the window before the first record of the log.
 func (m *moving) restart() {
-	m.from, m.to = m.start, m.start
+	m.from, m.to = m.held.Start, m.held.Start
 	for i := range m.w.features {
 		f := &m.w.features[i]
 		m.values[i] = f.function.Running(f.Call)
@@ -235,12 +235,15 @@ func (m *moving) restart() {
 // move adds the records that entered a window and removes those that left it.
 func (r *Running) move(m *moving) error {
 	for {
-		record, size, err := m.held.Record(int(m.to - m.start))
+		record, size, err := m.record(m.to)
 		if err != nil {
 			return err
 		}
 		if size == 0 || record.Time > m.last {
 			break
+		}
+		if m.from == m.to {
+			m.oldest = record.Time
 		}
 		m.to += int64(size)
 		if record.Time < m.first && m.from+int64(size) == m.to {
@@ -251,20 +254,27 @@ func (r *Running) move(m *moving) error {
 			return err
 		}
 	}
-	for m.from < m.to {
-		record, size, err := m.held.Record(int(m.from - m.start))
+	for m.from < m.to && m.oldest < m.first {
+		record, size, err := m.record(m.from)
 		if err != nil {
 			return err
 		}
-		if record.Time >= m.first {
-			break
-		}
-		m.from += int64(size)
 		if err := r.each(m, &record, false); err != nil {
 			return err
 		}
+		if m.from += int64(size); m.from < m.to {
+			if record, _, err = m.record(m.from); err != nil {
+				return err
+			}
+			m.oldest = record.Time
+		}
 	}
 	return nil
+}
+
+// record reads the record at a position; see state.Log.Record.
+func (m *moving) record(position int64) (r state.LogRecord, size int, err error) {
+	return m.held.Record(int(position - m.held.Start))
 }
 
 // each adds a record to the value of each feature that takes it, or removes it.

@@ -131,7 +131,7 @@ func compareRunning(t *rapid.T, all []*features.Feature, running *query.Running,
 	for _, user := range []string{"u", "nobody"} {
 		entityOf := func(by string) string { return map[string]string{"user": user, "shop": "s", "till": "s"}[by] }
 		for i, log := range running.Logs {
-			held, start, beside := store.Log(log.Series, []byte(entityOf(log.Series.By[0])))
+			held, beside := store.Log(log.Series, []byte(entityOf(log.Series.By[0])))
 			var windows *query.Windows
 			if beside != nil {
 				if *beside == nil {
@@ -139,7 +139,7 @@ func compareRunning(t *rapid.T, all []*features.Feature, running *query.Running,
 				}
 				windows = (*beside).(*query.Windows)
 			}
-			if err := running.Move(i, windows, held, start, at); err != nil {
+			if err := running.Move(i, windows, held, at); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,14 +20,16 @@ type log struct {
 	held    state.Log
 	records int
 	late    int   // bytes of late records, after those in order
+	oldest  int64 // time of the first record, if there is one
 	latest  int64 // time of the last record that is in order
-	start   int64 // see LogOf
+	cutOff  int64 // the time up to which a cap has dropped records; state.MinTime if none
+	start   int64 // position of the first record; see state.GrowingLog
 }
 
 func init() {
 	packings[state.Logs] = packing{
 		empty: func(s *state.Series, _ Secret) State {
-			return &log{max: s.Max, bytes: s.Bytes}
+			return &log{max: s.Max, bytes: s.Bytes, cutOff: state.MinTime}
 		},
 		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
 			return append(dst, mutation.Member...), before
@@ -44,10 +46,14 @@ func (l *log) Apply(mutation *state.Mutation) {
 func (l *log) append(record []byte, time int64) {
 	if l.held == nil {
 		l.held = append(l.held, state.LogHeader...)
-	} else if cut, ok := l.held.CutOff(); ok && time < cut {
+	}
+	if time < l.cutOff {
 		return
 	}
 	inOrder := l.late == 0 && (l.records == 0 || time >= l.latest)
+	if l.records == 0 {
+		l.oldest = time
+	}
 	l.held = append(l.held, record...)
 	l.records++
 	if inOrder {
@@ -66,7 +72,8 @@ func (l *log) append(record []byte, time int64) {
 
 // cut notes that the cap dropped records up to a time.
 func (l *log) cut(time int64) {
-	if cut, ok := l.held.CutOff(); !ok || time > cut {
+	if time > l.cutOff {
+		l.cutOff = time
 		l.held = state.AppendLogTime(l.held[:1], time)[:len(l.held)]
 	}
 }
@@ -104,6 +111,7 @@ func (l *log) order() {
 		l.held = append(append(l.held, held[from:at]...), held[s.from:s.to]...)
 	}
 	l.held = append(l.held, held[at:end]...)
+	l.oldest = l.first().time
 }
 
 // span is the position of a record, with its length.
@@ -173,18 +181,14 @@ func (l *log) Append(dst []byte) []byte {
 		return dst
 	}
 	l.order()
-	if _, ok := l.held.CutOff(); ok {
+	if l.cutOff != state.MinTime {
 		dst = append(append(dst, logCut), l.held[:len(state.LogHeader)]...)
 	}
 	return append(dst, l.held[len(state.LogHeader):]...)
 }
 
-// first returns the time of the log's first record, and the record's size with its length.
-func (l *log) first() (time int64, size int) {
-	start := l.held[len(state.LogHeader):]
-	n, width := binary.Uvarint(start)
-	return state.LogTime(start[width:]), int(n) + width
-}
+// first returns the span of the log's first record.
+func (l *log) first() span { return spanAt(l.held, len(state.LogHeader)) }
 
 // squeeze drops the earliest records, as the cap does, while the log is too long.
 func (l *log) squeeze() bool {
@@ -201,26 +205,28 @@ func (l *log) squeeze() bool {
 
 // dropFirst drops the first record to save space.
 func (l *log) dropFirst() {
-	time, size := l.first()
-	l.trim(size)
+	time := l.oldest
+	l.trim()
 	l.cut(time)
 }
 
 // trim removes the first record, which is longer than the header.
-func (l *log) trim(size int) {
+func (l *log) trim() {
+	first := l.first()
+	size := first.to - first.from
 	copy(l.held[size:], l.held[:len(state.LogHeader)])
 	l.held = l.held[size:]
 	l.start += int64(size)
-	l.records--
+	if l.records--; l.records > 0 {
+		l.oldest = l.first().time
+	}
 }
 
-// LogOf returns the log in a State that is one, and the position of its first record: the number of bytes of records
-// that preceded it. A record keeps its position until it is dropped, or until a late one is inserted before it, which
-// moves it to a later position.
-func LogOf(s State) (held state.Log, start int64) {
+// LogOf returns the log in a State that is one.
+func LogOf(s State) state.GrowingLog {
 	l := s.(*log)
 	l.order()
-	return l.held, l.start
+	return state.GrowingLog{Log: l.held, Start: l.start, Cut: l.cutOff}
 }
 
 func (l *log) Read(*state.Read) state.WindowState {
@@ -232,17 +238,12 @@ func (l *log) Read(*state.Read) state.WindowState {
 func (l *log) Prune(first int64) (empty bool) {
 	l.order()
 	l.dropBefore(first)
-	cut, ok := l.held.CutOff()
-	return l.records == 0 && (!ok || cut < first)
+	return l.records == 0 && l.cutOff < first
 }
 
 // dropBefore drops the records before a time; all records must be in order.
 func (l *log) dropBefore(first int64) {
-	for l.records > 0 {
-		time, size := l.first()
-		if time >= first {
-			return
-		}
-		l.trim(size)
+	for l.records > 0 && l.oldest < first {
+		l.trim()
 	}
 }

@@ -151,16 +151,14 @@ func (s *Store) Read(_ context.Context, reads []state.Read) ([]state.WindowState
 	return states, nil
 }
 
-// Log returns the log of an entity in a series of logs, valid until the next Apply, and the
-// position of its first record; see packed.LogOf. Callers may keep data beside each log, which is
-// dropped with it; beside is nil for an empty log.
-func (s *Store) Log(series *state.Series, entity []byte) (log state.Log, start int64, beside *any) {
+// Log returns the log of an entity in a series of logs, valid until the next Apply. Callers may keep data beside each
+// log, which is dropped with it; beside is nil for an empty log.
+func (s *Store) Log(series *state.Series, entity []byte) (log state.GrowingLog, beside *any) {
 	e := s.find(series, entity)
 	if e == nil {
-		return nil, 0, nil
+		return state.GrowingLog{Cut: state.MinTime}, nil
 	}
-	log, start = packed.LogOf(e.State)
-	return log, start, &e.beside
+	return packed.LogOf(e.State), &e.beside
 }
 
 // ReadOverlay answers all reads as if a batch had just been applied, except the events that were applied meanwhile; see

@@ -111,7 +111,7 @@ func TestLogsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		records := 0
-		got, _, _ := held.Log(log, []byte("d"))
+		got, _ := held.Log(log, []byte("d"))
 		if err := got.Records(func(state.LogRecord) bool { records++; return true }); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestLogsKeepWhatWindowsHold(t *testing.T) {
 			if err := held.Apply(ctx, b); err != nil {
 				t.Fatal(err)
 			}
-			got, _, windows := held.Log(log, []byte("d"))
+			got, windows := held.Log(log, []byte("d"))
 			if beside {
 				*windows = "windows"
 			}
