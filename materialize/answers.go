@@ -17,7 +17,7 @@ import (
 // answers computes the features of rows.
 type answers struct {
 	columns []Column
-	cells   int // of a row
+	types   []cellType // of the cells of a row
 	asked   []asking
 	// keys are the distinct key sets of the features and of the logs that they depend on, each sorted.
 	keys [][]string
@@ -72,7 +72,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			continue
 		case columns[i].of != answered:
 			a.asked[len(a.asked)-1].end = i + 1
-			a.cells++
+			a.addCell(&columns[i])
 			continue
 		}
 		at := a.keysAt(f.By)
@@ -82,7 +82,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current", f.Name)
 		}
 		asked := asking{
-			Feature: f, first: i, end: i + 1, cell: a.cells, keys: at, own: own,
+			Feature: f, first: i, end: i + 1, cell: len(a.types), keys: at, own: own,
 			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
 		}
 		if index, ok := a.running.Take(f); ok {
@@ -91,7 +91,8 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 			a.reads = true
 		}
 		a.before, a.after = a.before || asked.before, a.after || !asked.before
-		a.owns, a.cells = a.owns || own, a.cells+1
+		a.addCell(&columns[i])
+		a.owns = a.owns || own
 		a.about[at], a.all = append(a.about[at], len(a.asked)), append(a.all, len(a.asked))
 		a.asked = append(a.asked, asked)
 	}
@@ -99,6 +100,11 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		a.logsOver = append(a.logsOver, a.keysAt(a.running.Logs[i].Series.By))
 	}
 	return nil
+}
+
+func (a *answers) addCell(c *Column) {
+	typ, scale, _ := c.typed()
+	a.types = append(a.types, cellType{typ, scale})
 }
 
 // keysAt finds or adds a set of keys.

@@ -17,7 +17,7 @@ type block struct {
 	ends []int  // in text
 
 	rows  []int32     // the moments that are rows, in order
-	width int         // cells of a row
+	types []cellType  // of the cells of a row
 	cells []cell      // of the rows, one row after another
 	long  []longCells // by worker
 }
@@ -27,29 +27,41 @@ const blocksAhead = 2
 
 func (t *timeline) newBlocks() (blocks []*block) {
 	for range blocksAhead {
-		blocks = append(blocks, &block{width: t.workers[0].answers.cells, long: make([]longCells, len(t.workers))})
+		blocks = append(blocks, &block{types: t.workers[0].answers.types, long: make([]longCells, len(t.workers))})
 	}
 	return blocks
 }
 
-// The bounds of rows and events of a block, because of the memory for answers.
+// The bounds of rows and events of a block.
 const (
-	blockMoments = 1 << 15
-	blockCells   = 1 << 20
+	// leastBlock is the number of moments of a block while there are few entities.
+	leastBlock = 1 << 15
+	// mostBlock and blockCells bound a block because of the memory for its changes and its answers.
+	mostBlock  = 1 << 18
+	blockCells = 1 << 22
 	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
 )
 
-// momentsOf returns how many moments a block has.
-func momentsOf(columns []Column) int {
-	most := min(blockMoments, max(longBlock, blockCells/max(1, len(columns))))
+// mostMoments returns how many moments a block may have.
+func mostMoments(columns []Column) int {
 	for i := range columns {
 		c := &columns[i]
 		if typ, _, shape := c.typed(); c.of == answered && (shape != aggregate.Scalar || typ == value.String) {
 			return longBlock
 		}
 	}
-	return most
+	return min(mostBlock, max(longBlock, blockCells/max(1, len(columns))))
+}
+
+// moments returns how many moments the next block has: as many as there are entities, within bounds, so that most
+// entities have several events in it, and its memory is bounded by their number.
+func (r *Replay) moments() int {
+	entities := 0
+	for _, part := range r.parts {
+		entities += part.Len()
+	}
+	return min(max(leastBlock, entities), mostMoments(r.Columns))
 }
 
 // read reads the next moments, of some bytes on average; io.EOF if there are none left.
@@ -87,4 +99,4 @@ func (b *block) moment(r *reader, n int) (moment, error) {
 }
 
 // row returns the cells of a row.
-func (b *block) row(n int32) []cell { return b.cells[int(n)*b.width : int(n+1)*b.width] }
+func (b *block) row(n int32) []cell { return b.cells[int(n)*len(b.types) : int(n+1)*len(b.types)] }

@@ -9,53 +9,73 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// cell holds an answer until its row is written. It holds numbers, which most answers are, itself.
-type cell struct {
-	bits  uint64 // of the number; of other values the index in longCells
+// cell holds an answer until its row is written: a number of the type and the scale of its column, or the bits of a
+// float, as most answers are. It has only 8 bytes, because most rows of a block are in no cache when they are answered.
+type cell int64
+
+const (
+	// noNumber is the cell of null. It and those after it up to leastNumber tell where in longCells an answer is.
+	noNumber    cell = math.MinInt64
+	leastNumber      = noNumber + mostWorkers<<longBits
+	longBits         = 40
+	// mostWorkers is how many workers a cell can tell apart.
+	mostWorkers = math.MaxUint8
+)
+
+// longCells holds answers that are no numbers of the type of their column, with their own memory.
+type longCells []Cell
+
+// cellType is the type of the numbers in a column's cells.
+type cellType struct {
 	typ   value.Type
 	scale uint8
-	from  uint8 // 0 for a number; else the worker whose longCells have it, from 1
 }
-
-// mostWorkers is how many workers a cell can tell apart.
-const mostWorkers = math.MaxUint8
-
-// longCells holds answers that are no numbers, with their own memory.
-type longCells []Cell
 
 // rowCells are the cells of a row, for a worker that answers some of them.
 type rowCells struct {
 	cells  []cell // of the columns that are answers, or about them
+	types  []cellType
 	long   *longCells
-	worker uint8
+	worker int
 }
 
 // keep sets a cell to a copy of a value, or of the items in its place.
 func (r *rowCells) keep(at int, v *value.Value, items []aggregate.Item) {
-	to := &r.cells[at]
-	switch {
-	case items != nil || v.Type == value.String || v.Type == value.Location || v.Wide():
-		*to = cell{bits: uint64(len(*r.long)), from: r.worker + 1}
-		*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(items)})
-	case v.Type == value.Float:
-		*to = cell{typ: v.Type, bits: math.Float64bits(v.Flt)}
-	default:
-		*to = cell{typ: v.Type, scale: v.Scale, bits: uint64(v.Num)}
+	if t := &r.types[at]; items == nil && v.Type == t.typ && v.Scale == t.scale {
+		n := leastNumber
+		switch {
+		case v.Type == value.Float:
+			n = cell(math.Float64bits(v.Flt))
+		case v.Type != value.String && v.Type != value.Location && !v.Wide():
+			n = cell(v.Num)
+		}
+		if n > leastNumber {
+			r.cells[at] = n
+			return
+		}
 	}
+	if items == nil && v.IsNull() {
+		r.cells[at] = noNumber
+		return
+	}
+	*r.long = append(*r.long, Cell{Value: owned(*v), Items: ownedItems(items)})
+	r.cells[at] = noNumber + cell(r.worker)<<longBits + cell(len(*r.long))
 }
 
 // get copies the kept answer into to.
-func (c *cell) get(to *Cell, long []longCells) {
-	if c.from > 0 {
-		*to = long[c.from-1][c.bits]
-		return
-	}
+func (c cell) get(to *Cell, t cellType, long []longCells) {
 	*to = Cell{}
-	v := &to.Value
-	if v.Type, v.Scale = c.typ, c.scale; c.typ == value.Float {
-		v.Flt = math.Float64frombits(c.bits)
-	} else {
-		v.Num = int64(c.bits)
+	switch v := &to.Value; {
+	case c == noNumber:
+	case c <= leastNumber:
+		at := c - noNumber - 1
+		*to = long[at>>longBits][at&(1<<longBits-1)]
+	default:
+		if v.Type, v.Scale = t.typ, t.scale; t.typ == value.Float {
+			v.Flt = math.Float64frombits(uint64(c))
+		} else {
+			v.Num = int64(c)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type changes struct {
 	keysOf map[*state.Series]int32 // of the entities that have it
 	reader *reader
 	mapper *features.Mapper
-	batch  state.Batch // the mutations of a moment, and the memory of the texts of all
+	batch  state.Batch // the mutations of a moment
 	some   []change    // of a moment
 	todo   []bucket    // by part
 	entity []byte
@@ -29,11 +29,13 @@ type changes struct {
 	events, late int
 }
 
-// bucket is what a moment after another changes of the entities of a part.
+// bucket is what a moment after another changes of the entities of a part. It has all memory that the changes need, so
+// that they are in a core's cache when the part is replayed.
 type bucket struct {
 	changes   []change
 	mutations []state.Mutation // of the changes
 	texts     []state.Text     // of the mutations
+	bytes     []byte           // of the entities and the texts
 }
 
 // change is what a moment changes in one entity, and what it asks about it, or by allKeys about all entities of the
@@ -41,6 +43,7 @@ type bucket struct {
 type change struct {
 	entity   []byte
 	group    uint64 // equal for an entity
+	now      int64  // the moment, in milliseconds
 	time     int64  // of the row, in milliseconds
 	from, to int32  // mutations
 	keys     int32
@@ -61,17 +64,16 @@ type failure struct {
 func (c *changes) find(b *block, first, end int) error {
 	for i := range c.todo {
 		some := &c.todo[i]
-		some.changes, some.mutations, some.texts = some.changes[:0], some.mutations[:0], some.texts[:0]
+		*some = bucket{some.changes[:0], some.mutations[:0], some.texts[:0], some.bytes[:0]}
 	}
 	c.rows, c.failures, c.events, c.late = c.rows[:0], c.failures[:0], 0, 0
-	c.batch.Reset()
-	c.batch.Ranges = append(c.batch.Ranges, state.PartitionRange{})
 	for n := first; n < end; n++ {
 		m, err := b.moment(c.reader, n)
 		if err != nil {
 			return err
 		}
-		c.batch.Updates, c.batch.Mutations = c.batch.Updates[:0], c.batch.Mutations[:0]
+		c.batch.Reset()
+		c.batch.Ranges = append(c.batch.Ranges, state.PartitionRange{})
 		row, err := c.apply(&m, int64(n))
 		if err != nil {
 			c.failures = append(c.failures, failure{m, err})
@@ -83,25 +85,35 @@ func (c *changes) find(b *block, first, end int) error {
 		c.collect(row)
 		for i := range c.some {
 			s := &c.some[i]
-			s.moment = int32(n)
+			s.moment, s.now = int32(n), b.keys[n].Time
 			c.todo[s.group%uint64(len(c.todo))].add(s, c.batch.Mutations)
 		}
 	}
 	return nil
 }
 
-// add adds a change, with its mutations among those of its moment.
+// add adds a copy of a change, with its mutations among those of its moment.
 func (b *bucket) add(c *change, all []state.Mutation) {
 	some, from := all[c.from:c.to], int32(len(b.mutations))
 	for _, m := range some {
 		if m.Text != nil {
-			b.texts = append(b.texts, *m.Text) // pointers into memory that it outgrows stay valid
+			b.texts = append(b.texts, state.Text{Member: b.hold(m.Member), Key: b.hold(m.Key)})
 			m.Text = &b.texts[len(b.texts)-1]
 		}
 		b.mutations = append(b.mutations, m)
 	}
-	c.from, c.to = from, int32(len(b.mutations))
+	c.entity, c.from, c.to = b.hold(c.entity), from, int32(len(b.mutations))
 	b.changes = append(b.changes, *c)
+}
+
+// hold copies a text; nil stays nil. As with all memory of a bucket, what points into memory that it outgrows stays valid.
+func (b *bucket) hold(p []byte) []byte {
+	if p == nil {
+		return nil
+	}
+	n := len(b.bytes)
+	b.bytes = append(b.bytes, p...)
+	return b.bytes[n:len(b.bytes):len(b.bytes)]
 }
 
 // apply maps the events of a moment, and returns the row; nil if it is not a row.

@@ -63,7 +63,7 @@ func (o *output) fill(m *moment, b *block, answers []cell) error {
 				return fmt.Errorf("column %s: %w", c.Name, err)
 			}
 		default:
-			answers[next].get(&o.cells[i], b.long)
+			answers[next].get(&o.cells[i], b.types[next], b.long)
 			next++
 		}
 	}

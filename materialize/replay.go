@@ -19,6 +19,8 @@ type State interface {
 	Update(entity []byte, mutations []state.Mutation, now int64)
 	// Sweep drops state that is too old to be asked for at a moment, if that is worth the time.
 	Sweep(now int64)
+	// Len returns the number of entities, each as often as series have state of it.
+	Len() int
 	query.Reader
 	// Log returns the log of an entity, and a place where the caller may keep data beside it.
 	Log(series *state.Series, entity []byte) (log state.GrowingLog, beside *any)
@@ -136,7 +138,7 @@ func (r *Replay) run(ctx context.Context, t *timeline, open func([]Column) (Writ
 // the last one, and that what changes in a part fits into a core's cache.
 const (
 	piecesOfCore = 4
-	leastParts   = 64
+	leastParts   = 256
 )
 
 // cores is how many cores are used.
@@ -182,12 +184,12 @@ func (r *Replay) replay(ctx context.Context, t *timeline, w Writer) error {
 		all = append(all, t.newChanges())
 	}
 	total := max(t.sorter.Len(), 1)
-	most, average, done := min(total, cmp.Or(r.block, momentsOf(r.Columns))), t.sorter.Bytes()/int64(total), 0
+	average, done := t.sorter.Bytes()/int64(total), 0
 	next := func(b *block) error {
 		if err := r.lookAt(ctx, Progress{Share: float64(done) / float64(total)}); err != nil {
 			return err
 		}
-		if err := b.read(sorted, most, average); err != nil {
+		if err := b.read(sorted, min(total, cmp.Or(r.block, r.moments())), average); err != nil {
 			return err
 		}
 		done += len(b.keys)
@@ -221,7 +223,7 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 		r.summary.Events, r.summary.Late = r.summary.Events+c.events, r.summary.Late+c.late
 	}
 	r.summary.Rows += len(b.rows)
-	b.cells = slices.Grow(b.cells[:0], len(b.rows)*b.width)[:len(b.rows)*b.width]
+	b.cells = slices.Grow(b.cells[:0], len(b.rows)*len(b.types))[:len(b.rows)*len(b.types)]
 	return together(len(r.workers), len(r.parts), func(worker, part int) error {
 		return r.workers[worker].replay(ctx, b, part, r.parts[part], all)
 	})

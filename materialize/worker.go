@@ -59,7 +59,7 @@ func (w *worker) add(s step) {
 
 func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
 	if s.before || s.after {
-		w.row = rowCells{b.row(s.of.rowsBefore + s.row), &b.long[w.index], uint8(w.index)}
+		w.row = rowCells{b.row(s.of.rowsBefore + s.row), w.answers.types, &b.long[w.index], w.index}
 		if err := w.about(b, s); err != nil {
 			return err
 		}
@@ -70,7 +70,7 @@ func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
 		}
 	}
 	if s.from < s.to {
-		to.Update(s.entity, s.in.mutations[s.from:s.to], b.keys[s.moment].Time)
+		to.Update(s.entity, s.in.mutations[s.from:s.to], s.now)
 	}
 	if s.after {
 		return w.answers.fill(ctx, to, &w.subject, int(s.keys), false, &w.row)
@@ -80,7 +80,7 @@ func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
 
 // about finds the entities that a row asks about.
 func (w *worker) about(b *block, s *step) error {
-	w.subject.now, w.subject.time = b.keys[s.moment].Time, s.time
+	w.subject.now, w.subject.time = s.now, s.time
 	if w.reader != nil {
 		m, err := b.moment(w.reader, int(s.moment))
 		if err != nil {
