@@ -51,6 +51,7 @@ func TestEverySettingIsWired(t *testing.T) {
 
 // severalParts are the settings that more than one part of a process depends on.
 var severalParts = map[string][]string{
+	"namespace":                  {"applying", "store"},
 	"kafka.brokers":              {"applying", "kafka"},
 	"kafka.dead_letter_topic":    {"applying", "topics"},
 	"processor.shutdown_timeout": {"applying", "lastEvents"},
