@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -13,13 +14,13 @@ import (
 // changes holds what consecutive moments of a block change and ask, for one goroutine.
 type changes struct {
 	*timeline
-	keys   [][]string              // sets of keys of entities; see answers.keys
-	asked  []bool                  // by keys: rows ask about their entity
-	keysOf map[*state.Series]int32 // of the entities that have it
+	keys   [][]string // sets of keys of entities; see answers.keys
+	asked  []bool     // by keys: rows ask about their entity
+	series map[*state.Series]seriesOf
 	reader *reader
 	mapper *features.Mapper
 	batch  state.Batch // the mutations of a moment
-	some   []change    // of a moment
+	some   []found     // of a moment
 	todo   []bucket    // by part
 	entity []byte
 
@@ -29,29 +30,36 @@ type changes struct {
 	events, late int
 }
 
-// bucket is what a moment after another changes of the entities of a part. It has all memory that the changes need, so
-// that they are in a core's cache when the part is replayed.
+// seriesOf is the index of a series in the registry, and of the keys of its entities.
+type seriesOf struct{ index, keys int32 }
+
+// bucket is what a moment after another changes of the entities of a part. It is small, so that it is in a core's cache
+// when the part is replayed, and a block may have many moments.
 type bucket struct {
-	changes   []change
-	mutations []state.Mutation // of the changes
-	texts     []state.Text     // of the mutations
-	bytes     []byte           // of the entities and the texts
+	changes []change
+	data    []byte // the entity of each change, and its mutations
 }
 
 // change is what a moment changes in one entity, and what it asks about it, or by allKeys about all entities of the
 // row.
 type change struct {
-	entity   []byte
-	group    uint64 // equal for an entity
-	now      int64  // the moment, in milliseconds
-	time     int64  // of the row, in milliseconds
-	from, to int32  // mutations
-	keys     int32
-	moment   int32
-	row      int32 // among those of the changes
-	lacks    bool  // the row has no such entity
+	group  uint64 // equal for an entity
+	now    int64  // the moment, in milliseconds
+	time   int64  // of the row, in milliseconds
+	at     int    // in the data of the bucket
+	keys   int32
+	moment int32
+	row    int32 // among those of the changes
+	lacks  bool  // the row has no such entity
 	// before and after say whether the row asks before the updates, and after them.
 	before, after bool
+}
+
+// found is a change before it is in its bucket.
+type found struct {
+	change
+	entity   []byte
+	from, to int // mutations in the batch
 }
 
 // failure is a moment that cannot be used.
@@ -64,7 +72,7 @@ type failure struct {
 func (c *changes) find(b *block, first, end int) error {
 	for i := range c.todo {
 		some := &c.todo[i]
-		*some = bucket{some.changes[:0], some.mutations[:0], some.texts[:0], some.bytes[:0]}
+		some.changes, some.data = some.changes[:0], some.data[:0]
 	}
 	c.rows, c.failures, c.events, c.late = c.rows[:0], c.failures[:0], 0, 0
 	for n := first; n < end; n++ {
@@ -86,34 +94,45 @@ func (c *changes) find(b *block, first, end int) error {
 		for i := range c.some {
 			s := &c.some[i]
 			s.moment, s.now = int32(n), b.keys[n].Time
-			c.todo[s.group%uint64(len(c.todo))].add(s, c.batch.Mutations)
+			c.put(s)
 		}
 	}
 	return nil
 }
 
-// add adds a copy of a change, with its mutations among those of its moment.
-func (b *bucket) add(c *change, all []state.Mutation) {
-	some, from := all[c.from:c.to], int32(len(b.mutations))
-	for _, m := range some {
-		if m.Text != nil {
-			b.texts = append(b.texts, state.Text{Member: b.hold(m.Member), Key: b.hold(m.Key)})
-			m.Text = &b.texts[len(b.texts)-1]
+// put puts a change into its bucket.
+func (c *changes) put(f *found) {
+	in := &c.todo[f.group%uint64(len(c.todo))]
+	f.at = len(in.data)
+	in.data = appendText(in.data, f.entity)
+	in.data = binary.AppendUvarint(in.data, uint64(f.to-f.from))
+	for i := f.from; i < f.to; i++ {
+		m := &c.batch.Mutations[i]
+		in.data = binary.AppendUvarint(in.data, uint64(c.series[m.Series].index))
+		in.data = binary.AppendVarint(binary.AppendVarint(in.data, m.Tile), m.Num)
+		if m.Text == nil {
+			in.data = appendText(appendText(in.data, nil), nil)
+		} else {
+			in.data = appendText(appendText(in.data, m.Member), m.Key)
 		}
-		b.mutations = append(b.mutations, m)
 	}
-	c.entity, c.from, c.to = b.hold(c.entity), from, int32(len(b.mutations))
-	b.changes = append(b.changes, *c)
+	in.changes = append(in.changes, f.change)
 }
 
-// hold copies a text; nil stays nil. As with all memory of a bucket, what points into memory that it outgrows stays valid.
-func (b *bucket) hold(p []byte) []byte {
-	if p == nil {
-		return nil
+// change reads what put has written of a change: its entity and its mutations.
+func (w *worker) change(s *step) (entity []byte, mutations []state.Mutation) {
+	i := item{rest: s.in.data[s.at:]}
+	entity = i.text()
+	n := int(i.uint())
+	w.mutations, w.texts = slices.Grow(w.mutations[:0], n)[:n], slices.Grow(w.texts[:0], n)[:n]
+	for j := range w.mutations {
+		m, text := &w.mutations[j], &w.texts[j]
+		*m = state.Mutation{Series: s.of.Registry.Series[i.uint()], Tile: i.int(), Num: i.int()}
+		if text.Member, text.Key = i.text(), i.text(); text.Member != nil || text.Key != nil {
+			m.Text = text
+		}
 	}
-	n := len(b.bytes)
-	b.bytes = append(b.bytes, p...)
-	return b.bytes[n:len(b.bytes):len(b.bytes)]
+	return entity, w.mutations
 }
 
 // apply maps the events of a moment, and returns the row; nil if it is not a row.
@@ -141,9 +160,9 @@ func (c *changes) collect(row *record.Event) {
 	c.some = c.some[:0]
 	for i := range c.batch.Updates {
 		u := &c.batch.Updates[i]
-		s := change{entity: u.Entity, from: int32(u.From), to: int32(u.To), keys: allKeys}
+		s := found{change: change{keys: allKeys}, entity: u.Entity, from: u.From, to: u.To}
 		if !c.inOrder {
-			s.keys = c.keysOf[c.batch.Mutations[u.From].Series]
+			s.keys = c.series[c.batch.Mutations[u.From].Series].keys
 			s.group = u.Hash + uint64(s.keys)
 		}
 		c.some = append(c.some, s)
@@ -165,7 +184,7 @@ func (c *changes) collect(row *record.Event) {
 // askAll adds what a row asks about all its entities.
 func (c *changes) askAll(row *record.Event) {
 	if len(c.some) == 0 {
-		c.some = append(c.some, change{keys: allKeys})
+		c.some = append(c.some, found{change: change{keys: allKeys}})
 	}
 	c.between(row, 0, len(c.some)-1)
 }
@@ -193,7 +212,7 @@ func (c *changes) ask(row *record.Event, keys int32) {
 	}
 	if first < 0 {
 		first, last = len(c.some), len(c.some)
-		s := change{lacks: !has, keys: keys}
+		s := found{change: change{lacks: !has, keys: keys}}
 		if has {
 			s.entity, s.group = c.batch.Hold(c.entity), state.EntityHash(c.entity)+uint64(keys)
 		}
@@ -205,19 +224,19 @@ func (c *changes) ask(row *record.Event, keys int32) {
 func (t *timeline) newChanges() *changes {
 	answers := &t.workers[0].answers
 	c := &changes{
-		timeline: t, keys: answers.keys, keysOf: map[*state.Series]int32{}, reader: t.newReader(), mapper: t.Registry.NewJSONMapper(),
+		timeline: t, keys: answers.keys, series: map[*state.Series]seriesOf{}, reader: t.newReader(), mapper: t.Registry.NewJSONMapper(),
 		todo: make([]bucket, len(t.parts)),
 	}
 	for _, about := range answers.about {
 		c.asked = append(c.asked, len(about) > 0)
 	}
-	for _, s := range t.Registry.Series {
+	for i, s := range t.Registry.Series {
 		at := slices.IndexFunc(c.keys, func(k []string) bool { return slices.Equal(k, s.By) })
 		if at < 0 {
 			at = len(c.keys)
 			c.keys, c.asked = append(slices.Clip(c.keys), s.By), append(c.asked, false)
 		}
-		c.keysOf[s] = int32(at)
+		c.series[s] = seriesOf{int32(i), int32(at)}
 	}
 	return c
 }

@@ -152,7 +152,7 @@ func (t *timeline) newWorkers() error {
 		r.parts = append(r.parts, r.NewState())
 	}
 	for i := range cores {
-		w := &worker{index: i, last: map[uint64]int32{}}
+		w := &worker{index: i}
 		if err := w.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 			return err
 		}

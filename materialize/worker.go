@@ -1,6 +1,12 @@
 package materialize
 
-import "context"
+import (
+	"context"
+	"math/bits"
+	"slices"
+
+	"github.com/weir-stream/weir/state"
+)
 
 // worker replays parts of the entities, for one goroutine.
 type worker struct {
@@ -10,9 +16,12 @@ type worker struct {
 	subject subject
 	row     rowCells
 
+	mutations []state.Mutation // of a change
+	texts     []state.Text     // of its mutations
+
 	steps []step
-	first []int32          // step of each group
-	last  map[uint64]int32 // step of a group
+	first []int32 // step of each group
+	last  []int32 // a hash table of groups: the number of steps up to the last one of the group, 0 for none
 }
 
 // step is one change, and the next one of its group, -1 for none.
@@ -26,7 +35,7 @@ type step struct {
 // replay makes the changes of a block to a part, and answers its rows, one group after another.
 func (w *worker) replay(ctx context.Context, b *block, part int, to State, all []*changes) error {
 	w.steps, w.first = w.steps[:0], w.first[:0]
-	clear(w.last)
+	w.makeTable(part, all)
 	for _, c := range all {
 		in := &c.todo[part]
 		for i := range in.changes {
@@ -45,22 +54,39 @@ func (w *worker) replay(ctx context.Context, b *block, part int, to State, all [
 	return nil
 }
 
+// makeTable makes the hash table of groups, of which at most half is used.
+func (w *worker) makeTable(part int, all []*changes) {
+	steps := 0
+	for _, c := range all {
+		steps += len(c.todo[part].changes)
+	}
+	size := 1 << bits.Len(uint(2*steps))
+	w.last = slices.Grow(w.last[:0], size)[:size]
+	clear(w.last)
+}
+
 // add adds a step at the end of its group.
 func (w *worker) add(s step) {
-	at := int32(len(w.steps))
-	w.steps = append(w.steps, s)
-	if last, ok := w.last[s.group]; ok {
-		w.steps[last].next = at
-	} else {
-		w.first = append(w.first, at)
+	at := s.group >> 32 // the lower bits are alike in a part
+	for mask := uint64(len(w.last) - 1); ; at++ {
+		at &= mask
+		if n := w.last[at]; n == 0 {
+			w.first = append(w.first, int32(len(w.steps)))
+			break
+		} else if last := &w.steps[n-1]; last.group == s.group {
+			last.next = int32(len(w.steps))
+			break
+		}
 	}
-	w.last[s.group] = at
+	w.steps = append(w.steps, s)
+	w.last[at] = int32(len(w.steps))
 }
 
 func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
+	entity, mutations := w.change(s)
 	if s.before || s.after {
 		w.row = rowCells{b.row(s.of.rowsBefore + s.row), w.answers.types, &b.long[w.index], w.index}
-		if err := w.about(b, s); err != nil {
+		if err := w.about(b, s, entity); err != nil {
 			return err
 		}
 	}
@@ -69,9 +95,7 @@ func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
 			return err
 		}
 	}
-	if s.from < s.to {
-		to.Update(s.entity, s.in.mutations[s.from:s.to], s.now)
-	}
+	to.Update(entity, mutations, s.now)
 	if s.after {
 		return w.answers.fill(ctx, to, &w.subject, int(s.keys), false, &w.row)
 	}
@@ -79,7 +103,7 @@ func (w *worker) step(ctx context.Context, b *block, s *step, to State) error {
 }
 
 // about finds the entities that a row asks about.
-func (w *worker) about(b *block, s *step) error {
+func (w *worker) about(b *block, s *step, entity []byte) error {
 	w.subject.now, w.subject.time = s.now, s.time
 	if w.reader != nil {
 		m, err := b.moment(w.reader, int(s.moment))
@@ -89,7 +113,7 @@ func (w *worker) about(b *block, s *step) error {
 		w.subject.event = m.row(s.of.Stream)
 	}
 	if s.keys != allKeys {
-		w.subject.entities[s.keys], w.subject.lacks[s.keys] = s.entity, s.lacks
+		w.subject.entities[s.keys], w.subject.lacks[s.keys] = entity, s.lacks
 		return nil
 	}
 	for i, keys := range w.answers.keys {
