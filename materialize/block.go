@@ -37,8 +37,8 @@ const (
 	// leastBlock is the number of moments of a block while there are few entities.
 	leastBlock = 1 << 15
 	// mostBlock and blockCells bound a block because of the memory for its changes and its answers.
-	mostBlock  = 1 << 18
-	blockCells = 1 << 22
+	mostBlock  = 1 << 19
+	blockCells = 1 << 23
 	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
 )
@@ -54,14 +54,14 @@ func mostMoments(columns []Column) int {
 	return min(mostBlock, max(longBlock, blockCells/max(1, len(columns))))
 }
 
-// moments returns how many moments the next block has: as many as there are entities, within bounds, so that most
+// moments returns how many moments the next block has: twice as many as there are entities, within bounds, so that most
 // entities have several events in it, and its memory is bounded by their number.
 func (r *Replay) moments() int {
 	entities := 0
 	for _, part := range r.parts {
 		entities += part.Len()
 	}
-	return min(max(leastBlock, entities), mostMoments(r.Columns))
+	return min(max(leastBlock, 2*entities), mostMoments(r.Columns))
 }
 
 // read reads the next moments, of some bytes on average; io.EOF if there are none left.

@@ -121,6 +121,30 @@ func (i *item) typed(v *value.Value) {
 	}
 }
 
+// skip passes over what appendTyped has written.
+func (i *item) skip() {
+	if len(i.rest) == 0 {
+		i.fail()
+		return
+	}
+	typ := value.Type(i.rest[0])
+	i.rest = i.rest[1:]
+	switch typ {
+	case value.Null:
+	case value.String:
+		i.bytes(i.uint())
+	case value.Timestamp, value.Float:
+		i.bytes(8)
+	case value.Location:
+		i.bytes(16)
+	case value.Decimal:
+		i.bytes(1)
+		i.uint()
+	default:
+		i.uint()
+	}
+}
+
 // fixed reads 8 bytes.
 func (i *item) fixed() uint64 {
 	b := i.bytes(8)
@@ -142,10 +166,14 @@ func appendEvent(dst []byte, e *record.Event, fields int) []byte {
 	return dst
 }
 
-// event reads an event of its stream, which is set, into its values.
-func (i *item) event(e *record.Event) {
+// event reads an event of its stream, which is set, into its values, except those that are not wanted; nil wants all.
+func (i *item) event(e *record.Event, wanted []bool) {
 	e.Time, e.ID = int64(i.fixed()), i.text()
 	for n := range e.Values {
-		i.typed(&e.Values[n])
+		if wanted == nil || wanted[n] {
+			i.typed(&e.Values[n])
+		} else {
+			i.skip()
+		}
 	}
 }

@@ -40,12 +40,21 @@ func TestItems(t *testing.T) {
 		}
 		written := appendEvent(nil, &want, len(want.Values))
 		got := record.Event{Values: make([]value.Value, len(want.Values))}
+		var wanted []bool
+		if rapid.Bool().Draw(t, "some values only") {
+			wanted = rapid.SliceOfN(rapid.Bool(), len(want.Values), len(want.Values)).Draw(t, "wanted")
+		}
+		for n := range wanted {
+			if !wanted[n] {
+				want.Values[n] = value.Value{}
+			}
+		}
 		i := item{rest: written}
-		if i.event(&got); i.err != nil || len(i.rest) > 0 || !reflect.DeepEqual(got, want) {
+		if i.event(&got, wanted); i.err != nil || len(i.rest) > 0 || !reflect.DeepEqual(got, want) {
 			t.Fatalf("%+v was read as %+v, error %v", want, got, i.err)
 		}
 		i = item{rest: written[:rapid.IntRange(0, len(written)-1).Draw(t, "cut")]}
-		if i.event(&got); i.err == nil {
+		if i.event(&got, wanted); i.err == nil {
 			t.Fatal("no error for an event that was cut short")
 		}
 	})

@@ -16,7 +16,16 @@ type output struct {
 }
 
 func (t *timeline) newOutput(w Writer) *output {
-	return &output{timeline: t, writer: w, reader: t.newReader(), cells: make([]Cell, len(t.Columns))}
+	o := &output{timeline: t, writer: w, reader: t.newReader(), cells: make([]Cell, len(t.Columns))}
+	for i, s := range t.streams {
+		o.reader.wanted[i] = make([]bool, len(s.Fields))
+		for c := range t.Columns {
+			if t.Columns[c].of == ofEvent && s == t.Stream {
+				o.reader.wanted[i][t.Columns[c].at] = true
+			}
+		}
+	}
+	return o
 }
 
 func (o *output) write(b *block) error {

@@ -93,11 +93,12 @@ func (t *timeline) at(b *block, n int, err error) error {
 // reader reads moments of a timeline for one goroutine.
 type reader struct {
 	streams []record.Event // the event of each stream that was read last
+	wanted  [][]bool       // by stream, the values that are read; nil for all
 	events  []record.Event // those of a moment
 }
 
 func (t *timeline) newReader() *reader {
-	r := &reader{}
+	r := &reader{wanted: make([][]bool, len(t.streams))}
 	for _, s := range t.streams {
 		r.streams = append(r.streams, record.Event{Stream: s, Values: make([]value.Value, len(s.Fields))})
 	}
@@ -115,7 +116,7 @@ func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 			return m, errCut
 		}
 		e := &r.streams[stream]
-		i.event(e)
+		i.event(e, r.wanted[stream])
 		if e.Now = m.recordTime; e.Now < 0 {
 			e.Now = e.Time
 		}
