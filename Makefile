@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale check image images man completions rules
+.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale profile check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +101,12 @@ bench-handbook: ## training sets beside DuckDB and pandas, where WEIR_TEST_PYTHO
 
 bench-month: ## the same with a made-up month beside DuckDB; EVENTS=300000
 	go test -run '^$$' -bench Month -benchtime 1x -timeout 60m ./bench -events $(EVENTS)
+
+profile: ## cmd/weir/default.pgo, by which go build optimizes: the CPU of training sets, of records and of questions
+	for of in Replay Path Question; do \
+	  go test -run '^$$' -bench "$$of$$" -benchtime 10s -cpuprofile $$of.pprof -o /dev/null ./bench -events 3000000 || exit 1; \
+	done
+	go tool pprof -proto Replay.pprof Path.pprof Question.pprof >cmd/weir/default.pgo && rm Replay.pprof Path.pprof Question.pprof
 
 bench-backfill: ## new features filled from a real Kafka into a real Redis; EVENTS=300000
 	go test -run '^$$' -bench Backfill -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
