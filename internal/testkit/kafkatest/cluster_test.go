@@ -7,11 +7,12 @@ import "testing"
 func TestKafkaCluster(t *testing.T) {
 	c := NewCluster(t)
 	apart := c.CreateTopic(t, 2, 1)
-	c.Split()
-	c.AwaitLeader(t, apart, 1, 1)
 	one, two := c.Node(1).Client(), c.Node(2).Client()
 	defer closeIdle(one)
 	defer closeIdle(two)
+	end(t, two, apart) // waits until the broker knows the topic: once it is cut off, it learns nothing
+	c.Split()
+	c.AwaitLeader(t, apart, 1, 1)
 	produce(t, one, apart, "on one side")
 	if got := end(t, two, apart); got != 0 {
 		t.Errorf("the broker that is cut off reports the log's end as %d, want 0: it must believe that it is the leader", got)
