@@ -146,7 +146,8 @@ func (w *runningWindow) add(f runningFeature) {
 	w.features = append(w.features, f)
 }
 
-// Complete sets how complete the state of the feature in a slot is. Without a call it lacks nothing.
+// Complete sets how complete the state of the feature in a slot is, before the first Move. Without a call it lacks
+// nothing.
 func (r *Running) Complete(index int, c *Completeness) {
 	r.whole[index] = c
 	for i, part := range r.parts[index].slots {
