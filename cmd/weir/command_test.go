@@ -18,7 +18,6 @@ const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
-		_ = os.Unsetenv(asWeir)
 		main()
 		return
 	}
