@@ -45,7 +45,9 @@ type writer struct {
 	compactor
 
 	keeps  []int64 // distinct times for which keys of a call are kept
-	lifeOf []byte  // for each key of a call, the index in keeps
+	lifeOf []byte  // for each key of a call, the index in keeps and whether it is busy
+	due    []int   // numbers of the keys of a call whose time to live must be set now, from 1
+	busy   []bool  // for each key of a call, see expiry
 
 	child, sections []byte // packed of a child
 
@@ -270,19 +272,16 @@ func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []
 		w.arg(m.from.Append(w.bytes))
 		w.arg(m.to.Append(w.bytes))
 	}
-	w.num(state.Believed(b.Now, time.UnixMilli(w.now)))
+	now := state.Believed(b.Now, time.UnixMilli(w.now))
+	w.num(now)
 	c.spares = new(string) // known once all calls are made
 	w.args = append(w.args, c.spares)
+	w.lives(&w.store.expiry[c.shard], keys, now)
 	w.lifetimes(keys)
 	full = w.packAll(keys, more)
-	expiry := &w.store.expiry[c.shard]
-	expiry.Lock()
-	for i := range keys {
-		if expiry.due(w.combiner.named(&keys[i]).hash, keys[i].renewed(), w.now) {
-			w.num(int64(i + 1))
-		}
+	for _, number := range w.due {
+		w.num(int64(number))
 	}
-	expiry.Unlock()
 	c.cmd = redis.NewCmd(ctx, w.args[start:len(w.args):len(w.args)]...)
 	c.cmd.SetFirstKeyPos(3)
 	w.calls = append(w.calls, c)

@@ -9,7 +9,8 @@
 --           (state.MaxAhead)
 --           two bytes for each state key that must not be returned as a candidate: its number, from 1
 --           number of distinct times to live, and each in seconds, 0 for forever
---           two bytes for each state key: the number of its time to live, from 1
+--           two bytes for each state key: the number of its time to live, from 1, plus 32768 if the
+--           key is busy
 --           for each state key the bytes to append
 --           number of state keys that may be full, and their numbers
 --           numbers of the keys whose time to live must be set now. The time to live of a key that
@@ -106,7 +107,7 @@ for i = checked + 1 + tonumber(ARGV[checked]), #ARGV do due[tonumber(ARGV[i])] =
 -- lifetime returns the time to live of a state key in seconds, '0' for forever.
 local function lifetime(k)
   local high, low = byte(lifetimeOf, 2 * k - 1, 2 * k)
-  return ARGV[lifetimes + high * 256 + low]
+  return ARGV[lifetimes + high % 128 * 256 + low]
 end
 
 -- create creates a state key with its time to live, and reports whether it did: the key may exist.
@@ -130,13 +131,14 @@ end
 
 -- APPEND makes room for as much again as the key then holds, and most keys wait long for their next append. So a key is
 -- written once more, which takes only the bytes that it has. That changes nothing, so it goes neither to replicas nor
--- to the append-only file. It costs about a microsecond, for which a short key has too little room, and a long one too
--- much to copy.
+-- to the append-only file. It costs about a microsecond, for which a short key has too little room, a long one too much
+-- to copy, and a busy one soon needs its room.
 local minTrimmed, maxTrimmed = 256, 4096
 
--- trim frees the room that an append has left in a key of that size.
-local function trim(key, size)
-  if not replicate or size < minTrimmed or size > maxTrimmed then return end
+-- trim frees the room that an append has left in a state key of that size.
+local function trim(k, size)
+  if not replicate or size < minTrimmed or size > maxTrimmed or byte(lifetimeOf, 2 * k - 1) >= 128 then return end
+  local key = KEYS[1 + k]
   local value = call('GET', key)
   replicate(nowhere)
   call('SET', key, value, 'KEEPTTL')
@@ -162,7 +164,7 @@ local function append(k, appended)
     reply[#reply + 1] = k
     reply[#reply + 1] = value
   else
-    trim(key, size)
+    trim(k, size)
   end
 end
 

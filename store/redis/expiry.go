@@ -21,9 +21,10 @@ const defaultSlack = time.Hour
 func Slack(d time.Duration) Option { return func(s *Store) { s.slack = d } }
 
 // expiry decides which keys of one shard need a new time to live. Every key lives an eighth of its time longer than
-// needed, so a key whose time was set more recently than that needs no new one: few writes of busy keys set it. All
-// writers of a store share one, because an entity's events come through several partitions. It must be used under its
-// lock. A map would be as fast (BenchmarkTimesToLive), but would grow with the number of keys.
+// needed, so a key whose time was set more recently than that needs no new one: few writes of busy keys set it. It also
+// knows which keys are busy. All writers of a store share one, because an entity's events come through several
+// partitions. It must be used under its lock. A map would be as fast (BenchmarkTimesToLive), but would grow with the
+// number of keys.
 type expiry struct {
 	sync.Mutex
 	// entries record when keys were given their time. A key may be in either of two neighbouring entries, and replaces
@@ -33,10 +34,12 @@ type expiry struct {
 	generation uint64
 }
 
-// expiryEntry records when a key was given its time to live, in milliseconds since 1970.
+// expiryEntry records when a key was given its time to live, by the clock, and when it was last appended to, by the
+// timestamps of records.
 type expiryEntry struct {
-	mixed uint64 // the key's hash and the generation
-	given int64
+	mixed    uint64 // the key's hash and the generation
+	given    uint32 // in seconds since 1970, 0 for never
+	appended uint32 // in milliseconds since 1970, modulo 2³²
 }
 
 // expiryEntries is about the number of entries over all shards: they take 16 MB.
@@ -72,15 +75,20 @@ func (s *Store) forgetLives(shard int) {
 func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
 
 // foreverLooked stands for the time to live of a key that is kept forever. An eighth of it is the interval after which
-// the key is made persistent again, see due: another plan may have given it a time to live.
+// the key is made persistent again, see append: another plan may have given it a time to live.
 const foreverLooked = 8 * 30 * 60 * 1000
 
-// renewed returns the time for which due assumes that a key is kept, in ms.
+// renewed returns the time for which append assumes that a key is kept, in ms.
 func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverLooked) }
 
-// due reports whether the key with a hash needs a new time to live now, in milliseconds since 1970, if it is kept for
-// `keep` milliseconds. The caller holds the lock.
-func (e *expiry) due(hash uint64, keep, now int64) bool {
+// busyFor is how far in time, in milliseconds, two batches that append to a busy key may be from each other: the next one
+// is expected soon. Two appends of the same batch say nothing, because a batch of a backlog may span days.
+const busyFor = 2000
+
+// append notes an append to the key with a hash that is kept for `keep` milliseconds, now by the clock and at the newest
+// timestamp of the batch's records, in milliseconds since 1970. It reports whether the key needs a new time to live, and
+// whether it is busy. The caller holds the lock.
+func (e *expiry) append(hash uint64, keep, now, recordTime int64) (due, busy bool) {
 	const odd = 0x9e3779b97f4a7c15 // spreads generations, and hashes of one shard over its entries
 	spare, mixed := keep/8, hash^e.generation*odd
 	i := hash * odd >> (64 - bits.Len(uint(len(e.entries)-1)))
@@ -95,15 +103,33 @@ func (e *expiry) due(hash uint64, keep, now int64) bool {
 		}
 		*own = expiryEntry{mixed: mixed}
 	}
-	// After the clock was set back, the age of an entry is unknown.
-	if ago := now - own.given; own.given > 0 && 0 <= ago && ago < spare {
-		return false
+	quiet := int32(uint32(recordTime) - own.appended)
+	own.appended = uint32(recordTime)
+	busy = quiet != 0 && -busyFor <= quiet && quiet <= busyFor
+	// After the clock was set back, the age of an entry is unknown. It is less than a second more than the difference.
+	if ago := now/1000 - int64(own.given); own.given > 0 && 0 <= ago && (ago+1)*1000 < spare {
+		return false, busy
 	}
-	own.given = now
-	return true
+	own.given = uint32(now / 1000)
+	return true, busy
 }
 
-// lifetimes writes the keys' times to live: the distinct times, and for each key the index of its time.
+// lives finds which keys of a call are due for a new time to live, and which are busy.
+func (w *writer) lives(e *expiry, keys []stateKey, recordTime int64) {
+	w.due, w.busy = w.due[:0], w.busy[:0]
+	e.Lock()
+	defer e.Unlock()
+	for i := range keys {
+		due, busy := e.append(w.combiner.named(&keys[i]).hash, keys[i].renewed(), w.now, recordTime)
+		if due {
+			w.due = append(w.due, i+1)
+		}
+		w.busy = append(w.busy, busy)
+	}
+}
+
+// lifetimes writes the keys' times to live: the distinct times, and for each key the index of its time and whether it is
+// busy.
 func (w *writer) lifetimes(keys []stateKey) {
 	w.keeps = w.keeps[:0]
 	of := w.lifeOf[:0]
@@ -114,7 +140,11 @@ func (w *writer) lifetimes(keys []stateKey) {
 			n = len(w.keeps)
 			w.keeps = append(w.keeps, keep)
 		}
-		of = binary.BigEndian.AppendUint16(of, uint16(n+1)) // no more distinct times than groups
+		number := uint16(n + 1) // no more distinct times than groups
+		if w.busy[i] {
+			number |= 1 << 15
+		}
+		of = binary.BigEndian.AppendUint16(of, number)
 	}
 	w.num(int64(len(w.keeps)))
 	for _, keep := range w.keeps {

@@ -32,17 +32,44 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 	}{
 		{"the first time", 1, kept, first, true},
 		{"at once", 1, kept, first, false},
-		{"a millisecond too early", 1, kept, first + hour - 1, false},
+		{"a second too early", 1, kept, first + hour - 2000, false},
 		{"in time", 1, kept, first + hour, true},
-		{"at once again", 1, kept, first + 2*hour - 1, false},
-		{"another key", 2, kept, first + 2*hour - 1, true},
+		{"at once again", 1, kept, first + 2*hour - 2000, false},
+		{"another key", 2, kept, first + 2*hour - 2000, true},
 		{"the first one again", 1, kept, first + 2*hour, true},
 		{"the clock was set back", 1, kept, first + hour, true},
-		{"and goes on", 1, kept, first + 2*hour - 1, false},
+		{"and goes on", 1, kept, first + 2*hour - 2000, false},
+		{"kept for less than a second", 3, 7_000, first, true},
+		{"at once", 3, 7_000, first, true},
 		{"a hash of nothing", 0, kept, first, true},
 	} {
-		if got := e.due(step.key, step.kept, step.now); got != step.want {
+		if got, _ := e.append(step.key, step.kept, step.now, step.now); got != step.want {
 			t.Errorf("%s: due for a time to live: %v, want %v", step.name, got, step.want)
+		}
+	}
+}
+
+// A key is busy if two batches append to it within two seconds of the records' time, whatever the clock says.
+func TestBusyKeysAreKnownByTheTimeOfRecords(t *testing.T) {
+	e := &newExpiries(1)[0]
+	const now, first = int64(1_800_000_000_000), int64(1_700_000_000_000)
+	for _, step := range []struct {
+		name       string
+		recordTime int64
+		want       bool
+	}{
+		{"the first time", first, false},
+		{"in the same batch", first, false},
+		{"a millisecond later", first + 1, true},
+		{"two seconds later", first + 2001, true},
+		{"more than two seconds later", first + 4002, false},
+		{"another partition, two seconds before", first + 2002, true},
+		{"an older copy of the log", first, false},
+		{"records without a time", state.MinTime, false},
+		{"and later ones", first + 5000, false},
+	} {
+		if _, got := e.append(1, kept, now, step.recordTime); got != step.want {
+			t.Errorf("%s: busy: %v, want %v", step.name, got, step.want)
 		}
 	}
 }
@@ -63,7 +90,8 @@ func TestRememberedTimesToLiveAreBounded(t *testing.T) {
 		{4, true}, {4, false}, {6, false}, // 5 has the oldest time
 		{5, true}, {5, false}, {4, false},
 	} {
-		if got := e.due(step.key, kept, first+int64(n)); got != step.want {
+		now := first + int64(n)*1000
+		if got, _ := e.append(step.key, kept, now, now); got != step.want {
 			t.Errorf("step %d, key %d: due for a time to live: %v, want %v", n, step.key, got, step.want)
 		}
 	}
@@ -77,12 +105,12 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 	for round := range 3 {
 		given, again := 0, 0
 		for key := range uint64(keys) {
-			if e.due(key*0x9e3779b97f4a7c15, kept, now) {
+			if due, _ := e.append(key*0x9e3779b97f4a7c15, kept, now, now); due {
 				given++
 			}
 		}
 		for key := range uint64(keys) {
-			if e.due(key*0x9e3779b97f4a7c15, kept, now) {
+			if due, _ := e.append(key*0x9e3779b97f4a7c15, kept, now, now); due {
 				again++
 			}
 		}
@@ -108,7 +136,7 @@ func TestKeysOfAShardSpreadOverItsEntries(t *testing.T) {
 		again = 0
 		for n := range keys {
 			hash := state.EntityHash(strconv.AppendInt(nil, int64(n), 10))
-			if e.due(hash-hash%shards+7, kept, 1_700_000_000_000) {
+			if due, _ := e.append(hash-hash%shards+7, kept, 1_700_000_000_000, 0); due {
 				again++
 			}
 		}
@@ -121,13 +149,13 @@ func TestKeysOfAShardSpreadOverItsEntries(t *testing.T) {
 func BenchmarkTimesToLive(b *testing.B) {
 	all := newExpiries(64)
 	const keys = 100_000
-	b.Run("due", func(b *testing.B) {
+	b.Run("append", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for n := uint64(0); pb.Next(); n++ {
 				hash := n % keys * 0x9e3779b97f4a7c15
 				e := &all[hash%64]
 				e.Lock()
-				e.due(hash, kept, 1_700_000_000_000)
+				e.append(hash, kept, 1_700_000_000_000, 1_700_000_000_000)
 				e.Unlock()
 			}
 		})

@@ -22,7 +22,8 @@ func TestKeysAreTrimmed(t *testing.T) {
 	w := s.newWriter()
 	for offset := range int64(3) { // too few for a compaction
 		b := begin(t, s, transactions)
-		fill(b, 0, event{offset: offset, device: "d1", user: fmt.Sprint("a user with a long name ", offset), time: 101 * day, cents: 5})
+		at := 101*day + offset*(busyFor+1)
+		fill(b, 0, event{offset: offset, device: "d1", user: fmt.Sprint("a user with a long name ", offset), time: at, cents: 5})
 		apply(t, w, b)
 	}
 	key, copied := s.tags[0]+"devic:d1", s.tags[0]+"devic:d2"
@@ -48,5 +49,28 @@ func TestKeysAreTrimmed(t *testing.T) {
 	stats := replica.Info(ctx, "commandstats").Val()
 	if !strings.Contains(stats, "cmdstat_append:calls=5,") || !strings.Contains(stats, "cmdstat_set:calls=1,") {
 		t.Errorf("want the replica to get 1 SET, which creates the key, and 5 APPENDs, 3 of them to the key of the lifetime; its calls are\n%s", stats)
+	}
+}
+
+// A key that soon gets the next append keeps the room for it.
+func TestBusyKeysAreNotTrimmed(t *testing.T) {
+	ctx := context.Background()
+	client := redistest.New(t, redistest.Options{}).Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	w := s.newWriter()
+	for offset := range int64(3) { // too few for a compaction
+		b := begin(t, s, transactions)
+		at := 101*day + offset*busyFor
+		fill(b, 0, event{offset: offset, device: "d1", user: fmt.Sprint("a user with a long name ", offset), time: at, cents: 5})
+		apply(t, w, b)
+	}
+	key := s.tags[0] + "devic:d1"
+	stats := client.Info(ctx, "commandstats").Val()
+	if !strings.Contains(stats, "cmdstat_append:calls=5,") || !strings.Contains(stats, "cmdstat_set:calls=1,") {
+		t.Errorf("want 1 SET, which creates the key, and 5 APPENDs; the calls are\n%s", stats)
+	}
+	if held, length := client.MemoryUsage(ctx, key).Val(), client.StrLen(ctx, key).Val(); held < length*3/2 {
+		t.Errorf("the key takes %d bytes for %d, without room for as much again", held, length)
 	}
 }
