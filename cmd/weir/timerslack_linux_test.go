@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // A process that runs for long starts over with a higher timer slack, as the same process, and says so in its
@@ -32,10 +34,12 @@ func TestOnlyRunRaisesItsTimerSlack(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		pipe, err := os.OpenFile(settings, os.O_WRONLY, 0) // returns when the command has opened it
-		if err != nil {
-			t.Fatal(err)
-		}
+		var pipe *os.File
+		testkit.Eventually(t, patience, "the settings are open", func() (bool, string) {
+			var err error
+			pipe, err = os.OpenFile(settings, os.O_WRONLY|syscall.O_NONBLOCK, 0) // fails while nobody reads
+			return err == nil, fmt.Sprintf("%v; weir %s says %q", err, c.args[0], out.String())
+		})
 		environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))
 		if err != nil {
 			t.Fatal(err)
