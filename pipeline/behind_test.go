@@ -54,3 +54,16 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	w.lagFromTheStart(p, errAway)
 	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be claimed, the others go on: it hangs")
 }
+
+// What shards had is recorded when they begin to lag: the next batch may be under way when the partition is read again,
+// and it must still show whether the store went back in time meanwhile.
+func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
+	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
+	progress := []state.Position{at(100, 1), at(70, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: progress, behind: unknown, position: 120}
+	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: progress, Lagging: []bool{false, true}})
+	p.progress = nil // it was abandoned while a batch was applied
+	if !p.wentBack(&state.Claim{Progress: []state.Position{at(100, 1), at(60, 1)}}) {
+		t.Error("a lagging shard that came back with less progress is not detected")
+	}
+}

@@ -67,6 +67,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		return
 	case !lagged:
 		p.catchUpAt = time.Now().Add(p.waits.Next())
+		p.confirm() // the next batch may be under way when it is abandoned
 	}
 	p.caughtUp = r.To
 	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
