@@ -16,8 +16,8 @@ type assignedPartition struct {
 	underPlan state.Partition  // the name of its progress, with the version of the plan
 	progress  []state.Position // by shard, nil while it is not processed; shared with the batches under way
 	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
-	// confirmed is the known progress when the partition was last abandoned; nil if there is none. If a shard is later
-	// found with less, the store went back in time.
+	// confirmed is the known progress when the partition was last abandoned or began to lag; nil if there is none. If a
+	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
 	position  int64  // the next offset to map
 	log       string // the tag of the log that it is read from
@@ -59,7 +59,7 @@ func (p *assignedPartition) has(progress []state.Position) bool {
 // active reports whether the partition is read and applied.
 func (p *assignedPartition) active() bool { return p.progress != nil }
 
-// wentBack reports whether a shard has less progress in the same log than when the partition was abandoned, or none.
+// wentBack reports whether a shard has less progress in the same log than was confirmed, or none.
 func (p *assignedPartition) wentBack(found *state.Claim) bool {
 	for shard, at := range p.confirmed {
 		now := found.Progress[shard]
@@ -70,7 +70,7 @@ func (p *assignedPartition) wentBack(found *state.Claim) bool {
 	return false
 }
 
-// confirm records the known progress of a partition that is abandoned. For shards that could not be
+// confirm records the known progress of a partition that is abandoned or begins to lag. For shards that could not be
 // claimed, the earlier record is kept.
 func (p *assignedPartition) confirm() {
 	earlier := p.confirmed

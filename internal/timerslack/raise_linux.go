@@ -26,7 +26,7 @@ func Raise(to time.Duration) {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, uintptr(to), 0); errno != 0 {
 		return
 	}
-	// It returns only if it fails. The process is as before then, but for a thread that is woken late.
+	// It returns only if it fails. The process then goes on, with one thread that is woken late.
 	_ = syscall.Exec(program, os.Args, append(os.Environ(), executed+"="+strconv.FormatInt(to.Nanoseconds(), 10)))
 }
 

@@ -74,3 +74,21 @@ func TestBusyKeysAreNotTrimmed(t *testing.T) {
 		t.Errorf("the key takes %d bytes for %d, without room for as much again", held, length)
 	}
 }
+
+// A busy key that something deletes gets its time to live again.
+func TestBusyKeysKeepTheirTimesToLive(t *testing.T) {
+	ctx := context.Background()
+	client := redistest.New(t, redistest.Options{}).Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	w, key := s.newWriter(), s.tags[0]+"devic:d1"
+	for offset := range int64(2) {
+		client.Del(ctx, key)
+		b := begin(t, s, transactions)
+		fill(b, 0, event{offset: offset, device: "d1", user: "u1", time: 101*day + offset, cents: 5})
+		apply(t, w, b)
+		if ttl := client.TTL(ctx, key).Val(); ttl < 9*24*time.Hour {
+			t.Errorf("after append %d the key expires in %v, want more than 9 days", offset, ttl)
+		}
+	}
+}
