@@ -66,7 +66,7 @@ func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record
 }
 
 // togetherBytes is the greatest size of dead letters that are written together. Brokers refuse batches that are larger
-// than a topic's max.message.bytes, 1 MiB by default.
+// than a topic's max.message.bytes, 1 MiB by default. If that is less, each is written alone.
 const togetherBytes = 512 << 10
 
 // DeadLetterWriter writes dead letters so that they need hardly more room than their records had. A large one is written
@@ -106,7 +106,20 @@ func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.
 	if err := firstFailure(w.alone.WriteMessages(ctx, alone...)); err != nil {
 		return err
 	}
-	return firstFailure(w.together.WriteMessages(ctx, together...))
+	err := w.together.WriteMessages(ctx, together...)
+	failures, ok := errors.AsType[kafka.WriteErrors](err)
+	if !ok {
+		return err
+	}
+	var refused []kafka.Message
+	for i, failure := range failures {
+		if errors.Is(failure, kafka.MessageSizeTooLarge) {
+			refused = append(refused, together[i])
+		} else if failure != nil {
+			return failure
+		}
+	}
+	return firstFailure(w.alone.WriteMessages(ctx, refused...))
 }
 
 // Close closes the connections.

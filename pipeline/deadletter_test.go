@@ -35,6 +35,31 @@ func TestLargeDeadLetters(t *testing.T) {
 	}
 }
 
+// Dead letters that are small enough for their topic one by one may be too large for it together.
+func TestDeadLettersInATopicOfSmallBatches(t *testing.T) {
+	broker := kafkatest.Shared(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	reply, err := broker.Client().AlterConfigs(t.Context(), &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{{
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: b.config.DeadLetterTopic,
+		Configs: []kafka.AlterConfigRequestConfig{{Name: "max.message.bytes", Value: "50000"}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range reply.Errors {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	poison := kafka.Message{Time: time.UnixMilli(at), Value: []byte("{" + strings.Repeat("x", 20_000))}
+	client := producer(t, broker)
+	produce(t, client, topic, slices.Repeat([]kafka.Message{poison}, 10)...)
+	produce(t, client, topic, payments(0, 10)...)
+	b.run()
+	b.expect(10)
+	b.readDead(10)
+}
+
 func bySize(a, b kafka.Message) int { return cmp.Compare(len(a.Value), len(b.Value)) }
 
 // The error of a batch that cannot be written says once why.
