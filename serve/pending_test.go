@@ -167,7 +167,7 @@ func TestPendingRefusals(t *testing.T) {
 		`3`:                                    `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; 3 is not","key":"pending"}`,
 		`{"stream": null, "event": {}}`:        `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
 		`{"stream": "payment", "event": null}`: `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
-		`[{"stream": "login", "event": {"at": 0, "device": "d"}}, "x"]`: `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; \"x\" is not one","key":"pending","event":1}`,
+		`[{"stream": "login", "event": {"at": -1, "device": "d"}}, "x"]`: `{"code":"wrong_type","message":"pending must be an object with stream and event, or a list of them; \"x\" is not one","key":"pending","event":1}`,
 		`[` + strings.Repeat(`1,`, 16) + `1]`:                           `{"code":"too_many_values","message":"17 pending events are more than the 16 that one question may have"}`,
 		`{"stream": "login"}`:                                           `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,
 		`{"event": {}}`:                                                 `{"code":"missing_key","message":"pending event 0 must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}","event":0}`,

@@ -111,10 +111,10 @@ func TestCSVPoison(t *testing.T) {
 		}
 	}
 	for value, want := range map[string]string{
-		"":                   "stream s: malformed CSV: expected 13 cells, found 1",
-		"x,,,,,,,,,,,,":      "stream s: e.t: the event has no timestamp",
-		"x,noon,,,,,,,,,,,":  "stream s: e.t: expected a timestamp in ms of the years 1 to 9999, found a text",
-		"x,0,\xff,,,,,,,,,,": "stream s: id: the string is not valid UTF-8",
+		"":                    "stream s: malformed CSV: expected 13 cells, found 1",
+		"x,,,,,,,,,,,,":       "stream s: e.t: the event has no timestamp",
+		"x,noon,,,,,,,,,,,":   "stream s: e.t: expected a timestamp in ms of the years 1 to 9999, found a text",
+		"x,-1,\xff,,,,,,,,,,": "stream s: id: the string is not valid UTF-8",
 	} {
 		if _, err := d.Decode(event(value)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", value, err, want)

@@ -60,11 +60,11 @@ func reference(f *record.Field, v any) (value.Value, bool) {
 // the same values in them.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
-		`{"e":{"t":1},"str":"a\u00e4\ud800","int":12,"float":1.5e3,"dec":"1.50","bool":true}`,
-		`{"e":{"t":1},"str":"a","str":null,"e":{"t":2.0,"a":{"b":"x"}}}`,
-		`{"e":{"t":01}}`, `[1, 2.5e+7, {"a": [null, true, "\/"]}]`, ` {"dec": -0.0e-5 } `, `{"e":{"t":1},"int":1e400,"dec":12345678901234567890}`,
-		"{\"e\":{\"t\":1},\"str\":\"\x7f\xff\"}", strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
-		strings.Repeat("[", 10000) + strings.Repeat("]", 10000), `{"\u0065":{"t":1}}`, "nul", "1", "-", `"`, `"\`, `"\u12`,
+		`{"e":{"t":-1},"str":"a\u00e4\ud800","int":12,"float":1.5e3,"dec":"1.50","bool":true}`,
+		`{"e":{"t":-1},"str":"a","str":null,"e":{"t":-2.0,"a":{"b":"x"}}}`,
+		`{"e":{"t":01}}`, `[1, 2.5e+7, {"a": [null, true, "\/"]}]`, ` {"dec": -0.0e-5 } `, `{"e":{"t":-1},"int":1e400,"dec":12345678901234567890}`,
+		"{\"e\":{\"t\":-1},\"str\":\"\x7f\xff\"}", strings.Repeat("[", 10001) + strings.Repeat("]", 10001),
+		strings.Repeat("[", 10000) + strings.Repeat("]", 10000), `{"\u0065":{"t":-1}}`, "nul", "1", "-", `"`, `"\`, `"\u12`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -43,11 +43,11 @@ streams:
     fields: {user_id: string}
 `
 
-// decodeOne decodes a record with `"e": {"t": 0}` and further members.
+// decodeOne decodes a record with `"e": {"t": -1}` and further members.
 func decodeOne(t testing.TB, d *record.Decoder, members string) ([]value.Value, error) {
 	t.Helper()
 	if !strings.Contains(members, `"e"`) {
-		members = `"e":{"t":0},` + members
+		members = `"e":{"t":-1},` + members
 	}
 	rec := event("{" + strings.TrimSuffix(members, ",") + "}")
 	rec.Timestamp = -1
@@ -91,9 +91,9 @@ func TestDecodeValues(t *testing.T) {
 		{"at", `"at":"2023-11-14T22:13:20Z"`, "timestamp 1700000000000"},
 		{"at", `"at":"2023-11-14T23:13:20.5+01:00"`, "timestamp 1700000000500"},
 		{"loc", `"loc":{"lat":-90,"lon":180,"more":[]}`, "location -90,180"},
-		{"deep", `"e":{"t":0,"a":{"b":"x"}}`, "string x"},
-		{"deep", `"e":{"t":0,"a":{"b":"x"},"a":{}}`, "null"},
-		{"deep", `"e":{"t":0,"a":null}`, "null"},
+		{"deep", `"e":{"t":-1,"a":{"b":"x"}}`, "string x"},
+		{"deep", `"e":{"t":-1,"a":{"b":"x"},"a":{}}`, "null"},
+		{"deep", `"e":{"t":-1,"a":null}`, "null"},
 		{"must", `"str":null`, "string none"},
 	} {
 		values, err := decodeOne(t, d, c.members)
@@ -138,7 +138,7 @@ func TestDecodePoison(t *testing.T) {
 		{`"loc":{"lat":90.1,"lon":0}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
 		{`"loc":{"lat":1}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
 		{`"loc":[1,2]`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an array`},
-		{`"e":{"t":0,"a":"x"}`, record.WrongType, "e.a: expected an object, found a string"},
+		{`"e":{"t":-1,"a":"x"}`, record.WrongType, "e.a: expected an object, found a string"},
 		{`"e":{}`, record.MissingTimestamp, "e.t: the event has no timestamp"},
 		{`"e":{"t":null}`, record.MissingTimestamp, "e.t: the event has no timestamp"},
 		{`"e":null`, record.MissingTimestamp, "e.t: the event has no timestamp"},
@@ -146,10 +146,10 @@ func TestDecodePoison(t *testing.T) {
 		{`"e":{"t":"1700000000000"}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found a string"},
 		{`"e":{"t":1e300}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found 1e300"},
 		{`"e":{"t":-62135596800001}`, record.BadTimestamp, "e.t: expected a timestamp in ms of the years 1 to 9999, found -62135596800001"},
-		{`"e":{"t":0},"str":"\x"`, record.Malformed, "malformed JSON at byte 21 of 24"},
+		{`"e":{"t":-1},"str":"\x"`, record.Malformed, "malformed JSON at byte 22 of 25"},
 		{`"e":{"t":01}`, record.Malformed, "malformed JSON at byte 11 of 14"},
 		{`"e":{"t":NaN}`, record.Malformed, "malformed JSON at byte 10 of 15"},
-		{`"e":{"t":0},`, record.Malformed, "malformed JSON at byte 14 of 15"},
+		{`"e":{"t":-1},`, record.Malformed, "malformed JSON at byte 15 of 16"},
 	} {
 		members := c.members
 		if strings.HasSuffix(members, ",") {
@@ -251,6 +251,14 @@ func TestEventTime(t *testing.T) {
 		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
 		{"datetime", `"2023-11-14T22:13:20"`, 0, "stream s: t: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
 		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp in datetime of the years 1 to 9999, found 1700000000"},
+		{"ms", `1700000000`, 0, "stream s: t: the event is of 1970-01-20, its record of 2023-11-14: set unit: s if the timestamp is in s, not ms"},
+		{"us", `1700000000000`, 0, "stream s: t: the event is of 1970-01-20, its record of 2023-11-14: set unit: ms if the timestamp is in ms, not us"},
+		{"ns", `1690000000000`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14: set unit: ms if the timestamp is in ms, not ns"},
+		{"ms", `0`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14"},
+		{"ms", `31535999999`, 0, "stream s: t: the event is of 1970-12-31, its record of 2023-11-14"},
+		{"ms", `31536000000`, 31536000000, ""},
+		{"ms", `-1`, -1, ""},
+		{"datetime", `"1970-01-01 00:00:00"`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14"},
 		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
 	} {
 		r := defined.Registry(t, strings.ReplaceAll(`
@@ -300,7 +308,7 @@ streams:
   s: {topic: events, timestamp: t, fields: {a: {type: timestamp, unit: UNIT}}}
 features: {}
 `, "UNIT", c.unit))
-		events, err := r.NewDecoder().Decode(event(`{"t":0,"a":` + c.value + `}`))
+		events, err := r.NewDecoder().Decode(event(`{"t":-1,"a":` + c.value + `}`))
 		switch {
 		case c.message != "":
 			if err == nil || err.Error() != c.message {
@@ -331,7 +339,7 @@ features: {}
 		{`"m":{"id":false}`, "", "stream s: m.id: expected a string or a number, found a bool"},
 		{`"m":{"id":"` + "\xff" + `"}`, "", "stream s: m.id: the string is not valid UTF-8"},
 	} {
-		events, err := d.Decode(event(`{"t":0,` + c.members + `}`))
+		events, err := d.Decode(event(`{"t":-1,` + c.members + `}`))
 		switch {
 		case c.message != "":
 			if err == nil || err.Error() != c.message {
@@ -350,7 +358,7 @@ streams:
   s: {topic: events, timestamp: t, fields: {a: string, b: int}}
 features: {}
 `).NewDecoder()
-	events, err := d.Decode(event(`{"t":0,"a":"x|y","b":7}`))
+	events, err := d.Decode(event(`{"t":-1,"a":"x|y","b":7}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +368,7 @@ features: {}
 	if text, ok := events[0].Entity(nil, []string{"b", "c"}); ok {
 		t.Errorf("an entity with a missing field is %s, want none", text)
 	}
-	events, err = d.Decode(event(`{"t":0,"a":"x"}`))
+	events, err = d.Decode(event(`{"t":-1,"a":"x"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

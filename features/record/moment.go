@@ -147,11 +147,39 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		}
 		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, at.describe())
 	}
+	if 0 <= ms && ms < secondYear && recorded >= mistaken {
+		return 0, s.poison(BadTimestamp, path, "%s", at.ofFirstYear(unit, ms, recorded))
+	}
 	// A record's time may be any number; an event's is within bounds, so the difference does not overflow.
 	if limit := s.stream.MaxFuture; recorded >= 0 && ms-recorded > limit.Milliseconds() {
 		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s", duration(ms-recorded), limit)
 	}
 	return ms, nil
+}
+
+// An event of the year 1970 in a record of 1990 or later has a timestamp in another unit, or none: today's milliseconds
+// are taken for microseconds, or an encoding without absent fields has 0. It would be late for every window, so all
+// answers would be 0, and nothing would say why.
+const (
+	secondYear = 365 * dayMillis
+	mistaken   = 20 * secondYear
+)
+
+// ofFirstYear says that an event is of 1970, and in which coarser unit its timestamp would lie nearer to its record's
+// time.
+func (d *Datum) ofFirstYear(unit string, ms, recorded int64) string {
+	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
+	message := fmt.Sprintf("the event is of %s, its record of %s", day(ms), day(recorded))
+	if _, known := timestampUnits[unit]; !known || d.Unit != NoUnit {
+		return message
+	}
+	for _, coarser := range []string{"us", "ms", "s"} {
+		read, how := d.moment(coarser)
+		if how != value.Overflow && max(read-recorded, recorded-read) < secondYear {
+			return fmt.Sprintf("%s: set unit: %s if the timestamp is in %[2]s, not %s", message, coarser, unit)
+		}
+	}
+	return message
 }
 
 // duration writes a number of milliseconds, in days if they are more than the 292 years that a time.Duration holds.
