@@ -186,6 +186,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 		`ok    settings                     namespace weir, 4 shards`,
 		`ok    features                     \d+ features of 2 streams in \d+ state series, 3 services`,
 		`ok    kafka                        1 broker`,
+		`ok    group weir                   may be joined`,
 		`ok    topic logins                 2 partitions`,
 		`ok    topic transactions           2 partitions`,
 		`ok    topic weir.dead-letters      1 partition`,

@@ -12,7 +12,9 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/operate/doctor"
+	"github.com/weir-stream/weir/pipeline/group"
 )
 
 // checkTimeout bounds a whole check.
@@ -77,7 +79,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	return nil
 }
 
-// checkKafka checks the brokers and the topics.
+// checkKafka checks the brokers, the consumer group and the topics.
 func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, registry *features.Registry) {
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
@@ -96,6 +98,11 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		return
 	}
 	list.ok("kafka", "%s", say.Number(len(found.Brokers), "broker"))
+	if err := group.MayJoin(ctx, client.Transport, client.Addr, cfg.Kafka.Group); err != nil {
+		list.fail("group "+cfg.Kafka.Group, reworded.Plainly(err))
+	} else {
+		list.ok("group "+cfg.Kafka.Group, "may be joined")
+	}
 	for _, topic := range found.Topics {
 		if topic.Error == nil {
 			list.ok("topic "+topic.Name, "%s", say.Number(len(topic.Partitions), "partition"))
