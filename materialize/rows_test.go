@@ -144,7 +144,7 @@ func TestEnvelopesAsServed(t *testing.T) {
 	if want := "at,user,paid,logins\n1700000004999,u,0,1\n1700000005000,u,1,1\n"; got != want || err != nil {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
-	first := `all.ndjson:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string`
+	first := `all.ndjson:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one`
 	if summary.SetAside != 2 || fmt.Sprint(summary.FirstSetAside) != first || summary.Passed != 1 {
 		t.Errorf("the summary is %+v, want 2 set aside and 1 passed", summary)
 	}

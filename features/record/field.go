@@ -27,7 +27,11 @@ func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 	}
 	var ok bool
 	if *v, ok = s.typed(f, at); !ok {
-		return s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), at.describe())
+		found := at.describe()
+		if f.Type == value.Decimal && at.Type == String {
+			found += " that is not one" // others are
+		}
+		return s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), found)
 	}
 	return nil
 }
