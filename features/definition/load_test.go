@@ -137,7 +137,7 @@ func TestLoadNamesBothLocationsOfADuplicate(t *testing.T) {
 	want := `d/b.yml:2:3: duplicate feature "f"; it is already defined at d/a.yaml:4:3
 empty: no *.yaml or *.yml file in the folder
 missing.yaml: cannot read definitions: file does not exist
-services.yaml:2:10: unknown feature "g"; did you mean "f"?`
+services.yaml:2:10: unknown feature "g"; known: f`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

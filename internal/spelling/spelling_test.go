@@ -15,3 +15,19 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknown(t *testing.T) {
+	known := []string{"k", "max", "window"}
+	for name, want := range map[string]string{
+		"windows": `unknown option "windows"; did you mean "window"?`,
+		"mx":      `unknown option "mx"; did you mean "max"?`,
+		"K":       `unknown option "K"; did you mean "k"?`,
+		"q":       `unknown option "q"; known: k, max, window`,
+		"":        `unknown option ""; known: k, max, window`,
+		"columns": `unknown option "columns"; known: k, max, window`,
+	} {
+		if got := Unknown("option", name, known); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -32,9 +32,9 @@ func UnknownIn(in, what, name string, known []string) string {
 }
 
 // nearest returns the known name that a misspelt one most likely stands for, empty if none is close
-// enough.
+// enough. A name of which every letter differs is not.
 func nearest(name string, known []string) string {
-	best, least := "", (len(name)+2)/3+1
+	best, least := "", min((len(name)+2)/3+1, len(name))
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if d := Distance(strings.ToLower(name), strings.ToLower(k)); d < least {
 			best, least = k, d
