@@ -97,9 +97,9 @@ func unsized(name string, rate bool, streams, entities []string) string {
 	case rate && slices.Contains(append(entities, "entities", "memory"), name):
 		return "it must be a number, not a rate"
 	case rate:
-		return fmt.Sprintf("there is no stream %q with features; there are %s", name, strings.Join(streams, ", "))
+		return fmt.Sprintf("there is no stream %q with features; write events, questions, or a stream: %s", name, strings.Join(streams, ", "))
 	default:
-		return fmt.Sprintf("there are no features of the entity %q; there are those of %s", name, strings.Join(entities, ", "))
+		return fmt.Sprintf("there are no features of the entity %q; write entities, memory, or an entity: %s", name, strings.Join(entities, ", "))
 	}
 }
 
