@@ -215,7 +215,7 @@ func TestReport(t *testing.T) {
 		"\n  and 1 more\n1 set aside as oversized:\n  payments/0 at offset 106: the record has ",
 		"\ncost of an event of pay, for all definitions: entities 2, mutations 6, filters 1\n",
 		"\npaid_5m: SUM(5m, pay, amount, user, tile=exact)\n  cost: keys of a question 1, round trips 1, bytes of an entity ",
-		"features of it\n  of 101 events of pay, 26 do not pass the filter\n",
+		"features of it\n  of 101 events of pay, 26 not passing the filter\n",
 		"features of it\n  100 entities, 0.0% null, 100 PRESENT\n  min 1, p50 50, p90 90, p99 99, max 100\n  user=u0: 1 (of events: 2)\n  user=u1: 2 (of events: 1)\n",
 		"\npaid_7d: SUM(7d, pay, amount, user)\n  counts only these records, of a window since 2025-12-26T",
 		"  min 2, p50 50, p90 90, p99 99, max 100\n  user=u0: 10 (of events: 2)\n",
@@ -223,7 +223,7 @@ func TestReport(t *testing.T) {
 		"  user=u0 device=e|f: 1 (of events: 1)\n",
 		"  100 entities, 25.0% null, 75 PRESENT, 25 NOT_FOUND\n  min 0.01, p50 0.5, p90 0.9, p99 0.99, max 0.99\n",
 		"  true: 75\n  false: 25\n",
-		"  1 entities, 0.0% null, 1 PRESENT\n  length: min 1, p50 1, p90 1, p99 1, max 1\n  user=u1: [\"i\"] (of events: 1)\n",
+		"  1 entity, 0.0% null, 1 PRESENT\n  length: min 1, p50 1, p90 1, p99 1, max 1\n  user=u1: [\"i\"] (of events: 1)\n",
 		"  it is asked about members: ask it of a server, or in a test\n",
 	} {
 		if !strings.Contains(text.String(), want) {
@@ -274,7 +274,7 @@ func TestRetentionHasRemovedRecords(t *testing.T) {
 	}
 	var text strings.Builder
 	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(),
-		"1 records since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has removed some, or a batch is damaged\n") {
+		"1 record since 2026-01-01T11:57:00Z: 1 used\nolder ones may be missing: retention has removed some, or a batch is damaged\n") {
 		t.Errorf("error %v, or the text does not mention removed records:\n%s", err, &text)
 	}
 	reset(pays).since = math.MaxInt64 // nothing was left to be read
@@ -304,7 +304,7 @@ func TestEventsLeftOut(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "  of 5 events of pay, 5 lack user or device\n") {
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "  of 5 events of pay, 5 without user or device\n") {
 		t.Errorf("error %v, or the text does not count events without keys:\n%s", err, &text)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -206,7 +207,7 @@ func frequenciesOf(sorted []value.Value) (list []Frequency) {
 // WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d records since %s: %d used", r.Records, moment(r.Since), r.Events)
+	fmt.Fprintf(&b, "%s since %s: %d used", spelling.Counted(r.Records, "record"), moment(r.Since), r.Events)
 	for _, n := range []struct {
 		n    int
 		said string
@@ -256,7 +257,11 @@ func (f *Feature) writeText(b *strings.Builder) {
 		fmt.Fprintf(b, "  %s\n", f.Note)
 		return
 	}
-	fmt.Fprintf(b, "  %d entities", f.Entities)
+	entities := "entities"
+	if f.Entities == 1 {
+		entities = "entity"
+	}
+	fmt.Fprintf(b, "  %d %s", f.Entities, entities)
 	if f.Asked < f.Entities {
 		fmt.Fprintf(b, ", %d asked", f.Asked)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -79,11 +80,11 @@ func (u *Used) writeText(b *strings.Builder, by []string) {
 	if u == nil || u.NoKey+u.Filtered+u.NoValue == 0 {
 		return
 	}
-	fmt.Fprintf(b, "  of %d events of %s", u.Events, u.Stream)
+	fmt.Fprintf(b, "  of %s of %s", spelling.Counted(u.Events, "event"), u.Stream)
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{u.NoKey, "lack " + strings.Join(by, " or ")}, {u.Filtered, "do not pass the filter"}, {u.NoValue, "have no value of its field"}} {
+	}{{u.NoKey, "without " + strings.Join(by, " or ")}, {u.Filtered, "not passing the filter"}, {u.NoValue, "without a value of its field"}} {
 		if left.n > 0 {
 			fmt.Fprintf(b, ", %d %s", left.n, left.why)
 		}
