@@ -101,6 +101,28 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	}
 }
 
+// A mistyped position among others is an error, before anything is written.
+func TestReplayOfUnknownPositions(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(letter{source: f.at(0, 1), reason: "wrong_type", value: "a"})
+	for _, filter := range []Filter{
+		{IDs: []RecordID{f.at(0, 1), f.at(0, 2)}},
+		{IDs: []RecordID{f.at(0, 1), f.at(0, 2)}, Reasons: []string{"wrong_type"}},
+	} {
+		r := &Replay{Topic: f.topic, State: f.state, Producer: f.options(), Filter: filter}
+		want := fmt.Sprintf("topic %s has no dead letter at or of %s/0/2, or flags exclude it; nothing was replayed", f.topic.Name, f.source)
+		if _, err := r.Preview(f.context()); fmt.Sprint(err) != want {
+			t.Errorf("a preview fails with %v, want %s", err, want)
+		}
+		if _, err := r.Run(f.context()); fmt.Sprint(err) != want {
+			t.Errorf("a replay fails with %v, want %s", err, want)
+		}
+	}
+	if events := f.events(); len(events) > 0 {
+		t.Errorf("it has replayed %v", events)
+	}
+}
+
 // A transaction has at most MaxLetters events. The control record of each commit takes an offset.
 func TestReplayInSeveralTransactions(t *testing.T) {
 	f := newFixture(t)

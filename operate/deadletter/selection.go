@@ -32,6 +32,11 @@ func (r *Replay) choose(ctx context.Context) (*selection, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, id := range r.Filter.IDs {
+		if !slices.ContainsFunc(x.letters, func(l *Letter) bool { return l.At == id || l.Source == id }) {
+			return nil, fmt.Errorf("topic %s has no dead letter at or of %s, or flags exclude it; nothing was replayed", r.Topic.Name, id)
+		}
+	}
 	p := &selection{
 		index: x, chosen: map[RecordID]*Letter{}, renew: map[event][]int32{},
 		summary: Summary{Replayed: map[string]int{}, Passed: map[Why]int{}},
