@@ -39,8 +39,9 @@ type Key struct {
 	// Damage describes what is wrong with the key; empty if nothing is. The listing then has what can still be read.
 	Damage string `json:"damage,omitempty"`
 	// Lost are the losses of dropped state.
-	Lost    []Lost    `json:"lost,omitempty"`
-	Unknown []Unknown `json:"unknown,omitempty"`
+	Lost     []Lost     `json:"lost,omitempty"`
+	Children []Children `json:"children,omitempty"`
+	Unknown  []Unknown  `json:"unknown,omitempty"`
 }
 
 // Progress is the next offset of a partition that a shard applies.
@@ -90,6 +91,13 @@ type Lost struct {
 	Refilling bool `json:"refilling,omitempty"`
 }
 
+// Children are the entities of more keys whose state is embedded in this one.
+type Children struct {
+	By       []string `json:"by"`
+	Sections int      `json:"sections"`
+	Bytes    int      `json:"bytes"`
+}
+
 // Unknown is a series that the definitions do not have, or no longer.
 type Unknown struct {
 	Tag      string `json:"tag"`
@@ -129,6 +137,9 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 			k.Damage = ofParent(held)
 		} else if err := k.unpack(registry, explained, g, all[g.name], held); err != nil {
 			k.Damage = err.Error()
+		}
+		if len(names) > 0 {
+			k.Children = nil // of other features than requested
 		}
 		keys = append(keys, k)
 	}
@@ -212,6 +223,11 @@ func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Seri
 	}
 	for _, p := range parts {
 		if p.Tag == packed.LossTag {
+			continue
+		}
+		child := slices.IndexFunc(registry.Series, func(s *state.Series) bool { return s.Parent == g.name && state.EmbeddingTag(s.Group) == p.Tag })
+		if child >= 0 {
+			k.Children = append(k.Children, Children{registry.Series[child].By, p.Sections, p.Bytes})
 			continue
 		}
 		if p.Series == nil {

@@ -155,7 +155,8 @@ func TestWrite(t *testing.T) {
 					{Times: []int64{noon}, Columns: map[string]string{"b": "", "a": "x"}},
 				},
 			}},
-			Unknown: []Unknown{{"00ff00", 1, 20}},
+			Children: []Children{{By: []string{"shop", "user", "card"}, Sections: 2, Bytes: 30}},
+			Unknown:  []Unknown{{"00ff00", 1, 20}},
 		},
 		{Entity: map[string]string{"user": "u1"}, By: []string{"user"}, Key: "{weir:0}klmno:u1", Progress: []Progress{}, Series: []Series{}},
 	}
@@ -174,6 +175,8 @@ func TestWrite(t *testing.T) {
 		`    2025-01-01T12:00:00Z  about 12 values       11 registers set`,
 		`    1.5                   2025-01-01T12:00:00Z  2 values  mean 1.5  squares 0.5`,
 		`    2025-01-01T12:00:00Z  a: x, b: ""`,
+		``,
+		`  state by shop, user, card, which this key holds: 30 bytes in 2 sections`,
 		``,
 		`  series with tag 00ff00, which these definitions do not have: 20 bytes in 1 section`,
 		``,
@@ -240,6 +243,14 @@ func TestReadOfSome(t *testing.T) {
 	if keys := read(map[string]string{"user": "u1", "shop": "7"}); len(keys) != 3 || keys[0].Bytes == 0 || keys[1].Bytes == 0 ||
 		*keys[0].Series[0].Entries[1].Value != "2" || keys[0].TimeToLive == nil || *keys[0].TimeToLive < 25*3600 {
 		t.Errorf("unexpected keys for both features: %+v", keys)
+	}
+	// A shop's key holds the state of its pairs with users.
+	if keys := read(map[string]string{"shop": "7"}); len(keys) != 1 || len(keys[0].Unknown) != 0 || len(keys[0].Children) != 1 ||
+		!slices.Equal(keys[0].Children[0].By, []string{"shop", "user"}) || keys[0].Children[0].Sections == 0 || keys[0].Children[0].Bytes == 0 {
+		t.Errorf("unexpected keys for a shop with children: %+v", keys)
+	}
+	if keys := read(map[string]string{"shop": "7"}, "shop_pays"); len(keys) != 1 || len(keys[0].Unknown)+len(keys[0].Children) != 0 {
+		t.Errorf("unexpected keys for a feature of a shop with children: %+v", keys)
 	}
 	if keys := read(map[string]string{"user": "nobody"}, "spent_1d"); len(keys) != 1 || keys[0].Bytes != 0 || len(keys[0].Series) != 0 {
 		t.Errorf("unexpected keys for an entity without state: %+v", keys)

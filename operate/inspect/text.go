@@ -70,6 +70,10 @@ func (k *Key) writeText(out io.Writer) error {
 	for i := range k.Series {
 		k.Series[i].writeText(&text)
 	}
+	for _, c := range k.Children {
+		fmt.Fprintf(&text, "\n  state by %s, which this key holds: %s in %s\n",
+			strings.Join(c.By, ", "), number(c.Bytes, "byte"), number(c.Sections, "section"))
+	}
 	for _, u := range k.Unknown {
 		fmt.Fprintf(&text, "\n  series with tag %s, which these definitions do not have: %s in %s\n",
 			u.Tag, number(u.Bytes, "byte"), number(u.Sections, "section"))
