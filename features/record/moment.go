@@ -145,10 +145,11 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		if unit == "datetime" && at.isText() {
 			return 0, s.poison(BadTimestamp, path, "expected a date and time in UTC such as 2026-01-31 23:59:59.999")
 		}
-		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s", unit, at.describe())
+		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s%s", unit, at.describe(), at.fittingUnit(unit, recorded))
 	}
 	if 0 <= ms && ms < secondYear && recorded >= mistaken {
-		return 0, s.poison(BadTimestamp, path, "%s", at.ofFirstYear(unit, ms, recorded))
+		day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
+		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(unit, recorded))
 	}
 	// A record's time may be any number; an event's is within bounds, so the difference does not overflow.
 	if limit := s.stream.MaxFuture; recorded >= 0 && ms-recorded > limit.Milliseconds() {
@@ -165,21 +166,18 @@ const (
 	mistaken   = 20 * secondYear
 )
 
-// ofFirstYear says that an event is of 1970, and in which coarser unit its timestamp would lie nearer to its record's
-// time.
-func (d *Datum) ofFirstYear(unit string, ms, recorded int64) string {
-	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
-	message := fmt.Sprintf("the event is of %s, its record of %s", day(ms), day(recorded))
-	if _, known := timestampUnits[unit]; !known || d.Unit != NoUnit {
-		return message
+// fittingUnit says in which unit a timestamp would be near its record's time, as the end of a message; "" if in none.
+func (d *Datum) fittingUnit(unit string, recorded int64) string {
+	if _, numeric := timestampUnits[unit]; !numeric || d.Unit != NoUnit || recorded < mistaken {
+		return "" // near 1970 several units would do
 	}
-	for _, coarser := range []string{"us", "ms", "s"} {
-		read, how := d.moment(coarser)
-		if how != value.Overflow && max(read-recorded, recorded-read) < secondYear {
-			return fmt.Sprintf("%s: set unit: %s if the timestamp is in %[2]s, not %s", message, coarser, unit)
+	for fitting := range timestampUnits {
+		ms, how := d.moment(fitting)
+		if how != value.Overflow && max(ms-recorded, recorded-ms) < secondYear {
+			return fmt.Sprintf(": set unit: %s if the timestamp is in %[1]s, not %s", fitting, unit)
 		}
 	}
-	return message
+	return ""
 }
 
 // duration writes a number of milliseconds, in days if they are more than the 292 years that a time.Duration holds.
