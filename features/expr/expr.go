@@ -28,7 +28,8 @@ import (
 //
 // Ints and decimals are exact, in comparisons with literals as in sums and products, with 128 bits
 // in between; with a float, and in every division, the result is a float. Results over a record
-// must fit into 64 bits in the end, as fields do; results over features into 128, as sums do.
+// must fit into 64 bits in the end, as fields do; results over features into 128, as sums do. Over a record, what does
+// not fit is an error; over features it is null.
 type Expr struct {
 	// Text is the expression in canonical form: expressions that differ in white space, brackets or the spelling of
 	// operators have the same text.
@@ -36,7 +37,6 @@ type Expr struct {
 
 	root  term
 	want  value.Type
-	wide  bool       // the result may be of 128 bits
 	paths [][]string // of a match: the paths of its values in the record
 	frame frame
 }
@@ -121,8 +121,8 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 		return nil, tooLong()
 	}
 	return &Expr{
-		Text: canonical, root: root, want: want, wide: c.feature != nil, paths: c.paths,
-		frame: frame{results: make([]value.Value, c.results)},
+		Text: canonical, root: root, want: want, paths: c.paths,
+		frame: frame{results: make([]value.Value, c.results), overFeatures: c.feature != nil},
 	}, nil
 }
 
@@ -156,7 +156,7 @@ func assignable(from, to value.Type) bool {
 func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
-	if v.Wide() && !e.wide {
+	if v.Wide() && !e.frame.overFeatures {
 		return value.Value{}, ErrOverflow
 	}
 	if e.frame.err != nil {
@@ -194,7 +194,7 @@ func (e *Expr) Clone() *Expr {
 		return nil
 	}
 	clone := *e
-	clone.frame = frame{results: make([]value.Value, len(e.frame.results))}
+	clone.frame = frame{results: make([]value.Value, len(e.frame.results)), overFeatures: e.frame.overFeatures}
 	return &clone
 }
 
@@ -215,6 +215,9 @@ type frame struct {
 	results []value.Value // memory for the results of terms that compute new values
 	text    []byte        // memory for strings
 	err     error         // the first
+	// overFeatures means that the result may be of 128 bits, and that what cannot be computed is null and no error: an
+	// answer has nowhere to report one, and `??` must find the null.
+	overFeatures bool
 }
 
 // constant returns the value of a literal.

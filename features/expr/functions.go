@@ -93,9 +93,10 @@ func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, err
 // maxText bounds the strings that expressions make: derived fields could double them without end.
 const maxText = 64 << 10
 
-// held returns the text that was appended to the frame's since start.
+// held returns the text that was appended to the frame's since start. A text that is too long leaves the room to others.
 func (f *frame) held(start int) value.Value {
 	if len(f.text) > maxText {
+		f.text = f.text[:start]
 		return f.fail(errLong)
 	}
 	return value.Value{Type: value.String, Str: f.text[start:len(f.text):len(f.text)]}

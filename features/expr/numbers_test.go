@@ -90,3 +90,38 @@ func TestExprExactNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Over features a part that cannot be computed is null, as every null in an expression, and not the end of the whole.
+func TestExprOverFeaturesOverflow(t *testing.T) {
+	features := func(name string) (int, Variable, error) {
+		if name == "s" {
+			return 1, Variable{Name: name, Type: value.String}, nil
+		}
+		return 0, Variable{Name: name, Type: value.Int}, nil
+	}
+	values := []value.Value{{Type: value.Int, Num: math.MaxInt64}, {Type: value.String, Str: make([]byte, maxText/2+1)}}
+	for text, want := range map[string]string{
+		"n * n * n":                       "",
+		"(n * n * n) ?? 7":                "7",
+		"n * n * n == nil":                "true",
+		"n * n * n > 0 or n > 0":          "true",
+		"n * n * n > 0 ? 1 : 2":           "2",
+		"(n * 1e308 * 1e308) ?? 7":        "7",
+		"(n * 1e-10 * 0.0000000001) ?? 7": "7", // it has 20 digits after the decimal point
+		"(n / 1e-308) ?? 7":               "7",
+		"n * n - n * n + n":               "9223372036854775807",
+		"n < 0 ? n * n * n : n - n - 1.5": "-1.5",
+		`s + s == nil ? upper("a") : ""`:  "A",
+	} {
+		compiled, err := CompileOver(text, features, value.Null)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		for _, e := range []*Expr{compiled, compiled.Clone()} {
+			v, err := e.Eval(values)
+			if got := string(v.AppendText(nil)); got != want || err != nil {
+				t.Errorf("%s is %q, error %v; want %q", text, got, err, want)
+			}
+		}
+	}
+}

@@ -22,8 +22,9 @@ var ErrOverflow = errors.New("the result of a calculation is too large")
 
 var errLong = errors.New("the result of an expression is longer than 65536 bytes")
 
+// fail returns the null in place of what cannot be computed.
 func (f *frame) fail(err error) value.Value {
-	if f.err == nil {
+	if f.err == nil && !f.overFeatures {
 		f.err = err
 	}
 	return value.Value{}

@@ -67,7 +67,7 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 		unread(a, f, a.Err, at, now)
 		return
 	}
-	// The error is an overflow; the value is then null.
+	// Over features there are no errors.
 	a.Value, _ = d.expr.Eval(d.values)
 	if a.Value.IsNull() {
 		a.Value = of.Default
