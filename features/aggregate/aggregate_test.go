@@ -181,6 +181,18 @@ func TestDDSketchBins(t *testing.T) {
 	})
 }
 
+// So does that of the least floats, but for the rounding to as few digits as they have.
+func TestDDSketchBinsOfDenormals(t *testing.T) {
+	for x := math.SmallestNonzeroFloat64; x < 1e-305; x *= 1.7 {
+		c := Call{Type: value.Float, Error: 0.01}
+		d := newDDSketch(c.Type, c.Error)
+		got := d.value(c, binOf(string(d.appendKey(nil, value.Value{Type: value.Float, Flt: x})))).Flt
+		if off := math.Abs(got - x); off > c.Error*x+math.SmallestNonzeroFloat64 {
+			t.Errorf("%g stands for %g", got, x)
+		}
+	}
+}
+
 // Bins equal those of the authors' library, which counts them from the lower edge, and puts the edge itself into the
 // bin above; ours puts it into the bin below.
 func TestDDSketchEqualsLibrary(t *testing.T) {
