@@ -58,16 +58,20 @@ type Value struct {
 // IsNull reports whether there is no value.
 func (v Value) IsNull() bool { return v.Type == Null }
 
-// Float64 returns the value as a float: decimals unscaled, timestamps in milliseconds. It is 0 if the value is not a
-// number.
+// Float64 returns the value as the nearest float: decimals unscaled, timestamps in milliseconds. It is 0 if the value is
+// not a number.
 func (v Value) Float64() float64 {
 	switch {
 	case v.Type == Float:
 		return v.Flt
 	case v.Wide():
 		return v.wideFloat()
+	case v.Type == Decimal && -1<<53 <= v.Num && v.Num <= 1<<53:
+		return float64(v.Num) / float64(pow10[v.Scale]) // both are exact, so this rounds once
 	case v.Type == Decimal:
-		return float64(v.Num) / float64(pow10[v.Scale])
+		var text [40]byte
+		f, _ := strconv.ParseFloat(string(AppendDecimal(text[:0], v.Num, v.Scale)), 64)
+		return f
 	default:
 		return float64(v.Num)
 	}

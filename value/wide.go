@@ -94,6 +94,6 @@ func (v Value) appendWide(dst []byte) []byte {
 
 // wideFloat returns the float nearest to an Int or Decimal that does not fit into 64 bits.
 func (v Value) wideFloat() float64 {
-	f, _ := new(big.Float).SetInt(v.Big()).Float64()
-	return f / float64(pow10[v.Scale])
+	f, _ := new(big.Rat).SetFrac(v.Big(), big.NewInt(pow10[v.Scale])).Float64()
+	return f
 }

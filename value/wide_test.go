@@ -3,6 +3,8 @@ package value
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -74,5 +76,20 @@ func TestSumsSaturate(t *testing.T) {
 	}
 	if most.Saturated() || least.Saturated() || one.Saturated() {
 		t.Error("a sum within the bounds is marked as saturated")
+	}
+}
+
+// A decimal becomes the float nearest to it, also if it has more digits than a float holds: a float is then equal to the
+// number that it is written as.
+func TestDecimalsBecomeTheNearestFloat(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		n := big.NewInt(random.Int64() - random.Int64())
+		n.Lsh(n, uint(random.IntN(2)*random.IntN(64))).Add(n, big.NewInt(random.Int64N(7)))
+		v, ok := OfBig(Decimal, uint8(random.IntN(int(MaxScale)+1)), n)
+		text := string(v.AppendText(nil))
+		if want, err := strconv.ParseFloat(text, 64); !ok || err != nil || v.Float64() != want {
+			t.Errorf("%s becomes %v, want %v, error %v", text, v.Float64(), want, err)
+		}
 	}
 }

@@ -125,3 +125,21 @@ func TestExprOverFeaturesOverflow(t *testing.T) {
 		}
 	}
 }
+
+// A float field is equal to the number that it was read from, however many digits that has.
+func TestExprFloatsEqualTheirText(t *testing.T) {
+	fields := []Variable{{Name: "x", Type: value.Float}}
+	for text, x := range map[string]float64{
+		"0.9222122589217269": 0.9222122589217269, "-0.40380328579570035": -0.40380328579570035, "0.1": 0.1,
+	} {
+		for _, compare := range []string{"x == ", "x >= ", "x <= "} {
+			e, err := Compile(compare+text, fields, value.Bool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok, err := e.True([]value.Value{{Type: value.Float, Flt: x}}); !ok || err != nil {
+				t.Errorf("%s%s is false for %v, error %v", compare, text, x, err)
+			}
+		}
+	}
+}
