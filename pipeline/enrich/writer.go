@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -104,9 +105,10 @@ func numbers(n int) []int {
 // writeTo writes a queue of events to a partition, one request at a time, each after the previous
 // one is acknowledged. It returns how many were written, and why not all.
 func (w *writer) writeTo(ctx context.Context, to state.Partition, events []*Event, queue []int) (written int, err error) {
+	most := len(queue) // of a request
 	for written < len(queue) {
 		var records []kafka.Record
-		for size := 0; written+len(records) < len(queue); {
+		for size := 0; len(records) < min(most, len(queue)-written); {
 			n := events[queue[written+len(records)]]
 			if size += n.size(); size > requestBytes && len(records) > 0 {
 				break
@@ -119,7 +121,11 @@ func (w *writer) writeTo(ctx context.Context, to state.Partition, events []*Even
 		if err == nil {
 			err = reply.Error
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, kafka.MessageSizeTooLarge) && len(records) > 1:
+			most = len(records) / 2 // the topic's max.message.bytes is small, and may hold them one by one
+			continue
+		case err != nil:
 			return written, err
 		}
 		written += len(records)

@@ -2,6 +2,7 @@ package enrich
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -62,6 +63,49 @@ func TestWriteStopsAtAFailure(t *testing.T) {
 	}
 	if most := len(written[1]); most == 0 || most == len(want[1]) || !slices.Equal(written[1], want[1][:most]) || len(failures) != len(want[1])-most {
 		t.Errorf("written to partition 1: %q, failures %v; want the events up to the first failure", written[1], failures)
+	}
+}
+
+// Events that are small enough for their topic one by one may be too large for it together. One that is too large on its
+// own stops those after it.
+func TestWriteIntoATopicOfSmallBatches(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"in": 1, "out": 1})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: transport, Timeout: 10 * time.Second}
+	if _, err := client.AlterConfigs(t.Context(), &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{{
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: "out",
+		Configs: []kafka.AlterConfigRequestConfig{{Name: "max.message.bytes", Value: "50000"}},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	const n, tooLarge = 10, 7
+	var events []*Event
+	for i := range n {
+		size := 20_000
+		if i == tooLarge {
+			size = 60_000
+		}
+		events = append(events, &Event{
+			stream: &Stream{topic: "out"}, partition: state.Partition{Topic: "in"}, key: strconv.AppendInt(nil, int64(i), 10), value: make([]byte, size),
+		})
+	}
+	w := writer{client}
+	failures := w.write(t.Context(), events)
+	for i := range n {
+		if failed := errors.Is(failures[i], kafka.MessageSizeTooLarge); failed != (i >= tooLarge) {
+			t.Fatalf("event %d: error %v", i, failures[i])
+		}
+	}
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: broker.ListenAddrs(), Topic: "out", MaxWait: 50 * time.Millisecond})
+	defer r.Close()
+	for i := range tooLarge {
+		if m, err := r.ReadMessage(t.Context()); err != nil || string(m.Key) != strconv.Itoa(i) {
+			t.Fatalf("record %d has the key %q, error %v", i, m.Key, err)
+		}
+	}
+	if lag, err := r.ReadLag(t.Context()); err != nil || lag != 0 {
+		t.Errorf("%d more records were written, error %v", lag, err)
 	}
 }
 
