@@ -1,9 +1,12 @@
 package enrich
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/segmentio/kafka-go"
@@ -23,16 +26,20 @@ type writer struct {
 // write writes events and returns, by index, why one could not be written; nil if all were. After a failed event no
 // other of the same partition is written: a topic must stay in order when writing is retried.
 func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
-	failures := map[int]error{}
-	partitions, err := w.partitions(ctx, events)
-	if err != nil {
-		for i := range events {
-			failures[i] = err
+	partitions, unknown := w.partitions(ctx, events)
+	waiting := map[int]error{} // by range: nothing of it is written, or all tries would write its other events again
+	for _, n := range events {
+		if err := cmp.Or(unknown[n.partition.Topic], unknown[n.stream.topic]); err != nil {
+			waiting[n.Range] = err
 		}
-		return failures
 	}
+	failures := map[int]error{}
 	queues := map[state.Partition][]int{}
 	for i, n := range events {
+		if err := waiting[n.Range]; err != nil {
+			failures[i] = err
+			continue
+		}
 		to := target(n, partitions)
 		queues[to] = append(queues[to], i)
 	}
@@ -52,27 +59,27 @@ func (w *writer) write(ctx context.Context, events []*Event) map[int]error {
 	return failures
 }
 
-// partitions returns the numbers of partitions of the events' topics.
-func (w *writer) partitions(ctx context.Context, events []*Event) (map[string]int, error) {
-	counts := map[string]int{}
+// partitions returns the numbers of partitions of the events' topics, and why those of some are unknown.
+func (w *writer) partitions(ctx context.Context, events []*Event) (counts map[string]int, unknown map[string]error) {
+	counts, unknown = map[string]int{}, map[string]error{}
 	for _, n := range events {
 		counts[n.partition.Topic], counts[n.stream.topic] = 0, 0
 	}
-	var topics []string
-	for topic := range counts {
-		topics = append(topics, topic)
-	}
+	topics := slices.Collect(maps.Keys(counts))
 	found, err := w.client.Metadata(ctx, &kafka.MetadataRequest{Topics: topics})
 	if err != nil {
-		return nil, err
+		for _, topic := range topics {
+			unknown[topic] = err
+		}
+		return counts, unknown
 	}
 	for _, t := range found.Topics {
 		if t.Error != nil {
-			return nil, fmt.Errorf("topic %q: %w", t.Name, t.Error)
+			unknown[t.Name] = fmt.Errorf("topic %q: %w", t.Name, t.Error)
 		}
 		counts[t.Name] = len(t.Partitions)
 	}
-	return counts, nil
+	return counts, unknown
 }
 
 // target returns the partition that an event is written to: the one with its own number if the topics have equally

@@ -109,6 +109,40 @@ func TestWriteIntoATopicOfSmallBatches(t *testing.T) {
 	}
 }
 
+// A missing topic stops the ranges with events for it, as a whole, and no others.
+func TestWriteWithoutOneOfTheTopics(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"in": 3, "out": 3})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	var events []*Event
+	for _, of := range []struct {
+		partition int32
+		topic     string
+	}{{0, "out"}, {1, "missing"}, {2, "out"}, {1, "out"}} {
+		events = append(events, &Event{
+			stream: &Stream{topic: of.topic}, partition: state.Partition{Topic: "in", ID: of.partition}, Range: int(of.partition), value: []byte("v"),
+		})
+	}
+	w := writer{&kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: transport, Timeout: 10 * time.Second}}
+	failures := w.write(t.Context(), events)
+	for i, n := range events {
+		if failed := errors.Is(failures[i], kafka.UnknownTopicOrPartition); failed != (n.Range == 1) {
+			t.Errorf("event %d for %s: error %v", i, n.stream.topic, failures[i])
+		}
+	}
+	ends, err := w.client.ListOffsets(t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{
+		"out": {kafka.LastOffsetOf(0), kafka.LastOffsetOf(1), kafka.LastOffsetOf(2)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range ends.Topics["out"] {
+		if written := end.LastOffset > 0; written != (end.Partition != 1) {
+			t.Errorf("partition %d has %d events", end.Partition, end.LastOffset)
+		}
+	}
+}
+
 func TestTarget(t *testing.T) {
 	for _, test := range []struct {
 		what string
