@@ -189,7 +189,8 @@ func (e *Enricher) find(b *Batch) {
 // confirm checks whether the state that was read is the one that the batch continues from: if the progress after the
 // read is still the known one, it did not change during the read, because it only grows. Otherwise another owner of a
 // partition got further, or the store went back in time: then the range is marked Behind, and everything is read again
-// without it.
+// without it. A range is also left out if a shard is found that could not be claimed: the state may have its events, and
+// the partition must be claimed again.
 func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err error) {
 	partitions := make([]state.Partition, len(b.Ranges))
 	for i := range b.Ranges {
@@ -213,6 +214,9 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 			case found.Continues(known, r.Epoch):
 				r.Progress[shard] = found
 				confirmed = false
+			case !known.Exists() && r.Lags(shard):
+				b.Fail(i, errAnswersAgain)
+				confirmed = false
 			default:
 				r.Behind = true
 				confirmed = false
@@ -221,6 +225,9 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 	}
 	return confirmed, nil
 }
+
+// errAnswersAgain is why a range is left out whose shards could not all be claimed.
+var errAnswersAgain = errors.New("a Redis master answers again, its shards are to be claimed")
 
 // ask answers those of the event's features that are asked before the event is added to the state, or those that are
 // asked after.
