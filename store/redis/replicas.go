@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,19 +81,39 @@ func again(ctx context.Context, look func(context.Context)) {
 // lookAtMasters notes the offset of each master. One that does not answer is not noted, so its
 // replicas become stale.
 func (s *Store) lookAtMasters(ctx context.Context) {
-	look := func(ctx context.Context, c redis.Cmdable) error {
-		at := s.replicas.now()
-		found, err := readStanding(c.Info(ctx, "replication"))
-		if err == nil && found.master {
-			s.replicas.note(found, at)
-		}
-		return nil
-	}
 	if cluster, ok := s.redis.(*redis.ClusterClient); ok {
-		_ = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return look(ctx, c) })
+		_ = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			at := s.replicas.now()
+			pipe := c.Pipeline()
+			info, nodes := pipe.Info(ctx, "replication"), pipe.ClusterNodes(ctx)
+			_, _ = pipe.Exec(ctx) // each command has its own error
+			if nodes.Err() == nil {
+				s.replicas.look(info, at, slotLeaves(nodes.Val()))
+			}
+			return nil
+		})
 		return
 	}
-	_ = look(ctx, s.redis)
+	at := s.replicas.now()
+	s.replicas.look(s.redis.Info(ctx, "replication"), at, false)
+}
+
+// slotLeaves reports whether the keys of a slot are moving to another master, from the reply to CLUSTER NODES of the
+// master that they leave. It marks the slot as [slot->-node].
+func slotLeaves(nodes string) bool {
+	for line := range strings.Lines(nodes) {
+		if fields := strings.Fields(line); len(fields) > 2 && strings.HasPrefix(fields[2], "myself") {
+			return slices.ContainsFunc(fields, func(f string) bool { return f[0] == '[' && strings.Contains(f, "->-") })
+		}
+	}
+	return false
+}
+
+// look notes what a server has replied to INFO replication, if it is a master.
+func (r *replicas) look(info *redis.StringCmd, at time.Time, slotLeaves bool) {
+	if found, err := readStanding(info); err == nil && found.master {
+		r.note(found, at, slotLeaves)
+	}
 }
 
 // replicas holds the servers that may answer in place of the masters.
@@ -110,8 +131,9 @@ type replicas struct {
 
 // sight is a lower bound of a master's offset at a moment.
 type sight struct {
-	at     time.Time
-	offset int64
+	at         time.Time
+	offset     int64
+	slotLeaves bool // key by key, to another master
 }
 
 // standing is the position of a server in a replication.
@@ -150,10 +172,10 @@ func infoFields(text string) map[string]string {
 }
 
 // note records a master's offset, and drops those that are too old to be useful.
-func (r *replicas) note(s standing, at time.Time) {
+func (r *replicas) note(s standing, at time.Time, slotLeaves bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sights[s.id] = append(r.sights[s.id], sight{at, s.offset})
+	r.sights[s.id] = append(r.sights[s.id], sight{at, s.offset, slotLeaves})
 	for id, list := range r.sights {
 		old := 0
 		for old < len(list) && at.Sub(list[old].at) > r.within {
@@ -176,6 +198,9 @@ func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	if s.master {
 		return f, nil
 	}
+	if slices.ContainsFunc(list, func(seen sight) bool { return seen.slotLeaves }) {
+		return f, errSlotLeaves
+	}
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].offset > s.offset {
 			continue
@@ -187,6 +212,11 @@ func (r *replicas) freshness(s standing) (f state.Freshness, err error) {
 	}
 	return f, staleError(r.within)
 }
+
+// errSlotLeaves is the error for a replica whose master gives away a slot key by key, or did lately. It lacks the keys that
+// have moved, and, unlike its master, does not say so: it does not know that the slot moves, and may learn later than its
+// master who has it then.
+var errSlotLeaves = errors.New("the keys of a slot are moving from its master to another one")
 
 // staleError is the error for a replica that lacks what its master had that long ago.
 type staleError time.Duration

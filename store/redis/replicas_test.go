@@ -210,9 +210,12 @@ func TestFreshness(t *testing.T) {
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 	r := &replicas{within: 10 * time.Second, sights: map[string][]sight{}}
 	for i, offset := range []int64{100, 200, 200, 300} {
-		r.note(standing{id: "a", offset: offset, master: true}, at(i))
+		r.note(standing{id: "a", offset: offset, master: true}, at(i), false)
 	}
-	r.note(standing{id: "b", offset: 50, master: true}, at(4))
+	r.note(standing{id: "b", offset: 50, master: true}, at(4), false)
+	for i, leaves := range []bool{true, false} {
+		r.note(standing{id: "d", offset: 70, master: true}, at(4*i), leaves)
+	}
 	for _, test := range []struct {
 		name string
 		standing
@@ -229,6 +232,8 @@ func TestFreshness(t *testing.T) {
 		{"belongs to a master that was replaced", standing{"a", 300, false}, 13, 10 * time.Second, ""},
 		{"belonged to it for too long", standing{"a", 300, false}, 14, 0, "no master of its replication was seen for 10s"},
 		{"was master for too long", standing{"a", 300, true}, 14, 0, "no master of its replication was seen for 10s"},
+		{"a slot leaves its master, or did lately", standing{"d", 70, false}, 4, 0, "the keys of a slot are moving from its master to another one"},
+		{"is the master that a slot leaves", standing{"d", 70, true}, 4, -1, ""},
 		{"is of another replication", standing{"c", 300, false}, 4, 0, "no master of its replication was seen for 10s"},
 		{"is a master nobody knows", standing{"c", 300, true}, 4, 0, "no master of its replication was seen for 10s"},
 	} {
@@ -242,7 +247,7 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("%s: got %+v, error %v; want %+v, error %q", test.name, f, err, want, test.err)
 		}
 	}
-	r.note(standing{id: "b", offset: 60, master: true}, at(13))
+	r.note(standing{id: "b", offset: 60, master: true}, at(13), false)
 	if n := len(r.sights["a"]); n != 1 {
 		t.Errorf("%d sights of the replaced master are kept, want the last one", n)
 	}
