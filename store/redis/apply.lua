@@ -118,17 +118,6 @@ local function create(k, value)
   return type(reply) == 'table' and reply.ok ~= nil
 end
 
--- setLifetime sets the time to live of a state key. It never shortens one: another plan may keep
--- the key for longer, or forever.
-local function setLifetime(k, created)
-  local seconds = lifetime(k)
-  if seconds == '0' then
-    if not created then call('PERSIST', KEYS[1 + k]) end
-  elseif created or expiresWithin(KEYS[1 + k], seconds) then
-    call('EXPIRE', KEYS[1 + k], seconds)
-  end
-end
-
 -- APPEND makes room for as much again as the key then holds, and most keys wait long for their next append. So a key is
 -- written once more, which takes only the bytes that it has. That changes nothing, so it goes neither to replicas nor
 -- to the append-only file. It costs about a microsecond, for which a short key has too little room, a long one too much
@@ -156,9 +145,9 @@ local function append(k, appended)
     if reply[1] == 1 then reply[2] = size.err end
     return
   end
-  local created = size == #appended
-  if created or due[k] then setLifetime(k, created) end
-  if created or exempt[k] then return end
+  local wasEmpty = size == #appended
+  if wasEmpty or due[k] then setLifetime(key, lifetime(k), wasEmpty) end
+  if wasEmpty or exempt[k] then return end
   local value = size >= minLength and candidate(key, size, #appended)
   if value then
     reply[#reply + 1] = k

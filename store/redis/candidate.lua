@@ -1,5 +1,5 @@
 -- Shared by the scripts that append to state keys: apply.lua and compact.lua begin with it. It decides whether a key is
--- worth compacting or full, reads the time to live of keys, and records which keys change while a shard is copied.
+-- worth compacting or full, sets the time to live of keys, and records which keys change while a shard is copied.
 
 local call, byte = redis.call, string.byte
 
@@ -59,10 +59,15 @@ local function noteChanged(progress, token, first, last)
   end
 end
 
--- expiresWithin says whether a key expires within that many seconds. A key without a time to
--- live does not: another plan that is in use may need it forever. If no plan does, the key is
--- swept, see sweep.go.
-local function expiresWithin(key, seconds)
+-- setLifetime sets the time to live of a key in seconds, '0' for forever, after an append. It never shortens one: another
+-- plan that is in use may keep the key for longer. It may also need a key without a time to live forever, unless there was
+-- nothing in the key before the append; if no plan does, the key is swept, see sweep.go. A key with nothing in it may be
+-- one that a compaction has left, with a time to live.
+local function setLifetime(key, seconds, wasEmpty)
+  if seconds == '0' then
+    call('PERSIST', key)
+    return
+  end
   local left = call('TTL', key)
-  return left >= 0 and left < tonumber(seconds)
+  if left < tonumber(seconds) and (left >= 0 or wasEmpty) then call('EXPIRE', key, seconds) end
 end

@@ -67,11 +67,7 @@ local function spill(child, sections, seconds)
   local key = KEYS[n + child]
   local size = redis.pcall('APPEND', key, sections)
   if type(size) == 'table' then return end
-  if seconds == '0' then
-    call('PERSIST', key)
-  elseif size == #sections or expiresWithin(key, seconds) then
-    call('EXPIRE', key, seconds)
-  end
+  setLifetime(key, seconds, size == #sections)
   if size >= minLength and size > #sections then offer(child, candidate(key, size, #sections)) end
 end
 

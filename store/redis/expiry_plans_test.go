@@ -1,0 +1,55 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// A key with nothing in it, which a compaction has left with the time to live of another plan, does not live shorter than
+// any plan wants after the next append: the other plan has no reason to give it its time again, and one that keeps the key
+// forever may append only once.
+func TestAppendToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		lives := func(of *state.Series, offset int64, left time.Duration) time.Duration {
+			t.Helper()
+			key := string(keyspace.AppendKey(nil, s.tags[0], of.Group, []byte("d1")))
+			if err := s.redis.Set(t.Context(), key, "", left).Err(); err != nil {
+				t.Fatal(err)
+			}
+			b := countOf(t, s, offset, 100*day, "d1")
+			b.Mutations[0].Series = of
+			apply(t, s.newWriter(), b)
+			return s.redis.TTL(t.Context(), key).Val()
+		}
+		if left := lives(events, 0, 90*24*time.Hour); left < 89*24*time.Hour {
+			t.Errorf("a key that another plan keeps for 90 days expires after %v", left)
+		}
+		if left := lives(ever, 1, time.Hour); left != -1 {
+			t.Errorf("a key that is kept forever expires after %v", left)
+		}
+	})
+}
+
+// The same holds for the key of a child to which a compaction spills.
+func TestSpillToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		parent, child := childKey(s, beside, "d1"), childKey(s, pairs, "d1|u1")
+		for key, value := range map[string]string{parent: "held", child: ""} {
+			if err := s.redis.Set(t.Context(), key, value, 90*24*time.Hour).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		keys := []string{parent, child, keyspace.ProgressKey(s.tags[0])}
+		args := append(replacing([]byte("held"), nil)[:6], 1, "spilled", 3600, "")
+		if n, err := s.redis.Eval(t.Context(), compactLua, keys, args...).Int64Slice(); err != nil || n[0] != 1 {
+			t.Fatalf("spill: got %v, error %v; want one key replaced", n, err)
+		}
+		if left := s.redis.TTL(t.Context(), child).Val(); left < 89*24*time.Hour || s.redis.Get(t.Context(), child).Val() != "spilled" {
+			t.Errorf("a child's key that another plan keeps for 90 days expires after %v", left)
+		}
+	})
+}
