@@ -64,13 +64,6 @@ func (e *expiry) forget() {
 	e.generation++
 }
 
-// forgetLives makes all keys of a shard due after a plan has claimed it: their times to live may be
-// those of another plan, which were shorter.
-func (s *Store) forgetLives(shard int) {
-	s.makeExpiries()
-	s.expiry[shard].forget()
-}
-
 // makeExpiries makes what writers share.
 func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
 
@@ -120,7 +113,10 @@ func (w *writer) lives(e *expiry, keys []stateKey, recordTime int64) {
 	e.Lock()
 	defer e.Unlock()
 	for i := range keys {
-		due, busy := e.append(w.combiner.named(&keys[i]).hash, keys[i].renewed(), w.now, recordTime)
+		// What is known of a key is known for how long it is kept: another plan, of earlier definitions, may have given it a
+		// shorter time.
+		hash := w.combiner.named(&keys[i]).hash ^ bits.RotateLeft64(uint64(keys[i].keep), 20)
+		due, busy := e.append(hash, keys[i].renewed(), w.now, recordTime)
 		if due {
 			w.due = append(w.due, i+1)
 		}

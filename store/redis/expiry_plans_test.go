@@ -53,3 +53,36 @@ func TestSpillToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
 		}
 	})
 }
+
+// A key gets the time to live of a new plan from its first append on, also if another process took the partition for that
+// plan, and this one only takes it over: it knows when it gave the key the time of the old plan, which was shorter.
+func TestTimeToLiveOfANewPlanThatAnotherProcessBegan(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		writer, other := s.newWriter(), New(s.redis, s.namespace, 1)
+		add := func(offset int64, version string, keep int64) {
+			t.Helper()
+			of := *events
+			of.Keep, of.GroupKeep = keep-day, keep
+			b := countOf(t, s, offset, 100*day, "d1")
+			b.Series, b.Mutations[0].Series = []*state.Series{&of}, &of
+			b.Ranges[0].Partition = transactions.WithPlan(version)
+			apply(t, writer, b)
+		}
+		claim := func(s *Store, version string) {
+			t.Helper()
+			if _, err := s.Claim(t.Context(), []state.Partition{transactions}, version); err != nil {
+				t.Fatal(err)
+			}
+		}
+		claim(s, "short")
+		add(0, "short", 2*day)
+		claim(other, "long")
+		claim(s, "long")
+		add(1, "long", 90*day)
+		key := childKey(s, events, "d1")
+		if left := s.redis.TTL(t.Context(), key).Val(); left < 90*24*time.Hour {
+			t.Errorf("the key expires after %v, want at least 90 days", left)
+		}
+	})
+}

@@ -58,9 +58,6 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
 						return err
 					}
-					if reply[4*i+1] == justTaken {
-						s.forgetLives(shard)
-					}
 				}
 				return nil
 			})
@@ -76,9 +73,6 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	}
 	return claims, nil
 }
-
-// justTaken is the reply for how long a plan has had a partition that it has just taken from another.
-const justTaken = "0"
 
 // takeClaim adds the reply of one shard about one partition.
 func takeClaim(c *state.Claim, shard int, reply []any) error {
