@@ -189,7 +189,7 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 		header, from, rest := proof(f.held)
 		args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
 		for _, s := range f.spilled {
-			args = append(args, s.sections, s.lives, s.check())
+			args = append(args, s.sections, s.lives, s.check(), s.others)
 		}
 	}
 	cmd := redis.NewCmd(ctx, args...)
@@ -246,6 +246,7 @@ func (w *writer) spills(h candidate, g *group, children []packed.Child) (list []
 		s := spill{
 			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[h.shard], of.name, parent, c.Name)),
 			sections: c.Sections,
+			others:   g.others(of, c.Sections),
 		}
 		if of.keep > 0 {
 			s.lives = keyspace.Lifetime(of.keep, w.store.slack)
@@ -260,6 +261,7 @@ type spill struct {
 	key      string
 	lives    int64 // seconds, 0 forever
 	sections []byte
+	others   string // see group.others
 }
 
 // check returns the argument that makes the script check whether the child's key is full.

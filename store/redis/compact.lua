@@ -7,7 +7,8 @@
 --           compacted; its header, "" for none; the length that the header stands for; the rest of
 --           that content or its SHA-1; the compacted content; number of its spilled children, and for
 --           each of these the bytes to append to its key, its time to live in seconds, 0 for forever,
---           and "check" if its key may be full, else ""
+--           "check" if its key may be full, else "", and whether another plan may need it for longer,
+--           see group.others
 -- Returns   the number of keys replaced, and for each child's key that is a compaction candidate
 --           its number among these keys and its content
 --
@@ -62,6 +63,14 @@ local function offer(child, content)
   return content ~= nil
 end
 
+-- needed returns the time to live of a child. Another plan has set the time of its parent's key for the state that it has
+-- in the child.
+local function needed(seconds, others, parentLeft)
+  if others == '' or seconds == '0' then return seconds end
+  if parentLeft < 0 then return others == 'forever' and '0' or seconds end
+  return parentLeft > tonumber(seconds) and string.format('%d', parentLeft) or seconds
+end
+
 -- spill appends sections to the key of a child.
 local function spill(child, sections, seconds)
   local key = KEYS[n + child]
@@ -104,13 +113,17 @@ for i = 1, n do
   local appended = appendedSince(key, length, ARGV[a + 1], from, ARGV[a + 3])
   if appended then
     local blocked = false
-    for j = 1, children do blocked = fullChild(child + j, a + 2 + 3 * j) or blocked end
+    for j = 1, children do blocked = fullChild(child + j, a + 1 + 4 * j) or blocked end
     if not blocked then
+      local left = children > 0 and call('TTL', key)
       replace(key, ARGV[a + 4] .. appended)
-      for j = 1, children do spill(child + j, unpack(ARGV, a + 3 + 3 * j, a + 4 + 3 * j)) end
+      for j = 1, children do
+        local first = a + 2 + 4 * j
+        spill(child + j, ARGV[first], needed(ARGV[first + 1], ARGV[first + 3], left))
+      end
     end
   end
-  a, child = a + 6 + 3 * children, child + children
+  a, child = a + 6 + 4 * children, child + children
 end
 -- While a shard is copied, the keys between which state may have moved are noted as changed. A
 -- compaction that moves none changes no answer, so its key need not be copied again.

@@ -314,7 +314,7 @@ func TestNoKeysAppearInAShardThatIsEmptied(t *testing.T) {
 		}
 		key := string(keyspace.AppendKey(nil, l.tags[shard], events.Group, []byte("d1")))
 		value := l.redis.Get(ctx, key).Val()
-		reply, err := l.redis.Eval(ctx, compactLua, []string{key, childKey(l.Store, pairs, "d1|u1"), progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
+		reply, err := l.redis.Eval(ctx, compactLua, []string{key, childKey(l.Store, pairs, "d1|u1"), progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "", "")...).Int64Slice()
 		if err != nil || reply[0] != 0 || value == "" || l.redis.Get(ctx, key).Val() != value {
 			l.Errorf("a compaction spilled keys: reply %v, error %v", reply, err)
 		}

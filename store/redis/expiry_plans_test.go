@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestSpillToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
 			}
 		}
 		keys := []string{parent, child, keyspace.ProgressKey(s.tags[0])}
-		args := append(replacing([]byte("held"), nil)[:6], 1, "spilled", 3600, "")
+		args := append(replacing([]byte("held"), nil)[:6], 1, "spilled", 3600, "", "")
 		if n, err := s.redis.Eval(t.Context(), compactLua, keys, args...).Int64Slice(); err != nil || n[0] != 1 {
 			t.Fatalf("spill: got %v, error %v; want one key replaced", n, err)
 		}
@@ -83,6 +84,54 @@ func TestTimeToLiveOfANewPlanThatAnotherProcessBegan(t *testing.T) {
 		key := childKey(s, events, "d1")
 		if left := s.redis.TTL(t.Context(), key).Val(); left < 90*24*time.Hour {
 			t.Errorf("the key expires after %v, want at least 90 days", left)
+		}
+	})
+}
+
+// A child that a compaction spills lives for as long as any plan needs it, if another plan has state in it: that plan's
+// processors do not know of the child's own key, and an entity may have no further event.
+func TestSpilledStateOfALongerPlanDoesNotExpire(t *testing.T) {
+	onEach(t, 1, func(t *testing.T, s *Store) {
+		start(t, s, transactions)
+		parent, short, long, forever := *beside, *pairs, *pairs, *pairs
+		long.ID, long.GroupKeep, long.ParentKeep, long.Keep = "lpair", 90*day, 90*day, 89*day
+		forever.ID, forever.GroupKeep, forever.ParentKeep, forever.Keep = "fpair", 0, 0, 0
+		offset := int64(0)
+		add := func(w *writer, series *state.Series, device string) {
+			t.Helper()
+			b := begin(t, s, transactions)
+			b.Series, b.Now = []*state.Series{&parent, series}, 100*day
+			for n := range 40 {
+				b.Update(0, offset, fmt.Appendf(nil, "%s|%040d", device, n))
+				b.Add(state.Mutation{Series: series, Tile: 100, Num: 1})
+			}
+			offset++
+			b.Ranges[0].To = offset
+			apply(t, w, b)
+		}
+		w := s.newWriter()
+		for _, test := range []struct {
+			device    string
+			other     *state.Series
+			least     time.Duration
+			noExpiry  bool
+			justShort bool
+		}{
+			{"d1", &long, 90 * 24 * time.Hour, false, false},
+			{"d2", &forever, 0, true, false},
+			{"d3", &short, 21 * 24 * time.Hour, false, true},
+		} {
+			add(s.newWriter(), test.other, test.device)
+			key := childKey(s, pairs, fmt.Sprintf("%s|%040d", test.device, 0))
+			for range 100 {
+				if add(w, &short, test.device); s.redis.Exists(t.Context(), key).Val() == 1 {
+					break
+				}
+			}
+			left := s.redis.TTL(t.Context(), key).Val()
+			if test.noExpiry != (left == -1) || left < test.least && !test.noExpiry || test.justShort && left > 25*24*time.Hour {
+				t.Errorf("a pair of %s, with state of series %s, expires after %v", test.device, test.other.ID, left)
+			}
 		}
 	})
 }

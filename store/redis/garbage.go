@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 )
 
 // A series is garbage when no processor has had it in its definitions for a while. Compaction drops its remains: keys
@@ -55,4 +56,22 @@ func (w *writer) readGarbage(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// others says whether sections of a child, which leave their parent, may belong to another plan, which may keep them for
+// longer: "" if not, "forever" if that may be forever, else "longer". Its time to live is then that of the parent's key,
+// which the other plan has set. If this plan keeps the parent forever, a parent's key without a time to live says nothing
+// of the other.
+func (parent *group) others(child *group, sections []byte) (others string) {
+	_ = packed.Sections(sections, func(tag uint32, _ []byte) error { // they were just packed
+		switch {
+		case child.series[tag] != nil || tag == packed.LossTag:
+		case parent.keep > 0:
+			others = "forever"
+		default:
+			others = "longer"
+		}
+		return nil
+	})
+	return others
 }

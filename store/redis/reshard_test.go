@@ -231,7 +231,7 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 		key, child := childKey(r.store, beside, "d0"), childKey(r.store, pairs, "d0|u100")
 		value := r.store.redis.Get(ctx, key).Val()
 		progress := keyspace.ProgressKey(r.store.tags[r.store.shardOf("d0")])
-		reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "")...).Int64Slice()
+		reply, err := r.store.redis.Eval(ctx, compactLua, []string{key, child, progress}, append(replacing([]byte(value), nil)[:6], 1, "spilled", 0, "", "")...).Int64Slice()
 		if err != nil || reply[0] != 0 || r.store.redis.Get(ctx, key).Val() != value {
 			r.Errorf("a spill while frozen: got the reply %v, error %v; want no change", reply, err)
 		}
