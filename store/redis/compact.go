@@ -94,7 +94,7 @@ func (w *writer) addCandidates(b *state.Batch, c scriptCall, list []any) error {
 
 // learn registers the series by group and tag. A batch without records has no series.
 func (c *compactor) learn(series []*state.Series) {
-	if len(series) == 0 || len(series) == len(c.of) && series[0] == c.of[0] {
+	if len(series) == 0 || slices.Equal(series, c.of) {
 		return
 	}
 	c.of, c.fresh, c.groups = series, packed.Compactor{}, map[string]*group{}

@@ -378,3 +378,15 @@ func compactTooLate(t *testing.T, earlier, more int, user string) {
 		}
 	})
 }
+
+// Of one registry, series may be replaced by as many generations while the first series stays.
+func TestCompactorLearnsReplacedSeries(t *testing.T) {
+	var c compactor
+	generation := *users
+	generation.ID = "later"
+	c.learn([]*state.Series{events, users})
+	c.learn([]*state.Series{events, &generation})
+	if g := c.group(events.Group); g.known(generation.Tag()) != &generation || g.known(users.Tag()) != nil {
+		t.Error("the compactor knows the series that was replaced, want the one that replaces it")
+	}
+}
