@@ -91,7 +91,7 @@ type Lost struct {
 	Refilling bool `json:"refilling,omitempty"`
 }
 
-// Children are the entities of more keys whose state is embedded in this one.
+// Children are the entities of several values, such as a user with a device, whose state is embedded in this key.
 type Children struct {
 	By       []string `json:"by"`
 	Sections int      `json:"sections"`
