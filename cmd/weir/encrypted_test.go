@@ -100,6 +100,9 @@ api: {listen: '127.0.0.1:0'}
 		t.Run("gssapi", func(t *testing.T) { auth.NewKerberos(t) }) // says what to install
 	}
 
+	// By TLS 1.3 a client has written its first request before it is refused. The reset that this causes may overtake the
+	// reason.
+	const noCertificate = `.*(tls: .*certificate|check whether it wants TLS or none, a client certificate, )`
 	login := logins(broker, authority, nil, nil)["scram-sha-512"]
 	for name, test := range map[string]struct {
 		login [2]string
@@ -115,9 +118,9 @@ api: {listen: '127.0.0.1:0'}
 		"a wrong password": {[2]string{login[0], strings.Replace(login[1], kafkatest.SecurePassword, "guessed", 1)}, nil,
 			`FAIL  kafka +127\.0\.0\.1:\d+: the brokers refuse the login: check the user and the password or token under kafka\.sasl`},
 		"a broker without our certificate": {[2]string{broker.MutualAddr(), "tls: {enabled: true, ca: " + authority.CA + "}"}, nil,
-			`FAIL  kafka +127\.0\.0\.1:\d+: .*tls: .*certificate`},
+			`FAIL  kafka +127\.0\.0\.1:\d+: ` + noCertificate},
 		"a Redis without our certificate": {login, []string{"--redis.tls.cert=", "--redis.tls.key="},
-			`FAIL  redis +127\.0\.0\.1:\d+: .*tls: .*certificate required`},
+			`FAIL  redis +127\.0\.0\.1:\d+: ` + noCertificate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := settings(t, test.login, testkit.Namespace(t))

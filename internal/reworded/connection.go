@@ -69,7 +69,7 @@ func connection(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return at + " does not answer in time: check the address, what firewalls allow, and whether it wants TLS or none"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return at + " closes the connection at once: check whether it wants TLS or none, and a login"
+		return at + " closes the connection at once: check whether it wants TLS or none, a client certificate, and a login"
 	}
 	return ""
 }

@@ -58,7 +58,7 @@ func TestConnection(t *testing.T) {
 		{http.DefaultClient, "http://127.0.0.1:1", "nothing listens at 127.0.0.1:1: check the address, and that the server runs"},
 		{http.DefaultClient, encrypted.URL, "the server's certificate is signed by an unknown authority: name the authority's file (ca)"},
 		{ofOthers, "https://weir.test", "the server's certificate is not for weir.test: use a name that it has, or set tls.server_name"},
-		{http.DefaultClient, "http://" + closing, "the server closes the connection at once: check whether it wants TLS or none, and a login"},
+		{http.DefaultClient, "http://" + closing, "the server closes the connection at once: check whether it wants TLS or none, a client certificate, and a login"},
 		{http.DefaultClient, strings.Replace(clear.URL, "http", "https", 1), "the server does not speak TLS at this address: use its address for TLS, or no TLS"},
 		{impatient, "http://" + silent, "the server does not answer in time: check the address, what firewalls allow, and whether it wants TLS or none"},
 	} {
@@ -73,7 +73,7 @@ func TestConnection(t *testing.T) {
 	}{
 		{&net.DNSError{Err: "no such host", Name: "kafka", IsNotFound: true}, "there is no host kafka: check the name"},
 		{&net.DNSError{Err: "server misbehaving", Name: "kafka"}, "the name kafka cannot be resolved: check this machine's DNS"},
-		{&net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9092}, Err: syscall.ECONNRESET}, "10.0.0.1:9092 closes the connection at once: check whether it wants TLS or none, and a login"},
+		{&net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9092}, Err: syscall.ECONNRESET}, "10.0.0.1:9092 closes the connection at once: check whether it wants TLS or none, a client certificate, and a login"},
 		{&net.OpError{Op: "listen", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}, "another process listens there: choose another address, or stop it"},
 		{io.ErrClosedPipe, io.ErrClosedPipe.Error()},
 	} {

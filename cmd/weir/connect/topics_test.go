@@ -68,7 +68,7 @@ func TestFindTopicsReportsUnavailableBrokers(t *testing.T) {
 		want    string
 	}{
 		{[]string{"127.0.0.1:1"}, config.SASL{}, "nothing listens at 127.0.0.1:1: check the address, and that the server runs"},
-		{broker.ListenAddrs(), config.SASL{}, "the server closes the connection at once: check whether it wants TLS or none, and a login"},
+		{broker.ListenAddrs(), config.SASL{}, "the server closes the connection at once: check whether it wants TLS or none, a client certificate, and a login"},
 		{broker.ListenAddrs(), config.SASL{Mechanism: "plain", PasswordFile: "/none"}, "kafka.sasl.password_file cannot be read: open /none: no such file or directory"},
 	} {
 		cfg := config.Default()
