@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -35,24 +36,48 @@ func TestAppendToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
 	})
 }
 
-// The same holds for the key of a child to which a compaction spills.
-func TestSpillToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		parent, child := childKey(s, beside, "d1"), childKey(s, pairs, "d1|u1")
-		for key, value := range map[string]string{parent: "held", child: ""} {
-			if err := s.redis.Set(t.Context(), key, value, 90*24*time.Hour).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		keys := []string{parent, child, keyspace.ProgressKey(s.tags[0])}
-		args := append(replacing([]byte("held"), nil)[:6], 1, "spilled", 3600, "", "")
-		if n, err := s.redis.Eval(t.Context(), compactLua, keys, args...).Int64Slice(); err != nil || n[0] != 1 {
-			t.Fatalf("spill: got %v, error %v; want one key replaced", n, err)
-		}
-		if left := s.redis.TTL(t.Context(), child).Val(); left < 89*24*time.Hour || s.redis.Get(t.Context(), child).Val() != "spilled" {
-			t.Errorf("a child's key that another plan keeps for 90 days expires after %v", left)
-		}
-	})
+// The same holds for the key of a child to which a compaction spills. If the child has state of another plan, it lives
+// for as long as its parent.
+func TestTimeToLiveOfASpilledChild(t *testing.T) {
+	const own, longer, forever = time.Hour, 90 * 24 * time.Hour, -1
+	for _, test := range []struct {
+		what                string
+		child, parent, want time.Duration // 0 for a child that is not there
+		others              string
+	}{
+		{"an emptied child that another plan keeps for longer", longer, longer, longer, ""},
+		{"a new child without state of another plan", 0, longer, own, ""},
+		{"a new child that another plan may keep for longer", 0, longer, longer, "longer"},
+		{"a new child that another plan may keep forever", 0, longer, longer, "forever"},
+		{"a new child of a parent that expires sooner", 0, own / 2, own, "longer"},
+		{"a new child of a parent that both plans keep forever", 0, forever, own, "longer"},
+		{"a new child of a parent that only another plan keeps forever", 0, forever, forever, "forever"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			onEach(t, 1, func(t *testing.T, s *Store) {
+				parent, child := childKey(s, beside, "d1"), childKey(s, pairs, "d1|u1")
+				set := func(key, value string, left time.Duration) {
+					t.Helper()
+					if err := s.redis.Set(t.Context(), key, value, max(left, 0)).Err(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				set(parent, "held", test.parent)
+				if test.child > 0 {
+					set(child, "", test.child)
+				}
+				keys := []string{parent, child, keyspace.ProgressKey(s.tags[0])}
+				args := append(replacing([]byte("held"), nil)[:6], 1, "spilled", own.Seconds(), "", test.others)
+				if n, err := s.redis.Eval(t.Context(), compactLua, keys, args...).Int64Slice(); err != nil || n[0] != 1 {
+					t.Fatalf("spill: got %v, error %v; want one key replaced", n, err)
+				}
+				left := s.redis.TTL(t.Context(), child).Val()
+				if left > test.want || left < test.want-time.Minute || s.redis.Get(t.Context(), child).Val() != "spilled" {
+					t.Errorf("the child expires after %v, want %v", left, test.want)
+				}
+			})
+		})
+	}
 }
 
 // A key gets the time to live of a new plan from its first append on, also if another process took the partition for that
@@ -134,4 +159,30 @@ func TestSpilledStateOfALongerPlanDoesNotExpire(t *testing.T) {
 			}
 		}
 	})
+}
+
+// State of another plan in a child is of a series that this plan does not have. Whether the other may keep it forever, the
+// parent's key shows only if this plan does not keep that forever itself.
+func TestOthersInAChild(t *testing.T) {
+	const forever = 0
+	later := *pairs
+	later.ID = "later"
+	child := newGroup(pairs.Group)
+	child.series[pairs.Tag()] = pairs
+	for _, test := range []struct {
+		series *state.Series
+		keep   int64 // of the parent, in ms
+		want   string
+	}{
+		{pairs, day, ""}, {pairs, forever, ""}, {&later, day, "forever"}, {&later, forever, "longer"},
+	} {
+		var p packed.Packer
+		p.Begin(test.series)
+		p.Add(&state.Mutation{Series: test.series, Tile: 100, Num: 1})
+		parent := newGroup(pairs.Parent)
+		parent.keep = test.keep
+		if got := parent.others(child, p.End(nil)); got != test.want {
+			t.Errorf("state of %s, whose parent is kept for %d ms: got %q, want %q", test.series.ID, test.keep, got, test.want)
+		}
+	}
 }
