@@ -147,7 +147,7 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		}
 		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s%s", unit, at.describe(), at.fittingUnit(unit, recorded))
 	}
-	if 0 <= ms && ms < secondYear && recorded >= mistaken {
+	if 0 <= ms && ms < yearMillis && recorded >= since1990 {
 		day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
 		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(unit, recorded))
 	}
@@ -162,18 +162,18 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 // are taken for microseconds, or an encoding without absent fields has 0. It would be late for every window, so all
 // answers would be 0, and nothing would say why.
 const (
-	secondYear = 365 * dayMillis
-	mistaken   = 20 * secondYear
+	yearMillis = 365 * dayMillis
+	since1990  = 7305 * dayMillis
 )
 
 // fittingUnit says in which unit a timestamp would be near its record's time, as the end of a message; "" if in none.
 func (d *Datum) fittingUnit(unit string, recorded int64) string {
-	if _, numeric := timestampUnits[unit]; !numeric || d.Unit != NoUnit || recorded < mistaken {
+	if _, numeric := timestampUnits[unit]; !numeric || d.Unit != NoUnit || recorded < since1990 {
 		return "" // near 1970 several units would do
 	}
 	for fitting := range timestampUnits {
 		ms, how := d.moment(fitting)
-		if how != value.Overflow && max(ms-recorded, recorded-ms) < secondYear {
+		if how != value.Overflow && max(ms-recorded, recorded-ms) < yearMillis {
 			return fmt.Sprintf(": set unit: %s if the timestamp is in %[1]s, not %s", fitting, unit)
 		}
 	}
