@@ -36,6 +36,8 @@ func Open(t testing.TB) *Tab {
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(chromium()), chromedp.UserDataDir(t.TempDir()), chromedp.NoFirstRun, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		// Chromium's 300 MB may have to be read from a slow disk. By default chromedp waits 20 s.
+		chromedp.WSURLReadTimeout(server.StartTimeout),
 	}
 	for _, flag := range []string{
 		"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
@@ -43,7 +45,7 @@ func Open(t testing.TB) *Tab {
 	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	parent, end := context.WithTimeout(context.Background(), server.StartTimeout)
+	parent, end := context.WithTimeout(context.Background(), 2*server.StartTimeout) // the start and the test
 	t.Cleanup(end)
 	allocator, stop := chromedp.NewExecAllocator(parent, options...)
 	t.Cleanup(stop)
