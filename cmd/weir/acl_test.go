@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -228,42 +227,4 @@ func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unuse
 		}
 	}
 	return unused
-}
-
-// The check names a right on the consumer group that the user lacks: to see the group does not suffice.
-func TestCheckNamesTheRightOnTheGroup(t *testing.T) {
-	broker := kafkatest.New(t, kafkatest.Options{Config: map[string]string{
-		"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		// The test's user is also that of the broker itself. Only of what has a rule the user may do nothing else.
-		"allow.everyone.if.no.acl.found": "true",
-	}})
-	client := broker.Client()
-	allow := func(group string, operations ...kafka.ACLOperationType) {
-		t.Helper()
-		request := &kafka.CreateACLsRequest{}
-		for _, o := range operations {
-			request.ACLs = append(request.ACLs, kafka.ACLEntry{
-				ResourceType: kafka.ResourceTypeGroup, ResourceName: group, ResourcePatternType: kafka.PatternTypeLiteral,
-				Principal: "User:ANONYMOUS", Host: "*", Operation: o, PermissionType: kafka.ACLPermissionTypeAllow,
-			})
-		}
-		if made, err := client.CreateACLs(t.Context(), request); err != nil || errors.Join(made.Errors...) != nil {
-			t.Fatal(made, err)
-		}
-	}
-	allow("watched", kafka.ACLOperationTypeDescribe)
-	allow("joined", kafka.ACLOperationTypeDescribe, kafka.ACLOperationTypeRead)
-	const refused = "FAIL  group watched                the user may not use it: allow Describe and Read on the consumer group\n"
-	for group, want := range map[string]string{"watched": refused, "joined": "ok    group joined                 may be joined\n"} {
-		testkit.Eventually(t, patience, group, func() (bool, string) { // rules take effect a moment after they were made
-			out, _ := weir(t, "run", "--check", "--roles", "processor", "--features", shipped, "--kafka.group", group,
-				"--kafka.brokers", broker.Addr(), "--redis.addresses", "127.0.0.1:1")
-			return strings.Contains(out, want), out
-		})
-	}
-	// It leaves no group behind.
-	groups, err := client.ListGroups(t.Context(), &kafka.ListGroupsRequest{})
-	if err != nil || groups.Error != nil || len(groups.Groups) != 0 {
-		t.Errorf("got the groups %v, errors %v and %v; want none", groups.Groups, err, groups.Error)
-	}
 }

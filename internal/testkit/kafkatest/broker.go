@@ -50,6 +50,9 @@ type Options struct {
 	Issuer *auth.Issuer
 	// Kerberos, if set, gives the tickets with which clients may also log in at SecureAddr.
 	Kerberos *auth.Kerberos
+	// ACLs restricts the users at MutualAddr, who have the common names of their certificates, to what
+	// Allow allows. It needs TLS.
+	ACLs bool
 	// Loaded runs the broker with the JVM settings of Kafka's own start script, for lasting load;
 	// otherwise it starts fast and takes little memory.
 	Loaded bool

@@ -146,6 +146,10 @@ func (o Options) jvm() []string {
 		o.Kerberos = nil
 		return append(o.jvm(), realms)
 	}
+	if o.ACLs { // their decisions are logged
+		o.ACLs = false
+		return append(o.jvm(), "-Dorg.slf4j.simpleLogger.log.kafka.authorizer.logger=debug")
+	}
 	if o.Loaded { // as in kafka-server-start.sh and kafka-run-class.sh
 		return []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
 			"-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"}

@@ -87,6 +87,9 @@ func (l secureListeners) properties(t testing.TB, opts Options) map[string]strin
 			"com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true keyTab=%q principal=%q;",
 			opts.Kerberos.Keytab(principal), principal+"@"+auth.Realm)
 	}
+	if opts.ACLs {
+		maps.Copy(properties, aclProperties)
+	}
 	maps.Copy(properties, opts.Config)
 	return properties
 }
