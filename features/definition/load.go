@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -131,6 +132,9 @@ func (l *loader) read(fsys fs.FS, name string) {
 		l.report(location{file: name}, "no *.yaml or *.yml file in the folder")
 	}
 	for _, n := range names {
+		if slices.ContainsFunc(l.registry.Files.Definitions, func(f features.File) bool { return path.Clean(f.Path) == path.Clean(n) }) {
+			continue // a folder was given and a file in it, or a path twice
+		}
 		data, err := fs.ReadFile(fsys, n)
 		if err != nil {
 			failed(n, err)

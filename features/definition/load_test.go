@@ -160,6 +160,15 @@ func TestLoadSeveralFiles(t *testing.T) {
 	}
 }
 
+// A file is loaded once, however often the paths lead to it.
+func TestLoadAFileOnce(t *testing.T) {
+	fsys := fstest.MapFS{"d/a.yaml": {Data: []byte("streams:\n  tx: {topic: t, timestamp: ts, fields: {user: string}}\n")}}
+	r, err := LoadFS(fsys, "d", "d/a.yaml", "d")
+	if err != nil || len(r.Streams) != 1 || len(r.Files.Definitions) != 1 {
+		t.Errorf("got %+v, error %v; want one stream of one file", r, err)
+	}
+}
+
 func TestLoadMissingPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none")
 	_, err := Load(path)
