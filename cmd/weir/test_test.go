@@ -68,7 +68,7 @@ func TestTestBadUse(t *testing.T) {
 		t.Errorf("error %v, and the report does not count a file that cannot be run:\n%s", err, readFile(t, report))
 	}
 	for _, b := range []struct{ args, want string }{
-		{"DIR/none", "weir: lstat DIR/none: no such file or directory"},
+		{"DIR/none", "weir: DIR/none: no such file or directory"},
 		{filepath.Dir(writeFile(t, t.TempDir(), "x.yaml", "")), "weir: FIRST: there is no *_test.yaml below it"},
 		{"DIR", bad + `:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\n" + bad + ":1:1: tests: expected a list of tests"},
 		{"../../config/features --junit DIR/none/report.xml", "weir: --junit: open DIR/none/report.xml: no such file or directory"},

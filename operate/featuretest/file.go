@@ -28,6 +28,9 @@ func Find(paths ...string) (files []string, err error) {
 			}
 			return err
 		})
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			return nil, fmt.Errorf("%s: %w", e.Path, e.Err) // not that it failed to "lstat"
+		}
 		if err != nil {
 			return nil, err
 		}
