@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -271,9 +272,12 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMethodNotAllowedSaysWhichIs(t *testing.T) {
-	w := do(t, newHandler(&fakeReader{}, nil), "GET", queryPath, "")
-	if got := w.Header().Get("Allow"); got != "POST" {
-		t.Errorf("Allow: %q, want POST", got)
+	handler := newHandler(&fakeReader{}, nil)
+	for _, c := range []struct{ method, path, allow string }{{"GET", queryPath, "POST"}, {"POST", "/v1/busiest", "GET, HEAD"}} {
+		w := do(t, handler, c.method, c.path, "")
+		if got := w.Header().Get("Allow"); w.Code != http.StatusMethodNotAllowed || got != c.allow {
+			t.Errorf("%s %s: got status %d, Allow %q; want 405 and %q", c.method, c.path, w.Code, got, c.allow)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func New(c Config) http.Handler {
 	} {
 		mux.Handle(route.method+" "+route.path, route.handler)
 		mux.HandleFunc(route.path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", route.method)
+			w.Header().Set("Allow", map[string]string{"GET": "GET, HEAD", "POST": "POST"}[route.method])
 			reply.Fail(w, reply.Errorf(reply.MethodNotAllowed, "%s takes %s, not %s", r.URL.Path, route.method, r.Method))
 		})
 	}
