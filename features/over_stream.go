@@ -108,6 +108,13 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	return list
 }
 
+// IsQuotient reports whether the value is a quotient of two terms with state of their own, which some other feature may
+// have needed for longer: an average or a ratio in tiles, or a ratio whose condition is a column of a log.
+func (f *Feature) IsQuotient() bool {
+	function, ok := f.Function.(aggregate.Mergeable)
+	return ok && len(function.Measures(f.Call)) > 1 && (!f.Window.Exact || f.Condition != "")
+}
+
 // Own returns the event's value of the feature's field, the member that the event's row asks about; null if the event
 // lacks it.
 func (f *Feature) Own(e *record.Event) value.Value { return e.Values[e.Stream.FieldIndex(f.Field)] }

@@ -50,6 +50,8 @@ type Answer struct {
 	since int64
 	// slides is true if since moves with the clock.
 	slides bool
+	// uneven is true for a quotient of which one term has lost more of the entity's state than the other.
+	uneven bool
 	// coveredSince is the first millisecond of the event times that value and From depend on: From,
 	// or one before it; state.MinTime for all events.
 	coveredSince int64

@@ -1,8 +1,11 @@
 package query
 
 import (
+	"slices"
+
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Completeness states since when the state holds all events that a feature needs. A feature that is answered from
@@ -11,6 +14,7 @@ import (
 type Completeness struct {
 	since  int64          // event time in ms, for a feature over a stream; see state.History
 	filled float64        // the share of what it lacks that a backfill has applied; 1 if none is running
+	uneven bool           // it is a quotient, and the state of its two terms is complete since different times
 	parts  []Completeness // of a derived feature; of a multi-hop one, of its list and of its members
 }
 
@@ -30,12 +34,23 @@ func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	parts := f.Parts()
 	if len(parts) == 0 {
-		return Completeness{since: h.CompleteSince(f.Retained()), filled: h.Filled(f.Retained())}
+		return Completeness{since: h.CompleteSince(f.Retained()), filled: h.Filled(f.Retained()), uneven: uneven(f, h)}
 	}
 	for _, part := range parts {
 		c.parts = append(c.parts, completenessOf(part, h))
 	}
 	return c
+}
+
+// uneven reports whether a feature is a quotient of which the state of one term is complete for longer than that of the
+// other: an average beside an older sum, for example.
+func uneven(f *features.Feature, h *state.History) bool {
+	if !f.IsQuotient() {
+		return false
+	}
+	retained := f.Retained()
+	first := h.CompleteSince(retained[:1])
+	return slices.ContainsFunc(retained[1:], func(r state.Retained) bool { return h.CompleteSince([]state.Retained{r}) != first })
 }
 
 // Since returns the event time, in ms, since which the state holds all events that the feature needs: state.MinTime if
@@ -73,7 +88,8 @@ func (c *Completeness) part(i int) *Completeness {
 // complete sets since when the answer of a feature over a stream is complete, given the event time since which the
 // state holds all events that the feature needs. While events are applied without the state, or if missing events may
 // have moved the beginning of a window, nothing of the answer is certain: it is then complete since a moment after its
-// end. An answer that begins before it is complete is Incomplete, and not exact.
+// end. An answer that begins before it is complete is Incomplete, and not exact. An Incomplete quotient has a value only
+// if both of its terms count the same events.
 func (a *Answer) complete(f *features.Feature, c *Completeness) {
 	held := max(c.since, a.since)
 	since := held
@@ -85,6 +101,9 @@ func (a *Answer) complete(f *features.Feature, c *Completeness) {
 	if a.From < since {
 		a.Status, a.Exact = Incomplete, false
 		a.Filling, a.Filled = c.filled < 1, c.filled
+		if c.uneven && a.From < c.since || a.uneven && a.From < a.since {
+			a.Value, a.Items = value.Value{}, nil
+		}
 		if held != state.MaxTime && !a.slides {
 			a.CompleteAt, _ = f.Window.Past(f.Series[0], held)
 		}

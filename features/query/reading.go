@@ -214,10 +214,13 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 		return false
 	}
 	r.merge(a, f, from, to)
-	for _, position := range r.needs[from:to] {
+	for i, position := range r.needs[from:to] {
+		since := state.MinTime
 		if until := r.states[position].LostUntil; until != nil {
-			a.since = max(a.since, *until+f.Stream.MaxFuture.Milliseconds()+1)
+			since = *until + f.Stream.MaxFuture.Milliseconds() + 1
 		}
+		a.uneven = a.uneven || i > 0 && since != a.since && f.IsQuotient()
+		a.since = max(a.since, since)
 	}
 	expired(a, f.Feature, r.unexpiredSince)
 	return !a.Status.Unread()
