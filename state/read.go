@@ -45,8 +45,9 @@ type WindowState struct {
 	// Groups are, for Groups, the keys with content in the tiles, ascending. If there are more than Series.Max keys, it
 	// has the first Max keys, which are complete, and at least one further key.
 	Groups []Group
-	// Capped means that Groups dropped some keys to save bytes; the remaining ones are complete.
+	// Capped means that Groups dropped some keys to save bytes: Before and all keys after it. Those before it are complete.
 	Capped bool
+	Before string
 	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may lack, because state was
 	// dropped; nil if there is none.
 	LostUntil *int64

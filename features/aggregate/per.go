@@ -27,11 +27,20 @@ func FoldPer(k Function, c Call, at int64, events []Sample) Result {
 }
 
 // MergePer merges what the groups of the function's series hold; their keys are the texts of
-// categories of the given type and scale.
+// categories of the given type and scale. It leaves out the categories that any of the series may lack.
 func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
 	of := map[string][]state.WindowState{}
+	before, capped := "", false
+	for i := range s {
+		if s[i].Capped && (!capped || s[i].Before < before) {
+			before, capped = s[i].Before, true
+		}
+	}
 	for i := range s {
 		for _, g := range s[i].Groups {
+			if capped && g.Key >= before {
+				break
+			}
 			if of[g.Key] == nil {
 				of[g.Key] = make([]state.WindowState, len(s))
 			}

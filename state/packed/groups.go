@@ -186,14 +186,13 @@ func (g *groups) squeeze() (done bool) {
 }
 
 func (g *groups) Read(r *state.Read) (out state.WindowState) {
-	bound := ""
 	for tile, key := range g.bounds {
-		if r.First <= tile && tile <= r.Last && (!out.Capped || key < bound) {
-			bound, out.Capped = key, true
+		if r.First <= tile && tile <= r.Last && (!out.Capped || key < out.Before) {
+			out.Before, out.Capped = key, true
 		}
 	}
 	for _, key := range g.keys() {
-		if out.Capped && key >= bound {
+		if out.Capped && key >= out.Before {
 			break
 		}
 		if s := g.states[key].Read(r); !s.Empty() {
