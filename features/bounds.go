@@ -26,8 +26,8 @@ type pool struct{ group, name string }
 
 func poolOf(s *state.Series) pool { return pool{s.Group, s.Layout().Pool()} }
 
-// boundSeries sets the byte bounds of the series.
-func boundSeries(list []*state.Series) {
+// boundSeries sets the byte bounds of the series, given the multiples of the default that they keep, see timesDefault.
+func boundSeries(list []*state.Series, multiples map[*state.Series]int) {
 	sharing := map[pool]int{}
 	for _, s := range list {
 		if s.Layout().Grows() {
@@ -40,7 +40,7 @@ func boundSeries(list []*state.Series) {
 	}
 	for _, s := range list {
 		if s.Layout().Grows() {
-			share, times := poolBytes/sharing[poolOf(s)], timesDefault(s)
+			share, times := poolBytes/sharing[poolOf(s)], multiples[s]
 			s.Bytes = max(leastSeriesBytes, share) * times
 			extra[s.Group] += share * (times - 1)
 		}
@@ -53,11 +53,11 @@ func boundSeries(list []*state.Series) {
 	}
 }
 
-// timesDefault returns the max of a series as a multiple of the default. A series with a greater max gets a greater
-// share of the bytes.
-func timesDefault(s *state.Series) int {
+// timesDefault returns the max of a feature's series as a multiple of the default. A series with a greater max gets a
+// greater share of the bytes.
+func timesDefault(f *Feature, s *state.Series) int {
 	most, usual := cmp.Or(s.Max, s.Values), DefaultLogMax
-	if s.Per != "" && s.Keys == "" && s.Per != s.Field {
+	if f.Per != "" && !f.Window.Exact {
 		usual = DefaultCategories
 	}
 	return max(1, (most+usual-1)/usual)

@@ -27,6 +27,7 @@ type Compiler struct {
 	Hash func(text string, length int) string
 
 	series map[string]*state.Series // by identity
+	times  map[*state.Series]int    // the greatest timesDefault of its features
 	ids    map[string]owner         // by a series' ID or a group's
 	writes map[*record.Stream]map[string]*entityWrites
 }
@@ -37,7 +38,7 @@ type owner struct{ identity, feature string }
 // NewCompiler makes a compiler of one registry.
 func NewCompiler() *Compiler {
 	return &Compiler{
-		Hash: hashID, series: map[string]*state.Series{}, ids: map[string]owner{},
+		Hash: hashID, series: map[string]*state.Series{}, times: map[*state.Series]int{}, ids: map[string]owner{},
 		writes: map[*record.Stream]map[string]*entityWrites{},
 	}
 }
@@ -172,6 +173,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 	identity, group := c.name(s, f.Stream)
 	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
+		c.times[first] = max(c.times[first], timesDefault(f, s))
 		if keep == 0 || first.Keep == 0 {
 			first.Keep = 0
 		} else {
@@ -184,7 +186,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 		return nil, err
 	}
 	s.Keep = keep
-	c.series[identity] = s
+	c.series[identity], c.times[s] = s, timesDefault(f, s)
 	write.series = s
 	return s, c.write(f, write)
 }
@@ -299,7 +301,7 @@ func (c *Compiler) Finish(r *Registry) {
 		stream, _ := r.Stream(s.Stream)
 		s.Tiles = tilesKept(s, stream)
 	}
-	boundSeries(r.Series)
+	boundSeries(r.Series, c.times)
 	r.makePlan()
 	r.makeVersion()
 }

@@ -88,6 +88,42 @@ func TestSharedSeriesKeepsForTheLongestWindow(t *testing.T) {
 	}
 }
 
+// Series that grow share the bytes of their key, whatever their function. Those with a greater max than the default have
+// more, and so has the key.
+func TestBytesOfSeries(t *testing.T) {
+	const pool, key = 256 << 10, 500 << 10
+	for _, test := range []struct {
+		features []string
+		bytes    int
+		key      int
+	}{
+		{[]string{"COUNT_DISTINCT(7d, tx, user, device)"}, pool, key},
+		{[]string{"COUNT_DISTINCT(7d, tx, user, device, max=3000)"}, 3 * pool, key + 2*pool},
+		{[]string{"TOP_K(7d, tx, device, user, k=3)"}, pool, key},
+		{[]string{"MODE(7d, tx, device, user)", "ENTROPY(30d, tx, device, user)"}, pool, key},
+		{[]string{"MODE(7d, tx, device, user, max=2500)"}, 3 * pool, key + 2*pool},
+		{[]string{"COUNT(7d, tx, user, per=device)"}, pool, key},
+		{[]string{"COUNT(7d, tx, user, per=device, max=1000)"}, 10 * pool, key + 9*pool},
+		{[]string{"TOP_K(7d, tx, device, user, k=3)", "COUNT(7d, tx, user, per=device, max=1000)"}, 10 * pool, key + 9*pool},
+		{[]string{"COUNT(7d, tx, user, per=device, max=1000)", "TOP_K(7d, tx, device, user, k=3)"}, 10 * pool, key + 9*pool},
+		{[]string{"COUNT_DISTINCT(7d, tx, user, ip, per=device)"}, pool, key},
+		{[]string{"HISTOGRAM(7d, tx, amount, user, bins=[10])"}, pool, key},
+		{[]string{"QUANTILE(7d, tx, amount, user, p=0.5)"}, pool, key},
+		{[]string{"SEEN(7d, tx, user, device)"}, pool, key},
+		{[]string{"SUM(7d, tx, amount, user, per=device, tile=exact)"}, pool, key},
+		{[]string{"SUM(7d, tx, amount, user, tile=exact, max=2000)", "LAST_K(7d, tx, device, user, k=3)"}, 2 * pool, key + pool},
+	} {
+		var definitions []string
+		for i, f := range test.features {
+			definitions = append(definitions, fmt.Sprintf("f%d: %s", i, f))
+		}
+		r := defined.Features(t, definitions...)
+		if s := r.Series[0]; len(r.Series) != 1 || s.Bytes != test.bytes || s.KeyBytes != test.key {
+			t.Errorf("%s: %d series, the first of %d bytes in a key of %d; want 1, %d and %d", test.features, len(r.Series), s.Bytes, s.KeyBytes, test.bytes, test.key)
+		}
+	}
+}
+
 // The tiles of a window share its rate of false positives. A series has the lowest rate of its features.
 func TestFilterRatePerTile(t *testing.T) {
 	for _, test := range []struct {
