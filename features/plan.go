@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Plan returns the plan of a processor with these definitions.
@@ -78,18 +79,19 @@ const filtered = "!"
 // seriesKey returns the key in Plan.Retained of a series fed by a stream's events, with the current definition of the
 // stream.
 func seriesKey(stream *record.Stream, s *state.Series) string {
-	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "))
+	return s.ID + "." + origin(stream, strings.Join(slices.Concat(s.By, []string{s.Field, s.Where, s.Condition, s.Per}), " "), s.Field, s.Per)
 }
 
 // columnKey returns the key in Plan.Retained of a log column; text is the name of a field or an expression.
 func columnKey(stream *record.Stream, s *state.Series, c state.Column, text string) string {
-	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text), c.Tag())
+	return fmt.Sprintf("%s.%s:%06x", s.ID, origin(stream, strings.Join(s.By, " ")+" "+text, text), c.Tag())
 }
 
 // origin returns a hash of where a stream's events come from, and of the paths of the fields that a text of names and
 // expressions depends on. It is not part of a series' identity: when a stream is read in another way, its state stays,
-// complete since the change. Plans outlive a release, so the hashed text must change only with its version.
-func origin(stream *record.Stream, rests string) string {
+// complete since the change. So it does when the values of a kept field are shortened in another way, because a long one
+// would then count as two. Plans outlive a release, so the hashed text must change only with its version.
+func origin(stream *record.Stream, rests string, kept ...string) string {
 	var b strings.Builder
 	var fields []string
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
@@ -102,7 +104,11 @@ func origin(stream *record.Stream, rests string) string {
 		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
 			continue
 		}
-		fields = append(fields, fmt.Sprintf("field %s %q %s %d %s\n", f.Name, f.Path, f.Type, f.Scale, f.Unit))
+		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Unit)
+		if f.Type == value.String && f.MaxBytes != value.MaxText && slices.Contains(kept, f.Name) {
+			text += fmt.Sprintf(" of %d bytes", f.MaxBytes)
+		}
+		fields = append(fields, text+"\n")
 		if f.Expr != nil {
 			rests += " " + f.Expr.Text
 		}

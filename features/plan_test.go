@@ -80,6 +80,9 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 		"a derived feature's parts": {[]string{"count / cards", "cards"}, "", false},
 		"IDs for longer":            {[]string{"id: id", "id: id\n    remember_ids: 1h"}, "", false},
 		"longer strings":            {[]string{"note: string", "note: {type: string, max_bytes: 1000}"}, "", false},
+		"longer values":             {[]string{"card: string", "card: {type: string, max_bytes: 1000}"}, "apart cards each ratio", false},
+		"longer keys":               {[]string{"user: string", "user: {type: string, max_bytes: 1000}"}, "", false},
+		"longer values of a stream": {[]string{"max_future: 1m", "max_future: 1m\n    max_bytes: 100"}, "apart cards each ratio", false},
 		"the future":                {[]string{"max_future: 1m", "max_future: 2m"}, "", false},
 		"where late events go":      {[]string{"max_future: 1m", "max_future: 1m\n    late: dead_letter"}, "", false},
 	} {
