@@ -195,8 +195,12 @@ func (m *meanings) of(name string) []string {
 				changes = append(changes, "rests on "+part.Name)
 			}
 		}
-		if len(f.Parts()) == 0 && m.readOtherwise(b, a) && m.streamChanged(f.Stream.Name) {
+		switch {
+		case len(f.Parts()) > 0 || !m.streamChanged(f.Stream.Name):
+		case m.readOtherwise(b, a):
 			changes = append(changes, "the events of stream "+f.Stream.Name+" are read in another way")
+		case m.takesOthers(f.Stream):
+			changes = append(changes, "other records of stream "+f.Stream.Name+" become dead letters")
 		}
 	}
 	rests(a)
@@ -225,6 +229,24 @@ func (m *meanings) readOtherwise(b, a *features.Feature) bool {
 		}
 	}
 	return false
+}
+
+// takesOthers reports whether other records become dead letters than before by the definition of the stream: those that
+// lack a field, or that are from the future. State has all the events that there were.
+func (m *meanings) takesOthers(after *record.Stream) bool {
+	before, _ := m.before.Stream(after.Name)
+	return before.MaxFuture != after.MaxFuture || !slices.Equal(required(before), required(after))
+}
+
+// required lists the fields without which a record is a dead letter, sorted.
+func required(s *record.Stream) (names []string) {
+	for _, f := range s.Fields {
+		if f.Required {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (m *meanings) streamChanged(name string) bool {

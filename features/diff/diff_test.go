@@ -81,6 +81,32 @@ features
       rests on count
       rests on paid
 `, "[ever near paid ratio]"},
+		{[]string{"timestamp: at, id: id", "timestamp: at, max_future: 1h, id: id", "note: string", "note: {type: string, required: true}"}, `
+streams
+  ~ pay
+      max_future 5m0s -> 1h0m0s
+      field note string note of 256 bytes -> string note required of 256 bytes
+features
+  ~ count: all of its state is there
+      other records of stream pay become dead letters
+  ~ ever: all of its state is there (in risk)
+      other records of stream pay become dead letters
+  ~ near: all of its state is there (in other)
+      other records of stream pay become dead letters
+  ~ paid: all of its state is there (in risk)
+      other records of stream pay become dead letters
+  ~ ratio: all of its state is there (in risk)
+      rests on count
+      rests on paid
+cost
+  bytes of an entity device, full: 1 -> 1
+  bytes of an entity user, full: 1 -> 1
+`, "[]"},
+		{[]string{"note: string}", "note: string, shop: int}"}, `
+streams
+  ~ pay
+      field shop is new
+`, "[]"},
 		{[]string{"  ever: COUNT(lifetime, pay, user)\n", "  often: COUNT(2h, pay, device)\n", "ratio, ever]", "ratio, often]", "  other: [near]\n", "  third: [near]\n"}, `
 features
   - ever: gone (in risk)
