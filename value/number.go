@@ -209,6 +209,23 @@ func CompareExact(a, b *Value) int {
 	return cmp.Compare(x, y)
 }
 
+// Quotient returns the float nearest to a/b, for a b that is not 0. If both are exact, nothing else is rounded: 0.3/0.1 is
+// 3, although it is less in floats.
+func Quotient(a, b *Value) float64 {
+	if a.Type == Float || b.Type == Float {
+		return a.Float64() / b.Float64()
+	}
+	const whole = 1 << 53 // every int up to here is a float
+	scale := max(a.Scale, b.Scale)
+	x, ok1 := Rescale(a, scale)
+	y, ok2 := Rescale(b, scale)
+	if ok1 && ok2 && -whole <= x && x <= whole && -whole <= y && y <= whole {
+		return float64(x) / float64(y)
+	}
+	f, _ := new(big.Rat).SetFrac(RescaleBig(a, scale), RescaleBig(b, scale)).Float64()
+	return f
+}
+
 // ScanNumber returns the end of the number that starts at i, -1 if none does.
 func ScanNumber(data []byte, i int) int {
 	digits := func() bool {

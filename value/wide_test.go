@@ -51,6 +51,30 @@ func TestWideNumbersEqualBigInts(t *testing.T) {
 	})
 }
 
+// A quotient of ints and decimals is rounded once.
+func TestQuotientsAreRoundedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) (v Value, is *big.Rat) {
+			v = Value{Type: Int, Num: rapid.Int64Range(-1000, 1000).Draw(t, name)}
+			if rapid.Bool().Draw(t, name+" is large") {
+				v = wideInt(t, drawNumber(t, name))
+			}
+			if rapid.Bool().Draw(t, name+" is a decimal") {
+				v.Type, v.Scale = Decimal, uint8(rapid.IntRange(0, 18).Draw(t, "scale of "+name))
+			}
+			return v, new(big.Rat).SetFrac(v.Big(), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil))
+		}
+		a, x := draw("a")
+		b, y := draw("b")
+		if y.Sign() == 0 {
+			return
+		}
+		if want, _ := x.Quo(x, y).Float64(); Quotient(&a, &b) != want {
+			t.Fatalf("%s / %s is %v, want %v", a.AppendText(nil), b.AppendText(nil), Quotient(&a, &b), want)
+		}
+	})
+}
+
 // A sum that has left its range stays at its bound and says so, whatever is added.
 func TestSumsSaturate(t *testing.T) {
 	up, down, one := greatestSum, leastSum, Value{Type: Int, Num: 1}

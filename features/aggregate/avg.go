@@ -35,7 +35,9 @@ func averageOf(sum value.Value, n int64) Result {
 	if n == 0 {
 		return Result{}
 	}
-	return Result{Value: value.Value{Type: value.Float, Flt: sum.Finite().Float64() / float64(n)}, Found: true, Capped: sum.Saturated()}
+	r := Result{Value: sum.Finite(), Found: true, Capped: sum.Saturated()}
+	averageTo(&r.Value, n)
+	return r
 }
 
 func (avg) Running(c Call) Running {
@@ -48,21 +50,24 @@ func (avg) Running(c Call) Running {
 type runningFloatAverage struct{ runningFloats }
 
 func (r *runningFloatAverage) Result(to *value.Value) (found, capped bool) {
-	sum, capped := r.float()
-	return averageTo(to, sum, r.values), capped && r.values > 0
+	_, capped = r.runningFloats.Result(to)
+	return averageTo(to, r.values), capped && r.values > 0
 }
 
 type runningIntAverage struct{ runningInts }
 
 func (r *runningIntAverage) Result(to *value.Value) (found, capped bool) {
 	_, capped = r.runningInts.Result(to)
-	return averageTo(to, to.Float64(), r.values), capped && r.values > 0
+	return averageTo(to, r.values), capped && r.values > 0
 }
 
-// averageTo sets the average of n values with a sum, if there are any.
-func averageTo(to *value.Value, sum float64, n int64) (found bool) {
-	if *to = (value.Value{}); n > 0 {
-		*to = float(sum / float64(n))
+// averageTo replaces the sum of n values by their average, if there are any.
+func averageTo(sum *value.Value, n int64) (found bool) {
+	if n == 0 {
+		*sum = value.Value{}
+		return false
 	}
-	return n > 0
+	all := integer(n)
+	*sum = float(value.Quotient(sum, &all))
+	return true
 }

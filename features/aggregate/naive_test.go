@@ -276,9 +276,12 @@ func same(a, b string) bool {
 }
 
 func drawCall(t *rapid.T, s Spec) Call {
-	c := Call{Max: 1 << 20, Scale: 2}
+	c := Call{Max: 1 << 20}
 	if s.Types != nil {
 		c.Type = rapid.SampledFrom(s.Types).Draw(t, "type")
+	}
+	if c.Type == value.Decimal {
+		c.Scale = 2
 	}
 	if s.Members == MembersNeeded || s.Members == MembersMay && rapid.Bool().Draw(t, "asked") {
 		for _, n := range rapid.SliceOfN(rapid.Int64Range(-30, 30), 1, 5).Draw(t, "members") {

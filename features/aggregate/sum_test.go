@@ -27,8 +27,9 @@ func TestSumsBeyond64Bits(t *testing.T) {
 			}
 			events = rapid.Permutation(events).Draw(t, "order")
 		}
-		if r := (avg{}).Fold(c, 0, events); r.Value.Flt != want.Float64()/float64(len(events)) || r.Capped {
-			t.Fatalf("the average is %+v, want %v", r, want.Float64()/float64(len(events)))
+		average, _ := new(big.Rat).SetFrac(total, new(big.Int).Mul(big.NewInt(1e18), big.NewInt(int64(len(events))))).Float64()
+		if r := (avg{}).Fold(c, 0, events); r.Value.Flt != average || r.Capped {
+			t.Fatalf("the average is %+v, want %v", r, average)
 		}
 	})
 }
@@ -53,6 +54,9 @@ func TestSumsOfLargeValues(t *testing.T) {
 		{sum{}, events(value.Decimal, 2, -9e18, -9e18), "-180000000000000000"},
 		{avg{}, events(value.Int, 0, math.MaxInt64, math.MaxInt64), "9.223372036854776e+18"},
 		{avg{}, events(value.Decimal, 18, 9e18, 5e18), "7"},
+		{avg{}, events(value.Decimal, 2, 10, 20, 30), "0.2"},
+		{avg{}, events(value.Decimal, 2, -10, -20, -30), "-0.2"},
+		{avg{}, events(value.Int, 0, 1<<53, 1<<53, 3), "6.004799503160662e+15"},
 	} {
 		call := Call{Type: c.events[0].Value.Type, Scale: c.events[0].Value.Scale}
 		if r := c.function.Fold(call, 0, c.events); string(r.Value.AppendText(nil)) != c.want || r.Capped {

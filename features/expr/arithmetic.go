@@ -9,15 +9,15 @@ import (
 
 // operation is one of + - * / %.
 type operation struct {
-	exact  func(a, b value.Value) (value.Value, bool) // nil: computed in floats
-	floats func(a, b float64) float64
+	exact  func(a, b value.Value) (value.Value, bool) // nil: the result is a float
+	floats func(a, b *value.Value) float64
 }
 
 var (
-	addition    = operation{exact: addExact, floats: func(a, b float64) float64 { return a + b }}
-	subtract    = operation{exact: subtractExact, floats: func(a, b float64) float64 { return a - b }}
-	times       = operation{exact: multiplyExact, floats: func(a, b float64) float64 { return a * b }}
-	divide      = operation{floats: func(a, b float64) float64 { return a / b }}
+	addition    = operation{exact: addExact, floats: func(a, b *value.Value) float64 { return a.Float64() + b.Float64() }}
+	subtract    = operation{exact: subtractExact, floats: func(a, b *value.Value) float64 { return a.Float64() - b.Float64() }}
+	times       = operation{exact: multiplyExact, floats: func(a, b *value.Value) float64 { return a.Float64() * b.Float64() }}
+	divide      = operation{floats: value.Quotient}
 	remainder   = operation{exact: remainderExact}
 	arithmetics = map[string]operation{"+": addition, "-": subtract, "*": times, "/": divide, "%": remainder}
 )
@@ -44,11 +44,10 @@ func arithmetic(f *frame, op *operation, a, b *value.Value) value.Value {
 	case op.floats == nil && (a.Type != value.Int || b.Type != value.Int):
 		return value.Value{}
 	case op.exact == nil || a.Type == value.Float || b.Type == value.Float:
-		x, y := a.Float64(), b.Float64()
-		if op.exact == nil && y == 0 {
+		if op.exact == nil && b.Float64() == 0 {
 			return value.Value{}
 		}
-		r := op.floats(x, y)
+		r := op.floats(a, b)
 		if math.IsInf(r, 0) || math.IsNaN(r) {
 			return f.fail(ErrOverflow)
 		}
