@@ -66,11 +66,11 @@ func besidePath(definitions, name string) string {
 	return path.Join(path.Dir(definitions), name)
 }
 
-// namedFile matches what may be the name of a file in an option, by the extensions that options take. It is slow, so only
-// texts with one of these are searched.
+// fileExtensions are those of the files that options name, and fileEnd matches where such a name may end. Matching is slow,
+// so only texts with one of the extensions are searched.
 var (
 	fileExtensions [][]byte
-	namedFile      = func() *regexp.Regexp {
+	fileEnd        = func() *regexp.Regexp {
 		var ends []string
 		for _, f := range record.Formats {
 			for _, o := range f.Options {
@@ -80,16 +80,29 @@ var (
 				}
 			}
 		}
-		return regexp.MustCompile(`[^\s"'\[\]{},]+(` + strings.Join(ends, "|") + `)\b`)
+		return regexp.MustCompile(`(` + strings.Join(ends, "|") + `)\b`)
 	}()
 )
 
-// namedFiles returns what may be names of files in definitions.
-func namedFiles(definitions []byte) [][]byte {
+// namedFiles returns what may be names of files in definitions: before the end of a name the last word, and what follows
+// the last mark of YAML or the last quote in the line, because a name may have spaces.
+func namedFiles(definitions []byte) (names [][]byte) {
 	if !slices.ContainsFunc(fileExtensions, func(end []byte) bool { return bytes.Contains(definitions, end) }) {
 		return nil
 	}
-	return namedFile.FindAll(definitions, -1)
+	for _, end := range fileEnd.FindAllIndex(definitions, -1) {
+		line := bytes.LastIndexByte(definitions[:end[0]], '\n') + 1
+		for _, before := range [][]string{{" ", "\t", `"`, "'", "[", "]", "{", "}", ","}, {": ", "- ", "[", "{", ","}, {`"`, "'"}} {
+			from := line
+			for _, mark := range before {
+				if at := bytes.LastIndex(definitions[line:end[0]], []byte(mark)); at >= 0 {
+					from = max(from, line+at+len(mark))
+				}
+			}
+			names = append(names, bytes.TrimSpace(definitions[from:end[1]]))
+		}
+	}
+	return names
 }
 
 // Fingerprint returns a hash of everything that Load reads from these paths, of the files that options of formats name,
