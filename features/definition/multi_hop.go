@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -181,9 +182,9 @@ func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec agg
 	return nil
 }
 
-// throughForm returns the definition with a placeholder for its by-field.
+// throughForm returns the definition with a placeholder for its by-field, and for a window that is a mapping.
 func throughForm(d *writtenFeature, spec aggregate.Spec) string {
-	form := strings.NewReplacer("window", d.window.whole.text, "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
+	form := strings.NewReplacer("window", cmp.Or(d.window.whole.text, "window"), "stream", d.stream.text, "by…", "FIELD", "field", d.field.text)
 	return strings.TrimSuffix(form.Replace(expectedForm(spec)), ")") + ", through=…)"
 }
 

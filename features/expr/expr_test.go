@@ -260,6 +260,7 @@ func TestExprErrors(t *testing.T) {
 		{`n == 99999999999999999999`, value.Bool, 25, "the number is too large"},
 		{`n == 1e999`, value.Bool, 10, "the number is too large"},
 		{`n == 0x`, value.Bool, 7, "a number is written as 12 or 0.5"},
+		{`n == 5e`, value.Bool, 7, "a number is written as 12 or 0.5"},
 		{`n == 1 /* one`, value.Bool, 14, "a comment that begins with /* must end with */"},
 		{`status == "\d"`, value.Bool, 13, `unknown escape in text: write a backslash as \\`},
 		{`n ?? 1 and ok`, value.Bool, 8, "?? cannot be used beside another operator: put one of the two in parentheses"},

@@ -44,6 +44,9 @@ func syntaxMessage(text, theirs string) string {
 	if found := token.FindStringSubmatch(theirs); found != nil {
 		return unexpected(found[1], found[2])
 	}
+	if strings.Contains(theirs, "strconv.") && strings.Contains(theirs, "invalid syntax") { // of a number such as 5e
+		theirs = "bad number syntax"
+	}
 	for _, m := range syntaxMessages {
 		if strings.HasPrefix(theirs, m.theirs) {
 			return m.ours
