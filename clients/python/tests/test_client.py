@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -139,6 +140,14 @@ def test_refusal(asynchronous: bool) -> None:
         ask(handler, asynchronous)
     assert (e.value.status, e.value.code, e.value.feature, e.value.nearest, e.value.entity) == (404, "unknown_feature", "g", "f", None)
     assert asked == 1
+
+
+def test_errors_of_another_process() -> None:
+    """Pools of processes pickle an exception; one that cannot be unpickled ends the pool, or hangs it."""
+    details = {"code": "missing_key", "message": "no key", "feature": "f", "key": "user_id", "entity": 0}
+    e = weir.Error(400, "missing_key", "no key", details, 3.0)
+    again = pickle.loads(pickle.dumps(e))
+    assert (str(again), vars(again)) == ("no key (missing_key)", vars(e))
 
 
 def test_answers_that_are_not_weirs() -> None:

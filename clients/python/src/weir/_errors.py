@@ -47,6 +47,11 @@ class Error(WeirError):
         self.entity, self.event = details.get("entity"), details.get("event")
         self.reason, self.path, self.nearest = details.get("reason"), details.get("path"), details.get("nearest")
         self.retry_after = retry_after
+        self._details = details
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is otherwise made again from its text alone, which fails in whatever gets it from another process.
+        return Error, (self.status, self.code, self.message, self._details, self.retry_after)
 
     @staticmethod
     def read(response: httpx.Response) -> Error:
