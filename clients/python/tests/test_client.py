@@ -77,6 +77,8 @@ def test_question() -> None:
     ("question", "error", "message"),
     [
         ({"features": "f"}, TypeError, "a list of names, not one name"),
+        ({"members": "m1"}, TypeError, "a list of values, not one value"),
+        ({"members": {"f": "m1"}}, TypeError, "a list of values, not one value"),
         ({"at": datetime(2026, 1, 1)}, ValueError, "has no time zone"),
         ({"entities": [{"x": float("nan")}]}, ValueError, "not a JSON number"),
         ({"entities": [{"x": Decimal("Infinity")}]}, ValueError, "not a JSON number"),

@@ -48,7 +48,7 @@ def encode(
     if at is not None:
         question["at"] = at
     if members is not None:
-        question["members"] = {k: list(v) for k, v in members.items()} if isinstance(members, Mapping) else list(members)
+        question["members"] = {k: _values(v) for k, v in members.items()} if isinstance(members, Mapping) else _values(members)
     if pending is not None:
         question["pending"] = [{"stream": p.stream, "event": p.event} for p in pending]
     if wait_for is not None:
@@ -57,6 +57,12 @@ def encode(
             record["timeout_ms"] = int(wait_for.timeout * 1000)
         question["wait_for"] = record
     return _dump(question).encode()
+
+
+def _values(members: Iterable[Any]) -> list[Any]:
+    if isinstance(members, (str, bytes)):  # whose items are its letters
+        raise TypeError("members is a list of values, not one value")
+    return list(members)
 
 
 def _dump(value: Any) -> str:
