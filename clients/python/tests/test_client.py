@@ -239,6 +239,15 @@ def test_token() -> None:
     assert tokens == ["Bearer a", "Bearer b", "Bearer c"]
 
 
+def test_keys_of_any_name() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        assert json.loads(request.content) == {"features": ["f"], "entities": [{"name": "n", "self": "s"}]}
+        return httpx.Response(200, content=answer({"f": feature()}))
+
+    with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
+        assert client.feature("f", **{"name": "n", "self": "s"}).value == 3
+
+
 def test_frame() -> None:
     pandas = pytest.importorskip("pandas")
     asked: list[Any] = []

@@ -107,7 +107,7 @@ class Client(_Base):
             except (Error, httpx.TransportError) as e:
                 time.sleep(attempts.wait(e))
 
-    def feature(self, name: str, **keys: Any) -> Feature:
+    def feature(self, name: str, /, **keys: Any) -> Feature:
         """Asks for one feature of one entity, as of now: `client.feature("device_tx_7d", device_id="d000001")`."""
         return self.query(features=[name], entities=[keys]).results[0][name]
 
@@ -187,7 +187,7 @@ class AsyncClient(_Base):
             except (Error, httpx.TransportError) as e:
                 await anyio.sleep(attempts.wait(e))
 
-    async def feature(self, name: str, **keys: Any) -> Feature:
+    async def feature(self, name: str, /, **keys: Any) -> Feature:
         """See `Client.feature`."""
         return (await self.query(features=[name], entities=[keys])).results[0][name]
 
