@@ -155,7 +155,8 @@ def test_errors_of_another_process() -> None:
 def test_answers_that_are_not_weirs() -> None:
     with pytest.raises(weir.Error, match="the server answered 502, but not as Weir does"):
         ask(lambda _: httpx.Response(502, text="<html>"))
-    for body in (b"<html>", b"[]", b'{"at":0}', b'{"at":0,"results":[{"entity":{},"features":{"f":{}}}]}'):
+    no_answers = [b"<html>", b"[]", b'{"at":0}', b'{"at":0,"results":[{"entity":{},"features":{"f":{}}}]}']
+    for body in (*no_answers, b'{"at":1e300,"results":[]}', b"[" * 100_000):
         with pytest.raises(weir.WeirError, match="the answer cannot be read"):
             ask(lambda _, body=body: httpx.Response(200, content=body))  # type: ignore[misc]
 
@@ -246,6 +247,26 @@ def test_keys_of_any_name() -> None:
 
     with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
         assert client.feature("f", **{"name": "n", "self": "s"}).value == 3
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_every_failure_is_a_weir_error(asynchronous: bool) -> None:
+    """So a rule engine that catches it decides whatever happens."""
+    asked = 0
+
+    def handler(_: httpx.Request) -> httpx.Response:
+        nonlocal asked
+        asked += 1
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b"no gzip"))
+
+    def away() -> str:
+        raise httpx.ConnectError("the issuer is away")
+
+    with pytest.raises(weir.Unreachable, match="DecodingError"):
+        ask(handler, asynchronous)
+    with pytest.raises(weir.WeirError, match="no token: .*the issuer is away"):
+        ask(handler, asynchronous, {"token": away})
+    assert asked == 1
 
 
 def test_frame() -> None:

@@ -118,7 +118,7 @@ class Answer:
 
 
 def decode(body: bytes, decimals: bool) -> Answer:
-    """Decodes an answer. An invalid body raises AttributeError, KeyError, TypeError or ValueError."""
+    """Decodes an answer. An invalid body raises AttributeError, KeyError, OverflowError, RecursionError, TypeError or ValueError."""
     wire = json.loads(body, parse_float=Decimal if decimals else float)
     waited, stale = wire.get("waited"), wire.get("staleness_ms")
     return Answer(

@@ -52,7 +52,10 @@ class _Base:
     def _headers(self) -> dict[str, str]:
         headers = {"Content-Type": "application/json"}
         if self._token is not None:
-            token = self._token if isinstance(self._token, str) else self._token()
+            try:
+                token = self._token if isinstance(self._token, str) else self._token()
+            except Exception as e:
+                raise WeirError(f"no token: {e!r}") from e
             headers["Authorization"] = f"Bearer {token.strip()}"  # a file of a token ends with a line end
         return headers
 
@@ -61,7 +64,7 @@ class _Base:
             raise Error.read(response)
         try:
             return decode(response.content, self._decimals)
-        except (AttributeError, KeyError, TypeError, ValueError) as e:
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as e:
             raise WeirError(f"the answer cannot be read: {e!r}") from e
 
 
@@ -104,7 +107,7 @@ class Client(_Base):
         while True:
             try:
                 return self._read(self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
-            except (Error, httpx.TransportError) as e:
+            except (Error, httpx.RequestError) as e:
                 time.sleep(attempts.wait(e))
 
     def feature(self, name: str, /, **keys: Any) -> Feature:
@@ -184,7 +187,7 @@ class AsyncClient(_Base):
         while True:
             try:
                 return self._read(await self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
-            except (Error, httpx.TransportError) as e:
+            except (Error, httpx.RequestError) as e:
                 await anyio.sleep(attempts.wait(e))
 
     async def feature(self, name: str, /, **keys: Any) -> Feature:

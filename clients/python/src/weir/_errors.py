@@ -61,5 +61,5 @@ class Error(WeirError):
         try:
             details = json.loads(response.content)["error"]
             return Error(status, details["code"], details["message"], details, retry_after)
-        except (ValueError, KeyError, TypeError):
+        except (KeyError, RecursionError, TypeError, ValueError):
             return Error(status, "", f"the server answered {status}, but not as Weir does", {}, retry_after)

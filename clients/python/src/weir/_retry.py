@@ -36,7 +36,7 @@ class Attempts:
         """
         return max(self._deadline - time.monotonic(), 0.001)
 
-    def wait(self, failure: Error | httpx.TransportError) -> float:
+    def wait(self, failure: Error | httpx.RequestError) -> float:
         """Returns the seconds to wait after a failed attempt.
 
         The wait is partly random, so that many clients do not retry at once.
@@ -55,11 +55,11 @@ class Attempts:
         raise Unreachable(f"{type(failure).__name__}: {failure}") from failure
 
 
-def _retry_after(failure: Error | httpx.TransportError) -> float | None:
+def _retry_after(failure: Error | httpx.RequestError) -> float | None:
     """Returns the seconds after which a retry may succeed; None if none may.
 
-    A timeout is not retried: the next attempt would take as long.
+    A timeout is not retried: the next attempt would take as long. Nor is an answer that cannot be unpacked.
     """
     if isinstance(failure, Error):
         return failure.retry_after
-    return None if isinstance(failure, httpx.TimeoutException) else 0.0
+    return 0.0 if isinstance(failure, httpx.TransportError) and not isinstance(failure, httpx.TimeoutException) else None
