@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 from conftest import answer, feature
@@ -196,6 +198,25 @@ def test_retries(asynchronous: bool, failures: list[Any], client: dict[str, Any]
         with pytest.raises(error):
             ask(handler, asynchronous, client)
     assert attempts == asked
+
+
+class Trickle(httpx.AsyncByteStream):
+    """An answer that never ends, although its bytes never stop."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            await anyio.lowlevel.checkpoint()
+            yield b" "
+
+
+def test_an_answer_that_comes_slowly() -> None:
+    async def run() -> None:
+        with anyio.fail_after(20):
+            async with weir.AsyncClient(ADDRESS, timeout=0.05, transport=httpx.MockTransport(lambda _: httpx.Response(200, stream=Trickle()))) as c:
+                with pytest.raises(weir.Unreachable, match="no answer in time"):
+                    await c.feature("f", user_id="u1")
+
+    asyncio.run(run())
 
 
 def test_a_wait_that_ends_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

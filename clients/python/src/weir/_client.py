@@ -10,7 +10,7 @@ import anyio
 import httpx
 
 from ._answer import Answer, Feature, decode
-from ._errors import Error, WeirError
+from ._errors import Error, Unreachable, WeirError
 from ._question import Event, Record, encode
 from ._retry import Attempts, Retries
 
@@ -36,8 +36,8 @@ class _Base:
         Args:
             address: Such as http://localhost:8080.
             token: A bearer token, or a function that returns one for each request, for tokens that expire.
-            timeout: Seconds for a question. No attempt begins later, and none waits longer for a connection or for the
-                server's next bytes.
+            timeout: Seconds for a question, over all attempts. AsyncClient keeps to it. Client begins no attempt later,
+                but may wait as long for the name's address, for a connection, and for each part of the answer.
             retries: How a question is asked again.
             decimals: Numbers with digits after the decimal point are Decimals, with all their digits, and not floats.
             http: Further arguments of httpx' client, such as verify, cert, proxy or transport.
@@ -186,7 +186,11 @@ class AsyncClient(_Base):
         attempts = Attempts(self._retries, self._timeout)
         while True:
             try:
-                return self._read(await self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left()))
+                with anyio.fail_after(attempts.left()):  # httpx' own timeout is that of each step
+                    response = await self._http.post(self._url, content=body, headers=self._headers(), timeout=attempts.left())
+                return self._read(response)
+            except TimeoutError as e:
+                raise Unreachable("there was no answer in time") from e
             except (Error, httpx.RequestError) as e:
                 await anyio.sleep(attempts.wait(e))
 
