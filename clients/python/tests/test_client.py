@@ -308,3 +308,16 @@ def test_frame() -> None:
     assert frame["g__status"].tolist() == ["NOT_FOUND"] * 3 and frame["f__exact"].tolist() == [True] * 3
     assert [q["entities"] for q in asked] == [[{"user_id": "1", "age": 7}, {"user_id": "2"}], [{"age": 9}]]
     assert [q.get("at") for q in asked] == [None, 1000]  # all rows have one moment
+
+
+def test_frame_keeps_the_digits_of_integers() -> None:
+    pandas = pytest.importorskip("pandas")
+    values = iter([{"id": 2**53 + 1, "n": 1, "x": 2**60}, {"id": None, "n": None, "x": 0.5}])
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=answer({name: feature(value=value) for name, value in next(values).items()}))
+
+    with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
+        frame = client.frame(pandas.DataFrame({"user_id": ["1", "2"]}, index=[7, 7]), service="s", batch=1)
+    assert frame["id"].tolist() == [2**53 + 1, None]
+    assert (frame["n"].dtype, frame["x"].dtype, list(frame.index)) == ("float64", "float64", [7, 7])

@@ -151,7 +151,13 @@ class Client(_Base):
                         row[f"{name}__status"] = feature.status and str(getattr(feature.status, "value", feature.status))
                         row[f"{name}__exact"] = feature.exact
                 columns.append(row)
-        return pd.DataFrame(columns, index=entities.index)
+        frame = pd.DataFrame(columns, index=entities.index)
+        for name in frame.columns[frame.dtypes == "float64"]:
+            values = [row[name] for row in columns]
+            if any(isinstance(v, int) and abs(v) > 2**53 for v in values) and not any(isinstance(v, float) for v in values):
+                # pandas makes floats of integers beside a None, which have fewer digits.
+                frame[name] = pd.Series(values, index=frame.index, dtype=object)
+        return frame
 
     def close(self) -> None:
         """Closes the connections."""
