@@ -28,3 +28,31 @@ services:
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// A client of a service sees the streams of all its features, also of those that are made of others.
+func TestStreamsOfAService(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  login: {topic: logins, timestamp: ts, fields: {user: string, device: string}}
+  tx: {topic: transactions, timestamp: ts, fields: {user: string, device: string}}
+  view: {topic: views, timestamp: ts, fields: {user: string}}
+features:
+  logins: COUNT(1d, login, user)
+  payments: COUNT(1d, tx, user)
+  ratio: {expr: payments / logins}
+  neighbours: COUNT(1d, tx, SET(1d, login, device, user))
+  views: COUNT(1d, view, user)
+services:
+  ratios: [ratio]
+  networks: [neighbours]
+`)
+	for _, service := range []string{"ratios", "networks"} {
+		var got []string
+		for _, s := range New(r).Of(func(name string) bool { return name == service }).Streams {
+			got = append(got, s.Name)
+		}
+		if diff := cmp.Diff([]string{"login", "tx"}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", service, diff)
+		}
+	}
+}

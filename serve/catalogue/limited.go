@@ -17,7 +17,9 @@ func (c Catalogue) Of(service func(name string) bool) Catalogue {
 	for _, f := range c.Features {
 		if known[f.Name] {
 			of.Features = append(of.Features, f.among(known))
-			streams[f.Stream] = true
+			for _, s := range f.Series { // a feature made of others has no stream of its own
+				streams[s.Stream] = true
+			}
 		}
 	}
 	for _, s := range c.Streams {
