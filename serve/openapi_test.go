@@ -127,11 +127,22 @@ func checkContract(t testing.TB, method, target, body string, w *httptest.Respon
 	checkContractOf(t, method, address.Path, body, w)
 }
 
+// checkHeaders reports the headers for clients that a response of the document does not have.
+func (c *contract) checkHeaders(t testing.TB, what string, sent http.Header, response map[string]any) {
+	t.Helper()
+	documented, _ := response["headers"].(map[string]any)
+	for _, name := range []string{"Allow", "ETag", "Retry-After", "WWW-Authenticate"} {
+		if sent.Get(name) != "" && documented[name] == nil {
+			t.Errorf("%s has the header %s, which is not in /openapi.yaml", what, name)
+		}
+	}
+}
+
 // checkContractOf is checkContract for a path.
 func checkContractOf(t testing.TB, method, asked, body string, w *httptest.ResponseRecorder) {
 	t.Helper()
 	c := theContract()
-	failure, _ := c.at("components", "responses", "Refused")
+	failure, refused := c.at("components", "responses", "Refused")
 	path := c.path(asked)
 	if path == "" {
 		if w.Code != http.StatusNotFound {
@@ -146,6 +157,7 @@ func checkContractOf(t testing.TB, method, asked, body string, w *httptest.Respo
 			t.Errorf("%s %s answers %d, but is not in /openapi.yaml", method, path, w.Code)
 		}
 		c.check(t, "the refusal", w.Body.Bytes(), failure)
+		c.checkHeaders(t, "the refusal", w.Header(), refused)
 		return
 	}
 	if place, request := c.at(append(way, "requestBody")...); request != nil && w.Code == http.StatusOK {
@@ -161,6 +173,7 @@ func checkContractOf(t testing.TB, method, asked, body string, w *httptest.Respo
 		return
 	}
 	c.check(t, "the answer", w.Body.Bytes(), place)
+	c.checkHeaders(t, "the answer", w.Header(), response)
 }
 
 func TestOpenAPIIsServed(t *testing.T) {

@@ -14,7 +14,7 @@ var reference = regexp.MustCompile(`(?:src|href)="([^"#]+)"|from '([^']+)'`)
 
 // The page loads only what this server serves, and everything that it loads exists.
 func TestPageIsServedWhole(t *testing.T) {
-	h := newHandler(&fakeReader{}, nil)
+	h, c := newHandler(&fakeReader{}, nil), theContract()
 	types := map[string]string{
 		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 	}
@@ -50,6 +50,19 @@ func TestPageIsServedWhole(t *testing.T) {
 			if w := get("/page/"+target, ""); w.Code != http.StatusOK {
 				t.Errorf("%s loads %q: got %d, want 200", path, target, w.Code)
 			}
+		}
+		documented := path
+		if path != "/" {
+			documented = "/page/{file}"
+		}
+		for status, response := range map[string]*httptest.ResponseRecorder{"200": w, "304": get(path, w.Header().Get("ETag"))} {
+			_, of := c.at("paths", documented, "get", "responses", status)
+			content, _ := of["content"].(map[string]any)
+			kind, _, _ := strings.Cut(response.Header().Get("Content-Type"), ";")
+			if of == nil || content[kind] == nil && kind != "" {
+				t.Errorf("%s: a response %s of the type %q is not in /openapi.yaml", path, status, kind)
+			}
+			c.checkHeaders(t, path, response.Header(), of)
 		}
 		if again := get(path, w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 			t.Errorf("%s: with If-None-Match: got %d with %d bytes, want 304 with none", path, again.Code, again.Body.Len())
