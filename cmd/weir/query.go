@@ -284,9 +284,9 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 				from = timestamp(*v.From)
 			}
 			since := "beginning"
-			if v.CompleteSince != nil {
+			if status := query.Status(v.Status); v.CompleteSince != nil {
 				since = timestamp(*v.CompleteSince)
-			} else if v.Status == string(query.OutsideMaxAge) {
+			} else if status == query.OutsideMaxAge || status.Unread() {
 				since = "-"
 			}
 			row := func(name, cell, status string) {

@@ -125,6 +125,18 @@ device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07
 	}
 }
 
+// What could not be read is not complete since anything.
+func TestQueryOfStateThatIsAway(t *testing.T) {
+	for _, status := range []string{"UNAVAILABLE", "DAMAGED"} {
+		address, _ := server(t, http.StatusOK, `{"at":1532520000000,"results":[{"entity":{},"features":{"device_tx_7d":`+
+			`{"value":null,"status":"`+status+`","from":1531958400000,"to":1532520000000,"exact":false}}}]}`)
+		got, err := run(t, "device_tx_7d", "device_id=d1", "--address", address)
+		if want := "  2018-07-25T12:00:00Z  no     -\n"; err != nil || !strings.HasSuffix(got, want) {
+			t.Errorf("error %v, printed\n%swant it to end with %q", err, got, want)
+		}
+	}
+}
+
 func TestQueryErrors(t *testing.T) {
 	refusing, _ := server(t, http.StatusNotFound, `{"error":{"code":"unknown_feature","message":"there is no feature \"device_tx\""}}`)
 	broken, _ := server(t, http.StatusOK, "hello")
