@@ -118,16 +118,17 @@ public final class WeirClient {
   }
 
   private CompletableFuture<Answer> attempt(byte[] body, int entities, int n, long deadline) {
-    long left = Math.max(deadline - System.nanoTime(), 1);
     HttpRequest.Builder request =
         HttpRequest.newBuilder(query)
-            .timeout(Duration.ofNanos(left))
             .header("Content-Type", "application/json")
             .POST(HttpRequest.BodyPublishers.ofByteArray(body));
-    String bearer = token.get();
-    if (bearer != null) {
-      request.header("Authorization", "Bearer " + bearer.strip()); // a file of a token ends with a line end
+    try {
+      authorize(request);
+    } catch (WeirException e) {
+      return CompletableFuture.failedFuture(e);
     }
+    long left = Math.max(deadline - System.nanoTime(), 1); // a supplier of tokens takes its time, too
+    request.timeout(Duration.ofNanos(left));
     CompletableFuture<HttpResponse<byte[]>> sent =
         http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
     // The request's timeout ends with the headers; this one includes the body.
@@ -139,6 +140,24 @@ public final class WeirClient {
               return conclude(response, failure, body, entities, n, deadline);
             })
         .thenCompose(next -> next);
+  }
+
+  /** Adds the token; its failure is a reason for no answer, as any other. */
+  private void authorize(HttpRequest.Builder request) {
+    String bearer;
+    try {
+      bearer = token.get();
+    } catch (RuntimeException e) {
+      throw new WeirException("no token: " + e, e);
+    }
+    if (bearer == null) {
+      return;
+    }
+    try {
+      request.header("Authorization", "Bearer " + bearer.strip()); // a file of a token ends with a line end
+    } catch (IllegalArgumentException e) { // whose message has the token
+      throw new WeirException("the token has characters that no header may have", null);
+    }
   }
 
   private CompletableFuture<Answer> conclude(

@@ -255,4 +255,25 @@ class WeirClientTest {
     client().build().query(QUESTION);
     assertEquals(List.of("Bearer a", "Bearer b", "null"), tokens);
   }
+
+  @Test
+  void tokensThatCannotBeHadAreNoAnswer() {
+    WeirClient without =
+        client()
+            .token(
+                () -> {
+                  throw new IllegalStateException("the issuer is away");
+                })
+            .build();
+    WeirException e = assertThrows(WeirException.class, () -> without.query(QUESTION));
+    assertEquals("no token: java.lang.IllegalStateException: the issuer is away", e.getMessage());
+    assertInstanceOf(IllegalStateException.class, e.getCause());
+    ExecutionException failed = assertThrows(ExecutionException.class, () -> without.queryAsync(QUESTION).get());
+    assertInstanceOf(WeirException.class, failed.getCause());
+    WeirClient broken = client().token("secret\nsecret").build();
+    e = assertThrows(WeirException.class, () -> broken.query(QUESTION));
+    assertEquals("the token has characters that no header may have", e.getMessage());
+    assertNull(e.getCause());
+    assertEquals(List.of(), bodies);
+  }
 }
