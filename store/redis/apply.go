@@ -41,6 +41,7 @@ type writer struct {
 	appended map[uint64]appended // in earlier calls of the shard, by the hash of a key
 	progress []any               // by shard, the progress key
 	sha      any
+	whole    bool  // the next calls contain the scripts: a server does not know them
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
 
@@ -147,6 +148,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 			if err := w.store.loadScripts(ctx); err != nil {
 				return err
 			}
+			w.whole = true // a server that a slot is only moving to is not among those masters
 		default:
 			return err
 		}
@@ -161,6 +163,7 @@ func (w *writer) send(ctx context.Context) {
 		shards, commands = append(shards, c.shard), append(commands, c.cmd)
 	}
 	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[i] })
+	w.whole = false
 }
 
 // encode makes the calls for what is still to be applied.
@@ -259,7 +262,11 @@ func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more b
 // says whether some could append to the same keys.
 func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []stateKey, more bool) (full bool) {
 	start := len(w.args)
-	w.args = append(w.args, "evalsha", w.sha, strconv.Itoa(len(keys)+1), w.progress[c.shard])
+	name, script := any("evalsha"), w.sha
+	if w.whole {
+		name, script = "eval", applyLua
+	}
+	w.args = append(w.args, name, script, strconv.Itoa(len(keys)+1), w.progress[c.shard])
 	for i := range keys {
 		e := w.combiner.named(&keys[i])
 		w.arg(w.store.appendEntityKey(w.bytes, c.shard, e.group, e.text))

@@ -172,6 +172,9 @@ func together(list []compacted) int {
 func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacement {
 	shard := list[0].shard
 	args := append(make([]any, 0, 5+8*len(list)), "evalsha", w.store.compact.Hash(), 0)
+	if w.whole {
+		args[0], args[1] = "eval", compactLua
+	}
 	for _, f := range list {
 		args = append(args, f.key)
 		delete(w.noted, f.key)
@@ -217,6 +220,7 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 			if err := w.store.loadScripts(ctx); err != nil {
 				return err
 			}
+			w.whole = true
 			break
 		}
 	}

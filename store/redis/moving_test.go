@@ -134,6 +134,53 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 	}
 }
 
+// A slot moves to a master that has no shard of the namespace, as when a cluster grows, and so not the scripts. Events
+// go on before the slot has been handed over, and keys are compacted there.
+func TestSlotMovesToAMasterWithoutShards(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	client := cluster.Client(t)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	w, share := s.newWriter(), begin(t, s, transactions).Ranges[0]
+	next := int64(0)
+	batch := func() {
+		t.Helper()
+		b := &state.Batch{Ranges: []state.PartitionRange{share}, EveryShard: true}
+		fill(b, 0, event{offset: next, device: "d", user: "u", time: 100 * day, cents: 5})
+		next++
+		b.Ranges[0].To = next
+		apply(t, w, b)
+		if r := &b.Ranges[0]; r.Behind || slices.Contains(r.Lagging, true) {
+			t.Fatalf("event %d: behind %v, lagging %v; want neither", next, r.Behind, r.Lagging)
+		}
+	}
+	batch()
+	source := redistest.SlotOwner(t.Context(), s.tags[0], cluster.Nodes...)
+	target := cluster.Nodes[0]
+	if target == source {
+		target = cluster.Nodes[1]
+	}
+	(&hung{TB: t}).halfMoved(s.tags[0], source, target, 1000)
+	const all = 200
+	key := string(keyspace.AppendKey(nil, s.tags[0], amount.Group, []byte("d")))
+	compacted, last := 0, int64(0)
+	for next < all {
+		batch()
+		length := client.StrLen(t.Context(), key).Val()
+		if length < last {
+			compacted++
+		}
+		last = length
+	}
+	if compacted == 0 {
+		t.Error("nothing was compacted")
+	}
+	reads := []state.Read{{Series: amount, Entity: "d", First: 100, Last: 100}}
+	if states, err := s.Read(t.Context(), reads); err != nil || len(states[0].Buckets) != 1 || states[0].Buckets[0].Value.Num != 5*all {
+		t.Errorf("got %+v, error %v; want a sum of %d", states, err, 5*all)
+	}
+}
+
 // A command that is redirected runs once, also if the first one that its node was sent with it is
 // refused because its slot is moving: at once, or where both were redirected to.
 func TestRedirectedCommandsRunOnce(t *testing.T) {
