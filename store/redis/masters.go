@@ -181,7 +181,7 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 		return // the caller's context ended, not the master's time
 	}
 	for _, c := range commands {
-		if err := c.Err(); unanswered(err) {
+		if err := c.Err(); unanswered(err) || loading(err) {
 			m.fail(err)
 			break
 		}
@@ -259,6 +259,9 @@ func unanswered(err error) bool {
 	_, answer := errors.AsType[redis.Error](err)
 	return !answer
 }
+
+// loading reports whether a server refuses everything, probes too, until it has loaded its data.
+func loading(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "LOADING ") }
 
 // passing reports whether an error is temporary: the server, or another one, will soon serve the key, because it is
 // loading its data, the slot is moving, or the cluster lacks slots.

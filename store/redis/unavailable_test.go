@@ -302,3 +302,33 @@ func TestClaimWithoutAMaster(t *testing.T) {
 		t.Errorf("claimed %+v, want offset 5 in all shards, just claimed", claim)
 	}
 }
+
+// A server that loads its data counts as one that does not answer. If it is the only one, questions and batches fail as
+// a whole: there are no others that could go on.
+func TestServerLoadsItsData(t *testing.T) {
+	server := redistest.Embedded(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client, 2)
+	start(t, s, transactions)
+	w, b := s.newWriter(), begin(t, s, transactions)
+	fill(b, 0, event{offset: 0, device: "d", user: "u", time: 100 * day, cents: 5})
+	reads := []state.Read{{Series: events, Entity: "d", First: 100, Last: 100}}
+
+	server.SetError("LOADING Redis is loading the dataset in memory")
+	if states, err := s.Read(t.Context(), reads); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a question: got %+v, error %v; want that the store is unavailable", states, err)
+	}
+	if err := w.Apply(t.Context(), b); !errors.Is(err, state.ErrUnavailable) || b.Ranges[0].Lagging != nil {
+		t.Errorf("a batch: got error %v, lagging %v; want that the store is unavailable, and no shard to lag", err, b.Ranges[0].Lagging)
+	}
+	if err := s.Ready(t.Context()); err == nil || errors.As(err, new(*partlyDown)) {
+		t.Errorf("Ready: got error %v, want one that is not about a part of the masters", err)
+	}
+	server.SetError("")
+	untilServed(t, s)
+	apply(t, w, b)
+	if states, err := s.Read(t.Context(), reads); err != nil || len(states[0].Buckets) != 1 {
+		t.Errorf("after that: got %+v, error %v; want the event", states, err)
+	}
+}
