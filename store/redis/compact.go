@@ -357,8 +357,11 @@ func proof(held []byte) (header []byte, from int, rest any) {
 // with the replies of batches. So the keys of the batch are read and compacted instead. That frees redundant and outdated
 // state, and the batch is tried again.
 
-// memoryFull reports whether a server refuses to write because its memory is full.
-func memoryFull(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "OOM ") }
+// memoryFull reports whether a server refuses to write because its memory is full. Redis 6.2 says so within the error of
+// the script, Redis 7 with an error of its own.
+func memoryFull(err error) bool {
+	return err != nil && (strings.HasPrefix(err.Error(), "OOM ") || strings.Contains(err.Error(), ": -OOM "))
+}
 
 // relieved bounds the keys read after a pipeline with a refused call, and worthRelief is the least length of one.
 const (

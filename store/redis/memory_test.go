@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -94,5 +95,22 @@ func unwrapped(err error) error {
 			return err
 		}
 		err = inner.Unwrap()
+	}
+}
+
+// Each version of Redis has its own way to say that a script could not write because the memory is full.
+func TestMemoryFull(t *testing.T) {
+	for text, want := range map[string]bool{
+		"OOM command not allowed when used memory > 'maxmemory'. script: 6c0a5b0e, on @user_script:81.":                                               true, // 7.0
+		"ERR Error running script (call to f_6c0a5b0e): @user_script:81: @user_script: 81: -OOM command not allowed when used memory > 'maxmemory'. ": true, // 6.2
+		"ERR Error running script (call to f_6c0a5b0e): @user_script:81: @user_script: 81: -READONLY You can't write against a read only replica. ":   false,
+		"LOADING Redis is loading the dataset in memory": false,
+	} {
+		if got := memoryFull(errors.New(text)); got != want {
+			t.Errorf("%s: a full memory is %v, want %v", text, got, want)
+		}
+	}
+	if memoryFull(nil) {
+		t.Error("no error is a full memory")
 	}
 }
