@@ -344,13 +344,15 @@ func (a *applying) apply(ctx context.Context, to int64, everyShard bool) error {
 	}
 	r := &a.batch.Ranges[0]
 	r.To, a.batch.EveryShard = to, everyShard
-	if !write(ctx, a.writer, &a.batch, a.trouble) {
+	prepared := time.Since(a.began)
+	took, written := write(ctx, a.writer, &a.batch, a.trouble)
+	if !written {
 		return ctx.Err()
 	}
 	if r.Behind || slices.Contains(r.Lagging, true) {
 		return errAgain
 	}
-	retry.Wait(ctx, time.Duration(float64(time.Since(a.began))*(1-a.Rate)/a.Rate))
+	retry.Wait(ctx, time.Duration(float64(prepared+took)*(1-a.Rate)/a.Rate))
 	a.begin(to)
 	if a.Progress != nil {
 		a.Progress(a.fill, a.features, a.before+to, a.all)

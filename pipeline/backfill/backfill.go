@@ -171,19 +171,20 @@ func ofTopics(f *state.Fill, partitions []state.Partition) []state.Partition {
 	return slices.DeleteFunc(slices.Clone(partitions), func(p state.Partition) bool { return len(f.Columns[p.Topic]) == 0 })
 }
 
-// write applies a batch. It waits while the store is unavailable, and reports its errors. It returns whether it could
-// apply the batch before the context ended.
-func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) bool {
+// write applies a batch. It waits while the store is unavailable, and reports its errors. It returns how long the store
+// took, without the time for which it was unavailable, and whether it could apply the batch before the context ended.
+func write(ctx context.Context, w store.Writer, b *state.Batch, trouble func(error)) (took time.Duration, written bool) {
 	for {
+		began := time.Now()
 		err := w.Apply(ctx, b)
 		if err == nil {
-			return true
+			return time.Since(began), true
 		}
 		if ctx.Err() == nil {
 			trouble(err)
 		}
 		if !retry.Wait(ctx, lookInterval) {
-			return false
+			return 0, false
 		}
 	}
 }
@@ -195,7 +196,8 @@ type turns struct {
 	live *Live
 }
 
-// take works, and then rests. work returns how long batches were written in the background, which also counts as work.
+// take works, and then rests. work returns how long batches were written in the background, which also counts as work,
+// less the time for which it waited for something that was unavailable.
 func (t *turns) take(ctx context.Context, work func() (beside time.Duration)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -57,9 +57,10 @@ func (r *runner) submit(ctx context.Context, everyShard bool) bool {
 	}
 	r.batch, r.spare = r.spare, nil
 	go func() {
-		began := time.Now()
-		b.written = r.tell(ctx, b) && write(ctx, r.writer, &b.Batch, r.report.trouble)
-		b.took = time.Since(began)
+		b.took, b.written = 0, false
+		if r.tell(ctx, b) {
+			b.took, b.written = write(ctx, r.writer, &b.Batch, r.report.trouble)
+		}
 		r.wrote <- b
 	}()
 	return true
@@ -73,7 +74,9 @@ func (r *runner) awaitBatch() bool {
 	}
 	began := time.Now()
 	b := <-r.wrote
-	r.beside += max(0, b.took-time.Since(began))
+	// Waiting for a store or a Kafka that is unavailable is no work: the fill would rest for as long again, or for many
+	// times as long at a low rate.
+	r.beside += b.took - time.Since(began)
 	for i, j := range b.of {
 		if r.jobs[j.Partition] == j && b.stopped(i) {
 			r.end(j)

@@ -2,9 +2,13 @@ package backfill
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/state"
 )
@@ -116,5 +120,76 @@ func TestFullBatches(t *testing.T) {
 		expect("shortly after it", live, true)
 		time.Sleep(time.Nanosecond)
 		expect("a while after it", live, false)
+	})
+}
+
+// away is a store and a Kafka of which one or the other is away until a moment. Applying takes a tenth of a second.
+type away struct{ store, kafka time.Time }
+
+var errAway = errors.New("away")
+
+func (a *away) Apply(context.Context, *state.Batch) error {
+	if time.Now().Before(a.store) {
+		return errAway
+	}
+	time.Sleep(100 * time.Millisecond) // of the synctest bubble
+	return nil
+}
+
+func (a *away) WriteMessages(context.Context, ...kafka.Message) error {
+	if time.Now().Before(a.kafka) {
+		return errAway
+	}
+	return nil
+}
+
+// A fill rests for its work, and not for what it waited for: after an outage it goes on at once.
+func TestOutagesAreNoWork(t *testing.T) {
+	const ms, outage = time.Millisecond, time.Hour
+	for name, c := range map[string]struct {
+		store, kafka time.Duration // for how long they are away
+		between      bool          // two turns, the batch is waited for
+	}{
+		"no outage":                           {},
+		"the store is away":                   {store: outage},
+		"Kafka is away":                       {kafka: outage},
+		"the store is away between two turns": {store: outage, between: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				servers := &away{start.Add(c.store), start.Add(c.kafka)}
+				j := &job{Partition: state.Partition{Topic: "payments"}, steps: []step{{to: 10}}, progress: make([]state.Position, 1)}
+				r := &runner{
+					Backfiller: New(Config{Rate: 0.5, DeadLetters: servers}), writer: servers, batch: &batch{}, spare: &batch{}, wrote: make(chan *batch, 1),
+					fill: &state.Fill{Columns: map[string][]string{"payments": {"AAAAA one"}}}, jobs: map[state.Partition]*job{j.Partition: j},
+					report: reporter{log: slog.New(slog.DiscardHandler)},
+				}
+				r.turn(t.Context(), func() {
+					r.rangeOf(j)
+					r.batch.skip(j.Partition, 3)
+					r.submit(t.Context(), false)
+				})
+				if c.between {
+					r.awaitBatch()
+				}
+				r.turn(t.Context(), func() {
+					time.Sleep(100 * ms) // of the synctest bubble
+					r.flush(t.Context(), false)
+				})
+				if lasts, want := time.Since(start), max(c.store, c.kafka)+300*ms; lasts != want {
+					t.Errorf("the two turns last %v, want %v", lasts, want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		a := &applying{FromFiles: &FromFiles{Rate: 0.5, writer: &away{store: start.Add(outage)}}}
+		a.begin(0)
+		err := a.apply(t.Context(), 1, false)
+		if lasts, want := time.Since(start), outage+200*ms; err != nil || lasts != want {
+			t.Errorf("applying rows of files lasts %v, with error %v; want %v", lasts, err, want)
+		}
 	})
 }

@@ -40,7 +40,7 @@ type runner struct {
 	batch   *batch               // being filled
 	spare   *batch               // empty; nil while it is written
 	wrote   chan *batch          // returns it
-	beside  time.Duration        // how long batches were written without being waited for
+	beside  time.Duration        // how long batches were written without being waited for; see awaitBatch
 	decoder fetch.Decoder
 
 	report reporter
@@ -117,6 +117,7 @@ func (r *runner) run(ctx context.Context) {
 // turn works when it is the runner's turn. Time in which batches were written in the background counts, too.
 func (r *runner) turn(ctx context.Context, work func()) {
 	r.turns.take(ctx, func() time.Duration {
+		r.beside = max(0, r.beside) // what was waited for between two turns is not in the time of this one
 		work()
 		beside := r.beside
 		r.beside = 0
