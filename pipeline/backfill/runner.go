@@ -180,7 +180,7 @@ func (r *runner) full() bool {
 }
 
 // mapRecord maps a record into the batch. Poison is skipped, and noted for its replay; late records are skipped, because
-// live events report them. It waits for schemas, and reports whether it had them before the context ended.
+// live events report them. It reports whether the record's schema is available.
 func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
 	rangeIndex := r.rangeOf(j)
 	var err error
@@ -192,7 +192,8 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 		if !lacks {
 			break
 		}
-		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil && !retry.Wait(ctx, lookInterval) {
+		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil {
+			r.lack(ctx, j, err)
 			return false
 		}
 	}
@@ -206,6 +207,20 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	j.next = rec.Offset + 1
 	r.batch.Ranges[rangeIndex].To = j.next
 	return true
+}
+
+// lack leaves a partition alone for a while, because its next record has a schema that is not available. Waiting for it
+// would hold up other fills, since only one of them works at a time. What is mapped of the partition is written first:
+// otherwise it would be mapped again and again.
+func (r *runner) lack(ctx context.Context, j *job, err error) {
+	if !r.flush(ctx, true) {
+		return
+	}
+	if r.jobs[j.Partition] == j {
+		r.end(j)
+	}
+	r.rest[j.Partition] = time.Now().Add(lookInterval)
+	r.report.trouble(err)
 }
 
 // rangeOf returns the index of the job's range in the batch.

@@ -1,10 +1,17 @@
 package backfill
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
@@ -46,4 +53,40 @@ func TestRecordsOfAnOldPosition(t *testing.T) {
 			t.Errorf("moved: %v: the next record is %d, want %d; records are kept: %v", c.moved, j.next, c.next, r.part != nil)
 		}
 	}
+}
+
+// noSchemas is a registry that does not answer.
+type noSchemas struct{}
+
+var errNoSchema = errors.New("the registry does not answer")
+
+func (noSchemas) Supply(context.Context, *record.MissingSchema) error { return errNoSchema }
+
+// A record whose schema is not available leaves its partition alone for a while. It does not keep the turn, for which
+// other fills wait, and what was mapped before it is written.
+func TestTurnsEndWithoutASchema(t *testing.T) {
+	registry := defined.Registry(t, `
+streams: {payment: {topic: payments, timestamp: at, format: avro, fields: {user: string}}}
+features: {payments: "COUNT(lifetime, payment, user)"}
+`)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		servers := &noted{}
+		j := &job{Partition: state.Partition{Topic: "payments"}, steps: []step{{to: 10}}, progress: make([]state.Position, 1), next: 3}
+		r := &runner{
+			Backfiller: New(Config{Rate: 1, Schemas: noSchemas{}}), writer: servers, poller: fetch.NewPoller(fetch.PollerConfig{}),
+			batch: &batch{}, spare: &batch{}, wrote: make(chan *batch, 1), fill: &state.Fill{}, mapper: registry.NewFillMapper(&state.Fill{}),
+			jobs: map[state.Partition]*job{j.Partition: j}, rest: map[state.Partition]time.Time{}, report: reporter{log: slog.New(slog.DiscardHandler)},
+		}
+		defer r.poller.Close()
+		start, mapped := time.Now(), true
+		r.turn(ctx, func() { mapped = r.mapRecord(ctx, j, &fetch.Record{Offset: 3, Value: []byte{0, 0, 0, 0, 1}}) })
+		if took := time.Since(start); mapped || took > 0 || len(servers.written) != 1 {
+			t.Errorf("mapped: %v; the turn takes %v, and %q was written; want none, and that the batch before the record is", mapped, took, servers.written)
+		}
+		if r.jobs[j.Partition] != nil || !r.rest[j.Partition].After(start) {
+			t.Errorf("the job goes on: %v; the partition is left alone until %v", r.jobs[j.Partition] != nil, r.rest[j.Partition])
+		}
+	})
 }
