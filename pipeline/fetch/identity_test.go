@@ -1,9 +1,11 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
@@ -50,6 +52,36 @@ func TestFetchesAreFenced(t *testing.T) {
 		p.Seek("t", 0, 1)
 		if diff := cmp.Diff([]string{"1:1", "2:2"}, pollUntil(t, p, 3)); diff != "" || fault.Hits() != 2 {
 			t.Errorf("error %v, %d faults; records (-want +got):\n%s", err, fault.Hits(), diff)
+		}
+	}
+}
+
+// Leaders that hang do not use up the time of the others, which are asked at the same time.
+func TestLogsOfLeadersThatHang(t *testing.T) {
+	const brokers = 4
+	c := newCluster(t, kfake.NumBrokers(brokers), kfake.SeedTopics(brokers, "t"))
+	var partitions []state.Partition
+	for id := range int32(brokers) {
+		if err := c.MoveTopicPartition("t", id, id); err != nil {
+			t.Fatal(err)
+		}
+		partitions = append(partitions, state.Partition{Topic: "t", ID: id})
+	}
+	const answers = brokers - 1 // the others hang
+	c.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, nil, c.CurrentNode() != answers
+	})
+	p := newPoller(t, c)
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	logs, err := p.Logs(ctx, partitions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, log := range logs {
+		if answered := log.Err == nil; answered != (id == answers) {
+			t.Errorf("partition %d: got error %v", id, log.Err)
 		}
 	}
 }

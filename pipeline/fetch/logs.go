@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -30,9 +31,9 @@ const (
 	earliest = -2
 )
 
-// Logs looks up the logs of partitions now: with one request for all their leaders and then one to
-// each leader for each end of the logs. It does not retry. It fails if the metadata cannot be read;
-// each Log has an error of its own.
+// Logs looks up the logs of partitions now: with one request for all their leaders and then one to each leader, all at
+// the same time, for each end of the logs. It does not retry. It fails if the metadata cannot be read; each Log has an
+// error of its own.
 func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log, error) {
 	var topics []string
 	asked := make(map[string]bool)
@@ -57,9 +58,11 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 		}
 		byLeader[at.broker] = append(byLeader[at.broker], i)
 	}
+	var asking sync.WaitGroup // at the same time: one that hangs must not use up the time of the others
 	for broker, some := range byLeader {
-		p.ends(ctx, broker, partitions, logs, some)
+		asking.Go(func() { p.ends(ctx, broker, partitions, logs, some) })
 	}
+	asking.Wait()
 	return logs, nil
 }
 
