@@ -39,8 +39,32 @@ func (c *Config) KafkaTransport() (*kafka.Transport, error) {
 	}
 	if login != nil {
 		transport.SASL = mechanism{login}
+		dial := transport.Dial
+		transport.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &loginConn{Conn: conn, within: dialTimeout}, nil
+		}
 	}
 	return transport, nil
+}
+
+// loginConn bounds the time of the login at a broker. kafka-go takes the deadline off a new connection before it logs in,
+// so it would wait for ever for a broker that hangs then. While it waits so for its first broker, it asks no other one.
+type loginConn struct {
+	net.Conn
+	within time.Duration
+	begun  bool // the login; a connection is used by one goroutine at a time
+}
+
+// SetDeadline sets the deadline. The login follows when it is first taken off; each request sets one of its own.
+func (c *loginConn) SetDeadline(t time.Time) error {
+	if t.IsZero() && !c.begun {
+		c.begun, t = true, time.Now().Add(c.within)
+	}
+	return c.Conn.SetDeadline(t)
 }
 
 // KafkaProducer returns the options of a client that writes transactions. The error is that of KafkaTransport.

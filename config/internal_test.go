@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,5 +71,30 @@ func TestKerberosTicket(t *testing.T) {
 		if who := ticket.Client.Credentials; who.UserName() != "weir" || who.Realm() != want || ticket.Service != "stream" {
 			t.Errorf("realm %q: a ticket for %s of %s at %s, want for stream of weir at %s", given, ticket.Service, who.UserName(), who.Realm(), want)
 		}
+	}
+}
+
+// A broker that hangs during the login is not waited for: kafka-go takes off the deadline before it. Later the
+// connection has the deadlines that requests set.
+func TestLoginHasADeadline(t *testing.T) {
+	client, broker := net.Pipe()
+	defer broker.Close()
+	conn := &loginConn{Conn: client, within: time.Millisecond}
+	defer conn.Close()
+	read := make([]byte, 1)
+	for _, d := range []time.Time{time.Now().Add(time.Hour), {}} { // connecting, and then logging in
+		if err := conn.SetDeadline(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := conn.Read(read); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading during the login: got error %v, want that of its deadline", err)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = broker.Write(read) }()
+	if _, err := conn.Read(read); err != nil {
+		t.Errorf("reading after that: got error %v", err)
 	}
 }
