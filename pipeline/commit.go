@@ -20,6 +20,8 @@ import (
 type committer struct {
 	generation atomic.Pointer[group.Generation] // the current one
 	log        *slog.Logger
+	ctx        context.Context // of the commits
+	giveUp     context.CancelFunc
 	wake       chan struct{}
 	done       chan struct{}
 
@@ -60,6 +62,7 @@ func newCommitter(log *slog.Logger) *committer {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		pending: make(map[state.Partition]int64),
 	}
+	c.ctx, c.giveUp = context.WithCancel(context.Background())
 	go c.run()
 	return c
 }
@@ -72,13 +75,16 @@ func (c *committer) commit(offsets map[state.Partition]int64) {
 	c.signal()
 }
 
-// close commits the pending offsets and ends.
-func (c *committer) close() {
+// close commits the pending offsets and ends, within a time: a coordinator may hang.
+func (c *committer) close(within time.Duration) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.signal()
+	late := time.AfterFunc(within, c.giveUp)
 	<-c.done
+	late.Stop()
+	c.giveUp()
 }
 
 func (c *committer) signal() {
@@ -98,7 +104,7 @@ func (c *committer) run() {
 		c.mu.Unlock()
 		generation := c.generation.Load()
 		if moved := before.changes(generation, pending, time.Now()); len(moved) > 0 {
-			err := generation.Commit(context.Background(), moved)
+			err := generation.Commit(c.ctx, moved)
 			if err == nil {
 				maps.Copy(before.offsets, moved)
 			}

@@ -1,10 +1,15 @@
 package pipeline
 
 import (
+	"log/slog"
 	"maps"
 	"testing"
 	"time"
 
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/group"
 	"github.com/weir-stream/weir/state"
 )
@@ -40,5 +45,47 @@ func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
 		if !step.lost {
 			maps.Copy(before.offsets, got)
 		}
+	}
+}
+
+// A processor that stops does not wait for a coordinator that does not answer: neither for the commit under way, nor for
+// the last one.
+func TestCommitsAreGivenUp(t *testing.T) {
+	p := state.Partition{Topic: "payments"}
+	broker := kafkatest.Embedded(t, map[string]int{p.Topic: 1})
+	asked := make(chan struct{}, 1)
+	broker.ControlKey(int16(kmsg.OffsetCommit), func(kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return nil, nil, true // no answer
+	})
+	transport, log := new(kafka.Transport), slog.New(slog.DiscardHandler)
+	t.Cleanup(transport.CloseIdleConnections)
+	member := group.New(group.Config{
+		Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...), Group: "g", Topics: []string{p.Topic}, Release: func([]state.Partition) {},
+		SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: time.Second, Logger: log,
+	})
+	g, err := member.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.Leave(t.Context()) })
+	c := newCommitter(log)
+	c.generation.Store(g)
+	c.commit(map[state.Partition]int64{p: 1})
+	<-asked
+	c.commit(map[state.Partition]int64{p: 2})
+	closed := make(chan struct{})
+	go func() {
+		c.close(time.Millisecond)
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second): // half of what a commit waits for an answer
+		t.Error("the committer waits for the coordinator")
 	}
 }

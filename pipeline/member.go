@@ -31,7 +31,7 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 		HeartbeatInterval: p.cfg.HeartbeatInterval, Logger: p.log,
 	})
 	defer p.leave(member)
-	defer commits.close()
+	defer commits.close(leaveTimeout)
 	defer c.close()
 	ctx, fail := context.WithCancelCause(ctx)
 	var carrying sync.WaitGroup
@@ -129,7 +129,7 @@ func (p *Processor) leave(member *group.Member) {
 	}
 }
 
-// leaveTimeout bounds the request to leave the group.
+// leaveTimeout bounds the last commits, and then the request to leave the group.
 const leaveTimeout = 5 * time.Second
 
 // waitForTopics waits until all topics exist: while one is missing, the group would assign no partitions at all. It
