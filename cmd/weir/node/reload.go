@@ -23,6 +23,8 @@ const (
 	// takeAgain is how long to wait before valid definitions that could not be applied are tried
 	// again, for example because a topic is missing.
 	takeAgain = time.Second
+	// pending is no fingerprint: definitions wait to be applied, so whatever is found is handled, those in use included.
+	pending = "pending"
 )
 
 // reloader watches files of definitions and loads them when they change. It reads their content,
@@ -36,7 +38,7 @@ type reloader struct {
 	metrics *reloadMetrics
 
 	seen    string    // fingerprint at the last look
-	handled string    // that of the definitions last applied, or refused for their content
+	handled string    // that of the definitions last applied, or refused for their content; pending while some wait
 	again   time.Time // when to try definitions again that could not be applied
 
 	mu      sync.Mutex
@@ -96,7 +98,7 @@ func (w *reloader) look(ctx context.Context) {
 		return
 	}
 	if err := w.take(ctx, registry); err != nil {
-		w.again = w.now().Add(takeAgain)
+		w.handled, w.again = pending, w.now().Add(takeAgain)
 		w.refuse(err)
 		return
 	}

@@ -264,6 +264,30 @@ func TestChangesThatMustWait(t *testing.T) {
 	w.counted(1, 1, 1)
 }
 
+// A change that waits may be undone: what the files say is then in use, and nothing is refused any more.
+func TestChangeThatWaitsIsUndone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	put(t, file, one)
+	w := watch(t, file)
+	w.refusal = errors.New("no topic logins")
+	put(t, file, two)
+	w.ticks(10)
+	w.counted(0, 1, 0)
+	put(t, file, one)
+	w.ticks(2)
+	w.has(true, false)
+	w.counted(1, 1, 1)
+	if d := w.definitions(); d.Version != w.registry().Version() || !d.Reload.Loaded || d.Reload.Error != "" {
+		t.Errorf("readiness reports %+v, want a successful reload", d.Reload)
+	}
+	takes := len(w.takes)
+	w.ticks(10)
+	w.counted(1, 1, 1)
+	if len(w.takes) != takes {
+		t.Error("definitions that are no longer in the files are still tried")
+	}
+}
+
 // The demo's definitions are in the binary: there is nothing to watch or to refuse.
 func TestEmbeddedDefinitions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
