@@ -41,6 +41,10 @@ func Filling(fills []Fill) bool {
 	return slices.ContainsFunc(fills, func(f Fill) bool { return f.Status == "filling" && f.All > 0 })
 }
 
+// longestLeft bounds estimates, in seconds: a fill that hardly moves tells nothing, and a duration has no more than 292
+// years.
+const longestLeft = 366 * 24 * 3600
+
 // SetTimeLeft sets how long the fills take, given an earlier reading of them.
 func SetTimeLeft(fills, before []Fill, took time.Duration) {
 	for i := range fills {
@@ -50,7 +54,9 @@ func SetTimeLeft(fills, before []Fill, took time.Duration) {
 			continue
 		}
 		left := float64(f.All-f.Filled) / float64(f.Filled-before[at].Filled) * took.Seconds()
-		f.SecondsLeft = int64(math.Ceil(left))
+		if left <= longestLeft {
+			f.SecondsLeft = int64(math.Ceil(left))
+		}
 	}
 }
 

@@ -224,7 +224,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Two readings show how long a fill takes. It is unknown for a fill that has not moved, or is new.
+// Two readings show how long a fill takes. It is unknown for a fill that has not or hardly moved, or is new.
 func TestTimeLeft(t *testing.T) {
 	epoch := func(id string, filled, all int64) state.FillEpoch {
 		return state.FillEpoch{Fill: &state.Fill{ID: id}, Topic: "tx", Filled: filled, All: all}
@@ -234,8 +234,8 @@ func TestTimeLeft(t *testing.T) {
 	}
 	done := epoch("done", 7, 7)
 	done.Whole = true
-	before := read(epoch("begins", 0, 0), epoch("moves", 100, 1000), epoch("stands", 100, 1000), epoch("back", 100, 1000), done)
-	after := read(epoch("begins", 10, 1000), epoch("moves", 200, 1000), epoch("stands", 100, 1000), epoch("back", 90, 1000), done, epoch("new", 1, 9))
+	before := read(epoch("begins", 0, 0), epoch("moves", 100, 1000), epoch("stands", 100, 1000), epoch("back", 100, 1000), epoch("hardly", 100, 1e12), done)
+	after := read(epoch("begins", 10, 1000), epoch("moves", 200, 1000), epoch("stands", 100, 1000), epoch("back", 90, 1000), epoch("hardly", 101, 1e12), done, epoch("new", 1, 9))
 	SetTimeLeft(after, before, 2*time.Second)
 	left := map[string]int64{}
 	for _, f := range after {

@@ -105,11 +105,15 @@ func (p *pace) rate(is Progress, now time.Time) float64 {
 	return float64(is.Filled-p.filled) / now.Sub(p.began).Seconds()
 }
 
+// longest bounds estimates: a fill that hardly moves tells nothing, and a duration has no more than 292 years.
+const longest = 366 * 24 * time.Hour
+
 // left estimates how long the rest takes; 0 if unknown.
 func (p *pace) left(is Progress, now time.Time) time.Duration {
 	rate := p.rate(is, now)
-	if rate == 0 {
+	seconds := float64(is.All-is.Filled) / rate
+	if rate == 0 || seconds > longest.Seconds() {
 		return 0
 	}
-	return time.Duration(float64(is.All-is.Filled) / rate * float64(time.Second)).Round(time.Second)
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second)
 }

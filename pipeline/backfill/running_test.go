@@ -47,3 +47,12 @@ func TestRunning(t *testing.T) {
 		t.Errorf("a fill that is no longer under way is listed: %+v", list)
 	}
 }
+
+// The rest of a fill that hardly moves is unknown: in nanoseconds it would overflow.
+func TestFillThatHardlyMoves(t *testing.T) {
+	began, p := time.UnixMilli(1_000_000), pace{}
+	p.note(Progress{All: 1_000_000_000}, began)
+	if left := p.left(Progress{Filled: 2000, All: 1_000_000_000}, began.Add(24*time.Hour)); left != 0 {
+		t.Errorf("the rest takes %v, want that it is unknown", left)
+	}
+}
