@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
@@ -49,6 +53,33 @@ func TestEnrichedEventsWaitForLaggingShards(t *testing.T) {
 	b.run()
 	b.committed(len(sent))
 	b.checkEnriched(sent)
+}
+
+// A partition that cannot be fetched is reported, although the group and all other partitions go on.
+func TestPartitionCannotBeFetched(t *testing.T) {
+	b := newBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	fault := b.broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Fetch}, Topic: "payments", Partitions: []int32{1}, Err: kerr.KafkaStorageError, Count: -1,
+	})
+	testkit.Eventually(t, 30*time.Second, "the partition is reported", func() (bool, string) {
+		err := b.processor.Ready(t.Context())
+		part, ok := err.(interface{ Degraded() bool })
+		stopped := gaugeOf(t, metrics, "weir_stopped_partitions", "error")
+		return ok && part.Degraded() && stopped == 1 && strings.Contains(err.Error(), "payments/1: nothing can be fetched: "), fmt.Sprint(stopped, " stopped: ", err)
+	})
+	b.write(payments(30, 60)...)
+	b.committed(50) // the other partitions
+	fault.Remove()
+	b.expect(60)
+	testkit.Eventually(t, 30*time.Second, "nothing is reported", func() (bool, string) {
+		err, stopped := b.processor.Ready(t.Context()), gaugeOf(t, metrics, "weir_stopped_partitions", "error")
+		return err == nil && stopped == 0, fmt.Sprint(stopped, " stopped: ", err)
+	})
 }
 
 // behindLinks is a bench that reaches Redis and Kafka through proxies.

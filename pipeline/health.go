@@ -5,6 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/state"
 )
 
 // health holds the problems that prevent the processor from processing events.
@@ -60,3 +65,40 @@ type degradedError struct{ error }
 
 func (e degradedError) Unwrap() error { return e.error }
 func (degradedError) Degraded() bool  { return true }
+
+// patiently is how many commit intervals pass before a partition that is not fetched is looked after: a leader moves
+// within a few seconds.
+const patiently = 10
+
+// unfetchedError says that a partition cannot be fetched: it has no leader, or one that does not answer or refuses.
+type unfetchedError struct{ err error }
+
+func (e *unfetchedError) Error() string { return fmt.Sprintf("nothing can be fetched: %v", e.err) }
+
+func (e *unfetchedError) Unwrap() error { return e.err }
+
+// Degraded says that the processor works: others are fetched, and it need not be replaced while all brokers are away.
+func (*unfetchedError) Degraded() bool { return true }
+
+// noteUnfetched reports partitions that cannot be fetched as stopped, until they can be.
+func (w *worker) noteUnfetched() {
+	failing := make(map[state.Partition]error)
+	for _, t := range w.poller.Troubles() {
+		// While Redis takes no batch, nothing is fetched for the first time.
+		if !errors.Is(t.Err, fetch.ErrNotYetFetched) && time.Since(t.Since) >= patiently*w.cfg.CommitInterval {
+			failing[state.Partition{Topic: t.Topic, ID: t.Partition}] = t.Err
+		}
+	}
+	for id, p := range w.partitions {
+		switch err := failing[id]; {
+		case err != nil && (p.unfetched || p.stopped == ""):
+			p.unfetched = true
+			w.stopped(p, recovery.ReasonOf(err))
+			w.health.set(p.String(), &unfetchedError{err})
+		case err == nil && p.unfetched:
+			p.unfetched = false
+			w.stopped(p, "")
+			w.health.clear(p.String())
+		}
+	}
+}

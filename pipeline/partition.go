@@ -39,7 +39,8 @@ type assignedPartition struct {
 	broken  broken
 	lacks   *record.MissingSchema // the schema it waits for; nil for none
 	// stopped is why it cannot continue, as a label of the metrics; "" if it can.
-	stopped string
+	stopped   string
+	unfetched bool // it is stopped because the brokers do not let it be fetched; the poller tries again
 
 	// If the master of some shards does not answer, the partition continues in the others. lags lists the lagging
 	// shards, and behind is the lowest offset that they lack, or unknown. The partition is read again from there, at

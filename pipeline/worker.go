@@ -92,6 +92,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.due = len(w.partitions) > 0
 			w.retry(ctx)
 			w.catchUp(ctx)
+			w.noteUnfetched()
 		case <-w.graceTimer.C:
 			w.retry(ctx)
 		case <-ctx.Done():
@@ -341,6 +342,7 @@ func (w *worker) abandon(p *assignedPartition) {
 		p.confirm()
 	}
 	p.progress = nil // results for it are now ignored
+	p.unfetched = false
 	w.dropFetched(p)
 }
 

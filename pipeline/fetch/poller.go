@@ -158,7 +158,7 @@ func (p *Poller) Resume(topic string, partition int32, at Known) {
 			maxBytes:  p.cfg.PartitionMaxBytes,
 			ends:      unknownEnds,
 			epoch:     at.LeaderEpoch,
-			trouble:   &trouble{retries: fetchBackoff, err: ErrNotYetFetched},
+			trouble:   &trouble{retries: fetchBackoff, err: ErrNotYetFetched, since: time.Now()},
 		}
 		p.positions[key] = pos
 		signal(p.lost)

@@ -15,6 +15,7 @@ var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
 // trouble describes why a position cannot be fetched.
 type trouble struct {
 	err     error
+	since   time.Time
 	retries retry.Backoff // untried while the first attempt has not ended
 }
 
@@ -23,6 +24,7 @@ type Trouble struct {
 	Topic     string
 	Partition int32
 	Err       error
+	Since     time.Time
 }
 
 // Troubles lists the partitions that cannot be fetched now, or have not been fetched yet, by topic and partition. A
@@ -33,7 +35,7 @@ func (p *Poller) Troubles() []Trouble {
 	var list []Trouble
 	for _, pos := range p.positions {
 		if t := pos.trouble; t != nil {
-			list = append(list, Trouble{pos.Topic, pos.ID, t.err})
+			list = append(list, Trouble{pos.Topic, pos.ID, t.err, t.since})
 		}
 	}
 	slices.SortFunc(list, func(a, b Trouble) int {
@@ -52,7 +54,7 @@ func (p *Poller) fail(positions []*position, err error) {
 	for _, pos := range positions {
 		p.detach(pos)
 		if pos.trouble == nil {
-			pos.trouble = &trouble{retries: fetchBackoff}
+			pos.trouble = &trouble{retries: fetchBackoff, since: now}
 		}
 		pos.trouble.err = err
 		pos.retryAt = now.Add(pos.trouble.retries.Next())
