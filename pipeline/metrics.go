@@ -3,6 +3,7 @@ package pipeline
 import (
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -113,11 +114,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_assigned_partitions", Help: "Partitions assigned to this processor.",
 		}),
 	}
-	m.greatestKey = newPeak(prometheus.GaugeOpts{
-		Name: "weir_greatest_key_bytes",
-		Help: "Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.",
-	})
-	r.MustRegister(m.greatestKey.gauge, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	m.greatestKey = newPeak("weir_greatest_key_bytes",
+		"Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.", time.Now)
+	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -141,7 +140,7 @@ func (m *metrics) applied(b *workerBatch, now int64) {
 		}
 		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()
 	}
-	m.greatestKey.observe(float64(b.GreatestKey), now)
+	m.greatestKey.observe(float64(b.GreatestKey))
 	m.refused.Add(float64(b.Refused))
 	m.cutKeys.Add(float64(b.CutKeys))
 }
@@ -184,27 +183,41 @@ func (m *metrics) assigned(partitions []state.Partition) {
 // peakAge is the least time that a peak counts, in milliseconds; it counts for at most twice as long.
 const peakAge = 5 * 60 * 1000
 
-// peak is a gauge of the greatest recent value.
+// peak is a gauge of the greatest recent value. It is computed when it is read, since there may be no values any more.
 type peak struct {
-	gauge prometheus.Gauge
+	desc *prometheus.Desc
+	now  func() time.Time
 
-	mu           sync.Mutex
-	begun        int64 // start of the current values, in milliseconds
-	now, earlier float64
+	mu              sync.Mutex
+	begun           int64 // start of the current values, in milliseconds
+	latest, earlier float64
 }
 
-func newPeak(opts prometheus.GaugeOpts) *peak { return &peak{gauge: prometheus.NewGauge(opts)} }
+func newPeak(name, help string, now func() time.Time) *peak {
+	return &peak{desc: prometheus.NewDesc(name, help, nil, nil), now: now}
+}
 
-// observe records a value at a moment in milliseconds.
-func (p *peak) observe(value float64, at int64) {
+// Describe sends the description of the gauge.
+func (p *peak) Describe(to chan<- *prometheus.Desc) { to <- p.desc }
+
+// Collect sends the current value.
+func (p *peak) Collect(to chan<- prometheus.Metric) {
+	p.observe(0)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	to <- prometheus.MustNewConstMetric(p.desc, prometheus.GaugeValue, max(p.latest, p.earlier))
+}
+
+// observe records a value.
+func (p *peak) observe(value float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.now().UnixMilli()
 	switch age := at - p.begun; {
 	case age >= 2*peakAge:
-		p.begun, p.earlier, p.now = at, 0, 0
+		p.begun, p.earlier, p.latest = at, 0, 0
 	case age >= peakAge:
-		p.begun, p.earlier, p.now = at, p.now, 0
+		p.begun, p.earlier, p.latest = at, p.latest, 0
 	}
-	p.now = max(p.now, value)
-	p.gauge.Set(max(p.now, p.earlier))
+	p.latest = max(p.latest, value)
 }

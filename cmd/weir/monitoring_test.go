@@ -79,7 +79,7 @@ func metricLabels(t *testing.T) map[string][]string {
 var target = []string{"job", "instance"}
 
 // promQL lists the words of an expression that are not metrics.
-var promQL = strings.Fields("sum count max rate increase deriv histogram_quantile topk scalar vector time by and or unless")
+var promQL = strings.Fields("sum count max max_over_time rate increase deriv histogram_quantile topk scalar vector time by and or unless")
 
 var (
 	quotation = regexp.MustCompile(`"[^"]*"`)
