@@ -96,7 +96,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		freshness: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "weir_freshness_seconds", Help: "Time from a record's timestamp until it was applied.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+			// To 40 s. An alert fires at 5 s: between bounds a quantile is only guessed.
+			Buckets: append(prometheus.ExponentialBuckets(0.001, 2, 12), prometheus.ExponentialBuckets(5, 2, 4)...),
 		}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_lag_records",

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -23,8 +25,8 @@ import (
 // described matches a metric's name and labels in the text of its description.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)".*variableLabels: \{([^}]*)\}\}$`)
 
-// descriptions returns the descriptions of all metrics of a process.
-func descriptions(t *testing.T) (texts []string) {
+// monitored starts a process whose metrics are looked at. Its Kafka and Redis need not exist.
+func monitored(t *testing.T) *node.Node {
 	t.Helper()
 	registry, err := definition.Load(shipped)
 	if err != nil {
@@ -43,8 +45,13 @@ func descriptions(t *testing.T) (texts []string) {
 			t.Error(err)
 		}
 	})
+	return n
+}
 
-	all := make(chan *prometheus.Desc)
+// descriptions returns the descriptions of all metrics of a process.
+func descriptions(t *testing.T) (texts []string) {
+	t.Helper()
+	n, all := monitored(t), make(chan *prometheus.Desc)
 	go func() { n.Describe(all); close(all) }()
 	for d := range all {
 		texts = append(texts, d.String())
@@ -170,20 +177,57 @@ func TestDashboardQueriesExistingMetrics(t *testing.T) {
 	}
 }
 
-func TestAlertsQueryExistingMetrics(t *testing.T) {
-	var rules struct {
-		Groups []struct {
-			Rules []struct {
-				Alert, Expr         string
-				Labels, Annotations map[string]string
-			}
-		}
-	}
+// alertRules reads the alerts.
+func alertRules(t *testing.T) (list []alertRule) {
+	t.Helper()
+	var rules struct{ Groups []struct{ Rules []alertRule } }
 	if err := yaml.Unmarshal([]byte(read(t, "../../deploy/prometheus/alerts.yml")), &rules); err != nil {
 		t.Fatal(err)
 	}
+	return rules.Groups[0].Rules
+}
+
+type alertRule struct {
+	Alert, Expr         string
+	Labels, Annotations map[string]string
+}
+
+// An alert about a quantile fires at a bound of its histogram. Between two bounds Prometheus assumes an even spread, so
+// it would fire at half of what it says, or at twice as much.
+func TestAlertsFireAtBoundsOfHistograms(t *testing.T) {
+	base := "http://" + monitored(t).Addr().String()
+	asked, err := http.Post(base+"/v1/query", "application/json", strings.NewReader("{"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Body.Close()
+	answer, err := http.Get(base + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	metrics, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	threshold, found := regexp.MustCompile(`^histogram_quantile\(.*(weir_\w+_bucket).*> ([0-9.]+)$`), 0
+	for _, rule := range alertRules(t) {
+		if match := threshold.FindStringSubmatch(rule.Expr); match != nil {
+			found++
+			if !regexp.MustCompile(match[1] + `\{[^}]*le="` + regexp.QuoteMeta(match[2]) + `"`).Match(metrics) {
+				t.Errorf("%s fires at %s, which is no bound of %s", rule.Alert, match[2], match[1])
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d alerts are about quantiles, want 2", found)
+	}
+}
+
+func TestAlertsQueryExistingMetrics(t *testing.T) {
+	rules := alertRules(t)
 	known, runbook, tests := metricLabels(t), read(t, "../../docs/alerts.md"), read(t, "../../deploy/prometheus/alerts_test.yml")
-	for _, rule := range rules.Groups[0].Rules {
+	for _, rule := range rules {
 		for _, wrong := range checkExpression(rule.Expr, known) {
 			t.Errorf("%s: %s in %s", rule.Alert, wrong, rule.Expr)
 		}
@@ -202,8 +246,8 @@ func TestAlertsQueryExistingMetrics(t *testing.T) {
 			t.Errorf("no unit test lets %s fire", rule.Alert)
 		}
 	}
-	if n := strings.Count(runbook, "\n### "); n != len(rules.Groups[0].Rules) || n < 10 {
-		t.Errorf("there are %d alerts and %d paragraphs about them", len(rules.Groups[0].Rules), n)
+	if n := strings.Count(runbook, "\n### "); n != len(rules) || n < 10 {
+		t.Errorf("there are %d alerts and %d paragraphs about them", len(rules), n)
 	}
 }
 
