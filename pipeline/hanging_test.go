@@ -82,6 +82,39 @@ func TestPartitionCannotBeFetched(t *testing.T) {
 	})
 }
 
+// While Redis takes nothing, nothing is fetched, and the lag grows all the same.
+func TestLagGrowsWhileRedisIsAway(t *testing.T) {
+	b := newBench(t)
+	server := redistest.New(t, redistest.Options{AOF: true})
+	b.useRedis(server)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics, b.config.Workers = metrics, 1
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	server.Kill()
+	b.stopped("worker 0: ")
+	lag := func(atLeast float64) {
+		t.Helper()
+		testkit.Eventually(t, 30*time.Second, "the lag", func() (bool, string) {
+			greatest := gauge(t, metrics, "weir_lag_records")
+			return greatest >= atLeast, fmt.Sprintf("%v, want at least %v", greatest, atLeast)
+		})
+	}
+	// What fills the batch, what waits for it, and what nobody has fetched.
+	for n := 30; n < 1530; n += 300 {
+		b.write(payments(n, n+300)...)
+		lag(1)
+	}
+	lag(300)
+	server.Start()
+	b.expect(1530)
+	testkit.Eventually(t, 30*time.Second, "no lag", func() (bool, string) {
+		greatest := gauge(t, metrics, "weir_lag_records")
+		return greatest == 0, fmt.Sprint(greatest)
+	})
+}
+
 // behindLinks is a bench that reaches Redis and Kafka through proxies.
 func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
 	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -158,6 +159,54 @@ func (g *lagGauges) set(lag fetch.Lag) {
 	g.records.Set(float64(lag.Records))
 	g.open.Set(float64(lag.Open))
 	g.openAge.Set(lag.OpenFor.Seconds())
+}
+
+// measured shows what a look at the log has found. It does not tell how long a transaction has been open.
+func (g *lagGauges) measured(log *fetch.Log, applied int64) {
+	g.records.Set(float64(max(0, log.End-applied)))
+	g.open.Set(float64(log.End - log.Stable))
+	if log.End == log.Stable {
+		g.openAge.Set(0)
+	}
+}
+
+// reportLag shows the lag of a partition as of the last answer to a fetch.
+func (w *worker) reportLag(p *assignedPartition) {
+	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
+		if p.gauges == nil {
+			p.gauges = w.metrics.lagOf(p.Partition)
+		}
+		p.gauges.set(lag)
+		p.reported = time.Now()
+	}
+}
+
+// measureLag asks the brokers for the lag of partitions that have not been fetched for a while, because they are stopped
+// or Redis takes no batch: what their gauges show would stay as it was.
+func (w *worker) measureLag(ctx context.Context) {
+	type measure struct {
+		gauges  *lagGauges
+		applied int64
+	}
+	var ids []state.Partition
+	var measures []measure
+	for id, p := range w.partitions {
+		if p.gauges != nil && p.leaving == nil && time.Since(p.reported) >= patiently*w.cfg.CommitInterval {
+			p.reported = time.Now()
+			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.applied()})
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	w.recovering.Go(func() {
+		logs, err := w.poller.Logs(ctx, ids)
+		for i := range logs {
+			if err == nil && logs[i].Err == nil {
+				measures[i].gauges.measured(&logs[i], measures[i].applied)
+			}
+		}
+	})
 }
 
 // forget removes the lag of a released partition.

@@ -27,7 +27,8 @@ type assignedPartition struct {
 	in    *workerBatch
 	index int
 
-	gauges *lagGauges // of its lag; nil while it is unknown
+	gauges   *lagGauges // of its lag; nil while it is unknown
+	reported time.Time  // when they were last set, or the brokers asked
 
 	resuming bool     // recovery is finding where to continue
 	attempt  int      // of recovery

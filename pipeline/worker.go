@@ -93,6 +93,7 @@ func (w *worker) run(ctx context.Context) error {
 			w.retry(ctx)
 			w.catchUp(ctx)
 			w.noteUnfetched()
+			w.measureLag(ctx)
 		case <-w.graceTimer.C:
 			w.retry(ctx)
 		case <-ctx.Done():
@@ -301,15 +302,6 @@ func (w *worker) commitOf(b *workerBatch) {
 		w.reportLag(b.partitions[i])
 	}
 	w.commit(offsets)
-}
-
-func (w *worker) reportLag(p *assignedPartition) {
-	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
-		if p.gauges == nil {
-			p.gauges = w.metrics.lagOf(p.Partition)
-		}
-		p.gauges.set(lag)
-	}
 }
 
 // stop stops a partition until the next try.
