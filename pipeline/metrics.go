@@ -47,7 +47,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_dead_letters_total", Help: "Records written to the dead-letter topic, by stream and reason.",
 		}, []string{"stream", "reason"}),
 		rewinds: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_rewinds_total", Help: "Partitions read again because the store went back in time, by topic.",
+			Name: "weir_rewinds_total", Help: "Partitions read again because the store went back in time, was spread over more shards, or another plan took the partition, by topic.",
 		}, []string{"topic"}),
 		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_lost_records_total", Help: "Records that were not applied and are no longer in the log, by topic.",
@@ -92,7 +92,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
 		}),
 		apply: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_apply_seconds", Help: "Time to write a batch, dead letters and waiting for Redis included.",
+			Name: "weir_apply_seconds", Help: "Time to write a batch to Redis, waiting for it included; dead letters and enriched events are written before.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		freshness: prometheus.NewHistogram(prometheus.HistogramOpts{
