@@ -86,13 +86,13 @@ func metricLabels(t *testing.T) map[string][]string {
 var target = []string{"job", "instance"}
 
 // promQL lists the words of an expression that are not metrics.
-var promQL = strings.Fields("sum count max max_over_time rate increase deriv histogram_quantile topk scalar vector time by and or unless")
+var promQL = strings.Fields("sum count max max_over_time rate increase deriv histogram_quantile topk scalar vector time by on and or unless")
 
 var (
 	quotation = regexp.MustCompile(`"[^"]*"`)
 	matchers  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
 	ranges    = regexp.MustCompile(`\[[^\]]*\]`)
-	grouping  = regexp.MustCompile(`by \(([^)]*)\)`)
+	grouping  = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
@@ -135,7 +135,7 @@ func TestCheckExpression(t *testing.T) {
 		`sum(weir_c_total)`:                      "there is no metric weir_c_total",
 		`weir_a_total{topic="x"}`:                "weir_a_total has no label topic",
 		`sum by (le, stream) (weir_b_bucket)`:    "weir_b_bucket has no label stream",
-		`weir_a_total / on (x) avg(weir_a_tota)`: "there is no metric on; there is no metric x; there is no metric avg; there is no metric weir_a_tota",
+		`weir_a_total / on (x) avg(weir_a_tota)`: "weir_a_total has no label x; there is no metric avg; there is no metric weir_a_tota",
 	} {
 		if got := strings.Join(checkExpression(expression, known), "; "); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", expression, got, want)
