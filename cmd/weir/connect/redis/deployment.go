@@ -20,7 +20,8 @@ type Deployment struct {
 	Client   redis.UniversalClient
 	Replicas *redis.ClusterClient // nil where questions are read from masters
 
-	emptied atomic.Int64 // state keys deleted
+	emptied           atomic.Int64 // state keys deleted
+	masters, replicas poolCounters
 }
 
 // Open makes the store. It makes no requests yet. If questions are asked, they are read from

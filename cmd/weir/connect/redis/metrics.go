@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,13 +37,13 @@ func (d *Deployment) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (d *Deployment) Collect(to chan<- prometheus.Metric) {
-	collectPool(to, "master", d.Client.PoolStats())
+	d.masters.collect(to, "master", d.Client.PoolStats)
 	masters, shards := d.unavailable()
 	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
 	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
 	to <- prometheus.MustNewConstMetric(emptiedKeys, prometheus.CounterValue, float64(d.emptied.Load()))
 	if d.Replicas != nil {
-		collectPool(to, "replica", d.Replicas.PoolStats())
+		d.replicas.collect(to, "replica", d.Replicas.PoolStats)
 	}
 }
 
@@ -57,16 +58,41 @@ func (d *Deployment) unavailable() (masters, shards int) {
 	return len(list), shards
 }
 
-// collectPool sends the values of a client. It keeps separate connections for pipelines, which most
-// requests use.
-func collectPool(to chan<- prometheus.Metric, client string, s *redis.PoolStats) {
+// poolCounters are what a client's connections have counted.
+type poolCounters struct {
+	mu                     sync.Mutex
+	hits, misses, timeouts grown
+}
+
+// grown is a counter that only grows. The client's own become less when a server leaves the cluster, and begin again
+// after 2^32.
+type grown struct {
+	last uint32
+	sum  float64
+}
+
+// to returns the sum for the client's present count.
+func (g *grown) to(now uint32) float64 {
+	if rise := now - g.last; rise < 1<<31 {
+		g.sum += float64(rise)
+	}
+	g.last = now
+	return g.sum
+}
+
+// collect sends the values of a client. It keeps separate connections for pipelines, which most requests use. If none of
+// these is free, a pipeline waits for one of the others.
+func (c *poolCounters) collect(to chan<- prometheus.Metric, client string, read func() *redis.PoolStats) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := read()
 	total, idle, hits, misses := s.TotalConns, s.IdleConns, s.Hits, s.Misses
 	if p := s.PipelineStats; p != nil {
 		total, idle, hits, misses = total+p.TotalConns, idle+p.IdleConns, hits+p.Hits, misses+p.Misses
 	}
 	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(idle), client, "idle")
-	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, float64(total-idle), client, "in_use")
-	to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, float64(s.Timeouts), client)
-	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(hits), client, "hit")
-	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, float64(misses), client, "miss")
+	to <- prometheus.MustNewConstMetric(poolConnections, prometheus.GaugeValue, max(0, float64(total)-float64(idle)), client, "in_use") // they are not read at once
+	to <- prometheus.MustNewConstMetric(poolWaits, prometheus.CounterValue, c.timeouts.to(s.Timeouts), client)
+	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, c.hits.to(hits), client, "hit")
+	to <- prometheus.MustNewConstMetric(poolReuse, prometheus.CounterValue, c.misses.to(misses), client, "miss")
 }

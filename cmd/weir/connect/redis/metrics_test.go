@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/config"
@@ -48,5 +50,37 @@ weir_redis_connections{client="replica",state="in_use"} 0
 `
 	if err := testutil.CollectAndCompare(d, strings.NewReader(want), "weir_redis_connections"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A counter never falls: not when a server leaves the cluster with what it had counted, and not after 2^32.
+func TestCountersOnlyGrow(t *testing.T) {
+	var g grown
+	for i, step := range []struct {
+		now  uint32
+		want float64
+	}{{5, 5}, {7, 7}, {7, 7}, {3, 7}, {4, 8}, {0, 8}, {1<<31 - 1, 8 + 1<<31 - 1}, {1<<32 - 1, 8 + 1<<31 - 1}} {
+		if got := g.to(step.now); got != step.want {
+			t.Errorf("step %d: the counter is %v, want %v", i, got, step.want)
+		}
+	}
+	g = grown{last: 1<<32 - 2, sum: 10}
+	if got := g.to(3); got != 15 {
+		t.Errorf("after 2^32 the counter is %v, want 15", got)
+	}
+}
+
+// A connection that is made between the looks at all and at the idle ones is not one of four billion in use.
+func TestConnectionsInUse(t *testing.T) {
+	values := make(chan prometheus.Metric, 5)
+	new(poolCounters).collect(values, "master", func() *redis.PoolStats { return &redis.PoolStats{TotalConns: 1, IdleConns: 2} })
+	for range 2 {
+		var m dto.Metric
+		if err := (<-values).Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		if n := m.GetGauge().GetValue(); n > 2 {
+			t.Errorf("%v: %v connections, want at most 2", m.GetLabel(), n)
+		}
 	}
 }
