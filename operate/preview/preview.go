@@ -354,7 +354,7 @@ func (pop *population) sample(examples int) []string {
 	if len(all) <= maxAsked {
 		return all
 	}
-	rest := all[examples:]
+	rest := all[min(examples, maxAsked):]
 	slices.SortFunc(rest, func(a, b string) int {
 		return cmp.Or(cmp.Compare(state.SampleHash([]byte(a)), state.SampleHash([]byte(b))), cmp.Compare(a, b))
 	})

@@ -344,6 +344,11 @@ func TestEntitiesAreSampled(t *testing.T) {
 	if diff := cmp.Diff(some, pop.sample(2)); diff != "" {
 		t.Errorf("a second sample differs (-first +second):\n%s", diff)
 	}
+	for _, examples := range []int{maxAsked + 1, 3 * maxAsked} { // as many as are asked about are shown
+		if n := len(pop.sample(examples)); n != maxAsked {
+			t.Errorf("%d entities are sampled to show %d", n, examples)
+		}
+	}
 }
 
 // An error of a log, or of the Schema Registry, ends a preview.
