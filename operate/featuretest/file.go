@@ -1,8 +1,10 @@
 package featuretest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -88,8 +90,13 @@ func read(name string) (*file, error) {
 		return nil, err
 	}
 	f := &file{name: name, start: defaultStart, definitions: []string{filepath.Dir(name)}, defaults: map[string]*yaml.Node{}}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
+	var root, next yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	err = decoder.Decode(&root)
+	if err == nil {
+		err = decoder.Decode(&next)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		line, why := badyaml.At(data, err)
 		return nil, definition.Findings{{File: name, Line: line, Column: 1, Message: "bad YAML: " + why}}
 	}
@@ -98,6 +105,9 @@ func read(name string) (*file, error) {
 	}
 	f.repeated(&root)
 	f.document(root.Content[0])
+	if len(next.Content) > 0 && next.Content[0].Tag != "!!null" {
+		f.find(next.Content[0], "a second YAML document: write all tests into one, without ---")
+	}
 	if len(f.findings) > 0 {
 		return nil, f.findings
 	}
