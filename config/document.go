@@ -1,7 +1,10 @@
 package config
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -23,16 +26,21 @@ type document struct {
 // readDocument reads a settings file. Syntax errors are in the document's findings.
 func readDocument(name string, data []byte) *document {
 	d := &document{name: name, values: map[string]any{}, lines: map[string]int{}, comments: map[string]string{}}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		line, why := badyaml.At(data, err)
-		d.find(line, "", "is not YAML: %s", why)
-		return d
+	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; { // a file may have several YAML documents
+		var root yaml.Node
+		err := decoder.Decode(&root)
+		if errors.Is(err, io.EOF) {
+			return d
+		}
+		if err != nil {
+			line, why := badyaml.At(data, err)
+			d.find(line, "", "is not YAML: %s", why)
+			return d
+		}
+		if len(root.Content) > 0 {
+			d.section("", root.Content[0])
+		}
 	}
-	if len(root.Content) > 0 {
-		d.section("", root.Content[0])
-	}
-	return d
 }
 
 func (d *document) find(line int, key, format string, args ...any) {

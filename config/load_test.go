@@ -121,6 +121,25 @@ func TestListsFromEverySource(t *testing.T) {
 	}
 }
 
+// Each document of a file counts, and none sets anything twice.
+func TestSeveralDocuments(t *testing.T) {
+	got, err := config.Load(write(t, "namespace: risk\n---\nshards: 8\n---\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Namespace != "risk" || got.Shards != 8 {
+		t.Errorf("namespace, shards = %s, %d; want risk, 8", got.Namespace, got.Shards)
+	}
+	_, err = config.Load(write(t, "shards: 8\n---\nshards: 4\nkafka: [\n"), nil)
+	if want := "weir.yaml:5: is not YAML: "; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+	_, err = config.Load(write(t, "shards: 8\n---\nshards: 4\n"), nil)
+	if want := "weir.yaml:3: shards is already set in line 1"; fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestBareFlagSwitchesOn(t *testing.T) {
 	got, err := config.Load("", flags(t, "--kafka.create_topics"))
 	if err != nil {
