@@ -105,13 +105,28 @@ func (t TLS) config(key string) (*tls.Config, error) {
 		}
 	}
 	if t.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("%s.cert: %w", key, err)
+		if _, err := t.pair(key); err != nil {
+			return nil, err
 		}
-		c.Certificates = []tls.Certificate{pair}
+		// Read for each connection, so that a renewed certificate needs no restart.
+		c.GetClientCertificate = func(wanted *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := t.pair(key)
+			if err == nil && wanted.SupportsCertificate(pair) != nil {
+				return new(tls.Certificate), nil // none, as for a server that asks for another authority's
+			}
+			return pair, err
+		}
 	}
 	return c, nil
+}
+
+// pair reads the certificate to show.
+func (t TLS) pair(key string) (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("%s.cert: %w", key, err)
+	}
+	return &pair, nil
 }
 
 // RedisTLS returns the TLS configuration of the connections to Redis, nil where it is not enabled. The error names the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/internal/credentials"
+	"github.com/weir-stream/weir/internal/testkit/auth"
 )
 
 // authority returns a server's TLS configuration and a file with its CA certificate, for the name
@@ -140,6 +143,62 @@ func TestRedisPasswordOfAFile(t *testing.T) {
 		if user, password, err := login(t.Context()); user != "weir" || password != want || err != nil {
 			t.Errorf("got user %s with password %q, error %v; want weir with %q", user, password, err, want)
 		}
+	}
+}
+
+// A connection shows the certificate that is in the file at that time. One that the server does not ask for is not shown.
+func TestRenewedCertificate(t *testing.T) {
+	ours := auth.NewAuthority(t)
+	pair, err := tls.LoadX509KeyPair(ours.Issue("server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Default()
+	c.Redis.TLS = config.TLS{Enabled: true, CA: ours.CA, ServerName: "localhost"}
+	c.Redis.TLS.Cert, c.Redis.TLS.Key = ours.Issue("client")
+	client, err := c.RedisTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(wanted *auth.Authority) (serials []string) {
+		t.Helper()
+		clients, err := credentials.Authorities(wanted.CA)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		server := make(chan error, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err == nil {
+				defer conn.Close()
+				err = conn.(*tls.Conn).Handshake()
+				for _, c := range conn.(*tls.Conn).ConnectionState().PeerCertificates {
+					serials = append(serials, c.SerialNumber.String())
+				}
+			}
+			server <- err
+		}()
+		conn, err := tls.Dial("tcp", listener.Addr().String(), client.Clone())
+		if err = errors.Join(err, <-server); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		return serials
+	}
+	t.Run("another authority", func(t *testing.T) { // with another name
+		if got := shown(auth.NewAuthority(t)); len(got) > 0 {
+			t.Errorf("a server that wants its certificate is shown %v", got)
+		}
+	})
+	before := shown(ours)
+	ours.Issue("client") // replaces the files
+	if after := shown(ours); len(before) != 1 || len(after) != 1 || before[0] == after[0] {
+		t.Errorf("certificates %v and, renewed, %v are shown", before, after)
 	}
 }
 
