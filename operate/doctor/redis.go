@@ -119,7 +119,7 @@ func redisServer(ctx context.Context, subject string, client redis.Cmdable, clus
 		return f
 	}
 	s := server{subject: subject, info: ParseInfo(text), cluster: cluster}
-	for _, name := range []string{"save", "min-replicas-to-write", "aof-load-truncated", "rdbcompression", "auto-aof-rewrite-percentage"} {
+	for _, name := range []string{"save", "stop-writes-on-bgsave-error", "min-replicas-to-write", "aof-load-truncated", "rdbcompression", "auto-aof-rewrite-percentage"} {
 		if values, err := client.ConfigGet(ctx, name).Result(); err == nil {
 			if s.config == nil {
 				s.config = map[string]string{}

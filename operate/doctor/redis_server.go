@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -63,6 +64,9 @@ func (s *server) persistence(f *Findings) {
 	switch {
 	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
 		f.add(Fail, s.subject, "the last write to the append-only file failed", "check its log and its disk")
+	case s.info["rdb_last_bgsave_status"] == "err" && known && save != "" && s.config["stop-writes-on-bgsave-error"] == "yes":
+		f.add(Fail, s.subject, "the last snapshot failed: until one succeeds, it refuses writes, and events wait",
+			"check its log, its disk and vm.overcommit_memory; with appendonly yes it needs no snapshots (save \"\")")
 	case s.info["aof_enabled"] == "1" && s.unmended():
 		f.add(Warn, s.subject, "aof-load-truncated is yes, and the append-only file was not rewritten since the start: "+
 			"if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn twice after another one",
@@ -115,11 +119,17 @@ func (s *server) replicas(f *Findings) {
 	if s.info["role"] != "master" || n == "" {
 		return
 	}
+	least, known := s.config["min-replicas-to-write"]
+	if good, limited := s.info["min_slaves_good_slaves"]; limited && number(good) < number(least) {
+		f.add(Fail, s.subject, fmt.Sprintf("replicas: %s, of which %s keep up; min-replicas-to-write is %s: it refuses writes, and events wait", n, good, least),
+			"add replicas or repair them, or set a lower min-replicas-to-write")
+		return
+	}
 	if n == "0" {
 		f.add(Warn, s.subject, "has no replica: no server takes over when it is lost", "add a replica, with Sentinel or in a cluster")
 		return
 	}
-	switch least, known := s.config["min-replicas-to-write"]; {
+	switch {
 	case known && least == "0":
 		f.ok(s.subject, "replicas: %s; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again", n)
 	case known:

@@ -58,6 +58,17 @@ func TestServer(t *testing.T) {
 		"never torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "no"}, place: 1, want: "OK keeps an append-only file"},
 		"new file":   {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:88", place: 1, want: "OK keeps an append-only file"},
 		"rewritten":  {info: "aof_last_rewrite_time_sec:0 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "OK keeps an append-only file"},
+		"refuses writes": {info: "rdb_last_bgsave_status:err", config: map[string]string{"save": "60 1", "stop-writes-on-bgsave-error": "yes"}, place: 1,
+			want: "FAIL the last snapshot failed: until one succeeds, it refuses writes, and events wait: check its log, its disk and vm.overcommit_memory; " +
+				`with appendonly yes it needs no snapshots (save "")`},
+		"needs no snapshot": {info: "rdb_last_bgsave_status:err", config: map[string]string{"save": "", "stop-writes-on-bgsave-error": "yes"}, place: 1,
+			want: "OK keeps an append-only file"},
+		"goes on": {info: "rdb_last_bgsave_status:err", config: map[string]string{"save": "60 1", "stop-writes-on-bgsave-error": "no"}, place: 1,
+			want: "OK keeps an append-only file"},
+		"too strict": {info: "min_slaves_good_slaves:1", config: map[string]string{"min-replicas-to-write": "2"}, place: 3, want: "FAIL replicas: 2, of which 1 keep up; " +
+			"min-replicas-to-write is 2: it refuses writes, and events wait: add replicas or repair them, or set a lower min-replicas-to-write"},
+		"just enough": {info: "min_slaves_good_slaves:2", config: map[string]string{"min-replicas-to-write": "2"}, place: 3,
+			want: "OK replicas: 2; min-replicas-to-write is 2: with fewer, events wait"},
 		"rewritten often": {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "100"}, place: 1, want: "OK keeps an append-only file, " +
 			"which it rewrites whenever it has doubled: rdbcompression no, or auto-aof-rewrite-percentage 400, each save a seventh of what an event costs it, " +
 			"for a longer file; see docs/sizing.md"},
@@ -118,6 +129,7 @@ func TestRealServers(t *testing.T) {
 		"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru", "save": "60 1",
 	}})
 	forgetful := redistest.New(t, redistest.Options{})
+	refusing := redistest.New(t, redistest.Options{AOF: true, Config: map[string]string{"min-replicas-to-write": "1"}})
 	version := "OK Redis " + ParseInfo(primary.Client(t).Info(t.Context(), "server").Val())["redis_version"]
 	const clock = "OK its clock is this machine's within 1s"
 	for name, c := range map[string]struct {
@@ -134,6 +146,8 @@ func TestRealServers(t *testing.T) {
 			"WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes",
 			"FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction",
 			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
+		"refusing": {refusing, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
+			"FAIL replicas: 0, of which 0 keep up; min-replicas-to-write is 1: it refuses writes, and events wait: add replicas or repair them, or set a lower min-replicas-to-write", clock}},
 		"forgetful": {forgetful, []string{version,
 			"FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes",
 			"OK maxmemory-policy is noeviction",
