@@ -145,17 +145,33 @@ func (t *Topics) retention(f *Findings, subject, topic string, settings map[stri
 	}
 }
 
-// longest returns the feature over a topic that looks back furthest, without lifetimes, and how far it looks back.
+// longest returns the feature that looks back furthest in a topic, without lifetimes, and how far it looks back. Parts of
+// derived features are features with names.
 func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 	for _, f := range t.Registry.Features {
-		if _, derived := f.Basis.(*features.Derived); derived || f.Stream.Topic != topic || !f.Window.Forgets() {
+		if _, derived := f.Basis.(*features.Derived); derived {
 			continue
 		}
-		if of := f.Window.Type.Reach() + f.Window.Delay + f.Keep; of > back {
+		if of := reach(f, topic); of > back {
 			back, feature = of, f.Name
 		}
 	}
 	return back, feature
+}
+
+// reach returns how far back a feature looks in a topic, or the list that it goes through, which may have no name; 0 for
+// not at all and for lifetimes.
+func reach(f *features.Feature, topic string) (back time.Duration) {
+	if parts := f.Parts(); parts != nil {
+		for _, part := range parts {
+			back = max(back, reach(part, topic))
+		}
+		return back
+	}
+	if f.Stream.Topic != topic || !f.Window.Forgets() {
+		return 0
+	}
+	return f.Window.Type.Reach() + f.Window.Delay + f.Keep
 }
 
 func plural(n int, noun string) string {

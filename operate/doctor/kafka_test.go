@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 )
 
@@ -135,6 +136,24 @@ func TestTopics(t *testing.T) {
 	if got := lines(Kafka(t.Context(), away, look), ""); len(got) != 1 || !strings.HasPrefix(got[0], "FAIL ") ||
 		!strings.HasSuffix(got[0], ": check that it runs at kafka.brokers, and who has access") {
 		t.Errorf("without brokers: got %v", got)
+	}
+}
+
+// A list without a name, through which a feature goes, looks back as well.
+func TestLongestWindow(t *testing.T) {
+	look := Topics{Registry: defined.Registry(t, `
+streams:
+  pay: {topic: pays, timestamp: at, fields: {user: string, device: string}}
+  login: {topic: logins, timestamp: at, fields: {user: string, device: string}}
+features:
+  spent: COUNT(7d, pay, SET(90d, login, device, user))
+  pays: COUNT(1d, pay, user)
+  share: {expr: pays / spent}
+`)}
+	for topic, want := range map[string]time.Duration{"pays": (7*24 + 1) * time.Hour, "logins": (90*24 + 1) * time.Hour} {
+		if back, feature := look.longest(topic); back != want || feature != "spent" {
+			t.Errorf("%s: %s looks back %v, want spent with %v", topic, feature, back, want)
+		}
 	}
 }
 
