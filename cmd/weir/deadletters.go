@@ -57,6 +57,10 @@ func (f *letterFilter) parse(ids []string, now time.Time) (err error) {
 	return f.Check()
 }
 
+// leastMoment is the least moment in ms that is believed, in 1973: a lesser number is a time without a unit, such as 24, or
+// a moment in seconds.
+const leastMoment = 100_000_000_000
+
 // parseMoment reads a moment, RFC 3339 or in ms, or how long before now it was; zero for no text.
 func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
@@ -65,7 +69,7 @@ func parseMoment(flag, text string, now time.Time) (time.Time, error) {
 	if ago, err := window.ParseDuration(text); err == nil {
 		return now.Add(-ago), nil
 	}
-	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > 0 {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= leastMoment {
 		return time.UnixMilli(ms), nil
 	}
 	t, err := time.Parse(time.RFC3339, text)

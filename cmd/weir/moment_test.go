@@ -16,7 +16,7 @@ func TestParseMoment(t *testing.T) {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"-1h", "yesterday", "2026-01-31", "1.5h"} {
+	for _, text := range []string{"-1h", "yesterday", "2026-01-31", "1.5h", "24", "1769903999"} {
 		if got, err := parseMoment("--since", text, now); err == nil {
 			t.Errorf("%q was accepted as %v", text, got)
 		}
