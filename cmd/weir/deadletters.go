@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,13 +13,26 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/deadletter"
 )
 
 func newDeadLettersCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "deadletters",
-		Short: "Look at events that could not be used, and replay them",
+		Use:                   "deadletters list|show|replay",
+		DisableFlagsInUseLine: true,
+		Short:                 "Look at events that could not be used, and replay them",
+	}
+	// Without this cobra prints the help for a misspelt command, and succeeds.
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var known []string
+		for _, c := range cmd.Commands() {
+			known = append(known, c.Name())
+		}
+		return errors.New(spelling.UnknownIn(" of "+cmd.CommandPath(), "command", args[0], known))
 	}
 	s := addSettings(cmd)
 	cmd.AddCommand(newDeadLettersListCommand(s), newDeadLettersShowCommand(s), newDeadLettersReplayCommand(s))
