@@ -104,7 +104,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 	cmd.Flags().BoolVar(&scope.DryRun, "dry-run", false, "report what would be dropped and since when features would be complete; write nothing")
 	cmd.Flags().BoolVar(&scope.All, "all", false, "also drop what can be read")
 	cmd.Flags().BoolVar(&refilling, "refill", false, "read the dropped state again from Kafka, including what was dropped before")
-	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only the state of these features")
+	cmd.Flags().StringSliceVar(&scope.Features, "feature", nil, "only keys with state of these features, whatever else is in them")
 	return cmd
 }
 
