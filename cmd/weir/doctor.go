@@ -14,7 +14,8 @@ import (
 	"github.com/weir-stream/weir/operate/doctor"
 )
 
-// doctorTimeout bounds all checks together.
+// doctorTimeout bounds the checks of Redis together, and those of everything else: a Redis that does not answer must not
+// use up the time for Kafka.
 const doctorTimeout = 30 * time.Second
 
 func newDoctorCommand() *cobra.Command {
@@ -41,9 +42,7 @@ and fails if a check fails.`,
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), doctorTimeout)
-		defer cancel()
-		findings, err := examine(ctx, cfg, copies)
+		findings, err := examine(cmd.Context(), cfg, copies, doctorTimeout)
 		if err != nil {
 			return err
 		}
@@ -64,26 +63,30 @@ and fails if a check fails.`,
 	return cmd
 }
 
-// examine runs all checks.
-func examine(ctx context.Context, cfg *config.Config, copies time.Duration) (doctor.Findings, error) {
+// examine runs all checks, for as long as two timeouts.
+func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Duration) (doctor.Findings, error) {
 	registry, findings := doctor.Definitions(cfg.Features)
 	redis, err := redisconn.Open(cfg, true, noLog)
 	if err != nil {
 		return nil, err
 	}
 	defer redis.Close()
-	servers := doctor.Redis(ctx, redis.Client, redis.Store())
+	ofRedis, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	servers := doctor.Redis(ofRedis, redis.Client, redis.Store())
 	findings = append(findings, servers...)
 	if redis.FromReplicas() {
-		findings = append(findings, doctor.Replicas(ctx, redis.Store())...)
+		findings = append(findings, doctor.Replicas(ofRedis, redis.Store())...)
 	}
 	if registry == nil {
 		return findings, nil // the topics are unknown
 	}
 	if len(servers) > 1 { // otherwise none answers
-		findings = append(findings, doctor.Rivals(ctx, redis.Store(), time.Now())...)
-		findings = append(findings, doctor.Greatest(ctx, redis.Store(), registry)...)
+		findings = append(findings, doctor.Rivals(ofRedis, redis.Store(), time.Now())...)
+		findings = append(findings, doctor.Greatest(ofRedis, redis.Store(), registry)...)
 	}
+	ctx, cancel = context.WithTimeout(ctx, timeout)
+	defer cancel()
 	schemas, err := connect.CheckSchemas(ctx, cfg, registry)
 	if err != nil {
 		return nil, err

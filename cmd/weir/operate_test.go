@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,10 +14,12 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
+	"github.com/weir-stream/weir/operate/doctor"
 )
 
 // look runs a command and checks its error; an empty wantErr means none.
@@ -176,5 +179,29 @@ func TestDoctor(t *testing.T) {
 	out = look(t, "1 finding FAIL", append([]string{"doctor"}, flags...)...)
 	if !strings.Contains(out, "FAIL  definitions  /none.yaml: cannot read definitions: no such file or directory\n                   -> correct it; weir validate checks only the definitions\n") {
 		t.Errorf("the missing definitions are not reported:\n%s", out)
+	}
+}
+
+// A Redis that does not answer takes no time from the checks of Kafka.
+func TestDoctorWithoutAnswersOfRedis(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cfg := config.Default()
+	cfg.Features = []string{shipped}
+	cfg.Kafka.Brokers, cfg.Redis.Addresses = kafkatest.Embedded(t, allTopics).ListenAddrs(), []string{silent.Addr().String()}
+	cfg.Redis.ReadTimeout = time.Minute
+	findings, err := examine(t.Context(), cfg, time.Hour, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verdicts := map[string]doctor.Verdict{}
+	for _, f := range findings {
+		verdicts[f.Subject] = f.Verdict
+	}
+	if verdicts["redis"] != doctor.Fail || verdicts["kafka"] != doctor.OK {
+		t.Errorf("want Redis to fail, and Kafka not to: %+v", findings)
 	}
 }
