@@ -92,6 +92,9 @@ func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Durat
 		return nil, err
 	}
 	findings = append(findings, schemas...)
+	if _, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic); err != nil {
+		findings = append(findings, doctor.Finding{Verdict: doctor.Fail, Subject: "topics", Found: err.Error()})
+	}
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, err

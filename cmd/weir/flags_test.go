@@ -109,6 +109,7 @@ features:
 		{"doctor", "--kafka.create_topics", "WARN  topic transactions       is missing\n"},
 		{"doctor", "--kafka.max_record_bytes 2KiB", ": values of more than 2048 become dead letters\n"},
 		{"doctor", "--registry.url http://127.0.0.1:1", "FAIL  schema registry          http://127.0.0.1:1: nothing listens at "},
+		{"doctor", "--kafka.dead_letter_topic logins", `kafka.dead_letter_topic is logins, which stream "login" reads: name another one` + "\n"},
 		{"doctor", "--copies 700h", "keeps events for 168h0m0s: a copy of Redis that is 700h0m0s old cannot be brought up to date\n"},
 	} {
 		args := append(strings.Fields(c.command), settings...)

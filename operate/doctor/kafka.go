@@ -34,7 +34,7 @@ const batchOverhead = 61 + 9
 
 // Kafka checks the brokers and the topics.
 func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
-	names := append(t.Registry.Topics(), t.DeadLetters)
+	names := t.names()
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
 		f.add(Fail, "kafka", reworded.Brokers(err).Error(), "check that it runs at kafka.brokers, and who has access")
@@ -71,6 +71,16 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	return f
 }
 
+// names lists the topics that are read, those of enriched events, and that of dead letters.
+func (t *Topics) names() (names []string) {
+	for _, name := range slices.Concat(t.Registry.Topics(), t.Registry.EnrichedTopics(), []string{t.DeadLetters}) {
+		if !slices.Contains(names, name) { // a stream may read enriched events
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // room checks that the topic of dead letters takes every record that the other topics take.
 func (t *Topics) room(f *Findings, settings map[string]map[string]string) {
 	most := number(settings[t.DeadLetters]["max.message.bytes"])
@@ -93,12 +103,16 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 			break
 		}
 	}
+	read := slices.Contains(t.Registry.Topics(), topic.Name)
+	if !read && topic.Name != t.DeadLetters {
+		return f // how enriched events are kept is for their readers to say
+	}
 	if policy := settings["cleanup.policy"]; strings.Contains(policy, "compact") {
 		f.add(Fail, subject, "cleanup.policy is "+policy+": of the records of one key only the last one is kept", "set cleanup.policy=delete")
 	} else {
 		f.ok(subject, "cleanup.policy is %s", policy)
 	}
-	if topic.Name == t.DeadLetters {
+	if !read {
 		return f
 	}
 	t.retention(&f, subject, topic.Name, settings)

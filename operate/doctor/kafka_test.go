@@ -139,6 +139,27 @@ func TestTopics(t *testing.T) {
 	}
 }
 
+// Topics of enriched events must exist, since weir run ends without them. How they are kept is not judged.
+func TestEnrichedTopics(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"pays": 1, "paid": 2, "dead": 1})
+	look := Topics{DeadLetters: "dead", Registry: defined.Registry(t, `
+streams:
+  pay: {topic: pays, timestamp: at, fields: {user: string}, enrich: {service: risk, topic: paid}}
+  more: {topic: pays, timestamp: at, match: user == "more", fields: {user: string}, enrich: {service: risk, topic: missing}}
+features: {n: 'COUNT(1d, pay, user)'}
+services: {risk: [n]}
+`)}
+	client := &kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...)}
+	for topic, want := range map[string][]string{
+		"paid":    {"OK 2 partitions", oneCopy},
+		"missing": {"FAIL is missing: create it, or set kafka.create_topics; with ACLs, allow Describe on it"},
+	} {
+		if diff := cmp.Diff(want, lines(Kafka(t.Context(), client, look), "topic "+topic)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", topic, diff)
+		}
+	}
+}
+
 // A list without a name, through which a feature goes, looks back as well.
 func TestLongestWindow(t *testing.T) {
 	look := Topics{Registry: defined.Registry(t, `
