@@ -150,6 +150,21 @@ func TestCheckOfAccess(t *testing.T) {
 	}
 }
 
+// Every role warns that it answers everyone: a processor shows the contents of records.
+func TestOpenAccessIsWarnedOf(t *testing.T) {
+	for _, role := range []string{"processor", "api"} {
+		p := start(t, "run", "--roles", role, "--features", shipped, "--api.listen", "0.0.0.0:0", "--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1")
+		p.address(t)
+		p.stop()
+		if err := p.wait(t); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(p.err.String(), "anyone who can reach this address is answered") {
+			t.Errorf("%s: the log has no warning:\n%s", role, p.err.String())
+		}
+	}
+}
+
 // A server accepts its names, see guard.hosts. It refuses other names, and never refuses IP addresses.
 func TestHosts(t *testing.T) {
 	hostname, err := os.Hostname()

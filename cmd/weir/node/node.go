@@ -98,9 +98,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	if n.api, err = serve.Start(w.listen, handler, n.access.tls(), log); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	if roles.API {
-		n.access.warn(n.api.Addr())
-	}
+	n.access.warn(n.api.Addr()) // also without questions: a processor shows the contents of records
 	if n.profiles, err = startProfiles(w.profilesAt, n.access.hosts(), log); err != nil {
 		return nil, errors.Join(err, n.api.Shutdown(context.Background()), n.close())
 	}
