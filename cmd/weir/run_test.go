@@ -248,3 +248,20 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 		t.Errorf("want 2 failed checks: error %v, output\n%s", err, out)
 	}
 }
+
+// A processor needs a stream: without one it would be ready, and apply nothing.
+func TestRunWithoutStreams(t *testing.T) {
+	flags := []string{"--features", writeFile(t, t.TempDir(), "features.yaml", "streams: {}\n"),
+		"--api.listen", "127.0.0.1:0", "--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1"}
+	const want = "no stream is defined"
+	if _, err := weir(t, append([]string{"run"}, flags...)...); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	out, err := weir(t, append([]string{"run", "--check"}, flags...)...)
+	if err == nil || !regexp.MustCompile("(?m)^FAIL  features +"+want+"$").MatchString(out) {
+		t.Errorf("no check fails because %s: error %v\n%s", want, err, out)
+	}
+	if out, _ := weir(t, append([]string{"run", "--check", "--roles", "api"}, flags...)...); strings.Contains(out, want) {
+		t.Errorf("an API needs a stream:\n%s", out)
+	}
+}

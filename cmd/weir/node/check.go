@@ -58,7 +58,11 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	defer cancel()
 	list := &checkList{out: out}
 	list.ok("settings", "namespace %s, %s", cfg.Namespace, say.Number(cfg.Shards, "shard"))
-	list.ok("features", "%s", say.Summary(registry))
+	if roles.Processor && len(registry.Streams) == 0 {
+		list.fail("features", errNoStreams)
+	} else {
+		list.ok("features", "%s", say.Summary(registry))
+	}
 	if a, err := newGuard(cfg.API, nil); err != nil {
 		list.fail("api", err)
 	} else if what := a.summary(); what != "" {

@@ -167,6 +167,9 @@ func withoutQuestions(handler http.Handler) http.Handler {
 }
 
 func (n *Node) addProcessor(metrics prometheus.Registerer) error {
+	if len(n.reloader.registry().Streams) == 0 {
+		return errNoStreams
+	}
 	if _, err := connect.TopicNames(n.reloader.registry(), n.topics.DeadLetters); err != nil {
 		return err
 	}
