@@ -1,5 +1,6 @@
-# One static binary in an image without a shell. It has the shipped features; mount others over /etc/weir/features, or a
-# file of settings for `--config`. Settings may also come from the environment, such as WEIR_KAFKA_BROKERS.
+# One static binary in an image without a shell. It has the shipped features; mount others over /etc/weir/features, and a
+# file of settings over /etc/weir/weir.yaml, with what config/image.yaml has. Settings may also come from the environment,
+# such as WEIR_KAFKA_BROKERS.
 #
 # For several machines at once:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=1.2.3 --tag weir .
@@ -20,11 +21,9 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs
 # Has the certificates of public authorities, time zones, and an unprivileged user.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /weir /weir
-COPY config/weir.yaml /etc/weir/weir.yaml
+# Not variables of the image: they would override the file of a user who mounts one.
+COPY config/image.yaml /etc/weir/weir.yaml
 COPY config/features /etc/weir/features
-# Containers are reached from outside, but weir listens only on the loopback by default.
-ENV WEIR_FEATURES=/etc/weir/features \
-    WEIR_API_LISTEN=:8080
 EXPOSE 8080
 # The user by number, so that Kubernetes can tell that it is not root.
 USER 65532:65532

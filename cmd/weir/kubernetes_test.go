@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/cmd/weir/node"
@@ -356,12 +357,24 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 func TestImage(t *testing.T) {
 	file := read(t, "../../Dockerfile")
 	for _, want := range []string{
-		"COPY config/features /etc/weir/features\n", "WEIR_FEATURES=/etc/weir/features ", "WEIR_API_LISTEN=:8080\n",
+		"COPY config/features /etc/weir/features\n", "COPY config/image.yaml /etc/weir/weir.yaml\n", "EXPOSE 8080\n",
 		"USER 65532:65532\n", "GOOS=$TARGETOS GOARCH=$TARGETARCH",
 	} {
 		if !strings.Contains(file, want) {
 			t.Errorf("the Dockerfile does not contain %q", want)
 		}
+	}
+	if strings.Contains(file, "ENV WEIR_") || strings.Contains(file, " WEIR_API") || strings.Contains(file, " WEIR_FEATURES") {
+		t.Error("variables of the image override the settings in a file that is mounted")
+	}
+	want := config.Default()
+	want.Features, want.API.Listen = []string{"/etc/weir/features"}, ":8080"
+	got, err := config.Load("../../config/image.yaml", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the image's settings (-want +got):\n%s", diff)
 	}
 	for _, line := range strings.Split(file, "\n") {
 		_, list, ok := strings.Cut(line, `CMD ["`)
