@@ -81,8 +81,12 @@ func TestSettingsAndDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	values, err := yaml.Marshal(map[string]any{
-		"settings":    map[string]any{"namespace": "fraud", "shards": 64, "kafka": map[string]any{"fetch": map[string]any{"max_bytes": "8MiB"}}},
-		"definitions": map[string]any{"files": map[string]any{"transactions.yaml": string(shipped)}},
+		"settings": map[string]any{"namespace": "fraud", "shards": 64, "kafka": map[string]any{"fetch": map[string]any{"max_bytes": "8MiB"}}},
+		"definitions": map[string]any{"files": map[string]any{
+			"transactions.yaml": string(shipped),
+			"refunds.yml":       "streams: {refund: {topic: refunds, timestamp: at, format: {type: avro, framing: none, schema: refund.v1.avsc}, fields: {user: string}}}\n",
+			"refund.v1.avsc":    `{"type": "record", "name": "Refund", "fields": [{"name": "at", "type": "long"}, {"name": "user", "type": "string"}]}`,
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,10 +106,15 @@ func TestSettingsAndDefinitions(t *testing.T) {
 		t.Errorf("definitions are read from %v, want /etc/weir/features", cfg.Features)
 	}
 	mounted := decode[core.ConfigMap](t, documents, "ConfigMap/weir-definitions").Data
-	path := filepath.Join(dir, "transactions.yaml")
-	write(t, path, mounted["transactions.yaml"])
-	if _, err := definition.Load(path); err != nil {
-		t.Errorf("the chart's definitions: %v", err)
+	features := filepath.Join(dir, "features")
+	if err := os.Mkdir(features, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range mounted {
+		write(t, filepath.Join(features, name), text)
+	}
+	if r, err := definition.Load(features); err != nil || len(r.Topics()) != 2 {
+		t.Errorf("the chart's definitions: %v, %v", mounted, err)
 	}
 }
 
