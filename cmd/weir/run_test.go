@@ -168,7 +168,11 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 	}
 
 	p = start(t, append([]string{"run"}, append(flags, "--kafka.brokers", "127.0.0.1:1")...)...)
-	p.shows(t, "waiting for Kafka")
+	base = p.address(t)
+	testkit.Eventually(t, patience, "readiness says why it waits", func() (bool, string) {
+		_, body := statusOf(t, base+"/readyz")
+		return strings.Contains(body, "waiting for Kafka: nothing listens at 127.0.0.1:1"), body
+	})
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)

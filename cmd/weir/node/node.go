@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +42,8 @@ type Node struct {
 	endTracing func(context.Context) error
 	log        *slog.Logger
 	metrics    *prometheus.Registry
+	// waits is why the processor cannot begin yet; nil once it has begun.
+	waits atomic.Pointer[error]
 }
 
 // Addr returns the address at which questions are answered.
@@ -53,7 +56,12 @@ func (n *Node) Registry() *features.Registry { return n.reloader.registry() }
 func (n *Node) Stats() pipeline.Stats { return n.processor.Stats() }
 
 // Ready returns why the processor does not work properly.
-func (n *Node) Ready(ctx context.Context) error { return n.processor.Ready(ctx) }
+func (n *Node) Ready(ctx context.Context) error {
+	if err := n.waits.Load(); err != nil {
+		return *err
+	}
+	return n.processor.Ready(ctx)
+}
 
 // Describe describes all metrics of the process.
 func (n *Node) Describe(descriptions chan<- *prometheus.Desc) { n.metrics.Describe(descriptions) }
@@ -84,7 +92,7 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 		if err := n.addProcessor(metrics); err != nil {
 			return nil, errors.Join(err, n.close())
 		}
-		checks = append(checks, status.Check{Name: "processor", Check: n.processor.Ready})
+		checks = append(checks, status.Check{Name: "processor", Check: n.Ready})
 	}
 	n.adopt()
 	c := w.asking
@@ -282,6 +290,7 @@ func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Contex
 	for {
 		err := ask(ctx)
 		if err == nil || ctx.Err() != nil {
+			n.waits.Store(nil)
 			return nil
 		}
 		_, missing := errors.AsType[connect.MissingTopicsError](err)
@@ -289,6 +298,8 @@ func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Contex
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		n.log.Warn("waiting for "+what, "error", err)
+		why := fmt.Errorf("waiting for %s: %w", what, err)
+		n.waits.Store(&why)
 		select {
 		case <-ctx.Done():
 			return nil
