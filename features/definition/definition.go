@@ -56,7 +56,7 @@ func (d *writtenFeature) options() map[string]*word {
 func (l *loader) parse(w word) (call, bool) {
 	c, err := parseCall(w)
 	if bad, ok := errors.AsType[*syntaxError](err); ok {
-		l.report(w.at(bad.offset), "%s", bad)
+		l.report(w.at(bad.offset), "%s", err)
 		return c, false
 	}
 	return c, true

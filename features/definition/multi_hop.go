@@ -77,16 +77,16 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 func (l *loader) firstHop(d *writtenFeature, function aggregate.Function) *features.Feature {
 	spec := function.Spec()
 	switch {
-	case !d.through.given():
-		if d.flat {
-			l.report(d.function.location, "%s needs a list to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
-		}
+	case !d.through.given() && !d.flat:
 		return nil
-	case d.first:
+	case d.first && d.through.given():
 		l.report(d.through.location, tooDeep)
 		return nil
 	case !spec.MultiHop:
 		l.report(d.function.location, "%s cannot go through a list; %s can", called(spec), spelling.Alternatives(throughNames()))
+		return nil
+	case !d.through.given():
+		l.report(d.function.location, "%s needs a list to go through: %s", strings.ToUpper(flat+spec.Name), flatForm(spec))
 		return nil
 	case d.per.given():
 		l.report(d.per.location, "per does not apply to a feature through a list, which answers for all members together; omit per or the list")

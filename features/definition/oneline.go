@@ -88,7 +88,11 @@ func (s *scanner) call() (c call, err error) {
 			break
 		}
 		if !s.accept(',') {
-			return c, s.unexpected("',' or ')'")
+			err := s.unexpected("',' or ')'")
+			if n := len(c.options); n > 0 && s.next < len(s.word.text) {
+				err = fmt.Errorf("%w: put the value of %s in quotes", err, c.options[n-1].name.text)
+			}
+			return c, err
 		}
 	}
 	return c, nil
