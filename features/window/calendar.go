@@ -158,11 +158,15 @@ func (c Calendar) CheckTile(tile time.Duration) error {
 // meaning of a feature must not depend on the machine.
 func ParseZone(name string) (*time.Location, error) {
 	z, err := time.LoadLocation(name)
-	if err != nil || strings.EqualFold(name, "local") || name == "" {
+	if err != nil || name == "" || slices.Contains(ofTheMachine, strings.ToLower(strings.Split(name, "/")[0])) {
 		return nil, fmt.Errorf("unknown time zone %q; write a name of the IANA database, such as Europe/Berlin or UTC", name)
 	}
 	return z, nil
 }
+
+// ofTheMachine are names, or what names begin with, that some machines have beside those of the database: for their
+// local zone, and for zones with leap seconds, by which clocks change some seconds later.
+var ofTheMachine = []string{"local", "localtime", "posixrules", "posix", "right"}
 
 // ParseWeekday finds a day of the week by name.
 func ParseWeekday(name string) (time.Weekday, bool) {

@@ -23,6 +23,15 @@ func calendarOf(t testing.TB, unit, name string) Calendar {
 	return NewCalendar(unit, z, time.Monday)
 }
 
+// A zone means the same on all machines.
+func TestZonesOfTheMachineAreUnknown(t *testing.T) {
+	for _, name := range []string{"", "Local", "local", "localtime", "posixrules", "right/Europe/Berlin", "posix/UTC", "Mars/Phobos"} {
+		if z, err := ParseZone(name); err == nil {
+			t.Errorf("%q is the zone %s", name, z)
+		}
+	}
+}
+
 func TestCalendarTiles(t *testing.T) {
 	for _, c := range []struct {
 		unit, zone          string
