@@ -11,10 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 func TestFeaturesShareSeries(t *testing.T) {
@@ -319,5 +321,24 @@ features:
 	want := []string{"1h ", "1h ", "1h amount", "1h amount", "1h fee", "24h amount", "24h amount"}
 	if !slices.Equal(got, want) {
 		t.Errorf("series are written in the order %q, want %q", got, want)
+	}
+}
+
+// The log of an entity keeps as many events by default as a function may ask for.
+func TestLogsHoldTheGreatestNumbers(t *testing.T) {
+	var events []aggregate.Sample
+	for i := range int64(features.DefaultLogMax) {
+		events = append(events, aggregate.Sample{Time: i, Value: value.Value{Type: value.Int, Num: i}})
+	}
+	for _, function := range aggregate.All {
+		spec := function.Spec()
+		if _, tiled := function.(aggregate.Mergeable); tiled || len(spec.Parameters) == 0 || spec.Parameters[0].Type != aggregate.Whole {
+			continue
+		}
+		most := spec.Parameters[0].Most
+		r := function.Fold(aggregate.Call{Type: value.Int, N: most}, features.DefaultLogMax, events)
+		if r.IsNull() || r.Items != nil && len(r.Items) < most {
+			t.Errorf("%s of %d has no value, or only %d, in a log of %d events", spec.Name, most, len(r.Items), len(events))
+		}
 	}
 }
