@@ -162,8 +162,8 @@ func explainStream(r *features.Registry, s *record.Stream) Stream {
 func explainSeries(s *state.Series, users []string) Series {
 	p := Series{
 		ID: s.ID, Group: s.Group, Stream: s.Stream, By: s.By, Measure: s.Measure.String(), Field: s.Field, Where: s.Where,
-		Per: s.Per, Condition: s.Condition, State: s.Layout().String(), Tile: window.FormatDuration(window.Milliseconds(s.Tile)),
-		Keep: window.FormatDuration(window.Milliseconds(s.Keep)), Max: s.Max, Limit: s.Limit(), Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
+		Per: s.Per, Condition: s.Condition, State: s.Layout().String(), Tile: window.FormatMilliseconds(s.Tile),
+		Keep: window.FormatMilliseconds(s.Keep), Max: s.Max, Limit: s.Limit(), Values: s.Values, MaxBytes: s.Bytes, Features: append([]string{}, users...),
 	}
 	if s.Layout().Exact() {
 		p.Tile = "exact"

@@ -81,6 +81,18 @@ tx        transactions  1         0        2          10m       transactions.enr
 	}
 }
 
+// What is kept for centuries is explained as well.
+func TestExplainTheLongestWindow(t *testing.T) {
+	r := defined.Features(t, "ages: COUNT(36500d, tx, user, delay=36500d, keep=36500d, tile=exact)")
+	if got := Explain(r).Series[0].Keep; got != "109500d" {
+		t.Errorf("the log is kept for %s, want 109500d", got)
+	}
+	size := Size(r, &Workload{Events: map[string]float64{"tx": 1}, Entities: map[string]float64{"user": 1000}, Memory: 1 << 30})
+	if got, want := size.Entities[0].Events, 109500*86.4; got < want-1 || got > want+1 {
+		t.Errorf("an entity has %v events, want about %v", got, want)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	r := defined.Features(t,
 		"count: COUNT(7d, tx, user)", "longer: COUNT(30d, tx, user, keep=2h)",

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -179,7 +178,7 @@ func sizeEntity(r *features.Registry, name string, w *Workload) EntitySize {
 			groups = append(groups, s.Group)
 			e.Bytes += float64(bytesOf(s))
 		}
-		events := w.Events[s.Stream] / max(1, e.Number) * window.Milliseconds(s.Keep).Seconds()
+		events := w.Events[s.Stream] / max(1, e.Number) * float64(s.Keep) / 1000
 		e.Events = max(e.Events, events)
 		e.Bytes += seriesSize(s, events)
 	}

@@ -54,10 +54,14 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // FormatDuration writes a duration in whole milliseconds with the widest unit
 // up to days that divides it: 7d, 90m.
-func FormatDuration(d time.Duration) string {
+func FormatDuration(d time.Duration) string { return FormatMilliseconds(d.Milliseconds()) }
+
+// FormatMilliseconds is FormatDuration for a number of milliseconds. A window with its delay and keep may be longer than
+// the 292 years that a time.Duration holds.
+func FormatMilliseconds(n int64) string {
 	for _, u := range durationUnits[1:] {
-		if d%u.size == 0 && d != 0 {
-			return strconv.FormatInt(int64(d/u.size), 10) + u.name
+		if size := u.size.Milliseconds(); n%size == 0 && n != 0 {
+			return strconv.FormatInt(n/size, 10) + u.name
 		}
 	}
 	return "0s"
