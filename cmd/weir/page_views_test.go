@@ -130,20 +130,13 @@ func TestPageOfAnEntity(t *testing.T) {
 // inFront starts a server with its own answers for some paths, and proxies the rest to another server.
 func inFront(t *testing.T, base string, answers map[string]string) string {
 	t.Helper()
-	behind, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answer, ok := answers[r.URL.Path]; ok {
+	return between(t, base, func(w http.ResponseWriter, r *http.Request) bool {
+		answer, ok := answers[r.URL.Path]
+		if ok {
 			_, _ = w.Write([]byte(answer))
-			return
 		}
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+		return ok
+	})
 }
 
 // The page begins with the busiest entities, with links to their pages unless the store hashes entities.

@@ -13,27 +13,33 @@ const rarely = 5; // looks between two reads of what rarely changes
 let before = null; // the previous status
 let rates = [];
 let timer;
+let watching = 0; // the number of the present watch
 let looks = 0;
 let process = {}; // what rarely changes: definitions, checks, keys
 
 // watch shows the status while it is wanted and the page is visible.
 export function watch(wanted) {
   clearTimeout(timer);
+  const mine = ++watching;
+  const over = () => mine !== watching; // also during a look, which may take long
   if (!wanted) return;
   [before, rates, looks] = [null, [], 0];
   const next = async () => {
-    if (!document.hidden) await look();
-    timer = setTimeout(next, looks === 1 ? soon : interval);
+    if (!document.hidden) await look(over);
+    if (!over()) timer = setTimeout(next, looks === 1 ? soon : interval);
   };
   timer = setTimeout(next);
 }
 
-async function look() {
+async function look(over) {
   let status;
   try {
     status = await ask('v1/status');
+    if (over()) return;
     if (looks++ % rarely === 0) process = await slow();
+    if (over()) return;
   } catch (error) {
+    if (over()) return;
     $('live-state').textContent = 'unknown';
     $('live-note').hidden = true;
     $('letters').hidden = true;

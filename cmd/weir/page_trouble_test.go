@@ -1,0 +1,69 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/weir-stream/weir/internal/testkit/browser"
+)
+
+// between starts a server that proxies to another one what answer does not answer.
+func between(t *testing.T, base string, answer func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	behind, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answer(w, r) {
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A look at the operations that is under way when the view is left is the last one.
+func TestPageStopsWatching(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	held := make(chan struct{})
+	base := between(t, behind, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/status" {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+		}
+		return false
+	})
+	tab.Run(t, chromedp.Navigate(base+"/#/features"), chromedp.Evaluate(`
+		const send = fetch;
+		window.began = [], window.ended = [];
+		window.fetch = async (path, ...options) => {
+			began.push(path);
+			const response = await send(path, ...options);
+			ended.push(path);
+			return response;
+		}`, nil))
+	shows(t, tab, "#catalogue", "user_tx_1h")
+	tab.Run(t, chromedp.SendKeys("nav [data-view=operations]", kb.Enter))
+	holds(t, tab, `began.includes('v1/status')`)
+	tab.Run(t, chromedp.SendKeys("nav [data-view=start]", kb.Enter))
+	shows(t, tab, "#services", "payment_risk")
+	close(held)
+	holds(t, tab, `ended.includes('v1/status')`)
+	tab.Run(t, chromedp.SendKeys("nav [data-view=features]", kb.Enter))
+	holds(t, tab, `!document.querySelector('#features').hidden && ended.filter(path => path === 'v1/features').length > 2`)
+	if began := evaluate[[]string](t, tab, `began`); strings.Contains(strings.Join(began, " "), "readyz") {
+		t.Errorf("the page watches on after its view was left: it has asked for %v", began)
+	}
+}
