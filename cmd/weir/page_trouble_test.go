@@ -1,16 +1,20 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/browser"
 )
 
@@ -66,4 +70,48 @@ func TestPageStopsWatching(t *testing.T) {
 	if began := evaluate[[]string](t, tab, `began`); strings.Contains(strings.Join(began, " "), "readyz") {
 		t.Errorf("the page watches on after its view was left: it has asked for %v", began)
 	}
+}
+
+// No rate is negative after a restart, and a problem that lasts is announced once, not at each look.
+func TestPageOfOperationsRestarts(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	var looks, questions atomic.Int64
+	var away atomic.Bool
+	questions.Store(5000)
+	base := between(t, behind, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/status" {
+			return false
+		}
+		look := looks.Add(1)
+		if away.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error": {"code": "unavailable", "message": "try again later"}}`))
+			return true
+		}
+		fmt.Fprintf(w, `{"at": %d, "questions": [{"outcome": "answered", "count": %d}]}`, 1532496076000+1000*look, questions.Load())
+		return true
+	})
+	more := func() {
+		t.Helper()
+		before := looks.Load()
+		testkit.Eventually(t, patience, "two more looks", func() (bool, string) { return looks.Load() > before+2, "" })
+	}
+	tab.Run(t, chromedp.Navigate(base+"/#/operations"))
+	shows(t, tab, "[data-figure=questions] .hint", "5,000 since the start")
+	tab.Run(t, chromedp.Evaluate(`
+		window.seen = [];
+		new MutationObserver(() => seen.push(document.querySelector('[data-figure=questions] .value')?.textContent ?? ''))
+			.observe(document.querySelector('#figures'), { childList: true })`, nil))
+	questions.Store(7)
+	more()
+	if seen := evaluate[[]string](t, tab, `seen`); !slices.Contains(seen, "7") || strings.Contains(strings.Join(seen, " "), "-") {
+		t.Errorf("the questions were %q, want 7 since the start and no negative rate", seen)
+	}
+
+	away.Store(true)
+	shows(t, tab, "#live-details .problem", "try again later")
+	tab.Run(t, chromedp.Evaluate(`document.querySelector('#live-details .problem').first = true`, nil))
+	more()
+	holds(t, tab, `document.querySelector('#live-details .problem').first === true`)
 }

@@ -45,13 +45,14 @@ async function look(over) {
     $('letters').hidden = true;
     $('greatest').hidden = true;
     $('figures').replaceChildren();
-    $('live-details').replaceChildren(problem(error));
+    const said = problem(error);
+    // The same again is not announced again.
+    if ($('live-details').textContent !== said.textContent) $('live-details').replaceChildren(said);
     before = null;
     looks = 0;
     return;
   }
-  // The process was restarted if its counters fell.
-  if (before && total(status.processor?.events ?? []) < total(before.processor?.events ?? [])) before = null;
+  if (before && restarted(status)) before = null;
   const past = before && before.at < status.at ? (status.at - before.at) / 1000 : 0;
   $('live-state').textContent = `at ${second(status.at)} UTC`;
   $('live-note').hidden = status.processor !== undefined;
@@ -66,6 +67,12 @@ async function look(over) {
   $('greatest').hidden = false;
   if (status.backfills) backfills(status.backfills);
   before = status;
+}
+
+// restarted says whether the process was restarted since the last look: its counters fell, or it has other roles.
+function restarted(status) {
+  const counted = [s => total(s.questions), s => total(s.processor?.events ?? [])];
+  return counted.some(count => count(status) < count(before)) || !status.processor !== !before.processor;
 }
 
 // slow reads what rarely changes, without what this client may not see.
