@@ -109,7 +109,8 @@ function slowFigures() {
 function checks() {
   const bad = (process.ready.checks ?? []).filter(check => check.error || check.warning);
   const refused = process.ready.definitions?.last_reload?.error;
-  const list = [...bad.map(check => [check.name, check.error ?? check.warning]), ...(refused ? [['definitions', refused]] : [])];
+  const all = [...bad.map(check => [check.name, check.error ?? check.warning]), ...(refused ? [['definitions', refused]] : [])];
+  const list = all.flatMap(([name, text]) => text.split('\n').map(line => [name, line])); // one line for each problem
   fold('checks', 'Not as it should be', list, rows => [table('Not as it should be', ['Check', 'What is wrong'], rows)]);
 }
 
