@@ -194,12 +194,14 @@ func TestPageOfOperations(t *testing.T) {
 	// Backfills show their progress, and the length of a key is judged.
 	tab.Run(t, chromedp.Navigate(inFront(t, base, map[string]string{
 		"/v1/status": `{"at": 1532496076032, "questions": [], "backfills": [
-			{"features": ["a", "b"], "topic": "payments", "applied": 25, "total": 100, "share": 0.25, "rate": 5, "seconds_left": 15, "files": {"count": 2, "applied": 30, "total": 40}}]}`,
+			{"features": ["a", "b"], "topic": "payments", "applied": 25, "total": 100, "share": 0.25, "rate": 5, "seconds_left": 15, "files": {"count": 2, "applied": 30, "total": 40}},
+			{"features": ["c"], "topic": "logins", "applied": 996, "total": 1000, "share": 0.996}]}`,
 		"/metrics": "weir_greatest_key_bytes 2.097152e+06\n",
 		"/readyz": `{"ready": false, "checks": [{"name": "redis", "ready": false, "error": "does not answer"}],
 			"definitions": {"version": "v1", "last_reload": {"at": "2018-07-25T05:21:16Z", "loaded": false, "error": "a.yaml:1:1: no such function\na.yaml:2:1: no such stream"}}}`,
 	})+"/#/operations"))
 	shows(t, tab, "[data-details=backfills] tbody", "a, bpayments25 %; 75 % of 40 rows of files15.0 s")
+	shows(t, tab, "[data-details=backfills] tbody", "clogins99 %not known") // it is not done
 	shows(t, tab, "[data-figure=greatest].warn .value", "2.0 MiB")
 	shows(t, tab, "[data-figure=greatest] .hint", "the greatest of all are listed below")
 	shows(t, tab, "[data-figure=definitions].warn .hint", "a change was refused at 2018-07-25 05:21")

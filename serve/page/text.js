@@ -42,8 +42,8 @@ export const inYear = ms => minute(ms).slice(5);
 // second writes the time of a day, to the second.
 export const second = ms => moment(ms).slice(11, 19);
 
-// percent writes a share of 1.
-export const percent = p => `${Number((p * 100).toPrecision(2))} %`;
+// percent writes a share of 1. What is not whole is not rounded to 100 %.
+export const percent = p => `${Math.min(Number((p * 100).toPrecision(2)), p < 1 ? 99 : Infinity)} %`;
 
 // value writes a scalar of an answer with all its digits.
 export function value(v) {
@@ -98,7 +98,7 @@ function standing(a) {
   switch (a.status) {
     case 'PRESENT': case undefined: return since === '' ? 'complete' : `complete: ${since}`;
     case 'INCOMPLETE': return ['younger than its window', since,
-      a.filled != null && `${Math.round(100 * a.filled)}% filled from the log`,
+      a.filled != null && `${percent(a.filled)} filled from the log`,
       a.complete_at != null && `whole by ${minute(a.complete_at)}`].filter(Boolean).join(', ');
     case 'NOT_FOUND': return 'no event';
     case 'NULL_VALUE': return 'events, but no value';
