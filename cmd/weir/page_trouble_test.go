@@ -115,3 +115,20 @@ func TestPageOfOperationsRestarts(t *testing.T) {
 	more()
 	holds(t, tab, `document.querySelector('#live-details .problem').first === true`)
 }
+
+// A number with hundreds of zeros is written with an exponent.
+func TestPageWritesExtremeNumbers(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	base := inFront(t, behind, map[string]string{"/v1/query": `{"at": 1532496076032, "results": [{"entity": {"user_id": "u7"}, "features": {
+		"user_amount_1d": {"value": 1.8123e-217, "status": "PRESENT", "from": 0, "to": 1532496076032, "exact": true},
+		"user_avg_amount_7d": {"value": -1.5e+300, "status": "PRESENT", "from": 0, "to": 1532496076032, "exact": true},
+		"user_amount_part": {"value": 0.000125, "status": "PRESENT", "from": 0, "to": 1532496076032, "exact": true}}}]}`})
+	tab.Run(t, chromedp.Navigate(base+"/#/ask?feature=user_amount_1d&feature=user_avg_amount_7d&feature=user_amount_part&entity=user_id%3Du7"))
+	for feature, want := range map[string]string{"user_amount_1d": "1.81e-217", "user_avg_amount_7d": "-1.5e+300", "user_amount_part": "0.000125"} {
+		shows(t, tab, "[data-feature="+feature+"] .value", want)
+	}
+	tab.Run(t, chromedp.SendKeys("[data-feature=user_amount_1d] button", kb.Enter))
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "1.8123e-217")
+	quiet(t, tab, base)
+}

@@ -67,7 +67,10 @@ export function rounded(v) {
   if (!isNumber(v)) return value(v);
   const exact = String(v);
   if (/^-?\d+$/.test(exact)) return grouped.format(exact);
-  return Math.abs(Number(exact)) >= 1 ? hundredths.format(exact) : threeDigits.format(exact);
+  const size = Math.abs(Number(exact));
+  // As a sum that has decayed for a month: its zeros would fill the page.
+  if (size !== 0 && (size < 1e-6 || size >= 1e21)) return String(Number(Number(exact).toPrecision(3)));
+  return size >= 1 ? hundredths.format(exact) : threeDigits.format(exact);
 }
 
 const units = { ms: 'millisecond', s: 'second', m: 'minute', h: 'hour', d: 'day' };
