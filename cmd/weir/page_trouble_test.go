@@ -132,3 +132,38 @@ func TestPageWritesExtremeNumbers(t *testing.T) {
 	shows(t, tab, "[data-feature=user_amount_1d] .value", "1.8123e-217")
 	quiet(t, tab, base)
 }
+
+// Nothing covers a part of a number or of a text, and a long window does not make the page wider than the screen.
+func TestPageOfAnEntityWithLongValues(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	feature := func(name, function, window, more string) string {
+		return fmt.Sprintf(`{"name": %q, "function": %q, "window": %q, %s, "keys": [{"name": "user_id", "type": "string"}], "series": []}`, name, function, window, more)
+	}
+	answer := func(name, value string) string {
+		return fmt.Sprintf(`%q: {"value": %s, "status": "PRESENT", "from": 1532496000000, "to": 1532496076032, "exact": true}`, name, value)
+	}
+	points := `{"at": 1532496076032, "points": [{"value": 1, "status": "PRESENT", "from": %d, "to": 1532496076032}]}`
+	base := inFront(t, behind, map[string]string{
+		"/v1/features": `{"services": [], "streams": [], "features": [` + feature("great", "sum", "30d", `"timeline": true`) + "," +
+			feature("weekly", "sum", "calendar week tz America/Argentina/Buenos_Aires starts sunday", `"timeline": true`) + "," +
+			feature("note", "last", "30d", `"timeline": false`) + "," + feature("cities", "count", "30d", `"shape": "categories", "per": "city"`) + `]}`,
+		"/v1/query": `{"at": 1532496076032, "results": [{"entity": {"user_id": "u7"}, "features": {` + answer("great", "1234567890.12") + "," +
+			answer("weekly", "-9223372036854775808") + "," + answer("note", `"`+strings.Repeat("x", 200)+`"`) + "," +
+			answer("cities", `{"`+strings.Repeat("x", 100)+`": 7}`) + `}}]}`,
+		"/v1/timeline/great":  fmt.Sprintf(points, 1532000000000),
+		"/v1/timeline/weekly": fmt.Sprintf(points, 1532400000000),
+	})
+	for _, screen := range browser.Screens {
+		tab.Use(t, screen)
+		tab.Run(t, chromedp.Navigate("about:blank"), chromedp.Navigate(base+"/#/user_id/u7"))
+		holds(t, tab, `document.querySelectorAll('.axes button').length === 2 && document.querySelectorAll('[data-spark]').length === 2`)
+		shows(t, tab, "[data-feature=great] .value", "1,234,567,890.12")
+		if hidden := evaluate[[]string](t, tab, `[...document.querySelectorAll('.marked td.value')].filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)`); len(hidden) > 0 {
+			t.Errorf("%s: the cells of %q are too narrow", screen.Name, hidden)
+		}
+		if wide := evaluate[int](t, tab, `document.documentElement.scrollWidth - innerWidth`); wide > 0 {
+			t.Errorf("%s: the page is %d pixels wider than the screen", screen.Name, wide)
+		}
+	}
+}

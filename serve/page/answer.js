@@ -32,9 +32,10 @@ function rows(f, results, columns, mark) {
   const row = el('tr', { 'data-feature': f.name, 'data-status': list[0].status },
     el('th', { scope: 'row', title: f.description }, name(f.name),
       el('span', { class: 'words' }, [span(f.window), list.length === 1 && quality(list[0])].filter(Boolean).join(' · '))),
-    list.map(a => el('td', { class: 'value', title: reach(a) }, brief(f, a),
+    // Without a mark, its column is the value's, too: texts are long.
+    list.map(a => el('td', { class: 'value', title: reach(a), colspan: mark === '' && 2 }, brief(f, a),
       list.length > 1 && a.status !== 'PRESENT' && el('span', { class: 'words' }, quality(a)))),
-    mark !== undefined && el('td', { class: 'mark' }, mark));
+    mark !== undefined && mark !== '' && el('td', { class: 'mark' }, mark));
   const caption = r => [f.name, ...(results.length > 1 ? pairs(r.entity) : [])].join(', ');
   const below = results.map((r, i) => whole(f, list[i], caption(r))).filter(Boolean);
   return below.length === 0 ? [row] : [row, el('tr', { 'data-whole': f.name }, el('td', { colspan: columns }, below))];
@@ -49,12 +50,16 @@ function brief(f, a) {
   if (a.value === null || a.value === undefined) return el('span', { class: 'none' }, 'none');
   if (f.shape) return count(Object.keys(a.value).length, 'value');
   const [exact, read] = [value(a.value), rounded(a.value)];
-  if (!isNumber(a.value) || read.replaceAll(',', '') === exact) return read;
+  if (!isNumber(a.value)) return read;
+  if (read.replaceAll(',', '') === exact) return thousands(read);
   return el('button', {
     type: 'button', class: 'exact', title: `exactly ${exact}`, 'aria-label': `${read}, rounded: show all digits`,
     click: event => event.currentTarget.replaceWith(exact),
-  }, read);
+  }, thousands(read));
 }
+
+// thousands writes a number so that a line may break after its commas.
+const thousands = text => text.split(/(?<=,)/).flatMap((part, i) => (i > 0 ? [el('wbr'), part] : [part]));
 
 // whole shows a value of several parts according to its shape; it is undefined for others.
 function whole(f, a, caption) {
