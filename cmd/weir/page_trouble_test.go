@@ -35,6 +35,30 @@ func between(t *testing.T, base string, answer func(http.ResponseWriter, *http.R
 	return server.URL
 }
 
+// If the next entity cannot be read, nothing of the one before is shown under its address, and its name is read aloud.
+func TestPageOfTheNextEntityFails(t *testing.T) {
+	tab := browser.Open(t)
+	behind, broker := pageServer(t)
+	writePayments(t, broker, "12.50")
+	var away atomic.Bool
+	base := between(t, behind, func(w http.ResponseWriter, r *http.Request) bool {
+		if away.Load() && r.URL.Path == "/v1/features" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = w.Write([]byte(`{"error": {"code": "unavailable", "message": "try again later"}}`))
+			return true
+		}
+		return false
+	})
+	counts(t, tab, base, 1)
+	tab.Run(t, chromedp.Navigate(base+"/#/user_id/u7"))
+	shows(t, tab, "[data-feature=user_amount_1d] .value", "12.5")
+	away.Store(true)
+	tab.Run(t, chromedp.SendKeys("#find-id", "u8"+kb.Enter))
+	shows(t, tab, "#trouble .problem", "try again later")
+	holds(t, tab, `document.activeElement.id === 'entity-title' && document.activeElement.textContent === 'user_id u8'`)
+	holds(t, tab, `document.querySelector('#entity-parts').childElementCount === 0 && document.querySelector('#entity-said').textContent === ''`)
+}
+
 // A look at the operations that is under way when the view is left is the last one.
 func TestPageStopsWatching(t *testing.T) {
 	tab := browser.Open(t)

@@ -9,13 +9,19 @@ import { network } from './network.js';
 import { toEntity, toView } from './route.js';
 import { id, inYear, minute, moment, span } from './text.js';
 
+// name shows which entity the page is about, and nothing of the one before.
+export function name(entity) {
+  $('entity-title').replaceChildren(...Object.entries(entity).map(([key, value]) =>
+    el('span', { class: 'id' }, el('span', { class: 'hint' }, key), ` ${id(value)}`)));
+  $('entity-said').textContent = '';
+  $('entity-parts').replaceChildren();
+}
+
 // show shows an entity at a moment, by default the present. stale returns whether another view has replaced it
 // meanwhile.
 export async function show(entity, at, stale) {
   const named = Object.entries(entity);
-  $('entity-title').replaceChildren(...named.map(([key, value]) => el('span', { class: 'id' }, el('span', { class: 'hint' }, key), ` ${id(value)}`)));
   $('entity-said').textContent = 'Asking …';
-  $('entity-parts').replaceChildren();
   const features = about(entity).filter(f => !f.members_needed);
   const keys = keysOf(defined.features).map(key => key.name);
   const unknown = named.map(([key]) => key).find(key => !keys.includes(key));

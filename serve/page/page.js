@@ -29,6 +29,7 @@ async function open() {
     if (link.dataset.view === view) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
+  if (view === 'entity') entity.name(named); // before its title gets the focus, and is read aloud
   document.title = `${named ? Object.values(named).join(' · ') : titles[view]} – Weir`;
   if (before && (before.id !== view || view === 'entity')) {
     scrollTo(0, 0);
