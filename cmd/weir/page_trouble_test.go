@@ -157,6 +157,18 @@ func TestPageWritesExtremeNumbers(t *testing.T) {
 	quiet(t, tab, base)
 }
 
+// A question of a URL that names something that is no longer defined is asked without it, and the page says so.
+func TestPageNamesWhatIsGone(t *testing.T) {
+	tab := browser.Open(t)
+	base, _ := pageServer(t)
+	tab.Run(t, chromedp.Navigate(base+"/#/ask?service=old_service&feature=old_feature&feature=user_tx_1h&pending=old_stream&event=%7B%7D&entity=user_id%3Du7"))
+	shows(t, tab, "[data-feature=user_tx_1h] .words", "no event")
+	shows(t, tab, "#add-problem", `There is no feature "old_feature". There is no service "old_service". There is no stream "old_stream".`)
+	tab.Run(t, chromedp.SendKeys("#key-user_id", kb.Enter))
+	holds(t, tab, `document.querySelector('#add-problem').textContent === '' && !location.hash.includes('old_')`)
+	quiet(t, tab, base)
+}
+
 // Nothing covers a part of a number or of a text, and a long window does not make the page wider than the screen.
 func TestPageOfAnEntityWithLongValues(t *testing.T) {
 	tab := browser.Open(t)

@@ -29,8 +29,18 @@ export function show(parameters) {
   }
   clear();
   $('add').value = '';
-  $('add-problem').textContent = '';
+  $('add-problem').textContent = gone(parameters).join(' ');
   if (parameters.has('entity') && asked().length > 0) put();
+}
+
+// gone names what a URL asks for and is not defined, or no longer: the question is without it.
+function gone(parameters) {
+  const streams = [...$('pending-stream').options].map(option => option.value);
+  return [
+    ...parameters.getAll('feature').filter(name => !feature(name)).map(name => `There is no feature "${name}".`),
+    ...parameters.getAll('service').filter(name => !defined.services.some(s => s.name === name)).map(name => `There is no service "${name}".`),
+    ...parameters.getAll('pending').filter(name => !streams.includes(name)).map(name => `There is no stream "${name}".`),
+  ];
 }
 
 function clear() {
