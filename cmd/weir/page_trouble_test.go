@@ -169,6 +169,26 @@ func TestPageNamesWhatIsGone(t *testing.T) {
 	quiet(t, tab, base)
 }
 
+// An error of a proxy says at least its status.
+func TestPageShowsErrorsOfProxies(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	for body, want := range map[string]string{
+		`{"message": "no route"}`: "the server answered 502 Bad Gateway", `null`: "the server answered 502 Bad Gateway",
+		"<html>": "the server answered 502 Bad Gateway", `{"error": {"code": "unavailable", "message": "try again later"}}`: "try again later",
+	} {
+		tab.Run(t, chromedp.Navigate(between(t, behind, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/v1/features" {
+				return false
+			}
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = w.Write([]byte(body))
+			return true
+		})))
+		shows(t, tab, "#trouble .problem p", want)
+	}
+}
+
 // Nothing covers a part of a number or of a text, and a long window does not make the page wider than the screen.
 func TestPageOfAnEntityWithLongValues(t *testing.T) {
 	tab := browser.Open(t)

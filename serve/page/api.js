@@ -24,13 +24,14 @@ const keepDigits = (_, value, context) =>
 // server's error with all its members and the HTTP status.
 export async function ask(path, question) {
   const { response, text } = await fetched(path, question);
+  const failed = error => Object.assign(new Error(`the server answered ${response.status} ${response.statusText}`), error, { status: response.status });
   let answer;
   try {
     answer = JSON.parse(text, keepDigits);
   } catch {
-    throw Object.assign(new Error(`the server answered ${response.status} ${response.statusText}`), { status: response.status });
+    throw failed();
   }
-  if (!response.ok) throw Object.assign(new Error(), answer.error, { status: response.status });
+  if (!response.ok) throw failed(answer?.error); // a proxy's answer has none
   return answer;
 }
 
