@@ -208,13 +208,14 @@ func TestPageOfAnEntityWithLongValues(t *testing.T) {
 			answer("weekly", "-9223372036854775808") + "," + answer("note", `"`+strings.Repeat("x", 200)+`"`) + "," +
 			answer("cities", `{"`+strings.Repeat("x", 100)+`": 7}`) + `}}]}`,
 		"/v1/timeline/great":  fmt.Sprintf(points, 1532000000000),
-		"/v1/timeline/weekly": fmt.Sprintf(points, 1532400000000),
+		"/v1/timeline/weekly": fmt.Sprintf(points, 1500000000000),
 	})
 	for _, screen := range browser.Screens {
 		tab.Use(t, screen)
 		tab.Run(t, chromedp.Navigate("about:blank"), chromedp.Navigate(base+"/#/user_id/u7"))
 		holds(t, tab, `document.querySelectorAll('.axes button').length === 2 && document.querySelectorAll('[data-spark]').length === 2`)
 		shows(t, tab, "[data-feature=great] .value", "1,234,567,890.12")
+		shows(t, tab, ".axis", "2017-07-14 02:402018-07-25 05:21") // years differ
 		if hidden := evaluate[[]string](t, tab, `[...document.querySelectorAll('.marked td.value')].filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)`); len(hidden) > 0 {
 			t.Errorf("%s: the cells of %q are too narrow", screen.Name, hidden)
 		}

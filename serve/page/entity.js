@@ -121,7 +121,8 @@ async function timelines(entity, features, at, place, stale) {
   const choose = chosen => {
     const axis = { from: windows[chosen][1], to: Number(at) };
     for (const { feature, points } of loaded) place.marks.get(feature.name).replaceChildren(spark(feature, points, axis));
-    place.head.replaceChildren(el('span', {}, inYear(axis.from)), el('span', {}, inYear(axis.to)));
+    const write = moment(axis.from).slice(0, 4) === moment(axis.to).slice(0, 4) ? inYear : minute;
+    place.head.replaceChildren(el('span', {}, write(axis.from)), el('span', {}, write(axis.to)));
     place.head.title = `${moment(axis.from)} to ${moment(axis.to)} UTC`;
     for (const [i, button] of [...place.axes.querySelectorAll('button')].entries()) button.setAttribute('aria-pressed', i === chosen);
   };
