@@ -170,8 +170,8 @@ func leaderCutOff(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 	began := time.Now()
 	p.await(w)
 	t.Logf("noticed after %v at the latest", time.Since(began).Round(time.Millisecond))
-	if log := w.Log(); !strings.Contains(log, "a broker names a younger leader") {
-		t.Errorf("the log does not report the younger leader:\n%s", log)
+	if log := w.Log(); !strings.Contains(log, "a broker names a newer leader") {
+		t.Errorf("the log does not report the newer leader:\n%s", log)
 	}
 	cluster.Unite()
 	cluster.AwaitLeader(t, topic, 1, 1, 2)

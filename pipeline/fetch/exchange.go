@@ -18,7 +18,7 @@ import (
 const anyBroker = -1
 
 // versionRange is a range of versions of an API, inclusive.
-type versionRange struct{ least, most int16 }
+type versionRange struct{ min, max int16 }
 
 // versions are the supported versions of each API: from the least needed to the latest used.
 var versions = map[kmsg.Key]versionRange{
@@ -42,13 +42,13 @@ type unsupportedError struct {
 
 func (e *unsupportedError) Error() string {
 	switch {
-	case e.offered.most < 0:
-		return fmt.Sprintf("fetch: the broker does not offer %s, of which at least v%d is needed", e.api, e.known.least)
-	case e.offered.most < e.known.least:
-		return fmt.Sprintf("fetch: the broker offers %s v%d, at least v%d is needed", e.api, e.offered.most, e.known.least)
+	case e.offered.max < 0:
+		return fmt.Sprintf("fetch: the broker does not offer %s, of which at least v%d is needed", e.api, e.known.min)
+	case e.offered.max < e.known.min:
+		return fmt.Sprintf("fetch: the broker offers %s v%d, at least v%d is needed", e.api, e.offered.max, e.known.min)
 	default:
-		return fmt.Sprintf("fetch: the broker offers %s v%d to v%d, v%d to v%d are known", e.api, e.offered.least, e.offered.most,
-			e.known.least, e.known.most)
+		return fmt.Sprintf("fetch: the broker offers %s v%d to v%d, v%d to v%d are known", e.api, e.offered.min, e.offered.max,
+			e.known.min, e.known.max)
 	}
 }
 
@@ -62,7 +62,7 @@ type exchange struct {
 	broker   int32 // node id, or anyBroker
 	offers   *offers
 	request  kmsg.Request
-	most     int16   // the greatest version allowed for the request; 0 for any
+	limit    int16   // the greatest version allowed for the request; 0 for any
 	body     *[]byte // where to put the response
 }
 
@@ -114,7 +114,7 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := choose(offered, e.request.Key(), e.most)
+	version, err := choose(offered, e.request.Key(), e.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -123,18 +123,18 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return reply{e.ApiKey()}, err
 }
 
-// choose returns the greatest version of an API, not above most unless that is 0, that both the broker and this package
+// choose returns the greatest version of an API, not above limit unless that is 0, that both the broker and this package
 // support.
-func choose(offered map[int16]versionRange, key, most int16) (int16, error) {
+func choose(offered map[int16]versionRange, key, limit int16) (int16, error) {
 	known, broker := versions[kmsg.Key(key)], versionRange{-1, -1}
 	if r, ok := offered[key]; ok {
 		broker = r
 	}
-	v := min(known.most, broker.most)
-	if most > 0 {
-		v = min(v, most)
+	v := min(known.max, broker.max)
+	if limit > 0 {
+		v = min(v, limit)
 	}
-	if v < known.least || v < broker.least {
+	if v < known.min || v < broker.min {
 		return 0, &unsupportedError{kmsg.NameForKey(key), known, broker}
 	}
 	return v, nil
@@ -181,13 +181,13 @@ type exchanger struct {
 }
 
 // do sends request to a broker and waits for the response, which points into body. It waits no longer than timeout. The
-// request's version is not greater than most, unless that is 0. After an error the connection may still be using
+// request's version is not greater than limit, unless that is 0. After an error the connection may still be using
 // request and body, so neither can be used again.
-func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request, most int16, body *[]byte,
+func (x *exchanger) do(ctx context.Context, timeout time.Duration, broker int32, request kmsg.Request, limit int16, body *[]byte,
 ) (kmsg.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	e := &exchange{ctx: ctx, clientID: x.clientID, broker: broker, offers: &x.offers, request: request, most: most, body: body}
+	e := &exchange{ctx: ctx, clientID: x.clientID, broker: broker, offers: &x.offers, request: request, limit: limit, body: body}
 	if _, err := x.transport.RoundTrip(ctx, x.bootstrap, e); err != nil {
 		return nil, err
 	}

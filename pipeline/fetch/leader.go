@@ -20,10 +20,10 @@ type leader struct {
 	positions []*position
 	waiting   int // responses that Poll has not completely taken
 	turn      int
-	rests     time.Time               // not asked until then, see PollerConfig.Pace
+	restUntil time.Time               // not asked before, see PollerConfig.Pace
 	answered  time.Time               // when it last answered with everything available
 	records   float64                 // in such answers; those of the last four weigh about as much as all before
-	over      float64                 // the time in which they came, in ns
+	elapsed   float64                 // the time in which they came, in ns
 	cancel    context.CancelCauseFunc // of the request under way, or nil
 }
 
@@ -31,7 +31,7 @@ var errInterrupted = errors.New("fetch: the positions have changed")
 
 // interrupt makes the loop ask again, with the current positions.
 func (l *leader) interrupt() {
-	l.rests = time.Time{}
+	l.restUntil = time.Time{}
 	if l.cancel != nil {
 		l.cancel(errInterrupted)
 	}
@@ -42,7 +42,7 @@ func (l *leader) interrupt() {
 // as other steps of a batch.
 func (l *leader) taken() {
 	l.waiting--
-	if !time.Now().Before(l.rests) {
+	if !time.Now().Before(l.restUntil) {
 		signal(l.wake)
 	}
 }
@@ -54,17 +54,17 @@ func (l *leader) rest(asked time.Time, records int64, cfg *PollerConfig) {
 	now := time.Now()
 	if !l.answered.IsZero() {
 		l.records = l.records*3/4 + float64(records)
-		l.over = l.over*3/4 + float64(now.Sub(l.answered))
+		l.elapsed = l.elapsed*3/4 + float64(now.Sub(l.answered))
 	}
 	l.answered = now
 	// The rate is that of the last few answers together. It does not depend on how long the leader rested between them,
 	// so the pause is steady while the rate is, even if records come in lumps.
 	pause := cfg.Pace
-	if until := float64(cfg.Enough()) * l.over; until < l.records*float64(pause) {
+	if until := float64(cfg.Enough()) * l.elapsed; until < l.records*float64(pause) {
 		pause = time.Duration(until / l.records)
 	}
-	if l.rests = asked.Add(pause); !l.rests.After(now) {
-		l.rests = now.Add(pause)
+	if l.restUntil = asked.Add(pause); !l.restUntil.After(now) {
+		l.restUntil = now.Add(pause)
 	}
 }
 
@@ -73,7 +73,7 @@ type fetchRequest struct {
 	*kmsg.FetchRequest
 	ctx    context.Context
 	at     time.Time // when it was made
-	most   int16     // the greatest version that it can be sent in
+	limit  int16     // the greatest version that it can be sent in; 0 for any
 	names  map[topicID]string
 	leader *leader
 	sent   map[state.Partition]sentPosition
@@ -93,8 +93,8 @@ type sentPosition struct {
 	leader     int32
 }
 
-// lead is the loop of one leader. It ends when the leader has no partitions left.
-func (p *Poller) lead(l *leader) {
+// fetchLoop is the loop of one leader. It ends when the leader has no partitions left.
+func (p *Poller) fetchLoop(l *leader) {
 	rested := time.NewTimer(time.Hour)
 	defer rested.Stop()
 	for p.ctx.Err() == nil {
@@ -124,7 +124,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 		delete(p.leaders, l.id)
 		return nil, 0, false
 	}
-	if rest = time.Until(l.rests); rest > 0 {
+	if rest = time.Until(l.restUntil); rest > 0 {
 		return nil, rest, true
 	}
 	if l.waiting >= p.cfg.MaxWaiting {
@@ -155,7 +155,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 			topic.Topic, topic.TopicID = pos.Topic, pos.id
 			req.names[pos.id] = pos.Topic
 			if pos.id == (topicID{}) {
-				req.most = fetchByName
+				req.limit = fetchByName
 			}
 			request.Topics = append(request.Topics, topic)
 		}
@@ -179,7 +179,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 // fetch sends one request and queues the result.
 func (p *Poller) fetch(req *fetchRequest) {
 	body := bodies.Get().(*[]byte)
-	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+requestTimeout, req.leader.id, req.FetchRequest, req.most, body)
+	kresp, err := p.exchanger.do(req.ctx, p.cfg.MaxWait+requestTimeout, req.leader.id, req.FetchRequest, req.limit, body)
 	interrupted := context.Cause(req.ctx) != nil // by interrupt or Close: the request's own timeout is not seen here
 
 	p.mu.Lock()

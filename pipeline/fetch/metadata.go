@@ -113,7 +113,7 @@ func (p *Poller) verify(unsure []unverified) {
 			continue // moved or removed meanwhile; if moved, it is handled again
 		}
 		if pos.leader != nil && (u.at.epoch <= pos.epoch || pos.offset != u.offset) {
-			continue // it got this leader or a younger one meanwhile, or it moved, so that the answer is outdated
+			continue // it got this leader or a newer one meanwhile, or it moved, so that the answer is outdated
 		}
 		if ends[i].Err != nil {
 			if pos.leader == nil {
@@ -145,7 +145,7 @@ func (p *Poller) attach(pos *position, at leadership) {
 	if l == nil {
 		l = &leader{id: at.broker, wake: make(chan struct{}, 1)}
 		p.leaders[at.broker] = l
-		p.loops.Go(func() { p.lead(l) })
+		p.loops.Go(func() { p.fetchLoop(l) })
 	}
 	pos.leader, pos.epoch, pos.id = l, at.epoch, at.topicID
 	l.positions = append(l.positions, pos)

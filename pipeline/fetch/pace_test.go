@@ -39,7 +39,7 @@ func (b *pacedBroker) at() string { return time.Since(b.start).String() }
 // RoundTrip implements kafka.RoundTripper.
 func (b *pacedBroker) RoundTrip(_ context.Context, _ net.Addr, req kafka.Request) (kafka.Response, error) {
 	e := req.(*exchange)
-	e.request.SetVersion(versions[kmsg.Key(e.request.Key())].least)
+	e.request.SetVersion(versions[kmsg.Key(e.request.Key())].min)
 	switch r := e.request.(type) {
 	case *kmsg.MetadataRequest:
 		*e.body = b.metadata().AppendTo(nil)
@@ -55,7 +55,7 @@ func (b *pacedBroker) RoundTrip(_ context.Context, _ net.Addr, req kafka.Request
 
 func (b *pacedBroker) metadata() *kmsg.MetadataResponse {
 	resp := kmsg.NewPtrMetadataResponse()
-	resp.SetVersion(versions[kmsg.Metadata].least)
+	resp.SetVersion(versions[kmsg.Metadata].min)
 	broker := kmsg.NewMetadataResponseBroker()
 	broker.NodeID = 1
 	part := kmsg.NewMetadataResponseTopicPartition()
@@ -99,7 +99,7 @@ func (b *pacedBroker) answer(from, end int64) *kmsg.FetchResponse {
 	topic := kmsg.NewFetchResponseTopic()
 	topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
 	resp := kmsg.NewPtrFetchResponse()
-	resp.SetVersion(versions[kmsg.Fetch].least)
+	resp.SetVersion(versions[kmsg.Fetch].min)
 	resp.Topics = append(resp.Topics, topic)
 	return resp
 }
@@ -254,7 +254,7 @@ func TestPauseByRate(t *testing.T) {
 			start, taken := time.Now(), int64(0)
 			l := &leader{}
 			for i := range 200 {
-				time.Sleep(time.Until(l.rests))
+				time.Sleep(time.Until(l.restUntil))
 				asked := time.Now()
 				came := func() int64 {
 					return int64(time.Since(start)/test.every) * test.perSecond * int64(test.every) / int64(time.Second)
@@ -265,7 +265,7 @@ func TestPauseByRate(t *testing.T) {
 				records := came() - taken
 				taken += records
 				l.rest(asked, records, &cfg)
-				if pause := l.rests.Sub(asked); i > 20 && (pause < test.least || pause > test.most) && time.Since(asked) == 0 {
+				if pause := l.restUntil.Sub(asked); i > 20 && (pause < test.least || pause > test.most) && time.Since(asked) == 0 {
 					t.Errorf("%d records a second, each %v: the pause is %v after %d fetches, want %v to %v",
 						test.perSecond, test.every, pause, i, test.least, test.most)
 				}
@@ -286,7 +286,7 @@ func TestPauseOfAnyRecords(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {
 			var l leader
 			for i := range held {
-				time.Sleep(time.Until(l.rests))
+				time.Sleep(time.Until(l.restUntil))
 				asked, before := time.Now(), l.answered
 				time.Sleep(time.Duration(held[i]))
 				records := share[i] * 100 * enough
@@ -294,8 +294,8 @@ func TestPauseOfAnyRecords(t *testing.T) {
 					records = share[i] * float64(time.Since(before)) / float64(pace) * enough
 				}
 				l.rest(asked, int64(records), &cfg)
-				rests := time.Until(l.rests)
-				if rests > pace || rests < 0 || few && l.rests != asked.Add(pace) && rests != pace {
+				rests := time.Until(l.restUntil)
+				if rests > pace || rests < 0 || few && l.restUntil != asked.Add(pace) && rests != pace {
 					wrong = fmt.Sprintf("after %d records, asked %v before, the leader rests for %v", int64(records), time.Duration(held[i]), rests)
 				}
 			}

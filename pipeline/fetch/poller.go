@@ -18,9 +18,8 @@ import (
 const (
 	// requestTimeout limits each request, beyond MaxWait for a fetch.
 	requestTimeout = 10 * time.Second
-	// leaderCheck is how often brokers are asked, a few in turn, whether they know a younger
-	// leader of a partition than the one fetched from: a leader that is cut off from the others
-	// does not know that it was replaced.
+	// leaderCheck is how often brokers are asked, a few in turn, whether they know a newer leader of a partition than
+	// the one fetched from: a leader that is cut off from the others does not know that it was replaced.
 	leaderCheck = 5 * time.Second
 )
 

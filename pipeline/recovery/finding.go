@@ -104,7 +104,7 @@ func (f *finding) identity() (state.LogID, error) {
 }
 
 // stale returns an error if brokers name an older leader than that of the applied records: they do not know of the
-// election, and their report of the log is outdated. Only a younger leader can tell that records have vanished.
+// election, and their report of the log is outdated. Only a newer leader can tell that records have vanished.
 func (f *finding) stale() error {
 	applied := int32(-1)
 	for _, at := range f.claim.Progress {

@@ -9,10 +9,10 @@ import (
 // A leader that is cut off from the controller continues as if it led, and answers that there is nothing new. Its
 // answers do not show the election, but other brokers know of it.
 
-// askedAtOnce is how many brokers are asked for younger leaders at a time.
+// askedAtOnce is how many brokers are asked for newer leaders at a time.
 const askedAtOnce = 3
 
-// checkLeaders is the loop that looks for younger leaders of the positions.
+// checkLeaders is the loop that looks for newer leaders of the positions: those of a later epoch.
 func (p *Poller) checkLeaders() {
 	ticker := time.NewTicker(leaderCheck)
 	defer ticker.Stop()
@@ -31,14 +31,14 @@ func (p *Poller) checkLeaders() {
 		if err != nil || len(found.brokers) < 2 {
 			continue
 		}
-		p.takeYounger(found)
+		p.takeNewer(found)
 		var asking sync.WaitGroup
 		for range min(askedAtOnce, len(found.brokers)) {
 			broker := found.brokers[turn%len(found.brokers)]
 			turn++
 			asking.Go(func() {
 				if found, err := p.metadata(p.ctx, broker, topics); err == nil {
-					p.takeYounger(found)
+					p.takeNewer(found)
 				}
 			})
 		}
@@ -58,23 +58,23 @@ func (p *Poller) topics() (topics []string) {
 	return topics
 }
 
-// takeYounger gives positions the leaders that a broker names if these are younger than theirs.
-func (p *Poller) takeYounger(found leaderships) {
-	var younger []unverified
+// takeNewer gives positions the leaders that a broker names if these are newer than theirs.
+func (p *Poller) takeNewer(found leaderships) {
+	var newer []unverified
 	p.mu.Lock()
 	for _, pos := range p.positions {
 		at, err := found.leader(pos.Partition)
 		if err != nil || pos.stopped || pos.epoch < 0 || at.topicID != pos.id || at.epoch <= pos.epoch {
 			continue
 		}
-		p.cfg.Logger.Warn("a broker names a younger leader of a partition than the one that it is fetched from; going on there",
+		p.cfg.Logger.Warn("a broker names a newer leader of a partition than the one that it is fetched from; going on there",
 			"topic", pos.Topic, "partition", pos.ID, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
 		if pos.fetched < 0 {
 			p.attach(pos, at)
 		} else {
-			younger = append(younger, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
+			newer = append(newer, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
 		}
 	}
 	p.mu.Unlock()
-	p.verify(younger)
+	p.verify(newer)
 }
