@@ -27,7 +27,7 @@ func (c *consumer) balance(ctx context.Context, s *pool) {
 		}
 		c.mu.Lock() // the group takes or gives no partitions meanwhile
 		if ctx.Err() == nil {
-			s.balance(c.patience())
+			s.balance(c.flushTime())
 		}
 		c.mu.Unlock()
 	}
@@ -39,19 +39,22 @@ type load struct {
 	full   int64                     // full batches since the last look, counted by fullness
 	mapped map[state.Partition]int64 // records since the last look
 
-	calm  int // looks without a full batch
-	still int // looks since partitions were last spread
+	calm        int // looks without a full batch
+	sinceSpread int // looks since partitions were last spread
 }
 
-func newLoad() *load { return &load{mapped: make(map[state.Partition]int64), still: stillness} }
+func newLoad() *load {
+	return &load{mapped: make(map[state.Partition]int64), sinceSpread: looksBetweenSpreads}
+}
 
-// Load is high if there were at least muchFull full batches since the last look, and low after
-// littleCalm looks without one.
 const (
-	muchFull   = 8
-	littleCalm = 5
-	// stillness is the least number of looks between two spreads, so that loads which change all the time cost little.
-	stillness = 5
+	// fullBatches is how many full batches since the last look make the load high.
+	fullBatches = 8
+	// calmLooks is after how many looks without a full batch the load is low.
+	calmLooks = 5
+	// looksBetweenSpreads is the least number of looks between two spreads, so that loads which change all the time cost
+	// little.
+	looksBetweenSpreads = 5
 )
 
 // fullness returns as how many batches a full one counts: a setting for longer batches does not change how many records
@@ -72,32 +75,32 @@ func (l *load) add(b *workerBatch, full bool) {
 
 // look returns the records of each partition since the last look, and reports whether the load is high, or has been
 // low for a while.
-func (l *load) look() (mapped map[state.Partition]int64, much, little bool) {
+func (l *load) look() (mapped map[state.Partition]int64, high, low bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := l.full
 	mapped, l.full, l.mapped = l.mapped, 0, make(map[state.Partition]int64)
-	l.still++
+	l.sinceSpread++
 	l.calm++
 	if full > 0 {
 		l.calm = 0
 	}
-	return mapped, full >= muchFull, l.calm >= littleCalm
+	return mapped, full >= fullBatches, l.calm >= calmLooks
 }
 
 // balance moves partitions between the workers according to the load. The next worker reads again what is not flushed
 // in time.
 func (s *pool) balance(within time.Duration) {
-	mapped, much, little := s.lately.look()
-	carrying := len(s.load) - countOf(s.load, 0)
+	mapped, high, low := s.recentLoad.look()
+	busy := len(s.load) - countOf(s.load, 0) // workers that have partitions
 	switch {
-	case much && s.lately.still > stillness:
+	case high && s.recentLoad.sinceSpread > looksBetweenSpreads:
 		if to := spread(s.demand(mapped), s.of, len(s.load)); len(to) > 0 {
 			s.p.log.Debug("the workers share the partitions by their load", "partitions", len(s.of), "moved", len(to))
-			s.lately.still = 0
+			s.recentLoad.sinceSpread = 0
 			s.move(to, within)
 		}
-	case little && carrying > 1 && s.p.health.err() == nil: // else the load may be low because nothing is applied
+	case low && busy > 1 && s.p.health.err() == nil: // else the load may be low because nothing is applied
 		s.p.log.Debug("one worker processes all partitions", "partitions", len(s.of))
 		one, to := slices.Index(s.load, slices.Max(s.load)), make(map[state.Partition]int)
 		for id, i := range s.of {

@@ -55,10 +55,10 @@ type outcome struct{ stream, what string }
 
 // The outcomes of a record.
 const (
-	applied   = "applied"
-	late      = "late" // applied, but too late for at least one feature
-	dead      = "dead"
-	unmatched = "unmatched" // no stream of the topic accepts it, or it is a copy for another namespace
+	outcomeApplied   = "applied"
+	outcomeLate      = "late" // applied, but too late for at least one feature
+	outcomeDead      = "dead"
+	outcomeUnmatched = "unmatched" // no stream of the topic accepts it, or it is a copy for another namespace
 )
 
 func newBatch() *workerBatch { return &workerBatch{outcomes: make(map[counted]int)} }
@@ -124,14 +124,14 @@ func (b *workerBatch) fail(rangeIndex int, err error) {
 
 // count records the outcome of a record of a range.
 func (b *workerBatch) count(rangeIndex int, o features.Outcome, err *record.Poison) {
-	became := outcome{o.Stream, applied}
+	became := outcome{o.Stream, outcomeApplied}
 	switch {
 	case err != nil:
-		became = outcome{err.Stream, dead}
+		became = outcome{err.Stream, outcomeDead}
 	case o.Stream == "":
-		became = outcome{"", unmatched}
+		became = outcome{"", outcomeUnmatched}
 	case o.Late:
-		became.what = late
+		became.what = outcomeLate
 	}
 	b.outcomes[counted{rangeIndex, became}]++
 }

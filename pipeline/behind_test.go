@@ -42,7 +42,7 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	lagging := []bool{false, true, true}
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(100, 80, 70), Lagging: lagging})
 	check("a call without an answer", 70, 70, lag)
-	p.lags = nil // it is read again
+	p.laggingShards = nil // it is read again
 	p.progress, p.lagging = []state.Position{{Offset: 100}, state.NoPosition, state.NoPosition}, lagging
 	w.lagFromTheStart(p, errAway)
 	check("taken without them", 70, 70, lag)

@@ -22,7 +22,7 @@ type broken struct {
 	failures int   // consecutive failures to decode it
 }
 
-func (b *broken) is() bool { return b.failures > 0 }
+func (b *broken) met() bool { return b.failures > 0 }
 
 // The ways to handle a batch that cannot be decoded; a label of the metrics.
 const (
@@ -80,7 +80,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 	rangeIndex := b.rangeOf(p)
 	letter := w.newBrokenLetter(rangeIndex, e)
 	b.dead, b.gaps = append(b.dead, letter), append(b.gaps, gap{rangeIndex, e.Offset})
-	b.outcomes[counted{rangeIndex, outcome{"", dead}}]++
+	b.outcomes[counted{rangeIndex, outcome{"", outcomeDead}}]++
 	b.events++
 	p.position = e.EndOffset
 	b.extend(p)
@@ -95,7 +95,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 
 // passBroken records that a partition has got past the batch that had stopped it.
 func (w *worker) passBroken(p *assignedPartition) {
-	if p.broken.is() && p.position > p.broken.offset {
+	if p.broken.met() && p.position > p.broken.offset {
 		p.broken = broken{}
 		w.stopped(p, "")
 		w.health.clear(p.String())

@@ -24,24 +24,24 @@ type consumer struct {
 // run processes partitions by the current definitions until the context ends, then flushes and releases them.
 func (c *consumer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		given, replaced := c.p.definitions.present()
-		present, cancel := until(ctx, replaced)
-		registry := c.p.bind(present, given)
+		given, replaced := c.p.definitions.current()
+		current, cancel := until(ctx, replaced)
+		registry := c.p.bind(current, given)
 		if registry == nil {
 			cancel()
 			continue
 		}
-		pool := newPool(present, c.p, registry, c.commit)
+		pool := newPool(current, c.p, registry, c.commit)
 		c.mu.Lock()
 		c.pool = pool
 		pool.accept(c.assigned)
 		c.mu.Unlock()
-		filled, swept := c.refill(present, registry), c.sweep(present, registry)
-		var binding sync.WaitGroup
+		filled, swept := c.refill(current, registry), c.sweep(current, registry)
+		var watching sync.WaitGroup
 		if c.p.cfg.Workers > 1 {
-			binding.Go(func() { c.balance(pool.ctx, pool) })
+			watching.Go(func() { c.balance(pool.ctx, pool) })
 		}
-		binding.Go(func() { c.p.rebind(present, given, registry.Plan()) })
+		watching.Go(func() { c.p.rebind(current, given, registry.Plan()) })
 		<-pool.ctx.Done()
 		c.mu.Lock() // releases now wait until partitions are flushed
 		err := pool.end()
@@ -50,7 +50,7 @@ func (c *consumer) run(ctx context.Context) error {
 		cancel()
 		filled()
 		swept()
-		binding.Wait()
+		watching.Wait()
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *consumer) release(partitions []state.Partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pool != nil {
-		c.pool.release(partitions, c.patience())
+		c.pool.release(partitions, c.flushTime())
 	}
 	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
 	for _, id := range partitions {
@@ -91,8 +91,8 @@ func (c *consumer) release(partitions []state.Partition) {
 	c.count()
 }
 
-// patience returns how long released partitions may take to be flushed.
-func (c *consumer) patience() time.Duration {
+// flushTime returns how long released partitions may take to be flushed.
+func (c *consumer) flushTime() time.Duration {
 	return min(c.p.cfg.ShutdownTimeout, c.p.cfg.SessionTimeout/3)
 }
 
@@ -111,8 +111,8 @@ func (c *consumer) count() {
 // close forgets all partitions, once run has ended.
 func (c *consumer) close() { c.release(slices.Clone(c.assigned)) }
 
-// patience returns a context that outlasts another one by some time, to finish what is under way.
-func patience(ctx context.Context, longer time.Duration) (context.Context, context.CancelFunc) {
+// outlast returns a context that outlasts another one by some time, to finish what is under way.
+func outlast(ctx context.Context, longer time.Duration) (context.Context, context.CancelFunc) {
 	patient, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(longer, giveUp) })
 	return patient, func() { stop(); giveUp() }

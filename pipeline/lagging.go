@@ -44,8 +44,8 @@ var errNotApplied = errors.New("their calls got no answer")
 
 // noteLag records which shards of a partition lag after a batch.
 func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.PartitionRange) {
-	lagged := len(p.lags) > 0
-	p.lags = p.lags[:0]
+	lagged := len(p.laggingShards) > 0
+	p.laggingShards = p.laggingShards[:0]
 	behind := int64(math.MaxInt64)
 	for shard, at := range r.Progress {
 		if r.Lags(shard) {
@@ -53,12 +53,12 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 				at.Offset = p.behind
 			}
 			behind = min(behind, at.Offset)
-			p.lags = append(p.lags, shard)
+			p.laggingShards = append(p.laggingShards, shard)
 		}
 	}
 	p.behind = behind
 	switch {
-	case len(p.lags) == 0:
+	case len(p.laggingShards) == 0:
 		p.behind = unknown
 		if p.waits.Tried() && r.To > p.caughtUp {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
@@ -70,7 +70,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		p.confirm() // the next batch may be under way when it is abandoned
 	}
 	p.caughtUp = r.To
-	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: errNotApplied}
+	err := &laggingError{Shards: len(p.laggingShards), Offset: p.behind, Err: errNotApplied}
 	if why := w.unavailable(ctx, p); why != nil {
 		err.Err = why
 	}
@@ -85,18 +85,18 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
 	for shard, lags := range p.lagging {
 		if lags {
-			p.lags = append(p.lags, shard)
+			p.laggingShards = append(p.laggingShards, shard)
 		}
 	}
 	p.catchUpAt = time.Now().Add(p.waits.Next())
-	err := &laggingError{Shards: len(p.lags), Offset: p.behind, Err: why}
+	err := &laggingError{Shards: len(p.laggingShards), Offset: p.behind, Err: why}
 	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	w.health.set(p.String(), err)
 }
 
 // unavailable returns why a lagging shard cannot be reached yet, or nil if all can be reached.
 func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
-	for _, shard := range p.lags {
+	for _, shard := range p.laggingShards {
 		if err := w.cfg.Store.Available(ctx, shard); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
 
 // reachable reports whether some lagging shard can be reached.
 func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
-	return slices.ContainsFunc(p.lags, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
+	return slices.ContainsFunc(p.laggingShards, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
 }
 
 // leaveLagging leaves partitions with lagging shards and events to be enriched out of a batch, because the state lacks
@@ -131,7 +131,7 @@ func leaveLagging(b *enrich.Batch) {
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
-		if len(p.lags) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
+		if len(p.laggingShards) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
 			continue
 		}
 		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)
@@ -142,7 +142,7 @@ func (w *worker) catchUp(ctx context.Context) {
 
 // applied returns the offset up to which a partition is applied in all shards, according to the completed batches.
 func (p *assignedPartition) applied() int64 {
-	if len(p.lags) > 0 && p.behind >= 0 {
+	if len(p.laggingShards) > 0 && p.behind >= 0 {
 		return p.behind
 	}
 	return p.position

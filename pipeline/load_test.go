@@ -55,9 +55,9 @@ func TestRecordsAreCountedByPartition(t *testing.T) {
 	for range 2 {
 		batch := newBatch()
 		of := batch.rangeOf(&assignedPartition{Partition: a})
-		batch.outcomes[counted{of, outcome{"s", applied}}] = 3
-		batch.outcomes[counted{of, outcome{"s", dead}}] = 4
-		batch.outcomes[counted{batch.rangeOf(&assignedPartition{Partition: b}), outcome{"s", applied}}] = 5
+		batch.outcomes[counted{of, outcome{"s", outcomeApplied}}] = 3
+		batch.outcomes[counted{of, outcome{"s", outcomeDead}}] = 4
+		batch.outcomes[counted{batch.rangeOf(&assignedPartition{Partition: b}), outcome{"s", outcomeApplied}}] = 5
 		l.add(batch, false)
 	}
 	for _, want := range []map[state.Partition]int64{{a: 14, b: 10}, {}} {
@@ -88,7 +88,7 @@ func TestFullBatchesCountByTheirSize(t *testing.T) {
 func poolOf(t *testing.T, workers int, of map[state.Partition]int) *pool {
 	s := &pool{
 		p: &Processor{health: newHealth(), log: slog.New(slog.DiscardHandler)}, ctx: t.Context(),
-		load: make([]int, workers), of: of, lately: newLoad(),
+		load: make([]int, workers), of: of, recentLoad: newLoad(),
 	}
 	for range workers {
 		poller := fetch.NewPoller(fetch.PollerConfig{})
@@ -104,7 +104,7 @@ func poolOf(t *testing.T, workers int, of map[state.Partition]int) *pool {
 // An unavailable store does not count as low load.
 func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 	s := poolOf(t, 2, map[state.Partition]int{{Topic: "a"}: 0, {Topic: "b"}: 1})
-	s.lately.calm = littleCalm
+	s.recentLoad.calm = calmLooks
 	s.p.health.set("worker 1", errors.New("no Redis"))
 	if s.balance(time.Millisecond); !slices.Equal(s.load, []int{1, 1}) {
 		t.Errorf("while one worker cannot apply, the workers process %v partitions, want one each", s.load)
@@ -124,9 +124,9 @@ func TestPartitionsAreSpreadByTheirRecords(t *testing.T) {
 			batch := newBatch()
 			batch.events = 20_000
 			r := batch.rangeOf(&assignedPartition{Partition: id})
-			batch.outcomes[counted{r, outcome{"s", applied}}] = 15_000
-			batch.outcomes[counted{r, outcome{"s", late}}] = 5_000
-			s.lately.add(batch, full)
+			batch.outcomes[counted{r, outcome{"s", outcomeApplied}}] = 15_000
+			batch.outcomes[counted{r, outcome{"s", outcomeLate}}] = 5_000
+			s.recentLoad.add(batch, full)
 		}
 		s.balance(time.Millisecond)
 	}
@@ -141,7 +141,7 @@ func TestPartitionsAreSpreadByTheirRecords(t *testing.T) {
 	look(true, a, c)
 	spread := map[state.Partition]int{a: 0, b: 1, c: 1, d: 1}
 	expect("two of one worker are hot", spread)
-	for range stillness {
+	for range looksBetweenSpreads {
 		look(true, b, c)
 		expect("soon after", spread)
 	}

@@ -34,10 +34,10 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 	defer commits.close(leaveTimeout)
 	defer c.close()
 	ctx, fail := context.WithCancelCause(ctx)
-	var carrying sync.WaitGroup
-	defer carrying.Wait()
+	var consuming sync.WaitGroup
+	defer consuming.Wait()
 	defer fail(nil)
-	carrying.Go(func() {
+	consuming.Go(func() {
 		if err := c.run(ctx); err != nil {
 			fail(err)
 		}
@@ -46,7 +46,7 @@ func (p *Processor) join(ctx context.Context, topics []string) error {
 		return err
 	}
 	fail(nil)
-	carrying.Wait()
+	consuming.Wait()
 	return failure(ctx)
 }
 
@@ -85,7 +85,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
 		var again <-chan time.Time
-		registry, replaced := p.definitions.present()
+		registry, replaced := p.definitions.current()
 		if wanted := registry.Topics(); !slices.Equal(wanted, topics) {
 			err := p.findTopics(ctx, registry)
 			if err == nil {
@@ -137,7 +137,7 @@ const leaveTimeout = 5 * time.Second
 func (p *Processor) waitForTopics(ctx context.Context, topics []string) bool {
 	missing := retry.Trouble{Log: p.log, What: "finding the topics"}
 	for {
-		registry, replaced := p.definitions.present()
+		registry, replaced := p.definitions.current()
 		if !slices.Equal(registry.Topics(), topics) {
 			return false
 		}

@@ -43,14 +43,13 @@ type assignedPartition struct {
 	stopped   string
 	unfetched bool // it is stopped because the brokers do not let it be fetched; the poller tries again
 
-	// If the master of some shards does not answer, the partition continues in the others. lags lists the lagging
-	// shards, and behind is the lowest offset that they lack, or unknown. The partition is read again from there, at
-	// catchUpAt at the earliest.
-	lags      []int
-	behind    int64
-	catchUpAt time.Time
-	caughtUp  int64 // the end of what lagging shards lacked the last time
-	waits     retry.Backoff
+	// If the master of some shards does not answer, the partition continues in the others. behind is the lowest offset
+	// that the lagging shards lack, or unknown. The partition is read again from there, at catchUpAt at the earliest.
+	laggingShards []int
+	behind        int64
+	catchUpAt     time.Time
+	caughtUp      int64 // the end of what lagging shards lacked the last time
+	waits         retry.Backoff
 }
 
 // has reports whether the progress is the partition's current one, and not from before it was resumed.

@@ -24,23 +24,23 @@ type pool struct {
 	registry *features.Registry
 	commit   func(map[state.Partition]int64)
 
-	ctx     context.Context // of the workers
-	fail    context.CancelCauseFunc
-	patient context.Context // for finishing what is under way when ctx ends
-	giveUp  context.CancelFunc
-	running sync.WaitGroup
-	workers []*worker // nil if not started
-	load    []int     // number of partitions, by worker
-	lately  *load
-	of      map[state.Partition]int
+	ctx        context.Context // of the workers
+	fail       context.CancelCauseFunc
+	patient    context.Context // for finishing what is under way when ctx ends
+	giveUp     context.CancelFunc
+	running    sync.WaitGroup
+	workers    []*worker // nil if not started
+	load       []int     // number of partitions, by worker
+	recentLoad *load
+	of         map[state.Partition]int
 }
 
 func newPool(ctx context.Context, p *Processor, registry *features.Registry, commit func(map[state.Partition]int64)) *pool {
 	ctx, fail := context.WithCancelCause(ctx)
-	patient, giveUp := patience(ctx, p.cfg.ShutdownTimeout)
+	patient, giveUp := outlast(ctx, p.cfg.ShutdownTimeout)
 	return &pool{
 		p: p, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
-		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), lately: newLoad(), of: make(map[state.Partition]int),
+		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), recentLoad: newLoad(), of: make(map[state.Partition]int),
 	}
 }
 
@@ -123,8 +123,8 @@ func (s *pool) begin(i int) {
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
 		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
-		lately:  s.lately,
-		tracing: p.tracing, live: p.live,
+		recentLoad: s.recentLoad,
+		tracing:    p.tracing, live: p.live,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
 			Register: p.definitions.registration(s.registry.Plan()).renew,

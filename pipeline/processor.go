@@ -74,9 +74,9 @@ func (s *stats) add(b *workerBatch) {
 			continue // the range is read again
 		}
 		switch o.what {
-		case dead:
+		case outcomeDead:
 			s.dead.Add(int64(n))
-		case unmatched:
+		case outcomeUnmatched:
 			s.unmatched.Add(int64(n))
 		default:
 			s.applied.Add(int64(n))
@@ -96,17 +96,17 @@ func (p *Processor) Stats() Stats {
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer p.dead.Close()
-	var telling sync.WaitGroup
-	telling.Go(func() { p.register(ctx) })
-	telling.Go(func() {
+	var background sync.WaitGroup
+	background.Go(func() { p.register(ctx) })
+	background.Go(func() {
 		ticker := time.NewTicker(busiest.Every)
 		defer ticker.Stop()
 		p.busiest.Publish(ctx, ticker.C, p.cfg.Store, p.log)
 	})
-	defer telling.Wait()
+	defer background.Wait()
 	defer cancel(nil)
 	for ctx.Err() == nil {
-		registry, _ := p.definitions.present()
+		registry, _ := p.definitions.current()
 		if err := p.join(ctx, registry.Topics()); err != nil {
 			return err
 		}

@@ -37,7 +37,8 @@ func (d *definitions) registration(p *state.Plan) *registration {
 	return over
 }
 
-func (d *definitions) present() (*features.Registry, <-chan struct{}) {
+// current returns the registry, and a channel that is closed when it is replaced or must be bound again.
+func (d *definitions) current() (*features.Registry, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.registry, d.replaced
@@ -48,7 +49,7 @@ func (d *definitions) replace(r *features.Registry) {
 	defer d.mu.Unlock()
 	if r.Version() != d.registry.Version() {
 		d.registry = r
-		d.again()
+		d.signal()
 	}
 }
 
@@ -57,12 +58,12 @@ func (d *definitions) rebind(r *features.Registry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r == d.registry {
-		d.again()
+		d.signal()
 	}
 }
 
-// again restarts the workers with the new binding.
-func (d *definitions) again() {
+// signal makes the workers start over, with a new binding.
+func (d *definitions) signal() {
 	close(d.replaced)
 	d.replaced = make(chan struct{})
 }
@@ -108,7 +109,7 @@ func (p *Processor) register(ctx context.Context) {
 	defer ticker.Stop()
 	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {
-		_, replaced := p.definitions.present()
+		_, replaced := p.definitions.current()
 		if r := p.definitions.registration(nil); r == nil { // nothing is applied yet
 		} else if _, err := r.renew(ctx); err == nil {
 			trouble.Over()

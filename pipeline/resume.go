@@ -25,7 +25,7 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
 		w.abandon(p)
-		p.lags, p.retryAt, p.lacks = nil, time.Time{}, nil
+		p.laggingShards, p.retryAt, p.lacks = nil, time.Time{}, nil
 		p.attempt++
 		p.resuming = true
 		r.attempts = append(r.attempts, p.attempt)
@@ -82,8 +82,8 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	for _, at := range p.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
-	w.passBroken(p)     // it may have been placed after the batch
-	if !p.broken.is() { // else it is still stopped
+	w.passBroken(p)      // it may have been placed after the batch
+	if !p.broken.met() { // else it is still stopped
 		w.stopped(p, "")
 		w.health.clear(p.String())
 	}

@@ -32,7 +32,7 @@ type worker struct {
 	applier    *applier
 	health     *health
 	live       *backfill.Live // counts the batches of all workers
-	lately     *load          // measures what all workers have to do
+	recentLoad *load          // measures what all workers have to do
 	partitions map[state.Partition]*assignedPartition
 	commit     func(map[state.Partition]int64)
 	changes    chan change
@@ -97,7 +97,8 @@ func (w *worker) run(ctx context.Context) error {
 		case <-w.graceTimer.C:
 			w.retry(ctx)
 		case <-ctx.Done():
-			return w.flush()
+			w.flush()
+			return nil
 		}
 	}
 }
@@ -240,7 +241,7 @@ func (w *worker) ready() bool {
 // submit gives the batch to the applying goroutine and continues with the other one.
 func (w *worker) submit() {
 	b := w.current
-	w.lately.add(b, w.full())
+	w.recentLoad.add(b, w.full())
 	if w.due {
 		// Partitions without records are moved, too, as a check: the script shows whether a shard has gone back in
 		// time.
@@ -280,7 +281,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
-		case p.retryAt.IsZero() && !p.broken.is():
+		case p.retryAt.IsZero() && !p.broken.met():
 			p.trouble.Over()
 			w.noteLag(ctx, p, &b.Ranges[i])
 		}
@@ -348,7 +349,7 @@ func (w *worker) dropFetched(p *assignedPartition) {
 
 // flush applies and commits the mapped records, as far as the time to shut down allows. The next owner reads the rest
 // again.
-func (w *worker) flush() error {
+func (w *worker) flush() {
 	if w.spare == nil {
 		w.completeLast()
 	}
@@ -357,7 +358,6 @@ func (w *worker) flush() error {
 		w.submit()
 		w.completeLast()
 	}
-	return nil
 }
 
 // completeLast waits for the batch under way; the applying goroutine always returns it, at the latest when the time to
