@@ -13,32 +13,32 @@ import (
 
 // answer answers the question in q.request; encode leaves the response in q.out.
 func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *state.History) error) error {
-	x := q.of(h)
+	x := q.indexFor(h)
 	if err := q.decode(x, h.limits); err != nil {
 		return err
 	}
-	if err := q.identify(); err != nil {
+	if err := q.nameEntities(); err != nil {
 		return err
 	}
 	h.metrics.ask(q)
-	if err := q.hold(ctx, reading, int64(readSize*q.different()*q.cost())); err != nil {
+	if err := q.hold(ctx, reading, int64(readSize*q.distinct()*q.cost())); err != nil {
 		return err
 	}
-	if err := q.await(ctx, h); err != nil {
+	if err := q.waitForEvent(ctx, h); err != nil {
 		return err
 	}
-	if err := q.reach(ctx, h.Reader); err != nil {
+	if err := q.findOldest(ctx, h.Reader); err != nil {
 		return err
 	}
 	q.addReads()
-	history, err := h.state(ctx, q)
+	history, err := h.readWithHistory(ctx, q)
 	if err != nil {
 		return err
 	}
 	other, err := q.readsOther(h)
-	if err == nil && (q.young || other) {
+	if err == nil && (q.outdated || other) {
 		q.addReads() // what was filled is in the state that is read now
-		history, err = h.state(ctx, q)
+		history, err = h.readWithHistory(ctx, q)
 	}
 	if err != nil {
 		return err
@@ -46,10 +46,10 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	return encode(q, ctx, history)
 }
 
-// state reads what the question needs, and the history of the plans that wrote it.
-func (h *handler) state(ctx context.Context, q *question) (*state.History, error) {
+// readWithHistory reads what the question needs, and the history of the plans that wrote it.
+func (h *handler) readWithHistory(ctx context.Context, q *question) (*state.History, error) {
 	began := h.Now()
-	staleness, err := h.read(ctx, q)
+	staleness, err := h.readState(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,13 @@ func (h *handler) state(ctx context.Context, q *question) (*state.History, error
 	}
 	// The state that was read may lack what was filled meanwhile.
 	usable := h.history.whole.At(history, began.Add(-staleness))
-	q.young = usable != history
+	q.outdated = usable != history
 	return usable, nil
 }
 
-// read reads what the question needs, from replicas if they may answer it. If it has waited for an event, it reads from
+// readState reads what the question needs, from replicas if they may answer it. If it has waited for an event, it reads from
 // masters. It returns an upper bound of the state's age.
-func (h *handler) read(ctx context.Context, q *question) (time.Duration, error) {
+func (h *handler) readState(ctx context.Context, q *question) (time.Duration, error) {
 	var freshness state.Freshness
 	reader := storeReader{h.Reader, q.pending, nil}
 	if h.FromReplicas && q.wait == nil {
@@ -121,12 +121,12 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []sta
 	return states, nil
 }
 
-// addReads lists the reads. Before reach has found the features that cannot answer, it lists the reads of all features.
+// addReads lists the reads. Before findOldest has found the features that cannot answer, it lists the reads of all features.
 func (q *question) addReads() {
 	q.reading.Reset(q.now)
 	q.frames = q.frames[:0]
 	for i, f := range q.asked {
-		if len(q.oldest) == 0 || q.oldest[i] == reached {
+		if len(q.oldest) == 0 || q.oldest[i] == answerable {
 			q.frames = append(q.frames, framed{q.reading.Frame(f, q.at), q.set[i]})
 		}
 	}
@@ -213,17 +213,17 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 
 // next fills in the next answer, of feature i.
 func (q *question) next(a *query.Answer, i int) {
-	if q.oldest[i] == reached {
+	if q.oldest[i] == answerable {
 		q.reading.NextSince(a, q.since[i])
-		q.meet(a)
+		q.noteUnread(a)
 		return
 	}
 	*a = query.Answer{Status: query.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
 	a.From, a.To = query.Covers(q.features[i].Feature, q.at, q.now)
 }
 
-// meet records an answer whose state could not be read.
-func (q *question) meet(a *query.Answer) {
+// noteUnread records an answer whose state could not be read.
+func (q *question) noteUnread(a *query.Answer) {
 	switch a.Status {
 	case query.Unavailable:
 		q.unavailable++

@@ -284,8 +284,8 @@ func TestRepeatedEntitiesAreEqualInEachText(t *testing.T) {
 	}
 	q.entities = append(q.entities, nil, nil, nil)
 	q.findRepeated()
-	if diff := cmp.Diff([]int{0, 1, 0}, q.first); diff != "" || q.different() != 2 {
-		t.Errorf("%d different entities, want 2; first occurrence of each (-want +got):\n%s", q.different(), diff)
+	if diff := cmp.Diff([]int{0, 1, 0}, q.first); diff != "" || q.distinct() != 2 {
+		t.Errorf("%d different entities, want 2; first occurrence of each (-want +got):\n%s", q.distinct(), diff)
 	}
 }
 

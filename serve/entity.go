@@ -17,13 +17,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// identify makes the texts of all entities, one for each key set.
-func (q *question) identify() error {
+// nameEntities makes the texts of all entities, one for each key set.
+func (q *question) nameEntities() error {
 	for i, entity := range q.entities {
 		// First keep the entity as sent, because fastjson unescapes in place what is read.
 		q.echoes.bytes = entity.MarshalTo(q.echoes.bytes)
 		q.echoes.end()
-		if err := q.find(i, entity); err != nil {
+		if err := q.findValues(i, entity); err != nil {
 			return err
 		}
 		values := q.values
@@ -91,8 +91,8 @@ func (q *question) sameTexts(a, b int) bool {
 	return true
 }
 
-// different returns the number of distinct entities; each is answered once.
-func (q *question) different() (n int) {
+// distinct returns the number of distinct entities; each is answered once.
+func (q *question) distinct() (n int) {
 	for e, first := range q.first {
 		if e == first {
 			n++
@@ -101,8 +101,8 @@ func (q *question) different() (n int) {
 	return n
 }
 
-// find looks up the values of an entity's keys, nil for missing ones.
-func (q *question) find(i int, entity *fastjson.Value) (err error) {
+// findValues looks up the values of an entity's keys, nil for missing ones.
+func (q *question) findValues(i int, entity *fastjson.Value) (err error) {
 	n := 0
 	for _, set := range q.sets {
 		n += len(set.keys)

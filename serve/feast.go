@@ -38,15 +38,15 @@ func (h *handler) readFeast(q *question) error {
 	if err != nil {
 		return err
 	}
-	asked, err := takeFeast(root)
+	asked, err := parseFeast(root)
 	if err != nil {
 		return err
 	}
-	c, x := &columns{}, q.of(h)
-	if err := c.choose(asked, x); err != nil {
+	c, x := &columns{}, q.indexFor(h)
+	if err := c.readFeatures(asked, x); err != nil {
 		return err
 	}
-	n, err := c.take(asked.entities)
+	n, err := c.readEntities(asked.entities)
 	if err != nil {
 		return err
 	}
@@ -58,9 +58,9 @@ func (h *handler) readFeast(q *question) error {
 	return nil
 }
 
-// takeFeast parses a question. Unknown keys are skipped, as Feast's own server does: later clients
+// parseFeast parses a question. Unknown keys are skipped, as Feast's own server does: later clients
 // may send some.
-func takeFeast(root *fastjson.Value) (*feastQuestion, error) {
+func parseFeast(root *fastjson.Value) (*feastQuestion, error) {
 	object, err := root.Object()
 	if err != nil {
 		return nil, reply.Errorf(reply.WrongType, "a question must be an object; %s is not", show(root))
@@ -139,8 +139,8 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 	return err
 }
 
-// choose finds the features asked for. A service takes precedence, as in Feast.
-func (c *columns) choose(asked *feastQuestion, x *index) error {
+// readFeatures finds the features asked for. A service takes precedence, as in Feast.
+func (c *columns) readFeatures(asked *feastQuestion, x *index) error {
 	if name := asked.featureService; name != "" {
 		inService, ok := x.services[name]
 		if !ok {
@@ -181,8 +181,8 @@ func (c *columns) choose(asked *feastQuestion, x *index) error {
 	return nil
 }
 
-// take reads the columns of the entities, and counts the entities.
-func (c *columns) take(entities map[string][]*fastjson.Value) (n int, err error) {
+// readEntities reads the columns of the entities, and counts the entities.
+func (c *columns) readEntities(entities map[string][]*fastjson.Value) (n int, err error) {
 	for i, key := range c.keys {
 		values := entities[key]
 		if i > 0 && len(values) != n {

@@ -34,9 +34,9 @@ type handler struct {
 	served  atomic.Pointer[served]
 	// answering is the number of questions that are being answered.
 	answering atomic.Int64
-	// complained is when a failure of the store was last logged, and damageLogged when damaged state was, in
+	// failureLogged is when a failure of the store was last logged, and damageLogged when damaged state was, in
 	// milliseconds.
-	complained, damageLogged atomic.Int64
+	failureLogged, damageLogged atomic.Int64
 }
 
 // New makes the handler of all paths. It panics if its metrics are already registered.
@@ -52,7 +52,7 @@ func New(c Config) http.Handler {
 	h.budgets = newBudgets(h.limits.InFlight)
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
-	forPeople := &tools.Tools{
+	toolbox := &tools.Tools{
 		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.limits.Body, Logger: c.Logger,
 	}
 	mux := http.NewServeMux()
@@ -60,16 +60,16 @@ func New(c Config) http.Handler {
 		method, path string
 		handler      http.Handler
 	}{
-		{"POST", "/v1/query", h.question(h.body, rows)},
-		{"GET", "/v1/features/{name}", h.question(h.query, row)},
-		{"GET", "/v1/timeline/{name}", h.question(h.query, points)},
-		{"POST", "/get-online-features", h.question(h.body, feastColumns)},
+		{"POST", "/v1/query", h.question(h.readBody, rows)},
+		{"GET", "/v1/features/{name}", h.question(h.readQuery, row)},
+		{"GET", "/v1/timeline/{name}", h.question(h.readQuery, points)},
+		{"POST", "/get-online-features", h.question(h.readBody, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
 		{"GET", "/v1/busiest", http.HandlerFunc(h.busiest)},
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
-		{"POST", "/v1/preview", http.HandlerFunc(forPeople.ServePreview)},
-		{"GET", "/v1/dead-letters", http.HandlerFunc(forPeople.ServeDeadLetters)},
-		{"GET", "/v1/greatest-keys", http.HandlerFunc(forPeople.ServeGreatestKeys)},
+		{"POST", "/v1/preview", http.HandlerFunc(toolbox.ServePreview)},
+		{"GET", "/v1/dead-letters", http.HandlerFunc(toolbox.ServeDeadLetters)},
+		{"GET", "/v1/greatest-keys", http.HandlerFunc(toolbox.ServeGreatestKeys)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
@@ -87,12 +87,12 @@ func New(c Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, reply.Errorf(reply.UnknownPath, "there is no path %s", reply.Quote(r.URL.Path)))
 	})
-	return h.guard(straight(h.Access.Admit(mux, h.metrics.unauthorized)))
+	return h.guard(refuseUncleanPaths(h.Access.Admit(mux, h.metrics.unauthorized)))
 }
 
-// straight refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after a
+// refuseUncleanPaths refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after a
 // redirect, and the redirect is not JSON.
-func straight(next http.Handler) http.Handler {
+func refuseUncleanPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.URL.EscapedPath()
 		clean := path.Clean("/" + sent)
@@ -138,7 +138,8 @@ func answerIn(encode func(*question, context.Context, *state.History) error) fun
 	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
 }
 
-// question answers questions, which read puts into q.body, in the format of a codec.
+// question answers questions in the format of a codec. read takes them from a request: a body into q.body, a URL into
+// q.request.
 func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error, in codec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, outcome := h.Now(), failed
@@ -177,7 +178,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 			written = true
 			return
 		}
-		if gone(r, err) {
+		if hungUp(r, err) {
 			outcome = abandoned
 			ended(span, errAbandoned)
 			w.WriteHeader(errAbandoned.Status) // for the log of a proxy
@@ -213,8 +214,8 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 // errAbandoned is the error for a client that hung up, with nginx's status for that. It is not sent.
 var errAbandoned = &reply.Error{Status: 499, Code: "abandoned"}
 
-// gone reports whether the client hung up before it was answered: then neither the store nor the question has failed.
-func gone(r *http.Request, err error) bool {
+// hungUp reports whether the client hung up before it was answered: then neither the store nor the question has failed.
+func hungUp(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || err == errAbandoned
 }
 
@@ -238,7 +239,7 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 		refusal = reply.Errorf(reply.StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}
 	// A store that is down fails every question: it is logged once a second.
-	if h.complain(&h.complained) {
+	if h.logDue(&h.failureLogged) {
 		h.Logger.Error("the store cannot be read", "error", err)
 	}
 	return refusal, unavailable
@@ -250,15 +251,15 @@ func (h *handler) damaged(q *question) {
 		return
 	}
 	h.metrics.damaged.Add(float64(q.damaged))
-	if h.complain(&h.damageLogged) {
+	if h.logDue(&h.damageLogged) {
 		h.Logger.Error("state is damaged: an entity has no answer", "error", q.damage)
 		store.DebugKey(h.Logger, q.damage)
 	}
 }
 
-// complain reports whether another log line is due: at most one each second. last is when the last one was written, in
+// logDue reports whether another log line is due: at most one a second. last is when the last one was written, in
 // milliseconds.
-func (h *handler) complain(last *atomic.Int64) bool {
+func (h *handler) logDue(last *atomic.Int64) bool {
 	now, before := h.Now().UnixMilli(), last.Load()
 	return now-before >= 1000 && last.CompareAndSwap(before, now)
 }

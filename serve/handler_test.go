@@ -115,7 +115,7 @@ func TestOldestMoment(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		clock, at int64
-		oldest    int64 // 0: the moment is reached
+		oldest    int64 // 0: answerable
 	}{
 		{"the present", 0, now, 0},
 		{"just kept", now, now - week, 0},
@@ -133,12 +133,12 @@ func TestOldestMoment(t *testing.T) {
 			q := newQuestion(noon, newBudgets(1<<20))
 			q.at = test.at
 			q.features = []*preparedFeature{newIndex(registry(), newMetrics(nil).asked).features["device_tx_7d"]}
-			if err := q.reach(t.Context(), reader); err != nil {
+			if err := q.findOldest(t.Context(), reader); err != nil {
 				t.Fatal(err)
 			}
 			want := test.oldest
 			if want == 0 {
-				want = reached
+				want = answerable
 			}
 			if q.oldest[0] != want {
 				t.Errorf("the oldest moment is %d, want %d", q.oldest[0], want)

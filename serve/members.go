@@ -2,12 +2,12 @@ package serve
 
 import (
 	"fmt"
-	"github.com/weir-stream/weir/features"
 	"slices"
 	"strconv"
 
 	"github.com/valyala/fastjson"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/reply"
@@ -47,8 +47,8 @@ func (q *question) answers() int {
 	return n
 }
 
-// name reads the members: a list for all features of the question, or an object with lists for some of them.
-func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
+// readMembers reads the members: a list for all features of the question, or an object with lists for some of them.
+func (q *question) readMembers(v *fastjson.Value, x *index, limits Limits) error {
 	lists := make([]*fastjson.Value, len(q.features))
 	switch {
 	case v == nil:
@@ -64,7 +64,7 @@ func (q *question) name(v *fastjson.Value, x *index, limits Limits) error {
 		return wrongQuestion("members", "a list of values, or an object with such lists by features", v)
 	}
 	for i, p := range q.features {
-		if err := q.nameOf(p, lists[i], limits); err != nil {
+		if err := q.readMembersOf(p, lists[i], limits); err != nil {
 			return err
 		}
 		q.members.ends = append(q.members.ends, len(q.members.values))
@@ -111,8 +111,8 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 	return err
 }
 
-// nameOf reads the members that a feature is asked about, nil if there is none.
-func (q *question) nameOf(p *preparedFeature, list *fastjson.Value, limits Limits) error {
+// readMembersOf reads the members that a feature is asked about; list is nil if there are none.
+func (q *question) readMembersOf(p *preparedFeature, list *fastjson.Value, limits Limits) error {
 	refuse := func(e *reply.Error) error {
 		e.Feature, e.Key = p.Name, "members"
 		return e

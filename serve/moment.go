@@ -54,17 +54,17 @@ func atKey(e *reply.Error) *reply.Error {
 	return e
 }
 
-// reached means that a feature can answer.
-const reached = math.MinInt64
+// answerable stands in question.oldest for a feature whose state reaches back to the moment.
+const answerable = math.MinInt64
 
-// reach finds the features whose state does not reach back to the moment, neither by the wall clock nor by the records'
+// findOldest finds the features whose state does not reach back to the moment, neither by the wall clock nor by the records'
 // clock, which counts in a replay of history.
-func (q *question) reach(ctx context.Context, reader store.Reader) error {
+func (q *question) findOldest(ctx context.Context, reader store.Reader) error {
 	q.oldest = q.oldest[:0]
 	var clock int64
 	asked := false
 	for _, p := range q.features {
-		keep, oldest := p.Keep.Milliseconds(), int64(reached)
+		keep, oldest := p.Keep.Milliseconds(), int64(answerable)
 		if p.Forgets() && q.at < q.now-keep {
 			if !asked {
 				var err error

@@ -17,9 +17,9 @@ import (
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
-// pend maps the pending events as the processor will map their records, as if these were written now. It leaves their
+// mapPending maps the pending events as the processor will map their records, as if these were written now. It leaves their
 // mutations in q.pending, and their outcomes in q.outcomes.
-func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
+func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) error {
 	list := []*fastjson.Value{v}
 	switch v.Type() {
 	case fastjson.TypeArray:
@@ -36,7 +36,7 @@ func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 	q.pending = new(state.Batch)
 	q.outcomes = append(q.outcomes, '[')
 	for i, v := range list {
-		time, err := q.pendOne(x, mapper, i, v)
+		time, err := q.mapPendingEvent(x, mapper, i, v)
 		if err != nil {
 			return err
 		}
@@ -48,9 +48,9 @@ func (q *question) pend(x *index, v *fastjson.Value, momentGiven bool) error {
 	return nil
 }
 
-// pendOne maps one of the pending events and returns its time.
-func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (time int64, err error) {
-	stream, value, err := x.pendingEvent(i, v)
+// mapPendingEvent maps one of the pending events and returns its time.
+func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (time int64, err error) {
+	stream, value, err := x.parsePendingEvent(i, v)
 	if err != nil {
 		return 0, err
 	}
@@ -86,8 +86,8 @@ func (q *question) pendOne(x *index, mapper *features.Mapper, i int, v *fastjson
 	return event.Time, nil
 }
 
-// pendingEvent parses a pending event.
-func (x *index) pendingEvent(i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
+// parsePendingEvent parses a pending event.
+func (x *index) parsePendingEvent(i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
 		e := wrongItem("pending", "an object with stream and event, or a list of them", v)

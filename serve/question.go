@@ -62,7 +62,7 @@ type question struct {
 	applied   bool      // the event is applied, as found at
 	appliedAt time.Time // this moment
 
-	young    bool   // something was filled after its state was read
+	outdated bool   // something was filled after the state was read
 	readFrom []byte // where the state was read, in JSON; empty if all was read from masters
 
 	columns *columns // for a question in Feast's protocol, else nil
@@ -71,7 +71,7 @@ type question struct {
 	reading   query.Reading
 	frames    []framed
 	coverages query.Coverages // of the answers
-	// oldest is by feature the oldest moment that can be asked about, or reached.
+	// oldest is by feature the oldest moment that can be asked about, or answerable.
 	oldest []int64
 	since  []*query.Completeness // by feature
 
@@ -153,24 +153,24 @@ func (q *question) decode(x *index, limits Limits) (err error) {
 			return err
 		}
 	}
-	if err := q.choose(x, r.features, r.service, limits); err != nil {
+	if err := q.readFeatures(x, r.features, r.service, limits); err != nil {
 		return err
 	}
-	if err := q.name(r.members, x, limits); err != nil {
+	if err := q.readMembers(r.members, x, limits); err != nil {
 		return err
 	}
-	if err := q.take(r.entities, limits); err != nil {
+	if err := q.readEntities(r.entities, limits); err != nil {
 		return err
 	}
 	if r.waitFor != nil {
-		if err := q.awaits(x, r.waitFor); err != nil {
+		if err := q.readWaitFor(x, r.waitFor); err != nil {
 			return err
 		}
 	}
 	if r.pending == nil {
 		return nil
 	}
-	return q.pend(x, r.pending, r.at != nil)
+	return q.mapPending(x, r.pending, r.at != nil)
 }
 
 // given returns nil for null, which many clients write for absent values.
@@ -203,8 +203,8 @@ func duplicateKey(name, where string) *reply.Error {
 	return e
 }
 
-// choose finds the features of the question, each once, in order.
-func (q *question) choose(x *index, names, service *fastjson.Value, limits Limits) error {
+// readFeatures finds the features of the question, each once, in order.
+func (q *question) readFeatures(x *index, names, service *fastjson.Value, limits Limits) error {
 	if names != nil {
 		list, err := names.Array()
 		if err != nil {
@@ -273,8 +273,8 @@ func (q *question) add(p *preparedFeature) {
 	q.features, q.set = append(q.features, p), append(q.set, set)
 }
 
-// take reads the entities of the question.
-func (q *question) take(entities *fastjson.Value, limits Limits) error {
+// readEntities reads the entities of the question.
+func (q *question) readEntities(entities *fastjson.Value, limits Limits) error {
 	if entities == nil {
 		return reply.Errorf(reply.MissingEntities, `a question must have entities, such as "entities": [{"device_id": "d000001"}]`)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// request holds the parts of a question. Each input format has a function that fills it in: readJSON, query and
-// readFeast. A missing part is nil.
+// request holds the parts of a question. Each input format has a function that fills it in: readJSON, readQuery
+// and readFeast. A missing part is nil.
 type request struct {
 	features, service, entities, members, at, pending, waitFor *fastjson.Value
 }
@@ -90,8 +90,8 @@ func unknownKey(name string) error {
 	return e
 }
 
-// body reads the question of a POST.
-func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) error {
+// readBody reads the question of a POST.
+func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) error {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
 	}
@@ -99,7 +99,7 @@ func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) erro
 	buffer := bytes.NewBuffer(q.body)
 	_, err := buffer.ReadFrom(io.LimitReader(from, freeBody))
 	if err == nil && buffer.Len() == freeBody {
-		if err = h.queue(r.Context(), q, r.ContentLength); err == nil {
+		if err = h.queueForBody(r.Context(), q, r.ContentLength); err == nil {
 			_, err = buffer.ReadFrom(from)
 		}
 	}
@@ -119,8 +119,8 @@ func (h *handler) body(q *question, w http.ResponseWriter, r *http.Request) erro
 	return nil
 }
 
-// queue queues for the memory of a body of `bytes` bytes; a negative number means the greatest allowed size.
-func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
+// queueForBody queues for the memory of a body of `bytes` bytes; a negative number means the greatest allowed size.
+func (h *handler) queueForBody(ctx context.Context, q *question, bytes int64) error {
 	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
 	defer cancel()
 	if bytes < 0 || bytes > h.limits.Body {
@@ -129,9 +129,9 @@ func (h *handler) queue(ctx context.Context, q *question, bytes int64) error {
 	return q.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }
 
-// query reads the question of a GET. Values that are not JSON are strings; decode finds errors in them.
-func (h *handler) query(q *question, _ http.ResponseWriter, r *http.Request) error {
-	x, name := q.of(h), r.PathValue("name")
+// readQuery reads the question of a GET. Values that are not JSON are strings; decode finds errors in them.
+func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request) error {
+	x, name := q.indexFor(h), r.PathValue("name")
 	p, ok := x.features[name]
 	if !ok {
 		return x.unknownFeature(name)

@@ -43,8 +43,8 @@ func (h *handler) index() *index {
 	return next.index
 }
 
-// of returns the index that a question uses.
-func (q *question) of(h *handler) *index {
+// indexFor returns the index that a question uses.
+func (q *question) indexFor(h *handler) *index {
 	if q.index == nil {
 		q.index = h.index()
 	}
@@ -67,7 +67,7 @@ func (q *question) readsOther(h *handler) (bool, error) {
 		return true, nil
 	}
 	q.pending, q.outcomes = nil, q.outcomes[:0]
-	return true, q.pend(x, q.request.pending, q.request.at != nil)
+	return true, q.mapPending(x, q.request.pending, q.request.at != nil)
 }
 
 // seriesRead names all series that the features of a registry read.

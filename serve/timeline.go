@@ -16,25 +16,25 @@ import (
 // If the moment lies further back than the feature is kept, there is one point, with the status
 // OUTSIDE_MAX_AGE. Everything is read in one round trip.
 func (h *handler) timeline(ctx context.Context, q *question) error {
-	if err := q.decode(q.of(h), h.limits); err != nil {
+	if err := q.decode(q.indexFor(h), h.limits); err != nil {
 		return err
 	}
 	p := q.features[0]
 	if err := p.checkTimeline(len(q.members.values) > 0); err != nil {
 		return err
 	}
-	if err := q.identify(); err != nil {
+	if err := q.nameEntities(); err != nil {
 		return err
 	}
 	h.metrics.ask(q)
-	if err := q.await(ctx, h); err != nil {
+	if err := q.waitForEvent(ctx, h); err != nil {
 		return err
 	}
-	if err := q.reach(ctx, h.Reader); err != nil {
+	if err := q.findOldest(ctx, h.Reader); err != nil {
 		return err
 	}
 	points := q.addPoints()
-	history, err := h.state(ctx, q)
+	history, err := h.readWithHistory(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 		return err
 	} else if other {
 		points = q.addPoints()
-		if history, err = h.state(ctx, q); err != nil {
+		if history, err = h.readWithHistory(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -53,14 +53,14 @@ func (h *handler) timeline(ctx context.Context, q *question) error {
 	for i := range points {
 		var a query.Answer
 		q.reading.NextSince(&a, q.since[0])
-		q.meet(&a)
+		q.noteUnread(&a)
 		a.CompleteAt = 0 // a piece no longer changes
 		if i > 0 {
 			q.out = append(q.out, ',')
 		}
 		q.out = a.AppendJSON(q.out)
 	}
-	if q.oldest[0] != reached {
+	if q.oldest[0] != answerable {
 		var a query.Answer
 		q.next(&a, 0)
 		q.out = a.AppendJSON(q.out)
@@ -88,7 +88,7 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 // addPoints lists the reads for each stretch of the window.
 func (q *question) addPoints() (points []query.Point) {
 	q.reading.Reset(q.now)
-	if q.oldest[0] == reached {
+	if q.oldest[0] == answerable {
 		points = query.Timeline(q.features[0].Feature, q.at)
 	}
 	for _, point := range points {

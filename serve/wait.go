@@ -30,8 +30,8 @@ const (
 
 var waitKeys = []string{"topic", "partition", "offset", "timeout_ms"}
 
-// awaits reads the key wait_for.
-func (q *question) awaits(x *index, v *fastjson.Value) error {
+// readWaitFor reads the key wait_for.
+func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 	const whole = "a whole number from 0 on"
 	object, err := v.Object()
 	if err != nil {
@@ -104,16 +104,16 @@ func badWait(text string) error {
 	return e
 }
 
-// await waits until the event of the question, if any, is applied to all state that the question reads, within its
+// waitForEvent waits until the event of the question, if any, is applied to all state that the question reads, within its
 // time. It precedes all other reads, because the event may be the first one, which sets the namespace's clock. The
 // error is the store's.
-func (q *question) await(ctx context.Context, h *handler) error {
+func (q *question) waitForEvent(ctx context.Context, h *handler) error {
 	if q.wait == nil {
 		return nil
 	}
 	q.addReads()
 	ctx, span := h.tracing.wait(ctx)
-	applied, looks, err := q.look(ctx, h)
+	applied, looks, err := q.pollApplied(ctx, h)
 	waited(span, applied, looks, err)
 	if err != nil {
 		return &storeError{err}
@@ -124,8 +124,8 @@ func (q *question) await(ctx context.Context, h *handler) error {
 	return nil
 }
 
-// look waits until the event is applied, or the time to wait is over.
-func (q *question) look(ctx context.Context, h *handler) (applied bool, looks int, err error) {
+// pollApplied waits until the event is applied, or the time to wait is over.
+func (q *question) pollApplied(ctx context.Context, h *handler) (applied bool, looks int, err error) {
 	reads := q.reading.Reads()
 	if slices.ContainsFunc(q.features, func(p *preparedFeature) bool { return p.fanOut > 0 }) {
 		reads = nil // the reads of the second round trip are not known yet
