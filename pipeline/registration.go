@@ -46,7 +46,7 @@ func (r *registration) hasBegun() bool {
 // context ends. While only the master of the plans does not answer, it returns the last binding of the same
 // definitions.
 func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
-	trouble := retry.Trouble{Log: p.log, What: "finding what there is of the definitions' state"}
+	trouble := retry.Trouble{Log: p.log, What: "binding the definitions to the existing state"}
 	for {
 		b := binding{}
 		var err error
@@ -96,7 +96,7 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 		if err != nil || history.Missing != nil || plan.Version == bound.Version {
 			continue // the next look may know it
 		}
-		p.log.Info("features read other state from now on", "plan", plan.Version, "before", bound.Version)
+		p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)
 		p.definitions.rebind(given)
 		return
 	}

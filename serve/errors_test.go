@@ -76,7 +76,7 @@ var refusals = []struct {
 	},
 	{
 		"a service among the features", "POST", queryPath, `{"features": ["payment_risk"], "entities": [{"device_id": "d1"}]}`,
-		404, `{"code":"unknown_feature","message":"there is no feature \"payment_risk\", but a service: give it as service, not among the features","feature":"payment_risk"}`,
+		404, `{"code":"unknown_feature","message":"there is no feature \"payment_risk\", but there is a service of that name: ask for it by service, not by features","feature":"payment_risk"}`,
 	},
 	{
 		"an unknown feature, like no other", "POST", queryPath, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,

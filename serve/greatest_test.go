@@ -108,7 +108,7 @@ func TestGreatestKeysThatAreNotRead(t *testing.T) {
 		{"?limit=1&limit=2", 400, `{"error":{"code":"duplicate_key","message":"limit is given twice"}}`},
 		{"?limits=1", 400, `{"error":{"code":"unknown_key","message":"there is no parameter \"limits\"; use limit","key":"limits","nearest":"limit"}}`},
 		{"?limit=%", 400, `{"error":{"code":"malformed_query","message":"the query cannot be read: invalid URL escape \"%\""}}`},
-		{"", 503, `{"error":{"code":"store_unavailable","message":"the keys cannot be looked at: Redis: nothing listens at redis:6379"}}`},
+		{"", 503, `{"error":{"code":"store_unavailable","message":"the keys cannot be read: Redis: nothing listens at redis:6379"}}`},
 	} {
 		if w := do(t, h, "GET", "/v1/greatest-keys"+test.query, ""); w.Code != test.status || w.Body.String() != test.want+"\n" || (*asked == 0) != (test.status == 400) {
 			t.Errorf("%s: %d\ngot  %swant %s", test.query, w.Code, w.Body, test.want)

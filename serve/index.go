@@ -102,7 +102,7 @@ func (x *index) unknownFeature(name string) error {
 	}
 	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
 	if _, ok := x.services[name]; ok {
-		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but a service: give it as service, not among the features", reply.Quote(name))
+		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but there is a service of that name: ask for it by service, not by features", reply.Quote(name))
 	}
 	e.Feature = name
 	return e

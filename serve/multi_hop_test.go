@@ -179,7 +179,7 @@ func TestMultiHopCoverage(t *testing.T) {
 // Members of a list count like entities of the question.
 func TestMultiHopRefusesQuestions(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"features": ["devices", "over"], "entities": [{"device": "d1", "user": "u"}, {"device": "d2", "user": "u"}]}`: `2 features, which go through as many as 200 entities more, for 2 entities are more than the 300 values that one question may ask for`,
+		`{"features": ["devices", "over"], "entities": [{"device": "d1", "user": "u"}, {"device": "d2", "user": "u"}]}`: `2 features, which may read up to 200 further entities, for 2 entities are more than the 300 values that one question may ask for`,
 		`{"features": ["devices"], "entities": [{"user": "u1"}]}`:                                                       `entity 0 has no key "device" (string), which feature "devices" needs`,
 	} {
 		w := newThroughWorld(t, 0, nil, Limits{Values: 300})

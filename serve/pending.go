@@ -67,7 +67,7 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	}
 	n := slices.Index(outcome.Streams, stream.Name)
 	if n < 0 {
-		return 0, badEvent(i, "pending event %d is none of stream %q, which takes those for which %s", i, stream.Name, stream.Match.Text)
+		return 0, badEvent(i, "pending event %d does not belong to stream %q, which takes events for which %s", i, stream.Name, stream.Match.Text)
 	}
 	event := &outcome.Events[n]
 	if i > 0 {

@@ -181,7 +181,7 @@ func TestPendingRefusals(t *testing.T) {
 		event("login", `{"at": 1532520000000}`):                          `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: device: the field device is required","event":0,"reason":"missing_field","path":"device"}`,
 		event("payment", payment("p", 120, "ok")):                        `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: at: the event is 2m0s ahead of its record; the limit is 1m0s","event":0,"reason":"future_timestamp","path":"at"}`,
 		event("payment", strings.Replace(payment("p", 0, "ok"), "12.30", `"12.345"`, 1)): `{"code":"bad_event","message":"pending event 0 cannot be used: stream payment: money.amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one","event":0,"reason":"wrong_type","path":"money.amount"}`,
-		event("refused", payment("p", 0, "ok")):                                          `{"code":"bad_event","message":"pending event 0 is none of stream \"refused\", which takes those for which status == \"refused\"","event":0}`,
+		event("refused", payment("p", 0, "ok")):                                          `{"code":"bad_event","message":"pending event 0 does not belong to stream \"refused\", which takes events for which status == \"refused\"","event":0}`,
 	} {
 		w := do(t, b.handler, "POST", queryPath, `{"service": "all", "entities": [{"user": "u1"}], "pending": `+pending+`}`)
 		status := http.StatusBadRequest

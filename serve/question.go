@@ -315,7 +315,7 @@ func (q *question) tooMany(entities int, limits Limits) error {
 		what += fmt.Sprintf(" with %d members", n)
 	}
 	if fanOut := q.cost() - q.answers(); fanOut > 0 {
-		what += fmt.Sprintf(", which go through as many as %d entities more,", fanOut)
+		what += fmt.Sprintf(", which may read up to %d further entities,", fanOut)
 	}
 	return tooMany(what, entities, limits)
 }

@@ -155,7 +155,7 @@ func TestToolsAreBounded(t *testing.T) {
 				`{"error":{"code":"kafka_unavailable","message":"the dead letters could not be read within 10s"}}`},
 			{"GET", "/v1/greatest-keys", "",
 				`{"error":{"code":"overloaded","message":"keys are being looked at for another request; ask again in some seconds"}}`,
-				`{"error":{"code":"store_unavailable","message":"the keys cannot be looked at: context deadline exceeded"}}`},
+				`{"error":{"code":"store_unavailable","message":"the keys cannot be read: context deadline exceeded"}}`},
 		} {
 			first, began := make(chan string), time.Now()
 			go func() { first <- do(t, h, test.method, test.path, test.body).Body.String() }()

@@ -60,7 +60,7 @@ func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 	}
 	for _, key := range waitKeys[:3] {
 		if parts[key] == nil {
-			e := reply.Errorf(reply.MissingKey, `wait_for has no %s; it must be such as {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
+			e := reply.Errorf(reply.MissingKey, `wait_for has no %s; write it like {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
 			e.Key = key
 			return e
 		}

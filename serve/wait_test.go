@@ -266,7 +266,7 @@ func TestWaitRefusals(t *testing.T) {
 		{"a key twice", `{"offset": 1, "offset": 1}`, 400, `{"code":"duplicate_key","message":"key \"offset\" appears twice in wait_for","key":"offset"}`},
 		{
 			"a key too few", `{"topic": "views", "partition": 1}`, 400,
-			`{"code":"missing_key","message":"wait_for has no offset; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"offset"}`,
+			`{"code":"missing_key","message":"wait_for has no offset; write it like {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"offset"}`,
 		},
 		{
 			"no name", `{"topic": 7, "partition": 1, "offset": 1}`, 400,
@@ -274,7 +274,7 @@ func TestWaitRefusals(t *testing.T) {
 		},
 		{
 			"a null where something is needed", `{"topic": null, "partition": 1, "offset": 1}`, 400,
-			`{"code":"missing_key","message":"wait_for has no topic; it must be such as {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"topic"}`,
+			`{"code":"missing_key","message":"wait_for has no topic; write it like {\"topic\": \"transactions\", \"partition\": 3, \"offset\": 1234}","key":"topic"}`,
 		},
 		{
 			"a topic that no stream reads", `{"topic": "view", "partition": 1, "offset": 1}`, 404,

@@ -75,11 +75,11 @@ func (g *Generation) beat(ctx context.Context) {
 			last = time.Now()
 			g.rebalance()
 		case isRefusal(err):
-			g.m.cfg.Logger.Warn("out of the consumer group, joining again", "error", err)
+			g.m.cfg.Logger.Warn("the consumer group refuses this member; joining again", "error", err)
 			g.rebalance()
 			return
 		case time.Since(last) > g.m.cfg.SessionTimeout:
-			g.m.cfg.Logger.Warn("no heartbeat reaches the consumer group, joining again", "error", err)
+			g.m.cfg.Logger.Warn("no heartbeat reaches the consumer group; joining again", "error", err)
 			g.rebalance()
 			return
 		default:

@@ -207,11 +207,11 @@ func (m *Member) share(ctx context.Context, members []kmsg.JoinGroupResponseMemb
 	}
 	careful, ok := balancer.(kgo.GroupMemberBalancerOrError)
 	if !ok {
-		return nil, fmt.Errorf("group %q: %T cannot tell errors", m.cfg.Group, balancer)
+		return nil, fmt.Errorf("group %q: %T cannot report errors", m.cfg.Group, balancer)
 	}
 	plan, err := careful.BalanceOrError(counts)
 	if err != nil {
-		return nil, fmt.Errorf("group %q: share the partitions out: %w", m.cfg.Group, err)
+		return nil, fmt.Errorf("group %q: assign the partitions: %w", m.cfg.Group, err)
 	}
 	return withTopics(plan.IntoSyncAssignment(), members, counts)
 }

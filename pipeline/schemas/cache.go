@@ -176,7 +176,7 @@ func (s *Cache) fetch(id int32, f *schema) {
 	outcome := "fetched"
 	if f.unknown != "" {
 		outcome = "unknown"
-		s.cfg.Logger.Warn("records name a schema that cannot be had; they are dead letters", "schema", id, "reason", f.unknown)
+		s.cfg.Logger.Warn("records name a schema that cannot be used; they become dead letters", "schema", id, "reason", f.unknown)
 		s.cfg.After(unknownFor, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -64,12 +64,12 @@ func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
 	found, err := t.LongestKeys(ctx, most, patience)
 	if err != nil {
 		answer.Incomplete = strings.ReplaceAll(err.Error(), "\n", "; ")
-		t.Logger.Warn("keys cannot be looked at", "error", answer.Incomplete)
+		t.Logger.Warn("keys cannot be read", "error", answer.Incomplete)
 	} else if !found.All {
 		answer.Incomplete = fmt.Sprintf("within %v there was time for some of the keys only", patience)
 	}
 	if err != nil && found.Looked == 0 {
-		reply.Fail(w, reply.Errorf(reply.StoreUnavailable, "the keys cannot be looked at: %s", answer.Incomplete))
+		reply.Fail(w, reply.Errorf(reply.StoreUnavailable, "the keys cannot be read: %s", answer.Incomplete))
 		return
 	}
 	answer.Looked = found.Looked

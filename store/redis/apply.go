@@ -340,7 +340,7 @@ func (w *writer) receive(ctx context.Context, b *state.Batch, verify []bool) err
 }
 
 var (
-	errReply = errors.New("the script gave an answer of an unknown type")
+	errReply = errors.New("the script's reply has an unexpected form")
 	errFull  = errors.New("state keys are full, and compacting them has made no room: see whether Redis refuses writes")
 )
 

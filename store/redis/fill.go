@@ -34,7 +34,7 @@ const awayLonger = garbageAfter / 2
 func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
 	known, _, err := s.allPlans(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read what there is of a plan: %w", err)
+		return nil, nil, fmt.Errorf("read the plans of the namespace: %w", err)
 	}
 	if known.History, err = s.History(ctx); err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func (s *Store) StartFill(ctx context.Context, starts ...state.FillStart) error 
 		calls.add(fillLua, shard, tag, args, -1, func([]any) error { return nil })
 	}
 	if err := calls.send(ctx, s); err != nil {
-		return fmt.Errorf("say from where partitions are filled: %w", err)
+		return fmt.Errorf("record from where partitions are filled: %w", err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s *Store) BeginArchives(ctx context.Context, f *state.Fill, archives []*st
 		if strings.HasPrefix(err.Error(), "ARCHIVE ") {
 			err = state.ErrLostArchive
 		}
-		return nil, fmt.Errorf("say which files are needed: %w", err)
+		return nil, fmt.Errorf("record which files are needed: %w", err)
 	}
 	return positions, nil
 }

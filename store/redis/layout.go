@@ -249,7 +249,7 @@ func (s *Store) records(ctx context.Context) (fields []any, err error) {
 	}
 	known := s.secret.Load()
 	if known == nil {
-		return nil, fmt.Errorf("namespace %q has not been made", s.namespace)
+		return nil, fmt.Errorf("namespace %q has not been created", s.namespace)
 	}
 	layout := s.layout()
 	layout[keyspace.SecretField] = known.Text()
@@ -387,7 +387,7 @@ func (s *Store) Secret(ctx context.Context) (packed.Secret, error) { return s.ke
 func (w *writer) learnSecret(ctx context.Context) (err error) {
 	w.packer.Secret, err = w.store.keyed(ctx)
 	if err == nil && w.packer.Secret == (packed.Secret{}) {
-		err = fmt.Errorf("namespace %q has not been made", w.store.namespace)
+		err = fmt.Errorf("namespace %q has not been created", w.store.namespace)
 	}
 	return err
 }

@@ -246,7 +246,7 @@ func TestWriterNeedsSecret(t *testing.T) {
 		start(t, s, transactions)
 		none := New(s.redis, s.namespace+"-none", 1)
 		err := none.newWriter().Apply(t.Context(), meeting(t, s, "u", "e"))
-		if want := fmt.Sprintf("namespace %q has not been made", none.namespace); fmt.Sprint(err) != want {
+		if want := fmt.Sprintf("namespace %q has not been created", none.namespace); fmt.Sprint(err) != want {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	})

@@ -142,7 +142,7 @@ func (c *copying) release(ctx context.Context, token string) error {
 			err = c.Redis.Unlink(ctx, changed, taken(changed)).Err()
 		}
 		if err != nil {
-			return fmt.Errorf("have shard %d go on: %w", shard, err)
+			return fmt.Errorf("unfreeze shard %d: %w", shard, err)
 		}
 	}
 	return nil
