@@ -28,14 +28,14 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 		}
 		return list
 	}
-	check := func(what string, behind, applied int64, health string) {
+	check := func(what string, behind, processed int64, health string) {
 		t.Helper()
 		got := ""
 		if err := w.health.err(); err != nil {
 			got = err.Error()
 		}
-		if p.behind != behind || p.applied() != applied || got != health {
-			t.Errorf("%s: behind %d, applied up to %d, %q; want %d, %d, %q", what, p.behind, p.applied(), got, behind, applied, health)
+		if p.behind != behind || p.processed() != processed || got != health {
+			t.Errorf("%s: behind %d, processed up to %d, %q; want %d, %d, %q", what, p.behind, p.processed(), got, behind, processed, health)
 		}
 	}
 	const lag = "payments/0: 2 state shards lag from offset 70 on, the others go on: it hangs"

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// Config configures a Processor. All fields without a default are required.
+// Config configures a Processor. A field is required unless its comment says what its zero value means.
 type Config struct {
 	Registry *features.Registry // to begin with; see Processor.Reload
 	Store    store.Store
@@ -28,8 +28,8 @@ type Config struct {
 	// GroupInstanceID makes the processor a static member of the group: its partitions wait for it
 	// while it restarts. Empty for a dynamic member.
 	GroupInstanceID string
-	Isolation       fetch.Isolation
-	Recovery        recovery.Rules
+	Isolation       fetch.Isolation // by default ReadCommitted
+	Recovery        recovery.Rules  // see there for the defaults
 	// SetBrokenAside skips a batch that cannot be decoded, with a dead letter that names its
 	// offsets. By default its partition stops there.
 	SetBrokenAside bool
@@ -42,7 +42,7 @@ type Config struct {
 	Schemas Schemas
 	// DeadLetterTopic receives the records that cannot be mapped.
 	DeadLetterTopic string
-	// MaxRecordBytes is the size of a record's value above which it is poison.
+	// MaxRecordBytes is the size of a record's value above which it is poison; by default 1 MiB.
 	MaxRecordBytes int
 
 	// Workers is how many batches may be under way at once; by default 1.
@@ -50,9 +50,9 @@ type Config struct {
 	// A batch is what was fetched since the one before, at most MaxEvents records or
 	// MaxBytes bytes of their values.
 	MaxEvents, MaxBytes int
-	// Freshness is how long an event may wait for others, so that they are fetched and
-	// applied together. It waits for less if 50 for each shard are expected sooner.
-	Freshness time.Duration // by default 24 ms
+	// Freshness is how long an event may wait for others, so that they are fetched and applied together; by default
+	// 24 ms. It waits for less if enoughOfShard events for each shard are expected sooner.
+	Freshness time.Duration
 
 	CommitInterval  time.Duration // by default 1 s
 	BalanceInterval time.Duration // how often to check whether one worker can process all partitions; by default 1 s
@@ -63,7 +63,7 @@ type Config struct {
 	RebalanceTimeout  time.Duration // by default 30 s
 	HeartbeatInterval time.Duration // by default 3 s
 
-	FetchMaxBytes, FetchPartitionMaxBytes int32
+	FetchMaxBytes, FetchPartitionMaxBytes int32 // by default 16 MiB and 1 MiB, see fetch.PollerConfig
 
 	Metrics prometheus.Registerer // by default a registry of its own
 	Logger  *slog.Logger          // by default slog.Default()

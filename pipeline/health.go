@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,12 +48,7 @@ func (h *health) err() error {
 		degraded = degraded && ok && d.Degraded()
 		all = append(all, fmt.Errorf("%s: %w", what, err))
 	}
-	slices.SortFunc(all, func(a, b error) int {
-		if a.Error() < b.Error() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
 	err := errors.Join(all...)
 	if err != nil && degraded {
 		return degradedError{err}

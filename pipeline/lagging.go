@@ -140,8 +140,8 @@ func (w *worker) catchUp(ctx context.Context) {
 	w.resume(ctx, due...)
 }
 
-// applied returns the offset up to which a partition is applied in all shards, according to the completed batches.
-func (p *assignedPartition) applied() int64 {
+// processed returns the offset up to which a partition is mapped, or the lowest one that lagging shards lack.
+func (p *assignedPartition) processed() int64 {
 	if len(p.laggingShards) > 0 && p.behind >= 0 {
 		return p.behind
 	}

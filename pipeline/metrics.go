@@ -102,7 +102,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_lag_records",
-			Help: "Offsets up to the high watermark that were not fetched yet, those of open transactions included, by partition assigned.",
+			Help: "Offsets up to the high watermark that some shard has still to process, those of open transactions included, by partition assigned.",
 		}, []string{"topic", "partition"}),
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "weir_open_transaction_records",
@@ -172,7 +172,7 @@ func (g *lagGauges) measured(log *fetch.Log, applied int64) {
 
 // reportLag shows the lag of a partition as of the last answer to a fetch.
 func (w *worker) reportLag(p *assignedPartition) {
-	if lag, known := w.poller.Lag(p.Topic, p.ID, p.applied()); known {
+	if lag, known := w.poller.Lag(p.Topic, p.ID, p.processed()); known {
 		if p.gauges == nil {
 			p.gauges = w.metrics.lagOf(p.Partition)
 		}
@@ -193,7 +193,7 @@ func (w *worker) measureLag(ctx context.Context) {
 	for id, p := range w.partitions {
 		if p.gauges != nil && p.leaving == nil && time.Since(p.reported) >= patiently*w.cfg.CommitInterval {
 			p.reported = time.Now()
-			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.applied()})
+			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.processed()})
 		}
 	}
 	if len(ids) == 0 {

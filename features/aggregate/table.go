@@ -46,10 +46,10 @@ var All = []Function{
 // Find returns the function with that name and method. An empty method means the default one, that
 // of the first function with the name.
 func Find(name, method string) (Function, bool) {
-	for _, k := range All {
-		s := k.Spec()
+	for _, f := range All {
+		s := f.Spec()
 		if s.Name == name && (method == "" || s.Method == method) {
-			return k, true
+			return f, true
 		}
 	}
 	return nil, false

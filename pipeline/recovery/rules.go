@@ -21,7 +21,7 @@ const (
 
 // Rules are the settings that decide how a partition continues.
 type Rules struct {
-	Start Start // by default Earliest
+	Start Start // by default "earliest"
 	// ContinueOnLoss makes a partition continue if records that were not applied are no longer in the log. By default
 	// the partition stops.
 	ContinueOnLoss bool

@@ -136,7 +136,7 @@ function pipeline(p, past) {
   const open = total(p.open);
   return [
     { id: 'events', ...perSecond('Events', speed, events), extra: rates.length > 1 && line(rates, kept) },
-    { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: open > 0 ? `${number(open)} held back by an open transaction` : 'records not fetched yet', warn: open > 0 && oldest(p.open_age) > 60 },
+    { id: 'lag', name: 'Lag', value: number(total(p.lag)), note: open > 0 ? `${number(open)} held back by an open transaction` : 'records still to be processed', warn: open > 0 && oldest(p.open_age) > 60 },
     { id: 'freshness', name: 'Freshness', value: fresh.within(0.5), note: `median age when applied${fresh.recent ? '' : ', since the start'}; 99 % within ${fresh.within(0.99)}` },
     { id: 'dead', name: 'Dead letters', value: number(total(p.dead_letters)), note: `${number(late)} events were late`, warn: total(p.dead_letters) > 0 },
     { id: 'rewinds', name: 'Rewinds', value: number(total(p.rewinds)), note: lost > 0 ? `${number(lost)} records lost` : 'no records lost', warn: total(p.rewinds) > 0 || lost > 0 },

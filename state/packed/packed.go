@@ -15,7 +15,7 @@ import (
 // a series; a series has several if mutations were appended since the last compaction:
 //
 //	section  tag (3 bytes), length of the body (varint), body
-// body     mutations or the state of the series, encoded as its State does
+//	body     mutations or the state of the series, encoded as its State does
 //
 // The length 0 stands for the body of the section before: an event often changes several series alike, such as the sums
 // of an amount with and without a filter.

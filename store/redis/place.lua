@@ -60,7 +60,7 @@ for _, p in ipairs(partitions) do
   if (p.at or '') == p.from then
     if p.at then abandonFills(p) end
     redis.call('HSET', key, p.field, p.to)
-    -- A processor waits for the grace period before it applies records after a gap, see Claim.Held.
+    -- A processor waits for the grace period before it applies records after a gap, see state.Claim.OwnedMs.
     if not p.at or p.gap ~= '' then redis.call('HSET', key, 'since:' .. p.topic .. '/' .. p.id, now) end
     recordLog(p)
     if p.gap ~= '' then recordGap(p.topic, p.gap) end

@@ -204,7 +204,7 @@ func (c *copying) switchOver(ctx context.Context) error {
 }
 
 // name records in the old shards which number of shards took over from them. Processes follow it if the server of the
-// layout loses the switch, or the layout; see redisstore.Adopt.
+// layout loses the switch, or the layout; see redisstore.Store.Adopt.
 func (c *copying) name(ctx context.Context) error {
 	pipe := c.Redis.Pipeline()
 	for _, tag := range c.from {
