@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// defaultCallMutations and callBytes bound one script call, and so the time for which it blocks others, one to two
-	// milliseconds.
+	// defaultCallMutations and maxCallBytes bound one script call, and so the time for which it blocks others, one to
+	// two milliseconds.
 	defaultCallMutations = 1500
-	callBytes            = 64 << 10
-	// passBytes bounds what the calls of one pipeline append to a key. The rest goes with the next pipeline, before
+	maxCallBytes         = 64 << 10
+	// maxPassBytes bounds what the calls of one pipeline append to a key. The rest goes with the next pipeline, before
 	// which the key may be compacted. So keys stay bounded, even if a batch has very many events of one entity.
-	passBytes = 128 << 10
-	// mostFull is how often in a row a batch may find keys full: other writers may use up the room that a compaction
+	maxPassBytes = 128 << 10
+	// maxFull is how often in a row a batch may find keys full: other writers may use up the room that a compaction
 	// makes.
-	mostFull = 100
+	maxFull = 100
 )
 
 // writer applies batches. It reuses its memory, and is not safe for concurrent use.
@@ -45,10 +45,10 @@ type writer struct {
 	now      int64 // by the clock, in milliseconds since 1970
 	compactor
 
-	keeps  []int64 // distinct times for which keys of a call are kept
-	lifeOf []byte  // for each key of a call, the index in keeps and whether it is busy
-	due    []int   // numbers of the keys of a call whose time to live must be set now, from 1
-	busy   []bool  // for each key of a call, see expiry
+	keeps      []int64 // distinct times for which keys of a call are kept
+	lifetimeOf []byte  // for each key of a call, the index in keeps and whether it is busy
+	due        []int   // numbers of the keys of a call whose time to live must be set now, from 1
+	busy       []bool  // for each key of a call, see expiry
 
 	child, sections []byte // packed of a child
 
@@ -137,7 +137,7 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		err := cmp.Or(refused, w.compact(ctx, b))
 		if full++; !w.full {
 			full = 0
-		} else if full > mostFull && err == nil {
+		} else if full > maxFull && err == nil {
 			err = errFull
 		}
 		switch {
@@ -196,7 +196,7 @@ func (w *writer) collect(ctx context.Context, b *state.Batch, u *state.EntityUpd
 	}
 	// A position cannot divide the mutations of an event.
 	if s.enough() && (s.before.Offset != u.Offset || s.before.Range != u.Range) {
-		if s.full = w.callEach(ctx, b, shard, true); s.full {
+		if s.full = w.makeCalls(ctx, b, shard, true); s.full {
 			return
 		}
 	}
@@ -217,18 +217,18 @@ func (w *writer) finish(ctx context.Context, b *state.Batch, shard int, verify b
 		}
 	}
 	if verify || s.count > 0 {
-		w.callEach(ctx, b, shard, false)
+		w.makeCalls(ctx, b, shard, false)
 	}
 }
 
-// callEach makes the calls for what is collected, one after the other for some slices of the shard, and moves the
+// makeCalls makes the calls for what is collected, one after the other for some slices of the shard, and moves the
 // ranges from at to last. If full, this pipeline must not have further calls of the shard.
-func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more bool) (full bool) {
+func (w *writer) makeCalls(ctx context.Context, b *state.Batch, shard int, more bool) (full bool) {
 	s := &w.shards[shard]
 	w.combiner = &s.combiner
 	calls := []callKeys{{s.keys, state.ShardSlices}}
 	if !s.ahead {
-		calls = s.inCalls()
+		calls = s.splitIntoCalls()
 	}
 	for n, of := range calls {
 		whole := n == len(calls)-1
@@ -248,7 +248,7 @@ func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more b
 			}
 			c.moves = append(c.moves, move{rangeIndex: i, from: from, to: s.at[i]})
 		}
-		if len(c.moves) > 0 && w.call(ctx, b, c, of.keys, more) {
+		if len(c.moves) > 0 && w.makeCall(ctx, b, c, of.keys, more) {
 			full = true
 			break
 		}
@@ -258,9 +258,9 @@ func (w *writer) callEach(ctx context.Context, b *state.Batch, shard int, more b
 	return full
 }
 
-// call makes the script call for some state keys. If full, this pipeline must not have further calls of the shard; more
-// says whether some could append to the same keys.
-func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []stateKey, more bool) (full bool) {
+// makeCall makes the script call for some state keys. If full, this pipeline must not have further calls of the shard;
+// more says whether some could append to the same keys.
+func (w *writer) makeCall(ctx context.Context, b *state.Batch, c scriptCall, keys []stateKey, more bool) (full bool) {
 	start := len(w.args)
 	name, script := any("evalsha"), w.sha
 	if w.whole {
@@ -283,8 +283,8 @@ func (w *writer) call(ctx context.Context, b *state.Batch, c scriptCall, keys []
 	w.num(now)
 	c.spares = new(string) // known once all calls are made
 	w.args = append(w.args, c.spares)
-	w.lives(&w.store.expiry[c.shard], keys, now)
-	w.lifetimes(keys)
+	w.findDue(&w.store.expiry[c.shard], keys, now)
+	w.addLifetimes(keys)
 	full = w.packAll(keys, more)
 	for _, number := range w.due {
 		w.num(int64(number))

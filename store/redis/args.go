@@ -15,8 +15,8 @@ type callKeys struct {
 	slices int // after the call, the slices below this one are complete
 }
 
-// inCalls divides the keys among calls by their slices. A call exceeds the limits only if a single slice does.
-func (c *combiner) inCalls() []callKeys {
+// splitIntoCalls divides the keys among calls by their slices. A call exceeds the limits only if a single slice does.
+func (c *combiner) splitIntoCalls() []callKeys {
 	c.calls = c.calls[:0]
 	if !c.fillsCall() {
 		return append(c.calls, callKeys{c.keys, state.ShardSlices})
@@ -25,7 +25,7 @@ func (c *combiner) inCalls() []callKeys {
 	first, count, size := 0, 0, 0 // of the call
 	for i := 0; i < len(c.sorted); {
 		next, more, moreBytes := c.slice(i)
-		if count > 0 && (count+more > c.limit || size+moreBytes > callBytes) {
+		if count > 0 && (count+more > c.limit || size+moreBytes > maxCallBytes) {
 			c.calls = append(c.calls, callKeys{c.sorted[first:i], int(c.sorted[i].slice)})
 			first, count, size = i, 0, 0
 		}
@@ -99,7 +99,7 @@ func (w *writer) packAll(keys []stateKey, more bool) (full bool) {
 		}
 		if more {
 			w.appended[w.combiner.named(&keys[i]).hash] = appended{before + n, len(w.calls), i + 1}
-			full = full || before+n >= passBytes
+			full = full || before+n >= maxPassBytes
 		}
 	}
 	w.num(int64(len(w.checked)))

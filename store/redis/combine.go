@@ -114,12 +114,12 @@ func (c *combiner) reset() {
 }
 
 // fillsCall reports whether there is enough for a call.
-func (c *combiner) fillsCall() bool { return c.count >= c.limit || c.bytes >= callBytes }
+func (c *combiner) fillsCall() bool { return c.count >= c.limit || c.bytes >= maxCallBytes }
 
 // tooMany reports whether no more should be applied together: some key fills a call, or slices soon would.
 func (c *combiner) tooMany() bool {
 	const most = state.ShardSlices / 2 // full calls
-	return c.hot || c.count >= most*c.limit || c.bytes >= most*callBytes
+	return c.hot || c.count >= most*c.limit || c.bytes >= most*maxCallBytes
 }
 
 // add adds the mutations of an entity.
@@ -158,7 +158,7 @@ func (c *combiner) grow(entity int32, count, size int) {
 	c.count, c.bytes = c.count+count, c.bytes+size
 	k := &c.keys[c.entities[entity].key]
 	k.count, k.bytes = k.count+int32(count), k.bytes+int32(size)
-	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= callBytes
+	c.hot = c.hot || int(k.count) >= c.limit || k.bytes >= maxCallBytes
 }
 
 // own finds or makes the entity after which a key is named, with its key.
@@ -319,8 +319,8 @@ type hashSlot struct {
 	index int32 // +1; 0 for an empty slot
 }
 
-// leastSlots is the least number of slots.
-const leastSlots = 64
+// minSlots is the least number of slots.
+const minSlots = 64
 
 // reset removes everything. It keeps as many slots as were needed recently.
 func (x *hashIndex) reset() {
@@ -328,7 +328,7 @@ func (x *hashIndex) reset() {
 		return
 	}
 	clear(x.slots)
-	if x.used < len(x.slots)/8 && len(x.slots) > leastSlots {
+	if x.used < len(x.slots)/8 && len(x.slots) > minSlots {
 		x.slots = x.slots[:len(x.slots)/2]
 	}
 	x.used = 0
@@ -353,7 +353,7 @@ func (x *hashIndex) find(hash uint64) iter.Seq[int] {
 func (x *hashIndex) add(hash uint64, index int) {
 	if len(x.slots) < 2*(x.used+1) {
 		slots := x.slots
-		x.slots = make([]hashSlot, max(leastSlots, 2*len(slots)))
+		x.slots = make([]hashSlot, max(minSlots, 2*len(slots)))
 		for _, s := range slots {
 			if s.index != 0 {
 				x.put(s)

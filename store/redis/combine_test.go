@@ -24,7 +24,7 @@ func TestCallsTakeWholeSlices(t *testing.T) {
 			c.add(&u, []state.Mutation{{Series: counter, Tile: int64(i), Num: 1}})
 		}
 		from, keys := 0, 0
-		for _, call := range c.inCalls() {
+		for _, call := range c.splitIntoCalls() {
 			count, slices := 0, map[uint8]bool{}
 			for _, k := range call.keys {
 				if slice := int(k.slice); slice < from || slice >= call.slices {
@@ -51,14 +51,14 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 		device := fmt.Appendf(nil, "d%d", n)
 		c.add(&state.EntityUpdate{Entity: device, Hash: state.EntityHash(device)}, []state.Mutation{{Series: users, Tile: 100, Text: &state.Text{Member: make([]byte, 2<<10)}}})
 	}
-	calls := c.inCalls()
+	calls := c.splitIntoCalls()
 	for i, call := range calls {
 		size := 0
 		for _, k := range call.keys {
 			size += int(k.bytes)
 		}
-		if size > callBytes {
-			t.Errorf("call %d of %d has members of %d bytes, want at most %d", i, len(calls), size, callBytes)
+		if size > maxCallBytes {
+			t.Errorf("call %d of %d has members of %d bytes, want at most %d", i, len(calls), size, maxCallBytes)
 		}
 	}
 	if len(calls) < state.ShardSlices/4 {
@@ -74,9 +74,9 @@ func TestKeyThatFillsACall(t *testing.T) {
 		want       int // mutations until there are too many
 	}{
 		"mutations of one key":      {0, 1, 50},
-		"long members of one key":   {callBytes/10 + 1, 1, 10},
+		"long members of one key":   {maxCallBytes/10 + 1, 1, 10},
 		"mutations of many keys":    {0, 1000, 50 * state.ShardSlices / 2},
-		"long members of many keys": {callBytes/10 + 1, 1000, 10 * state.ShardSlices / 2},
+		"long members of many keys": {maxCallBytes/10 + 1, 1000, 10 * state.ShardSlices / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, n := combiner{limit: 50}, 0
@@ -254,7 +254,7 @@ func TestHashIndexShrinks(t *testing.T) {
 		x.add(1<<32, 0)
 		x.reset()
 	}
-	if len(x.slots) != leastSlots {
-		t.Errorf("%d slots after one was used ten times, want %d", len(x.slots), leastSlots)
+	if len(x.slots) != minSlots {
+		t.Errorf("%d slots after one was used ten times, want %d", len(x.slots), minSlots)
 	}
 }

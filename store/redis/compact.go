@@ -130,10 +130,11 @@ func newGroup(name string) *group {
 }
 
 const (
-	// replacedKeys and replacedBytes bound the keys of one call that replaces content, and the bytes that it compares
-	// or writes: so it blocks others for about half a millisecond. A single key goes with all children that it spills.
-	replacedKeys  = 64
-	replacedBytes = 128 << 10
+	// maxReplacedKeys and maxReplacedBytes bound the keys of one call that replaces content, and the bytes that it
+	// compares or writes: so it blocks others for about half a millisecond. A single key goes with all children that it
+	// spills.
+	maxReplacedKeys  = 64
+	maxReplacedBytes = 128 << 10
 )
 
 // replace makes calls that replace compacted content if it is still there; what was appended since stays after it.
@@ -161,7 +162,7 @@ func together(list []compacted) int {
 		for _, s := range c.spilled {
 			bytes += len(s.sections)
 		}
-		if i > 0 && (c.shard != list[0].shard || keys > replacedKeys || bytes > replacedBytes) {
+		if i > 0 && (c.shard != list[0].shard || keys > maxReplacedKeys || bytes > maxReplacedBytes) {
 			return i
 		}
 	}
@@ -192,7 +193,7 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 		header, from, rest := proof(f.held)
 		args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
 		for _, s := range f.spilled {
-			args = append(args, s.sections, s.lives, s.check(), s.others)
+			args = append(args, s.sections, s.ttl, s.check(), s.others)
 		}
 	}
 	cmd := redis.NewCmd(ctx, args...)
@@ -253,7 +254,7 @@ func (w *writer) spills(h candidate, g *group, children []packed.Child) (list []
 			others:   g.others(of, c.Sections),
 		}
 		if of.keep > 0 {
-			s.lives = keyspace.Lifetime(of.keep, w.store.slack)
+			s.ttl = keyspace.Lifetime(of.keep, w.store.slack)
 		}
 		list = append(list, s)
 	}
@@ -263,7 +264,7 @@ func (w *writer) spills(h candidate, g *group, children []packed.Child) (list []
 // spill is an append to a child's own key.
 type spill struct {
 	key      string
-	lives    int64 // seconds, 0 forever
+	ttl      int64 // in seconds, 0 for forever
 	sections []byte
 	others   string // see group.others
 }
@@ -299,8 +300,8 @@ func (w *writer) receiveSpilled() {
 
 const (
 	// reportEvery is how often the damage of a key is reported.
-	reportEvery  = time.Minute
-	mostReported = 10_000 // keys remembered
+	reportEvery = time.Minute
+	maxReported = 10_000 // keys remembered
 )
 
 // reportsDamage reports whether to report that a key is damaged.
@@ -308,7 +309,7 @@ func (w *writer) reportsDamage(key string) bool {
 	if w.now < w.reported[key] {
 		return false
 	}
-	if w.reported == nil || len(w.reported) >= mostReported {
+	if w.reported == nil || len(w.reported) >= maxReported {
 		w.reported = map[string]int64{}
 	}
 	w.reported[key] = w.now + reportEvery.Milliseconds()
@@ -336,8 +337,8 @@ func (w *writer) groupOf(h candidate) *group {
 	return newGroup(name)
 }
 
-// shortest is the length up to which bytes are sent instead of their SHA-1: comparing them is faster.
-const shortest = 256
+// maxVerbatim is the length up to which bytes are sent instead of their SHA-1: comparing them is faster.
+const maxVerbatim = 256
 
 // proof lets the script check that a key still begins with certain content, without reading all of it: the header of
 // its last compaction identifies the bytes up to from. The rest is what was appended since, or its SHA-1, as
@@ -346,7 +347,7 @@ func proof(held []byte) (header []byte, from int, rest any) {
 	if from = packed.Identified(held); from > 0 {
 		header = held[:packed.HeaderSize]
 	}
-	if len(held)-from <= shortest {
+	if len(held)-from <= maxVerbatim {
 		return header, from, held[from:]
 	}
 	sum := sha1.Sum(held[from:])
@@ -363,10 +364,10 @@ func memoryFull(err error) bool {
 	return err != nil && (strings.HasPrefix(err.Error(), "OOM ") || strings.Contains(err.Error(), ": -OOM "))
 }
 
-// relieved bounds the keys read after a pipeline with a refused call, and worthRelief is the least length of one.
+// maxRelieved bounds the keys read after a pipeline with a refused call, and minRelieved is the least length of one.
 const (
-	relieved    = 1000
-	worthRelief = 32
+	maxRelieved = 1000
+	minRelieved = 32
 )
 
 // relieve compacts keys of the pipeline if a full memory has refused one of its calls: all of them, in several attempts,
@@ -382,7 +383,7 @@ func (w *writer) relieve(ctx context.Context) {
 			shards, keys = append(shards, c.shard), append(keys, key)
 		}
 	}
-	reads, commands := make([]*redis.StringCmd, min(len(keys), relieved)), make([]redis.Cmder, min(len(keys), relieved))
+	reads, commands := make([]*redis.StringCmd, min(len(keys), maxRelieved)), make([]redis.Cmder, min(len(keys), maxRelieved))
 	at := func(i int) int { return (w.looked + i) % len(keys) }
 	for i := range reads {
 		reads[i] = redis.NewStringCmd(ctx, "get", keys[at(i)])
@@ -391,7 +392,7 @@ func (w *writer) relieve(ctx context.Context) {
 	w.store.send(ctx, w.store.masters.write, commands, func(i int) int { return shards[at(i)] })
 	for i, read := range reads {
 		// A key that cannot be read is tried again with the batch.
-		if text := read.Val(); len(text) >= worthRelief {
+		if text := read.Val(); len(text) >= minRelieved {
 			w.addCandidate(shards[at(i)], *keys[at(i)].(*string), text)
 		}
 	}

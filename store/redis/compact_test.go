@@ -342,7 +342,7 @@ func compactTooLate(t *testing.T, earlier, more int, user string) {
 		}
 		header, from, _ := proof(held)
 		const whole = 4096 // as in compact.lua
-		if few := more < 10; few != (len(held)-from <= shortest) || (header == nil) != (earlier == 0) || (user != "") != (len(held) > whole) {
+		if few := more < 10; few != (len(held)-from <= maxVerbatim) || (header == nil) != (earlier == 0) || (user != "") != (len(held) > whole) {
 			t.Fatalf("%d events have left %d bytes, of which %d were compacted", before, len(held), from)
 		}
 		stale, err := writer().compactKey(t.Context(), candidate{0, key, held}, 0)

@@ -67,12 +67,12 @@ func (e *expiry) forget() {
 // makeExpiries makes what writers share.
 func (s *Store) makeExpiries() { s.written.Do(func() { s.expiry = newExpiries(len(s.tags)) }) }
 
-// foreverLooked stands for the time to live of a key that is kept forever. An eighth of it is the interval after which
+// foreverRenewal stands for the time to live of a key that is kept forever. An eighth of it is the interval after which
 // the key is made persistent again, see append: another plan may have given it a time to live.
-const foreverLooked = 8 * 30 * 60 * 1000
+const foreverRenewal = 8 * 30 * 60 * 1000
 
 // renewed returns the time for which append assumes that a key is kept, in ms.
-func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverLooked) }
+func (k *stateKey) renewed() int64 { return cmp.Or(k.keep, foreverRenewal) }
 
 // busyFor is how far in time, in milliseconds, two batches that append to a busy key may be from each other: the next one
 // is expected soon. Two appends of the same batch say nothing, because a batch of a backlog may span days.
@@ -107,8 +107,8 @@ func (e *expiry) append(hash uint64, keep, now, recordTime int64) (due, busy boo
 	return true, busy
 }
 
-// lives finds which keys of a call are due for a new time to live, and which are busy.
-func (w *writer) lives(e *expiry, keys []stateKey, recordTime int64) {
+// findDue finds which keys of a call are due for a new time to live, and which are busy.
+func (w *writer) findDue(e *expiry, keys []stateKey, recordTime int64) {
 	w.due, w.busy = w.due[:0], w.busy[:0]
 	e.Lock()
 	defer e.Unlock()
@@ -124,11 +124,11 @@ func (w *writer) lives(e *expiry, keys []stateKey, recordTime int64) {
 	}
 }
 
-// lifetimes writes the keys' times to live: the distinct times, and for each key the index of its time and whether it is
-// busy.
-func (w *writer) lifetimes(keys []stateKey) {
+// addLifetimes writes the keys' times to live: the distinct times, and for each key the index of its time and whether
+// it is busy.
+func (w *writer) addLifetimes(keys []stateKey) {
 	w.keeps = w.keeps[:0]
-	of := w.lifeOf[:0]
+	of := w.lifetimeOf[:0]
 	for i := range keys {
 		keep := keys[i].keep
 		n := slices.Index(w.keeps, keep)
@@ -150,6 +150,6 @@ func (w *writer) lifetimes(keys []stateKey) {
 			w.num(keyspace.Lifetime(keep, w.store.slack))
 		}
 	}
-	w.lifeOf = of
+	w.lifetimeOf = of
 	w.arg(append(w.bytes, of...))
 }

@@ -216,7 +216,7 @@ func TestBatchesWithoutRoomFail(t *testing.T) {
 	defer other.Close()
 	rival := &refilling{client: other, key: deviceKey(s, "d1")}
 	client.AddHook(rival)
-	if err := s.newWriter().Apply(t.Context(), b); !errors.Is(err, errFull) || rival.times < mostFull || rival.times > 2*mostFull {
+	if err := s.newWriter().Apply(t.Context(), b); !errors.Is(err, errFull) || rival.times < maxFull || rival.times > 2*maxFull {
 		t.Errorf("after %d attempts: %v", rival.times, err)
 	}
 	if progress, err := s.Progress(t.Context(), []state.Partition{transactions}); err != nil || slices.ContainsFunc(progress[0], func(p state.Position) bool { return p.Offset > 0 }) {

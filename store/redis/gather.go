@@ -18,7 +18,7 @@ type gatherer struct {
 	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
-	busy  int // pipelines under way, at most mostPipelines
+	busy  int // pipelines under way, at most maxPipelines
 	queue []*gathering
 }
 
@@ -29,12 +29,12 @@ type gathering struct {
 	done      chan struct{}     // closed when all have their replies
 }
 
-// mostGathered bounds the commands of one pipeline, so that small questions do not wait long for
+// maxGathered bounds the commands of one pipeline, so that small questions do not wait long for
 // others.
-const mostGathered = 512
+const maxGathered = 512
 
-// mostPipelines is how many pipelines may be under way: one for each core that processes replies.
-var mostPipelines = runtime.GOMAXPROCS(0)
+// maxPipelines is how many pipelines may be under way: one for each core that processes replies.
+var maxPipelines = runtime.GOMAXPROCS(0)
 
 // gathered identifies the commands of one caller in a gathering.
 type gathered struct {
@@ -69,7 +69,7 @@ func (d gathered) wait(ctx context.Context) (f state.Freshness, err error) {
 func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if n := len(g.queue); n > 0 && len(g.queue[n-1].commands)+len(commands) <= mostGathered {
+	if n := len(g.queue); n > 0 && len(g.queue[n-1].commands)+len(commands) <= maxGathered {
 		last := g.queue[n-1]
 		from = len(last.commands)
 		last.commands = append(last.commands, commands...)
@@ -77,7 +77,7 @@ func (g *gatherer) add(commands []redis.Cmder) (with *gathering, from int) {
 	}
 	own := &gathering{commands: commands, done: make(chan struct{})}
 	g.queue = append(g.queue, own)
-	if g.busy < mostPipelines {
+	if g.busy < maxPipelines {
 		g.busy++
 		go g.send()
 	}

@@ -58,7 +58,7 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 			}
 		})
 	}
-	for i := range mostPipelines {
+	for i := range maxPipelines {
 		call(fmt.Sprint("at once ", i))
 		if n := <-held.arrived; n != 2 {
 			t.Errorf("the first pipelines have %d commands, want 2", n)
@@ -69,7 +69,7 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	if _, err := ask(impatient, "impatient"); !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller whose context ends got %v, want context.Canceled", err)
 	}
-	const more = mostGathered // of two commands each: two more gatherings
+	const more = maxGathered // of two commands each: two more gatherings
 	for i := range more {
 		call(fmt.Sprint("later ", i))
 	}
@@ -90,12 +90,12 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 			sizes = append(sizes, <-held.arrived)
 		}
 	})
-	for range mostPipelines + 3 {
+	for range maxPipelines + 3 {
 		held.pass <- struct{}{}
 	}
 	callers.Wait()
 	slices.Sort(sizes) // they are under way at the same time
-	if want := []int{2, mostGathered, mostGathered}; fmt.Sprint(sizes) != fmt.Sprint(want) {
+	if want := []int{2, maxGathered, maxGathered}; fmt.Sprint(sizes) != fmt.Sprint(want) {
 		t.Errorf("the waiting reads were sent in pipelines of %v, want %v", sizes, want)
 	}
 	for free := false; !free; runtime.Gosched() {

@@ -156,8 +156,8 @@ func TestHotKeyInSeveralPipelines(t *testing.T) {
 			}
 		}
 		checkHot(t, s, list)
-		if most := (passBytes + 2*callBytes) / callBytes; watch.widest < 1 || watch.widest > most {
-			t.Errorf("a pipeline had %d calls of %d bytes, want 1 to %d", watch.widest, callBytes, most)
+		if most := (maxPassBytes + 2*maxCallBytes) / maxCallBytes; watch.widest < 1 || watch.widest > most {
+			t.Errorf("a pipeline had %d calls of %d bytes, want 1 to %d", watch.widest, maxCallBytes, most)
 		}
 	})
 }
@@ -230,7 +230,7 @@ func (r *replacements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 // All keys of a shard may be candidates at once. No call replaces many of them, or many bytes, because Redis serves no
 // other client meanwhile. One pipeline has all calls.
 func TestKeysAreReplacedByManyCalls(t *testing.T) {
-	for name, test := range map[string]struct{ user, most int }{"many keys": {1, replacedKeys}, "long keys": {1000, replacedKeys / 2}} {
+	for name, test := range map[string]struct{ user, most int }{"many keys": {1, maxReplacedKeys}, "long keys": {1000, maxReplacedKeys / 2}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
 				const devices = 200
@@ -249,7 +249,7 @@ func TestKeysAreReplacedByManyCalls(t *testing.T) {
 				replaced := 0
 				for _, call := range watch.pipelines[0] {
 					replaced += call.keys
-					if call.keys > test.most || call.bytes > replacedBytes+16<<10 {
+					if call.keys > test.most || call.bytes > maxReplacedBytes+16<<10 {
 						t.Errorf("one call replaces %d bytes of %d keys", call.bytes, call.keys)
 					}
 				}
@@ -281,7 +281,7 @@ func TestReplacedTogether(t *testing.T) {
 	}{
 		"one key":                           {[]compacted{key(0, 10, 5, 0)}, 1},
 		"a key of another shard":            {[]compacted{key(0, 10, 5, 0), key(0, 10, 5, 0), key(1, 10, 5, 0)}, 2},
-		"many keys":                         {slices.Repeat([]compacted{key(0, 10, 5, 0)}, 100), replacedKeys},
+		"many keys":                         {slices.Repeat([]compacted{key(0, 10, 5, 0)}, 100), maxReplacedKeys},
 		"many children":                     {slices.Repeat([]compacted{key(0, 10, 5, 31)}, 9), 2},
 		"very many children of one":         {slices.Repeat([]compacted{key(0, 10, 5, 100)}, 9), 1},
 		"long keys":                         {slices.Repeat([]compacted{key(0, 20<<10, 12<<10, 0)}, 9), 4},

@@ -21,12 +21,12 @@ type location struct {
 	child  []byte // the name of this child
 }
 
-// mostUsual is the length of all but unusually long keys.
-const mostUsual = 64
+// usualKeyBytes is the length of all but unusually long keys.
+const usualKeyBytes = 64
 
 // locate finds the state of an entity in a series' group.
 func (s *Store) locate(series *state.Series, entity string) location {
-	var room [mostUsual]byte
+	var room [usualKeyBytes]byte
 	l := location{key: string(s.appendKey(room[:0], series, entity))}
 	if series.Parent != "" {
 		text := unsafe.Slice(unsafe.StringData(entity), len(entity)) // read only
@@ -57,19 +57,19 @@ func (l *location) take(values [][]byte) (held []byte, losses packed.Losses, err
 	return held, losses, err
 }
 
-// mostKeys counts the keys of an entity's state and its parent's.
-const mostKeys = 2
+// maxKeys is how many keys may hold an entity's state: its own and its parent's.
+const maxKeys = 2
 
 // reading reads keys at one moment.
 type reading struct {
 	keys    []string
 	one     *redis.StringCmd
 	all     *redis.SliceCmd
-	lengths [mostKeys]*redis.IntCmd
+	lengths [maxKeys]*redis.IntCmd
 
 	// Room for keys and values, which saves allocations.
-	keyRoom   [mostKeys]string
-	valueRoom [mostKeys][]byte
+	keyRoom   [maxKeys]string
+	valueRoom [maxKeys][]byte
 }
 
 // ask appends the commands.

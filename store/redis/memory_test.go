@@ -73,13 +73,13 @@ func TestFullMemoryRelievesAllKeys(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := s.newWriter()
 		c := scriptCall{}
-		for i := range relieved * 3 / 2 {
+		for i := range maxRelieved * 3 / 2 {
 			key := deviceKey(s, fmt.Sprint("d", i))
-			s.redis.Set(t.Context(), key, strings.Repeat("-", worthRelief), time.Minute)
+			s.redis.Set(t.Context(), key, strings.Repeat("-", minRelieved), time.Minute)
 			c.keys = append(c.keys, &key)
 		}
 		w.calls, w.refused = []scriptCall{c}, true
-		for attempt, want := range []int{relieved, len(c.keys)} {
+		for attempt, want := range []int{maxRelieved, len(c.keys)} {
 			if w.relieve(t.Context()); len(w.candidates) != want {
 				t.Errorf("attempt %d: %d keys are candidates, want %d", attempt+1, len(w.candidates), want)
 			}

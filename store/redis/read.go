@@ -40,7 +40,7 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	room := lookupRoom.Get().(*[]lookup)
 	lookups := s.lookups((*room)[:0], reads)
 	defer func() {
-		if clear(lookups); cap(lookups) <= mostRecycled {
+		if clear(lookups); cap(lookups) <= maxRecycled {
 			*room = lookups
 			lookupRoom.Put(room)
 		}

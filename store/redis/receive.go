@@ -29,8 +29,8 @@ func newReceiver(reads []state.Read, windowStates []state.WindowState, pending *
 }
 
 func (r *receiver) free() {
-	const mostGroups = 64 // further ones may belong to old definitions
-	if len(r.groups) <= mostGroups {
+	const maxGroups = 64 // further ones may belong to old definitions
+	if len(r.groups) <= maxGroups {
 		*r = receiver{groups: r.groups}
 		receivers.Put(r)
 	}
@@ -174,9 +174,9 @@ func (r *receiver) overlay(held *states, l *lookup, data []byte) error {
 // recycled are lists of empty window states with room for a few buckets each.
 var recycled = sync.Pool{New: func() any { return new([]state.WindowState) }}
 
-// mostRecycled and mostBuckets bound the lists, and the buckets of each state, that are kept for reuse: larger ones are
+// maxRecycled and maxBuckets bound the lists, and the buckets of each state, that are kept for reuse: larger ones are
 // rare.
-const mostRecycled, mostBuckets = 1 << 10, 8
+const maxRecycled, maxBuckets = 1 << 10, 8
 
 // newWindowStates makes n empty window states.
 func newWindowStates(n int) []state.WindowState {
@@ -189,12 +189,12 @@ func newWindowStates(n int) []state.WindowState {
 
 // Recycle takes back window states that the caller no longer uses.
 func (s *Store) Recycle(windowStates []state.WindowState) {
-	if len(windowStates) == 0 || cap(windowStates) > mostRecycled {
+	if len(windowStates) == 0 || cap(windowStates) > maxRecycled {
 		return
 	}
 	for i := range windowStates {
 		room := windowStates[i].Buckets
-		if cap(room) > mostBuckets {
+		if cap(room) > maxBuckets {
 			room = nil
 		}
 		clear(room)

@@ -12,7 +12,7 @@ import (
 func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 	until := int64(1)
 	few := []state.Bucket{{Tile: 1, Value: value.Value{Type: value.String, Str: []byte("jane")}}}
-	many := make([]state.Bucket, mostBuckets+1)
+	many := make([]state.Bucket, maxBuckets+1)
 	list := []state.WindowState{
 		{Buckets: few, LostUntil: &until},
 		{Buckets: many, Members: []string{"jane"}, Count: 1, Bound: 1, Capped: true},
