@@ -107,32 +107,32 @@ func TestImportsFollowTheDrawnLayers(t *testing.T) {
 
 // Packages stay small enough to read. Only features/aggregate has more files: one for each function.
 func TestPackagesStaySmall(t *testing.T) {
-	const mostFiles = 25
+	const maxFiles = 25
 	for _, r := range rooms(t) {
-		if n := len(r.files); n > mostFiles && r.folder != "features/aggregate" {
-			t.Errorf("%s has %d files, more than %d", r.folder, n, mostFiles)
+		if n := len(r.files); n > maxFiles && r.folder != "features/aggregate" {
+			t.Errorf("%s has %d files, more than %d", r.folder, n, maxFiles)
 		}
 	}
 }
 
 // So do files: code, tests and scripts of all modules.
 func TestFilesStaySmall(t *testing.T) {
-	const mostLines, leastFiles = 400, 1000
+	const maxLines, minFiles = 400, 1000
 	files := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !slices.Contains([]string{".go", ".lua"}, filepath.Ext(path)) {
 			return err
 		}
-		if files++; lines(t, path) > mostLines {
-			t.Errorf("%s has %d lines, more than %d", path, lines(t, path), mostLines)
+		if files++; lines(t, path) > maxLines {
+			t.Errorf("%s has %d lines, more than %d", path, lines(t, path), maxLines)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files < leastFiles {
-		t.Errorf("found %d files, want at least %d", files, leastFiles)
+	if files < minFiles {
+		t.Errorf("found %d files, want at least %d", files, minFiles)
 	}
 }
 

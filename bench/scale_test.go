@@ -22,7 +22,7 @@ import (
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
-var mostEntities = flag.Int("entities", 1_000_000, "the greatest number of entities that BenchmarkScale has in one Redis")
+var maxEntities = flag.Int("entities", 1_000_000, "the greatest number of entities that BenchmarkScale has in one Redis")
 
 // size is the dimensions of a load. BenchmarkScale varies one of them at a time.
 type size struct {
@@ -48,7 +48,7 @@ func BenchmarkScale(b *testing.B) {
 	}
 	vary("features", []int{10, 100, 1000}, func(s *size, n int) { s.features = n })
 	var entities []int
-	for n := 10_000; n <= *mostEntities; n *= 10 {
+	for n := 10_000; n <= *maxEntities; n *= 10 {
 		entities = append(entities, n)
 	}
 	vary("entities", entities, func(s *size, n int) { s.entities = n })

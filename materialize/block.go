@@ -34,24 +34,24 @@ func (t *timeline) newBlocks() (blocks []*block) {
 
 // The bounds of rows and events of a block.
 const (
-	// leastBlock is the number of moments of a block while there are few entities.
-	leastBlock = 1 << 15
-	// mostBlock and blockCells bound a block because of the memory for its changes and its answers.
-	mostBlock  = 1 << 19
+	// minBlock is the number of moments of a block while there are few entities.
+	minBlock = 1 << 15
+	// maxBlock and blockCells bound a block because of the memory for its changes and its answers.
+	maxBlock   = 1 << 19
 	blockCells = 1 << 23
 	// longBlock is the greatest number of moments of a block whose answers may be long, such as texts and lists.
 	longBlock = 1 << 9
 )
 
-// mostMoments returns how many moments a block may have.
-func mostMoments(columns []Column) int {
+// maxMoments returns how many moments a block may have.
+func maxMoments(columns []Column) int {
 	for i := range columns {
 		c := &columns[i]
 		if typ, _, shape := c.typed(); c.of == answered && (shape != aggregate.Scalar || typ == value.String) {
 			return longBlock
 		}
 	}
-	return min(mostBlock, max(longBlock, blockCells/max(1, len(columns))))
+	return min(maxBlock, max(longBlock, blockCells/max(1, len(columns))))
 }
 
 // moments returns how many moments the next block has: twice as many as there are entities, within bounds, so that most
@@ -61,7 +61,7 @@ func (r *Replay) moments() int {
 	for _, part := range r.parts {
 		entities += part.Len()
 	}
-	return min(max(leastBlock, 2*entities), mostMoments(r.Columns))
+	return min(max(minBlock, 2*entities), maxMoments(r.Columns))
 }
 
 // read reads the next moments, of some bytes on average; io.EOF if there are none left.

@@ -16,10 +16,10 @@ type cell int64
 const (
 	// noNumber is the cell of null. It and those after it up to leastNumber tell where in longCells an answer is.
 	noNumber    cell = math.MinInt64
-	leastNumber      = noNumber + mostWorkers<<longBits
+	leastNumber      = noNumber + maxWorkers<<longBits
 	longBits         = 40
-	// mostWorkers is how many workers a cell can tell apart.
-	mostWorkers = math.MaxUint8
+	// maxWorkers is how many workers a cell can tell apart.
+	maxWorkers = math.MaxUint8
 )
 
 // longCells holds answers that are no numbers of the type of their column, with their own memory.

@@ -31,8 +31,8 @@ func TestCellsKeepAnswers(t *testing.T) {
 		{Value: value.Value{Type: value.Location, Flt: 1, Lon: 2}}, {Items: []aggregate.Item{{Value: value.Value{Type: value.Int, Num: 3}}}},
 	}
 	for _, typ := range []cellType{{value.Int, 0}, {value.Float, 0}, {value.Decimal, 2}, {value.Bool, 0}, {value.Timestamp, 0}, {value.String, 0}, {value.Location, 0}, {}} {
-		for _, worker := range []int{0, mostWorkers - 1} {
-			long := make([]longCells, mostWorkers)
+		for _, worker := range []int{0, maxWorkers - 1} {
+			long := make([]longCells, maxWorkers)
 			row := rowCells{make([]cell, len(answers)), make([]cellType, len(answers)), &long[worker], worker}
 			for i := range answers {
 				row.types[i] = typ

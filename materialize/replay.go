@@ -142,7 +142,7 @@ const (
 )
 
 // cores is how many cores are used.
-func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), mostWorkers) }
+func (r *Replay) cores() int { return min(cmp.Or(r.Cores, runtime.GOMAXPROCS(0)), maxWorkers) }
 
 // newWorkers makes the workers, and the parts over which the entities are spread.
 func (t *timeline) newWorkers() error {

@@ -52,8 +52,8 @@ const (
 	fullBatches = 8
 	// calmLooks is after how many looks without a full batch the load is low.
 	calmLooks = 5
-	// looksBetweenSpreads is the least number of looks between two spreads, so that loads which change all the time cost
-	// little.
+	// looksBetweenSpreads is the least number of looks between two spreads, so that loads which change all the time
+	// cost little.
 	looksBetweenSpreads = 5
 )
 

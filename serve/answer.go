@@ -72,8 +72,8 @@ func (h *handler) readWithHistory(ctx context.Context, q *question) (*state.Hist
 	return usable, nil
 }
 
-// readState reads what the question needs, from replicas if they may answer it. If it has waited for an event, it reads from
-// masters. It returns an upper bound of the state's age.
+// readState reads what the question needs, from replicas if they may answer it. If it has waited for an event, it reads
+// from masters. It returns an upper bound of the state's age.
 func (h *handler) readState(ctx context.Context, q *question) (time.Duration, error) {
 	var freshness state.Freshness
 	reader := storeReader{h.Reader, q.pending, nil}
@@ -121,7 +121,8 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []sta
 	return states, nil
 }
 
-// addReads lists the reads. Before findOldest has found the features that cannot answer, it lists the reads of all features.
+// addReads lists the reads. Before findOldest has found the features that cannot answer, it lists the reads of all
+// features.
 func (q *question) addReads() {
 	q.reading.Reset(q.now)
 	q.frames = q.frames[:0]

@@ -90,8 +90,8 @@ func New(c Config) http.Handler {
 	return h.guard(refuseUncleanPaths(h.Access.Admit(mux, h.metrics.unauthorized)))
 }
 
-// refuseUncleanPaths refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after a
-// redirect, and the redirect is not JSON.
+// refuseUncleanPaths refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after
+// a redirect, and the redirect is not JSON.
 func refuseUncleanPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.URL.EscapedPath()

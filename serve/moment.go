@@ -57,8 +57,8 @@ func atKey(e *reply.Error) *reply.Error {
 // answerable stands in question.oldest for a feature whose state reaches back to the moment.
 const answerable = math.MinInt64
 
-// findOldest finds the features whose state does not reach back to the moment, neither by the wall clock nor by the records'
-// clock, which counts in a replay of history.
+// findOldest finds the features whose state does not reach back to the moment, neither by the wall clock nor by the
+// records' clock, which counts in a replay of history.
 func (q *question) findOldest(ctx context.Context, reader store.Reader) error {
 	q.oldest = q.oldest[:0]
 	var clock int64

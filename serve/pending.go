@@ -17,8 +17,8 @@ import (
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
-// mapPending maps the pending events as the processor will map their records, as if these were written now. It leaves their
-// mutations in q.pending, and their outcomes in q.outcomes.
+// mapPending maps the pending events as the processor will map their records, as if these were written now. It leaves
+// their mutations in q.pending, and their outcomes in q.outcomes.
 func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) error {
 	list := []*fastjson.Value{v}
 	switch v.Type() {

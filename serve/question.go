@@ -120,8 +120,8 @@ func newQuestion(now time.Time, b *budgets) *question {
 // free returns the question's memory for reuse, and window states to their reader, unless it is too large to keep.
 func (q *question) free(reader store.Reader) {
 	reader.Recycle(q.reading.WindowStates())
-	const mostBody, mostOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
-	if cap(q.body) > mostBody || cap(q.out) > mostOut {
+	const maxBody, maxOut = 64 << 10, 256 << 10 // the parser keeps parsedSize times the body
+	if cap(q.body) > maxBody || cap(q.out) > maxOut {
 		return
 	}
 	// Drop references to the question's data.

@@ -104,8 +104,8 @@ func badWait(text string) error {
 	return e
 }
 
-// waitForEvent waits until the event of the question, if any, is applied to all state that the question reads, within its
-// time. It precedes all other reads, because the event may be the first one, which sets the namespace's clock. The
+// waitForEvent waits until the event of the question, if any, is applied to all state that the question reads, within
+// its time. It precedes all other reads, because the event may be the first one, which sets the namespace's clock. The
 // error is the store's.
 func (q *question) waitForEvent(ctx context.Context, h *handler) error {
 	if q.wait == nil {

@@ -2,9 +2,9 @@ package state
 
 import "math"
 
-// mostBloomHashes is the number of hashes from which a Bloom filter is hardly smaller than the 64-bit hashes of its
+// maxBloomHashes is the number of hashes from which a Bloom filter is hardly smaller than the 64-bit hashes of its
 // values.
-const mostBloomHashes = 40
+const maxBloomHashes = 40
 
 // BloomSize returns the size, in bytes, of a Bloom filter that holds n values at a rate of false positives, and the
 // number of bits that each value sets (B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors",
@@ -14,7 +14,7 @@ const mostBloomHashes = 40
 // more.
 func BloomSize(n int, rate float64) (size, hashes int) {
 	k := max(1, math.Round(-math.Log2(rate)))
-	if n < 1 || k > mostBloomHashes {
+	if n < 1 || k > maxBloomHashes {
 		return 0, 0
 	}
 	// n values set n*k random bits, and leave 1-fill = e^(-n*k/bits) of them unset.

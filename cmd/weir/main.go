@@ -20,8 +20,8 @@ import (
 	"github.com/weir-stream/weir/internal/timerslack"
 )
 
-// timerSlack is how late the kernel may wake a thread of weir run. With the 50 µs of Linux a sixth of the CPU of a process
-// that is not busy goes into Go's monitor thread, see docs/performance.md.
+// timerSlack is how late the kernel may wake a thread of weir run. With the 50 µs of Linux a sixth of the CPU of a
+// process that is not busy goes into Go's monitor thread, see docs/performance.md.
 const timerSlack = 500 * time.Microsecond
 
 // garbage is the GC percentage: Weir keeps little in memory, and would collect a hundred times a

@@ -50,7 +50,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			f.Call.Error = off
 		case aggregate.Rate:
 			rate, ok := floatOf(w.text)
-			if !ok || rate < leastRate || rate > mostRate {
+			if !ok || rate < minRate || rate > maxRate {
 				bad()
 			}
 			f.Call.P = rate
@@ -111,7 +111,7 @@ func wanted(p aggregate.Parameter) string {
 	case aggregate.Accuracy:
 		return "a number from 0.001 to 0.1"
 	case aggregate.Rate:
-		return "a number from " + formatFloat(leastRate) + " to " + formatFloat(mostRate)
+		return "a number from " + formatFloat(minRate) + " to " + formatFloat(maxRate)
 	case aggregate.Span:
 		return "a duration such as 1h"
 	case aggregate.Edges:
@@ -143,8 +143,8 @@ func parameterText(f *features.Feature, p aggregate.Parameter) string {
 	}
 }
 
-// leastRate and mostRate bound a probability of errors.
-const leastRate, mostRate = 0.000001, 0.5
+// minRate and maxRate bound a probability of errors.
+const minRate, maxRate = 0.000001, 0.5
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 

@@ -182,7 +182,7 @@ func fieldSchema() schema {
 	return s
 }
 
-func maxBytesSchema() schema { return wholeNumber(value.LeastMaxText, mostMaxBytes) }
+func maxBytesSchema() schema { return wholeNumber(value.LeastMaxText, maxMaxBytes) }
 
 func windowSchema() schema {
 	oneLine := schema{"type": "string", "pattern": `^\s*(\{[^{}]+\}|(([0-9]\S*|lifetime)\s+)?(` + strings.Join(windowKeys, "|") + `)\s[^{}]+)$`}

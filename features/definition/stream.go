@@ -229,14 +229,14 @@ func (l *loader) unit(f *record.Field, unit word) {
 	}
 }
 
-// mostMaxBytes is the greatest max_bytes of a field.
-const mostMaxBytes = 64 << 10
+// maxMaxBytes is the greatest max_bytes of a field.
+const maxMaxBytes = 64 << 10
 
 // maxBytes reads the length of the longest text that is kept.
 func (l *loader) maxBytes(w word) int {
 	n, err := strconv.Atoi(w.text)
-	if err != nil || n < value.LeastMaxText || n > mostMaxBytes {
-		l.report(w.location, "bad max_bytes %q: it must be a number of bytes from %d to %d", w.text, value.LeastMaxText, mostMaxBytes)
+	if err != nil || n < value.LeastMaxText || n > maxMaxBytes {
+		l.report(w.location, "bad max_bytes %q: it must be a number of bytes from %d to %d", w.text, value.LeastMaxText, maxMaxBytes)
 	}
 	return n
 }

@@ -24,7 +24,7 @@ func (s *protoScanner) known(f *protoField, body []byte, to int) bool {
 		d.Text = s.hold(appendSeconds(s.text, m.numbers[0], m.numbers[1]))
 	case protoDecimal:
 		scale := int32(m.numbers[2])
-		if scale < 0 || scale > mostProtoScale {
+		if scale < 0 || scale > maxProtoScale {
 			return s.fail(fmt.Sprintf("a decimal of scale %d", scale))
 		}
 		d.Text = s.hold(appendDecimal(s.text, m.bytes, int(scale)))
@@ -33,8 +33,8 @@ func (s *protoScanner) known(f *protoField, body []byte, to int) bool {
 	return true
 }
 
-// mostProtoScale bounds the fractional digits of a decimal.
-const mostProtoScale = 255
+// maxProtoScale bounds the fractional digits of a decimal.
+const maxProtoScale = 255
 
 // protoKnown are the fields of a message that is one value: numbers by field number, from 1, and
 // the bytes of field 1.

@@ -54,8 +54,8 @@ type verified struct {
 const (
 	// believed is how long a verified token is not verified again.
 	believed = time.Minute
-	// mostVerified bounds the tokens that are cached.
-	mostVerified = 10_000
+	// maxVerified bounds the tokens that are cached.
+	maxVerified = 10_000
 	// issuerTimeout bounds a request to the issuer.
 	issuerTimeout = 5 * time.Second
 	// patience is how long a question waits for the keys that verify its token.
@@ -179,7 +179,7 @@ func (i *Issuer) remember(hash [sha256.Size]byte, v verified) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.verified) >= mostVerified {
+	if len(i.verified) >= maxVerified {
 		clear(i.verified)
 	}
 	i.verified[hash] = v

@@ -29,8 +29,8 @@ type keptResponse struct {
 
 const (
 	askedAgain = 5 * time.Second
-	// mostKeys bounds a response of the issuer, in bytes.
-	mostKeys = 1 << 20
+	// maxKeySetBytes bounds a response of the issuer, in bytes.
+	maxKeySetBytes = 1 << 20
 )
 
 // awayError is the error of an issuer that does not answer properly.
@@ -63,7 +63,7 @@ func (s *sparing) ask(r *http.Request) *keptResponse {
 		return kept
 	}
 	defer kept.response.Body.Close()
-	kept.body, kept.err = io.ReadAll(io.LimitReader(kept.response.Body, mostKeys))
+	kept.body, kept.err = io.ReadAll(io.LimitReader(kept.response.Body, maxKeySetBytes))
 	if kept.err == nil && kept.response.StatusCode != http.StatusOK {
 		kept.err = fmt.Errorf("%s answered %s", r.URL, kept.response.Status)
 	}

@@ -61,15 +61,15 @@ type want struct {
 	waiting []string
 }
 
-// mostTries bounds how often it starts over because the key has changed, for example by an event.
-const mostTries = 100
+// maxTries bounds how often it starts over because the key has changed, for example by an event.
+const maxTries = 100
 
 // run refills the key; nil if it lacks nothing.
 func (r *refilling) run(ctx context.Context) (*Dropped, error) {
 	if err := r.learn(ctx); err != nil {
 		return nil, err
 	}
-	for range mostTries {
+	for range maxTries {
 		done, err := r.try(ctx)
 		switch {
 		case errors.Is(err, refill.ErrBehind):

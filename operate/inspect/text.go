@@ -120,8 +120,8 @@ func (s *Series) writeText(text *strings.Builder) {
 	_ = table.Flush() // a Builder takes all
 }
 
-// mostTimes is how many of a member's tiles are named.
-const mostTimes = 5
+// maxTimes is how many of a member's tiles are named.
+const maxTimes = 5
 
 // cells returns an entry in words.
 func (e *Entry) cells() (cells []string) {
@@ -133,7 +133,7 @@ func (e *Entry) cells() (cells []string) {
 	}
 	var times []string
 	for i, t := range e.Times {
-		if i == mostTimes {
+		if i == maxTimes {
 			times = append(times, fmt.Sprintf("and %d more", len(e.Times)-i))
 			break
 		}

@@ -19,8 +19,8 @@ func Total(partitions []PartitionLag) (lag, lost int64) {
 	return lag, lost
 }
 
-// mostShards is how many shards that are behind are named.
-const mostShards = 8
+// maxShards is how many shards that are behind are named.
+const maxShards = 8
 
 // WriteText writes a table, and below it the shards that are behind and the fills under way.
 func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
@@ -47,7 +47,7 @@ func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 		}
 		fmt.Fprintf(&text, "%s/%d: shards behind:", p.Topic, p.Partition)
 		for i, s := range p.Behind {
-			if i == mostShards {
+			if i == maxShards {
 				fmt.Fprintf(&text, " and %d more", len(p.Behind)-i)
 				break
 			}

@@ -217,8 +217,8 @@ func cloned(events []record.Event) []record.Event {
 	return events
 }
 
-// mostLocated is how many locations are listed of the records set aside for one reason.
-const mostLocated = 3
+// maxLocated is how many locations are listed of the records set aside for one reason.
+const maxLocated = 3
 
 // setAside counts a record that cannot be used. It returns any other error.
 func (p *preview) setAside(log int, offset int64, err error) error {
@@ -232,7 +232,7 @@ func (p *preview) setAside(log int, offset int64, err error) error {
 		p.report.SetAside = append(p.report.SetAside, SetAside{Reason: string(poison.Reason)})
 	}
 	aside := &p.report.SetAside[at]
-	if aside.Records++; aside.Records <= mostLocated {
+	if aside.Records++; aside.Records <= maxLocated {
 		aside.First = append(aside.First, fmt.Sprintf("%s at offset %d: %v", p.Logs[log].Name(), offset, err))
 	}
 	return nil

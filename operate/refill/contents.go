@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// mostBytes bounds the memory for an entity with all its children.
-const mostBytes = 256 << 20
+// maxBytes bounds the memory for an entity with all its children.
+const maxBytes = 256 << 20
 
 // errTooMuch is the error for an entity with more state than can be refilled.
 var errTooMuch = errors.New("it has more children than can be refilled: they take over 256 MiB")
@@ -75,7 +75,7 @@ func (c *contents) take(b *state.Batch, now int64) (events int, err error) {
 				return events, err
 			}
 		}
-		if c.bytes += len(key.packed); c.bytes > mostBytes {
+		if c.bytes += len(key.packed); c.bytes > maxBytes {
 			return events, errTooMuch
 		}
 	}

@@ -123,8 +123,8 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return reply{e.ApiKey()}, err
 }
 
-// choose returns the greatest version of an API, not above limit unless that is 0, that both the broker and this package
-// support.
+// choose returns the greatest version of an API, not above limit unless that is 0, that both the broker and this
+// package support.
 func choose(offered map[int16]versionRange, key, limit int16) (int16, error) {
 	known, broker := versions[kmsg.Key(key)], versionRange{-1, -1}
 	if r, ok := offered[key]; ok {

@@ -22,8 +22,8 @@ type usage struct{ questions, refused, entities, values int }
 const (
 	// auditInterval is the time that one line covers.
 	auditInterval = time.Minute
-	// mostClients bounds the distinguished names: an issuer may have any number.
-	mostClients  = 1000
+	// maxClients bounds the distinguished names: an issuer may have any number.
+	maxClients   = 1000
 	otherClients = "(others)"
 )
 
@@ -32,7 +32,7 @@ func (a *Audit) Count(client string, entities, values int, refused bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u := a.clients[client]
-	if u == nil && len(a.clients) >= mostClients {
+	if u == nil && len(a.clients) >= maxClients {
 		client = otherClients
 		u = a.clients[client]
 	}

@@ -13,8 +13,8 @@ import (
 // one wakes a client that then waits for the rest. So the server's connections can hold back writes until the answer is
 // complete.
 
-// mostHeld bounds the bytes held back. For a longer answer the cost of pieces is small in comparison.
-const mostHeld = 64 << 10
+// maxHeld bounds the bytes held back. For a longer answer the cost of pieces is small in comparison.
+const maxHeld = 64 << 10
 
 // heldPool reuses the memory of held-back writes.
 var heldPool = sync.Pool{New: func() any { return new([]byte) }}
@@ -94,7 +94,7 @@ func WithConnection(ctx context.Context, c net.Conn) context.Context {
 // excludes HTTP/2.
 func Whole(w http.ResponseWriter, r *http.Request, body []byte) {
 	c, ok := r.Context().Value(connectionKey{}).(*connection)
-	if ok && r.ProtoMajor == 1 && len(body) <= mostHeld {
+	if ok && r.ProtoMajor == 1 && len(body) <= maxHeld {
 		c.hold()
 		defer c.release()
 		// The rest of net/http's buffer must also be held back.

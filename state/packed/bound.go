@@ -26,20 +26,20 @@ func (c *Compactor) bound(total int, now int64) (changed bool) {
 	if c.embedded {
 		return false
 	}
-	growing, mostGrowing, most := 0, 0, c.Most
+	growing, maxGrowing, most := 0, 0, c.Most
 	for _, p := range c.parts {
 		if p.series == nil {
 			continue
 		}
 		most = max(most, p.series.KeyBytes)
 		if p.series.GroupBytes > 0 {
-			growing, mostGrowing = growing+p.size, max(mostGrowing, p.series.GroupBytes)
+			growing, maxGrowing = growing+p.size, max(maxGrowing, p.series.GroupBytes)
 		}
 	}
 	for _, size := range c.unknownChildren() {
 		total += size
 	}
-	over := growing - mostGrowing
+	over := growing - maxGrowing
 	if most > 0 {
 		over = max(over, total-most)
 	}

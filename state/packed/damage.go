@@ -26,10 +26,10 @@ type damage struct {
 }
 
 const (
-	// mostDamagedTags bounds the tags of a note. Beyond that, it concerns everything.
-	mostDamagedTags = 100
-	// mostWrong bounds the error in a note.
-	mostWrong = 120
+	// maxDamagedTags bounds the tags of a note. Beyond that, it concerns everything.
+	maxDamagedTags = 100
+	// maxWrong bounds the error in a note.
+	maxWrong = 120
 )
 
 // take adds the damage of a section if the section is a note of damage, and reports whether it is.
@@ -39,9 +39,9 @@ func (d *damage) take(tag uint32, body []byte) (isDamage bool) {
 	}
 	r := decoder{packed: body}
 	n := r.uvarint()
-	tags := r.bytes(min(n, mostDamagedTags+1) * tagSize)
+	tags := r.bytes(min(n, maxDamagedTags+1) * tagSize)
 	wrong := fmt.Errorf("%w: %s", errPacked, body[r.at:])
-	if r.err != nil || n == 0 || n > mostDamagedTags {
+	if r.err != nil || n == 0 || n > maxDamagedTags {
 		d.addAll(wrong)
 	}
 	for ; len(tags) > 0; tags = tags[tagSize:] {
@@ -56,7 +56,7 @@ func (d *damage) add(tag uint32, wrong error) {
 	if !d.has(tag) {
 		d.tags = append(d.tags, tag)
 	}
-	if len(d.tags) > mostDamagedTags {
+	if len(d.tags) > maxDamagedTags {
 		d.addAll(wrong)
 	}
 }
@@ -70,7 +70,7 @@ func (d *damage) addAll(wrong error) {
 func (d *damage) note(wrong error) {
 	if d.wrong == "" {
 		d.wrong = strings.TrimPrefix(wrong.Error(), errPacked.Error()+": ")
-		d.wrong = d.wrong[:min(len(d.wrong), mostWrong)]
+		d.wrong = d.wrong[:min(len(d.wrong), maxWrong)]
 	}
 }
 

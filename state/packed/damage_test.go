@@ -123,12 +123,12 @@ func TestDamageOfGarbage(t *testing.T) {
 // Damage of very many series is noted as damage of everything, so that the note stays short.
 func TestDamageIsBounded(t *testing.T) {
 	var packed []byte
-	for tag := range uint32(2 * mostDamagedTags) {
+	for tag := range uint32(2 * maxDamagedTags) {
 		packed = appendSection(packed, 0xff0000|tag, []byte{9})
 	}
 	made, err := new(Compactor).Compact(nil, packed, soundOrBroken, none, 0, Nonce{1})
-	if err == nil || len(made) > 2*mostWrong || readsOf(made) != "sound damaged broken damaged " {
-		t.Errorf("got %d bytes, error %v, state %s; want at most %d bytes with both series damaged", len(made), err, readsOf(made), 2*mostWrong)
+	if err == nil || len(made) > 2*maxWrong || readsOf(made) != "sound damaged broken damaged " {
+		t.Errorf("got %d bytes, error %v, state %s; want at most %d bytes with both series damaged", len(made), err, readsOf(made), 2*maxWrong)
 	}
 }
 

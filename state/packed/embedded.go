@@ -151,7 +151,7 @@ func (c *Compactor) appendChildren(dst []byte, garbage func(tag uint32) bool, no
 	for _, child := range known {
 		dst = AppendChild(dst, child)
 	}
-	if len(dst)-start > c.mostEmbedded() {
+	if len(dst)-start > c.embeddedLimit() {
 		c.Spilled = append(c.Spilled, known...)
 		return dst[:start], wrong
 	}
@@ -166,8 +166,8 @@ func (c *Compactor) seriesOf(child Child) func(tag uint32) *state.Series {
 	return c.Children(child.Tag)
 }
 
-// mostEmbedded returns how many bytes of children stay with their parent.
-func (c *Compactor) mostEmbedded() int {
+// embeddedLimit returns how many bytes of children stay with their parent.
+func (c *Compactor) embeddedLimit() int {
 	if slices.ContainsFunc(c.losses, func(l Loss) bool { return l.Mark != Mark{} }) {
 		return maxEmbeddedMarked
 	}

@@ -38,8 +38,8 @@ const hashSize = 8
 // layerSize returns the size of a layer of a series (see state.BloomSize). layerRate returns its share of false
 // positives.
 func layerSize(s *state.Series, layer int) (size, hashes int) {
-	const mostDoublings = 20
-	return state.BloomSize(s.Max<<min(layer, mostDoublings), layerRate(s, layer))
+	const maxDoublings = 20
+	return state.BloomSize(s.Max<<min(layer, maxDoublings), layerRate(s, layer))
 }
 
 // mayGrow reports whether the filters of all tiles of a series may have one more layer. If not, the last one is filled

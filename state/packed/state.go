@@ -100,8 +100,8 @@ func (r *decoder) uvarint() uint64 {
 	return v
 }
 
-// mostWide is the greatest length of a varint of 128 bits.
-const mostWide = 19
+// maxWide is the greatest length of a varint of 128 bits.
+const maxWide = 19
 
 // appendWideVarint appends a number of 128 bits, see value.Value; one that fits into 64 bits is
 // encoded like any other varint.
@@ -123,7 +123,7 @@ func (r *decoder) wideVarint() (num, carry int64) {
 		return int64(v>>1) ^ -int64(v&1), 0
 	}
 	var high, low uint64
-	for n := range min(mostWide, r.rest()) {
+	for n := range min(maxWide, r.rest()) {
 		b := r.packed[r.at+n]
 		if shift := 7 * n; shift < 64 {
 			low |= uint64(b&0x7f) << shift
@@ -132,7 +132,7 @@ func (r *decoder) wideVarint() (num, carry int64) {
 			high |= uint64(b&0x7f) << (shift - 64)
 		}
 		if b < 0x80 {
-			if n == mostWide-1 && b > 3 {
+			if n == maxWide-1 && b > 3 {
 				break // more than 128 bits
 			}
 			r.at += n + 1

@@ -88,8 +88,8 @@ func (o *Object) get(from, to int64) (io.ReadCloser, error) {
 	return nil, err
 }
 
-// mostBroken is how many connections in a row may break before they give a byte.
-const mostBroken = 4
+// maxBroken is how many connections in a row may break before they give a byte.
+const maxBroken = 4
 
 // stretch reads the bytes of an object from one position to another. If a connection breaks, it goes on
 // with another from there.
@@ -118,7 +118,7 @@ func (s *stretch) Read(p []byte) (n int, err error) {
 			s.close()
 		}
 		if err != nil && n == 0 {
-			if s.broken++; s.broken == mostBroken {
+			if s.broken++; s.broken == maxBroken {
 				return 0, &Error{text: fmt.Sprintf("the connection broke at byte %d of %d, %d times in a row: %v", s.at, s.end, s.broken, err)}
 			}
 		}
