@@ -190,7 +190,7 @@ func askOne(b *testing.B, r *features.Registry, stored store.Store, entity strin
 	reading.Reset(now)
 	var asked []*features.Feature
 	for _, f := range r.Features {
-		if f.Membership() != aggregate.MembersNeeded {
+		if f.Membership() != aggregate.MembersRequired {
 			reading.Want(f, entity, now)
 			asked = append(asked, f)
 		}

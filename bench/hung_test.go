@@ -93,7 +93,7 @@ func unavailable(b *testing.B, r *features.Registry, stored store.Store, now int
 	asked := 0
 	for _, entity := range entities {
 		for _, f := range r.Features {
-			if f.Membership() != aggregate.MembersNeeded {
+			if f.Membership() != aggregate.MembersRequired {
 				reading.Want(f, entity, now)
 				asked++
 			}

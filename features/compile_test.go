@@ -335,7 +335,7 @@ func TestLogsHoldTheGreatestNumbers(t *testing.T) {
 		if _, tiled := function.(aggregate.Mergeable); tiled || len(spec.Parameters) == 0 || spec.Parameters[0].Type != aggregate.Whole {
 			continue
 		}
-		most := spec.Parameters[0].Most
+		most := spec.Parameters[0].Max
 		r := function.Fold(aggregate.Call{Type: value.Int, N: most}, features.DefaultLogMax, events)
 		if r.IsNull() || r.Items != nil && len(r.Items) < most {
 			t.Errorf("%s of %d has no value, or only %d, in a log of %d events", spec.Name, most, len(r.Items), len(events))

@@ -77,7 +77,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		}
 		at := a.keysAt(f.By)
 		some, all := excludes(f)
-		own := f.Membership() == aggregate.MembersNeeded
+		own := f.Membership() == aggregate.MembersRequired
 		if excludeCurrent && some && !all {
 			return fmt.Errorf("feature %q leaves the event itself out of some of its windows, and not of others, so there is no value before the event: remove it from --exclude-current", f.Name)
 		}

@@ -162,7 +162,7 @@ func asks(f *features.Feature) (fields []record.Field) {
 		key := f.Key(name)
 		fields = append(fields, record.Field{Name: name, Type: key.Type, Scale: key.Scale, Path: []string{name}})
 	}
-	if f.Membership() == aggregate.MembersNeeded {
+	if f.Membership() == aggregate.MembersRequired {
 		member := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
 		fields = append(fields, record.Field{Name: member.Name, Type: member.Type, Scale: member.Scale, Path: []string{member.Name}})
 	}

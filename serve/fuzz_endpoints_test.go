@@ -159,7 +159,7 @@ func addEndpoints(f *testing.F, r *features.Registry) {
 	const parameters = "user=u1&device=d1&n=1&ok=false&seen=1532519999999&amount=10.25&ip_c=10.0.1.0"
 	for _, feature := range r.Features {
 		members, member := "", ""
-		if feature.Membership() == aggregate.MembersNeeded {
+		if feature.Membership() == aggregate.MembersRequired {
 			members, member = `, "members": [1, 2]`, "&member=1"
 			if feature.Call.Type == value.String {
 				members, member = `, "members": ["m1", "m9"]`, "&member=m1"

@@ -119,7 +119,7 @@ func (q *question) readMembersOf(p *preparedFeature, list *fastjson.Value, limit
 	}
 	membership := p.membership
 	switch {
-	case list == nil && membership == aggregate.MembersNeeded:
+	case list == nil && membership == aggregate.MembersRequired:
 		return refuse(reply.Errorf(reply.MissingMembers, `feature %q is asked about values of %q: name them, such as "members": [%s]`,
 			p.Name, p.Field, p.member.example()))
 	case list == nil:

@@ -23,10 +23,10 @@ func (p *Plan) GenerationsOf(series string) []Generation {
 	if generations, known := p.Generations[series]; known {
 		return generations
 	}
-	return first
+	return firstOnly
 }
 
-var first = []Generation{{}}
+var firstOnly = []Generation{{}}
 
 // Definitions returns the version of the plan made by the definitions alone, independent of its generations.
 func (p *Plan) Definitions() string {
@@ -109,9 +109,9 @@ func retainedIn(series string, cut *Cut, retained []Retained) []Retained {
 type readiness int
 
 const (
-	never readiness = iota
-	later
-	now
+	neverReady readiness = iota
+	readyLater
+	readyNow
 )
 
 // Bind adds the generations to keep to a plan that definitions made. For each series it adds one that has everything
@@ -170,7 +170,7 @@ func (k *Known) bind(bound, p *Plan, series string, number int) {
 		keep(key, target, kept)
 	}
 	for g, kept := range k.candidates(&w) {
-		if g == target || ready == now && k.replaces(&w, target, g, kept) {
+		if g == target || ready == readyNow && k.replaces(&w, target, g, kept) {
 			continue
 		}
 		generations = append(generations, g)
@@ -205,15 +205,15 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 		if cut != nil && known.Cut != next.Cut {
 			continue // it lacks the files
 		}
-		all, since := now, k.since(w, known, w.columns)
+		all, since := readyNow, k.since(w, known, w.columns)
 		for key, kept := range w.columns {
 			all = min(all, k.ready(w.topics[key], keyIn(GenerationID(w.series, known), key), kept, k.cut(known.Cut)))
 		}
-		if all != never && (all > ready || all == ready && since <= furthest) {
+		if all != neverReady && (all > ready || all == ready && since <= furthest) {
 			g, ready, furthest = known, all, since
 		}
 	}
-	if ready != never {
+	if ready != neverReady {
 		return g, ready
 	}
 	if len(k.Plans) > 0 || cut != nil { // otherwise it is not filled: the first plan reads the log, or goes on with it
@@ -222,7 +222,7 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	for k.taken(p, GenerationID(w.series, next)) {
 		next.Number++
 	}
-	return next, never
+	return next, neverReady
 }
 
 // since returns the event time, in ms, since which a generation has all events of columns.
@@ -303,7 +303,7 @@ func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 			for key, want := range w.columns {
 				in := keyIn(GenerationID(w.series, g), key)
 				kept, known := plan.Retained[in]
-				if kept = kept.least(want); !known || k.ready(w.topics[key], in, kept, plan.CutOf(g)) == never {
+				if kept = kept.least(want); !known || k.ready(w.topics[key], in, kept, plan.CutOf(g)) == neverReady {
 					continue
 				}
 				if candidates[g] == nil {
@@ -330,7 +330,7 @@ func (k Retention) least(other Retention) Retention {
 
 // ready reports whether a column, over a cut or nil, has all records, or will once it is filled.
 func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
-	all := now
+	all := readyNow
 	if cut != nil && !k.passed(cut.Until, wanted) {
 		all = k.filled(topic, key, func(f *FillEpoch) bool { return f.Archived })
 	}
@@ -347,7 +347,7 @@ func (k *Known) ready(topic, key string, wanted Retention, cut *Cut) readiness {
 		case e.Last != MaxTime && k.passed(e.Last, wanted):
 			// Questions no longer reach back to what that plan did not record.
 		case known:
-			return never
+			return neverReady
 		default:
 			all = min(all, k.filled(topic, key, func(f *FillEpoch) bool { return f.Whole }))
 		}
@@ -361,16 +361,16 @@ func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness
 	if f := k.History.fillOf(&Retained{Key: key, Topic: topic}); f != nil {
 		switch {
 		case f.Broken:
-			return never
+			return neverReady
 		case whole(f):
-			return now
+			return readyNow
 		}
-		return later
+		return readyLater
 	}
 	for _, f := range k.Fills {
 		if f.Has(topic, key) {
-			return later // no shard knows it yet
+			return readyLater // no shard knows it yet
 		}
 	}
-	return never
+	return neverReady
 }

@@ -20,8 +20,8 @@ import (
 // another.
 func SampleHash(text []byte) uint64 { return xxhash.Sum64(text) }
 
-// hashes is the number of possible hashes.
-const hashes = 1 << 64
+// possibleHashes is the number of values of a hash.
+const possibleHashes = 1 << 64
 
 // EstimateDistinct estimates the number of distinct values from the members whose hashes lie below
 // a bound, 0 for all; it also returns the relative standard error.
@@ -35,7 +35,7 @@ func EstimateDistinct(members []string, bound uint64) (n int64, relative float64
 			below++
 		}
 	}
-	share := float64(bound) / hashes
+	share := float64(bound) / possibleHashes
 	return int64(math.Round(float64(below) / share)), math.Sqrt((1 - share) / float64(max(1, below-1)))
 }
 

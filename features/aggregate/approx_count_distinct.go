@@ -16,13 +16,13 @@ type (
 func (approxCountDistinct) Spec() Spec {
 	return Spec{
 		Name: "approx_count_distinct", Title: "estimated number of distinct values of a field",
-		Types: anyType, FieldLast: true, StandardError: 0.0081, Neutral: value.Value{Type: value.Int},
+		Types: distinctTypes, FieldLast: true, StandardError: 0.0081, Neutral: integer(0),
 		Result: value.Int, Example: "APPROX_COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
 
-func (k countDistinctHLL) Spec() Spec {
-	s := k.approxCountDistinct.Spec()
+func (f countDistinctHLL) Spec() Spec {
+	s := f.approxCountDistinct.Spec()
 	s.Name, s.Method = "count_distinct", "hll"
 	s.Example = "COUNT_DISTINCT(30d, transaction, device, user, method=hll)"
 	return s
@@ -31,9 +31,9 @@ func (k countDistinctHLL) Spec() Spec {
 func (approxCountDistinct) Measures(Call) []state.Measure { return []state.Measure{state.Approx} }
 
 func (approxCountDistinct) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	return Result{Value: value.Value{Type: value.Int, Num: s[0].Count}, Found: s[0].Count > 0, StandardError: s[0].StandardError}
+	return Result{Value: integer(s[0].Count), Found: s[0].Count > 0, StandardError: s[0].StandardError}
 }
 
 func (approxCountDistinct) Fold(_ Call, _ int64, events []Sample) Result {
-	return distinctModel(events)
+	return countDistinctValues(events)
 }

@@ -10,7 +10,7 @@ type count struct{}
 
 func (count) Spec() Spec {
 	return Spec{
-		Name: "count", Title: "number of events", Exact: true, MultiHop: true, Neutral: value.Value{Type: value.Int},
+		Name: "count", Title: "number of events", Exact: true, MultiHop: true, Neutral: integer(0),
 		Result: value.Int, Example: "COUNT(7d, transaction, device)",
 	}
 }
@@ -20,7 +20,7 @@ func (count) Measures(Call) []state.Measure { return []state.Measure{state.Count
 func (count) fromTotals() {}
 
 func (count) Merge(_ Call, _ int64, s []state.WindowState) Result {
-	return Result{Value: value.Value{Type: value.Int, Num: total(s[0].Buckets)}, Found: len(s[0].Buckets) > 0}
+	return Result{Value: integer(total(s[0].Buckets)), Found: len(s[0].Buckets) > 0}
 }
 
 func (count) Fold(_ Call, _ int64, events []Sample) Result {

@@ -5,8 +5,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// anyType are the types whose values are compared by their text.
-var anyType = []value.Type{value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp}
+// distinctTypes are the types whose values are told apart by their text.
+var distinctTypes = []value.Type{value.String, value.Int, value.Float, value.Decimal, value.Bool, value.Timestamp}
 
 // countDistinct counts the distinct values of a field. The state keeps the values, each with its tiles, so the count is
 // exact at every moment that is kept. A tile with more than Max values keeps a sample, and the number is estimated.
@@ -15,7 +15,7 @@ type countDistinct struct{}
 func (countDistinct) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "set", Title: "number of distinct values of a field", Note: sampleNote + " If a tile of the window had more, the number is an estimate: `exact` is false, and the answer states the `standard_error`. " + membersNote,
-		Types: anyType, FieldLast: true, Exact: true, MultiHop: true, Neutral: value.Value{Type: value.Int}, Members: MembersMay, DefaultMax: defaultValues,
+		Types: distinctTypes, FieldLast: true, Exact: true, MultiHop: true, Neutral: integer(0), Members: MembersOptional, DefaultMax: defaultValues,
 		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user)",
 	}
 }
@@ -27,21 +27,21 @@ func (countDistinct) Merge(c Call, _ int64, s []state.WindowState) Result {
 		return c.askedOfSample(&s[0])
 	}
 	n, relative := state.EstimateDistinct(s[0].Members, s[0].Bound)
-	return Result{Value: value.Value{Type: value.Int, Num: n}, Found: n > 0, StandardError: relative}
+	return Result{Value: integer(n), Found: n > 0, StandardError: relative}
 }
 
 func (countDistinct) Fold(c Call, _ int64, events []Sample) Result {
 	if c.Members != nil {
 		return c.askedOf(events)
 	}
-	return distinctModel(events)
+	return countDistinctValues(events)
 }
 
 // sampleNote applies to functions that keep values.
 const sampleNote = "Each tile keeps `max` values, 1000 by default, and no more bytes than `weir explain` says."
 
-// distinctModel counts the distinct values of the events.
-func distinctModel(events []Sample) Result {
+// countDistinctValues counts the distinct values of the events.
+func countDistinctValues(events []Sample) Result {
 	values := map[string]bool{}
 	for _, b := range valuesOf(events) {
 		values[string(b.Value.AppendText(nil))] = true

@@ -15,7 +15,7 @@ func (entropy) Spec() Spec {
 	return Spec{
 		Name: "entropy", Title: "Shannon entropy of the values of a field, in bits",
 		Note:  "It is 0 if all values are the same, and log2(n) for n equally frequent values. " + valuesNote,
-		Types: anyType, Exact: true, DefaultMax: defaultValues,
+		Types: distinctTypes, Exact: true, DefaultMax: defaultValues,
 		Result: value.Float, Example: "ENTROPY(30d, transaction, merchant, user)",
 	}
 }

@@ -2,12 +2,13 @@ package aggregate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/weir-stream/weir/value"
 )
 
-// everyType are the types of all fields.
-var everyType = append(append([]value.Type{}, anyType...), value.Location)
+// allTypes are the types of all fields.
+var allTypes = slices.Concat(distinctTypes, []value.Type{value.Location})
 
 // fieldOf lists the non-null values of the events, in order.
 func fieldOf(events []Sample) []value.Value {

@@ -7,7 +7,7 @@ type first struct{}
 
 func (first) Spec() Spec {
 	return Spec{
-		Name: "first", Title: "earliest value of a field", Types: everyType, Exact: true,
+		Name: "first", Title: "earliest value of a field", Types: allTypes, Exact: true,
 		Example: "FIRST(30d, transaction, merchant, user)",
 	}
 }

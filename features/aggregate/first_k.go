@@ -6,7 +6,7 @@ type firstK struct{}
 func (firstK) Spec() Spec {
 	return Spec{
 		Name: "first_k", Title: "the `k` earliest values of a field, the earliest first",
-		Types: everyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
+		Types: allTypes, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
 		Example: "FIRST_K(30d, transaction, merchant, user, k=3)",
 	}
 }

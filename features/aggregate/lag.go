@@ -7,8 +7,8 @@ func (lag) Spec() Spec {
 	return Spec{
 		Name: "lag", Title: "value of a field `n` values before the latest",
 		Note:  "Null if there are fewer values. `n=0` is the same as `last`.",
-		Types: everyType, Exact: true,
-		Parameters: []Parameter{{Name: "n", Type: Whole, Default: "1", Most: 999}},
+		Types: allTypes, Exact: true,
+		Parameters: []Parameter{{Name: "n", Type: Whole, Default: "1", Max: 999}},
 		Example:    "LAG(7d, transaction, amount, user, n=2)",
 	}
 }

@@ -10,7 +10,7 @@ type last struct{}
 
 func (last) Spec() Spec {
 	return Spec{
-		Name: "last", Title: "latest value of a field", Types: everyType, Exact: true,
+		Name: "last", Title: "latest value of a field", Types: allTypes, Exact: true,
 		Example: "LAST(30d, transaction, merchant, user)",
 	}
 }

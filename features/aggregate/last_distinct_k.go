@@ -12,7 +12,7 @@ type lastDistinctK struct{}
 func (lastDistinctK) Spec() Spec {
 	return Spec{
 		Name: "last_distinct_k", Title: "the `k` distinct values of a field that were seen last, the latest first",
-		Types: anyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
+		Types: distinctTypes, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
 		Example: "LAST_DISTINCT_K(7d, transaction, merchant, user, k=5)",
 	}
 }

@@ -8,7 +8,7 @@ type lastK struct{}
 func (lastK) Spec() Spec {
 	return Spec{
 		Name: "last_k", Title: "the `k` latest values of a field, the latest first",
-		Types: everyType, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
+		Types: allTypes, Exact: true, Parameters: []Parameter{kParameter}, Shape: List,
 		Example: "LAST_K(7d, transaction, merchant, user, k=5)",
 	}
 }

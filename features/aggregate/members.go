@@ -11,9 +11,9 @@ type Membership uint8
 
 // The memberships.
 const (
-	NoMembers     Membership = iota // questions cannot name members
-	MembersMay                      // with members, the answer is about them; without, it is the value
-	MembersNeeded                   // questions must name members
+	NoMembers       Membership = iota // questions cannot name members
+	MembersOptional                   // with members, the answer is about them; without, it is the value
+	MembersRequired                   // questions must name members
 )
 
 // asked returns the result of a call with members: whether each of them, in order, is in the window.

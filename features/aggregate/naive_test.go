@@ -283,7 +283,7 @@ func drawCall(t *rapid.T, s Spec) Call {
 	if c.Type == value.Decimal {
 		c.Scale = 2
 	}
-	if s.Members == MembersNeeded || s.Members == MembersMay && rapid.Bool().Draw(t, "asked") {
+	if s.Members == MembersRequired || s.Members == MembersOptional && rapid.Bool().Draw(t, "asked") {
 		for _, n := range rapid.SliceOfN(rapid.Int64Range(-30, 30), 1, 5).Draw(t, "members") {
 			c.Members = append(c.Members, valueOf(c, n))
 		}
@@ -291,7 +291,7 @@ func drawCall(t *rapid.T, s Spec) Call {
 	for _, p := range s.Parameters {
 		switch p.Type {
 		case Whole:
-			c.N = rapid.IntRange(p.Least, p.Least+5).Draw(t, p.Name)
+			c.N = rapid.IntRange(p.Min, p.Min+5).Draw(t, p.Name)
 		case Accuracy:
 			c.Error = 0.01
 		case Fraction:

@@ -13,7 +13,7 @@ import (
 // first, byte by byte, each with all its events.
 
 // FoldPer folds the events of each category. Events without one are skipped.
-func FoldPer(k Function, c Call, at int64, events []Sample) Result {
+func FoldPer(f Function, c Call, at int64, events []Sample) Result {
 	of := map[string][]Sample{}
 	for _, e := range events {
 		if !e.Category.IsNull() {
@@ -22,13 +22,13 @@ func FoldPer(k Function, c Call, at int64, events []Sample) Result {
 		}
 	}
 	return perCategory(c, slices.Sorted(maps.Keys(of)), func(text string) (value.Value, Result) {
-		return of[text][0].Category, k.Fold(c, at, of[text])
+		return of[text][0].Category, f.Fold(c, at, of[text])
 	})
 }
 
 // MergePer merges what the groups of the function's series hold; their keys are the texts of
 // categories of the given type and scale. It leaves out the categories that any of the series may lack.
-func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
+func MergePer(f Mergeable, c Call, t value.Type, scale uint8, at int64, s []state.WindowState) Result {
 	of := map[string][]state.WindowState{}
 	before, capped := "", false
 	for i := range s {
@@ -48,7 +48,7 @@ func MergePer(k Mergeable, c Call, t value.Type, scale uint8, at int64, s []stat
 		}
 	}
 	return perCategory(c, slices.Sorted(maps.Keys(of)), func(text string) (value.Value, Result) {
-		return value.ParseText(t, scale, text), k.Merge(c, at, of[text])
+		return value.ParseText(t, scale, text), f.Merge(c, at, of[text])
 	})
 }
 

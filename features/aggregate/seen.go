@@ -17,8 +17,8 @@ func (seen) Spec() Spec {
 			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
 			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, and `fp` still holds.\n\n" +
 			"In an event's own row (`weir materialize`) it is asked about the event's own value, as of just before that event: false is a first time.",
-		Types: anyType, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
-		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersNeeded,
+		Types: distinctTypes, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
+		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersRequired,
 		Result: value.Bool, Example: "SEEN(30d, transaction, user, merchant)",
 	}
 }

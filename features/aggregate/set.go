@@ -14,7 +14,7 @@ func (set) Spec() Spec {
 	return Spec{
 		Name: "set", Title: "the distinct values of a field, sorted",
 		Note:  orderNote + " " + sampleNote + " If there are more than `max` values, the answer has `max` of them, chosen by their hashes, and is `capped`. " + membersNote,
-		Types: anyType, FieldLast: true, Exact: true, MultiHop: true, Shape: List, Members: MembersMay, DefaultMax: defaultValues,
+		Types: distinctTypes, FieldLast: true, Exact: true, MultiHop: true, Shape: List, Members: MembersOptional, DefaultMax: defaultValues,
 		Example: "SET(30d, transaction, device, user)",
 	}
 }

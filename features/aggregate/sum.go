@@ -17,7 +17,7 @@ func (sum) Spec() Spec {
 	return Spec{
 		Name: "sum", Title: "sum of a field",
 		Note:  "The sum of ints and decimals is exact in 128 bits: one that exceeds the 64 bits of a field is written with all its digits. The sum of floats in an exact window is the float nearest to the true sum, in whatever order they arrive.",
-		Types: numeric, Exact: true, MultiHop: true, Neutral: value.Value{Type: value.Int},
+		Types: numeric, Exact: true, MultiHop: true, Neutral: integer(0),
 		Example: "SUM(1d, transaction, amount, user)",
 	}
 }

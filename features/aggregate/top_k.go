@@ -11,7 +11,7 @@ type (
 func (mode) Spec() Spec {
 	return Spec{
 		Name: "mode", Title: "most frequent value of a field", Note: tieNote + valuesNote,
-		Types: anyType, Exact: true, DefaultMax: defaultValues,
+		Types: distinctTypes, Exact: true, DefaultMax: defaultValues,
 		Example: "MODE(30d, transaction, merchant, user)",
 	}
 }
@@ -19,7 +19,7 @@ func (mode) Spec() Spec {
 func (topK) Spec() Spec {
 	return Spec{
 		Name: "top_k", Title: "the `k` most frequent values of a field, each with its number of events", Note: tieNote + valuesNote,
-		Types: anyType, Exact: true, DefaultMax: defaultValues, Parameters: []Parameter{kParameter}, Shape: Counts,
+		Types: distinctTypes, Exact: true, DefaultMax: defaultValues, Parameters: []Parameter{kParameter}, Shape: Counts,
 		Example: "TOP_K(30d, transaction, merchant, user, k=3)",
 	}
 }

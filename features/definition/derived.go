@@ -107,7 +107,7 @@ func (l *loader) part(of *features.Derived, name string) (int, error) {
 		}
 		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and is not allowed in an expression")
 	}
-	if part.Membership() == aggregate.MembersNeeded {
+	if part.Membership() == aggregate.MembersRequired {
 		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and is not allowed in an expression")
 	}
 	of.Of = append(of.Of, part)

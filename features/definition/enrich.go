@@ -116,7 +116,7 @@ func (l *loader) enrichable(s *record.Stream, f *features.Feature, w word) {
 				f.Name, w.text, by, f.ByTypes[i], s.Name, s.Fields[at].Type)
 		}
 	}
-	if f.Membership() == aggregate.MembersNeeded {
+	if f.Membership() == aggregate.MembersRequired {
 		at := s.FieldIndex(f.Field)
 		if at < 0 || s.Fields[at].Type != f.Call.Type {
 			l.report(w.location, "feature %q of service %q asks whether the event's own %s was met before, and stream %q has no field %s of type %s; give it the field, or enrich with another service",

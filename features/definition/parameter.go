@@ -32,7 +32,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 		switch bad := func() { l.report(w.location, "bad %s %q: it must be %s", p.Name, w.text, wanted(p)) }; p.Type {
 		case aggregate.Whole:
 			n, err := strconv.Atoi(w.text)
-			if err != nil || n < p.Least || n > p.Most {
+			if err != nil || n < p.Min || n > p.Max {
 				bad()
 			}
 			f.Call.N = n
@@ -68,8 +68,8 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 			switch {
 			case !ok:
 				bad()
-			case len(bins) > p.Most:
-				l.report(w.location, "%s has %d values; the limit is %d", p.Name, len(bins), p.Most)
+			case len(bins) > p.Max:
+				l.report(w.location, "%s has %d values; the limit is %d", p.Name, len(bins), p.Max)
 			}
 			f.Call.Bins = bins
 		case aggregate.Condition:
@@ -105,7 +105,7 @@ func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[stri
 func wanted(p aggregate.Parameter) string {
 	switch p.Type {
 	case aggregate.Whole:
-		return "a number from " + strconv.Itoa(p.Least) + " to " + strconv.Itoa(p.Most)
+		return "a number from " + strconv.Itoa(p.Min) + " to " + strconv.Itoa(p.Max)
 	case aggregate.Fraction:
 		return "a number from 0 to 1"
 	case aggregate.Accuracy:

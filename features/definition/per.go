@@ -16,7 +16,7 @@ func (l *loader) per(d *writtenFeature, f *features.Feature) int {
 	switch spec := *f.Spec; {
 	case spec.Shape != aggregate.Scalar:
 		l.report(d.per.location, "per does not apply to %s, which answers with a list; omit per", called(spec))
-	case spec.Members == aggregate.MembersNeeded:
+	case spec.Members == aggregate.MembersRequired:
 		l.report(d.per.location, "per does not apply to %s, which answers about members; omit per", called(spec))
 	}
 	i := l.fieldNamed(f.Stream, d.per)

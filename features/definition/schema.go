@@ -256,9 +256,9 @@ func parameterSchema(p aggregate.Parameter) schema {
 	case aggregate.Span:
 		return ref("duration")
 	case aggregate.Whole:
-		return wholeNumber(p.Least, p.Most)
+		return wholeNumber(p.Min, p.Max)
 	case aggregate.Edges:
-		list := schema{"type": "array", "items": ref("text"), "minItems": p.Least, "maxItems": p.Most}
+		list := schema{"type": "array", "items": ref("text"), "minItems": p.Min, "maxItems": p.Max}
 		return schema{"anyOf": []schema{ref("text"), list}}
 	default:
 		return ref("text")

@@ -239,7 +239,7 @@ func TestResultTypes(t *testing.T) {
 				Type: typ, Scale: 2, Max: 3, N: 1, P: 0.5, Duration: 1, Bins: []value.Value{samples[typ]},
 			}}
 			shaped := k.Spec().Shape != aggregate.Scalar
-			if k.Spec().Members == aggregate.MembersNeeded {
+			if k.Spec().Members == aggregate.MembersRequired {
 				shaped, f.Call.Members = true, []value.Value{samples[typ]}
 			}
 			r := k.Fold(f.Call, 3, []aggregate.Sample{{Time: 1, Value: samples[typ]}, {Time: 2, Value: samples[typ]}})

@@ -10,10 +10,10 @@ import (
 type SnapshotReader struct{ State state.Snapshot }
 
 // Read answers reads of states in the snapshot.
-func (f SnapshotReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+func (r SnapshotReader) Read(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
 	held := make([]state.WindowState, len(reads))
 	for i := range reads {
-		held[i] = f.State.Read(&reads[i])
+		held[i] = r.State.Read(&reads[i])
 	}
 	return held, nil
 }

@@ -86,7 +86,7 @@ features:
 					arguments = "event, " + field.String() + ", user"
 				}
 				fmt.Fprintf(&d, "  f%d_%s_%d: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options))
-				if j%len(exactWindows) == i%len(exactWindows) && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersNeeded {
+				if j%len(exactWindows) == i%len(exactWindows) && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersRequired {
 					fmt.Fprintf(&d, "  f%d_%s_%d_per: %s%s\n", i, field, j, spec.Name, fmt.Sprintf(w, arguments+options+", per=string"))
 				}
 			}
@@ -150,7 +150,7 @@ func TestFunctionsFromTheLogEqualModel(t *testing.T) {
 			for _, user := range []string{"a", "b"} {
 				got := answer(t, stored, f, user, at, at)
 				want := model.Answer(f, user, at)
-				if f.Membership() == aggregate.MembersNeeded {
+				if f.Membership() == aggregate.MembersRequired {
 					members := []value.Value{{Type: f.Call.Type, Scale: f.Call.Scale, Str: []byte("s1"), Num: 1}, {Type: f.Call.Type, Str: []byte("x")}}
 					got = answer(t, stored, f.AskedAbout(members), user, at, at)
 					want = model.AnswerMembers(f, user, at, members)

@@ -166,7 +166,7 @@ func (r *run) ask(ctx context.Context, q *ask) {
 			r.find(q.entity, "%v", err)
 			return
 		}
-		if f.Membership() == aggregate.MembersNeeded {
+		if f.Membership() == aggregate.MembersRequired {
 			r.askMembers(ctx, q, f, entity, key, want)
 			return
 		}

@@ -307,7 +307,7 @@ func (p *preview) ask(ctx context.Context) error {
 		if u := p.uses[i]; u != nil {
 			shown.Used = &u.counts
 		}
-		if f.Membership() == aggregate.MembersNeeded {
+		if f.Membership() == aggregate.MembersRequired {
 			shown.Note = "it is asked about members: ask it of a server, or in a test"
 			p.report.Features = append(p.report.Features, *shown)
 			continue

@@ -118,7 +118,7 @@ func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Rec
 		default:
 			n.entities[i].text = string(text)
 		}
-		if f.Membership() == aggregate.MembersNeeded && n.entities[i].without == "" {
+		if f.Membership() == aggregate.MembersRequired && n.entities[i].without == "" {
 			n.entities[i].ask(f.Feature, f.Own(e))
 		}
 	}

@@ -205,7 +205,7 @@ func (d *Feature) describeWindow(f *features.Feature) {
 	spec := f.Spec
 	d.Stream, d.Function, d.Method, d.Shape, d.Window = f.Stream.Name, spec.Name, spec.Method, f.Shape().String(), f.Window.String()
 	if membership := f.Membership(); membership != aggregate.NoMembers {
-		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == aggregate.MembersNeeded
+		d.Members, d.MembersNeeded = f.Call.Type.String(), membership == aggregate.MembersRequired
 	}
 	if f.Window.Forgets() || f.Window.Last > 0 {
 		d.Tile = "exact"

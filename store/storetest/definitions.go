@@ -56,7 +56,7 @@ features:
 				if n == 0 || (i+j+n)%3 == 0 {
 					fmt.Fprintf(&d, "  f%d_%s_%d: %s\n", i, field, j, conformanceDefinition(k, field, j, ""))
 				}
-				if n == i%len(fields) && (i+j)%3 == 0 && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersNeeded {
+				if n == i%len(fields) && (i+j)%3 == 0 && spec.Shape == aggregate.Scalar && spec.Members != aggregate.MembersRequired {
 					fmt.Fprintf(&d, "  f%d_%s_%d_per: %s\n", i, field, j, conformanceDefinition(k, field, j, ", per=string"))
 				}
 			}

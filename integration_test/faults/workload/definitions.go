@@ -127,7 +127,7 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 func drawFeatures(r *rand.Rand) (all []Feature) {
 	for i, function := range aggregate.All {
 		spec := function.Spec()
-		if spec.Members == aggregate.MembersNeeded {
+		if spec.Members == aggregate.MembersRequired {
 			spec.Types = []value.Type{value.String, value.Int} // the types that members have
 		}
 		f := Feature{fmt.Sprintf("f%d", i), drawFeature(r, spec)}

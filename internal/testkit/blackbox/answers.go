@@ -226,7 +226,7 @@ func (c *Comparison) groups(r *features.Registry) map[string][]*features.Feature
 	groups := map[string][]*features.Feature{}
 	for _, f := range r.Features {
 		by := strings.Join(f.By, ",")
-		if f.Membership() == aggregate.MembersNeeded {
+		if f.Membership() == aggregate.MembersRequired {
 			if by += " with members"; c.membersOf(f) == nil {
 				continue
 			}

@@ -18,7 +18,7 @@ type Member struct {
 
 // membersOf returns the members that the feature is asked about; nil if there is none.
 func (c *Comparison) membersOf(f *features.Feature) []value.Value {
-	if f.Membership() != aggregate.MembersNeeded {
+	if f.Membership() != aggregate.MembersRequired {
 		return nil
 	}
 	return c.Members[f.Field]
