@@ -9,7 +9,8 @@
 // poll is under way while the caller works. [Poller.Poll] returns one [PartitionData] at a time, undecoded. A [Decoder]
 // turns it into records, on the caller's goroutine, and knows at the end at which offset to continue:
 //
-//	for d.Reset(part); ; {
+//	d.Reset(part)
+//	for {
 //		ok, err := d.Next(&record)
 //		…
 //	}

@@ -26,7 +26,8 @@ const (
 // fetchBackoff is how long a partition that cannot be fetched waits for the next try.
 var fetchBackoff = retry.Backoff{First: 50 * time.Millisecond, Longest: 2 * time.Second}
 
-// PollerConfig configures a Poller. Transport and Bootstrap are required; zero values mean the defaults.
+// PollerConfig configures a Poller. Transport and Bootstrap are required; the zero value of any other field means its
+// default, which stands in parentheses after its name.
 type PollerConfig struct {
 	// Transport carries the requests, usually a *kafka.Transport. It finds new and moved brokers each MetadataTTL,
 	// which bounds how long a change of leaders takes. Name the topics in its MetadataTopics to keep its metadata
