@@ -14,8 +14,8 @@ import (
 // processed, new commands gather and are then sent together. A single caller does not wait; many share the cost of a
 // round trip.
 type gatherer struct {
-	// pass sends commands, and returns for each how fresh its reply is; nil means that the master answered all.
-	pass func(ctx context.Context, commands []redis.Cmder) []state.Freshness
+	// exec sends commands, and returns for each how fresh its reply is; nil means that the master answered all.
+	exec func(ctx context.Context, commands []redis.Cmder) []state.Freshness
 
 	mu    sync.Mutex
 	busy  int // pipelines under way, at most maxPipelines
@@ -25,7 +25,7 @@ type gatherer struct {
 // gathering is the commands that are sent together.
 type gathering struct {
 	commands  []redis.Cmder
-	freshness []state.Freshness // by command, valid once done is closed; or nil, see pass
+	freshness []state.Freshness // by command, valid once done is closed; or nil, see exec
 	done      chan struct{}     // closed when all have their replies
 }
 
@@ -94,7 +94,7 @@ func (g *gatherer) send() {
 			return
 		}
 		// The client's own timeouts apply: no caller's deadline may end the commands of others.
-		next.freshness = g.pass(context.Background(), next.commands)
+		next.freshness = g.exec(context.Background(), next.commands)
 		close(next.done)
 	}
 }

@@ -43,7 +43,7 @@ func TestConcurrentReadsShareAPipeline(t *testing.T) {
 	defer client.Close()
 	held := gate{arrived: make(chan int), pass: make(chan struct{})}
 	client.AddHook(held)
-	g := &newMasters(client).only.reading
+	g := &newMasters(client).only.reads
 	ask := func(ctx context.Context, key string) ([]redis.Cmder, error) {
 		commands := []redis.Cmder{redis.NewStringCmd(ctx, "get", key), redis.NewStringCmd(ctx, "get", key+"!")}
 		_, err := g.do(commands).wait(ctx)

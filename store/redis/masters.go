@@ -51,11 +51,11 @@ type masters struct {
 	only            *master              // if there is only one
 	question, write time.Duration
 	note            func(address string, err error)
-	// nearby sends a question's commands to replicas of a master if they may answer, else to the
+	// askReplicas sends a question's commands to replicas of a master if they may answer, else to the
 	// master; nil if everything is read from masters.
-	nearby func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
-	now    func() time.Time
-	sleep  func(time.Duration)
+	askReplicas func(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness
+	now         func() time.Time
+	sleep       func(time.Duration)
 
 	mu   sync.RWMutex
 	each map[*redis.Client]*master
@@ -134,29 +134,29 @@ func (ms *masters) forget(gone *master) {
 
 // master is one of the masters.
 type master struct {
-	masters *masters
-	address string
-	node    redis.UniversalClient // a client of this master only
-	breaker breaker.Breaker
-	reading gatherer // of questions
-	nearby  gatherer // of questions that its replicas may answer
+	masters      *masters
+	address      string
+	node         redis.UniversalClient // a client of this master only
+	breaker      breaker.Breaker
+	reads        gatherer // of questions
+	replicaReads gatherer // of questions that its replicas may answer
 }
 
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
 	m := &master{masters: ms, address: address, node: node, breaker: breaker.Breaker{Now: ms.now}}
-	m.reading.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
+	m.reads.exec = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
 		m.send(ctx, ms.question, commands)
 		return nil
 	}
-	m.nearby.pass = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
-		return ms.nearby(ctx, m, commands)
+	m.replicaReads.exec = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
+		return ms.askReplicas(ctx, m, commands)
 	}
 	return m
 }
 
-// ask sends commands of a question to the master, askNearby to its replicas if they may answer.
-func (m *master) ask(commands []redis.Cmder) gathered       { return m.reading.do(commands) }
-func (m *master) askNearby(commands []redis.Cmder) gathered { return m.nearby.do(commands) }
+// ask sends commands of a question to the master, askReplicas to its replicas if they may answer.
+func (m *master) ask(commands []redis.Cmder) gathered         { return m.reads.do(commands) }
+func (m *master) askReplicas(commands []redis.Cmder) gathered { return m.replicaReads.do(commands) }
 
 // err returns why the master is not asked, or nil if it is.
 func (m *master) err() error {
@@ -176,7 +176,7 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	}
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	m.pass(bounded, commands)
+	m.exec(bounded, commands)
 	if ctx.Err() != nil {
 		return // the caller's context ended, not the master's time
 	}
@@ -193,9 +193,9 @@ func (m *master) send(ctx context.Context, within time.Duration, commands []redi
 	}
 }
 
-// pass sends commands, each of which then has its own error, through the cluster's client, which
+// exec sends commands, each of which then has its own error, through the cluster's client, which
 // follows slots that move.
-func (m *master) pass(ctx context.Context, commands []redis.Cmder) {
+func (m *master) exec(ctx context.Context, commands []redis.Cmder) {
 	if len(commands) == 1 {
 		_ = m.masters.client.Process(ctx, commands[0])
 		return

@@ -40,7 +40,7 @@ func ReadFromReplicas(client *redis.ClusterClient, within time.Duration, log *sl
 			client: client, within: within, log: log, now: time.Now,
 			sights: map[string][]sight{}, resting: map[string]*redis.Client{},
 		}
-		s.masters.nearby = s.replicas.pass
+		s.masters.askReplicas = s.replicas.exec
 	}
 }
 
@@ -50,7 +50,7 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 	if s.replicas == nil {
 		return s.readWith(ctx, (*master).ask, reads, pending)
 	}
-	return s.readWith(ctx, (*master).askNearby, reads, pending)
+	return s.readWith(ctx, (*master).askReplicas, reads, pending)
 }
 
 // watchReplicas tracks what ReadReplica needs until the context ends.
@@ -223,8 +223,8 @@ type staleError time.Duration
 
 func (e staleError) Error() string { return fmt.Sprintf("it is staler than %v", time.Duration(e)) }
 
-// pass sends commands about a master's keys to replicas, and those without a replica to the master.
-func (r *replicas) pass(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness {
+// exec sends commands about a master's keys to replicas, and those without a replica to the master.
+func (r *replicas) exec(ctx context.Context, m *master, commands []redis.Cmder) []state.Freshness {
 	freshness := make([]state.Freshness, len(commands))
 	answered := make([]bool, len(commands))
 	var asked sync.WaitGroup
