@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -290,8 +291,16 @@ func (f *Feature) writeText(b *strings.Builder) {
 		if err := json.Unmarshal(e.Answer, &answer); err != nil {
 			panic(err) // it was encoded here
 		}
-		fmt.Fprintf(b, "  %s: %s (of events: %d)\n", e.Entity, answer.Value, e.Events)
+		fmt.Fprintf(b, "  %s: %s (of events: %d)\n", visible(e.Entity), answer.Value, e.Events)
 	}
+}
+
+// visible returns an entity unchanged if a terminal prints all of it, else quoted: its values are those of events.
+func visible(entity string) string {
+	if strings.ContainsFunc(entity, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(entity)
+	}
+	return entity
 }
 
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
