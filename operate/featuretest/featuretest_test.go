@@ -115,6 +115,7 @@ func TestBadFiles(t *testing.T) {
 		{test(ask) + "---\ntests:\n  - name: u\n" + ask, "FILE:6:1: a second YAML document: write all tests into one, without ---"},
 		{test(ask) + "---\na: [", "FILE:7:1: bad YAML: did not find expected node content"},
 		{test(ask) + "tests:\n  - name: u\n" + ask, `FILE:5:1: duplicate key "tests"; it is already at line 2`},
+		{event("{pay: &p {at: 1m, amount: [1, *p]}}"), "FILE:4:44: *p stands for a value that it is in"},
 		{event("{pay: {at: 1m, amount: 1, at: 2m}}"), `FILE:4:40: duplicate key "at"; it is already at line 4`},
 		{test("    questions: [{}]"), "FILE:4:17: the question has no at\nFILE:4:17: the question has no entity\nFILE:4:17: the question has no expect"},
 		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +

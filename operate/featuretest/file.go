@@ -114,18 +114,22 @@ func read(name string) (*file, error) {
 	return f, nil
 }
 
-// repeated finds keys that a mapping has twice. Only one of their values would count, such as the last of two lists of
-// tests.
-func (f *file) repeated(n *yaml.Node) {
+// repeated finds keys that a mapping has twice, of whose values only one would count, such as the last of two lists of
+// tests, and values that contain themselves, given the nodes that a node is in.
+func (f *file) repeated(n *yaml.Node, within ...*yaml.Node) {
+	within = append(within, n)
 	lines := map[string]int{}
 	for i, child := range n.Content {
+		if child.Kind == yaml.AliasNode && slices.Contains(within, child.Alias) {
+			f.find(child, "*%s stands for a value that it is in", child.Value)
+		}
 		if n.Kind == yaml.MappingNode && i%2 == 0 {
 			if line, has := lines[child.Value]; has {
 				f.find(child, "duplicate key %q; it is already at line %d", child.Value, line)
 			}
 			lines[child.Value] = child.Line
 		}
-		f.repeated(child)
+		f.repeated(child, within...)
 	}
 }
 
