@@ -228,6 +228,18 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 	}
 }
 
+// Events cannot be written to a replica, but questions can be asked of it.
+func TestCheckOfAReplica(t *testing.T) {
+	broker, replica := kafkatest.Embedded(t, allTopics), redistest.NewReplica(t, redistest.New(t, redistest.Options{}).Addr())
+	for role, want := range map[string]bool{"processor": true, "api": false} {
+		out, err := weir(t, "run", "--check", "--roles", role, "--features", shipped,
+			"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", replica.Addr())
+		if strings.Contains(out, "FAIL  redis                        is a replica, which accepts no writes: ") != want || (err != nil) != want {
+			t.Errorf("%s: error %v, want one: %v; output\n%s", role, err, want, out)
+		}
+	}
+}
+
 func TestCheckReportsEveryFailure(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"logins": 1})
 	out, err := weir(t, "run", "--check", "--features", shipped,

@@ -56,9 +56,10 @@ func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, err
 	return d, nil
 }
 
-// CheckStore checks the store that the settings name and, with questions, the replicas that they are read from.
-func CheckStore(ctx context.Context, cfg *config.Config, questions bool) doctor.Findings {
-	return redisconn.Check(ctx, cfg, questions)
+// CheckStore checks the store that the settings name: with events, whether it can be written to, and with questions, the
+// replicas that they are read from.
+func CheckStore(ctx context.Context, cfg *config.Config, events, questions bool) doctor.Findings {
+	return redisconn.Check(ctx, cfg, events, questions)
 }
 
 // LogStoreClient logs the messages of the store's client library, for the whole process.

@@ -76,7 +76,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 			list.take(found)
 		}
 	}
-	list.take(connect.CheckStore(ctx, cfg, roles.API))
+	list.take(connect.CheckStore(ctx, cfg, roles.Processor, roles.API))
 	if list.failed > 0 {
 		return fmt.Errorf("%s failed", say.Number(list.failed, "check"))
 	}

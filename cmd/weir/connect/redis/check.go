@@ -17,7 +17,10 @@ import (
 )
 
 // check collects findings.
-type check struct{ findings doctor.Findings }
+type check struct {
+	events   bool // are written
+	findings doctor.Findings
+}
 
 func (c *check) add(verdict doctor.Verdict, subject, format string, args ...any) {
 	c.findings = append(c.findings, doctor.Finding{Verdict: verdict, Subject: subject, Found: fmt.Sprintf(format, args...)})
@@ -25,10 +28,10 @@ func (c *check) add(verdict doctor.Verdict, subject, format string, args ...any)
 
 func (c *check) fail(subject string, err error) { c.add(doctor.Fail, subject, "%v", err) }
 
-// Check checks Redis and the settings of it that Weir relies on and, if questions are asked, the
-// replicas that they are read from.
-func Check(ctx context.Context, cfg *config.Config, questions bool) doctor.Findings {
-	c := &check{}
+// Check checks Redis and the settings of it that Weir relies on: if events are applied, that it takes writes, and if
+// questions are asked, the replicas that they are read from.
+func Check(ctx context.Context, cfg *config.Config, events, questions bool) doctor.Findings {
+	c := &check{events: events}
 	c.deployment(ctx, cfg, questions)
 	return c.findings
 }
@@ -95,6 +98,9 @@ func (c *check) server(ctx context.Context, name string, client redis.Cmdable) {
 		c.fail(name, err)
 	} else {
 		c.add(doctor.OK, name, "version %s", info["redis_version"])
+	}
+	if c.events && info["role"] == "slave" {
+		c.add(doctor.Fail, name, "is a replica, which accepts no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster")
 	}
 	if policy := info["maxmemory_policy"]; policy != "noeviction" {
 		c.add(doctor.Warn, name, "maxmemory-policy is %s: eviction loses state unnoticed; set noeviction", cmp.Or(policy, "unknown"))
