@@ -144,7 +144,9 @@ func (c *changes) apply(m *moment, n int64) (*record.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.events++
+	if !m.further {
+		c.events++
+	}
 	if outcome.Late {
 		c.late++
 	}

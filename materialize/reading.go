@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/extsort"
 	"github.com/weir-stream/weir/materialize/source"
@@ -27,6 +28,9 @@ type reading struct {
 	batch   extsort.Batch
 	summary Summary // of what was read
 	item    []byte
+
+	mapper *features.Mapper // see check
+	mapped state.Batch
 }
 
 // lookEvery is how many events are read between checks of the context and the progress, unless they are read in parts.
@@ -142,22 +146,55 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 		r.summary.Passed++
 		return nil
 	}
-	m := moment{input: r.input, line: e.Line, recordTime: -1, events: events}
-	m.key.Time = events[0].Time
-	for i := range events {
-		if r.Stream != nil && events[i].Stream.Name == r.Stream.Name {
-			m.key.Order, m.key.Time = orderRows, events[i].Time
-		}
-	}
+	m := moment{input: r.input, line: e.Line, recordTime: -1}
 	if r.AsServed {
 		if m.recordTime = e.RecordTime; m.recordTime < 0 {
 			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
-		m.key.Time = m.recordTime
+		r.addMoment(&m, m.recordTime, events)
+		return nil
 	}
-	r.summary.eventsSeen.note(m.key.Time)
-	r.add(&m, nil)
+	byTime := func(a, b record.Event) int { return cmp.Compare(a.Time, b.Time) }
+	if !slices.IsSortedFunc(events, byTime) {
+		slices.SortStableFunc(events, byTime)
+	}
+	if events[0].Time < events[len(events)-1].Time {
+		if err := r.check(events); err != nil {
+			return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
+		}
+	}
+	for n := 0; len(events) > 0; events = events[n:] {
+		for n = 1; n < len(events) && events[n].Time == events[0].Time; {
+			n++
+		}
+		r.addMoment(&m, events[0].Time, events[:n])
+		m.further = true
+	}
 	return nil
+}
+
+// addMoment adds the events of a moment.
+func (r *reading) addMoment(m *moment, at int64, events []record.Event) {
+	m.key, m.events = extsort.Key{Time: at}, events
+	if r.Stream != nil && slices.ContainsFunc(events, func(e record.Event) bool { return e.Stream.Name == r.Stream.Name }) {
+		m.key.Order = orderRows
+	}
+	if !m.further {
+		r.summary.eventsSeen.note(at)
+	}
+	r.add(m, nil)
+}
+
+// check returns an error if an event is poison for some stream. If the streams read different times from it, it is applied
+// at several moments, and is poison for all of them.
+func (r *reading) check(events []record.Event) error {
+	if r.mapper == nil {
+		r.mapper = r.Registry.NewJSONMapper()
+	}
+	r.mapped.Reset()
+	r.mapped.Ranges = append(r.mapped.Ranges, state.PartitionRange{})
+	_, err := r.mapper.MapEvents(events, 0, -1, 0, &r.mapped)
+	return err
 }
 
 // add adds a moment to the batch.
@@ -165,7 +202,11 @@ func (r *reading) add(m *moment, cells []source.Cell) {
 	r.item = binary.AppendVarint(r.item[:0], int64(m.input))
 	r.item = binary.AppendVarint(r.item, int64(m.line))
 	r.item = binary.AppendVarint(r.item, m.recordTime)
-	r.item = binary.AppendVarint(r.item, int64(len(m.events)))
+	n := int64(len(m.events))
+	if m.further {
+		n = -n
+	}
+	r.item = binary.AppendVarint(r.item, n)
 	for i := range m.events {
 		e, stream := &m.events[i], len(r.Registry.Streams)
 		if m.input >= 0 {

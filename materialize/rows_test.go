@@ -8,6 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
 )
 
 const shop = `
@@ -259,5 +262,54 @@ features:
 	const want = "id,pays,logins\nearly,1,0\nlate,1,1\n"
 	if got, _, err := m.run(t); err != nil || got != want {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+// Streams of a topic may each have another time for a record. Its event counts for each of them from their own time on,
+// and is set aside as a whole.
+func TestStreamsWithTimesOfTheirOwn(t *testing.T) {
+	at := func(second int) int64 { return 1_700_000_000_000 + 1000*int64(second) } // all in the same minute
+	m := making{Registry: load(t, `
+streams:
+  made:    {topic: orders, timestamp: made, id: id, fields: {user: string, n: int}}
+  settled: {topic: orders, timestamp: settled, fields: {user: string, n: int}}
+features:
+  made_1h:  COUNT(1h, made, user)
+  paid_1h:  SUM(1h, settled, n, user)
+  paid_10s: SUM(10s, settled, n, user, tile=exact)
+  rate:     COUNT(1h, settled, user, where='n * n * n > 0')
+`), names: []string{"made_1h", "paid_1h", "paid_10s"}}
+	envelopes, log := "", &testLog{topic: "orders", since: state.MinTime}
+	for _, e := range []struct {
+		id               string
+		made, settled, n int
+	}{{"a", 0, 10, 1}, {"b", 15, 5, 2}, {"c", 15, 15, 4}, {"poison", 1, 2, 1 << 62}} {
+		line := fmt.Sprintf(`{"id":%q,"made":%d,"settled":%d,"user":"u","n":%d}`, e.id, at(e.made), at(e.settled), e.n)
+		log.records = append(log.records, record.Record{Timestamp: at(15), Value: []byte(line)})
+		if e.id != "poison" {
+			envelopes += fmt.Sprintf(`{"topic":"orders","value":%s}`+"\n", line)
+		}
+	}
+	files := making{Registry: m.Registry, names: m.names, inputs: []text{{"", "all.ndjson", envelopes}}}
+	m.logs = []*testLog{log}
+	spine, wanted := "at,user\n", "at,user,made_1h,paid_1h,paid_10s\n"
+	for _, row := range [][4]int{{0, 1, 0, 0}, {4, 1, 0, 0}, {5, 1, 2, 2}, {9, 1, 2, 2}, {10, 1, 3, 3}, {14, 1, 3, 3}, {15, 3, 7, 5}} {
+		spine += fmt.Sprintf("%d,u\n", at(row[0]))
+		wanted += fmt.Sprintf("%d,u,%d,%d,%d\n", at(row[0]), row[1], row[2], row[3])
+	}
+	for _, c := range []struct {
+		making
+		setAside int
+	}{{files, 0}, {m, 1}} {
+		for _, rows := range []struct{ stream, spine, want string }{
+			{"", spine, wanted}, {"made", "", "id,made_1h,paid_1h,paid_10s\na,1,0,0\nb,2,3,1\nc,3,7,5\n"},
+		} {
+			c.stream, c.spine = rows.stream, rows.spine
+			got, summary, err := c.run(t)
+			if err != nil || got != rows.want || summary.Events != 3 || summary.SetAside != c.setAside {
+				t.Errorf("error %v, %d events, %d set aside, got\n%s\nwant 3 events, %d set aside, and\n%s",
+					err, summary.Events, summary.SetAside, got, c.setAside, rows.want)
+			}
+		}
 	}
 }

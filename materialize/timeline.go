@@ -62,9 +62,12 @@ type moment struct {
 	input      int   // -1 for a row of the spine
 	line       int   // or the offset in a log
 	recordTime int64 // -1 for none
-	// events are the event as each stream reads it, or the one that a row was decoded to.
-	events []record.Event
-	cells  item // of a row of the spine: the cells that are passed on
+	// events are the event as each stream reads it, or the one that a row was decoded to. By event time they are those with
+	// the time of the moment: streams of a topic may each read another time from a record. Further is true for all of its
+	// moments but the first, for which it counts as an event.
+	events  []record.Event
+	further bool
+	cells   item // of a row of the spine: the cells that are passed on
 }
 
 // row returns the event of the row that a moment makes: of the spine, or of a stream; nil if it is none.
@@ -110,7 +113,11 @@ func (r *reader) read(key extsort.Key, data []byte) (moment, error) {
 	i := item{rest: data}
 	m := moment{key: key, input: int(i.int()), line: int(i.int()), recordTime: i.int()}
 	r.events = r.events[:0]
-	for n := i.int(); n > 0 && i.err == nil; n-- {
+	n := i.int()
+	if n < 0 {
+		n, m.further = -n, true
+	}
+	for ; n > 0 && i.err == nil; n-- {
 		stream := i.int()
 		if stream < 0 || stream >= int64(len(r.streams)) {
 			return m, errCut
