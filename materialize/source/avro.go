@@ -2,12 +2,14 @@ package source
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math/big"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hamba/avro/v2"
@@ -51,14 +53,66 @@ func (f *failing) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// zoneless decodes local timestamps like all others, as in the records of a topic. The library would move them by the
+// difference between UTC and the time zone of the machine.
+type zoneless struct {
+	avro.API
+	err error
+}
+
+// NewDecoder implements avro.API.
+func (z *zoneless) NewDecoder(schema avro.Schema, in io.Reader) *avro.Decoder {
+	if strings.Contains(schema.String(), localTimestamp) {
+		schema, z.err = unlocal(schema)
+	}
+	return z.API.NewDecoder(schema, in)
+}
+
+const localTimestamp = "local-timestamp-"
+
+// unlocal returns a schema with other timestamps of the same numbers in place of local ones. It has no defaults, which do
+// not matter to a reader.
+func unlocal(schema avro.Schema) (avro.Schema, error) {
+	text, err := json.Marshal(schema)
+	if err != nil {
+		return nil, err
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	replaceLocal(tree)
+	if text, err = json.Marshal(tree); err != nil {
+		return nil, err
+	}
+	return avro.ParseBytesWithCache(text, "", &avro.SchemaCache{})
+}
+
+func replaceLocal(part any) {
+	switch p := part.(type) {
+	case []any:
+		for _, below := range p {
+			replaceLocal(below)
+		}
+	case map[string]any:
+		if of, _ := p["logicalType"].(string); strings.HasPrefix(of, localTimestamp) {
+			p["logicalType"] = strings.TrimPrefix(of, "local-")
+		}
+		delete(p, "default")
+		for _, below := range p {
+			replaceLocal(below)
+		}
+	}
+}
+
 // newAvro reads a container file. Errors name the file.
 func newAvro(file string, in io.Reader) (Table, error) {
-	from := &failing{Reader: in}
-	records, err := ocf.NewDecoder(from)
+	from, api := &failing{Reader: in}, &zoneless{API: avro.DefaultConfig}
+	records, err := ocf.NewDecoder(from, ocf.WithDecoderConfig(api))
 	if from.err != nil {
 		return nil, fmt.Errorf("%s: %w", file, from.err)
 	}
-	if err != nil {
+	if err = cmp.Or(err, api.err); err != nil {
 		return nil, fmt.Errorf("%s: this is not an Avro container file, or not all of one: %w", file, err)
 	}
 	record, ok := records.Schema().(*avro.RecordSchema)

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"errors"
 	"math/big"
 	"strings"
 	"testing"
@@ -111,6 +112,40 @@ func TestAvroFixed(t *testing.T) {
 		}
 		if got := [2]string{string(cells[0].Text), string(cells[1].Text)}; got != want || cells[0].Type != String {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A local timestamp is read as one of UTC, as in the records of a topic, whatever the time zone of the machine.
+func TestAvroLocalTimestamps(t *testing.T) {
+	was := time.Local
+	t.Cleanup(func() { time.Local = was })
+	time.Local = time.FixedZone("east", 5*60*60)
+	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "local-timestamp-micros"}},
+  {"name": "seen", "type": ["null", {"type": "long", "logicalType": "local-timestamp-millis"}], "default": null},
+  {"name": "code", "type": {"type": "fixed", "name": "Code", "size": 1}, "default": "a"},
+  {"name": "made", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noon := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local) // the library writes what the local clock shows
+	row := map[string]any{"at": noon, "seen": map[string]any{"long.local-timestamp-millis": noon}, "code": [1]byte{'b'}, "made": noon}
+	if err := errors.Join(w.Encode(row), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	table, err := newAvro("in.avro", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := table.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z", "b", "2026-01-31T07:00:00Z"} {
+		if got := string(cells[i].Text); got != want || cells[i].Type == Time && time.UnixMilli(cells[i].Ms).UTC().Format(time.RFC3339) != want {
+			t.Errorf("%s is %s and %d ms, want %s", table.Columns()[i], got, cells[i].Ms, want)
 		}
 	}
 }
