@@ -96,12 +96,19 @@ func (b *Boundary) logged(time int64, at *RecordOffset) bool {
 	switch {
 	case b.ends == nil:
 		return time >= b.until
-	case at.Log != "" && b.log != "" && at.Log != b.log:
+	case otherLogs(at.Log, b.log):
 		return true
 	default:
 		return at.Offset >= b.ends[at.Partition]
 	}
 }
+
+// OfOtherLog reports whether the offsets of the cut belong to another log than the one with a tag, of which every record
+// counts.
+func (c *Cut) OfOtherLog(tag string) bool { return c.Ends != "" && otherLogs(c.Log, tag) }
+
+// otherLogs reports whether two tags name two logs. An empty one is unknown.
+func otherLogs(tag, other string) bool { return tag != "" && other != "" && tag != other }
 
 // FromFile reports whether an event in a file counts from there, given its time in ms. In a cut by offsets every event
 // in a file counts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,4 +90,52 @@ features: {payments: "COUNT(lifetime, payment, user)"}
 			t.Errorf("the job goes on: %v; the partition is left alone until %v", r.jobs[j.Partition] != nil, r.rest[j.Partition])
 		}
 	})
+}
+
+// The offsets of a cut are those of one log. Of another log with the same name, as after the topic was created again, every
+// record counts, and so is filled.
+func TestFillOverACutOfAnotherLog(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	for of, want := range map[string][]state.OffsetRange{"this log": nil, "another log": {{From: 0, To: 1}}} {
+		k := keepingSome(t, "a")
+		back := New(Config{Store: k.store, Transport: transport, Brokers: broker.ListenAddrs()})
+		poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
+		defer poller.Close()
+		logs, err := poller.Logs(t.Context(), []state.Partition{k.partition})
+		if err != nil || logs[0].Err != nil {
+			t.Fatal(err, logs[0].Err)
+		}
+		cut := state.Cut{Topic: "payments", Until: newest, Ends: "0:5", Log: "another"}
+		if of == "this log" {
+			cut.Log = logs[0].ID.Tag()
+		}
+		if err := k.files(cut, past, "a").Register(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		k.take("a") // from offset 1 on
+		fills, pending, _ := k.over(cut, "a")
+		if len(fills) != 1 || len(pending) > 0 {
+			t.Fatalf("a cut of %s: got the fills %v, pending %v; want one fill", of, fills, pending)
+		}
+		b, err := Bind(t.Context(), k.store, lifetimes(t, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(back, Work{Registry: b.Registry}, fills[0], nil)
+		defer r.close()
+		if err := r.begin(t.Context(), []state.Partition{k.partition}); err != nil {
+			t.Fatal(err)
+		}
+		found, err := k.store.Fillings(t.Context(), fills[0], []state.Partition{k.partition})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard := range found[0] {
+			if got := found[0][shard].Left(); !slices.Equal(got, want) || found[0][shard].Since != state.MinTime {
+				t.Errorf("a cut of %s: shard %d lacks %v since %d, want %v of all", of, shard, got, found[0][shard].Since, want)
+			}
+		}
+	}
 }
