@@ -157,6 +157,25 @@ func TestEnvelopesAsServed(t *testing.T) {
 	}
 }
 
+// A cell of another type than its field matters only in events of the stream. As served, these are set aside.
+func TestCellsOfOtherTypes(t *testing.T) {
+	m := making{Registry: load(t, shop), stream: "pay", names: []string{"paid"}, inputs: []text{{"pay", "pay.csv", `kind,id,at,user,card,shop,amount,came
+pay,p1,1700000000000,u,1,1,1.5,1700000000000
+other,,n/a,,n/a,n/a,n/a,n/a
+pay,p2,1700000001000,u,1,1,"1,5",1700000001000
+pay,p3,1700000002000,u,1,1,2,1700000002000
+`}}}
+	const bad = "pay.csv:4: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"
+	if _, _, err := m.run(t); fmt.Sprint(err) != bad {
+		t.Errorf("got  %v\nwant %s", err, bad)
+	}
+	m.asServed, m.recordTime = true, "came"
+	got, summary, err := m.run(t)
+	if want := "id,paid\np1,1.5\np3,3.5\n"; err != nil || got != want || summary.SetAside != 1 || summary.Passed != 1 || fmt.Sprint(summary.FirstSetAside) != bad {
+		t.Errorf("error %v, %+v, got\n%s\nwant 1 passed, 1 set aside, and\n%s", err, summary, got, want)
+	}
+}
+
 // Columns copied into a Parquet file get the type of their values, or text if a type would change
 // them.
 func TestTypesOfCopiedColumns(t *testing.T) {

@@ -179,10 +179,10 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --input DIR/in.csv --spine DIR/bad.csv --output DIR/bad.csv", "weir: --output: DIR/bad.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/in.csv", "weir: --output: DIR/in.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/none/out.csv", "weir: --output: open DIR/none/out.csv: no such file or directory"},
-		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
+		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one`},
 		{"--features DIR --stream pay --input DIR/great.csv --output DIR/out.parquet --columns amount",
 			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write a .csv"},
-		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.csv", `weir: DIR/bad.csv:4: column amount: expected a number, found "x"`},
+		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.csv", `weir: DIR/bad.csv:4: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one`},
 	} {
 		t.Run(b.args, func(t *testing.T) {
 			_, err := weir(t, append([]string{"materialize"}, strings.Fields(strings.ReplaceAll(b.args, "DIR", dir))...)...)

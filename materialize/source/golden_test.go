@@ -292,7 +292,7 @@ func TestBadFiles(t *testing.T) {
 		{"in.csv", golden + "4,5\n", "FILE:5: wrong number of fields"},
 		{"in.csv", golden + "4,\"5\n", `FILE:5: extraneous or missing " in quoted-field`},
 		{"in.csv", golden + "4,\"5" + strings.Repeat("x", maxLine), "FILE:5: the record has more than 67108864 bytes; perhaps a quote is not closed"},
-		{"in.csv", golden + "4,2026-01-31 10:00:03,a,x,,,,\n", `FILE:5: column amount: expected a number, found "x"`},
+		{"in.csv", golden + "4,2026-01-31 10:00:03,a,x,,,,\n", "FILE:5: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"},
 		{"in.ndjson", goldenLines + "{", "FILE:5: stream pay: malformed JSON at byte 1 of 1"},
 		{"in.ndjson", strings.Repeat("x", maxLine+1), "FILE:1: the line has more than 67108864 bytes"},
 		{"in.ndjson", `{"topic":"payments","value":{"at":"2026-01-31 10:00:00"}}` + "\n" + goldenLines,
@@ -300,8 +300,8 @@ func TestBadFiles(t *testing.T) {
 		{"in.parquet", "PAR1", "FILE: this is not a Parquet file, or not all of one: reading magic footer of parquet file: readat FILE: negative offset (read: 0)"},
 		{"in.parquet", whole[:len(whole)/2], "FILE: this is not a Parquet file, or not all of one: invalid magic footer of parquet file: \"\\x00\\x00\\x00\\x19\""},
 		{"in.parquet", bad(), `FILE: no rows`},
-		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", U: 1.5, A: "1", OK: "1"}), `FILE: row 1: column who.user: expected a string or a whole number, found "1.5"`},
-		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", A: "1", OK: "1"}, typed{At: "2026-01-31 10:00:03", A: "1", OK: "no"}), `FILE: row 2: column ok: expected true or false, found "no"`},
+		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", U: 1.5, A: "1", OK: "1"}), "FILE: row 1: stream pay: who.user: expected a string, found 1.5"},
+		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", A: "1", OK: "1"}, typed{At: "2026-01-31 10:00:03", A: "1", OK: "no"}), "FILE: row 2: stream pay: ok: expected a bool, found a string"},
 		{"in.parquet", bad(typed{At: "31.1.", A: "1", OK: "1"}), "FILE: row 1: stream pay: at: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
 	} {
 		path := write(t, c.name, []byte(c.content))

@@ -166,18 +166,19 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 	}
 }
 
-// datum returns the value of a cell that is not null. It appends to a buffer what is not the cell's text.
+// datum returns the value of a cell that is not null. It appends to a buffer what is not the cell's text. What does not
+// fit the type becomes a text, or remains a number, which the decoder refuses: it knows whether the row matters to the
+// stream, and its error says that the event cannot be used.
 func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 	number, text := record.Datum{Type: record.Number, Text: c.Text}, record.Datum{Type: record.String, Text: c.Text}
 	start := len(buffer)
 	switch n.typ {
 	case isNumber:
-		if c.Type != Number && (c.Type == Bool || c.Type == Time || !isJSONNumber(c.Text)) {
-			return text, buffer, n.expected("a number", c)
+		if c.Type == Number || c.Type != Bool && c.Type != Time && isJSONNumber(c.Text) {
+			return number, buffer, nil
 		}
-		return number, buffer, nil
 	case isBool:
-		return n.truth(buffer, c)
+		return truth(c), buffer, nil
 	case isMoment:
 		switch {
 		case c.Type == Time:
@@ -189,8 +190,6 @@ func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 			return number, buffer, nil
 		case c.Type == Number || c.Type == Untyped && isJSONNumber(c.Text):
 			return number, buffer, nil
-		case c.Type == Bool:
-			return text, buffer, n.expected("a timestamp", c)
 		}
 	case isInstant:
 		buffer, err := n.appendInstant(buffer, c)
@@ -198,27 +197,28 @@ func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 		return number, buffer, err
 	case isUntyped:
 		if c.Type == Bool {
-			return n.truth(buffer, c)
+			return truth(c), buffer, nil
 		}
 		if c.Type == Number {
 			return number, buffer, nil
 		}
 	case isString:
 		if c.Type == Number && bytes.ContainsAny(c.Text, ".eE") {
-			return text, buffer, n.expected("a string or a whole number", c)
+			return number, buffer, nil
 		}
 	}
 	return text, buffer, nil
 }
 
-func (n *node) truth(buffer []byte, c *Cell) (record.Datum, []byte, error) {
+// truth returns the bool of a cell, or else its text.
+func truth(c *Cell) record.Datum {
 	switch strings.ToLower(string(c.Text)) {
 	case "true", "1":
-		return record.Datum{Type: record.True}, buffer, nil
+		return record.Datum{Type: record.True}
 	case "false", "0":
-		return record.Datum{Type: record.False}, buffer, nil
+		return record.Datum{Type: record.False}
 	}
-	return record.Datum{}, buffer, n.expected("true or false", c)
+	return record.Datum{Type: record.String, Text: c.Text}
 }
 
 // appendInstant appends a timestamp in milliseconds.
@@ -234,11 +234,8 @@ func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
 			return strconv.AppendInt(dst, t.UnixMilli(), 10), nil
 		}
 	}
-	return dst, n.expected("a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC", c)
-}
-
-func (n *node) expected(what string, c *Cell) error {
-	return fmt.Errorf("column %s: expected %s, found %q", n.path, what, c.Text)
+	return dst, fmt.Errorf("column %s: expected a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC, found %q",
+		n.path, c.Text)
 }
 
 // appendTime appends a timestamp in the given unit, as the decoder expects it.
