@@ -131,14 +131,23 @@ func decimalCell(kind parquet.Kind, scale uint8) cellOf {
 		if n.IsInt64() {
 			return value.AppendDecimal(dst, n.Int64(), scale)
 		}
+		if scale == 0 {
+			return n.Append(dst, 10)
+		}
 		return append(append(n.Append(dst, 10), "e-"...), strconv.Itoa(int(scale))...)
 	})
 }
 
-// appendFloat appends a number; it returns nil for NaN and infinity, which JSON does not have.
+// appendFloat appends a number; it returns nil for NaN and infinity, which JSON does not have. A whole number has no
+// exponent: it may be an identity, since pandas writes whole numbers as floats if some are null.
 func appendFloat(dst []byte, f float64, bits int) []byte {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	const exact = 1 << 53 // up to here all whole numbers are floats
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
 		return nil
+	case f == math.Trunc(f) && math.Abs(f) <= exact:
+		return strconv.AppendFloat(dst, f, 'f', -1, bits)
+	default:
+		return strconv.AppendFloat(dst, f, 'g', -1, bits)
 	}
-	return strconv.AppendFloat(dst, f, 'g', -1, bits)
 }

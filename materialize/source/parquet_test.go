@@ -7,8 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 // readParquet reads a file to its end and returns its error.
@@ -91,5 +96,28 @@ func TestRareParquetColumns(t *testing.T) {
 	const want = "in.parquet: row 1: column fixed: values of type FIXED_LEN_BYTE_ARRAY(2) cannot be read"
 	if err := readParquet(content); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// Whole numbers in columns of floats and decimals can be identities, however many digits they have.
+func TestWholeNumbersAreIdentities(t *testing.T) {
+	type row struct {
+		ID   float64  `parquet:"id"`
+		At   int64    `parquet:"at"`
+		User *float64 `parquet:"user,optional"`
+		Card [9]byte  `parquet:"card,decimal(0:20)"`
+	}
+	user, card := 1234567.0, [9]byte{0, 0xab, 0x54, 0xa9, 0x8c, 0xeb, 0x1f, 0x0a, 0xd2}
+	var out bytes.Buffer
+	if err := parquet.Write(&out, []row{{1e15, 1000, &user, card}, {16777217, 2000, nil, [9]byte{8: 7}}}); err != nil {
+		t.Fatal(err)
+	}
+	r := defined.Registry(t, `
+streams: {pay: {topic: payments, timestamp: at, id: id, fields: {user: string, card: string}}}
+features: {}
+`)
+	got, err := eventsOf(t, write(t, "in.parquet", out.Bytes()), r.Streams[0])
+	if want := []string{"1: 1000000000000000 1000 1234567 12345678901234567890", "2: 16777217 2000  7"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("error %v, got %q, want %q", err, got, want)
 	}
 }
