@@ -125,17 +125,15 @@ func (r *reading) decode(e *source.Event) ([]record.Event, error) {
 	if !r.AsServed {
 		return r.decoder.Decode(&rec)
 	}
-	rec.Timestamp = e.RecordTime
+	if r.RecordTime == "" {
+		rec.Timestamp = e.RecordTime
+	}
 	events, err := r.decoder.Decode(&rec)
-	if err != nil || len(events) == 0 {
+	if err != nil || len(events) == 0 || r.RecordTime == "" {
 		return events, err
 	}
-	at := events[0].Stream.FieldIndex(recordTimeField)
-	if at < 0 {
-		return events, nil
-	}
 	// The record time is known now, so the event may turn out to be too far ahead of it.
-	e.RecordTime = events[0].Values[at].Num
+	e.RecordTime = events[0].Values[events[0].Stream.FieldIndex(recordTimeField)].Num
 	rec.Timestamp = e.RecordTime
 	return r.decoder.Decode(&rec)
 }

@@ -277,8 +277,9 @@ features:
 	m.inputs = []text{{"", "all.ndjson", `{"topic":"pays","value":{"id":"late","at":1700000000000,"came":1700000009000,"user":"u"},"timestamp":1700000000000}
 {"topic":"pays","value":{"id":"early","at":1700000000500,"came":1700000001000,"user":"u"},"timestamp":1700000000500}
 {"topic":"logins","value":{"at":1700000000000,"came":1700000005000,"user":"u"}}
+{"topic":"pays","value":{"id":"last","at":1700009000000,"came":1700009000000,"user":"u"},"timestamp":1700000000000}
 `}}
-	const want = "id,pays,logins\nearly,1,0\nlate,1,1\n"
+	const want = "id,pays,logins\nearly,1,0\nlate,1,1\nlast,1,0\n"
 	if got, _, err := m.run(t); err != nil || got != want {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
 	}
