@@ -285,6 +285,32 @@ features:
 	}
 }
 
+// The field of a record's time is read in the unit that the stream names for it.
+func TestUnitsOfRecordTimes(t *testing.T) {
+	r := load(t, `
+streams:
+  pay:
+    topic: pays
+    timestamp: {path: at, unit: s}
+    id: id
+    fields: {user: string, came: {type: timestamp, unit: datetime}}
+features:
+  pays: COUNT(1h, pay, user, tile=exact)
+`)
+	for recordTime, want := range map[string]string{"at": "id,pays\na,1\nb,2\n", "came": "id,pays\nb,1\na,1\n", "other": "id,pays\nb,1\na,1\n"} {
+		for name, in := range map[string]string{
+			"in.csv": "id,at,user,came,other\na,1700000000,u,2023-11-14 22:13:25,2023-11-14T22:13:25Z\nb,1700000001,u,2023-11-14 22:13:21,1700000001000\n",
+			"in.ndjson": `{"id":"a","at":1700000000,"user":"u","came":"2023-11-14 22:13:25","other":"2023-11-14T22:13:25Z"}
+{"id":"b","at":1700000001,"user":"u","came":"2023-11-14 22:13:21","other":1700000001000}`,
+		} {
+			m := making{Registry: r, stream: "pay", asServed: true, recordTime: recordTime, inputs: []text{{"pay", name, in}}}
+			if got, _, err := m.run(t); err != nil || got != want {
+				t.Errorf("%s of %s: error %v, got\n%s\nwant\n%s", recordTime, name, err, got, want)
+			}
+		}
+	}
+}
+
 // Streams of a topic may each have another time for a record. Its event counts for each of them from their own time on,
 // and is set aside as a whole.
 func TestStreamsWithTimesOfTheirOwn(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features/record"
@@ -203,9 +202,7 @@ func (t *timeline) withRecordTime(s *record.Stream) *record.Stream {
 		return s
 	}
 	with := *s
-	with.Fields = append(slices.Clone(s.Fields), record.Field{
-		Name: recordTimeField, Type: value.Timestamp, Path: strings.Split(t.RecordTime, "."), Required: true,
-	})
+	with.Fields = append(slices.Clone(s.Fields), s.TimeAt(t.RecordTime, recordTimeField))
 	return &with
 }
 

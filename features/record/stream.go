@@ -4,6 +4,7 @@ package record
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -44,6 +45,21 @@ func (s *Stream) AppendKept(dst []byte, field int, v *value.Value) []byte {
 // FieldIndex returns the index of the field with that name, -1 for none.
 func (s *Stream) FieldIndex(name string) int {
 	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
+}
+
+// TimeAt makes a required field of a time at a path, in dotted form. It has the unit that the stream names for the same path,
+// and is else a number of milliseconds or an RFC 3339 string.
+func (s *Stream) TimeAt(path, name string) Field {
+	at := Field{Name: name, Type: value.Timestamp, Path: strings.Split(path, "."), Required: true}
+	if slices.Equal(at.Path, s.Timestamp.Path) {
+		at.Unit = s.Timestamp.Unit
+	}
+	for _, f := range s.Fields {
+		if f.Type == value.Timestamp && slices.Equal(at.Path, f.Path) {
+			at.Unit = f.Unit
+		}
+	}
+	return at
 }
 
 // TimestampPath is the path and the unit of an event's time.

@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/value"
 )
 
 // Input names a file of events of a stream.
@@ -170,9 +168,7 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 	reading.Fields = slices.Clone(reading.Fields)
 	if f.input.RecordTime != "" {
 		r.timed = len(reading.Fields)
-		reading.Fields = append(reading.Fields, record.Field{
-			Name: recordTimeField, Type: value.Timestamp, Path: strings.Split(f.input.RecordTime, "."), Required: true,
-		})
+		reading.Fields = append(reading.Fields, r.stream.TimeAt(f.input.RecordTime, recordTimeField))
 	}
 	r.decoder = record.NewJSONDecoder([]*record.Stream{&reading})
 	table := reading

@@ -106,6 +106,24 @@ func TestRecordTimes(t *testing.T) {
 	}
 }
 
+// The field of a record's time is read in the unit that the stream names for it.
+func TestUnitsOfRecordTimes(t *testing.T) {
+	r := defined.Registry(t, `
+streams: {payment: {topic: payments, timestamp: {path: at, unit: s}, max_future: 1s, fields: {user: string, came: {type: timestamp, unit: datetime}}}}
+features: {count: "COUNT(30d, payment, user)"}
+`)
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := os.WriteFile(path, []byte("at,user,came\n1700000000,u,2023-11-14 22:13:20\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, recordTime := range []string{"at", "came"} {
+		f, err := ReadFile(t.Context(), Input{Name: path, Stream: r.Streams[0], RecordTime: recordTime}, r, nil)
+		if err != nil || f.Events != 1 || f.Unusable != 0 {
+			t.Errorf("%s: error %v, file %+v; want one usable event", recordTime, err, f)
+		}
+	}
+}
+
 // A file must not change after it was read or registered.
 func TestChangedFiles(t *testing.T) {
 	const text = `{"kind":"pay","at":5,"user":"a","cents":1}`
