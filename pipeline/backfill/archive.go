@@ -206,7 +206,10 @@ func (f *FromFiles) fill(ctx context.Context, r *features.Registry, fill *state.
 	}
 	reach := r.FillReach(fill, f.Cut.Topic)
 	reach.After = 0
-	a := &applying{FromFiles: f, registry: r, fill: fill, features: r.FilledBy(fill), moment: matters(reach, newest), began: time.Now()}
+	a := &applying{FromFiles: f, registry: r, fill: fill, features: r.FilledBy(fill), moment: state.MinTime, began: time.Now()}
+	if !reach.Forever {
+		a.moment = matters(reach, newest)
+	}
 	done := true
 	for i, archive := range archives {
 		a.all += archive.Rows()

@@ -205,3 +205,27 @@ func TestFromFilesReports(t *testing.T) {
 		t.Errorf("with a context that has ended: got error %v, want context.Canceled", err)
 	}
 }
+
+// All rows before the cut count for a lifetime, also those before 1970.
+func TestFromFilesBefore1970(t *testing.T) {
+	k := keepingSome(t, "a")
+	f := k.files(cutHere, map[string]string{"a.ndjson": `{"at": -1, "user": "u", "a": "1"}` + "\n" + `{"at": 1, "user": "u", "a": "2"}`}, "a")
+	if err := f.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.take("a")
+	synctest.Test(t, func(t *testing.T) {
+		if err := f.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	b, err := Bind(t.Context(), k.store, lifetimes(t, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := slices.IndexFunc(b.Registry.Series, func(s *state.Series) bool { return s.Cut != nil })
+	read, err := k.store.Read(t.Context(), []state.Read{{Series: b.Registry.Series[over], Entity: "u"}})
+	if err != nil || len(read[0].Members) != 2 {
+		t.Errorf("got %+v, error %v; want two values", read, err)
+	}
+}
