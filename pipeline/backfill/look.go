@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/bits"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -129,10 +130,17 @@ func (r *runner) files(ctx context.Context) (files Files, err error) {
 	}
 	for i := range history.Fills {
 		if e := &history.Fills[i]; e.Fill.ID == r.fill.ID && e.AllRows > 0 {
-			files.Applied = e.FilledRows * files.Rows / e.AllRows
+			files.Applied = share(e.FilledRows, e.AllRows, files.Rows)
 		}
 	}
 	return files, nil
+}
+
+// share returns filled of all, as a part of rows. The rows of all shards times those of the files can have more than 64 bits.
+func share(filled, all, rows int64) int64 {
+	high, low := bits.Mul64(uint64(min(filled, all)), uint64(rows))
+	part, _ := bits.Div64(high, low, uint64(all))
+	return int64(part)
 }
 
 // sum adds up the progress of partitions, and reports it with that of files.

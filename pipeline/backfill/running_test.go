@@ -56,3 +56,15 @@ func TestFillThatHardlyMoves(t *testing.T) {
 		t.Errorf("the rest takes %v, want that it is unknown", left)
 	}
 }
+
+// The share of rows is right for billions of them in many shards.
+func TestShareOfManyRows(t *testing.T) {
+	const rows, shards = 5_000_000_000, 1024
+	for _, c := range []struct{ filled, all, rows, want int64 }{
+		{0, 1, 7, 0}, {1, 3, 10, 3}, {shards * rows, shards * rows, rows, rows}, {shards*rows - 1, shards * rows, rows, rows - 1},
+	} {
+		if got := share(c.filled, c.all, c.rows); got != c.want {
+			t.Errorf("%d of %d are %d of %d rows, want %d", c.filled, c.all, got, c.rows, c.want)
+		}
+	}
+}
