@@ -181,9 +181,9 @@ pay,p3,1700000002000,u,1,1,2,1700000002000
 func TestTypesOfCopiedColumns(t *testing.T) {
 	m := shopMaking(t)
 	m.names, m.parquet, m.rowGroup = []string{"count"}, &bytes.Buffer{}, 1<<20
-	m.spine = "at,user,label,rate,yes,code,great,mixed,none\n" +
-		"1700000002000,u,-1,1,True,007,1,1,\n" +
-		"1700000003000,u,,2.5e0,FALSE,8,123456789012345678901,true,\n"
+	m.spine = "at,user,label,rate,yes,code,great,hex,mixed,none\n" +
+		"1700000002000,u,-1,1,True,007,1,12e34,1,\n" +
+		"1700000003000,u,,2.5e0,FALSE,8,123456789012345678901,1e999,true,\n"
 	if _, _, err := m.run(t); err != nil {
 		t.Fatal(err)
 	}
@@ -196,6 +196,7 @@ func TestTypesOfCopiedColumns(t *testing.T) {
 	optional boolean yes;
 	optional binary code (STRING);
 	optional binary great (STRING);
+	optional binary hex (STRING);
 	optional binary mixed (STRING);
 	optional binary none (STRING);
 	optional int64 count (INT(64,true));
@@ -213,7 +214,7 @@ func TestTypesOfCopiedColumns(t *testing.T) {
 			got += v.String() + ","
 		}
 	}
-	if want := "1700000002000,u,-1,1,true,007,1,1,<null>,4,1700000003000,u,<null>,2.5,false,8,123456789012345678901,true,<null>,4,"; got != want {
+	if want := "1700000002000,u,-1,1,true,007,1,12e34,1,<null>,4,1700000003000,u,<null>,2.5,false,8,123456789012345678901,1e999,true,<null>,4,"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -105,14 +105,15 @@ func (t *seenTypes) see(c *source.Cell) {
 }
 
 func (t *seenTypes) seeNumber(text string) {
-	_, err := strconv.ParseInt(text, 10, 64)
+	_, notInt := strconv.ParseInt(text, 10, 64)
+	_, notFloat := strconv.ParseFloat(text, 64)
 	switch {
-	case err == nil:
+	case notInt == nil:
 		t.number = true
-	case strings.ContainsAny(text, ".eE"):
+	case notFloat == nil && strings.ContainsAny(text, ".eE"):
 		t.fraction = true
 	default:
-		t.text = true // an identity with more digits than 64 bits hold
+		t.text = true // an identity with more digits than 64 bits hold, or one that looks like a great number, such as 1e999
 	}
 }
 
