@@ -58,9 +58,10 @@ func (r *reading) record(rec *record.Record, once *record.Once) error {
 	case lacks:
 		return err
 	case err != nil:
-		once.Unusable(rec.Offset)
+		once.Unusable(rec)
 		return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
 	default:
+		once.Used(rec)
 		return r.addEvent(&e, events)
 	}
 }

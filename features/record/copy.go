@@ -88,20 +88,45 @@ func (c *Copy) Has(series string) bool {
 }
 
 // Once tells which records of a partition repeat an event, for one that reads them in order with the definitions of today,
-// and so may use an original that was set aside: of the records of an event, the first that it can use counts.
+// and so may use an original that was set aside: of the records of an event, the first that it can use counts. There may
+// be several copies of one record: each namespace replays it from its own dead letters.
 type Once struct {
 	from     int64
-	unusable map[int64]bool
+	unusable map[int64]bool  // by offset
+	first    map[int64]int64 // the first record of the event, by the offset of a copy
+	used     map[int64]bool  // by the offset of that record: a copy was used
 }
 
 // NewOnce is for one that reads from an offset on.
-func NewOnce(from int64) *Once { return &Once{from, map[int64]bool{}} }
+func NewOnce(from int64) *Once {
+	return &Once{from, map[int64]bool{}, map[int64]int64{}, map[int64]bool{}}
+}
 
-// Unusable notes that the record at an offset cannot be used.
-func (o *Once) Unusable(offset int64) { o.unusable[offset] = true }
+// Unusable notes that a record cannot be used.
+func (o *Once) Unusable(rec *Record) { o.unusable[rec.Offset] = true }
+
+// Used notes that a record is used.
+func (o *Once) Used(rec *Record) {
+	if c := CopyOf(rec); c != nil {
+		o.used[o.firstOf(c)] = true
+	}
+}
 
 // Repeats reports whether a record is a copy of one that was read, and could be used.
 func (o *Once) Repeats(rec *Record) bool {
 	c := CopyOf(rec)
-	return c != nil && c.Offset >= o.from && !o.unusable[c.Offset]
+	if c == nil {
+		return false
+	}
+	first := o.firstOf(c)
+	o.first[rec.Offset] = first
+	return o.used[first] || c.Offset >= o.from && !o.unusable[c.Offset]
+}
+
+// firstOf returns the offset of the first record of a copy's event.
+func (o *Once) firstOf(c *Copy) int64 {
+	if first, isCopy := o.first[c.Offset]; isCopy {
+		return first
+	}
+	return c.Offset
 }

@@ -46,6 +46,8 @@ features:
 		{bad, -1, 3},
 		{bad, 17, 3},
 		{good, 18, 4},
+		{good, 17, 4}, // of another namespace
+		{good, 5, 4},
 	} {
 		rec := &record.Record{Partition: payments, Offset: int64(10 + i), Timestamp: 1, Value: []byte(c.value)}
 		if c.copyOf >= 0 {

@@ -125,12 +125,13 @@ func (l *Log) Record(of *record.Record) error {
 	}
 	l.Records++
 	if _, poison := errors.AsType[*record.Poison](err); poison {
-		from.once.Unusable(of.Offset)
+		from.once.Unusable(of)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	from.once.Used(of)
 	l.newest = max(l.newest, min(of.Timestamp, time.Now().UnixMilli()))
 	events, err := l.contents.take(&l.batch, l.newest)
 	l.Events += int64(events)
