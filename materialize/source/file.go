@@ -153,9 +153,11 @@ func find(ctx context.Context, pattern string) ([]string, error) {
 	if objects.Named(pattern) {
 		return objects.Find(ctx, pattern)
 	}
-	if info, err := os.Stat(pattern); err == nil && info.IsDir() {
-		pattern = filepath.Join(pattern, "*")
-	} else if err == nil || !strings.ContainsAny(pattern, "*?[") {
+	info, err := os.Stat(pattern)
+	if err == nil && info.IsDir() {
+		return inFolder(pattern)
+	}
+	if err == nil || !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil
 	}
 	all, err := filepath.Glob(pattern)
@@ -163,6 +165,15 @@ func find(ctx context.Context, pattern string) ([]string, error) {
 		err = fmt.Errorf("%s: %w", pattern, err)
 	}
 	return all, err
+}
+
+// inFolder returns the names of all files of a folder, whose own name may look like a pattern.
+func inFolder(folder string) (files []string, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		files = append(files, filepath.Join(folder, e.Name()))
+	}
+	return files, err
 }
 
 func (f *File) decompress(compression string) error {
