@@ -39,15 +39,21 @@ type avroColumn struct {
 // avroGroup is a nested record: the names of its field and of its type.
 type avroGroup struct{ field, name string }
 
-// failing keeps the error of a reader, which the library replaces by that of an early end.
+// failing keeps the error of a reader, which the library replaces by that of an early end, and whether all was read.
 type failing struct {
 	io.Reader
-	err error
+	err   error
+	ended bool
 }
 
 func (f *failing) Read(p []byte) (int, error) {
 	n, err := f.Reader.Read(p)
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF && n > 0:
+		return n, nil // it has not been read yet
+	case err == io.EOF:
+		f.ended = true
+	case err != nil:
 		f.err = err
 	}
 	return n, err
@@ -185,22 +191,31 @@ func (t *avroTable) At(line int, err error) error {
 }
 
 func (t *avroTable) Next() ([]Cell, error) {
-	if !t.records.HasNext() {
-		if err := cmp.Or(t.from.err, t.records.Error()); err != nil {
-			return nil, &lineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
-		}
+	record, more, err := t.read()
+	switch {
+	case err != nil:
+		return nil, &lineError{File: t.file, Line: t.row + 1, Row: true, Err: err}
+	case !more:
 		return nil, io.EOF
 	}
 	t.row++
-	var record map[string]any
-	if err := t.records.Decode(&record); err != nil {
-		return nil, &lineError{File: t.file, Line: t.row, Row: true, Err: err}
-	}
 	t.text = t.text[:0]
 	for i, c := range t.columns {
 		t.cells[i] = t.cell(c.schema, c.of(record))
 	}
 	return t.cells, nil
+}
+
+// read reads the next record, if there are more. The library takes a block without records for the end of the file.
+func (t *avroTable) read() (record map[string]any, more bool, err error) {
+	defer damaged(&err)
+	for !t.records.HasNext() {
+		if err := cmp.Or(t.from.err, t.records.Error()); err != nil || t.from.ended {
+			return nil, false, err
+		}
+	}
+	err = t.records.Decode(&record)
+	return record, true, err
 }
 
 // of returns the column's value in a record, nil for null. The library nests a value of a union

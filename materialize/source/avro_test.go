@@ -3,9 +3,12 @@ package source
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/hamba/avro/v2/ocf"
@@ -67,6 +70,8 @@ func TestBrokenAvro(t *testing.T) {
 	whole := goldenAvro(t)
 	damaged := bytes.Clone(whole)
 	damaged[len(damaged)-5] ^= 1 // of the sync marker after the last block
+	headerEnd := bytes.Index(whole, whole[len(whole)-16:]) + 16
+	negative := slices.Insert(bytes.Clone(whole), headerEnd, 2, 1) // a block of 1 record and -1 bytes
 	stream := goldenStream(t)
 	for name, test := range map[string]struct {
 		content []byte
@@ -74,11 +79,34 @@ func TestBrokenAvro(t *testing.T) {
 		want    string
 	}{
 		"breaks off": {whole[:len(whole)-20], 2, "FILE: row 3: "}, "damaged": {damaged, 2, "FILE: row 3: "},
+		"a negative size": {negative, 0, "FILE: row 1: it is damaged: "},
 	} {
 		path := write(t, "in.avro", test.content)
 		got, err := eventsOf(t, path, stream)
 		if want := strings.ReplaceAll(test.want, "FILE", path); len(got) != test.rows || err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %d rows and error %v, want %d and %s", name, len(got), err, test.rows, want)
+		}
+	}
+}
+
+// A block may have no records.
+func TestAvroEmptyBlock(t *testing.T) {
+	whole := goldenAvro(t)
+	sync := whole[len(whole)-16:]
+	headerEnd := bytes.Index(whole, sync) + len(sync)
+	empty := append([]byte{0, 0}, sync...) // 0 records, 0 bytes
+	content := slices.Insert(bytes.Clone(whole), headerEnd, append(empty, empty...)...)
+	for name, in := range map[string]io.Reader{"": bytes.NewReader(content), " that ends with its last bytes": iotest.DataErrReader(bytes.NewReader(append(content, empty...)))} {
+		table, err := newAvro("in.avro", in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		for ; err == nil; rows++ {
+			_, err = table.Next()
+		}
+		if rows--; rows != 3 || err != io.EOF {
+			t.Errorf("a file%s: %d rows and error %v, want 3 and the end", name, rows, err)
 		}
 	}
 }
