@@ -249,6 +249,9 @@ func (t *avroTable) cell(s avro.Schema, v any) Cell {
 	case int:
 		return text(Number, strconv.AppendInt(t.text, int64(v), 10))
 	case int64:
+		if isNanos(s) {
+			return t.cell(s, time.Unix(0, v))
+		}
 		return text(Number, strconv.AppendInt(t.text, v, 10))
 	case float32:
 		if grown := appendFloat(t.text, float64(v), 32); grown != nil {
@@ -285,6 +288,12 @@ func (t *avroTable) cell(s avro.Schema, v any) Cell {
 		}
 	}
 	return Cell{}
+}
+
+// isNanos reports whether a long is a timestamp in nanoseconds. The library knows only coarser ones.
+func isNanos(s avro.Schema) bool {
+	long, ok := s.(*avro.PrimitiveSchema)
+	return ok && (long.Prop("logicalType") == "timestamp-nanos" || long.Prop("logicalType") == localTimestamp+"nanos")
 }
 
 // isUUID reports whether a fixed has the digits of a UUID. The library knows that type only of strings.

@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hamba/avro/v2/ocf"
 )
 
@@ -141,6 +142,33 @@ func TestAvroFixed(t *testing.T) {
 		if got := [2]string{string(cells[0].Text), string(cells[1].Text)}; got != want || cells[0].Type != String {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// Timestamps in nanoseconds have the type of the schema, as in the records of a topic.
+func TestAvroNanoseconds(t *testing.T) {
+	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-nanos"}},
+  {"name": "seen", "type": ["null", {"type": "long", "logicalType": "local-timestamp-nanos"}]}, {"name": "n", "type": "long"}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := map[string]any{"at": int64(1769853600123456789), "seen": map[string]any{"long": int64(-1)}, "n": int64(5)}
+	if err := errors.Join(w.Encode(row), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	table, err := newAvro("in.avro", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := table.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Cell{{Time, []byte("2026-01-31T10:00:00.123456789Z"), 1769853600123}, {Time, []byte("1969-12-31T23:59:59.999999999Z"), -1}, {Number, []byte("5"), 0}}
+	if diff := cmp.Diff(want, cells); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
