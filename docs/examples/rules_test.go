@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
@@ -35,6 +37,10 @@ func decideAll(t *testing.T, decide ruleEngine) {
 	payments := read(t, folder, "payments.ndjson")
 	weir := httptest.NewServer(api(r, held, time.Date(2026, 3, 2, 10, 10, 0, 0, time.UTC)))
 	defer weir.Close()
+	fewer := load(t, folder)
+	fewer.Services[0].Features = slices.DeleteFunc(fewer.Services[0].Features, func(f *features.Feature) bool { return f.Name == "user_usual_amount_30d" })
+	lacking := httptest.NewServer(api(fewer, held, time.Date(2026, 3, 2, 10, 10, 0, 0, time.UTC)))
+	defer lacking.Close()
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	ended := make(chan struct{})
@@ -47,6 +53,7 @@ func decideAll(t *testing.T, decide ruleEngine) {
 		want        string
 	}{
 		{"with features", weir.URL, patience, "decisions.ndjson"},
+		{"without one of the features", lacking.URL, patience, "decisions_lacking.ndjson"},
 		{"without a server", gone.URL, patience, "decisions_unanswered.ndjson"},
 		{"without an answer in time", silent.URL, 20 * time.Millisecond, "decisions_unanswered.ndjson"},
 	} {

@@ -107,8 +107,9 @@ public final class Payments {
       return decision;
     }
     for (String name : FEATURES) {
-      Feature feature = answer.results().get(0).feature(name);
-      if (feature.isKnown() && feature.value().isNumber()) {
+      // Somebody may have removed it from the service.
+      Feature feature = answer.results().get(0).features().get(name);
+      if (feature != null && feature.isKnown() && feature.value().isNumber()) {
         decision.features.put(name, feature.value().doubleValue());
       }
     }
