@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"os"
 	"time"
 
@@ -68,24 +69,25 @@ func (e *engine) run(ctx context.Context, in io.Reader, out io.Writer) error {
 // decide decides about one payment, even if Weir does not answer.
 func (e *engine) decide(ctx context.Context, event json.RawMessage) (*decision, error) {
 	var payment struct {
-		ID     string `json:"event_id"`
-		User   string `json:"user_id"`
-		Device string `json:"device_id"`
+		ID     string          `json:"event_id"`
+		User   json.RawMessage `json:"user_id"` // as it is: Weir refuses a missing one, but not an empty text
+		Device json.RawMessage `json:"device_id"`
 		Amount *float64
 	}
 	if err := json.Unmarshal(event, &payment); err != nil {
 		return nil, err
 	}
-	if payment.Amount == nil {
-		return nil, errors.New("it has no amount")
+	amount := math.NaN() // a missing amount is not 0, which would be approved: no comparison with NaN holds
+	if payment.Amount != nil {
+		amount = *payment.Amount
 	}
 	features, err := e.ask(ctx, client.Entity{"user_id": payment.User, "device_id": payment.Device}, event)
 	var d *decision
 	if err != nil {
 		log.Printf("payment %s is decided about without features: %v", payment.ID, err)
-		d, err = e.rules.decideUnanswered(*payment.Amount)
+		d, err = e.rules.decideUnanswered(amount)
 	} else {
-		d, err = e.rules.decide(*payment.Amount, features)
+		d, err = e.rules.decide(amount, features)
 	}
 	if err != nil {
 		return nil, err

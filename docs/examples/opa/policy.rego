@@ -69,12 +69,19 @@ hits contains {"rule": "unknown_feature", "decision": "review"} if {
 # Without an answer, fail open for small amounts and closed for others.
 hits contains {"rule": "no_features", "decision": "approve"} if {
 	not features
-	input.amount <= unanswered_limit
+	small
 }
 
 hits contains {"rule": "no_features", "decision": "review"} if {
 	not features
-	not input.amount <= unanswered_limit
+	not small
+}
+
+# A rule of its own: `not input.amount <= unanswered_limit` is undefined, and not true, without an
+# amount. A null is less than any number.
+small if {
+	is_number(input.amount)
+	input.amount <= unanswered_limit
 }
 
 # The most severe decision holds.

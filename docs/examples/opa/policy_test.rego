@@ -110,6 +110,12 @@ test_fails_closed_for_others[about] if {
 	decide(costing(50.01), answer) == {"decision": "review", "reasons": ["no_features"]}
 }
 
+test_fails_closed_without_an_amount[about] if {
+	some about, answer in unanswered
+	decide(object.remove(payment, ["amount"]), answer) == {"decision": "review", "reasons": ["no_features"]}
+	decide(costing(null), answer) == {"decision": "review", "reasons": ["no_features"]}
+}
+
 test_asks_with_the_payment_counted_in if {
 	payments.answer == {"asked": {
 		"service": "payment_risk",

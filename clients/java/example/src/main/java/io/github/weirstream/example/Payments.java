@@ -91,14 +91,16 @@ public final class Payments {
   }
 
   private Decision decide(JsonNode payment) {
-    double amount = payment.path("amount").asDouble();
+    // A missing amount is not 0, which would be approved: no comparison with NaN holds.
+    double amount = payment.path("amount").asDouble(Double.NaN);
     Decision decision = new Decision();
     Answer answer;
     try {
       answer =
           weir.query(
               Question.service("payment_risk")
-                  .entity(Map.of("user_id", payment.path("user_id").asText(), "device_id", payment.path("device_id").asText()))
+                  // As they are: Weir refuses a missing one, but not an empty text.
+                  .entity(Map.of("user_id", payment.path("user_id"), "device_id", payment.path("device_id")))
                   .pending("transaction", payment));
     } catch (WeirException e) {
       System.err.println("payment " + payment.path("event_id").asText() + " is decided about without features: " + e.getMessage());
