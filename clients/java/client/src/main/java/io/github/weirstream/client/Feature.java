@@ -48,6 +48,9 @@ public record Feature(
   /**
    * Whether the value covers its whole window, so that a rule may use it. An unknown value must not count as 0, which would
    * approve.
+   *
+   * <p>A known value may be null, such as an average without events. Jackson reads a null node as 0: ask
+   * {@link JsonNode#isNumber} first.
    */
   public boolean isKnown() {
     return status == Status.PRESENT || status == Status.NULL_VALUE || status == Status.NOT_FOUND;
