@@ -261,6 +261,12 @@ def test_token() -> None:
     assert tokens == ["Bearer a", "Bearer b", "Bearer c"]
 
 
+@pytest.mark.parametrize("token", ["secret\nsecret", "s\u00e9cret"])
+def test_tokens_that_cannot_be_sent(token: str) -> None:
+    with pytest.raises(weir.WeirError, match="^the token has characters that no header may have$"):
+        ask(lambda _: httpx.Response(200, content=answer({"f": feature()})), client={"token": token})
+
+
 def test_keys_of_any_name() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         assert json.loads(request.content) == {"features": ["f"], "entities": [{"name": "n", "self": "s"}]}

@@ -56,7 +56,10 @@ class _Base:
                 token = self._token if isinstance(self._token, str) else self._token()
             except Exception as e:
                 raise WeirError(f"no token: {e!r}") from e
-            headers["Authorization"] = f"Bearer {token.strip()}"  # a file of a token ends with a line end
+            token = token.strip()  # a file of a token ends with a line end
+            if not (token.isascii() and token.isprintable()):
+                raise WeirError("the token has characters that no header may have")  # httpx' error would have the token
+            headers["Authorization"] = f"Bearer {token}"
         return headers
 
     def _read(self, response: httpx.Response) -> Answer:
