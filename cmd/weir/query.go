@@ -42,8 +42,8 @@ func newQueryCommand() *cobra.Command {
 		Use:   "query FEATURE... KEY=VALUE...",
 		Short: "Ask a running server for features of an entity",
 		Example: `  weir query device_tx_7d user_amount_1d device_id=d000001 user_id=u000001
-  weir query --service payment_risk device_id=d000001 user_id=u000001 --at 2018-07-25T05:21:16Z
-  weir query user_merchant_seen user_id=u000001 --member m000001 --member m000002
+  weir query --service payment_risk device_id=d000001 user_id=u000001 card_id=c000001 --at 2018-07-25T05:21:16Z
+  weir query card_merchants_7d card_id=c000001 --member m000001 --member m000002
   weir query device_tx_7d device_id=d000001 --pending '{"stream": "transaction", "event": {"device_id": "d000001", …}}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := q.parse(args); err != nil {

@@ -5,10 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
 )
 
 const catalogueJSON = `{"features": [
@@ -133,6 +137,46 @@ func TestQueryOfStateThatIsAway(t *testing.T) {
 		got, err := run(t, "device_tx_7d", "device_id=d1", "--address", address)
 		if want := "  2018-07-25T12:00:00Z  no     -\n"; err != nil || !strings.HasSuffix(got, want) {
 			t.Errorf("error %v, printed\n%swant it to end with %q", err, got, want)
+		}
+	}
+}
+
+// The examples of the command can be asked of the definitions that are shipped.
+func TestQueryExamples(t *testing.T) {
+	registry, err := definition.Load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	services := map[string][]*features.Feature{}
+	for _, s := range registry.Services {
+		services[s.Name] = s.Features
+	}
+	for example := range strings.Lines(newQueryCommand().Example) {
+		arguments := strings.Fields(example)[2:] // after weir query
+		var asked []*features.Feature
+		var keys []string
+		for i, argument := range arguments {
+			key, _, isKey := strings.Cut(argument, "=")
+			switch {
+			case isKey:
+				keys = append(keys, key)
+			case argument == "--service":
+				asked = append(asked, services[arguments[i+1]]...)
+			default:
+				if f, ok := registry.Feature(argument); ok {
+					asked = append(asked, f)
+				}
+			}
+		}
+		if len(asked) == 0 {
+			t.Errorf("%sasks for no feature of the shipped definitions", example)
+		}
+		for _, f := range asked {
+			for _, key := range f.By {
+				if !slices.Contains(keys, key) {
+					t.Errorf("%slacks the key %s of %s", example, key, f.Name)
+				}
+			}
 		}
 	}
 }

@@ -3,7 +3,8 @@
     import weir
 
     with weir.Client("http://localhost:8080", timeout=0.1) as client:
-        answer = client.query(service="payment_risk", entities=[{"user_id": "u000001", "device_id": "d000001"}])
+        keys = {"user_id": "u000001", "device_id": "d000001", "card_id": "c000001"}
+        answer = client.query(service="payment_risk", entities=[keys])
         spent = answer.results[0]["user_amount_1d"]
         if spent.status is weir.Status.PRESENT and spent.value > 10_000:
             ...
