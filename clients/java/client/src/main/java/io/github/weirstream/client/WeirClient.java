@@ -111,35 +111,52 @@ public final class WeirClient {
     return query(Question.features(name).entity(entity)).results().get(0).feature(name);
   }
 
-  /** Asks a question; the future fails with a {@link WeirException}. */
+  /** Asks a question; the future fails with a {@link WeirException}. Cancelling it ends the request, and retries. */
   public CompletableFuture<Answer> queryAsync(Question question) {
-    byte[] body = Wire.encode(question);
-    return attempt(body, question.size(), 1, System.nanoTime() + timeout.toNanos());
+    Asked asked =
+        new Asked(
+            Wire.encode(question), question.size(), System.nanoTime() + timeout.toNanos(), new CompletableFuture<>());
+    asked.go(() -> attempt(asked, 1));
+    return asked.answer;
   }
 
-  private CompletableFuture<Answer> attempt(byte[] body, int entities, int n, long deadline) {
+  /** A question until it is answered. */
+  private record Asked(byte[] body, int entities, long deadline, CompletableFuture<Answer> answer) {
+    /** Takes a step towards the answer; an exception means that there will be none. */
+    void go(Runnable step) {
+      try {
+        step.run();
+      } catch (WeirException e) {
+        answer.completeExceptionally(e);
+      } catch (Throwable e) {
+        answer.completeExceptionally(new WeirException("no answer: " + e, e));
+      }
+    }
+  }
+
+  /** Makes the nth attempt, unless the caller no longer waits. */
+  private void attempt(Asked asked, int n) {
+    if (asked.answer.isDone()) {
+      return;
+    }
     HttpRequest.Builder request =
         HttpRequest.newBuilder(query)
             .header("Content-Type", "application/json")
-            .POST(HttpRequest.BodyPublishers.ofByteArray(body));
-    try {
-      authorize(request);
-    } catch (WeirException e) {
-      return CompletableFuture.failedFuture(e);
-    }
-    long left = Math.max(deadline - System.nanoTime(), 1); // a supplier of tokens takes its time, too
+            .POST(HttpRequest.BodyPublishers.ofByteArray(asked.body));
+    authorize(request);
+    long left = Math.max(asked.deadline - System.nanoTime(), 1); // a supplier of tokens takes its time, too
     request.timeout(Duration.ofNanos(left));
     CompletableFuture<HttpResponse<byte[]>> sent =
         http.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+    asked.answer.whenComplete((answer, failure) -> sent.cancel(true)); // if the caller has cancelled it
     // The request's timeout ends with the headers; this one includes the body.
-    return sent.copy()
+    sent.copy()
         .orTimeout(left, TimeUnit.NANOSECONDS)
-        .handle(
+        .whenComplete(
             (response, failure) -> {
               sent.cancel(true); // closes the connection if it timed out
-              return conclude(response, failure, body, entities, n, deadline);
-            })
-        .thenCompose(next -> next);
+              asked.go(() -> conclude(asked, n, response, failure));
+            });
   }
 
   /** Adds the token; its failure is a reason for no answer, as any other. */
@@ -160,8 +177,8 @@ public final class WeirClient {
     }
   }
 
-  private CompletableFuture<Answer> conclude(
-      HttpResponse<byte[]> response, Throwable failure, byte[] body, int entities, int n, long deadline) {
+  /** Answers the question, or asks again later. An exception means neither. */
+  private void conclude(Asked asked, int n, HttpResponse<byte[]> response, Throwable failure) {
     Duration after = Duration.ZERO;
     WeirException error;
     if (failure != null) {
@@ -169,28 +186,23 @@ public final class WeirClient {
       error = new WeirException("no answer: " + cause, cause);
       // A timeout is not retried: the next attempt would take as long.
       if (!(cause instanceof IOException) || cause instanceof HttpTimeoutException) {
-        return CompletableFuture.failedFuture(error);
+        throw error;
       }
     } else if (response.statusCode() == 200) {
-      try {
-        return CompletableFuture.completedFuture(Wire.answer(response.body(), entities));
-      } catch (WeirException e) {
-        return CompletableFuture.failedFuture(e);
-      }
+      asked.answer.complete(Wire.answer(response.body(), asked.entities));
+      return;
     } else {
       error = Wire.refusal(response.statusCode(), response.body());
       String seconds = response.headers().firstValue("Retry-After").orElse("");
       if (response.statusCode() != 503 || !seconds.matches("[0-9]{1,9}")) {
-        return CompletableFuture.failedFuture(error);
+        throw error;
       }
       after = Duration.ofSeconds(Long.parseLong(seconds));
     }
-    long wait = retries.waitNanos(n, after, deadline - System.nanoTime());
+    long wait = retries.waitNanos(n, after, asked.deadline - System.nanoTime());
     if (wait < 0) {
-      return CompletableFuture.failedFuture(error);
+      throw error;
     }
-    return CompletableFuture.supplyAsync(
-            () -> attempt(body, entities, n + 1, deadline), CompletableFuture.delayedExecutor(wait, TimeUnit.NANOSECONDS))
-        .thenCompose(next -> next);
+    CompletableFuture.delayedExecutor(wait, TimeUnit.NANOSECONDS).execute(() -> asked.go(() -> attempt(asked, n + 1)));
   }
 }

@@ -122,6 +122,9 @@ final class Wire {
   }
 
   private static Answer.Result result(Result wire) {
+    if (wire == null || wire.features == null || wire.features.containsValue(null)) {
+      throw new WeirException("the answer cannot be read: a result lacks features", null);
+    }
     Map<String, Feature> features = new LinkedHashMap<>();
     wire.features.forEach((name, value) -> features.put(name, value.read()));
     return new Answer.Result(wire.entity, features);

@@ -10,9 +10,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
+import java.io.InputStream;
 import java.math.BigDecimal;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.net.SocketException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -22,9 +26,11 @@ import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -239,10 +245,46 @@ class WeirClientTest {
   }
 
   @Test
+  void interruptedQuestionsEndTheirRequests() throws Exception {
+    try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+      WeirClient patient = WeirClient.builder("http://127.0.0.1:" + silent.getLocalPort()).timeout(Duration.ofHours(1)).build();
+      CompletableFuture<WeirException> failure = new CompletableFuture<>();
+      Thread asking = new Thread(() -> failure.complete(assertThrows(WeirException.class, () -> patient.query(QUESTION))));
+      asking.start();
+      try (Socket first = silent.accept()) {
+        first.getInputStream().read();
+      }
+      try (Socket second = silent.accept()) {
+        second.setSoTimeout(20_000);
+        InputStream request = second.getInputStream();
+        int next = request.read();
+        asking.interrupt();
+        assertEquals("interrupted", failure.get(20, TimeUnit.SECONDS).getMessage());
+        while (next >= 0) {
+          next = nextByte(request);
+        }
+      }
+    }
+  }
+
+  /** Returns -1 at the end of a connection, also of one that was reset. A connection that stays open fails the test. */
+  private static int nextByte(InputStream connection) throws IOException {
+    try {
+      return connection.read();
+    } catch (SocketException e) {
+      return -1;
+    }
+  }
+
+  @Test
   void futuresFailWithTheSame() {
     replies.add(new Reply(404, null, "{'error':{'code':'unknown_feature','message':'no'}}"));
     ExecutionException e = assertThrows(ExecutionException.class, () -> client().build().queryAsync(QUESTION).get());
     assertInstanceOf(WeirException.Refused.class, e.getCause());
+    replies.set(0, new Reply(200, null, "{'at':0,'results':[{'entity':{}}]}"));
+    e = assertThrows(ExecutionException.class, () -> client().build().queryAsync(QUESTION).get());
+    assertInstanceOf(WeirException.class, e.getCause());
+    assertEquals("the answer cannot be read: a result lacks features", e.getCause().getMessage());
   }
 
   @Test
