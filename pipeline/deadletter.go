@@ -122,8 +122,14 @@ func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.
 	return firstFailure(w.alone.WriteMessages(ctx, refused...))
 }
 
-// Close closes the connections.
-func (w *DeadLetterWriter) Close() error { return errors.Join(w.together.Close(), w.alone.Close()) }
+// Close ends the writer. It does not wait for letters that a caller no longer waits for, because its context has ended:
+// kafka-go tries for up to half a minute to write a hundred of them, and then the next hundred. They are written again
+// when their records are read again.
+func (w *DeadLetterWriter) Close() {
+	for _, writer := range []*kafka.Writer{w.together, w.alone} {
+		go func() { _ = writer.Close() }()
+	}
+}
 
 // size is about the number of bytes of a message, and not less.
 func size(m kafka.Message) int {

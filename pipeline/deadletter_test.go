@@ -2,6 +2,8 @@ package pipeline_test
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +12,11 @@ import (
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/pipeline"
 )
 
 // Brokers take batches of up to 1 MiB by default. Dead letters that are larger together go into several, and one whose
@@ -76,4 +80,35 @@ func TestErrorOfDeadLetters(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "write dead letters: [3] Unknown Topic Or Partition") &&
 			strings.Count(err.Error(), "[3]") == 1, fmt.Sprint(err)
 	})
+}
+
+// A processor that stops does not wait for a broker that does not answer, once the time for what is under way is over.
+func TestDeadLettersAreGivenUp(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{deadLetters: 1})
+	asked := make(chan struct{})
+	broker.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		close(asked)
+		return nil, nil, true // no answer
+	})
+	transport := new(kafka.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	writer := pipeline.NewDeadLetterWriter(broker.ListenAddrs(), transport, deadLetters)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		giveUp()
+	}()
+	if err := writer.WriteMessages(ctx, make([]kafka.Message, 500)...); !errors.Is(err, context.Canceled) {
+		t.Fatalf("letters without an answer: got error %v, want that of the context", err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		writer.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second): // half of what kafka-go waits for an answer
+		t.Error("the writer waits for letters that were given up")
+	}
 }
