@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -92,7 +93,12 @@ func NewDeadLetterWriter(brokers []string, transport *kafka.Transport, topic str
 	return w
 }
 
-// WriteMessages returns after all messages are written.
+// lettersAtOnce is how many dead letters are written before it is checked that all were. kafka-go tries three times to
+// write each hundred of them, after one another and whether or not those before were written. All letters of a batch
+// together might keep the other partitions of a worker waiting for minutes.
+const lettersAtOnce = 500
+
+// WriteMessages returns after all messages are written, or soon after one was not.
 func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
 	var together, alone []kafka.Message
 	for _, m := range messages {
@@ -103,10 +109,20 @@ func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.
 		}
 	}
 	// The large ones come first: while one is refused, the others are not written again and again.
-	if err := firstFailure(w.alone.WriteMessages(ctx, alone...)); err != nil {
+	if err := w.writeAlone(ctx, alone); err != nil {
 		return err
 	}
-	err := w.together.WriteMessages(ctx, together...)
+	for some := range slices.Chunk(together, lettersAtOnce) {
+		if err := w.writeTogether(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeTogether writes small messages, and alone those that are too large for the topic together.
+func (w *DeadLetterWriter) writeTogether(ctx context.Context, messages []kafka.Message) error {
+	err := w.together.WriteMessages(ctx, messages...)
 	failures, ok := errors.AsType[kafka.WriteErrors](err)
 	if !ok {
 		return err
@@ -114,12 +130,22 @@ func (w *DeadLetterWriter) WriteMessages(ctx context.Context, messages ...kafka.
 	var refused []kafka.Message
 	for i, failure := range failures {
 		if errors.Is(failure, kafka.MessageSizeTooLarge) {
-			refused = append(refused, together[i])
+			refused = append(refused, messages[i])
 		} else if failure != nil {
 			return failure
 		}
 	}
-	return firstFailure(w.alone.WriteMessages(ctx, refused...))
+	return w.writeAlone(ctx, refused)
+}
+
+// writeAlone writes messages one by one.
+func (w *DeadLetterWriter) writeAlone(ctx context.Context, messages []kafka.Message) error {
+	for _, m := range messages {
+		if err := firstFailure(w.alone.WriteMessages(ctx, m)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends the writer. It does not wait for letters that a caller no longer waits for, because its context has ended:

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -110,5 +112,27 @@ func TestDeadLettersAreGivenUp(t *testing.T) {
 	case <-closed:
 	case <-time.After(5 * time.Second): // half of what kafka-go waits for an answer
 		t.Error("the writer waits for letters that were given up")
+	}
+}
+
+// While dead letters cannot be written, only some of them are tried: the other partitions of the worker wait meanwhile.
+func TestDeadLettersThatCannotBeWritten(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{deadLetters: 1})
+	fault := broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
+	transport := new(kafka.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	writer := pipeline.NewDeadLetterWriter(broker.ListenAddrs(), transport, deadLetters)
+	defer writer.Close()
+	letters := make([]kafka.Message, 3000)
+	if err := writer.WriteMessages(t.Context(), letters...); !errors.Is(err, kafka.NotEnoughReplicas) {
+		t.Errorf("got error %v, want that of the brokers", err)
+	}
+	const most = 500 / 100 * 3 // three tries for each hundred of the first ones
+	if n := fault.Hits(); n > most {
+		t.Errorf("%d requests, want at most %d", n, most)
+	}
+	fault.Remove()
+	if err := writer.WriteMessages(t.Context(), letters...); err != nil {
+		t.Error(err)
 	}
 }
