@@ -2,7 +2,11 @@ package redisstore
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -112,6 +116,45 @@ func (g *gatherer) next() *gathering {
 	return first
 }
 
+// A pipeline has one deadline for all of its replies, and when it has passed, the master counts as one that does not
+// answer. So pipelines are bounded: whether a server is in time must not depend on how much it is asked. A full batch
+// takes one that is not busy some tenths of a second, and each worker may have one under way.
+const (
+	// maxCost bounds the cost of a pipeline: one for a command, and longCost for one with more than fewArgs arguments,
+	// such as a script call of up to 1,500 mutations, which takes a server a millisecond or two.
+	maxCost  = 1024
+	longCost = 32
+	fewArgs  = 64
+)
+
+// costOf returns the cost of a command.
+func costOf(c redis.Cmder) int {
+	if len(c.Args()) > fewArgs {
+		return longCost
+	}
+	return 1
+}
+
+// pipelines cuts commands into pipelines.
+func pipelines(commands []redis.Cmder) iter.Seq[[]redis.Cmder] {
+	return func(yield func([]redis.Cmder) bool) {
+		first, sum := 0, 0
+		for i, c := range commands {
+			cost := costOf(c)
+			if i > first && sum+cost > maxCost {
+				if !yield(commands[first:i]) {
+					return
+				}
+				first, sum = i, 0
+			}
+			sum += cost
+		}
+		if first < len(commands) {
+			yield(commands[first:])
+		}
+	}
+}
+
 func pipeline(ctx context.Context, client redis.UniversalClient, commands []redis.Cmder) {
 	pipe := client.Pipeline()
 	for _, c := range commands {
@@ -137,3 +180,26 @@ func pipelineOnce(ctx context.Context, client *redis.ClusterClient, commands []r
 type sentOnce struct{ redis.Cmder }
 
 func (*sentOnce) NoRetry() bool { return true }
+
+// unanswered reports whether an error is not a server's answer.
+func unanswered(err error) bool {
+	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
+		return false
+	}
+	_, answer := errors.AsType[redis.Error](err)
+	return !answer
+}
+
+// loading reports whether a server refuses everything, probes too, until it has loaded its data.
+func loading(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "LOADING ") }
+
+// passing reports whether an error is temporary: the server, or another one, will soon serve the key, because it is
+// loading its data, the slot is moving, or the cluster lacks slots.
+func passing(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc([]string{"LOADING ", "TRYAGAIN ", "CLUSTERDOWN ", "MASTERDOWN "},
+		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}

@@ -167,6 +167,13 @@ func (m *master) err() error {
 	return &unavailableError{Address: m.address, Since: since, Err: cause}
 }
 
+// sendEach is send for any number of commands, with several pipelines if necessary, each of which has that time.
+func (m *master) sendEach(ctx context.Context, within time.Duration, commands []redis.Cmder) {
+	for some := range pipelines(commands) {
+		m.send(ctx, within, some)
+	}
+}
+
 // send sends commands in one pipeline, each of which then has its own error: an *unavailableError
 // if the master did not answer in time.
 func (m *master) send(ctx context.Context, within time.Duration, commands []redis.Cmder) {
@@ -251,29 +258,6 @@ func (m *master) probe() {
 	}
 }
 
-// unanswered reports whether an error is not a server's answer.
-func unanswered(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, state.ErrUnavailable) {
-		return false
-	}
-	_, answer := errors.AsType[redis.Error](err)
-	return !answer
-}
-
-// loading reports whether a server refuses everything, probes too, until it has loaded its data.
-func loading(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "LOADING ") }
-
-// passing reports whether an error is temporary: the server, or another one, will soon serve the key, because it is
-// loading its data, the slot is moving, or the cluster lacks slots.
-func passing(err error) bool {
-	if err == nil {
-		return false
-	}
-	text := err.Error()
-	return slices.ContainsFunc([]string{"LOADING ", "TRYAGAIN ", "CLUSTERDOWN ", "MASTERDOWN "},
-		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
-}
-
 // send sends commands, each about a shard, to the masters of the shards concurrently. Each command
 // then has its own error.
 func (s *Store) send(ctx context.Context, within time.Duration, commands []redis.Cmder, shard func(i int) int) {
@@ -293,10 +277,10 @@ func (s *Store) send(ctx context.Context, within time.Duration, commands []redis
 	var sending sync.WaitGroup
 	for i, m := range order {
 		if i == len(order)-1 {
-			m.send(ctx, within, shares[m]) // a single master needs no goroutine
+			m.sendEach(ctx, within, shares[m]) // a single master needs no goroutine
 			break
 		}
-		sending.Go(func() { m.send(ctx, within, shares[m]) })
+		sending.Go(func() { m.sendEach(ctx, within, shares[m]) })
 	}
 	sending.Wait()
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// Snapshot reads the complete states of the reads into memory, with one pipeline. It writes
-// nothing.
+// Snapshot reads the complete states of the reads into memory. It writes nothing.
 func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
 	secret, err := s.keyed(ctx)
 	if err != nil {
