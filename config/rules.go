@@ -60,6 +60,7 @@ var rules = []rule{
 	{"kafka.fetch.partition_max_bytes", "kafka.max_record_bytes to kafka.fetch.max_bytes", func(c *Config) bool {
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
+	inEffect("kafka.tls.enabled", func(c *Config) TLS { return c.Kafka.TLS }),
 	{"kafka.tls.key", "a file if and only if kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
 	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam", "gssapi"),
 	{"kafka.sasl.username", "a name if and only if kafka.sasl.mechanism is plain, scram-… or gssapi", func(c *Config) bool {
@@ -92,6 +93,7 @@ var rules = []rule{
 		return c.Registry.Username == "" || c.Registry.Token == "" && c.Registry.TokenFile == ""
 	}},
 	{"registry.timeout", "1ms to 1m", func(c *Config) bool { return within(c.Registry.Timeout, time.Millisecond, time.Minute) }},
+	inEffect("registry.tls.enabled", func(c *Config) TLS { return c.Registry.TLS }),
 	{"registry.tls.key", "a file if and only if registry.tls.cert names one", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
 
 	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
@@ -128,6 +130,7 @@ var rules = []rule{
 	{"redis.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.DialTimeout, time.Millisecond, time.Minute) }},
 	{"redis.read_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.ReadTimeout, time.Millisecond, time.Minute) }},
 	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
+	inEffect("redis.tls.enabled", func(c *Config) TLS { return c.Redis.TLS }),
 	{"redis.tls.key", "a file if and only if redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
 
 	{"processor.workers", "0 to 1024", func(c *Config) bool { return within(c.Processor.Workers, 0, 1024) }},
@@ -170,6 +173,15 @@ func oneOf(key string, get func(c *Config) string, words ...string) rule {
 	last := len(words) - 1
 	allowed := strings.Join(words[:last], ", ") + " or " + words[last]
 	return rule{key, allowed, func(c *Config) bool { return slices.Contains(words, get(c)) }}
+}
+
+// inEffect returns the rule that TLS is enabled where its other settings say how: connections, passwords included, would
+// be in clear text.
+func inEffect(key string, get func(c *Config) TLS) rule {
+	return rule{key, "true where ca, cert, key or server_name beside it is given", func(c *Config) bool {
+		t := get(c)
+		return t.Enabled || t.CA+t.Cert+t.Key+t.ServerName == ""
+	}}
 }
 
 // check reports the settings whose values are not allowed.
