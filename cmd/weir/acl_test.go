@@ -207,9 +207,9 @@ func checkNothingDenied(t *testing.T, admin *redis.Client) {
 	}
 }
 
-// seldom lists commands that Weir needs but the test does not reach: a compaction deletes an empty key, and resharding
-// records which keys change.
-var seldom = []string{"del", "sadd"}
+// seldom lists commands that Weir needs but the test does not reach: a compaction deletes an empty key, resharding
+// records which keys change, and a server that did not answer is asked whether it does again.
+var seldom = []string{"del", "sadd", "ping"}
 
 // unused returns, by user, the allowed commands that have not been used.
 func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unused []string) {
@@ -227,4 +227,63 @@ func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unuse
 		}
 	}
 	return unused
+}
+
+// In a cluster whose replicas answer questions, the rights that docs/security.md adds to those users suffice.
+func TestLeastPrivilegesInACluster(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	for i := range cluster.Nodes {
+		cluster.AddReplica(t, i)
+	}
+	more := map[string][]string{
+		"weir-processor": {"+command", "+cluster|slots", "+readonly", "+cluster|getkeysinslot"},
+		"weir-api":       {"+command", "+cluster|slots", "+readonly", "+info", "+cluster|nodes"},
+		"weir-operator":  {"+cluster"},
+	}
+	page, users := read(t, "../../docs/security.md"), documentedUsers(t)
+	var admins []*redis.Client
+	for _, server := range slices.Concat(cluster.Nodes, cluster.Replicas) {
+		admin := server.Client(t)
+		admins = append(admins, admin)
+		for name, added := range more {
+			args := []any{"ACL", "SETUSER", name, "on", ">secret"}
+			for _, rule := range slices.Concat(users[name], added) {
+				args = append(args, rule)
+			}
+			if err := admin.Do(t.Context(), args...).Err(); err != nil {
+				t.Fatalf("%s at %s: %v", name, server.Addr(), err)
+			}
+		}
+	}
+	for name, added := range more {
+		for _, rule := range added {
+			if !strings.Contains(page, "`"+rule+"`") {
+				t.Errorf("docs/security.md does not say that %s needs %s", name, rule)
+			}
+		}
+	}
+	broker := kafkatest.Embedded(t, map[string]int{"payments": 2, "enriched": 1, "weir.dead-letters": 1})
+	definitions, password := writeFile(t, t.TempDir(), "features.yaml", aclDefinitions), writeFile(t, t.TempDir(), "password", "secret")
+	settings := func(user string) []string {
+		return []string{"--namespace", aclNamespace, "--features", definitions, "--api.listen", "127.0.0.1:0", "--kafka.brokers", broker.ListenAddrs()[0],
+			"--redis.mode", "cluster", "--redis.read_from", "replica", "--redis.addresses", strings.Join(cluster.Addrs(), ","),
+			"--redis.username", "weir-" + user, "--redis.password_file", password}
+	}
+	processor := start(t, append([]string{"run", "--roles", "processor"}, settings("processor")...)...)
+	api := start(t, append([]string{"run", "--roles", "api"}, settings("api")...)...)
+	ready(t, processor.address(t))
+	ready(t, api.address(t))
+	write(t, broker.ListenAddrs()[0], "payments", `{"at":1767225600000,"id":"1","user":"u1","device":"d1","cents":5}`)
+	testkit.Eventually(t, patience, "a replica answers", func() (bool, string) {
+		_, body := statusOf(t, api.address(t)+"/v1/features/ever?user=u1")
+		return strings.Contains(body, `"value":1,`) && strings.Contains(body, `"read_from":"replica"`), body
+	})
+	for _, command := range []string{"doctor", "run --check", "progress"} {
+		if out, err := weir(t, append(strings.Fields(command), settings("operator")...)...); err != nil {
+			t.Errorf("weir %s: %v\n%s", command, err, out)
+		}
+	}
+	for _, admin := range admins {
+		checkNothingDenied(t, admin)
+	}
 }
