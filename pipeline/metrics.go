@@ -181,8 +181,9 @@ func (w *worker) reportLag(p *assignedPartition) {
 	}
 }
 
-// measureLag asks the brokers for the lag of partitions that have not been fetched for a while, because they are stopped
-// or Redis takes no batch: what their gauges show would stay as it was.
+// measureLag asks the brokers for the lag of partitions of which nothing has come for a while: they are stopped, or Redis
+// takes no batch, so what their gauges show would stay as it was. Idle ones, which look the same from here, are asked for
+// with the same requests.
 func (w *worker) measureLag(ctx context.Context) {
 	type measure struct {
 		gauges  *lagGauges
