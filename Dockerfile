@@ -21,13 +21,14 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs
 # Has the certificates of public authorities, time zones, and an unprivileged user.
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /weir /weir
-# Not variables of the image: they would override the file of a user who mounts one.
+# A file and not variables, which would override the file of a user who mounts one. Every command reads it.
 COPY config/image.yaml /etc/weir/weir.yaml
+ENV WEIR_CONFIG=/etc/weir/weir.yaml
 COPY config/features /etc/weir/features
 EXPOSE 8080
 # The user by number, so that Kubernetes can tell that it is not root.
 USER 65532:65532
 # There is no shell and no curl, so the binary asks itself. Kubernetes ignores this and uses its own probes.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["/weir", "health", "--config", "/etc/weir/weir.yaml"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["/weir", "health"]
 ENTRYPOINT ["/weir"]
-CMD ["run", "--config", "/etc/weir/weir.yaml"]
+CMD ["run"]

@@ -83,15 +83,21 @@ func SecretVariable(key string) (name string, ok bool) {
 	return envName(key), true
 }
 
-// Load reads the settings: the file, unless its name is empty; then the environment; then the
-// flags, which may be nil. Passwords are read from their files. The error is Findings with all
+// FileVariable is the environment variable with the name of the file of settings, where none is given.
+const FileVariable = "WEIR_CONFIG"
+
+// Load reads the settings: the file, or the one that FileVariable names if file is empty; then the environment; then
+// the flags, which may be nil. Passwords are read from their files. The error is Findings with all
 // mistakes, or says why the file could not be read.
 func Load(file string, flags *pflag.FlagSet) (*Config, error) {
-	given := &document{}
+	given, source := &document{}, "settings"
+	if file == "" {
+		file, source = os.Getenv(FileVariable), FileVariable
+	}
 	if file != "" {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("settings: %w", err)
+			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		given = readDocument(file, data)
 	}
@@ -161,9 +167,9 @@ func origin(key string, file *document, flags *pflag.FlagSet) string {
 
 // unknownVariables reports environment variables that look like settings and are not.
 func unknownVariables() (findings Findings) {
-	known := make([]string, len(keys))
-	for i, key := range keys {
-		known[i] = envName(key)
+	known := []string{FileVariable}
+	for _, key := range keys {
+		known = append(known, envName(key))
 	}
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

@@ -34,6 +34,24 @@ func flags(t *testing.T, args ...string) *pflag.FlagSet {
 	return set
 }
 
+func TestFileThatTheEnvironmentNames(t *testing.T) {
+	file := write(t, "namespace: variable\n")
+	t.Setenv("WEIR_CONFIG", file)
+	given := filepath.Join(t.TempDir(), "given.yaml")
+	if err := os.WriteFile(given, []byte("namespace: given\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"": "variable", given: "given"} {
+		if c, err := config.Load(file, nil); err != nil || c.Namespace != want {
+			t.Errorf("with the file %q and WEIR_CONFIG the settings are %+v, %v; want the namespace %s", file, c, err, want)
+		}
+	}
+	t.Setenv("WEIR_CONFIG", "none.yaml")
+	if _, err := config.Load("", nil); err == nil || err.Error() != "WEIR_CONFIG: open none.yaml: no such file or directory" {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
 func TestReferenceFileGivesTheDefaults(t *testing.T) {
 	got, err := config.Load("weir.yaml", nil)
 	if err != nil {

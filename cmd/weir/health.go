@@ -62,7 +62,7 @@ machine.`,
 	flags := cmd.Flags()
 	flags.StringVar(&address, "address", "", "URL of the process (default that of api.listen)")
 	server.add(flags)
-	flags.StringVar(&file, "config", "", "file of settings that the process runs with")
+	flags.StringVar(&file, "config", "", "file of settings that the process runs with (default the one in WEIR_CONFIG)")
 	flags.DurationVar(&timeout, "timeout", 3*time.Second, "how long to wait for an answer")
 	return cmd
 }

@@ -63,7 +63,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "file of settings; see config/weir.yaml")
+	cmd.Flags().StringVar(&file, "config", "", "file of settings (default the one in WEIR_CONFIG); see config/weir.yaml")
 	cmd.Flags().StringSliceVar(&roleNames, "roles", []string{"processor", "api"}, "what to do: processor, api or both")
 	cmd.Flags().BoolVar(&check, "check", false, "check the settings, Kafka and Redis, report the result, and end")
 	completeFlag(cmd, "roles", cobra.FixedCompletions([]cobra.Completion{"processor", "api", "processor,api"}, cobra.ShellCompDirectiveNoFileComp))

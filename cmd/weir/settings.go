@@ -21,7 +21,7 @@ type settings struct{ file string }
 // addSettings adds the settings of weir run to a command and its subcommands.
 func addSettings(cmd *cobra.Command) *settings {
 	s := &settings{}
-	cmd.PersistentFlags().StringVar(&s.file, "config", "", "file of settings; see config/weir.yaml")
+	cmd.PersistentFlags().StringVar(&s.file, "config", "", "file of settings (default the one in WEIR_CONFIG); see config/weir.yaml")
 	config.Flags(cmd.PersistentFlags())
 	return s
 }

@@ -129,8 +129,9 @@ spec:
     - name: weir
       image: {{ include "weir.image" $root }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-      args: [run, --config, /etc/weir-settings/weir.yaml, --roles, {{ .role }}]
+      args: [run, --roles, {{ .role }}]
       env:
+        - {name: WEIR_CONFIG, value: /etc/weir-settings/weir.yaml}
         - {name: GOMEMLIMIT, value: {{ .of.goMemLimit }}}
         {{- with .env }}{{ . | nindent 8 }}{{ end }}
         {{- with .of.env }}{{ toYaml . | nindent 8 }}{{ end }}
@@ -167,8 +168,9 @@ where $weir is the scope of this chart: see examples/rule-engine.
   image: {{ include "weir.image" .root }}
   imagePullPolicy: {{ .root.Values.image.pullPolicy }}
   restartPolicy: Always
-  args: [run, --config, /etc/weir-settings/weir.yaml, --roles, api]
+  args: [run, --roles, api]
   env:
+    - {name: WEIR_CONFIG, value: /etc/weir-settings/weir.yaml}
     - {name: GOMEMLIMIT, value: {{ .root.Values.api.goMemLimit }}}
   ports:
     - {name: weir, containerPort: 8080}
