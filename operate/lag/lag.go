@@ -123,7 +123,7 @@ func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all
 // partitionLag computes the lag of a partition.
 func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) PartitionLag {
 	p := PartitionLag{
-		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: min(held.Stable, held.End), End: held.End,
+		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: held.Stable, End: held.End,
 		Applied: known(state.Lowest(progress)), Furthest: known(state.Highest(progress)), Committed: known(committed),
 	}
 	from := held.Start

@@ -110,6 +110,39 @@ func TestLogsAreFenced(t *testing.T) {
 	}
 }
 
+// Records that arrive while a leader is asked for the ends of a log are not taken for those of an open transaction.
+func TestStableOffsetOfAGrowingLog(t *testing.T) {
+	for _, test := range []struct {
+		open         bool
+		stable, ends int64
+	}{{false, 11, 11}, {true, 7, 11}} {
+		c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+		end := int64(10)
+		c.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+			c.KeepControl()
+			req := kreq.(*kmsg.ListOffsetsRequest)
+			if req.Topics[0].Partitions[0].Timestamp != latest {
+				return nil, nil, false
+			}
+			end++
+			answer := kmsg.NewListOffsetsResponseTopicPartition()
+			answer.Offset = end
+			if test.open && req.IsolationLevel == ReadCommitted.protocol() {
+				answer.Offset = 7
+			}
+			topic := kmsg.NewListOffsetsResponseTopic()
+			topic.Topic, topic.Partitions = "t", append(topic.Partitions, answer)
+			resp := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+			resp.Topics = append(resp.Topics, topic)
+			return resp, nil, true
+		})
+		log := logsOf(t, newPoller(t, c), first)[0]
+		if log.Err != nil || log.Stable != test.stable || log.End != test.ends {
+			t.Errorf("with an open transaction: %v; got %+v, want the last stable offset %d and the end %d", test.open, log, test.stable, test.ends)
+		}
+	}
+}
+
 // epochEnd answers all requests for the end of an epoch with this one.
 func epochEnd(c *kfake.Cluster, end EpochEnd) <-chan kmsg.OffsetForLeaderEpochRequestTopicPartition {
 	asked := make(chan kmsg.OffsetForLeaderEpochRequestTopicPartition, 100)

@@ -66,19 +66,16 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 	return logs, nil
 }
 
-// ends asks a leader where some of the logs begin and end. It asks for the stable end first: that only grows, so it is
-// not beyond the end that is asked for afterwards.
+// ends asks a leader where some of the logs begin and end. It asks for the last stable offset after the end: records that
+// arrive between the two requests must not look like those of an open transaction.
 func (p *Poller) ends(ctx context.Context, broker int32, partitions []state.Partition, logs []Log, some []int) {
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, earliest, func(l *Log, found *offsetFound) { l.Start = found.Offset })
-	if p.cfg.Isolation == ReadCommitted {
-		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, found *offsetFound) { l.Stable = found.Offset })
-	}
 	p.listOffsets(ctx, broker, partitions, logs, some, ReadUncommitted, latest, func(l *Log, found *offsetFound) {
-		l.End, l.EndEpoch = found.Offset, found.LeaderEpoch
-		if p.cfg.Isolation == ReadUncommitted {
-			l.Stable = found.Offset
-		}
+		l.End, l.EndEpoch, l.Stable = found.Offset, found.LeaderEpoch, found.Offset
 	})
+	if p.cfg.Isolation == ReadCommitted {
+		p.listOffsets(ctx, broker, partitions, logs, some, ReadCommitted, latest, func(l *Log, found *offsetFound) { l.Stable = min(found.Offset, l.End) })
+	}
 }
 
 // listOffsets asks one leader for one offset of each log that has no error yet, and sets the error
