@@ -27,7 +27,7 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 MODULES = client client/servertest docs/examples/go-rules
 
 test: ## all tests, on real servers where available
-	go test ./...
+	go test -timeout 30m ./...
 	for module in $(MODULES); do (cd $$module && go test -mod=mod ./...) || exit 1; done
 
 chart: ## lint and render Helm's chart, a module of its own
