@@ -36,7 +36,7 @@ func (c *consumer) run(ctx context.Context) error {
 		c.pool = pool
 		pool.accept(c.assigned)
 		c.mu.Unlock()
-		filled, swept := c.refill(current, registry), c.sweep(current, registry)
+		filled, swept := c.backfill(current, registry), c.sweep(current, registry)
 		var watching sync.WaitGroup
 		if c.p.cfg.Workers > 1 {
 			watching.Go(func() { c.balance(pool.ctx, pool) })

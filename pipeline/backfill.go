@@ -34,9 +34,9 @@ func (p *Processor) Backfills() []backfill.Running {
 	return p.backfiller.Running()
 }
 
-// refill fills new features from the assigned partitions, beside live events, until the context ends. It returns a
+// backfill fills new features from the assigned partitions, beside live events, until the context ends. It returns a
 // function that waits for the end. Any member may fill a partition, so none waits for another.
-func (c *consumer) refill(ctx context.Context, registry *features.Registry) (wait func()) {
+func (c *consumer) backfill(ctx context.Context, registry *features.Registry) (wait func()) {
 	var filling sync.WaitGroup
 	if c.p.backfiller != nil {
 		filling.Go(func() {
