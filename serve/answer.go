@@ -11,8 +11,8 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
-// answer answers the question in q.request; encode leaves the response in q.out.
-func (h *handler) answer(ctx context.Context, q *question, encode func(*question, context.Context, *state.History) error) error {
+// answer answers the question in q.request, and leaves the response in q.out.
+func (h *handler) answer(ctx context.Context, q *question, in codec) error {
 	x := q.indexFor(h)
 	if err := q.decode(x, h.limits); err != nil {
 		return err
@@ -30,20 +30,20 @@ func (h *handler) answer(ctx context.Context, q *question, encode func(*question
 	if err := q.findOldest(ctx, h.Reader); err != nil {
 		return err
 	}
-	q.addReads()
+	in.addReads(q)
 	history, err := h.readWithHistory(ctx, q)
 	if err != nil {
 		return err
 	}
 	other, err := q.readsOther(h)
 	if err == nil && (q.outdated || other) {
-		q.addReads() // what was filled is in the state that is read now
+		in.addReads(q) // what was filled is in the state that is read now
 		history, err = h.readWithHistory(ctx, q)
 	}
 	if err != nil {
 		return err
 	}
-	return encode(q, ctx, history)
+	return in.encode(q, ctx, history)
 }
 
 // readWithHistory reads what the question needs, and the history of the plans that wrote it.

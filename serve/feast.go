@@ -222,7 +222,7 @@ func (c *columns) fillIn(q *question, x *index, n int) {
 	}
 }
 
-var feastColumns = codec{(*handler).readFeast, answerIn((*question).encodeColumns), failFeast}
+var feastColumns = codec{(*handler).readFeast, (*question).addReads, (*question).encodeColumns, failFeast}
 
 // feastStatuses maps statuses to names in Feast's protocol, which has only four: its clients fail
 // on others.

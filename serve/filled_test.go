@@ -16,6 +16,12 @@ import (
 // The history may say that something was filled after the state was read: the state is then read once more, and not
 // again until something else is filled.
 func TestStateFilledMeanwhileIsRead(t *testing.T) {
+	for _, path := range []string{"/v1/features/later?user=u1", "/v1/timeline/later?user=u1"} {
+		t.Run(path, func(t *testing.T) { testStateFilledMeanwhile(t, path) })
+	}
+}
+
+func testStateFilledMeanwhile(t *testing.T, path string) {
 	r, history := partlyKept(t)
 	later, _ := r.Feature("later")
 	fill := &state.Fill{ID: "v2", Columns: map[string][]string{}}
@@ -37,9 +43,8 @@ func TestStateFilledMeanwhileIsRead(t *testing.T) {
 			return history, nil
 		}
 	})
-	const body = `{"features": ["later"], "entities": [{"user": "u1"}]}`
 	for range 2 {
-		if got := do(t, h, "POST", queryPath, body).Body.String(); !strings.Contains(got, `"status":"NOT_FOUND"`) {
+		if got := do(t, h, "GET", path, "").Body.String(); !strings.Contains(got, `"status":"NOT_FOUND"`) || strings.Contains(got, "INCOMPLETE") {
 			t.Errorf("the filled feature is not complete: %s", got)
 		}
 	}

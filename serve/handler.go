@@ -62,7 +62,7 @@ func New(c Config) http.Handler {
 	}{
 		{"POST", "/v1/query", h.question(h.readBody, rows)},
 		{"GET", "/v1/features/{name}", h.question(h.readQuery, row)},
-		{"GET", "/v1/timeline/{name}", h.question(h.readQuery, points)},
+		{"GET", "/v1/timeline/{name}", h.question(h.readTimeline, points)},
 		{"POST", "/get-online-features", h.question(h.readBody, feastColumns)},
 		{"GET", "/v1/features", http.HandlerFunc(h.catalogue)},
 		{"GET", "/v1/busiest", http.HandlerFunc(h.busiest)},
@@ -122,21 +122,17 @@ func (h *handler) guard(next http.Handler) http.Handler {
 
 // codec reads questions and writes their answers in one format.
 type codec struct {
-	read   func(*handler, *question) error                  // makes q.request from q.body; nil if the URL is the whole question
-	answer func(*handler, context.Context, *question) error // into q.out
-	fail   func(http.ResponseWriter, *reply.Error)
+	read     func(*handler, *question) error                        // makes q.request from q.body; nil if the URL is the whole question
+	addReads func(*question)                                        // lists what the answers need of the state
+	encode   func(*question, context.Context, *state.History) error // into q.out
+	fail     func(http.ResponseWriter, *reply.Error)
 }
 
 var (
-	rows   = codec{(*handler).readJSON, answerIn((*question).encode), reply.Fail}
-	row    = codec{nil, answerIn((*question).encode), reply.Fail}
-	points = codec{nil, (*handler).timeline, reply.Fail}
+	rows   = codec{(*handler).readJSON, (*question).addReads, (*question).encode, reply.Fail}
+	row    = codec{nil, (*question).addReads, (*question).encode, reply.Fail}
+	points = codec{nil, (*question).addPoints, (*question).encodePoints, reply.Fail}
 )
-
-// answerIn answers questions in an encoding.
-func answerIn(encode func(*question, context.Context, *state.History) error) func(*handler, context.Context, *question) error {
-	return func(h *handler, ctx context.Context, q *question) error { return h.answer(ctx, q, encode) }
-}
 
 // question answers questions in the format of a codec. read takes them from a request: a body into q.body, a URL into
 // q.request.
@@ -205,7 +201,7 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 			return err
 		}
 	}
-	err := in.answer(h, ctx, q)
+	err := h.answer(ctx, q, in)
 	q.release(parsing)
 	q.release(reading)
 	return q.attribute(err, h.limits.Timeout)

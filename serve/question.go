@@ -66,6 +66,7 @@ type question struct {
 	readFrom []byte // where the state was read, in JSON; empty if all was read from masters
 
 	columns *columns // for a question in Feast's protocol, else nil
+	points  int      // of a timeline
 
 	// reading has an answer for each feature of each entity. frames are the frames of the features that can be answered.
 	reading   query.Reading
