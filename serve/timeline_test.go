@@ -27,6 +27,8 @@ features:
   delayed: COUNT(2d, payment, user, delay=1d)
   month: COUNT(calendar month, payment, user)
   tumbling: COUNT(tumbling 6h, payment, user)
+  third: COUNT(tumbling 1h, payment, user, tile=20m)
+  thirds: COUNT(40m, payment, user, tile=20m)
   exact: COUNT(1d, payment, user, tile=exact, max=2000)
   bounds: COUNT(1d, payment, user, tile=exact, bounds='[)', max=2000)
   spent: SUM(7d, payment, cents, user)
@@ -106,6 +108,7 @@ func TestTimelineIsWhatHappened(t *testing.T) {
 		to     time.Time
 	}{
 		{"days", 7, noon}, {"hours", 24, noon}, {"minutes", 60, noon}, {"month", 25, noon}, {"tumbling", 1, noon}, {"spent", 7, noon},
+		{"third", 1, noon}, {"thirds", 2, noon}, // fewer tiles than an hour has
 		{"exact", 48, noon}, {"bounds", 48, noon.Add(-time.Millisecond)},
 		{"delayed", 2, noon.Add(-day / 2).Add(-time.Millisecond)}, // a tile that has ended is complete
 	} {

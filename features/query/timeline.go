@@ -58,7 +58,7 @@ func Timeline(f *features.Feature, at int64) []Point {
 func tilesOfPoint(tile, tiles int64) int64 {
 	least := (tiles + maxPoints - 1) / maxPoints
 	for _, nice := range window.NiceTiles {
-		if n := nice.Milliseconds() / tile; n >= least && n <= 10*least && nice.Milliseconds()%tile == 0 {
+		if n := nice.Milliseconds() / tile; n >= least && n <= min(10*least, tiles) && nice.Milliseconds()%tile == 0 {
 			return n
 		}
 	}
