@@ -14,7 +14,7 @@ import (
 // answer answers the question in q.request, and leaves the response in q.out.
 func (h *handler) answer(ctx context.Context, q *question, in codec) error {
 	x := q.indexFor(h)
-	if err := q.decode(x, h.limits); err != nil {
+	if err := q.decode(x, h.Limits); err != nil {
 		return err
 	}
 	if err := q.nameEntities(); err != nil {

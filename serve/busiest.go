@@ -14,7 +14,7 @@ const shown = 20
 
 // busiest answers with the entities that events change most now, over all processors.
 func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), h.limits.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), h.Limits.Timeout)
 	defer cancel()
 	reported, err := h.Reader.Busiest(ctx)
 	if err != nil {

@@ -50,8 +50,8 @@ func (h *handler) readFeast(q *question) error {
 	if err != nil {
 		return err
 	}
-	if n > h.limits.Values { // before objects are made
-		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.limits)
+	if n > h.Limits.Values { // before objects are made
+		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.Limits)
 	}
 	q.columns = c
 	c.fillIn(q, x, n)

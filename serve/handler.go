@@ -25,8 +25,7 @@ import (
 )
 
 type handler struct {
-	Config
-	limits  Limits
+	Config  // with defaults
 	metrics *metrics
 	tracing tracing
 	history *histories
@@ -48,12 +47,13 @@ func New(c Config) http.Handler {
 		c.Now = time.Now
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	h := &handler{Config: c, limits: c.Limits.orDefaults(), metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
-	h.budgets = newBudgets(h.limits.InFlight)
+	c.Limits = c.Limits.orDefaults()
+	h := &handler{Config: c, metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
+	h.budgets = newBudgets(h.Limits.InFlight)
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
 	toolbox := &tools.Tools{
-		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.limits.Body, Logger: c.Logger,
+		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.Limits.Body, Logger: c.Logger,
 	}
 	mux := http.NewServeMux()
 	for _, route := range []struct {
@@ -74,7 +74,7 @@ func New(c Config) http.Handler {
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
 		{"GET", "/healthz", http.HandlerFunc(status.Health)},
-		{"GET", "/readyz", c.ReadyHandler(h.limits.Timeout)},
+		{"GET", "/readyz", c.ReadyHandler(h.Limits.Timeout)},
 		{"GET", "/openapi.yaml", http.HandlerFunc(h.openAPI)},
 		{"GET", "/metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{})},
 	} {
@@ -190,7 +190,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 
 // work answers the question in q.body and leaves the response in q.out, holding no other memory.
 func (h *handler) work(ctx context.Context, q *question, in codec) error {
-	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, h.Limits.Timeout)
 	defer cancel()
 	if err := q.hold(ctx, parsing, parsedSize*int64(len(q.body))); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	err := h.answer(ctx, q, in)
 	q.release(parsing)
 	q.release(reading)
-	return q.attribute(err, h.limits.Timeout)
+	return q.attribute(err, h.Limits.Timeout)
 }
 
 // errAbandoned is the error for a client that hung up, with nginx's status for that. It is not sent.
@@ -230,7 +230,7 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 		return reply.Defect(), failed
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		refusal = reply.Errorf(reply.StoreUnavailable, "the store did not answer within %v", h.limits.Timeout)
+		refusal = reply.Errorf(reply.StoreUnavailable, "the store did not answer within %v", h.Limits.Timeout)
 	} else {
 		refusal = reply.Errorf(reply.StoreUnavailable, "the store cannot be read; the server's log has the details")
 	}

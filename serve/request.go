@@ -95,7 +95,7 @@ func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) 
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
 	}
-	from := http.MaxBytesReader(w, r.Body, h.limits.Body)
+	from := http.MaxBytesReader(w, r.Body, h.Limits.Body)
 	buffer := bytes.NewBuffer(q.body)
 	_, err := buffer.ReadFrom(io.LimitReader(from, freeBody))
 	if err == nil && buffer.Len() == freeBody {
@@ -121,10 +121,10 @@ func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) 
 
 // queueForBody queues for the memory of a body of `bytes` bytes; a negative number means the greatest allowed size.
 func (h *handler) queueForBody(ctx context.Context, q *question, bytes int64) error {
-	ctx, cancel := context.WithTimeout(ctx, h.limits.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, h.Limits.Timeout)
 	defer cancel()
-	if bytes < 0 || bytes > h.limits.Body {
-		bytes = h.limits.Body
+	if bytes < 0 || bytes > h.Limits.Body {
+		bytes = h.Limits.Body
 	}
 	return q.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }

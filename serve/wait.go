@@ -131,7 +131,7 @@ func (q *question) pollApplied(ctx context.Context, h *handler) (applied bool, l
 		reads = nil // the reads of the second round trip are not known yet
 	}
 	// The rest of the time is for the answer.
-	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.limits.Timeout/2))
+	waiting, cancel := context.WithTimeout(ctx, min(q.wait.timeout, h.Limits.Timeout/2))
 	defer cancel()
 	for pause := firstPoll; ; pause = min(2*pause, longestPoll) {
 		looks++
