@@ -70,16 +70,13 @@ func (s *Store) Fillings(ctx context.Context, f *state.Fill, partitions []state.
 	if len(partitions) == 0 {
 		return all, nil
 	}
-	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	for shard, tag := range s.tags {
-		args := []any{"hmget", keyspace.ProgressKey(tag)}
+	replies := askShards(ctx, s, s.masters.write, func(progress string) *redis.SliceCmd {
+		args := []any{"hmget", progress}
 		for _, p := range partitions {
 			args = append(args, keyspace.RangeField(f, p), keyspace.PartitionField(f.Partition(p)))
 		}
-		replies[shard] = redis.NewSliceCmd(ctx, args...)
-		commands[shard] = replies[shard]
-	}
-	s.send(ctx, s.masters.write, commands, func(i int) int { return i })
+		return redis.NewSliceCmd(ctx, args...)
+	})
 	for shard, reply := range replies {
 		values, err := reply.Result()
 		if err != nil {

@@ -22,12 +22,9 @@ func plansKey(namespace string) string { return namespace + ":plans" }
 // known. For shards whose master does not answer it has what was last known, and says so. It fails if no master
 // answers.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
-	replies, commands := make([]*redis.MapStringStringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	for shard, tag := range s.tags {
-		replies[shard] = redis.NewMapStringStringCmd(ctx, "hgetall", keyspace.ProgressKey(tag))
-		commands[shard] = replies[shard]
-	}
-	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.MapStringStringCmd {
+		return redis.NewMapStringStringCmd(ctx, "hgetall", progress)
+	})
 	missing := make([]error, len(s.tags))
 	unknown := 0
 	found := make([]epochs, len(s.tags))
@@ -174,12 +171,9 @@ func (p *past) keep(found []epochs, missing []error) {
 // Clock returns the greatest timestamp, in milliseconds, of a record applied; 0 if there is none. For shards whose
 // master does not answer it is the last known one, and their state is not read either. It fails if no master answers.
 func (s *Store) Clock(ctx context.Context) (int64, error) {
-	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	for shard, tag := range s.tags {
-		replies[shard] = redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(tag), keyspace.ClockField)
-		commands[shard] = replies[shard]
-	}
-	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.StringCmd {
+		return redis.NewStringCmd(ctx, "hget", progress, keyspace.ClockField)
+	})
 	s.past.mu.Lock()
 	defer s.past.mu.Unlock()
 	if s.past.clocks == nil {

@@ -148,16 +148,13 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 // recorded returns the fields of the layout that each shard has in its progress. For shards whose master does not answer
 // it has none, and missing says why.
 func (s *Store) recorded(ctx context.Context) (shards []map[string]string, missing, err error) {
-	replies, commands := make([]*redis.SliceCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	for shard, tag := range s.tags {
-		args := []any{"hmget", keyspace.ProgressKey(tag)}
+	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.SliceCmd {
+		args := []any{"hmget", progress}
 		for _, field := range keyspace.LayoutFields {
 			args = append(args, field)
 		}
-		replies[shard] = redis.NewSliceCmd(ctx, args...)
-		commands[shard] = replies[shard]
-	}
-	s.send(ctx, s.masters.question, commands, func(i int) int { return i })
+		return redis.NewSliceCmd(ctx, args...)
+	})
 	shards = make([]map[string]string, len(s.tags))
 	for shard, reply := range replies {
 		if err := reply.Err(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	_ "embed"
 
@@ -112,6 +113,18 @@ func (s *Store) Progress(ctx context.Context, partitions []state.Partition) ([][
 		return nil, fmt.Errorf("read the progress of %d partitions: %w", len(partitions), err)
 	}
 	return all, nil
+}
+
+// askShards sends a command about the progress of each shard to its master. It returns the commands with their replies,
+// by shard.
+func askShards[C redis.Cmder](ctx context.Context, s *Store, within time.Duration, about func(progress string) C) []C {
+	asked, commands := make([]C, len(s.tags)), make([]redis.Cmder, len(s.tags))
+	for shard, tag := range s.tags {
+		asked[shard] = about(keyspace.ProgressKey(tag))
+		commands[shard] = asked[shard]
+	}
+	s.send(ctx, within, commands, func(shard int) int { return shard })
+	return asked
 }
 
 // allShards returns the numbers of all shards.
@@ -233,12 +246,9 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 
 // Log returns the log with the tag of a position; zero if no shard that answers knows it.
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
-	replies, commands := make([]*redis.StringCmd, len(s.tags)), make([]redis.Cmder, len(s.tags))
-	for shard, shardTag := range s.tags {
-		replies[shard] = redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(shardTag), keyspace.LogField(tag))
-		commands[shard] = replies[shard]
-	}
-	s.send(ctx, s.masters.write, commands, func(i int) int { return i })
+	replies := askShards(ctx, s, s.masters.write, func(progress string) *redis.StringCmd {
+		return redis.NewStringCmd(ctx, "hget", progress, keyspace.LogField(tag))
+	})
 	var missing error
 	for _, reply := range replies {
 		if text := reply.Val(); text != "" {
