@@ -26,7 +26,7 @@ type compactor struct {
 	compacted  []compacted
 	sent       []replacement   // by the pipeline under way
 	noted      map[string]bool // keys that are candidates or compacted
-	looked     int             // keys read so far to relieve a full memory
+	relieved   int             // keys read so far to relieve a full memory
 	// reported maps keys whose damage was reported to the moment, in milliseconds since 1970, before which it is not
 	// reported again.
 	reported map[string]int64
@@ -34,9 +34,9 @@ type compactor struct {
 	// idleOnly means that the candidates belong to entities without recent events.
 	idleOnly bool
 
-	fresh   packed.Compactor
+	merger  packed.Compactor
 	groups  map[string]*group
-	of      []*state.Series // the series that groups was made from
+	learned []*state.Series // the series that groups was made from
 	garbage garbageSeries
 }
 
@@ -94,10 +94,10 @@ func (w *writer) addCandidates(b *state.Batch, c scriptCall, list []any) error {
 
 // learn registers the series by group and tag. A batch without records has no series.
 func (c *compactor) learn(series []*state.Series) {
-	if len(series) == 0 || slices.Equal(series, c.of) {
+	if len(series) == 0 || slices.Equal(series, c.learned) {
 		return
 	}
-	c.of, c.fresh, c.groups = series, packed.Compactor{}, map[string]*group{}
+	c.learned, c.merger, c.groups = series, packed.Compactor{}, map[string]*group{}
 	for _, s := range series {
 		g := c.group(s.Group)
 		g.series[s.Tag()], g.keep, g.most = s, s.GroupKeep, max(g.most, s.KeyBytes)
@@ -176,23 +176,23 @@ func (w *writer) replaceTogether(ctx context.Context, list []compacted) replacem
 	if w.whole {
 		args[0], args[1] = "eval", compactLua
 	}
-	for _, f := range list {
-		args = append(args, f.key)
-		delete(w.noted, f.key)
+	for _, c := range list {
+		args = append(args, c.key)
+		delete(w.noted, c.key)
 	}
 	var spilledTo []string
-	for _, f := range list {
-		for _, s := range f.spilled {
+	for _, c := range list {
+		for _, s := range c.spilled {
 			args, spilledTo = append(args, s.key), append(spilledTo, s.key)
 		}
 	}
 	args = append(args, w.progress[shard])
 	args[2] = len(args) - 3
 	args = append(args, len(list))
-	for _, f := range list {
-		header, from, rest := proof(f.held)
-		args = append(args, len(f.held), header, from, rest, f.packed, len(f.spilled))
-		for _, s := range f.spilled {
+	for _, c := range list {
+		header, from, rest := proof(c.held)
+		args = append(args, len(c.held), header, from, rest, c.packed, len(c.spilled))
+		for _, s := range c.spilled {
 			args = append(args, s.sections, s.ttl, s.check(), s.others)
 		}
 	}
@@ -209,8 +209,8 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 	defer func() {
 		if err != nil { // they become candidates again
 			w.compacted = w.compacted[:before]
-			for _, h := range candidates {
-				delete(w.noted, h.key)
+			for _, c := range candidates {
+				delete(w.noted, c.key)
 			}
 		}
 		clear(candidates)
@@ -228,14 +228,14 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 	w.learn(b.Series)
 	w.garbage.fresh, w.garbage.err = false, nil
 	now := housekeeping(b.Now)
-	for _, h := range candidates {
-		done, wrong := w.compactKey(ctx, h, now)
-		if wrong != nil && w.reportsDamage(h.key) {
+	for _, c := range candidates {
+		done, wrong := w.compactKey(ctx, c, now)
+		if wrong != nil && w.reportsDamage(c.key) {
 			if b.Refused++; b.Refused == 1 {
-				b.Refusal, b.RefusedKey = (keyspace.NewError(h.key, wrong)).Error(), h.key
+				b.Refusal, b.RefusedKey = keyspace.NewError(c.key, wrong).Error(), c.key
 			}
 		}
-		if w.fresh.Cut {
+		if w.merger.Cut {
 			b.CutKeys++
 		}
 		w.compacted = append(w.compacted, done)
@@ -244,14 +244,14 @@ func (w *writer) compact(ctx context.Context, b *state.Batch) (err error) {
 }
 
 // spills returns the children that leave their parent: their keys, times to live in seconds, and the bytes to append.
-func (w *writer) spills(h candidate, g *group, children []packed.Child) (list []spill) {
-	parent := h.key[len(w.store.tags[h.shard])+len(g.name)+1:]
-	for _, c := range children {
-		of := g.embedded[c.Tag]
+func (w *writer) spills(c candidate, g *group, children []packed.Child) (list []spill) {
+	parent := c.key[len(w.store.tags[c.shard])+len(g.name)+1:]
+	for _, child := range children {
+		of := g.embedded[child.Tag]
 		s := spill{
-			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[h.shard], of.name, parent, c.Name)),
-			sections: c.Sections,
-			others:   g.others(of, c.Sections),
+			key:      string(w.store.hashing.AppendChildKey(nil, w.store.tags[c.shard], of.name, parent, child.Name)),
+			sections: child.Sections,
+			others:   g.others(of, child.Sections),
 		}
 		if of.keep > 0 {
 			s.ttl = keyspace.Lifetime(of.keep, w.store.slack)
@@ -317,20 +317,20 @@ func (w *writer) reportsDamage(key string) bool {
 }
 
 // compactKey compacts the content of a key. The error says what is damaged, see packed.Compactor.
-func (w *writer) compactKey(ctx context.Context, h candidate, now int64) (compacted, error) {
-	g := w.groupOf(h)
-	w.fresh.Children, w.fresh.Idle, w.fresh.Most = g.children, w.idleOnly, g.most
-	w.fresh.Latest = state.Believed(math.MaxInt64, time.Now())
+func (w *writer) compactKey(ctx context.Context, c candidate, now int64) (compacted, error) {
+	g := w.groupOf(c)
+	w.merger.Children, w.merger.Idle, w.merger.Most = g.children, w.idleOnly, g.most
+	w.merger.Latest = state.Believed(math.MaxInt64, time.Now())
 	var nonce packed.Nonce
 	_, _ = rand.Read(nonce[:]) // it never fails
-	room := make([]byte, 0, len(h.held))
-	made, err := w.fresh.Compact(room, h.held, g.known, func(tag uint32) bool { return w.isGarbage(ctx, tag) }, now, nonce)
-	return compacted{h, made, w.spills(h, g, w.fresh.Spilled)}, err
+	room := make([]byte, 0, len(c.held))
+	made, err := w.merger.Compact(room, c.held, g.known, func(tag uint32) bool { return w.isGarbage(ctx, tag) }, now, nonce)
+	return compacted{c, made, w.spills(c, g, w.merger.Spilled)}, err
 }
 
 // groupOf returns the group of a key, one without series if it is unknown.
-func (w *writer) groupOf(h candidate) *group {
-	name, _, _ := strings.Cut(h.key[len(w.store.tags[h.shard]):], ":")
+func (w *writer) groupOf(c candidate) *group {
+	name, _, _ := strings.Cut(c.key[len(w.store.tags[c.shard]):], ":")
 	if g := w.groups[name]; g != nil {
 		return g
 	}
@@ -384,7 +384,7 @@ func (w *writer) relieve(ctx context.Context) {
 		}
 	}
 	reads, commands := make([]*redis.StringCmd, min(len(keys), maxRelieved)), make([]redis.Cmder, min(len(keys), maxRelieved))
-	at := func(i int) int { return (w.looked + i) % len(keys) }
+	at := func(i int) int { return (w.relieved + i) % len(keys) }
 	for i := range reads {
 		reads[i] = redis.NewStringCmd(ctx, "get", keys[at(i)])
 		commands[i] = reads[i]
@@ -396,5 +396,5 @@ func (w *writer) relieve(ctx context.Context) {
 			w.addCandidate(shards[at(i)], *keys[at(i)].(*string), text)
 		}
 	}
-	w.looked += len(reads)
+	w.relieved += len(reads)
 }

@@ -69,7 +69,7 @@ func (s *Store) Adopt(ctx context.Context) error {
 // readLayout reads the fields of the layout; none if the namespace does not exist yet. If the layout was lost, it has
 // what the shards have recorded of it; if it is from before a resharding, it has the present number of shards.
 func (s *Store) readLayout(ctx context.Context) (map[string]string, error) {
-	s.secretAsked.Store(time.Now().UnixMilli())
+	s.layoutRead.Store(time.Now().UnixMilli())
 	found, err := s.storedLayout(ctx)
 	if err == nil && len(found) == 0 {
 		return s.readRecorded(ctx)
@@ -326,18 +326,18 @@ func (s *Store) layout() map[string]string {
 	return map[string]string{keyspace.FormatField: strconv.Itoa(format), keyspace.ShardsField: strconv.Itoa(len(s.tags)), keyspace.HashingField: s.hashing.Layout()}
 }
 
-// maxSecretAge is after how long the layout is checked again: it changes if the namespace was emptied and created
-// again, or spread over more shards, while this process ran.
-const maxSecretAge = time.Second
+// maxLayoutAge is after how long the layout is read again: it changes if the namespace was emptied and created again, or
+// spread over more shards, while this process ran.
+const maxLayoutAge = time.Second
 
 // reshardingAge is the same while the namespace is being spread over more shards. For that long after the switch
 // questions are answered from the old shards.
 const reshardingAge = 50 * time.Millisecond
 
-// keyed returns the namespace's secret. If there was no layout at the last check, it reads the layout again. A zero
-// secret means that there is still none, and so no state was written before. The error is a layoutError if the
-// namespace has another layout now.
-func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
+// Secret returns the secret with which packed state is hashed. If there was no layout when it was last read, it is read
+// again. A zero secret means that there is still none, and so no state was written before. The error is a layoutError if
+// the namespace has another layout now.
+func (s *Store) Secret(ctx context.Context) (packed.Secret, error) {
 	if err := s.moved(); err != nil {
 		return packed.Secret{}, err
 	}
@@ -355,18 +355,18 @@ func (s *Store) keyed(ctx context.Context) (packed.Secret, error) {
 
 // untilRead returns how long the layout that was read last may be used.
 func (s *Store) untilRead() time.Duration {
-	age := maxSecretAge
+	age := maxLayoutAge
 	if s.resharding.Load() {
 		age = reshardingAge
 	}
-	return time.Until(time.UnixMilli(s.secretAsked.Load()).Add(age))
+	return time.Until(time.UnixMilli(s.layoutRead.Load()).Add(age))
 }
 
 // moved returns a layoutError if the namespace was found to have another layout, so that the keys of this store are no
 // longer its keys. It does not wait: if the layout was read too long ago, it is read again in the background.
 func (s *Store) moved() error {
-	asked := s.secretAsked.Load()
-	if s.untilRead() <= 0 && s.secretAsked.CompareAndSwap(asked, time.Now().UnixMilli()) {
+	read := s.layoutRead.Load()
+	if s.untilRead() <= 0 && s.layoutRead.CompareAndSwap(read, time.Now().UnixMilli()) {
 		go func() {
 			_ = s.CheckLayout(context.Background()) // it has the deadline of any command, and Ready reports its error
 		}()
@@ -377,12 +377,9 @@ func (s *Store) moved() error {
 	return nil
 }
 
-// Secret returns the secret with which packed state is hashed.
-func (s *Store) Secret(ctx context.Context) (packed.Secret, error) { return s.keyed(ctx) }
-
 // learnSecret sets the namespace's secret for hashing.
 func (w *writer) learnSecret(ctx context.Context) (err error) {
-	w.packer.Secret, err = w.store.keyed(ctx)
+	w.packer.Secret, err = w.store.Secret(ctx)
 	if err == nil && w.packer.Secret == (packed.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", w.store.namespace)
 	}

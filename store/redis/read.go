@@ -29,9 +29,9 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 	return windowStates, err
 }
 
-// readWith reads with commands that take sends to each master. The window states of a master that does not answer have
+// readWith reads with commands that ask sends to each master. The window states of a master that does not answer have
 // an error, and the others are answered. It fails if no master answers.
-func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
+func (s *Store) readWith(ctx context.Context, ask func(*master, []redis.Cmder) gathered, reads []state.Read, pending *state.Batch) (
 	[]state.WindowState, state.Freshness, error) {
 	if err := s.moved(); err != nil {
 		return nil, state.Freshness{}, err
@@ -49,7 +49,7 @@ func (s *Store) readWith(ctx context.Context, take func(*master, []redis.Cmder) 
 	commands := 0
 	for i := range shares {
 		commands += len(shares[i].commands)
-		shares[i].gathered = take(shares[i].master, shares[i].commands)
+		shares[i].gathered = ask(shares[i].master, shares[i].commands)
 	}
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(semconv.DBOperationBatchSize(commands))
@@ -89,7 +89,7 @@ func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *stat
 	if !needed {
 		return packed.Secret{}, nil
 	}
-	return s.keyed(ctx)
+	return s.Secret(ctx)
 }
 
 // lookup is the read of an entity's state in a group.

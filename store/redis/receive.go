@@ -59,22 +59,22 @@ func (r *receiver) receive(l *lookup) {
 }
 
 func (r *receiver) take(l *lookup) error {
-	packed, losses, err := l.reply() // read only
+	data, losses, err := l.reply() // read only
 	if err != nil {
 		return err
 	}
-	if len(packed) == 0 && len(losses) == 0 && r.pending == nil {
+	if len(data) == 0 && len(losses) == 0 && r.pending == nil {
 		return nil
 	}
 	held := r.states(l.group)
 	defer held.Empty()
 	held.lookAt(r, l)
 	held.Losses = losses
-	if err := held.Merge(packed); err != nil {
+	if err := held.Merge(data); err != nil {
 		return keyspace.NewError(l.key, err)
 	}
 	if r.pending != nil {
-		if err := r.overlay(held, l, packed); err != nil {
+		if err := r.overlay(held, l, data); err != nil {
 			return err
 		}
 	}

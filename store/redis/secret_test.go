@@ -210,7 +210,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 			}
 			start(t, processor, transactions)
 			apply(t, processor.newWriter(), meeting(t, processor, user, "e"))
-			api.secretAsked.Store(0) // longer ago than maxSecretAge
+			api.layoutRead.Store(0) // longer ago than maxLayoutAge
 			met, _ := seen(t, api, nil, user)
 			for deadline := time.Now().Add(20 * time.Second); !met[0] && time.Now().Before(deadline); {
 				met, _ = seen(t, api, nil, user)

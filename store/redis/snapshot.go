@@ -14,15 +14,15 @@ import (
 
 // Snapshot reads the complete states of the reads into memory. It writes nothing.
 func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot, error) {
-	secret, err := s.keyed(ctx)
+	secret, err := s.Secret(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := s.newSnapshot(secret)
-	if err := f.Extend(ctx, reads); err != nil {
+	taken := s.newSnapshot(secret)
+	if err := taken.Extend(ctx, reads); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return taken, nil
 }
 
 // snapshot holds states in memory. It has a view of a key for each time that it was read: when the snapshot was taken,

@@ -52,28 +52,26 @@ var _ store.Store = (*Store)(nil)
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
 	*inspector.Inspector
-	redis      redis.UniversalClient
-	namespace  string
-	tags       []string // by shard
-	apply      *redis.Script
-	compact    *redis.Script
-	masters    *masters
-	replicas   *replicas // nil if everything is read from masters
-	plans      planCache[state.Plan]
-	past       past
-	registered registrations
-	fills      planCache[state.Fill]
-	archives   planCache[state.Archive]
-	claimed    sync.Map // []any by version: arguments of claim.lua about fills
-	// secret is nil until a layout was found. secretAsked is when it was last looked for, in milliseconds since 1970;
-	// see keyed.
-	secret      atomic.Pointer[packed.Secret]
-	secretAsked atomic.Int64
-	other       atomic.Pointer[layoutError] // the namespace has another layout than this store
-	resharding  atomic.Bool                 // the namespace is being spread over more shards
-	hashing     *keyspace.Hashing           // nil if keys contain the entities themselves
-	written     sync.Once                   // makes what writers share
-	expiry      []expiry                    // by shard
+	redis       redis.UniversalClient
+	namespace   string
+	tags        []string // by shard
+	apply       *redis.Script
+	compact     *redis.Script
+	masters     *masters
+	replicas    *replicas // nil if everything is read from masters
+	plans       planCache[state.Plan]
+	past        past
+	registered  registrations
+	fills       planCache[state.Fill]
+	archives    planCache[state.Archive]
+	claimed     sync.Map                      // []any by version: arguments of claim.lua about fills
+	secret      atomic.Pointer[packed.Secret] // nil until a layout was found
+	layoutRead  atomic.Int64                  // when the layout was last read, in milliseconds since 1970
+	other       atomic.Pointer[layoutError]   // the namespace has another layout than this store
+	resharding  atomic.Bool                   // the namespace is being spread over more shards
+	hashing     *keyspace.Hashing             // nil if keys contain the entities themselves
+	written     sync.Once                     // makes what writers share
+	expiry      []expiry                      // by shard
 	slack       time.Duration
 	noteEmptied func(keys int64)
 
