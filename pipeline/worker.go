@@ -232,10 +232,10 @@ func (w *worker) full() bool {
 	return w.current.kept != nil || w.current.events >= w.cfg.MaxEvents || w.current.bytes >= w.cfg.MaxBytes
 }
 
-// ready reports whether the batch should be applied now: everything fetched is mapped, or the batch is full. It waits
-// for nothing else: the poller determines how much is fetched together.
+// ready reports whether the batch should be applied now, after fill: everything fetched is mapped, or the batch is full.
+// It waits for nothing else: the poller determines how much is fetched together.
 func (w *worker) ready() bool {
-	return w.spare != nil && (w.due || w.full() || w.current.events > 0)
+	return w.spare != nil && (w.due || w.current.events > 0)
 }
 
 // submit gives the batch to the applying goroutine and continues with the other one.
@@ -367,16 +367,9 @@ func (w *worker) completeLast() {
 	w.commitOf(b)
 	for i, p := range b.partitions {
 		if (b.Ranges[i].Behind || b.unapplied) && p.has(b.Ranges[i].Progress) {
-			w.leave(p)
+			w.abandon(p) // its later records would move the progress past those that failed
 		}
 	}
 	b.reset()
 	w.spare = b
-}
-
-// leave makes this worker apply nothing more of a partition, because later records would move the progress past those
-// that failed.
-func (w *worker) leave(p *assignedPartition) {
-	w.abandon(p)
-	p.retryAt = time.Now()
 }
