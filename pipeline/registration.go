@@ -2,11 +2,9 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -38,66 +36,28 @@ func (r *registration) hasBegun() bool {
 	return r.begun
 }
 
-// Definitions are bound to existing generations of series before they are applied, and again when
-// the result would differ: once a new generation is filled, the old one is no longer needed. See
-// state.Bind.
+// registerInterval is the time between two calls of Register.
+const registerInterval = time.Minute
 
-// bind finds the plan with which a registry is applied. It waits while the store is unavailable, and returns nil if the
-// context ends. While only the master of the plans does not answer, it returns the last binding of the same
-// definitions.
-func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
-	trouble := retry.Trouble{Log: p.log, What: "binding the definitions to the existing state"}
-	for {
-		b := binding{}
-		var err error
-		b.plan, b.history, err = p.cfg.Store.Bind(ctx, given.Plan())
-		if last := p.last; errors.Is(err, state.ErrUnavailable) && last.plan != nil && last.plan.Definitions() == given.Plan().Version {
-			b, err = last, nil
-		}
-		if err == nil {
-			p.health.clear("definitions")
-			p.last = b
-			p.definitions.bound(b.plan)
-			return given.Keeping(b.plan, b.history)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		p.health.set("definitions", err)
-		if !retry.Wait(ctx, trouble.Failed(err)) {
-			return nil
-		}
-	}
-}
-
-// binding is the result of binding definitions.
-type binding struct {
-	plan    *state.Plan
-	history *state.History
-}
-
-// rebind binds the definitions again as soon as that gives another plan, until the context ends.
-func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
-	every := registerInterval
-	for _, numbers := range bound.Generations {
-		if len(numbers) > 1 {
-			every = p.cfg.BindInterval
-		}
-	}
-	ticker := time.NewTicker(every)
+// register regularly registers the plan as in use, so that its state does not count as
+// garbage.
+func (p *Processor) register(ctx context.Context) {
+	ticker := time.NewTicker(registerInterval)
 	defer ticker.Stop()
+	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
 	for {
+		_, replaced := p.definitions.current()
+		if r := p.definitions.currentRegistration(); r == nil { // nothing is applied yet
+		} else if _, err := r.renew(ctx); err == nil {
+			trouble.Over()
+		} else if ctx.Err() == nil {
+			trouble.Failed(err)
+		}
 		select {
 		case <-ticker.C:
+		case <-replaced:
 		case <-ctx.Done():
 			return
 		}
-		plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
-		if err != nil || history.Missing != nil || plan.Version == bound.Version {
-			continue // the next look may know it
-		}
-		p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)
-		p.definitions.rebind(given)
-		return
 	}
 }

@@ -50,7 +50,7 @@ func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	if d.registration(nil) != nil {
+	if d.currentRegistration() != nil {
 		t.Error("a plan is registered before partitions are bound")
 	}
 	d.bound(old)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // definitions are the processor's definitions, with a signal when they are replaced.
 type definitions struct {
-	register func(*state.Plan) *registration
+	newRegistration func(*state.Plan) *registration
 
 	mu         sync.Mutex
 	registry   *features.Registry // as given
@@ -20,21 +21,25 @@ type definitions struct {
 	replaced   chan struct{}      // closed when registry is no longer current, or must be bound again
 }
 
-func newDefinitions(r *features.Registry, register func(*state.Plan) *registration) *definitions {
-	return &definitions{register: register, registry: r, replaced: make(chan struct{})}
+func newDefinitions(r *features.Registry, newRegistration func(*state.Plan) *registration) *definitions {
+	return &definitions{newRegistration: newRegistration, registry: r, replaced: make(chan struct{})}
 }
 
-// registration returns the registration of a plan that is or was current. For nil it returns the current plan's, or nil
-// if there is none.
+// registration returns the registration of a plan that is or was current.
 func (d *definitions) registration(p *state.Plan) *registration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p == nil || d.registered != nil && p.Version == d.registered.plan.Version {
-		return d.registered
+	if r := d.currentRegistration(); r != nil && p.Version == r.plan.Version {
+		return r
 	}
-	over := d.register(p) // its pool is about to end
+	over := d.newRegistration(p) // its pool is about to end
 	over.begun = true
 	return over
+}
+
+// currentRegistration returns the registration of the current plan, nil before there is one.
+func (d *definitions) currentRegistration() *registration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.registered
 }
 
 // current returns the registry, and a channel that is closed when it is replaced or must be bound again.
@@ -77,7 +82,7 @@ func (d *definitions) bound(p *state.Plan) {
 	if before != nil && before.plan.Version == p.Version {
 		return
 	}
-	d.registered = d.register(p)
+	d.registered = d.newRegistration(p)
 	d.registered.begun = before != nil && before.hasBegun() && before.plan.Definitions() == p.Definitions()
 }
 
@@ -99,28 +104,66 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, contex
 	return ctx, cancel
 }
 
-// registerInterval is the time between two calls of Register.
-const registerInterval = time.Minute
+// Definitions are bound to existing generations of series before they are applied, and again when
+// the result would differ: once a new generation is filled, the old one is no longer needed. See
+// state.Bind.
 
-// register regularly registers the plan as in use, so that its state does not count as
-// garbage.
-func (p *Processor) register(ctx context.Context) {
-	ticker := time.NewTicker(registerInterval)
-	defer ticker.Stop()
-	trouble := retry.Trouble{Log: p.log, What: "registering the definitions"}
+// bind finds the plan with which a registry is applied. It waits while the store is unavailable, and returns nil if the
+// context ends. While only the master of the plans does not answer, it returns the last binding of the same
+// definitions.
+func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
+	trouble := retry.Trouble{Log: p.log, What: "binding the definitions to the existing state"}
 	for {
-		_, replaced := p.definitions.current()
-		if r := p.definitions.registration(nil); r == nil { // nothing is applied yet
-		} else if _, err := r.renew(ctx); err == nil {
-			trouble.Over()
-		} else if ctx.Err() == nil {
-			trouble.Failed(err)
+		b := binding{}
+		var err error
+		b.plan, b.history, err = p.cfg.Store.Bind(ctx, given.Plan())
+		if last := p.last; errors.Is(err, state.ErrUnavailable) && last.plan != nil && last.plan.Definitions() == given.Plan().Version {
+			b, err = last, nil
 		}
+		if err == nil {
+			p.health.clear("definitions")
+			p.last = b
+			p.definitions.bound(b.plan)
+			return given.Keeping(b.plan, b.history)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.health.set("definitions", err)
+		if !retry.Wait(ctx, trouble.Failed(err)) {
+			return nil
+		}
+	}
+}
+
+// binding is the result of binding definitions.
+type binding struct {
+	plan    *state.Plan
+	history *state.History
+}
+
+// rebind binds the definitions again as soon as that gives another plan, until the context ends.
+func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
+	every := registerInterval
+	for _, numbers := range bound.Generations {
+		if len(numbers) > 1 {
+			every = p.cfg.BindInterval
+		}
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
 		select {
 		case <-ticker.C:
-		case <-replaced:
 		case <-ctx.Done():
 			return
 		}
+		plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
+		if err != nil || history.Missing != nil || plan.Version == bound.Version {
+			continue // the next look may know it
+		}
+		p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)
+		p.definitions.rebind(given)
+		return
 	}
 }
