@@ -1,9 +1,13 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,4 +76,37 @@ func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
 	d.bound(old)
 	check(old, true)
 	check(next, false)
+}
+
+// unbound is a store that cannot bind definitions a number of times.
+type unbound struct {
+	store.Store
+	failures int
+}
+
+func (s *unbound) Bind(_ context.Context, p *state.Plan) (*state.Plan, *state.History, error) {
+	if s.failures--; s.failures >= 0 {
+		return nil, nil, errors.New("no answer")
+	}
+	return p, &state.History{}, nil
+}
+
+// The log says when definitions could not be bound, and when that was over.
+func TestFailedBindingIsLoggedUntilItIsOver(t *testing.T) {
+	r := defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {u: string}}}\nfeatures:\n  a: COUNT(1d, s, u)")
+	for _, test := range []struct{ failures, lines int }{{0, 0}, {1, 2}, {3, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			p := &Processor{
+				cfg: Config{Store: &unbound{failures: test.failures}}, log: slog.New(slog.NewTextHandler(&log, nil)), health: newHealth(),
+				definitions: newDefinitions(r, func(p *state.Plan) *registration { return &registration{plan: p} }),
+			}
+			if p.bind(t.Context(), r) == nil {
+				t.Fatal("the definitions are not bound")
+			}
+			if got := strings.Count(log.String(), "\n"); got != test.lines || test.lines > 0 && !strings.Contains(log.String(), "works again") {
+				t.Errorf("after %d failures the log has %d lines, want %d:\n%s", test.failures, got, test.lines, &log)
+			}
+		})
+	}
 }

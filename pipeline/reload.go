@@ -121,6 +121,7 @@ func (p *Processor) bind(ctx context.Context, given *features.Registry) *feature
 			b, err = last, nil
 		}
 		if err == nil {
+			trouble.Over()
 			p.health.clear("definitions")
 			p.last = b
 			p.definitions.bound(b.plan)

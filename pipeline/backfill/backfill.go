@@ -154,15 +154,16 @@ func (b *Backfiller) otherFills(ctx context.Context, p *state.Plan, same []*stat
 
 // fills finds the fills of a plan. It waits while the store is unavailable.
 func (b *Backfiller) fills(ctx context.Context, p *state.Plan) ([]*state.Fill, bool) {
+	trouble := retry.Trouble{Log: b.cfg.Logger, What: "reading what is to be backfilled"}
 	for {
 		fills, err := b.cfg.Store.Fills(ctx, p)
-		if err == nil {
+		switch {
+		case err == nil:
+			trouble.Over()
 			return fills, true
-		}
-		if !retry.Wait(ctx, lookInterval) {
+		case ctx.Err() != nil || !retry.Wait(ctx, trouble.Failed(err)):
 			return nil, false
 		}
-		b.cfg.Logger.Warn("what is to be backfilled cannot be read, trying again", "error", err)
 	}
 }
 

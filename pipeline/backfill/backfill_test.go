@@ -1,8 +1,12 @@
 package backfill
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -90,5 +94,33 @@ func TestFillsAreFoundAgain(t *testing.T) {
 		}
 		cancel()
 		<-ended
+	})
+}
+
+// unread is a store that cannot be read until a moment.
+type unread struct {
+	store.Store
+	until time.Time
+}
+
+func (s *unread) Fills(context.Context, *state.Plan) ([]*state.Fill, error) {
+	if time.Now().Before(s.until) {
+		return nil, errors.New("no answer")
+	}
+	return nil, nil
+}
+
+// A store that is away for long does not fill the log.
+func TestFillsThatCannotBeReadAreLoggedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := New(Config{Store: &unread{until: time.Now().Add(5 * time.Minute)}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, ok := b.fills(t.Context(), &state.Plan{}); !ok {
+			t.Fatal("the fills were not read once the store was back")
+		}
+		failed, over := strings.Count(log.String(), "fails, trying again"), strings.Count(log.String(), "works again")
+		if failed == 0 || failed > 10 || over != 1 {
+			t.Errorf("an outage of five minutes is logged %d times, want each half minute, and its end %d times, want once:\n%s", failed, over, &log)
+		}
 	})
 }
