@@ -15,8 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-const anyBroker = -1
-
 // versionRange is a range of versions of an API, inclusive.
 type versionRange struct{ min, max int16 }
 
@@ -59,7 +57,7 @@ func (e *unsupportedError) Error() string {
 type exchange struct {
 	ctx      context.Context
 	clientID string
-	broker   int32 // node id, or anyBroker
+	broker   int32 // node id, or AnyBroker
 	offers   *offers
 	request  kmsg.Request
 	limit    int16   // the greatest version allowed for the request; 0 for any
@@ -81,8 +79,8 @@ func (e *exchange) ApiKey() protocol.ApiKey { return protocol.ApiKey(e.request.K
 
 // Broker implements protocol.BrokerMessage.
 func (e *exchange) Broker(c protocol.Cluster) (protocol.Broker, error) {
-	if e.broker == anyBroker {
-		return protocol.Broker{ID: anyBroker}, nil
+	if e.broker == AnyBroker {
+		return protocol.Broker{ID: AnyBroker}, nil
 	}
 	b, ok := c.Brokers[e.broker]
 	if !ok {

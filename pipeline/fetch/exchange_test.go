@@ -231,7 +231,7 @@ func TestOffersAreRemembered(t *testing.T) {
 	})
 	p := newPoller(t, c)
 	for range 5 {
-		if _, err := p.metadata(testContext(t), anyBroker, []string{"t"}); err != nil {
+		if _, err := p.metadata(testContext(t), AnyBroker, []string{"t"}); err != nil {
 			t.Fatal(err)
 		}
 	}

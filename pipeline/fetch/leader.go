@@ -162,7 +162,7 @@ func (p *Poller) nextFetch(l *leader) (req *fetchRequest, rest time.Duration, al
 		partition := kmsg.NewFetchRequestTopicPartition()
 		partition.Partition = pos.ID
 		partition.CurrentLeaderEpoch = pos.epoch
-		partition.LastFetchedEpoch = pos.fetched
+		partition.LastFetchedEpoch = pos.fetchedEpoch
 		partition.FetchOffset = pos.offset
 		partition.PartitionMaxBytes = pos.maxBytes
 		request.MaxBytes = max(request.MaxBytes, pos.maxBytes)
@@ -258,7 +258,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
 	if end := rp.DivergingEpoch; end.EndOffset >= 0 {
-		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetched, end.EndOffset, end.Epoch})
+		p.end(pos, &divergedError{pos.Topic, pos.ID, pos.offset, pos.fetchedEpoch, end.EndOffset, end.Epoch})
 		return
 	}
 	if len(rp.RecordBatches) == 0 {
@@ -286,7 +286,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		Isolation:        p.cfg.Isolation,
 		highWatermark:    rp.HighWatermark,
 		lastStableOffset: rp.LastStableOffset,
-		LastEpoch:        max(pos.fetched, epoch),
+		LastEpoch:        max(pos.fetchedEpoch, epoch),
 		logStartOffset:   rp.LogStartOffset,
 		records:          rp.RecordBatches,
 		pos:              pos,
@@ -297,7 +297,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		part.aborted = append(part.aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
 	}
 	resp.records += next - pos.offset
-	pos.offset, pos.fetched = next, part.LastEpoch
+	pos.offset, pos.fetchedEpoch = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
 	pos.stopped = err != nil // the decoder finds the same header, and its caller decides
 	resp.users.Add(1)

@@ -43,7 +43,7 @@ func (p *Poller) Logs(ctx context.Context, partitions []state.Partition) ([]Log,
 			topics = append(topics, id.Topic)
 		}
 	}
-	found, err := p.metadata(ctx, anyBroker, topics)
+	found, err := p.metadata(ctx, AnyBroker, topics)
 	if err != nil {
 		return nil, err
 	}

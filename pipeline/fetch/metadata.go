@@ -56,7 +56,7 @@ func (p *Poller) leaderless(now time.Time) (topics []string, wait time.Duration)
 
 // assign asks for the leaders of topics and attaches their positions.
 func (p *Poller) assign(topics []string) {
-	found, err := p.metadata(p.ctx, anyBroker, topics)
+	found, err := p.metadata(p.ctx, AnyBroker, topics)
 	var unsure []unverified
 
 	p.mu.Lock()
@@ -74,8 +74,8 @@ func (p *Poller) assign(topics []string) {
 		} else if log := found.logs[pos.Topic]; pos.log.Contradicts(log) {
 			p.attach(pos, at)
 			p.end(pos, &OtherLogError{pos.Topic, pos.ID, pos.log, log})
-		} else if pos.fetched >= 0 && at.epoch != pos.epoch {
-			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
+		} else if pos.fetchedEpoch >= 0 && at.epoch != pos.epoch {
+			unsure = append(unsure, unverified{pos, pos.generation, pos.offset, pos.fetchedEpoch, at})
 		} else {
 			p.attach(pos, at)
 		}
@@ -87,10 +87,10 @@ func (p *Poller) assign(topics []string) {
 // unverified is a position with a new leader, which may lack what was fetched.
 type unverified struct {
 	*position
-	generation uint64
-	offset     int64
-	fetched    int32
-	at         leadership
+	generation   uint64
+	offset       int64
+	fetchedEpoch int32
+	at           leadership
 }
 
 // verify asks new leaders whether they have the records fetched from the earlier ones, and attaches the positions. A
@@ -101,7 +101,7 @@ func (p *Poller) verify(unsure []unverified) {
 	}
 	queries := make([]EpochQuery, len(unsure))
 	for i, u := range unsure {
-		queries[i] = EpochQuery{u.Partition, u.at.broker, u.at.epoch, u.fetched}
+		queries[i] = EpochQuery{u.Partition, u.at.broker, u.at.epoch, u.fetchedEpoch}
 	}
 	ends := p.EpochEnds(p.ctx, queries)
 
@@ -122,8 +122,8 @@ func (p *Poller) verify(unsure []unverified) {
 			continue
 		}
 		p.attach(pos, u.at)
-		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetched) {
-			p.end(pos, &divergedError{pos.Topic, pos.ID, u.offset, u.fetched, end.Offset, end.Epoch})
+		if end := ends[i]; end.Offset >= 0 && (end.Offset < u.offset || end.Epoch < u.fetchedEpoch) {
+			p.end(pos, &divergedError{pos.Topic, pos.ID, u.offset, u.fetchedEpoch, end.Offset, end.Epoch})
 		}
 	}
 }

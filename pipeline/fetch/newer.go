@@ -27,7 +27,7 @@ func (p *Poller) checkLeaders() {
 			continue
 		}
 		// Any broker can list the brokers, also one that is cut off.
-		found, err := p.metadata(p.ctx, anyBroker, topics)
+		found, err := p.metadata(p.ctx, AnyBroker, topics)
 		if err != nil || len(found.brokers) < 2 {
 			continue
 		}
@@ -69,10 +69,10 @@ func (p *Poller) takeNewer(found leaderships) {
 		}
 		p.cfg.Logger.Warn("a broker names a newer leader of a partition than the one that it is fetched from; going on there",
 			"topic", pos.Topic, "partition", pos.ID, "leader", at.broker, "epoch", at.epoch, "fetched_epoch", pos.epoch)
-		if pos.fetched < 0 {
+		if pos.fetchedEpoch < 0 {
 			p.attach(pos, at)
 		} else {
-			newer = append(newer, unverified{pos, pos.generation, pos.offset, pos.fetched, at})
+			newer = append(newer, unverified{pos, pos.generation, pos.offset, pos.fetchedEpoch, at})
 		}
 	}
 	p.mu.Unlock()

@@ -75,12 +75,12 @@ func (p *PartitionData) Release() {
 	}
 }
 
-// response is a fetch response that several Partitions share.
+// response is a fetch response that several PartitionData share.
 type response struct {
 	body    *[]byte
 	leader  *leader
-	users   atomic.Int32 // Partitions not yet released
-	queued  int          // Partitions not yet taken by Poll; under the poller's lock
+	users   atomic.Int32 // PartitionData not yet released
+	queued  int          // PartitionData not yet taken by Poll; under the poller's lock
 	records int64        // offsets that it has
 }
 

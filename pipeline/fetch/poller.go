@@ -95,16 +95,16 @@ type Poller struct {
 // position is the next fetch position of a partition. It is guarded by Poller.mu.
 type position struct {
 	state.Partition
-	offset     int64
-	generation uint64 // changes at every Seek; data that was fetched under an earlier one is dropped
-	maxBytes   int32  // doubled while a batch does not fit
-	stopped    bool   // an error was reported, and only a Seek resumes
-	leader     *leader
-	epoch      int32       // of the leader, -1 if unknown
-	id         topicID     // of the topic that the leader was found for
-	log        state.LogID // of the offset, as far as known
-	fetched    int32       // the leader epoch of the record before the offset, -1 if unknown
-	retryAt    time.Time   // when to look for a leader, while there is none
+	offset       int64
+	generation   uint64 // changes at every Seek; data that was fetched under an earlier one is dropped
+	maxBytes     int32  // doubled while a batch does not fit
+	stopped      bool   // an error was reported, and only a Seek resumes
+	leader       *leader
+	epoch        int32       // of the leader, -1 if unknown
+	id           topicID     // of the topic that the leader was found for
+	log          state.LogID // of the offset, as far as known
+	fetchedEpoch int32       // the leader epoch of the record before the offset, -1 if unknown
+	retryAt      time.Time   // when to look for a leader, while there is none
 
 	ends    logEnds
 	trouble *trouble // nil while it can be fetched
@@ -178,7 +178,7 @@ func (p *Poller) Seek(topic string, partition int32, offset int64) {
 }
 
 func (p *Poller) seek(pos *position, offset int64, epoch int32) {
-	pos.offset, pos.fetched = offset, epoch
+	pos.offset, pos.fetchedEpoch = offset, epoch
 	pos.generation++
 	pos.stopped = false
 	if pos.leader != nil {

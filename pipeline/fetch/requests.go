@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// AnyBroker sends a request to any known broker.
-const AnyBroker int32 = anyBroker
+// AnyBroker stands for the ID of a broker in a request that any of them may answer.
+const AnyBroker int32 = -1
 
 // Requests sends requests in kmsg's form over the connections of kafka-go's Transport, in the
 // versions that both the broker and this package support. Its methods may be called concurrently.
