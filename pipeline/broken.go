@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
@@ -34,7 +33,7 @@ const (
 type brokenBatchError struct{ *fetch.CorruptError }
 
 func (e *brokenBatchError) Error() string {
-	name := recovery.Name(state.Partition{Topic: e.Topic, ID: e.Partition})
+	name := state.Partition{Topic: e.Topic, ID: e.Partition}
 	if e.EndOffset < 0 {
 		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; its end is unknown, so it cannot be set aside: "+
 			"find where the next one begins, with kafka-dump-log.sh, and run: weir progress set %s --to OFFSET --yes", e.Offset, e.Reason, name)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -66,7 +65,7 @@ func (c *consumer) accept(partitions []state.Partition) {
 	for _, id := range partitions {
 		if !slices.Contains(c.assigned, id) {
 			taken = append(taken, id)
-			c.p.health.set(recovery.Name(id), errNotResumed)
+			c.p.health.set(id.String(), errNotResumed)
 		}
 	}
 	c.assigned = append(c.assigned, taken...)
@@ -85,7 +84,7 @@ func (c *consumer) release(partitions []state.Partition) {
 	}
 	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
 	for _, id := range partitions {
-		c.p.health.clear(recovery.Name(id))
+		c.p.health.clear(id.String())
 		c.p.metrics.forget(id)
 	}
 	c.count()

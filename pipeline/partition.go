@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
@@ -92,5 +91,3 @@ func (p *assignedPartition) compared(found *state.Claim) {
 		}
 	}
 }
-
-func (p *assignedPartition) String() string { return recovery.Name(p.Partition) }

@@ -1,12 +1,18 @@
 package state
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Partition names one partition of a topic.
 type Partition struct {
 	Topic string
 	ID    int32
 }
+
+// String returns the name of the partition for operators: TOPIC/PARTITION.
+func (p Partition) String() string { return p.Topic + "/" + strconv.Itoa(int(p.ID)) }
 
 // WithPlan returns the name of a partition's progress while a plan is applied to it. Batches of another plan then find
 // no progress and change nothing.

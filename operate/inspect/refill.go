@@ -222,7 +222,7 @@ func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, err
 	}
 	for p, at := range progress.Partitions {
 		if topics[p.Topic] && at.Plan != r.registry.Plan().Version {
-			return w, fmt.Errorf("other definitions are applied to %s/%d than these: refill with those of the processors, or once they have loaded these", p.Topic, p.ID)
+			return w, fmt.Errorf("other definitions are applied to %v than these: refill with those of the processors, or once they have loaded these", p)
 		}
 	}
 	return w, nil

@@ -204,7 +204,7 @@ func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int6
 		err = reply.Error
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read when the open transaction of %s/%d began: %w", id.Topic, id.ID, err)
+		return nil, fmt.Errorf("read when the open transaction of %v began: %w", id, err)
 	}
 	record, err := reply.Records.ReadRecord()
 	if err != nil {

@@ -19,7 +19,7 @@ func WriteText(out io.Writer, steps []Step) error {
 }
 
 func (s *Step) write(text *strings.Builder) {
-	fmt.Fprintf(text, "%s/%d: to offset %d of the log, which %s\n", s.Partition.Topic, s.Partition.ID, s.To.Offset, holds(&s.Log))
+	fmt.Fprintf(text, "%v: to offset %d of the log, which %s\n", s.Partition, s.To.Offset, holds(&s.Log))
 	if s.First > 0 {
 		fmt.Fprintf(text, "  %s no progress yet, and will begin there\n", shards(s.First, "has", "have"))
 	}

@@ -68,8 +68,8 @@ func (l *Log) fits(ctx context.Context, id state.Partition, log *fetch.Log, at s
 		}
 	}
 	if applied := l.want.applied(at); applied > log.Stable {
-		return fmt.Errorf("%s/%d is applied up to offset %d, and can be read up to %d only: its log was truncated, or a transaction is open",
-			id.Topic, id.ID, applied, log.Stable)
+		return fmt.Errorf("%v is applied up to offset %d, and can be read up to %d only: its log was truncated, or a transaction is open",
+			id, applied, log.Stable)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func (r *runner) tellBroken(p state.Partition) {
 	if !r.logged[p] {
 		r.logged[p] = true
 		r.log.Warn("the backfill of a partition is given up: other definitions fed some of its features meanwhile, or the log was truncated or is another; "+
-			"what is still needed of it is filled again", "partition", nameOf(p), "features", r.report.features)
+			"what is still needed of it is filled again", "partition", p.String(), "features", r.report.features)
 	}
 }
 
@@ -222,7 +222,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 				s.From, s.Since = end, state.MinTime
 			}
 			starts = append(starts, s)
-			r.log.Info("backfilling", "partition", nameOf(p), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
+			r.log.Info("backfilling", "partition", p.String(), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
 		}
 	}
 	if len(starts) == 0 {
@@ -325,7 +325,7 @@ func (r *runner) reposition(ctx context.Context, err error) {
 		r.leave(j.Partition, err)
 		return
 	}
-	r.log.Warn("records were removed from the log before they were backfilled", "partition", nameOf(j.Partition), "from", j.next, "to", out.LogStart-1)
+	r.log.Warn("records were removed from the log before they were backfilled", "partition", j.Partition.String(), "from", j.next, "to", out.LogStart-1)
 	r.seek(ctx, j, out.LogStart)
 }
 
@@ -381,7 +381,7 @@ func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 			r.leave(j.Partition, err)
 			return
 		}
-		r.log.Error("a batch cannot be decoded and is not backfilled", "partition", nameOf(j.Partition), "first", e.Offset, "end", e.EndOffset, "error", e.Reason)
+		r.log.Error("a batch cannot be decoded and is not backfilled", "partition", j.Partition.String(), "first", e.Offset, "end", e.EndOffset, "error", e.Reason)
 		r.seek(ctx, j, e.EndOffset)
 	}
 }

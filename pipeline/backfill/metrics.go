@@ -1,8 +1,6 @@
 package backfill
 
 import (
-	"strconv"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-stream/weir/state"
@@ -46,5 +44,3 @@ func (m *metrics) forget(f *state.Fill) {
 		m.broken.DeleteLabelValues(f.ID, topic)
 	}
 }
-
-func nameOf(p state.Partition) string { return p.Topic + "/" + strconv.Itoa(int(p.ID)) }

@@ -45,7 +45,7 @@ func (a *ask) answered(topic string, partition int32, code int16) (item int, ok 
 	}
 	delete(a.waiting, id)
 	if err := kerror(code); err != nil {
-		a.fail(item, fmt.Errorf("fetch: %s of %s/%d: %w", a.what, topic, partition, err))
+		a.fail(item, fmt.Errorf("fetch: %s of %v: %w", a.what, id, err))
 		return 0, false
 	}
 	return item, true
@@ -56,7 +56,7 @@ func (a *ask) answered(topic string, partition int32, code int16) (item int, ok 
 func (a *ask) end(err error) {
 	err = cmp.Or(err, errLeftOut)
 	for id, item := range a.waiting {
-		a.fail(item, fmt.Errorf("fetch: %s of %s/%d: broker %d: %w", a.what, id.Topic, id.ID, a.broker, err))
+		a.fail(item, fmt.Errorf("fetch: %s of %v: broker %d: %w", a.what, id, a.broker, err))
 	}
 }
 

@@ -253,7 +253,7 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 			p.loops.Go(func() { p.outOfRange(sent) })
 			return
 		}
-		p.fail([]*position{pos}, fmt.Errorf("%s/%d: %w", pos.Topic, pos.ID, err))
+		p.fail([]*position{pos}, fmt.Errorf("%v: %w", pos.Partition, err))
 		return
 	}
 	pos.ends.move(p.cfg.Isolation, rp.HighWatermark, rp.LastStableOffset, time.Now())
@@ -270,8 +270,8 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		// Not one whole batch was sent: brokers since 0.10.1 send at least one, but not every implementation of the
 		// protocol does.
 		if pos.maxBytes > math.MaxInt32/2 {
-			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the batch at offset %d does not fit in a fetch of %d bytes",
-				pos.Topic, pos.ID, pos.offset, pos.maxBytes))
+			p.fail([]*position{pos}, fmt.Errorf("%v: the batch at offset %d does not fit in a fetch of %d bytes",
+				pos.Partition, pos.offset, pos.maxBytes))
 			return
 		}
 		pos.maxBytes *= 2
@@ -322,7 +322,7 @@ func (p *Poller) outOfRange(sent sentPosition) {
 	}
 	if err == nil && held.Start <= sent.offset && sent.offset <= held.End {
 		// A newly elected leader may not know the end of its log yet.
-		err = fmt.Errorf("%s/%d: %w", pos.Topic, pos.ID, kafka.OffsetOutOfRange)
+		err = fmt.Errorf("%v: %w", pos.Partition, kafka.OffsetOutOfRange)
 	}
 	if err != nil {
 		pos.stopped = false

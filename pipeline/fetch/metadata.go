@@ -70,7 +70,7 @@ func (p *Poller) assign(topics []string) {
 		} else if at, err := found.leader(pos.Partition); err != nil {
 			p.fail([]*position{pos}, err)
 		} else if at.epoch < pos.epoch && at.topicID == pos.id && pos.id != (topicID{}) {
-			p.fail([]*position{pos}, fmt.Errorf("%s/%d: the brokers name a leader of epoch %d, and one of epoch %d is known", pos.Topic, pos.ID, at.epoch, pos.epoch))
+			p.fail([]*position{pos}, fmt.Errorf("%v: the brokers name a leader of epoch %d, and one of epoch %d is known", pos.Partition, at.epoch, pos.epoch))
 		} else if log := found.logs[pos.Topic]; pos.log.Contradicts(log) {
 			p.attach(pos, at)
 			p.end(pos, &OtherLogError{pos.Topic, pos.ID, pos.log, log})
@@ -187,7 +187,7 @@ func (ls leaderships) leader(key state.Partition) (leadership, error) {
 		return at, nil
 	}
 	err := cmp.Or(ls.topics[key.Topic], ls.errs[key], errNoPartition)
-	return at, fmt.Errorf("%s/%d: %w", key.Topic, key.ID, err)
+	return at, fmt.Errorf("%v: %w", key, err)
 }
 
 var errNoPartition = errors.New("there is no such partition")

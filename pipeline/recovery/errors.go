@@ -26,9 +26,6 @@ func ReasonOf(err error) string {
 	return "error"
 }
 
-// Name returns the name of a partition for operators.
-func Name(p state.Partition) string { return fmt.Sprintf("%s/%d", p.Topic, p.ID) }
-
 // supersededError says that another group applies other definitions to the namespace, began later,
 // and has the partition.
 type supersededError struct {
@@ -56,7 +53,7 @@ type lossError struct {
 func (e *lossError) Error() string {
 	return fmt.Sprintf("offsets %d to %d (%d records) were not applied and are no longer in the log; to go on without them, "+
 		"set kafka.on_data_loss to continue, or run: weir progress set %s --to start --yes",
-		e.Progress, e.From-1, e.From-e.Progress, Name(e.Partition))
+		e.Progress, e.From-1, e.From-e.Progress, e.Partition)
 }
 
 // StopReason returns the metric's label.
@@ -107,7 +104,7 @@ func (e *beyondEndError) Error() string {
 	}
 	return fmt.Sprintf("applied up to offset %d, but the log ends at %d, and the broker does not report leader epochs: "+
 		"if it stays so, the topic lost records or was recreated; to go on at its end, run: weir progress set %s --to end --again --yes",
-		e.Applied, e.End, Name(e.Partition))
+		e.Applied, e.End, e.Partition)
 }
 
 // StopReason returns the metric's label.
@@ -130,7 +127,7 @@ func (e *staleLeaderError) Error() string {
 		return text
 	}
 	return text + fmt.Sprintf("; or the topic was deleted and recreated, which these brokers do not report: "+
-		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", Name(e.Partition))
+		"to keep the state and apply the new log from its start, run: weir progress set %s --to start --again --yes", e.Partition)
 }
 
 // StopReason returns the metric's label.

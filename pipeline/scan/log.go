@@ -32,7 +32,7 @@ func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, m
 		logs = logs[:0]
 		for i, id := range partitions {
 			if found[i].Err != nil {
-				return fmt.Errorf("%s/%d: %w", id.Topic, id.ID, found[i].Err)
+				return fmt.Errorf("%v: %w", id, found[i].Err)
 			}
 			from, since := logStart(&found[i], dated[i], moment, now)
 			logs = append(logs, &Log{scanner: scanner, from: from, since: since, what: Range{
@@ -62,7 +62,7 @@ func logStart(log *fetch.Log, first fetch.Dated, moment, now int64) (from, since
 }
 
 // Name returns the name of the partition: TOPIC/PARTITION.
-func (l *Log) Name() string { return fmt.Sprintf("%s/%d", l.what.Topic, l.what.ID) }
+func (l *Log) Name() string { return l.what.Partition.String() }
 
 // Topic returns the topic of the partition.
 func (l *Log) Topic() string { return l.what.Topic }

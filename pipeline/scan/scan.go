@@ -186,7 +186,7 @@ func (s *Scanner) take(ctx context.Context, fetched *fetch.PartitionData, r *Ran
 }
 
 func located(of *record.Record, err error) error {
-	return fmt.Errorf("%s/%d at offset %d: %w", of.Partition.Topic, of.Partition.ID, of.Offset, err)
+	return fmt.Errorf("%v at offset %d: %w", of.Partition, of.Offset, err)
 }
 
 // pass skips a batch that cannot be decoded.

@@ -62,7 +62,7 @@ func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
 		calls.add(gapLua, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
 	}
 	if err := calls.send(ctx, s); err != nil {
-		return fmt.Errorf("note a gap in %s: %w", keyspace.PartitionField(p), err)
+		return fmt.Errorf("note a gap in %v: %w", p, err)
 	}
 	return nil
 }

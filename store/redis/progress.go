@@ -224,7 +224,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 		case errors.Is(failure, state.ErrUnavailable):
 			return false, nil
 		case failure != nil && !errors.Is(failure, redis.Nil):
-			return false, fmt.Errorf("read the progress of %s: %w", keyspace.PartitionField(p), failure)
+			return false, fmt.Errorf("read the progress of %v: %w", p, failure)
 		case err != nil:
 			return false, fmt.Errorf("%s: %w", keyspace.ProgressKey(tag), err)
 		case !at.Exists():
@@ -239,7 +239,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	progress := make(map[int]state.Position, len(others))
 	err := s.positions(ctx, others, []state.Partition{p}, func(_, shard int, at state.Position) { progress[shard] = at })
 	if err != nil {
-		return false, fmt.Errorf("read the progress of %s: %w", keyspace.PartitionField(p), err)
+		return false, fmt.Errorf("read the progress of %v: %w", p, err)
 	}
 	return state.Lowest(slices.Collect(maps.Values(progress))) > offset, nil
 }
