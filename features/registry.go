@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -117,15 +118,7 @@ func (r *Registry) Held(group string) (by, names []string) {
 
 // find looks up a name in a list that is sorted by it.
 func find[T any](list []T, name string, nameOf func(T) string) (T, bool) {
-	i, ok := slices.BinarySearchFunc(list, name, func(t T, name string) int {
-		switch n := nameOf(t); {
-		case n < name:
-			return -1
-		case n > name:
-			return 1
-		}
-		return 0
-	})
+	i, ok := slices.BinarySearchFunc(list, name, func(t T, name string) int { return cmp.Compare(nameOf(t), name) })
 	if !ok {
 		var none T
 		return none, false

@@ -24,17 +24,16 @@ func (avg) Merge(c Call, _ int64, s []state.WindowState) Result {
 }
 
 func (avg) Fold(c Call, _ int64, events []Sample) Result {
-	buckets := valuesOf(events)
+	buckets := bucketsOf(events)
 	return average(c, buckets, int64(len(buckets)))
 }
 
-func average(c Call, buckets []state.Bucket, n int64) Result { return averageOf(add(c, buckets), n) }
-
-// averageOf returns the average of n values with a sum.
-func averageOf(sum value.Value, n int64) Result {
+// average returns the average of n values, of which the buckets hold the sum.
+func average(c Call, buckets []state.Bucket, n int64) Result {
 	if n == 0 {
 		return Result{}
 	}
+	sum := add(c, buckets)
 	r := Result{Value: sum.Finite(), Found: true, Capped: sum.Saturated()}
 	averageTo(&r.Value, n)
 	return r

@@ -24,7 +24,7 @@ func (count) Merge(_ Call, _ int64, s []state.WindowState) Result {
 }
 
 func (count) Fold(_ Call, _ int64, events []Sample) Result {
-	return Result{Value: value.Value{Type: value.Int, Num: int64(len(events))}, Found: len(events) > 0}
+	return Result{Value: integer(int64(len(events))), Found: len(events) > 0}
 }
 
 // total adds up the buckets of a series of integers.

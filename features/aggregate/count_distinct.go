@@ -43,10 +43,10 @@ const sampleNote = "Each tile keeps `max` values, 1000 by default, and no more b
 // countDistinctValues counts the distinct values of the events.
 func countDistinctValues(events []Sample) Result {
 	values := map[string]bool{}
-	for _, b := range valuesOf(events) {
-		values[string(b.Value.AppendText(nil))] = true
+	for _, v := range fieldOf(events) {
+		values[string(v.AppendText(nil))] = true
 	}
-	return Result{Value: value.Value{Type: value.Int, Num: int64(len(values))}, Found: len(values) > 0}
+	return Result{Value: integer(int64(len(values))), Found: len(values) > 0}
 }
 
 func (countDistinct) Running(Call) Running { return &runningDistinct{events: map[string]int{}} }

@@ -55,8 +55,8 @@ func (greatest) Merge(_ Call, _ int64, s []state.WindowState) Result {
 	return extreme(s[0].Buckets, +1)
 }
 
-func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(valuesOf(events), -1) }
-func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(valuesOf(events), +1) }
+func (least) Fold(_ Call, _ int64, events []Sample) Result    { return extreme(bucketsOf(events), -1) }
+func (greatest) Fold(_ Call, _ int64, events []Sample) Result { return extreme(bucketsOf(events), +1) }
 
 // extreme returns the greatest value if sign is positive, and else the least.
 func extreme(buckets []state.Bucket, sign int) Result {

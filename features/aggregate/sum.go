@@ -31,17 +31,13 @@ func (sum) Merge(c Call, _ int64, s []state.WindowState) Result {
 }
 
 func (sum) Fold(c Call, _ int64, events []Sample) Result {
-	return summed(c, valuesOf(events))
+	return summed(c, bucketsOf(events))
 }
 
 // summed marks a sum that leaves 128 bits, or the range of floats, as capped.
 func summed(c Call, buckets []state.Bucket) Result {
-	return sumOf(add(c, buckets), int64(len(buckets)))
-}
-
-// sumOf returns the sum of n values.
-func sumOf(sum value.Value, n int64) Result {
-	return Result{Value: sum.Finite(), Found: n > 0, Capped: sum.Saturated()}
+	sum := add(c, buckets)
+	return Result{Value: sum.Finite(), Found: len(buckets) > 0, Capped: sum.Saturated()}
 }
 
 // add adds the buckets of the field's type. A sum of floats is rounded once, so it does not depend
@@ -62,8 +58,8 @@ func add(c Call, buckets []state.Bucket) value.Value {
 	return v
 }
 
-// valuesOf makes a bucket of each non-null value of the events.
-func valuesOf(events []Sample) []state.Bucket {
+// bucketsOf makes a bucket of each non-null value of the events.
+func bucketsOf(events []Sample) []state.Bucket {
 	buckets := make([]state.Bucket, 0, len(events))
 	for _, e := range events {
 		if !e.Value.IsNull() {
@@ -101,16 +97,10 @@ func (r *runningFloats) Remove(e *Sample) {
 	}
 }
 
-// float returns the sum as a finite float, and whether it left the range of floats.
-func (r *runningFloats) float() (sum float64, capped bool) {
-	sum = r.sum.Float()
-	return max(-math.MaxFloat64, min(math.MaxFloat64, sum)), math.IsInf(sum, 0)
-}
-
 func (r *runningFloats) Result(to *value.Value) (found, capped bool) {
-	sum, capped := r.float()
-	*to = value.Value{Type: value.Float, Scale: r.scale, Flt: sum}
-	return r.values > 0, capped
+	sum := r.sum.Float()
+	*to = value.Value{Type: value.Float, Scale: r.scale, Flt: max(-math.MaxFloat64, min(math.MaxFloat64, sum))}
+	return r.values > 0, math.IsInf(sum, 0)
 }
 
 // runningInts is the sum and the number of the ints, or decimals, in a window.
