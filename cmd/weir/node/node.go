@@ -25,6 +25,7 @@ import (
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
+	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/store"
 )
@@ -171,6 +172,9 @@ func withoutQuestions(handler http.Handler) http.Handler {
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/definitions", "/v1/preview", "/v1/dead-letters", "/v1/greatest-keys", "/{$}", "/page/"} {
 		mux.Handle(path, handler)
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		reply.Fail(w, reply.Errorf(reply.UnknownPath, "this process does not answer %s: ask one with the role api", reply.Quote(r.URL.Path)))
+	})
 	return mux
 }
 
