@@ -178,9 +178,9 @@ func (f *fromFiles) fill(ctx context.Context, all []*backfill.FromFiles) error {
 // bindInterval is how often to check whether processors keep something else now.
 const bindInterval = 2 * time.Second
 
-// momentOf parses a moment, in ms.
+// momentOf parses a moment, in ms. A lesser number than leastMoment would cut, or claim to be complete, in 1970.
 func momentOf(flag, text string) (int64, error) {
-	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms >= leastMoment {
 		return ms, nil
 	}
 	t, err := time.Parse(time.RFC3339, text)

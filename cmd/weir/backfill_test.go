@@ -121,11 +121,11 @@ features:
 	until := cut.UTC().Format(time.RFC3339)
 	for want, args := range map[string][]string{
 		`--until: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor milliseconds since 1970`: {"--input", "tx=" + file, "--until", "yesterday"},
-		`--since 7 is not before --until 7`:                                                 {"--input", "tx=" + file, "--until", "7", "--since", "7"},
-		"--input: " + file + ": name the stream of its events: STREAM=" + file:              {"--input", file, "--until", until},
-		`--input: pay=x: unknown stream "pay"; known: in, tx`:                               {"--input", "pay=x", "--until", until},
-		"open " + folder + "/none.csv: no such file or directory":                           {"--input", "tx=" + folder + "/none.csv", "--until", until},
-		file + `:1: field record time of stream tx: unknown column "came"; known: at, user`: {"--input", "tx=" + file, "--until", until, "--record-time", "came"},
+		`--since 1700000000000 is not before --until 1700000000000`:                                         {"--input", "tx=" + file, "--until", "1700000000000", "--since", "1700000000000"},
+		"--input: " + file + ": name the stream of its events: STREAM=" + file:                              {"--input", file, "--until", until},
+		`--input: pay=x: unknown stream "pay"; known: in, tx`:                                               {"--input", "pay=x", "--until", until},
+		"open " + folder + "/none.csv: no such file or directory":                                           {"--input", "tx=" + folder + "/none.csv", "--until", until},
+		file + `:1: field record time of stream tx: unknown column "came"; known: at, user`:                 {"--input", "tx=" + file, "--until", until, "--record-time", "came"},
 	} {
 		look(t, want, command(args...)...)
 	}

@@ -22,3 +22,17 @@ func TestParseMoment(t *testing.T) {
 		}
 	}
 }
+
+// A cut is a moment, and never a number of seconds, which would be a moment of 1970.
+func TestMomentOf(t *testing.T) {
+	for text, want := range map[string]int64{"2026-01-31T23:59:59Z": 1769903999000, "1769903999000": 1769903999000, "1969-12-31T23:59:59Z": -1000} {
+		if got, err := momentOf("--until", text); err != nil || got != want {
+			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"1769903999", "-1", "24h", "2026-01-31"} {
+		if got, err := momentOf("--until", text); err == nil {
+			t.Errorf("%q was accepted as %d", text, got)
+		}
+	}
+}
