@@ -20,7 +20,6 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
@@ -206,7 +205,7 @@ func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinat
 		if err != nil {
 			return nil, err
 		}
-		files, err := source.Files(ctx, pattern)
+		files, err := filesOf(ctx, pattern, f.out)
 		if err != nil {
 			return nil, err
 		}

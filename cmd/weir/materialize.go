@@ -39,6 +39,7 @@ type materializeOptions struct {
 	stdin      io.Reader
 	stdinTaken bool
 	stdout     io.Writer
+	screen     io.Writer
 	open       []io.Closer
 	files      []*source.File
 }
@@ -80,8 +81,8 @@ than --since, has the status INCOMPLETE: see --quality.`,
       --service payment_risk --input - --output -`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.stdin, o.stdout = cmd.InOrStdin(), cmd.OutOrStdout()
-			return o.Run(cmd, cmd.ErrOrStderr())
+			o.stdin, o.stdout, o.screen = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return o.Run(cmd)
 		},
 	}
 	o.settings = addSettings(cmd)
@@ -123,7 +124,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 // replayGarbage is the GC percentage of a replay: it keeps much in memory, and little of it becomes garbage.
 const replayGarbage = 100
 
-func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err error) {
+func (o *materializeOptions) Run(cmd *cobra.Command) (err error) {
 	defer func() {
 		for _, f := range o.open {
 			_ = f.Close()
@@ -150,7 +151,7 @@ func (o *materializeOptions) Run(cmd *cobra.Command, screen io.Writer) (err erro
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(replayGarbage)
 	}
-	progress := newProgress(screen, time.Now)
+	progress := newProgress(o.screen, time.Now)
 	replay.Progress = progress.show
 	var summary materialize.Summary
 	err = o.whole(func(out io.Writer) (err error) {

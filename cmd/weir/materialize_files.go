@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 		if !named {
 			name, pattern = o.stream, spec
 		}
-		files, err := source.Files(ctx, pattern)
+		files, err := filesOf(ctx, pattern, o.screen)
 		if err != nil {
 			return nil, err
 		}
@@ -59,6 +60,19 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 		}
 	}
 	return inputs, nil
+}
+
+// filesOf finds the files of a name, a folder or a pattern, and says which of them it leaves out.
+func filesOf(ctx context.Context, pattern string, screen io.Writer) ([]string, error) {
+	files, others, err := source.Files(ctx, pattern)
+	if len(others) > 0 {
+		more := ""
+		if n := len(others) - 1; n > 0 {
+			more = " and " + strconv.Itoa(n) + " more"
+		}
+		fmt.Fprintf(screen, "%s: left out, being none of .csv, .ndjson, .avro and .parquet: %s%s\n", pattern, others[0], more)
+	}
+	return files, err
 }
 
 // openTopics opens the topics that a replay needs, one input for each partition.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -27,4 +29,29 @@ func TestMaterializeNeedlessRecordTime(t *testing.T) {
 	look(t, "--record-time needs --as served: otherwise it does not matter when a record arrived", "materialize",
 		"--features", writeFile(t, dir, "features.yaml", trainingDefinitions), "--input", writeFile(t, dir, "in.csv", trainingEvents),
 		"--record-time", "at", "--output", "-")
+}
+
+// A folder may have files of formats that cannot be read, such as .json. Their events are missing, so they are named.
+func TestMaterializeNamesFilesLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
+	folder := filepath.Join(dir, "pay")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, folder, "1.csv", trainingEvents)
+	for left, name := range []string{"_SUCCESS", "2.json", "3.csv.bz2"} {
+		writeFile(t, folder, name, "")
+		want := ""
+		if left > 0 {
+			want = folder + ": left out, being none of .csv, .ndjson, .avro and .parquet: " + folder + "/2.json" + []string{"", " and 1 more"}[left-1] + "\n"
+		}
+		p := start(t, "materialize", "--features", definitions, "--input", folder, "--output", "-")
+		if err := p.wait(t); err != nil {
+			t.Fatal(err)
+		}
+		if said, _, _ := strings.Cut(p.err.String(), "2 rows"); said != want {
+			t.Errorf("beside %s it is said: %q, want %q", name, said, want)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -130,22 +131,27 @@ func FormatOf(name string) (format, compression string) {
 }
 
 // Files are the files of a name, a folder or a pattern, sorted by name. Of a folder or a pattern
-// they are those whose names have a format.
-func Files(ctx context.Context, pattern string) (files []string, err error) {
+// they are those whose names have a format; others are the rest, except what programs write beside
+// their data, such as _SUCCESS and .part.crc.
+func Files(ctx context.Context, pattern string) (files, others []string, err error) {
 	all, err := find(ctx, pattern)
 	if err != nil || len(all) == 1 && all[0] == pattern {
-		return all, err
+		return all, nil, err
 	}
 	for _, file := range all {
-		if format, _ := FormatOf(file); format != "" {
+		switch format, _ := FormatOf(file); {
+		case format != "":
 			files = append(files, file)
+		case !strings.ContainsAny(path.Base(filepath.ToSlash(file))[:1], "_."):
+			others = append(others, file)
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: there is no .csv, .ndjson, .avro or .parquet", pattern)
+		return nil, nil, fmt.Errorf("%s: there is no .csv, .ndjson, .avro or .parquet", pattern)
 	}
 	slices.Sort(files)
-	return files, nil
+	slices.Sort(others)
+	return files, others, nil
 }
 
 // find returns the names of all files of a name, a folder or a pattern.

@@ -48,13 +48,13 @@ func TestObjects(t *testing.T) {
 	b.Before(nil)
 	for pattern, want := range map[string]int{"": 8, "*.csv*": 3, "in.csv": 1} {
 		b.Put(t, "other.txt", nil)
-		files, err := Files(t.Context(), b.URL(pattern))
+		files, _, err := Files(t.Context(), b.URL(pattern))
 		if err != nil || len(files) != want || !slices.IsSorted(files) {
 			t.Errorf("%q: got %q (%v), want %d sorted", pattern, files, err, want)
 		}
 	}
 	none := b.URL("o*") + ": there is no .csv, .ndjson, .avro or .parquet"
-	if _, err := Files(t.Context(), b.URL("o*")); fmt.Sprint(err) != none {
+	if _, _, err := Files(t.Context(), b.URL("o*")); fmt.Sprint(err) != none {
 		t.Errorf("got %v, want %s", err, none)
 	}
 }
