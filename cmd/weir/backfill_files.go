@@ -194,12 +194,12 @@ func momentOf(flag, text string) (int64, error) {
 func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinates) (map[string][]backfill.Input, error) {
 	inputs, given := map[string][]backfill.Input{}, map[*record.Stream]bool{}
 	for _, spec := range f.inputs {
-		name, pattern, named := strings.Cut(spec, "=")
+		name, pattern, named := splitInput(spec)
 		if !named {
 			if len(f.registry.Streams) > 1 {
 				return nil, fmt.Errorf("%s: name the stream of its events: STREAM=%s", spec, spec)
 			}
-			name, pattern = f.registry.Streams[0].Name, spec
+			name = f.registry.Streams[0].Name
 		}
 		stream, err := streamOf(f.registry, name, spec)
 		if err != nil {

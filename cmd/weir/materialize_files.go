@@ -26,9 +26,9 @@ import (
 // allInputs opens the files of events.
 func (o *materializeOptions) allInputs(ctx context.Context, registry *features.Registry) (inputs []materialize.Input, err error) {
 	for _, spec := range o.inputs {
-		name, pattern, named := strings.Cut(spec, "=")
+		name, pattern, named := splitInput(spec)
 		if !named {
-			name, pattern = o.stream, spec
+			name = o.stream
 		}
 		files, err := filesOf(ctx, pattern, o.screen)
 		if err != nil {
@@ -60,6 +60,16 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 		}
 	}
 	return inputs, nil
+}
+
+// splitInput splits an input into the name of its stream, if it has one, and its files, whose folders may be named like
+// dt=2026-01-31.
+func splitInput(spec string) (stream, files string, named bool) {
+	stream, files, named = strings.Cut(spec, "=")
+	if !named || strings.ContainsRune(filepath.ToSlash(stream), '/') {
+		return "", spec, false
+	}
+	return stream, files, true
 }
 
 // filesOf finds the files of a name, a folder or a pattern, and says which of them it leaves out.

@@ -55,3 +55,19 @@ func TestMaterializeNamesFilesLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// The folders of a partitioned table have names with an equals sign, before which there is no stream.
+func TestMaterializeFolderWithEqualsSign(t *testing.T) {
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
+	folder := filepath.Join(dir, "dt=2026-01-31")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, folder, "in.csv", trainingEvents)
+	for _, input := range []string{file, "pay=" + file, "pay=" + folder, filepath.Join(dir, "dt=*", "*.csv")} {
+		if out := look(t, "", "materialize", "--features", definitions, "--input", input, "--output", "-"); out != "id,paid\na,1.1\nb,3.1\n" {
+			t.Errorf("%s: got %q", input, out)
+		}
+	}
+}
