@@ -196,7 +196,7 @@ func (f *fromFiles) byTopic(ctx context.Context, coordinates *backfill.Coordinat
 	for _, spec := range f.inputs {
 		name, pattern, named := splitInput(spec)
 		if !named {
-			if len(f.registry.Streams) > 1 {
+			if len(f.registry.Streams) != 1 {
 				return nil, fmt.Errorf("%s: name the stream of its events: STREAM=%s", spec, spec)
 			}
 			name = f.registry.Streams[0].Name

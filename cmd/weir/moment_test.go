@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weir-stream/weir/features"
 )
 
 // A moment is given as a time, or as how long ago it was.
@@ -34,5 +37,13 @@ func TestMomentOf(t *testing.T) {
 		if got, err := momentOf("--until", text); err == nil {
 			t.Errorf("%q was accepted as %d", text, got)
 		}
+	}
+}
+
+// Definitions without a stream have none to take for that of a file without a name.
+func TestFilesWithoutStreams(t *testing.T) {
+	f := fromFiles{inputs: []string{"in.csv"}, registry: &features.Registry{}}
+	if _, err := f.byTopic(t.Context(), nil); fmt.Sprint(err) != "in.csv: name the stream of its events: STREAM=in.csv" {
+		t.Errorf("got error %v", err)
 	}
 }
