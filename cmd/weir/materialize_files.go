@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -189,7 +190,7 @@ func (o *materializeOptions) whole(write func(io.Writer) error) error {
 		buffered := bufio.NewWriterSize(o.stdout, 1<<16)
 		return errors.Join(write(buffered), buffered.Flush())
 	}
-	file, err := os.CreateTemp(filepath.Dir(o.output), filepath.Base(o.output)+".*")
+	file, err := createBeside(o.output)
 	if err != nil {
 		if failed, ok := errors.AsType[*os.PathError](err); ok {
 			failed.Path = o.output
@@ -199,7 +200,7 @@ func (o *materializeOptions) whole(write func(io.Writer) error) error {
 	buffered := bufio.NewWriterSize(file, 1<<16)
 	_, compression := source.FormatOf(o.output)
 	err = compressed(buffered, compression, write)
-	err = errors.Join(err, buffered.Flush(), file.Chmod(0o644), file.Close())
+	err = errors.Join(err, buffered.Flush(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), o.output)
 	}
@@ -207,6 +208,21 @@ func (o *materializeOptions) whole(write func(io.Writer) error) error {
 		_ = os.Remove(file.Name())
 	}
 	return err
+}
+
+// createBeside creates a file beside another one, which it is to replace. It may be read by those who may read that one,
+// or else by those to whom the umask leaves it.
+func createBeside(path string) (*os.File, error) {
+	file, err := os.OpenFile(path+"."+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if before, err := os.Stat(path); err == nil {
+		if err := file.Chmod(before.Mode().Perm()); err != nil {
+			return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+		}
+	}
+	return file, nil
 }
 
 // compressed writes through a compression, .gz, .zst or none.
