@@ -146,6 +146,23 @@ func TestLogsUntil(t *testing.T) {
 	}
 }
 
+// An event of a log that has no ID makes no row, but counts, as it does in production.
+func TestLogsWithoutIDs(t *testing.T) {
+	pay := func(at int64, id string) record.Record {
+		return record.Record{Timestamp: at, Value: fmt.Appendf(nil, `{%s"at":%d,"user":"u","n":1}`, id, at)}
+	}
+	l := &testLog{topic: "payments", since: state.MinTime, records: []record.Record{pay(1_000_000, `"id":"a",`), pay(1_000_001, ""), pay(1_000_002, `"id":"c",`)}}
+	m := making{Registry: load(t, lost), names: []string{"exact"}, stream: "pay", logs: []*testLog{l}}
+	got, summary, err := m.run(t)
+	if want := "id,exact\na,1\nc,3\n"; err != nil || got != want || summary.Events != 3 || summary.NoID != 1 {
+		t.Errorf("error %v, %+v, got\n%s\nwant 3 events, one of them without an ID, and\n%s", err, summary, got, want)
+	}
+	l.records = l.records[1:2]
+	if _, _, err := m.run(t); fmt.Sprint(err) != "none of the events of stream pay, 1, has an id, so there are no rows" {
+		t.Errorf("without any ID: got error %v", err)
+	}
+}
+
 // An error of the log ends a replay.
 func TestLogFails(t *testing.T) {
 	m := making{Registry: load(t, lost), logs: []*testLog{{topic: "payments", err: errors.New("the log cannot be read")}}, stream: "pay"}

@@ -220,7 +220,7 @@ func (r *Replay) rows(ctx context.Context, t *timeline, b *block, all []*changes
 		}
 		c.rowsBefore = int32(len(b.rows))
 		b.rows = append(b.rows, c.rows...)
-		r.summary.Events, r.summary.Late = r.summary.Events+c.events, r.summary.Late+c.late
+		r.summary.Events, r.summary.Late, r.summary.NoID = r.summary.Events+c.events, r.summary.Late+c.late, r.summary.NoID+c.noID
 	}
 	r.summary.Rows += len(b.rows)
 	b.cells = slices.Grow(b.cells[:0], len(b.rows)*len(b.types))[:len(b.rows)*len(b.types)]

@@ -11,6 +11,8 @@ type Summary struct {
 	Events int // applied
 	Passed int // events of the files that no stream took
 	Late   int // events that were too late for some feature, as served
+	// NoID counts events of the rows' stream, of a Log or as served, that make no row because nothing identifies it.
+	NoID int
 	// SetAside counts events that could not be used, as served. FirstSetAside is the first one's
 	// error, with its location.
 	SetAside      int
@@ -71,6 +73,9 @@ func (s *Summary) add(a *answers) {
 // empty returns the error of a useless training set: one without rows, or whose rows have not met a
 // single event.
 func (s *Summary) empty(r *Replay) error {
+	if s.Rows == 0 && s.NoID > 0 {
+		return fmt.Errorf("none of the events of stream %s, %d, has an id, so there are no rows", r.Stream.Name, s.NoID)
+	}
 	if s.Rows == 0 {
 		return fmt.Errorf("no event is of stream %s, so there are no rows", r.Stream.Name)
 	}

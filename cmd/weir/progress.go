@@ -91,6 +91,7 @@ func (p *progress) end(s materialize.Summary, err error) {
 		{s.Incomplete, "value", "incomplete, since the topics lack events that they need"},
 		{s.Late, "event", "too late for some feature"},
 		{s.Passed, "event", "of no such stream"},
+		{s.NoID, "event", "without an id, and so without a row"},
 	} {
 		if more.n > 0 {
 			line += fmt.Sprintf("; %s %s", say.Number(more.n, more.noun), more.said)
