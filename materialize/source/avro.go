@@ -265,8 +265,12 @@ func (t *avroTable) cell(s avro.Schema, v any) Cell {
 		return text(String, append(t.text, v...))
 	case []byte:
 		return text(String, append(t.text, v...))
-	case time.Duration: // a time of day, in milliseconds as in Avro
-		return text(Number, strconv.AppendInt(t.text, v.Milliseconds(), 10))
+	case time.Duration: // a time of day, as the number that it is in Avro: time-millis is an int, time-micros a long
+		number := v.Milliseconds()
+		if s.Type() == avro.Long {
+			number = v.Microseconds()
+		}
+		return text(Number, strconv.AppendInt(t.text, number, 10))
 	case time.Time:
 		cell := text(Time, v.UTC().AppendFormat(t.text, time.RFC3339Nano))
 		cell.Ms = v.UnixMilli()

@@ -172,6 +172,29 @@ func TestAvroNanoseconds(t *testing.T) {
 	}
 }
 
+// A time of day is the number that it is in Avro, as in the records of a topic.
+func TestAvroTimesOfDay(t *testing.T) {
+	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "millis", "type": {"type": "int", "logicalType": "time-millis"}},
+  {"name": "micros", "type": ["null", {"type": "long", "logicalType": "time-micros"}]}]}`
+	var out bytes.Buffer
+	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := map[string]any{"millis": 1500 * time.Millisecond, "micros": map[string]any{"long.time-micros": 1500 * time.Microsecond}}
+	if err := errors.Join(w.Encode(row), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	table, err := newAvro("in.avro", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells, err := table.Next()
+	if diff := cmp.Diff([]Cell{{Number, []byte("1500"), 0}, {Number, []byte("1500"), 0}}, cells); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+}
+
 // A local timestamp is read as one of UTC, as in the records of a topic, whatever the time zone of the machine.
 func TestAvroLocalTimestamps(t *testing.T) {
 	was := time.Local
