@@ -109,7 +109,7 @@ func fillsOf(registry *features.Registry, names []string) (func(*state.Fill) boo
 }
 
 var (
-	errNothingToFill = errors.New("nothing to fill: no feature is new to the namespace, or the processors have not loaded the definitions yet")
+	errNothingToFill = errors.New("nothing to fill")
 	errNotFilled     = errors.New("the backfill of some partitions was given up; the processors start it again: try again in a minute")
 )
 
@@ -126,10 +126,38 @@ func fillFromLog(ctx context.Context, cfg *config.Config, given *features.Regist
 		if err != nil {
 			return err
 		}
-		if err := runBackfill(ctx, cfg, bound, kept, rate, wanted, screen); !errors.Is(err, backfill.ErrRebound) {
+		switch err := runBackfill(ctx, cfg, bound, kept, rate, wanted, screen); {
+		case errors.Is(err, backfill.ErrRebound):
+			continue
+		case errors.Is(err, errNothingToFill):
+			if err := loaded(bound, names); err != nil {
+				return err
+			}
+			fmt.Fprintln(out, "nothing to fill: no feature is new to the namespace")
+			return nil
+		case err != nil:
 			return err
 		}
+		if bound, err = backfill.Bind(ctx, kept, given); err != nil {
+			return err
+		}
+		return loaded(bound, names)
 	}
+}
+
+// loaded returns an error if some processor does not feed the named features, or all without names: there will be
+// something to fill of them.
+func loaded(bound *backfill.Binding, names []string) error {
+	var lacking []string
+	for _, f := range bound.Registry.Features {
+		if (len(names) == 0 || slices.Contains(names, f.Name)) && bound.History.CompleteSince(f.Retained()) == state.MaxTime {
+			lacking = append(lacking, f.Name)
+		}
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the processors have not loaded these definitions yet, so %s cannot be filled: try again when they have", strings.Join(lacking, ", "))
 }
 
 // runBackfill fills all partitions until the wanted fills are done, or the binding ends, see

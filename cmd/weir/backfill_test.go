@@ -52,7 +52,18 @@ func TestBackfillByHand(t *testing.T) {
 	})
 	look(t, `there is no feature "more"`, command("backfill", "--of", "more")...)
 	look(t, "--rate 7 is not allowed: 0.01 to 1", command("backfill", "--rate", "7")...)
-	look(t, errNothingToFill.Error(), command("backfill")...)
+	if out := look(t, "", command("backfill")...); out != "nothing to fill: no feature is new to the namespace\n" {
+		t.Errorf("a backfill without new features says:\n%s", out)
+	}
+	ahead := slices.Clone(flags)
+	ahead[1] = filepath.Join(t.TempDir(), "ahead.yaml")
+	text := "streams: {tx: {topic: transactions, timestamp: at, fields: {user: string}}}\nfeatures: {paid: 'COUNT(1d, tx, user, tile=1h)', more: 'COUNT(1d, tx, user, tile=2h)', long: 'COUNT(5d, tx, user, tile=1h)', later: 'COUNT(2d, tx, user, tile=3h)'}\n"
+	if err := os.WriteFile(ahead[1], []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const notLoaded = "the processors have not loaded these definitions yet, so later cannot be filled: try again when they have"
+	look(t, notLoaded, append([]string{"backfill", "--of", "later"}, ahead...)...)
+	look(t, "", append([]string{"backfill", "--of", "paid"}, ahead...)...)
 	define("  more: COUNT(1d, tx, user, tile=2h)\n  long: COUNT(5d, tx, user, tile=1h)\n")
 	testkit.Eventually(t, patience, "the definitions are taken", func() (bool, string) {
 		out, err := weir(t, command("progress")...)
@@ -64,6 +75,9 @@ func TestBackfillByHand(t *testing.T) {
 	}
 	if out := look(t, "", command("backfill")...); !strings.Contains(out, ": done, 20 records\n") {
 		t.Errorf("a second backfill does not report the 20 records:\n%s", out)
+	}
+	if out := look(t, notLoaded, append([]string{"backfill"}, ahead...)...); !strings.Contains(out, ": done, 20 records\n") {
+		t.Errorf("a backfill of definitions that are not loaded says:\n%s", out)
 	}
 	if out := look(t, "", command("progress")...); strings.Contains(out, "backfill") {
 		t.Errorf("progress still shows the finished backfill:\n%s", out)
