@@ -20,6 +20,8 @@ type Input struct {
 	// Open reads the file as events of a stream. The stream has an extra field if record times are
 	// read from one.
 	Open func(*record.Stream) (source.Source, error)
+	// Close is called when the file has been read; it is nil if there is nothing to close.
+	Close func() error
 	// Read returns how many bytes or records have been read, and of how many. It is nil if there is
 	// no progress to report.
 	Read func() (read, size int64)
@@ -167,6 +169,9 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 	var err error
 	if in.source, err = in.Open(stream); err != nil {
 		return err
+	}
+	if in.Close != nil {
+		defer func() { _ = in.Close() }()
 	}
 	before := t.summary
 	if err := t.readFile(ctx, input, streams); err != nil {

@@ -57,7 +57,10 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 			}) {
 				return nil, fmt.Errorf("%s is an input twice, so its events would count twice", file)
 			}
-			inputs = append(inputs, materialize.Input{Name: f.Name, Stream: of, Open: f.Events, Read: f.Read})
+			if err := f.Pause(); err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, materialize.Input{Name: f.Name, Stream: of, Open: f.Events, Close: f.Close, Read: f.Read})
 		}
 	}
 	return inputs, nil

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
 // A training set may have what only some may read: the umask says who, and a file that is replaced keeps its mode.
@@ -34,5 +39,46 @@ func TestMaterializeKeepsOthersOut(t *testing.T) {
 	modes(0o600)
 	if files, err := filepath.Glob(output + ".*"); err != nil || len(files) > 0 {
 		t.Errorf("files are left: %q, %v", files, err)
+	}
+}
+
+// Each file of a folder of thousands is open while it is read, and not before.
+func TestMaterializeOpensOneFileAtATime(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 5 {
+		writeFile(t, dir, fmt.Sprintf("%d.csv", i), trainingEvents)
+		writeFile(t, dir, fmt.Sprintf("%d.ndjson", i), "{}")
+	}
+	registry := defined.Registry(t, trainingDefinitions)
+	o := materializeOptions{inputs: []string{dir}, screen: io.Discard}
+	inputs, err := o.allInputs(t.Context(), registry)
+	if err != nil || len(inputs) != 10 {
+		t.Fatal(inputs, err)
+	}
+	open := func(want int) {
+		t.Helper()
+		descriptors, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, d := range descriptors {
+			if target, err := os.Readlink("/proc/self/fd/" + d.Name()); err == nil && strings.HasPrefix(target, dir) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d files are open, want %d", n, want)
+		}
+	}
+	open(0)
+	for i := range inputs {
+		if _, err := inputs[i].Open(registry.Streams[0]); err != nil {
+			t.Fatal(err)
+		}
+		open(1)
+		if err := inputs[i].Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -156,7 +156,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.csv --columns paid,usr", `weir: --columns: unknown feature or field "usr" of stream pay; did you mean "user"?`},
 		{"--features DIR --stream pay --input DIR/none.csv --output DIR/out.csv", "weir: --input: open DIR/none.csv: no such file or directory"},
 		{"--features DIR --stream pay --input DIR/features.yaml --output DIR/out.csv", "weir: --input: DIR/features.yaml is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst"},
-		{"--features DIR --stream pay --input DIR/plain.csv.gz --output DIR/out.csv", "weir: --input: DIR/plain.csv.gz: gzip: invalid header"},
+		{"--features DIR --stream pay --input DIR/plain.csv.gz --output DIR/out.csv", "weir: DIR/plain.csv.gz: gzip: invalid header"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.txt", "weir: --output: DIR/out.txt is none of .csv, .csv.gz, .csv.zst and .parquet"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.gz", "weir: --output: DIR/out.gz is none of .csv, .csv.gz, .csv.zst and .parquet"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet.gz", "weir: --output: DIR/out.parquet.gz: a .parquet is compressed inside; leave out .gz"},

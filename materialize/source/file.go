@@ -34,16 +34,19 @@ const (
 	Avro    = "avro"
 )
 
-// File is an open file of history.
+// File is a file of history.
 type File struct {
-	Name    string
-	Format  string
-	Version string  // see Version; empty for the standard input
-	file    Content // nil for the standard input
-	in      io.Reader
-	close   func()
-	read    atomic.Int64 // bytes of the file
-	size    int64        // 0 if unknown
+	Name        string
+	Format      string
+	Version     string // see Version; empty for the standard input
+	compression string
+	open        func() (Content, error) // nil for the standard input
+	info        fs.FileInfo             // the same
+	file        Content                 // nil for the standard input, and while it is closed
+	in          io.Reader
+	close       func()
+	read        atomic.Int64 // bytes of the file
+	size        int64        // 0 if unknown
 }
 
 // Content is what an open file holds, on the disk or in an S3-compatible store.
@@ -91,23 +94,59 @@ func Open(ctx context.Context, name string, stdin io.Reader, stdinFormat string)
 	if format == "" || (format == Parquet || format == Avro) && compression != "" {
 		return nil, fmt.Errorf("%s is none of .csv, .ndjson, .avro and .parquet, the first two also .gz or .zst", name)
 	}
-	file, err := OpenContent(ctx, name)
-	if err != nil {
+	f.Format, f.compression, f.open = format, compression, func() (Content, error) { return OpenContent(ctx, name) }
+	if err := f.begin(); err != nil {
 		return nil, err
 	}
-	f.Format, f.file = format, file
+	return f, nil
+}
+
+// begin opens the file if it is closed.
+func (f *File) begin() error {
+	if f.open == nil || f.file != nil {
+		return nil
+	}
+	file, err := f.open()
+	if err != nil {
+		return err
+	}
 	info, err := file.Stat()
-	if err == nil {
-		err = f.decompress(compression)
+	if err == nil && f.info != nil && Version(info) != f.Version {
+		err = errors.New("the file was changed meanwhile: it must stay as it is")
 	}
 	if err != nil {
 		_ = file.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	if f.Version = Version(info); info.Mode().IsRegular() {
+	f.file = file
+	if f.info, f.Version = info, Version(info); info.Mode().IsRegular() {
 		f.size = info.Size()
 	}
-	return f, nil
+	return nil
+}
+
+// start begins to read the file, unless that has begun. Parquet is read from any place.
+func (f *File) start() error {
+	if err := f.begin(); err != nil || f.in != nil || f.Format == Parquet {
+		return err
+	}
+	if err := f.decompress(f.compression); err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	return nil
+}
+
+// Pause closes the file until it is read, from its beginning. There may be more files than a process may have open, or
+// than there is memory for. What can be read only once, such as the standard input, stays open.
+func (f *File) Pause() error {
+	if f.info == nil || !f.info.Mode().IsRegular() {
+		return nil
+	}
+	if f.in == nil && objects.Named(f.Name) {
+		return nil // nothing is open of an object that is not being read, and opening it again is a request
+	}
+	f.read.Store(0)
+	return f.Close()
 }
 
 // FormatOf returns the format by the extension of a file, empty if it is unknown, and the extension
@@ -251,6 +290,9 @@ func (c counter) ReadAt(b []byte, at int64) (int, error) {
 // which name the topics.
 func (f *File) Events(stream *record.Stream) (Source, error) {
 	if f.Format == NDJSON {
+		if err := f.start(); err != nil {
+			return nil, err
+		}
 		return NewEvents(f.Name, f.in), nil
 	}
 	if stream == nil {
@@ -266,7 +308,7 @@ func (f *File) Events(stream *record.Stream) (Source, error) {
 // Enveloped reports whether the file's first line is an envelope; see NewEvents. Errors of the file are reported when
 // it is read.
 func (f *File) Enveloped() bool {
-	if f.Format != NDJSON {
+	if f.Format != NDJSON || f.start() != nil {
 		return false
 	}
 	const most = 1 << 20 // bytes of the line that are looked at
@@ -284,6 +326,9 @@ func (f *File) Enveloped() bool {
 
 // Table reads the file as a table.
 func (f *File) Table() (Table, error) {
+	if err := f.start(); err != nil {
+		return nil, err
+	}
 	switch f.Format {
 	case CSV:
 		return NewCSV(f.Name, f.in)
@@ -304,19 +349,19 @@ func (f *File) Read() (read, size int64) { return f.read.Load(), f.size }
 
 // Same reports whether a name refers to the file.
 func (f *File) Same(name string) bool {
-	if f.file == nil || objects.Named(name) {
+	if f.info == nil || objects.Named(name) {
 		return f.Name == name
 	}
-	one, err1 := f.file.Stat()
-	other, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(one, other)
+	other, err := os.Stat(name)
+	return err == nil && os.SameFile(f.info, other)
 }
 
 // Close closes the file.
 func (f *File) Close() error {
 	f.close()
-	if f.file == nil {
+	file := f.file
+	if f.close, f.file, f.in = func() {}, nil, nil; file == nil {
 		return nil
 	}
-	return f.file.Close()
+	return file.Close()
 }

@@ -1,8 +1,11 @@
 package source
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -23,5 +26,50 @@ func TestFilesOfAFolder(t *testing.T) {
 	rest := []string{filepath.Join(folder, "README"), filepath.Join(folder, "c.json")}
 	if files, others, err := Files(t.Context(), folder); err != nil || !slices.Equal(files, want) || !slices.Equal(others, rest) {
 		t.Errorf("got %q and %q, error %v; want %q and %q", files, others, err, want, rest)
+	}
+}
+
+// A file that is paused has nothing open, and is read from its beginning, unless it was changed meanwhile.
+func TestPause(t *testing.T) {
+	stream := goldenStream(t)
+	for _, name := range []string{"in.csv.gz", "in.ndjson.zst", "in.ndjson", "in.parquet", "in.avro"} {
+		path := write(t, name, goldenFiles(t)[name])
+		goroutines := runtime.NumGoroutine()
+		f, err := Open(t.Context(), path, nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Enveloped() {
+			t.Errorf("%s is taken for envelopes", name)
+		}
+		if err := f.Pause(); err != nil || f.file != nil || f.in != nil || runtime.NumGoroutine() > goroutines {
+			t.Errorf("%s: a paused file is still open; error %v", name, err)
+		}
+		if read, size := f.Read(); read != 0 || size == 0 || !f.Same(path) {
+			t.Errorf("%s: a paused file has read %d of %d bytes", name, read, size)
+		}
+		events, err := f.Events(stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for e := (Event{}); err == nil; n++ {
+			err = events.Next(&e)
+		}
+		if err != io.EOF || n != 4 {
+			t.Errorf("%s: read %d events and error %v, want 3 and the end", name, n-1, err)
+		}
+		if err := f.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("other"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Events(stream); fmt.Sprint(err) != path+": the file was changed meanwhile: it must stay as it is" {
+			t.Errorf("a changed file: got error %v", err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

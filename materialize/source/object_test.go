@@ -79,6 +79,33 @@ func TestRefusedObjects(t *testing.T) {
 	}
 }
 
+// An object that is paused before it is read is asked about once.
+func TestPausedObject(t *testing.T) {
+	b, stream := objectstore.New(t), goldenStream(t)
+	var asked atomic.Int64
+	b.Before(func(w http.ResponseWriter, r *http.Request, store http.Handler) {
+		if r.Method == http.MethodHead {
+			asked.Add(1)
+		}
+		store.ServeHTTP(w, r)
+	})
+	f, err := Open(t.Context(), b.Put(t, "in.csv.gz", goldenFiles(t)["in.csv.gz"]), nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	events, err := f.Events(stream)
+	if err == nil {
+		err = events.Next(&Event{})
+	}
+	if err != nil || asked.Load() != 1 {
+		t.Errorf("got error %v, and %d requests about the object, want 1", err, asked.Load())
+	}
+}
+
 // Of a Parquet object only the columns that are needed are requested, in pieces that do not fill the memory.
 func TestParquetObjectIsReadInParts(t *testing.T) {
 	type row struct {
