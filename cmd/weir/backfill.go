@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -245,7 +246,8 @@ func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	defer s.mu.Unlock()
 	share := "not begun"
 	if p.All > 0 {
-		share = fmt.Sprintf("%.0f%%, %d of %d records", 100*float64(p.Filled)/float64(p.All), p.Filled, p.All)
+		// It rounds down: what is not whole is less than 100%.
+		share = fmt.Sprintf("%.0f%%, %d of %d records", math.Floor(100*float64(p.Filled)/float64(p.All)), p.Filled, p.All)
 	}
 	enough := p.Done || len(p.Broken) > 0 && p.Filled == p.All
 	switch {

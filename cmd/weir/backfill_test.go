@@ -14,9 +14,12 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/objectstore"
+	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/state"
 )
 
 // An operator backfills new features by hand, while processors have backfill switched off, and sees
@@ -333,5 +336,14 @@ func TestBackfillShowsWhyItWaits(t *testing.T) {
 	w.deadLetterWriter = failing{}
 	if err := w.WriteMessages(t.Context()); err != nil || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("got error %v and %q, want neither", err, out.String())
+	}
+}
+
+// A fill that is almost done is not shown as 100%.
+func TestBackfillRoundsDown(t *testing.T) {
+	var out strings.Builder
+	s := &fillScreen{out: &out, registry: &features.Registry{}, said: map[string]string{}}
+	if s.until(&state.Fill{ID: "f"}, backfill.Progress{Filled: 999, All: 1000}) || out.String() != ": 99%, 999 of 1000 records\n" {
+		t.Errorf("got %q", out.String())
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (p *progress) show(is materialize.Progress) {
 	}
 	if is.Share > 0 {
 		left := time.Duration(float64(now.Sub(p.phase)) * (1 - is.Share) / is.Share)
-		line = fmt.Sprintf("%3.0f%%  %s, %s left", 100*is.Share, line, left.Round(time.Second))
+		line = fmt.Sprintf("%3.0f%%  %s, %s left", math.Floor(100*is.Share), line, left.Round(time.Second))
 		if p.bar {
 			done := int(is.Share * barWidth)
 			line = "[" + strings.Repeat("=", done) + strings.Repeat(" ", barWidth-done) + "] " + line

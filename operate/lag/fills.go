@@ -102,9 +102,9 @@ func writeFills(out io.Writer, fills []Fill) error {
 		case f.All == 0:
 			what = "backfill not begun"
 		default:
-			what = fmt.Sprintf("backfilled %.0f%%", 100*float64(f.Filled)/float64(f.All))
+			what = fmt.Sprintf("backfilled %.0f%%", percent(f.Filled, f.All))
 			if f.AllRows > 0 {
-				what += fmt.Sprintf(", %.0f%% of the rows of files", 100*float64(f.FilledRows)/float64(f.AllRows))
+				what += fmt.Sprintf(", %.0f%% of the rows of files", percent(f.FilledRows, f.AllRows))
 			}
 			if f.SecondsLeft > 0 {
 				what += fmt.Sprintf(", about %s left", time.Duration(f.SecondsLeft)*time.Second)
@@ -116,3 +116,6 @@ func writeFills(out io.Writer, fills []Fill) error {
 	}
 	return nil
 }
+
+// percent rounds down: what is not whole is less than 100%.
+func percent(part, all int64) float64 { return math.Floor(100 * float64(part) / float64(all)) }

@@ -262,7 +262,7 @@ func TestTimeLeft(t *testing.T) {
 func TestFillsOfFiles(t *testing.T) {
 	e := state.FillEpoch{
 		Fill: &state.Fill{ID: "f", Cut: &state.Cut{Topic: "tx", Until: 5000}}, Topic: "tx",
-		Whole: true, Filled: 30, All: 40, FilledRows: 5, AllRows: 10, Since: 4000, ArchivedSince: 1000,
+		Whole: true, Filled: 30, All: 40, FilledRows: 996, AllRows: 1000, Since: 4000, ArchivedSince: 1000,
 	}
 	for archived, want := range map[bool]string{false: "filling since 1970-01-01T00:00:05Z", true: "done since 1970-01-01T00:00:01Z"} {
 		e.Archived = archived
@@ -271,7 +271,7 @@ func TestFillsOfFiles(t *testing.T) {
 			t.Errorf("with all rows read %v: got %s, want %s", archived, got, want)
 		}
 		var out strings.Builder
-		if err := writeFills(&out, []Fill{f}); err != nil || !archived && out.String() != "paid, of tx: backfilled 75%, 50% of the rows of files\n" {
+		if err := writeFills(&out, []Fill{f}); err != nil || !archived && out.String() != "paid, of tx: backfilled 75%, 99% of the rows of files\n" {
 			t.Errorf("got %q, error %v; want the share of rows", out.String(), err)
 		}
 	}

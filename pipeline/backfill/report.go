@@ -3,6 +3,7 @@ package backfill
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 )
@@ -35,7 +36,7 @@ func (r *reporter) progress(p Progress) {
 		r.logged = now
 	case now.Sub(r.logged) >= r.each:
 		r.logged = now
-		attrs := []any{"features", r.features, "done", fmt.Sprintf("%.1f%%", 100*float64(p.Filled)/float64(p.All)), "left", p.All - p.Filled}
+		attrs := []any{"features", r.features, "done", fmt.Sprintf("%.1f%%", math.Floor(1000*float64(p.Filled)/float64(p.All))/10), "left", p.All - p.Filled}
 		if left := r.pace.left(p, now); left > 0 {
 			attrs = append(attrs, "time_left", left)
 		}
