@@ -14,7 +14,8 @@ type Archive struct {
 	Cut Cut    `json:"cut"`
 	// Since is the event time, in ms, from which the files have all events before the cut; MinTime means all events.
 	Since int64 `json:"since"`
-	// Stated is true if an operator stated Since. Otherwise it is the time of the earliest event in the files.
+	// Stated is true if an operator stated Since. Otherwise it is the time of the earliest event in the files, of the
+	// stream for which that is the latest.
 	Stated bool `json:"stated,omitempty"`
 	// Number orders the archives of a namespace. The last archive of a topic determines its cut.
 	Number int            `json:"number"`

@@ -52,7 +52,7 @@ func (f *fromFiles) flags(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.inputs, "input", nil, "fill from files of events: [STREAM=]FILE, a folder or a pattern, also s3://BUCKET/KEY; may be given several times")
 	flags.StringVar(&f.until, "until", "", "with --input: events before this moment come from the files, all others from the log; RFC 3339 or milliseconds since 1970")
 	flags.StringSliceVar(&f.offsets, "offsets", nil, "with --input: the fields that say which record of the log a row was: PARTITION,OFFSET or TOPIC,PARTITION,OFFSET; all rows come from the files, and all later records from the log")
-	flags.StringVar(&f.since, "since", "", "with --input: the files have every event since this moment, whatever the present state claims; beginning: since there were events (default their earliest event, unless the present state reaches back further)")
+	flags.StringVar(&f.since, "since", "", "with --input: the files have every event since this moment, whatever the present state claims; beginning: since there were events (default their earliest event, of the stream that begins last, unless the present state reaches back further)")
 	flags.StringVar(&f.recordTime, "record-time", "", "with --input: the field that says when a record arrived (default the timestamp of its envelope, or else the event's own time)")
 	flags.BoolVar(&f.setAside, "set-aside", false, "with --input: leave out events that cannot be used, as processors do")
 	cmd.MarkFlagsMutuallyExclusive("until", "offsets")

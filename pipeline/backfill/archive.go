@@ -23,7 +23,8 @@ type FromFiles struct {
 	Definitions *features.Registry // as given, not bound to generations
 	Cut         state.Cut
 	// Since is the stated event time, in ms, from which the files have all events before the cut; MinTime states that
-	// they have all events. If it is nil, the earlier statement holds, or else the time of the files' earliest event.
+	// they have all events. If it is nil, the earlier statement holds, or else the time of the files' earliest event, of
+	// the stream for which that is the latest.
 	Since *int64
 	Files []*File
 	// Rate is the share of a core to use, above 0 and up to 1. Time spent waiting for the store
@@ -82,15 +83,31 @@ func (f *FromFiles) Register(ctx context.Context) error {
 }
 
 func (f *FromFiles) add(ctx context.Context) error {
-	draft := state.Archive{Cut: f.Cut, Since: f.Cut.Until}
+	draft := state.Archive{Cut: f.Cut, Since: f.begin()}
 	for _, file := range f.Files {
 		draft.Files = append(draft.Files, file.ArchivedFile)
-		draft.Since = min(draft.Since, file.Earliest)
 	}
 	if f.Since != nil {
 		draft.Since, draft.Stated = *f.Since, true
 	}
 	return f.Store.AddArchive(ctx, &draft)
+}
+
+// begin returns the time of the first event in the files, in ms, or of the stream whose first event is the latest: what the
+// files have of another stream says nothing about the events of this one. A stream without events begins at the cut.
+func (f *FromFiles) begin() int64 {
+	begins, latest := map[string]int64{}, state.MinTime
+	for _, file := range f.Files {
+		first, known := begins[file.Stream]
+		if !known {
+			first = f.Cut.Until
+		}
+		begins[file.Stream] = min(first, file.Earliest)
+	}
+	for _, first := range begins {
+		latest = max(latest, first)
+	}
+	return latest
 }
 
 // Run fills from the registered files, until all are applied to all series that the definitions keep over the cut. It

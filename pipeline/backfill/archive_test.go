@@ -206,6 +206,24 @@ func TestFromFilesReports(t *testing.T) {
 	}
 }
 
+// Files of several streams have all events only since the last of these begins. A stream without events before the cut
+// begins there.
+func TestBeginOfFiles(t *testing.T) {
+	file := func(stream string, earliest int64) *File {
+		return &File{ArchivedFile: state.ArchivedFile{Stream: stream}, Earliest: earliest}
+	}
+	for want, files := range map[int64][]*File{
+		3:   {file("login", 5), file("login", 3), file("login", state.MaxTime)},
+		7:   {file("login", 3), file("payment", 8), file("payment", 7)},
+		100: {file("login", 3), file("payment", state.MaxTime)},
+	} {
+		f := FromFiles{Cut: state.Cut{Until: 100}, Files: files}
+		if got := f.begin(); got != want {
+			t.Errorf("files begin at %d, want %d", got, want)
+		}
+	}
+}
+
 // All rows before the cut count for a lifetime, also those before 1970.
 func TestFromFilesBefore1970(t *testing.T) {
 	k := keepingSome(t, "a")
