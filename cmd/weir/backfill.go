@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -181,15 +182,15 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 		return err
 	}
 	defer cache.Close()
-	screen.registry, screen.broken = registry, false
+	screen.registry, screen.fills, screen.broken = registry, false, false
 	watched, stop := bound.Watch(ctx, wanted)
 	defer stop()
 	dead := pipeline.NewDeadLetterWriter(cfg.Kafka.Brokers, transport, cfg.Kafka.DeadLetterTopic)
 	defer dead.Close()
 	b := backfill.New(backfill.Config{
-		Store: kept, Namespace: cfg.Namespace, DeadLetters: &shownWriter{dead, cfg.Kafka.DeadLetterTopic, screen},
+		Store: kept, Namespace: cfg.Namespace, DeadLetters: dead,
 		Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg),
-		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: noLog,
+		MaxRecordBytes: int(cfg.Kafka.MaxRecordBytes), Schemas: cache, Rate: rate, Logger: slog.New(shownLog{screen}),
 		MaxEvents: cfg.Processor.Batch.MaxEvents, MaxBytes: int(cfg.Processor.Batch.MaxBytes),
 	})
 	b.Run(watched, backfill.Work{
@@ -200,7 +201,7 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 		return ctx.Err()
 	case watched.Err() != nil:
 		return context.Cause(watched)
-	case len(screen.said) == 0:
+	case !screen.fills:
 		return errNothingToFill
 	case screen.broken:
 		return errNotFilled
@@ -208,27 +209,29 @@ func runBackfill(ctx context.Context, cfg *config.Config, bound *backfill.Bindin
 	return nil
 }
 
-// deadLetterWriter is a pipeline.DeadLetterWriter.
-type deadLetterWriter interface {
-	WriteMessages(ctx context.Context, messages ...kafka.Message) error
+// shownLog shows the warnings and errors of a log: while a server is away, a backfill waits.
+type shownLog struct{ screen *fillScreen }
+
+func (shownLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (l shownLog) Handle(_ context.Context, r slog.Record) error {
+	line, cause := r.Message, ""
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "error" {
+			cause = ": " + a.Value.String()
+		} else {
+			line += ", " + a.Key + " " + a.Value.String()
+		}
+		return true
+	})
+	l.screen.mu.Lock()
+	defer l.screen.mu.Unlock()
+	l.screen.say("trouble", line+cause)
+	return nil
 }
 
-// shownWriter writes to the topic of dead letters, and shows why it cannot: the backfill waits until it can.
-type shownWriter struct {
-	deadLetterWriter
-	topic  string
-	screen *fillScreen
-}
-
-func (w *shownWriter) WriteMessages(ctx context.Context, messages ...kafka.Message) error {
-	err := w.deadLetterWriter.WriteMessages(ctx, messages...)
-	if err != nil && ctx.Err() == nil {
-		w.screen.mu.Lock()
-		defer w.screen.mu.Unlock()
-		w.screen.say("", fmt.Sprintf("waiting to note in topic %s which records cannot be used: %v", w.topic, err))
-	}
-	return err
-}
+func (l shownLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+func (l shownLog) WithGroup(string) slog.Handler      { return l }
 
 // fillScreen shows the progress of fills.
 type fillScreen struct {
@@ -237,6 +240,7 @@ type fillScreen struct {
 
 	mu     sync.Mutex
 	said   map[string]string // last, by fill
+	fills  bool              // there are some
 	broken bool
 }
 
@@ -244,6 +248,7 @@ type fillScreen struct {
 func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fills = true
 	share := "not begun"
 	if p.All > 0 {
 		// It rounds down: what is not whole is less than 100%.

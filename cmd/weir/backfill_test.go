@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -312,30 +313,18 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 	counts()
 }
 
-// failing is a topic of dead letters that cannot be written.
-type failing struct{ err error }
-
-func (f failing) WriteMessages(context.Context, ...kafka.Message) error { return f.err }
-
-// While a backfill waits for the topic of dead letters, it says so, once.
+// While a backfill waits for a server, it says so, once, and what it lost.
 func TestBackfillShowsWhyItWaits(t *testing.T) {
 	var out strings.Builder
-	w := &shownWriter{failing{errors.New("it may not be written")}, "dead", &fillScreen{out: &out, said: map[string]string{}}}
+	log := slog.New(shownLog{&fillScreen{out: &out, said: map[string]string{}}}).With("fill", "f")
 	for range 2 {
-		if err := w.WriteMessages(t.Context()); err == nil {
-			t.Error("no error")
-		}
+		log.Info("backfilling", "partition", "tx/0")
+		log.Warn("backfilling fails, trying again", "error", errors.New("Redis does not answer"))
 	}
-	if want := "waiting to note in topic dead which records cannot be used: it may not be written\n"; out.String() != want {
+	log.Error("a batch cannot be decoded and is not backfilled", "partition", "tx/0", "first", 7, "error", "its checksum is wrong")
+	want := "backfilling fails, trying again: Redis does not answer\na batch cannot be decoded and is not backfilled, partition tx/0, first 7: its checksum is wrong\n"
+	if out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	w.deadLetterWriter = failing{context.Canceled}
-	_ = w.WriteMessages(ended)
-	w.deadLetterWriter = failing{}
-	if err := w.WriteMessages(t.Context()); err != nil || strings.Count(out.String(), "\n") != 1 {
-		t.Errorf("got error %v and %q, want neither", err, out.String())
 	}
 }
 

@@ -1,6 +1,8 @@
 package backfill
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -47,8 +49,11 @@ func (r *reporter) progress(p Progress) {
 // sayAgain is how often a lasting trouble is logged.
 const sayAgain = 30 * time.Second
 
-// trouble logs an error, but not too often.
+// trouble logs an error, but not too often, and not that the work is to end.
 func (r *reporter) trouble(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now := time.Now(); now.Sub(r.troubled) >= sayAgain {

@@ -3,6 +3,7 @@ package backfill
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -55,7 +56,7 @@ func (r *runner) tell(ctx context.Context, b *batch) bool {
 			break
 		}
 		if ctx.Err() == nil {
-			r.report.trouble(err)
+			r.report.trouble(fmt.Errorf("the topic of dead letters, which notes what cannot be used: %w", err))
 		}
 		if !retry.Wait(ctx, lookInterval) {
 			return false
