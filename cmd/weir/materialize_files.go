@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +25,7 @@ import (
 
 // allInputs opens the files of events.
 func (o *materializeOptions) allInputs(ctx context.Context, registry *features.Registry) (inputs []materialize.Input, err error) {
+	var before []*source.File // of the inputs
 	for _, spec := range o.inputs {
 		name, pattern, named := splitInput(spec)
 		if !named {
@@ -52,14 +52,16 @@ func (o *materializeOptions) allInputs(ctx context.Context, registry *features.R
 			if !named && f.Enveloped() {
 				of = nil // all streams, by the topics of the envelopes
 			}
-			if slices.ContainsFunc(inputs, func(in materialize.Input) bool {
-				return f.Same(in.Name) && (of == nil || in.Stream == nil || in.Stream == of)
-			}) {
+			for i, other := range before {
+				if in := &inputs[i]; !f.Is(other) || of != nil && in.Stream != nil && in.Stream != of {
+					continue
+				}
 				return nil, fmt.Errorf("%s is an input twice, so its events would count twice", file)
 			}
 			if err := f.Pause(); err != nil {
 				return nil, err
 			}
+			before = append(before, f)
 			inputs = append(inputs, materialize.Input{Name: f.Name, Stream: of, Open: f.Events, Close: f.Close, Read: f.Read})
 		}
 	}

@@ -356,6 +356,14 @@ func (f *File) Same(name string) bool {
 	return err == nil && os.SameFile(f.info, other)
 }
 
+// Is reports whether another file is the same, without asking the disk.
+func (f *File) Is(other *File) bool {
+	if f.info == nil || other.info == nil || objects.Named(f.Name) || objects.Named(other.Name) {
+		return f.Name == other.Name
+	}
+	return os.SameFile(f.info, other.info)
+}
+
 // Close closes the file.
 func (f *File) Close() error {
 	f.close()

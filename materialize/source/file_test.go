@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -71,5 +72,35 @@ func TestPause(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A file is the same by any name, as it was when it was opened.
+func TestSameFile(t *testing.T) {
+	path := write(t, "in.csv", []byte(golden))
+	link := path + ".again.csv"
+	if err := os.Link(path, link); err != nil {
+		t.Fatal(err)
+	}
+	other := write(t, "other.csv", []byte(golden))
+	var files []*File
+	for _, name := range []string{path, link, other, Stdin} {
+		f, err := Open(t.Context(), name, strings.NewReader(""), CSV)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		files = append(files, f)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, true, false, false} {
+		if got := files[0].Is(files[i]); got != want || files[i].Is(files[0]) != want {
+			t.Errorf("%s is %s: %v, want %v", files[0].Name, files[i].Name, got, want)
+		}
+	}
+	if !files[3].Is(files[3]) {
+		t.Error("the standard input is not the same as itself")
 	}
 }
