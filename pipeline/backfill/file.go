@@ -138,7 +138,10 @@ func (f *File) hash(ctx context.Context) error {
 		return fmt.Errorf("%s is not a file that can be read twice", f.Name)
 	}
 	sum := sha256.New()
-	if _, err := io.Copy(sum, file); err != nil {
+	switch _, err := io.Copy(sum, interruptible{ctx, file}); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
 	f.Hash = base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:hashBytes])
@@ -147,6 +150,19 @@ func (f *File) hash(ctx context.Context) error {
 }
 
 const hashBytes = 12
+
+// interruptible reads a file until the context ends: a great one takes minutes.
+type interruptible struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (i interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.Reader.Read(p)
+}
 
 // rows reads the events of a file, one for each row.
 type rows struct {

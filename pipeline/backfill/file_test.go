@@ -124,6 +124,19 @@ features: {count: "COUNT(30d, payment, user)"}
 	}
 }
 
+// A file that is hashed is let go when the command is interrupted.
+func TestInterruptedHash(t *testing.T) {
+	f := &File{ArchivedFile: state.ArchivedFile{Name: filepath.Join(t.TempDir(), "in.csv")}}
+	if err := os.WriteFile(f.Name, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.hash(ended); err != context.Canceled || f.Hash != "" {
+		t.Errorf("got error %v and hash %q, want that it is canceled", err, f.Hash)
+	}
+}
+
 // A file must not change after it was read or registered.
 func TestChangedFiles(t *testing.T) {
 	const text = `{"kind":"pay","at":5,"user":"a","cents":1}`
