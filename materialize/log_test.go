@@ -146,6 +146,20 @@ func TestLogsUntil(t *testing.T) {
 	}
 }
 
+// How much of the logs is read is known, also if a partition is empty. Of a file without a known size it is unknown.
+func TestShareOfLogs(t *testing.T) {
+	of := func(read, size int64) Input {
+		return Input{Log: &testLog{}, Read: func() (int64, int64) { return read, size }}
+	}
+	file := of(1, 0)
+	file.Log = nil
+	for want, inputs := range map[float64][]Input{0.25: {of(1, 2), of(0, 0), of(0, 2)}, -1: {of(1, 2), file}} {
+		if got := (&timeline{Replay: &Replay{Inputs: inputs}}).readShare(); got != want {
+			t.Errorf("the share is %v, want %v", got, want)
+		}
+	}
+}
+
 // An event of a log that has no ID makes no row, but counts, as it does in production.
 func TestLogsWithoutIDs(t *testing.T) {
 	pay := func(at int64, id string) record.Record {

@@ -222,10 +222,13 @@ func (t *timeline) readShare() float64 {
 			return -1
 		}
 		r, s := t.Inputs[i].Read()
-		if s == 0 {
+		if s == 0 && t.Inputs[i].Log == nil { // a partition may be empty
 			return -1
 		}
 		read, size = read+r, size+s
+	}
+	if size == 0 {
+		return -1
 	}
 	return float64(read) / float64(size)
 }
