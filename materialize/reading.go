@@ -52,9 +52,8 @@ func (t *timeline) take(ctx context.Context, r *reading) error {
 }
 
 // readFile reads the events of streams from a file, and the parts of a text concurrently.
-func (t *timeline) readFile(ctx context.Context, input int, streams []*record.Stream) error {
+func (t *timeline) readFile(ctx context.Context, input int, from source.Source, streams []*record.Stream) error {
 	take := func(r *reading) error { return t.take(ctx, r) }
-	from := t.Inputs[input].source
 	text, ok := from.(source.Divisible)
 	if !ok {
 		r := &reading{timeline: t, input: input, source: from, decoder: decoderOf(from, streams)}

@@ -27,7 +27,7 @@ type Input struct {
 	Read func() (read, size int64)
 	Log  Log // nil for a file
 
-	source source.Source
+	places source.Places // of a file
 }
 
 // at adds the location of an event to an error about it.
@@ -35,7 +35,7 @@ func (in *Input) at(line int, err error) error {
 	if in.Log != nil {
 		return fmt.Errorf("%s at offset %d: %w", in.Name, line, err)
 	}
-	return in.source.At(line, err)
+	return in.places.At(line, err)
 }
 
 // The order within one millisecond. The row of an event counts all events of other streams, and of its own stream up to
@@ -166,15 +166,19 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 	if in.Stream != nil {
 		stream = streams[0]
 	}
-	var err error
-	if in.source, err = in.Open(stream); err != nil {
+	from, err := in.Open(stream)
+	if err != nil {
 		return err
 	}
-	if in.Close != nil {
-		defer func() { _ = in.Close() }()
-	}
+	in.places = from
+	defer func() {
+		in.places = source.PlacesOf(from) // there may be thousands of files
+		if in.Close != nil {
+			_ = in.Close()
+		}
+	}()
 	before := t.summary
-	if err := t.readFile(ctx, input, streams); err != nil {
+	if err := t.readFile(ctx, input, from, streams); err != nil {
 		return err
 	}
 	if t.summary.eventsSeen.n > before.eventsSeen.n {

@@ -21,8 +21,40 @@ type Event struct {
 type Source interface {
 	// Next reads the next event. It returns io.EOF after the last; other errors are a *lineError.
 	Next(*Event) error
-	// At adds a line to an error about the event.
+	Places
+}
+
+// Places adds a line to an error about an event.
+type Places interface {
 	At(line int, err error) error
+}
+
+// PlacesOf returns the places of a source that has been read, without its memory.
+func PlacesOf(s Source) Places {
+	switch s := s.(type) {
+	case *jsonEvents:
+		return place{file: s.file}
+	case *csvEvents:
+		return place{file: s.table.file}
+	case *events:
+		switch t := s.Table.(type) {
+		case *parquetTable:
+			return place{t.file, true}
+		case *avroTable:
+			return place{t.file, true}
+		}
+	}
+	return s
+}
+
+// place is a file, with rows or with lines.
+type place struct {
+	file string
+	rows bool
+}
+
+func (p place) At(line int, err error) error {
+	return &lineError{File: p.file, Line: line, Row: p.rows, Err: err}
 }
 
 // lineError is an error about a line or a row of a file.

@@ -75,6 +75,27 @@ func TestPause(t *testing.T) {
 	}
 }
 
+// Once a file has been read, errors about its events have the same places.
+func TestPlacesOf(t *testing.T) {
+	for name, content := range goldenFiles(t) {
+		f, err := Open(t.Context(), write(t, name, content), nil, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := f.Events(goldenStream(t))
+		for e := (Event{}); err == nil; {
+			err = events.Next(&e)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		places := PlacesOf(events)
+		if got, want := places.At(2, io.ErrNoProgress), events.At(2, io.ErrNoProgress); got.Error() != want.Error() || places == Places(events) {
+			t.Errorf("%s: got %v, want %v, without the source", name, got, want)
+		}
+	}
+}
+
 // A file is the same by any name, as it was when it was opened.
 func TestSameFile(t *testing.T) {
 	path := write(t, "in.csv", []byte(golden))
