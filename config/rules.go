@@ -178,9 +178,9 @@ func oneOf(key string, get func(c *Config) string, words ...string) rule {
 // inEffect returns the rule that TLS is enabled where its other settings say how: connections, passwords included, would
 // be in clear text.
 func inEffect(key string, get func(c *Config) TLS) rule {
-	return rule{key, "true where ca, cert, key or server_name beside it is given", func(c *Config) bool {
+	return rule{key, "true where ca, cert, key, server_name or insecure_skip_verify beside it is given", func(c *Config) bool {
 		t := get(c)
-		return t.Enabled || t.CA+t.Cert+t.Key+t.ServerName == ""
+		return t.Enabled || t.CA+t.Cert+t.Key+t.ServerName == "" && !t.InsecureSkipVerify
 	}}
 }
 
