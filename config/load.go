@@ -206,7 +206,9 @@ func (c *Config) readPasswords() (findings Findings) {
 		case *p.password != "":
 			findings = append(findings, Finding{Key: p.key, Message: "is given as well as the password; omit one of them"})
 		default:
-			*p.password = Secret(strings.TrimRight(string(text), "\r\n"))
+			if *p.password = Secret(strings.TrimRight(string(text), "\r\n")); *p.password == "" {
+				findings = append(findings, Finding{Key: p.key, Message: fmt.Sprintf("names %s, which is empty", p.file)})
+			}
 		}
 	}
 	return findings

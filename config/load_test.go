@@ -250,6 +250,20 @@ func TestPasswordFiles(t *testing.T) {
 	}
 }
 
+// A Secret that nothing was written into would leave out the login, or show no password.
+func TestEmptyPasswordFiles(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"redis.password_file", "redis.sentinel_password_file", "registry.token_file"} {
+		_, err := config.Load("", flags(t, "--"+key+"="+empty))
+		if want := "--" + key + ": " + key + " names " + empty + ", which is empty"; fmt.Sprint(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
 func TestEveryFindingAtOnce(t *testing.T) {
 	file := write(t, "shards: 0\nkafka:\n  brokerz: [a:1]\n  start: now\nredis: single\n")
 	t.Setenv("WEIR_LOG_LEVLE", "debug")

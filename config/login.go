@@ -67,7 +67,8 @@ func (s SASL) scram(context.Context) (scram.Auth, error) {
 	return scram.Auth{User: s.Username, Pass: password}, err
 }
 
-// secret returns the content of a file, or the configured value if no file is configured.
+// secret returns the content of a file, or the configured value if no file is configured. An empty file is an error: the
+// login would be left out without a word, or show no password.
 func secret(key, file string, given Secret) (string, error) {
 	if file == "" {
 		return string(given), nil
@@ -76,7 +77,11 @@ func secret(key, file string, given Secret) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s cannot be read: %w", key, err)
 	}
-	return strings.TrimRight(string(text), "\r\n"), nil
+	found := strings.TrimRight(string(text), "\r\n")
+	if found == "" {
+		return "", fmt.Errorf("%s: %s is empty", key, file)
+	}
+	return found, nil
 }
 
 // tokens returns the source of each login's token: the file, or the issuer, whose tokens are reused

@@ -65,6 +65,10 @@ func TestPasswordsThatChange(t *testing.T) {
 		t.Error("the producer is refused with the new password:", err)
 	}
 
+	rewrite(t, file, "\n")
+	if _, err = first(t, kafkaLogin(t, c.Kafka.SASL), "b-1"); err == nil || err.Error() != "kafka.sasl.password_file: "+file+" is empty" {
+		t.Errorf("with an empty file: got error %v", err)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
