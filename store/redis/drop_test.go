@@ -67,19 +67,22 @@ func TestDrop(t *testing.T) {
 		damage func(ctx context.Context, c redis.UniversalClient, key string) error
 		all    bool  // series are lost
 		days   int64 // days whose events are still counted
+		// keep is how long the operator's definitions keep the group, in ms.
+		keep    int64
+		forever bool // the key lives
 	}{
 		"a section": {func(ctx context.Context, c redis.UniversalClient, key string) error {
 			return c.Append(ctx, key, badSum).Err()
-		}, false, 1},
+		}, false, 1, day, false},
 		"the end": {func(ctx context.Context, c redis.UniversalClient, key string) error {
 			return c.Append(ctx, key, "\x01\x02\x03\x7f").Err()
-		}, true, 1},
+		}, true, 1, events.GroupKeep, false},
 		"all": {func(ctx context.Context, c redis.UniversalClient, key string) error {
 			return c.Set(ctx, key, "\xff\xff\xff\xff", 0).Err()
-		}, true, 0},
+		}, true, 0, events.GroupKeep, true},
 		"foreign": {func(ctx context.Context, c redis.UniversalClient, key string) error {
 			return errors.Join(c.Del(ctx, key).Err(), c.LPush(ctx, key, 1).Err())
-		}, true, 0},
+		}, true, 0, events.GroupKeep, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
@@ -107,15 +110,16 @@ func TestDrop(t *testing.T) {
 					t.Fatal("the damage was not found")
 				}
 				loss := packed.Loss{Tags: kept.Tags}
-				progress, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep)
+				progress, err := s.Drop(ctx, held, kept.Kept, loss, test.keep)
 				if err != nil || progress.Newest != 100*day || len(progress.Partitions) != 1 {
 					t.Fatalf("the progress is %+v, %v", progress, err)
 				}
-				if _, err := s.Drop(ctx, held, kept.Kept, loss, events.GroupKeep); !errors.Is(err, inspector.ErrChanged) {
+				if _, err := s.Drop(ctx, held, kept.Kept, loss, test.keep); !errors.Is(err, inspector.ErrChanged) {
 					t.Errorf("a second drop: got error %v, want that the key has changed", err)
 				}
-				if ttl := s.redis.TTL(ctx, key(s)).Val(); ttl < 9*24*time.Hour {
-					t.Errorf("the key expires after %v, want at least 9 days", ttl)
+				// It lives as the definitions say, and no shorter than before.
+				if ttl := s.redis.TTL(ctx, key(s)).Val(); (ttl == -1) != test.forever || !test.forever && ttl < 9*24*time.Hour {
+					t.Errorf("the key expires after %v, want at least 9 days, or never: %v", ttl, test.forever)
 				}
 				want := []int64{0, 100 * day}
 				if test.all {

@@ -24,8 +24,9 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 
 // Drop replaces an inspected key with the sections that can be kept and a note of the loss, so that answers state that
 // they lack events: those of records with timestamps up to Newest of the returned progress, which was read in the same
-// step. Later events are appended after it. Drop sets the moment of the loss. The group keeps state for keep ms; 0
-// means forever. It fails with ErrChanged or an error of Redis; nothing is changed then.
+// step. Later events are appended after it. Drop sets the moment of the loss. The group keeps state for keep ms, 0 means
+// forever; the key's time to live becomes no shorter. It fails with ErrChanged or an error of Redis; nothing is changed
+// then.
 func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (Progress, error) {
 	nonce := newNonce()
 	before, after := packed.PackLoss(kept, loss, nonce)

@@ -12,6 +12,8 @@
 -- Returns  the moment in ms, and the fields and values of the progress; an empty list if a key has
 --          changed, and then nothing is done
 --
+-- The time to live is never shortened: other definitions may keep for longer what is kept of the key.
+--
 -- PERSIST comes first: after it, Redis refuses no write for lack of memory, and the new content is shorter. If the key
 -- were deleted first, it would be missing in a slot that moves, and the script would end.
 
@@ -29,8 +31,10 @@ end
 if not unchanged(KEYS[2], ARGV[1]) or KEYS[3] and not unchanged(KEYS[3], ARGV[6]) then return {} end
 
 local now = call('HGET', KEYS[1], 'now') or '0'
+local seconds, left = tonumber(ARGV[5]), call('TTL', KEYS[2])
+if left == -1 and call('TYPE', KEYS[2]).ok == 'string' then seconds = 0 end
 call('PERSIST', KEYS[2])
 call('SET', KEYS[2], ARGV[2] .. string.rep('0', tonumber(ARGV[4]) - #now) .. now .. ARGV[3])
-if ARGV[5] ~= '0' then call('EXPIRE', KEYS[2], ARGV[5]) end
+if seconds > 0 then call('EXPIRE', KEYS[2], math.max(seconds, left)) end
 if KEYS[3] then call('SET', KEYS[3], ARGV[7], 'KEEPTTL') end
 return {now, call('HGETALL', KEYS[1])}
