@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/store"
 )
 
 // Layout compares a namespace with the settings, including the number of its shards.
@@ -38,6 +41,8 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 		f = redisServer(ctx, "redis", client, false)
 	}
 	switch has := layout.Shards(); {
+	case misfit != nil && !errors.Is(misfit, store.ErrLayout):
+		f.add(Fail, "layout", reworded.Plainly(misfit).Error(), "repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET")
 	case misfit != nil:
 		f.add(Fail, "layout", misfit.Error(), "set what the namespace was made with, or another namespace")
 	case has != setting:

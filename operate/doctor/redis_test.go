@@ -184,6 +184,18 @@ func TestLayout(t *testing.T) {
 	}
 }
 
+// A layout that cannot be read says nothing about the settings: another namespace would begin without any state.
+func TestUnreadableLayout(t *testing.T) {
+	unreadable := layout(func(context.Context) error {
+		return fmt.Errorf(`read the layout of namespace "weir": %w`, errors.New("NOPERM no permissions to run hgetall"))
+	})
+	want := []string{`FAIL read the layout of namespace "weir": NOPERM no permissions to run hgetall: ` +
+		"repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET"}
+	if diff := cmp.Diff(want, lines(Redis(t.Context(), redistest.Shared(t).Client(t), unreadable), "layout")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestRedisUnavailable(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer client.Close()
