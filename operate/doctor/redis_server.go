@@ -108,7 +108,11 @@ func (s *server) memory(f *Findings) {
 	default:
 		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": eviction loses state unnoticed", "set maxmemory-policy noeviction")
 	}
-	if used := number(s.info["used_memory"]); most > 0 && used*100 >= most*fullShare {
+	used := number(s.info["used_memory"])
+	switch counted := used - number(s.info["mem_not_counted_for_evict"]); {
+	case most > 0 && counted >= most && policy == "noeviction":
+		f.add(Fail, s.subject, "maxmemory is used up: it refuses writes, and events wait", "raise maxmemory, or add masters to the cluster")
+	case most > 0 && used*100 >= most*fullShare:
 		f.add(Warn, s.subject, strconv.FormatInt(used*100/most, 10)+"% of maxmemory are in use: once it is full, events wait",
 			"raise maxmemory, or add masters to the cluster")
 	}

@@ -81,6 +81,8 @@ func TestServer(t *testing.T) {
 		"may evict":        {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
 		"evicts":           {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction"},
 		"full":             {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
+		"used up":          {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:100", place: 3, want: "FAIL maxmemory is used up: it refuses writes, and events wait: raise maxmemory, or add masters to the cluster"},
+		"nearly used up":   {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:101", place: 3, want: "WARN 110% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
 		"alone":            {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
 		"lax":              {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
 		"strict":           {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
