@@ -103,6 +103,16 @@ func (t *Topics) judge(topic kafka.Topic, settings map[string]string) (f Finding
 			break
 		}
 	}
+	var lost []string
+	for _, p := range topic.Partitions {
+		if p.Leader == (kafka.Broker{}) {
+			lost = append(lost, strconv.Itoa(p.ID))
+		}
+	}
+	if len(lost) > 0 {
+		f.add(Fail, subject, fmt.Sprintf("has no leader for %s (%s): they cannot be read or written", plural(len(lost), "partition"), strings.Join(lost, ", ")),
+			"start the brokers that have them: kafka-topics.sh --describe says which")
+	}
 	read := slices.Contains(t.Registry.Topics(), topic.Name)
 	if !read && topic.Name != t.DeadLetters {
 		return f // how enriched events are kept is for their readers to say

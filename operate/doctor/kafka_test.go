@@ -139,6 +139,21 @@ func TestTopics(t *testing.T) {
 	}
 }
 
+// Partitions whose brokers are down cannot be read, whatever the settings of their topic are.
+func TestPartitionsWithoutALeader(t *testing.T) {
+	broker := kafka.Broker{Host: "kafka-0", Port: 9092}
+	of := func(id int, leader kafka.Broker) kafka.Partition {
+		return kafka.Partition{ID: id, Leader: leader, Replicas: []kafka.Broker{broker, broker}}
+	}
+	topic := kafka.Topic{Name: "pays", Partitions: []kafka.Partition{of(0, broker), of(1, kafka.Broker{}), of(2, kafka.Broker{})}}
+	look := Topics{Registry: load(t, "other"), DeadLetters: "dead"}
+	want := []string{"OK 3 partitions", "FAIL has no leader for 2 partitions (1, 2): they cannot be read or written: " +
+		"start the brokers that have them: kafka-topics.sh --describe says which"}
+	if diff := cmp.Diff(want, lines(look.judge(topic, nil), "topic pays")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // Topics of enriched events must exist, since weir run ends without them. How they are kept is not judged.
 func TestEnrichedTopics(t *testing.T) {
 	broker := kafkatest.Embedded(t, map[string]int{"pays": 1, "paid": 2, "dead": 1})
