@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/lag"
@@ -59,8 +60,14 @@ how long that will take, for which it reads twice, two seconds apart. It writes 
 			if asJSON {
 				write = lag.WriteJSON
 			}
-			if err := write(cmd.OutOrStdout(), partitions, fills); err != nil || most < 0 {
+			if err := write(cmd.OutOrStdout(), partitions, fills); err != nil {
 				return err
+			}
+			if n := lag.Unknown(partitions); n > 0 {
+				return fmt.Errorf("the lag of %d of %s is unknown, since their leaders do not answer", n, say.Number(len(partitions), "partition"))
+			}
+			if most < 0 {
+				return nil
 			}
 			switch n, lost := lag.Total(partitions); {
 			case lost > 0:

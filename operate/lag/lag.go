@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -45,6 +46,9 @@ type PartitionLag struct {
 	OpenSince *time.Time `json:"open_since"`
 	// Behind are the shards that are behind others.
 	Behind []Shard `json:"behind,omitempty"`
+	// Error says why it is unknown what the log holds: then the offsets of the log and the lag are 0. It is absent if the
+	// leader has answered.
+	Error string `json:"error,omitempty"`
 }
 
 // Shard is the progress of one shard; Applied is null if it has none.
@@ -61,7 +65,7 @@ type Monitor struct {
 	Store     Progress
 }
 
-// Read reads the lag of all partitions of topics, in order.
+// Read reads the lag of all partitions of topics, in order. That of a partition whose leader does not answer has an Error.
 func (r *Monitor) Read(ctx context.Context, topics []string) ([]PartitionLag, error) {
 	all, err := Partitions(ctx, r.Client, topics)
 	if err != nil {
@@ -87,11 +91,8 @@ func (r *Monitor) Read(ctx context.Context, topics []string) ([]PartitionLag, er
 	list := make([]PartitionLag, len(all))
 	for i, id := range all {
 		list[i] = partitionLag(id, &logs[i], progress[i], committed[id])
-		if list[i].Open == 0 {
-			continue
-		}
-		if list[i].OpenSince, err = r.timestamp(ctx, id, list[i].Stable); err != nil {
-			return nil, err
+		if list[i].Open > 0 {
+			list[i].OpenSince = r.timestamp(ctx, id, list[i].Stable)
 		}
 	}
 	return list, nil
@@ -123,9 +124,19 @@ func Partitions(ctx context.Context, client *kafka.Client, topics []string) (all
 // partitionLag computes the lag of a partition.
 func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position, committed int64) PartitionLag {
 	p := PartitionLag{
-		Topic: id.Topic, Partition: id.ID, Start: held.Start, Stable: held.Stable, End: held.End,
+		Topic: id.Topic, Partition: id.ID,
 		Applied: known(state.Lowest(progress)), Furthest: known(state.Highest(progress)), Committed: known(committed),
 	}
+	for shard, at := range progress {
+		if p.Furthest != nil && at.Offset < *p.Furthest {
+			p.Behind = append(p.Behind, Shard{shard, known(at.Offset)})
+		}
+	}
+	if held.Err != nil {
+		p.Error = reworded.Plainly(held.Err).Error()
+		return p
+	}
+	p.Start, p.Stable, p.End = held.Start, held.Stable, held.End
 	from := held.Start
 	if p.Applied != nil {
 		from = max(from, *p.Applied)
@@ -133,11 +144,6 @@ func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position
 	}
 	p.Lag = max(0, held.End-from)
 	p.Open = max(0, held.End-max(from, p.Stable))
-	for shard, at := range progress {
-		if p.Furthest != nil && at.Offset < *p.Furthest {
-			p.Behind = append(p.Behind, Shard{shard, known(at.Offset)})
-		}
-	}
 	return p
 }
 
@@ -182,20 +188,11 @@ func (r *Monitor) committed(ctx context.Context, asked map[string][]int) (map[st
 func (r *Monitor) logs(ctx context.Context, all []state.Partition) ([]fetch.Log, error) {
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: r.Client.Transport, Bootstrap: r.Client.Addr, Isolation: r.Isolation})
 	defer poller.Close()
-	logs, err := poller.Logs(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	for i := range logs {
-		if logs[i].Err != nil {
-			return nil, logs[i].Err
-		}
-	}
-	return logs, nil
+	return poller.Logs(ctx, all)
 }
 
 // timestamp reads the timestamp of the record at an offset, also in an open transaction; nil if no record can be read.
-func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int64) (*time.Time, error) {
+func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int64) *time.Time {
 	reply, err := r.Client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: id.Topic, Partition: int(id.ID), Offset: offset, MinBytes: 1, MaxBytes: 1 << 20, MaxWait: time.Second,
 		IsolationLevel: kafka.ReadUncommitted,
@@ -204,12 +201,12 @@ func (r *Monitor) timestamp(ctx context.Context, id state.Partition, offset int6
 		err = reply.Error
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read when the open transaction of %v began: %w", id, err)
+		return nil
 	}
 	record, err := reply.Records.ReadRecord()
 	if err != nil {
-		return nil, nil // it has ended meanwhile, or cannot be decoded
+		return nil // it has ended meanwhile, or cannot be decoded
 	}
 	at := record.Time.UTC()
-	return &at, nil
+	return &at
 }

@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
@@ -67,6 +69,7 @@ func TestWrite(t *testing.T) {
 		partitionLag(state.Partition{Topic: "logins", ID: 11}, &fetch.Log{Stable: 7, End: 7}, positions(-1, 7), -1),
 		partitionLag(id, &fetch.Log{Start: 1004, Stable: 1200, End: 1200}, positions(behind...), 999),
 		partitionLag(open, &fetch.Log{Stable: 50, End: 54}, positions(50), 50),
+		partitionLag(state.Partition{Topic: "transactions", ID: 2}, &fetch.Log{Err: errors.New("it does not answer")}, positions(5, 9), 5),
 	}
 	list[2].OpenSince = &since
 	want := strings.Join([]string{
@@ -74,13 +77,16 @@ func TestWrite(t *testing.T) {
 		`logins        11         0      7     -        7         -          7    0`,
 		`transactions  0          1004   1200  1000     1011      999        196  0`,
 		`transactions  1          0      54    50       50        50         4    4`,
+		`transactions  2          ?      ?     5        9         5          ?    ?`,
 		``,
 		`logins/11: shards behind: 0 at -`,
 		`transactions/0: 4 offsets were removed from the log before all shards had applied them`,
 		`transactions/0: shards behind: 0 at 1000, 1 at 1001, 2 at 1002, 3 at 1003, 4 at 1004, ` +
 			`5 at 1005, 6 at 1006, 7 at 1007 and 3 more`,
 		`transactions/1: a transaction is open from offset 50 on, since 2026-07-01T08:30:00Z; nothing after it can be read until it ends`,
-		`total lag 207`,
+		`transactions/2: it is unknown what the log holds: it does not answer`,
+		`transactions/2: shards behind: 0 at 5`,
+		`total lag 207, without the partitions whose logs are unknown: 1`,
 		`last_k, spent, of logins: the backfill of some partitions is given up; what is still needed of it is filled again`,
 		`new, of logins: backfill not begun`,
 		`young, of logins: backfilled 25%`,
@@ -221,6 +227,51 @@ func TestRead(t *testing.T) {
 	_, err = (&Monitor{Client: client, Store: s}).Read(ctx, []string{topic, "no-such-topic"})
 	if !errors.Is(err, kafka.UnknownTopicOrPartition) {
 		t.Errorf("a missing topic: got error %v", err)
+	}
+}
+
+// everywhere is the progress of all shards, everywhere the same.
+type everywhere int64
+
+func (e everywhere) Progress(_ context.Context, partitions []state.Partition) (all [][]state.Position, err error) {
+	for range partitions {
+		all = append(all, positions(int64(e)))
+	}
+	return all, nil
+}
+
+// A leader that does not answer leaves only its own partitions unknown.
+func TestReadWithoutALeader(t *testing.T) {
+	broker := kafkatest.Embedded(t, map[string]int{"tx": 2})
+	broker.ControlKey(int16(kmsg.ListOffsets), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		reply := request.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, asked := range request.(*kmsg.ListOffsetsRequest).Topics {
+			topic := kmsg.NewListOffsetsResponseTopic()
+			topic.Topic = asked.Topic
+			for _, of := range asked.Partitions {
+				p := kmsg.NewListOffsetsResponseTopicPartition()
+				if p.Partition, p.Offset = of.Partition, 7; p.Partition == 1 {
+					p.ErrorCode = kerr.LeaderNotAvailable.Code
+				}
+				topic.Partitions = append(topic.Partitions, p)
+			}
+			reply.Topics = append(reply.Topics, topic)
+		}
+		return reply, nil, true
+	})
+	monitor := Monitor{Client: &kafka.Client{Addr: kafka.TCP(broker.ListenAddrs()...), Transport: &kafka.Transport{}}, Group: "weir", Store: everywhere(3)}
+	list, err := monitor.Read(t.Context(), []string{"tx"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	three := int64(3)
+	want := []PartitionLag{
+		{Topic: "tx", Start: 7, Stable: 7, End: 7, Applied: &three, Furthest: &three, Lost: 4},
+		{Topic: "tx", Partition: 1, Applied: &three, Furthest: &three, Error: "fetch: offsets of tx/1: it has no leader yet: try again in a moment"},
+	}
+	if diff := cmp.Diff(want, list); diff != "" || Unknown(list) != 1 {
+		t.Errorf("%d are unknown, want 1 (-want +got):\n%s", Unknown(list), diff)
 	}
 }
 

@@ -19,6 +19,16 @@ func Total(partitions []PartitionLag) (lag, lost int64) {
 	return lag, lost
 }
 
+// Unknown counts the partitions whose lag is unknown.
+func Unknown(partitions []PartitionLag) (n int) {
+	for i := range partitions {
+		if partitions[i].Error != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // maxShards is how many shards that are behind are named.
 const maxShards = 8
 
@@ -27,14 +37,23 @@ func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TOPIC\tPARTITION\tSTART\tEND\tAPPLIED\tFURTHEST\tCOMMITTED\tLAG\tOPEN")
 	for _, p := range partitions {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%d\t%d\n", p.Topic, p.Partition, p.Start, p.End,
-			offset(p.Applied), offset(p.Furthest), offset(p.Committed), p.Lag, p.Open)
+		of := func(log int64) string { // what the log decides
+			if p.Error != "" {
+				return "?"
+			}
+			return strconv.FormatInt(log, 10)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Topic, p.Partition, of(p.Start), of(p.End),
+			offset(p.Applied), offset(p.Furthest), offset(p.Committed), of(p.Lag), of(p.Open))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	var text strings.Builder
 	for _, p := range partitions {
+		if p.Error != "" {
+			fmt.Fprintf(&text, "%s/%d: it is unknown what the log holds: %s\n", p.Topic, p.Partition, p.Error)
+		}
 		if p.Lost > 0 {
 			fmt.Fprintf(&text, "%s/%d: %d offsets were removed from the log before all shards had applied them\n", p.Topic, p.Partition, p.Lost)
 		}
@@ -56,7 +75,11 @@ func WriteText(out io.Writer, partitions []PartitionLag, fills []Fill) error {
 		text.WriteByte('\n')
 	}
 	lag, _ := Total(partitions)
-	fmt.Fprintf(&text, "total lag %d\n", lag)
+	fmt.Fprintf(&text, "total lag %d", lag)
+	if n := Unknown(partitions); n > 0 {
+		fmt.Fprintf(&text, ", without the partitions whose logs are unknown: %d", n)
+	}
+	text.WriteByte('\n')
 	if _, err := io.WriteString(out, "\n"+text.String()); err != nil {
 		return err
 	}
