@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -251,8 +250,7 @@ func (s *fillScreen) until(f *state.Fill, p backfill.Progress) bool {
 	s.fills = true
 	share := "not begun"
 	if p.All > 0 {
-		// It rounds down: what is not whole is less than 100%.
-		share = fmt.Sprintf("%.0f%%, %d of %d records", math.Floor(100*float64(p.Filled)/float64(p.All)), p.Filled, p.All)
+		share = fmt.Sprintf("%s, %d of %d records", lag.Percent(p.Filled, p.All), p.Filled, p.All)
 	}
 	enough := p.Done || len(p.Broken) > 0 && p.Filled == p.All
 	switch {

@@ -90,6 +90,15 @@ func Fills(h *state.History, features func(*state.Fill) []string) (list []Fill) 
 	return list
 }
 
+// Percent writes how much of everything is done; 100% is all of it.
+func Percent(done, all int64) string {
+	share := math.Round(100 * float64(done) / float64(all))
+	if done < all {
+		share = min(share, 99)
+	}
+	return fmt.Sprintf("%.0f%%", share)
+}
+
 // writeFills writes a line for each fill that is not done.
 func writeFills(out io.Writer, fills []Fill) error {
 	for _, f := range fills {
@@ -102,9 +111,9 @@ func writeFills(out io.Writer, fills []Fill) error {
 		case f.All == 0:
 			what = "backfill not begun"
 		default:
-			what = fmt.Sprintf("backfilled %.0f%%", percent(f.Filled, f.All))
+			what = "backfilled " + Percent(f.Filled, f.All)
 			if f.AllRows > 0 {
-				what += fmt.Sprintf(", %.0f%% of the rows of files", percent(f.FilledRows, f.AllRows))
+				what += fmt.Sprintf(", %s of the rows of files", Percent(f.FilledRows, f.AllRows))
 			}
 			if f.SecondsLeft > 0 {
 				what += fmt.Sprintf(", about %s left", time.Duration(f.SecondsLeft)*time.Second)
@@ -116,6 +125,3 @@ func writeFills(out io.Writer, fills []Fill) error {
 	}
 	return nil
 }
-
-// percent rounds down: what is not whole is less than 100%.
-func percent(part, all int64) float64 { return math.Floor(100 * float64(part) / float64(all)) }

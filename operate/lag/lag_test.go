@@ -275,6 +275,15 @@ func TestReadWithoutALeader(t *testing.T) {
 	}
 }
 
+// What is not done is not shown as 100%.
+func TestPercent(t *testing.T) {
+	for of, want := range map[[2]int64]string{{0, 7}: "0%", {6, 1000}: "1%", {996, 1000}: "99%", {1e15 - 1, 1e15}: "99%", {7, 7}: "100%"} {
+		if got := Percent(of[0], of[1]); got != want {
+			t.Errorf("%d of %d: got %s, want %s", of[0], of[1], got, want)
+		}
+	}
+}
+
 // Two readings show how long a fill takes. It is unknown for a fill that has not or hardly moved, or is new.
 func TestTimeLeft(t *testing.T) {
 	epoch := func(id string, filled, all int64) state.FillEpoch {
