@@ -87,6 +87,8 @@ var bad = []struct{ file, want string }{
 	{"redis: {tls: {insecure_skip_verify: true}}", `redis.tls.enabled false is not allowed: true where ca, cert, key, server_name or insecure_skip_verify beside it is given`},
 	{"redis: {tls: {cert: a.pem, key: a.pem}}", `redis.tls.enabled false is not allowed: true where ca, cert, key, server_name or insecure_skip_verify beside it is given`},
 	{"redis: {tls: {enabled: true, key: a.pem}}", `redis.tls.key "a.pem" is not allowed: a file if and only if redis.tls.cert names one`},
+	{"redis: {username: u}", `redis.username "u" is not allowed: empty, unless redis.password, redis.password_file, redis.elasticache or redis.azure logs it in`},
+	{"redis: {mode: sentinel, master_name: m, sentinel_username: u}", `redis.sentinel_username "u" is not allowed: empty, unless redis.sentinel_password or redis.sentinel_password_file is given`},
 	{"redis: {password: hunter2, password_file: weir.yaml}", `redis.password_file is given as well as the password; omit one of them`},
 	{"redis: {password: [hunter2]}", `redis.password is a list, not one value`},
 	{"processor: {workers: -1}", `processor.workers -1 is not allowed: 0 to 1024`},

@@ -103,6 +103,14 @@ var rules = []rule{
 	{"redis.master_name", "a name if and only if redis.mode is sentinel", func(c *Config) bool {
 		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
 	}},
+	{"redis.username", "empty, unless redis.password, redis.password_file, redis.elasticache or redis.azure logs it in", func(c *Config) bool {
+		r := &c.Redis
+		return r.Username == "" || r.Password != "" || r.PasswordFile != "" || r.ElastiCache.Cache != "" || r.Azure.Identity != ""
+	}},
+	{"redis.sentinel_username", "empty, unless redis.sentinel_password or redis.sentinel_password_file is given", func(c *Config) bool {
+		r := &c.Redis
+		return r.SentinelUsername == "" || r.SentinelPassword != "" || r.SentinelPasswordFile != ""
+	}},
 	{"redis.elasticache.cache", "empty, or letters in lower case, digits and dashes, with redis.username, with redis.tls.enabled and without a password", func(c *Config) bool {
 		r := &c.Redis
 		return r.ElastiCache.Cache == "" || cacheName.MatchString(r.ElastiCache.Cache) && r.Username != "" && r.TLS.Enabled && r.Password == "" && r.PasswordFile == ""

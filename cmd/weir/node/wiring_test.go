@@ -99,7 +99,7 @@ func otherValues(t *testing.T) map[string]setting {
 	auth.UseAWS(t, "eu-west-1")
 	cache := map[string]any{"redis.elasticache.cache": "payments", "redis.username": "weir", "redis.tls.enabled": true}
 	auth.NewEntra(t)
-	entra := map[string]any{"redis.username": "weir", "redis.tls.enabled": true}
+	entra := map[string]any{"redis.username": "weir", "redis.password": "secret", "redis.tls.enabled": true}
 	azure := map[string]any{"redis.azure.identity": "managed", "redis.username": "weir", "redis.tls.enabled": true}
 	replica := map[string]any{"redis.read_from": "replica", "redis.replicas": []string{"replica:6379"}}
 	oidc := map[string]any{"api.oidc.issuer": "https://issuer.example.com", "api.oidc.audience": "weir"}
@@ -145,9 +145,10 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.elasticache.cache":             {value: "other", with: cache},
 		"redis.elasticache.region":            {value: "us-east-1", with: cache},
 		"redis.elasticache.serverless":        {value: true, with: cache},
-		"redis.azure.identity":                {value: "managed", with: entra},
+		"redis.azure.identity":                {value: "managed", with: entra, unless: "redis.password"},
 		"redis.azure.client_id":               {value: "other", with: azure},
-		"redis.sentinel_username":             {value: "weir", with: sentinel},
+		"redis.username":                      {value: "other", with: map[string]any{"redis.username": "weir", "redis.password": "secret"}},
+		"redis.sentinel_username":             {value: "weir", with: map[string]any{"redis.mode": "sentinel", "redis.master_name": "main", "redis.sentinel_password": "secret"}},
 		"redis.sentinel_password":             {value: "secret", with: sentinel},
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
 		"store.hash_entities.key_file":        {value: secret},
