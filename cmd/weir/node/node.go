@@ -289,19 +289,33 @@ func (n *Node) process(ctx context.Context) error {
 	return n.processor.Run(ctx)
 }
 
+// waitSaidEach is how often the log says that the process still waits; /readyz always does.
+const waitSaidEach = 30 * time.Second
+
 // waitFor retries each second until there is a result, or a permanent error.
 func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Context) error) error {
+	var began, said time.Time // zero before the first failure
 	for {
 		err := ask(ctx)
 		if err == nil || ctx.Err() != nil {
 			n.waits.Store(nil)
+			if err == nil && !began.IsZero() {
+				n.log.Info("no longer waiting for "+what, "after", time.Since(began).Round(time.Second))
+			}
 			return nil
 		}
 		_, missing := errors.AsType[connect.MissingTopicsError](err)
 		if missing || errors.Is(err, store.ErrLayout) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		n.log.Warn("waiting for "+what, "error", err)
+		now := time.Now()
+		if began.IsZero() {
+			began = now
+		}
+		if now.Sub(said) >= waitSaidEach {
+			said = now
+			n.log.Warn("waiting for "+what, "error", err, "for", now.Sub(began).Round(time.Second))
+		}
 		why := fmt.Errorf("waiting for %s: %w", what, err)
 		n.waits.Store(&why)
 		select {
