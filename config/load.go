@@ -49,7 +49,8 @@ func Default() *Config {
 }
 
 // Flags adds a flag for every setting except passwords, which any user of the machine could read
-// from the command line. A flag is named by the setting's key; Load reads them.
+// from the command line. A flag is named by the setting's key; Load reads them. --features adds to those before it, and
+// of other flags that are given several times the last one counts.
 func Flags(flags *pflag.FlagSet) {
 	d, types := readDocument("weir.yaml", reference), new(Config)
 	for _, key := range keys {
@@ -58,7 +59,12 @@ func Flags(flags *pflag.FlagSet) {
 		}
 		text := strings.NewReplacer("\n# ", " ", "# ", "", "`", "").Replace(d.comments[key])
 		usage, _, _ := strings.Cut(text, ". ")
-		flags.String(key, "", strings.TrimSuffix(usage, "."))
+		usage = strings.TrimSuffix(usage, ".")
+		if key == "features" {
+			flags.Var(new(addedUp), key, usage)
+		} else {
+			flags.String(key, "", usage)
+		}
 		flags.Lookup(key).Annotations = map[string][]string{annotation: nil}
 		if text, _ := d.values[key].(string); text == "false" {
 			flags.Lookup(key).NoOptDefVal = "true"

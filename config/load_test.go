@@ -168,6 +168,18 @@ func TestBareFlagSwitchesOn(t *testing.T) {
 	}
 }
 
+// Definitions of a flag that is given twice are not left out.
+func TestFeaturesOfSeveralFlags(t *testing.T) {
+	t.Setenv("WEIR_FEATURES", "environment")
+	got, err := config.Load(write(t, "features: [file]\n"), flags(t, "--features=a, b", "--shards=2", "--features", "c", "--shards=8"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, got.Features); diff != "" || got.Shards != 8 {
+		t.Errorf("shards %d, want 8; features (-want +got):\n%s", got.Shards, diff)
+	}
+}
+
 func TestPasswordsHaveNoFlag(t *testing.T) {
 	set := flags(t)
 	for _, key := range []string{"kafka.sasl.password", "redis.password", "redis.sentinel_password"} {

@@ -126,6 +126,19 @@ func parse(field reflect.Value, raw any) error {
 	return nil
 }
 
+// addedUp is the flag of a list to which each use of the flag adds.
+type addedUp []string
+
+func (a *addedUp) String() string { return strings.Join(*a, ",") }
+
+func (a *addedUp) Set(text string) error {
+	*a = append(*a, text)
+	return nil
+}
+
+// Type is what the help calls the value. It is not a type that viper converts.
+func (a *addedUp) Type() string { return "string" }
+
 // splitList reads a list from the environment or a flag: items with commas
 // between them.
 func splitList(text string) []string {

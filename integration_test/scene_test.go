@@ -104,7 +104,12 @@ func newSceneOf(t testing.TB, client redis.UniversalClient, paths []string, sett
 // start starts a process in a role; settings in more override the scene's.
 func (s *scene) start(role string, more ...string) *weir {
 	s.t.Helper()
-	w := startWeir(s.t, slices.Concat([]string{"--roles", role}, s.settings, more)...)
+	settings := slices.Clone(s.settings)
+	if slices.Contains(more, "--features") { // it would add to the scene's
+		at := slices.Index(settings, "--features")
+		settings = slices.Delete(settings, at, at+2)
+	}
+	w := startWeir(s.t, slices.Concat([]string{"--roles", role}, settings, more)...)
 	s.started = append(s.started, w)
 	return w
 }
