@@ -47,7 +47,7 @@ const (
 	Twice   Why = "there twice for one event"
 	Counted Why = "late, so counted already by the features that they are not too late for"
 	Broken  Why = "of batches that cannot be decoded, so there is nothing to replay"
-	NoTopic Why = "of a topic or partition that is no longer there"
+	NoTopic Why = "of a topic or partition that is not there; with ACLs, allow Describe on the topic"
 	Expired Why = "older than their topic's retention.ms, which would remove them again; --stamp-now gives them the present time"
 	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
 )

@@ -131,11 +131,12 @@ func TestWriteText(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2, Foreign: 1}}
+	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2, Foreign: 1, NoTopic: 1}}
 	want := "replayed 4 events: 3 missing_field, 1 wrong_type\n" +
 		"skipped 1 dead letter of another namespace: replay them with its settings\n" +
 		"skipped 2 dead letters replayed before\n" +
-		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n"
+		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n" +
+		"skipped 1 dead letter of a topic or partition that is not there; with ACLs, allow Describe on the topic\n"
 	if diff := cmp.Diff(want, written(t, func(out *strings.Builder) error { return s.WriteText(out, false) })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
