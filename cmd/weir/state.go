@@ -85,7 +85,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
 			}
-			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope.DryRun)
+			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope)
 		}
 		if !refilling {
 			return withState(s, cmd, openRedis, drop)

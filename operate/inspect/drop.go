@@ -163,14 +163,18 @@ func (d *dropping) dropped(held inspector.Held, kept packed.Salvage, losses pack
 	return out
 }
 
-// WriteDropped writes as text what was, or would be, dropped.
-func WriteDropped(out io.Writer, list []Dropped, dryRun bool) error {
+// WriteDropped writes as text what of a scope was, or would be, dropped.
+func WriteDropped(out io.Writer, list []Dropped, scope Scope) error {
 	if len(list) == 0 {
-		_, err := io.WriteString(out, "nothing is damaged; --all also drops what can be read\n")
+		text := "nothing is damaged; --all also drops what can be read\n"
+		if scope.All {
+			text = "there is nothing to drop\n"
+		}
+		_, err := io.WriteString(out, text)
 		return err
 	}
 	dropped, complete := "dropped", "complete"
-	if dryRun {
+	if scope.DryRun {
 		dropped, complete = "to drop", "would be complete"
 	}
 	var text strings.Builder
@@ -187,7 +191,7 @@ func WriteDropped(out io.Writer, list []Dropped, dryRun bool) error {
 		}
 		fmt.Fprintf(&text, "  %-8s  all but %s of %s\n", dropped, number(d.Kept, "byte"), number(d.Bytes, "byte"))
 		if r := d.Refilled; r != nil {
-			r.writeText(&text, dryRun)
+			r.writeText(&text, scope.DryRun)
 		}
 		for _, name := range slices.Sorted(maps.Keys(d.Lost)) {
 			fmt.Fprintf(&text, "  %s %s since %s\n", name, complete, moment(d.Lost[name]))

@@ -42,7 +42,7 @@ func TestDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := WriteDropped(&text, dropped, scope.DryRun); err != nil {
+		if err := WriteDropped(&text, dropped, scope); err != nil {
 			t.Fatal(err)
 		}
 		return dropped, text.String()
@@ -102,6 +102,10 @@ func TestDrop(t *testing.T) {
 	}
 	if dropped, _ := drop(Scope{All: true, Features: []string{"spent_1d"}}); len(dropped) != 1 || dropped[0].Kept != 0 || dropped[0].Damage != "" {
 		t.Errorf("dropping everything: got %+v", dropped)
+	}
+	user = map[string]string{"user": "nobody"}
+	if _, text := drop(Scope{All: true}); text != "there is nothing to drop\n" {
+		t.Errorf("dropping everything of nothing: got %s", text)
 	}
 	_, err = Drop(t.Context(), s, r, Scope{Keys: map[string]string{"usr": "u1"}})
 	if want := "no state is kept by usr with the keys given; it is kept by shop; shop,user; user"; err == nil || err.Error() != want {

@@ -185,7 +185,7 @@ func TestRefillOfKeysWithoutSeries(t *testing.T) {
 	}
 	l.same(shop, 5)
 	var text strings.Builder
-	if err := WriteDropped(&text, dropped, false); err != nil {
+	if err := WriteDropped(&text, dropped, Scope{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "  refilled  from 30 events of 30 records in the log, with 5 children\n"; !strings.HasSuffix(text.String(), want) {
