@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/config"
@@ -142,6 +143,19 @@ func TestOperate(t *testing.T) {
 		out := look(t, "", command("state", "drop", "user_id=u1", "--all", "--refill", "--json", "--kafka.max_record_bytes", refill.most)...)
 		if got := look(t, "", command("state", "user_id=u1", "--feature", "user_amount_1d")...); !json.Valid([]byte(out)) || !strings.Contains(got, "Z  "+refill.sum+"\n") {
 			t.Errorf("a refill with records of up to %s:\n%s\nleaves\n%s", refill.most, out, got)
+		}
+	}
+	// What is done to one key is said even if another one cannot be dropped.
+	client := redis.NewClient(&redis.Options{Addr: flags[9]})
+	defer client.Close()
+	key := regexp.MustCompile(`(?m)^  key +(\S+:u1)$`).FindStringSubmatch(state())
+	if len(key) != 2 || client.Append(t.Context(), key[1], "\x01\x02\x03\x7f").Err() != nil {
+		t.Fatalf("u1 has the keys %q, want one that can be changed", key)
+	}
+	for _, form := range []struct{ flag, want string }{{"--json=false", "\n  to drop   all but "}, {"--json", `"dropped":[{"entity":{"user_id":"u1"}`}} {
+		out, err := weir(t, command("state", "drop", "user_id=u1", "device_id=d1", "--dry-run", form.flag)...)
+		if err == nil || !strings.HasSuffix(err.Error(), ": drop what is damaged of the parent first") || !strings.Contains(out, form.want) {
+			t.Errorf("state drop %s of a damaged user and its pair: error %v, output\n%s", form.flag, err, out)
 		}
 	}
 }

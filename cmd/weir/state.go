@@ -79,13 +79,13 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 		}
 		drop := func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
 			dropped, err := inspect.Drop(cmd.Context(), state.Store(), registry, scope)
-			if err != nil {
+			switch { // also after an error: other keys are dropped
+			case err != nil && len(dropped) == 0:
 				return err
+			case asJSON:
+				return errors.Join(json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun}), err)
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"dropped": dropped, "dry_run": scope.DryRun})
-			}
-			return inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope)
+			return errors.Join(inspect.WriteDropped(cmd.OutOrStdout(), dropped, scope), err)
 		}
 		if !refilling {
 			return withState(s, cmd, openRedis, drop)
