@@ -11,6 +11,7 @@ import (
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/doctor"
 )
 
@@ -42,10 +43,7 @@ and fails if a check fails.`,
 		if err != nil {
 			return err
 		}
-		findings, err := examine(cmd.Context(), cfg, copies, doctorTimeout)
-		if err != nil {
-			return err
-		}
+		findings := examine(cmd.Context(), cfg, copies, doctorTimeout)
 		write := findings.WriteText
 		if asJSON {
 			write = findings.WriteJSON
@@ -63,44 +61,54 @@ and fails if a check fails.`,
 	return cmd
 }
 
-// examine runs all checks, for as long as two timeouts.
-func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Duration) (doctor.Findings, error) {
+// examine runs all checks, for as long as two timeouts. What cannot be checked hides no other finding.
+func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Duration) doctor.Findings {
 	registry, findings := doctor.Definitions(cfg.Features)
-	redis, err := redisconn.Open(cfg, true, noLog)
-	if err != nil {
-		return nil, err
-	}
-	defer redis.Close()
-	ofRedis, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	servers := doctor.Redis(ofRedis, redis.Client, redis.Store())
-	findings = append(findings, servers...)
-	if redis.FromReplicas() {
-		findings = append(findings, doctor.Replicas(ofRedis, redis.Store())...)
-	}
+	findings = append(findings, examineRedis(ctx, cfg, registry, timeout)...)
 	if registry == nil {
-		return findings, nil // the topics are unknown
+		return findings // the topics are unknown
 	}
-	if len(servers) > 1 { // otherwise none answers
-		findings = append(findings, doctor.Rivals(ofRedis, redis.Store(), time.Now())...)
-		findings = append(findings, doctor.Greatest(ofRedis, redis.Store(), registry)...)
-	}
-	ctx, cancel = context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	schemas, err := connect.CheckSchemas(ctx, cfg, registry)
 	if err != nil {
-		return nil, err
+		schemas = failed("schema registry", err)
 	}
 	findings = append(findings, schemas...)
 	if _, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic); err != nil {
-		findings = append(findings, doctor.Finding{Verdict: doctor.Fail, Subject: "topics", Found: err.Error()})
+		findings = append(findings, failed("topics", err)...)
 	}
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
-		return nil, err
+		return append(findings, failed("kafka", err)...)
 	}
 	return append(findings, doctor.Kafka(ctx, client, doctor.Topics{
 		Registry: registry, DeadLetters: cfg.Kafka.DeadLetterTopic, Copies: copies,
 		MaxRecordBytes: int64(cfg.Kafka.MaxRecordBytes), Create: cfg.Kafka.CreateTopics,
-	})...), nil
+	})...)
+}
+
+// examineRedis checks Redis, and what is on it of the definitions, which may be nil.
+func examineRedis(ctx context.Context, cfg *config.Config, registry *features.Registry, timeout time.Duration) doctor.Findings {
+	redis, err := redisconn.Open(cfg, true, noLog)
+	if err != nil {
+		return failed("redis", err)
+	}
+	defer redis.Close()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	servers := doctor.Redis(ctx, redis.Client, redis.Store())
+	findings := servers
+	if redis.FromReplicas() {
+		findings = append(findings, doctor.Replicas(ctx, redis.Store())...)
+	}
+	if registry != nil && len(servers) > 1 { // otherwise none answers
+		findings = append(findings, doctor.Rivals(ctx, redis.Store(), time.Now())...)
+		findings = append(findings, doctor.Greatest(ctx, redis.Store(), registry)...)
+	}
+	return findings
+}
+
+func failed(subject string, err error) doctor.Findings {
+	return doctor.Findings{{Verdict: doctor.Fail, Subject: subject, Found: err.Error()}}
 }

@@ -180,6 +180,17 @@ func TestDoctor(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &found); err != nil || found.Fail != 1 || len(found.Findings) < 8 {
 		t.Errorf("want one failed check in JSON: error %v, output %s", err, out)
 	}
+	for _, of := range []struct{ server, ok, fail string }{
+		{"kafka", `redis +Redis \d.*`, `kafka +kafka\.tls\.ca: open /none\.pem: no such file or directory`},
+		{"redis", `kafka +1 broker`, `redis +redis\.tls\.ca: open /none\.pem: no such file or directory`},
+	} {
+		out := look(t, "1 finding FAIL", append([]string{"doctor"}, append(flags, "--"+of.server+".tls.enabled", "--"+of.server+".tls.ca", "/none.pem")...)...)
+		for _, want := range []string{"OK +" + of.ok, "FAIL +" + of.fail} {
+			if !regexp.MustCompile("(?m)^" + want + "$").MatchString(out) {
+				t.Errorf("no line matches\n%s\nin\n%s", want, out)
+			}
+		}
+	}
 	flags[1] = filepath.Join(t.TempDir(), "avro.yaml")
 	const avro = "streams: {tx: {topic: transactions, timestamp: t, format: avro, fields: {user: string}}}\nfeatures: {n: 'COUNT(1d, tx, user)'}\n"
 	if err := os.WriteFile(flags[1], []byte(avro), 0o600); err != nil {
@@ -207,10 +218,7 @@ func TestDoctorWithoutAnswersOfRedis(t *testing.T) {
 	cfg.Features = []string{shipped}
 	cfg.Kafka.Brokers, cfg.Redis.Addresses = kafkatest.Embedded(t, allTopics).ListenAddrs(), []string{silent.Addr().String()}
 	cfg.Redis.ReadTimeout = time.Minute
-	findings, err := examine(t.Context(), cfg, time.Hour, 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	findings := examine(t.Context(), cfg, time.Hour, 2*time.Second)
 	verdicts := map[string]doctor.Verdict{}
 	for _, f := range findings {
 		verdicts[f.Subject] = f.Verdict
