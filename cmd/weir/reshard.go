@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -59,10 +60,13 @@ for two copies of the state.`,
 			}
 			_, err = fmt.Fprintln(out, "cancelled: processors go on with the number of shards before")
 		case deleteOld:
-			if err := r.DeleteOld(cmd.Context()); err != nil {
-				return err
+			err = r.DeleteOld(cmd.Context())
+			switch {
+			case errors.Is(err, reshard.ErrNoOld): // as after a run of which it is unknown whether it was done
+				_, err = fmt.Fprintf(out, "nothing to delete: %v\n", err)
+			case err == nil:
+				_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", say.Number(tally.of("deleted"), "key"))
 			}
-			_, err = fmt.Fprintf(out, "deleted %s of the shards before\n", say.Number(tally.of("deleted"), "key"))
 		default:
 			err = spread(cmd.Context(), out, cfg, r, tally, to, yes)
 		}
@@ -93,6 +97,11 @@ func spread(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.R
 	}
 	if l.Forsaken(to) {
 		return restart(ctx, out, cfg, r, l, yes)
+	}
+	if !yes && l.Shards == to {
+		_, err := fmt.Fprintf(out, "namespace %s has %d shards: --yes only copies again what a failover has lost since.\n"+
+			"The keys of the old shards are still there: delete them with weir reshard --delete-old\n", cfg.Namespace, to)
+		return err
 	}
 	if !yes {
 		_, err := fmt.Fprintf(out, "namespace %s has %d shards, and would have %d. Redis needs memory for its keys twice\n"+

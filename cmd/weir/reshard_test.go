@@ -33,9 +33,10 @@ func TestReshard(t *testing.T) {
 	}
 	for _, step := range []struct{ flags, want string }{
 		{"--cancel", "the namespace is not being resharded"},
-		{"--delete-old", "the namespace has no keys of an earlier number of shards"},
+		{"--delete-old", "nothing to delete: the namespace has no keys of an earlier number of shards\n"},
 		{"--to 8", "namespace weir has 4 shards, and would have 8. Redis needs memory"},
 		{"--to 8 --yes", "namespace weir has 8 shards: 0 keys copied."},
+		{"--to 8", "namespace weir has 8 shards: --yes only copies again what a failover has lost since.\n"},
 	} {
 		run(step.flags, step.want)
 	}

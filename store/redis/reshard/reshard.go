@@ -197,6 +197,9 @@ func (r *Resharder) Cancel(ctx context.Context) error {
 	return r.forget(ctx, keyspace.ReshardingField, keyspace.ResharderField)
 }
 
+// ErrNoOld is the error for a namespace without keys of an earlier number of shards, perhaps since they were deleted.
+var ErrNoOld = errors.New("the namespace has no keys of an earlier number of shards")
+
 // DeleteOld deletes the keys of the shards before. Their progress stays frozen, with the number of shards that took over
 // and with what the shards record of the layout; see copying.name.
 func (r *Resharder) DeleteOld(ctx context.Context) error {
@@ -205,7 +208,7 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 		return err
 	}
 	if l.Old == 0 {
-		return errors.New("the namespace has no keys of an earlier number of shards")
+		return ErrNoOld
 	}
 	lacking, err := newCopying(r, l.Old, l.Shards, "").incomplete(ctx)
 	if err != nil {
