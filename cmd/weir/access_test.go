@@ -143,6 +143,15 @@ func TestCheckOfAccess(t *testing.T) {
 	if want := "ok    api                          wants TLS, a client's certificate, one of 1 token\n"; !strings.Contains(out, want) {
 		t.Errorf("the line\n%s\nis not in\n%s", want, out)
 	}
+	for url, want := range map[string]string{
+		auth.NewIssuer(t).URL: "ok    issuer of tokens             answers\n",
+		"http://127.0.0.1:1": `FAIL  issuer of tokens             api.oidc.issuer: Get "http://127.0.0.1:1/.well-known/openid-configuration": ` +
+			"nothing listens at 127.0.0.1:1: check the address, and that the server runs\n",
+	} {
+		if out, _ := weir(t, append(args, "--api.oidc.issuer", url, "--api.oidc.audience", "weir")...); !strings.Contains(out, want) {
+			t.Errorf("the line\n%s\nis not in\n%s", want, out)
+		}
+	}
 	writeFile(t, dir, "tokens", "")
 	out, _ = weir(t, args...)
 	if want := "FAIL  api                          api.tokens_file: " + tokens + " holds no token\n"; !strings.Contains(out, want) {

@@ -63,11 +63,7 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 	} else {
 		list.ok("features", "%s", say.Summary(registry))
 	}
-	if a, err := newGuard(cfg.API, nil); err != nil {
-		list.fail("api", err)
-	} else if what := a.summary(); what != "" {
-		list.ok("api", "%s", what)
-	}
+	checkAccess(ctx, list, cfg.API)
 	if roles.Processor {
 		checkKafka(ctx, list, cfg, registry)
 		if found, err := connect.CheckSchemas(ctx, cfg, registry); err != nil {
@@ -81,6 +77,26 @@ func Check(ctx context.Context, out io.Writer, cfg *config.Config, registry *fea
 		return fmt.Errorf("%s failed", say.Number(list.failed, "check"))
 	}
 	return nil
+}
+
+// checkAccess checks the files that say who may ask, and asks the issuer of tokens.
+func checkAccess(ctx context.Context, list *checkList, cfg config.API) {
+	a, err := newGuard(cfg, nil)
+	if err != nil {
+		list.fail("api", err)
+		return
+	}
+	if what := a.summary(); what != "" {
+		list.ok("api", "%s", what)
+	}
+	if a.issuer == nil {
+		return
+	}
+	if err := a.issuer.Discover(ctx); err != nil {
+		list.fail("issuer of tokens", reworded.Plainly(err))
+	} else {
+		list.ok("issuer of tokens", "answers")
+	}
 }
 
 // checkKafka checks the brokers, the consumer group and the topics.
