@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestSignalsChangeTheLogLevel(t *testing.T) {
+func TestSignals(t *testing.T) {
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--roles", "api", "--log.level", "info"}, flags...)...)
 	p.address(t)
@@ -16,6 +16,7 @@ func TestSignalsChangeTheLogLevel(t *testing.T) {
 		want   string
 	}{
 		{syscall.SIGUSR1, `msg="log level is changed" to=DEBUG`}, {syscall.SIGUSR2, `msg="log level is changed" to=INFO`},
+		{syscall.SIGHUP, `msg="SIGHUP changes nothing: `}, // and does not end the process
 	} {
 		if err := syscall.Kill(syscall.Getpid(), step.signal); err != nil {
 			t.Fatal(err)

@@ -27,6 +27,8 @@ Start as many processes as there is work for: processors of one group share the
 topics' partitions, and every API answers the same. The first SIGINT or SIGTERM
 lets what is under way finish; a second one ends the process at once. SIGUSR1
 makes it log more, down to debug; SIGUSR2 restores the level of the settings.
+SIGHUP changes nothing: definitions, tokens and certificates are read again when
+their files change, passwords at each login, other settings when the process starts.
 
 Every setting of the file has an environment variable and, passwords apart, a
 flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
@@ -47,7 +49,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 				return err
 			}
 			log, level := node.NewLogger(cmd.ErrOrStderr(), cfg.Log)
-			defer node.FollowSignals(level, log)()
+			defer node.FollowSignals(level, log, say.IsTerminal(cmd.ErrOrStderr()))()
 			connect.LogStoreClient(log)
 			if check {
 				return node.Check(cmd.Context(), cmd.OutOrStdout(), cfg, registry, roles)

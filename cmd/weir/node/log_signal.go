@@ -9,18 +9,25 @@ import (
 	"syscall"
 )
 
-// FollowSignals changes the level at SIGUSR1 and puts it back at SIGUSR2, until
-// stop is called.
-func FollowSignals(level *logLevel, log *slog.Logger) (stop func()) {
+// FollowSignals changes the level at SIGUSR1 and puts it back at SIGUSR2, until stop is called. SIGHUP, by which services
+// are told to read their settings again, does not end the process, unless it means that its terminal was closed.
+func FollowSignals(level *logLevel, log *slog.Logger, onTerminal bool) (stop func()) {
 	signals, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2)
+	if !onTerminal {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		for {
 			select {
 			case s := <-signals:
-				if s == syscall.SIGUSR1 {
+				switch s {
+				case syscall.SIGHUP:
+					log.Warn("SIGHUP changes nothing: definitions, tokens and certificates are read again when their files change, passwords at each login, and other settings when the process starts")
+					continue
+				case syscall.SIGUSR1:
 					level.more()
-				} else {
+				default:
 					level.reset()
 				}
 				level.announce(log)
