@@ -219,6 +219,12 @@ func TestServiceMonitors(t *testing.T) {
 			}
 		}
 	}
+	for values, want := range map[string]string{"": "http", "settings: {api: {tls: {cert: /c, key: /k}}}": "https"} {
+		pod := decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec.Template
+		if got := pod.Annotations["prometheus.io/scheme"]; got != want {
+			t.Errorf("%q: prometheus.io/scheme is %q, want %q", values, got, want)
+		}
+	}
 	for values, want := range map[string]string{"": "true", "serviceMonitor: {enabled: true}": "false"} {
 		pod := decode[apps.Deployment](t, mustRender(t, values), "Deployment/weir-processor").Spec.Template
 		if got := pod.Annotations["prometheus.io/scrape"]; got != want {

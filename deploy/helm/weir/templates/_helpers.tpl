@@ -97,6 +97,7 @@ metadata:
     weir/settings: {{ include "weir.settings" $root | sha256sum }}
     prometheus.io/scrape: {{ not $root.Values.serviceMonitor.enabled | quote }}
     prometheus.io/port: "8080"
+    prometheus.io/scheme: {{ include "weir.scheme" $root | lower }}
     {{- with .of.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "weir.serviceAccount" $root }}
