@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -157,7 +158,8 @@ func TestLeastPrivileges(t *testing.T) {
 		unused := unused(t, admin, users)
 		return len(unused) == 0, fmt.Sprintf("docs/security.md allows what nobody needs: %q", unused)
 	})
-	for _, command := range []string{"doctor", "run --check", "progress", "state user=u1", "deadletters list", "deadletters replay"} {
+	diff := "diff " + definitions + " " + definitions + " --memory"
+	for _, command := range []string{"doctor", "run --check", "progress", "state user=u1", "deadletters list", "deadletters replay", diff} {
 		out, err := weir(t, append(strings.Fields(command), settings("operator")...)...)
 		if err != nil && command != "doctor" { // doctor warns of a Redis without a replica
 			t.Errorf("weir %s: %v\n%s", command, err, out)
@@ -179,6 +181,12 @@ func TestLeastPrivileges(t *testing.T) {
 		p.stop()
 		if err := p.wait(t); err != nil {
 			t.Error(err)
+		}
+	}
+	for _, command := range []string{"progress set payments --to start --again --yes", "backfill"} {
+		out, err := weir(t, append(strings.Fields(command), settings("processor")...)...)
+		if err != nil && !errors.Is(err, errNothingToFill) {
+			t.Errorf("weir %s: %v\n%s", command, err, out)
 		}
 	}
 	for _, flags := range []string{"--to 8 --yes", "--delete-old", "--to 16"} {
