@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -85,6 +86,40 @@ func TestFullMemoryRelievesAllKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where a full memory refuses all else, operators free the memory that a resharding takes.
+func TestOperatorsOfAFullMemory(t *testing.T) {
+	client := redistest.New(t, redistest.Options{}).Client(t)
+	r := &resharded{T: t, store: New(client, testkit.Namespace(t), 2), random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+	if err := r.store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, r.store, transactions)
+	r.write(20)
+	limit := func(bytes string) {
+		t.Helper()
+		if err := client.ConfigSet(t.Context(), "maxmemory", bytes).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopped := errors.New("stopped")
+	half := r.resharder()
+	half.Await = func(context.Context) error { return stopped }
+	if err := half.Spread(t.Context(), 4); !errors.Is(err, stopped) || len(r.keys(4)) <= 4 {
+		t.Fatalf("want a resharding that ends half way: error %v, %d keys", err, len(r.keys(4)))
+	}
+	limit("1")
+	if err := r.resharder().Cancel(t.Context()); err != nil || len(r.keys(4)) > 0 {
+		t.Errorf("cancelling: error %v; %d keys are left", err, len(r.keys(4)))
+	}
+	limit("0")
+	r.to(4)
+	limit("1")
+	if err := r.resharder().DeleteOld(t.Context()); err != nil || len(r.keys(2)) != 2 {
+		t.Errorf("deleting the old keys: error %v; %d are left, want 2 of progress", err, len(r.keys(2)))
+	}
+	r.check()
 }
 
 // unwrapped is the innermost error.

@@ -9,4 +9,5 @@ local call = redis.call
 if call('HGET', KEYS[1], 'shards') ~= ARGV[3] or call('HEXISTS', KEYS[1], 'old_shards') == 1 then
   return redis.error_reply('RESHARDING another weir reshard has finished')
 end
+call('HDEL', KEYS[1], '') -- a full memory refuses no write after one that it never refuses: cancelling frees it
 return call('HSET', KEYS[1], 'resharding', ARGV[2], 'resharder', ARGV[1])

@@ -244,11 +244,7 @@ func (r *Resharder) retire(ctx context.Context, l Layout) error {
 		fields = append(fields, name, layout[name])
 	}
 	for shard, tag := range tags(r.Namespace, l.Old) {
-		_, err := r.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.Del(ctx, keyspace.ProgressKey(tag))
-			return pipe.HSet(ctx, keyspace.ProgressKey(tag), fields...).Err()
-		})
-		if err != nil {
+		if err := r.Redis.Eval(ctx, retireLua, []string{keyspace.ProgressKey(tag)}, fields...).Err(); err != nil {
 			return fmt.Errorf("record in old shard %d which ones took over: %w", shard, err)
 		}
 	}

@@ -27,4 +27,8 @@ var (
 	restartLua string
 	//go:embed release.lua
 	releaseLua string
+	//go:embed mark.lua
+	markLua string
+	//go:embed retire.lua
+	retireLua string
 )

@@ -116,7 +116,7 @@ func (c *copying) begin(ctx context.Context) error {
 func (c *copying) mark(ctx context.Context, tags []string, field string) error {
 	pipe := c.Redis.Pipeline()
 	for _, tag := range tags {
-		pipe.HSet(ctx, keyspace.ProgressKey(tag), field, c.token)
+		pipe.Eval(ctx, markLua, []string{keyspace.ProgressKey(tag)}, field, c.token)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("record in the shards that they are being copied: %w", err)
