@@ -88,7 +88,7 @@ func TestFullMemoryRelievesAllKeys(t *testing.T) {
 	})
 }
 
-// Where a full memory refuses all else, operators free the memory that a resharding takes.
+// Where a full memory refuses all else, operators look at state, and free the memory that a resharding takes.
 func TestOperatorsOfAFullMemory(t *testing.T) {
 	client := redistest.New(t, redistest.Options{}).Client(t)
 	r := &resharded{T: t, store: New(client, testkit.Namespace(t), 2), random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
@@ -110,6 +110,9 @@ func TestOperatorsOfAFullMemory(t *testing.T) {
 		t.Fatalf("want a resharding that ends half way: error %v, %d keys", err, len(r.keys(4)))
 	}
 	limit("1")
+	if held, err := r.store.Inspect(t.Context(), beside, "d0"); err != nil || len(held.Packed) == 0 {
+		t.Errorf("inspecting a key: %d bytes, error %v", len(held.Packed), err)
+	}
 	if err := r.resharder().Cancel(t.Context()); err != nil || len(r.keys(4)) > 0 {
 		t.Errorf("cancelling: error %v; %d keys are left", err, len(r.keys(4)))
 	}

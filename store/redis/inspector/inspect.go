@@ -4,8 +4,9 @@ package inspector
 
 import (
 	"context"
-	"errors"
+	_ "embed"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +15,9 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
+
+//go:embed inspect.lua
+var inspectLua string
 
 // Held is the state of an entity in one group of series, as Redis holds it.
 type Held struct {
@@ -63,27 +67,29 @@ func (s *Inspector) Inspect(ctx context.Context, series *state.Series, entity st
 		h.tag, h.child = state.EmbeddingTag(series.Group), s.hashing.AppendChild(nil, []byte(entity))
 		keys = append(keys, h.Parent)
 	}
-	// One transaction: a child that spilled between two commands would be in both replies or in none.
-	pipe := s.redis.TxPipeline()
-	values, lives := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
-	for i, key := range keys {
-		values[i], lives[i] = pipe.Get(ctx, key), pipe.PTTL(ctx, key)
+	// At one moment: a child that spilled between two commands would be in both replies or in none.
+	held, err := s.redis.Eval(ctx, inspectLua, keys).Slice()
+	if err != nil {
+		return h, fmt.Errorf("read key %q: %w", h.Key, err)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	for i, key := range keys {
-		value, err := values[i].Bytes()
+	for i := range keys {
+		of, _ := held[i].([]any)
+		kind, _ := of[0].(string)
+		content, isString := of[1].(string)
+		lives, _ := of[2].(int64)
 		switch {
-		case errors.Is(err, redis.Nil):
+		case kind == "none":
 			continue
-		case keyspace.Foreign(err) && i > 0:
-			h.ParentDamage, err = keyspace.ErrForeign, nil
-		case keyspace.Foreign(err):
-			h.Type, err = s.redis.Type(ctx, key).Result()
+		case !isString && i > 0:
+			h.ParentDamage = keyspace.ErrForeign
+		case !isString:
+			h.Type = kind
 		}
-		if err = errors.Join(err, lives[i].Err()); err != nil {
-			return h, fmt.Errorf("read key %q: %w", key, err)
+		var value []byte
+		if isString {
+			value = []byte(content)
 		}
-		h.take(i, value, max(0, lives[i].Val()))
+		h.take(i, value, time.Duration(max(0, min(lives, math.MaxInt64/int64(time.Millisecond))))*time.Millisecond)
 	}
 	return h, nil
 }
