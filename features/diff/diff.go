@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
-	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -53,7 +51,7 @@ type Change struct {
 type Feature struct {
 	Change
 	State Kept `json:"state,omitempty"` // empty if the feature is removed
-	// Needs is how long a past its answers cover, in milliseconds; 0 is all of it. Missing state is
+	// Needs is how long a past its answers cover at most, in milliseconds; 0 is all of it. Missing state is
 	// complete after that time.
 	Needs    int64    `json:"needs_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
@@ -150,17 +148,16 @@ func keeps(plan *state.Plan, f *features.Feature) Kept {
 	return kept
 }
 
-// needs returns how long a past the answers of a feature cover, in milliseconds; 0 is all of it.
+// needs returns how long a past the answers of a feature cover at most, in milliseconds; 0 is all of it.
 func needs(f *features.Feature) (longest int64) {
 	for _, part := range parts(f) {
-		if len(part.Parts()) > 0 {
-			continue
-		}
-		from, _ := query.Covers(part, -1, -1) // at the end of a tile
-		if from == state.MinTime {
+		switch {
+		case len(part.Parts()) > 0:
+		case !part.Window.Forgets():
 			return 0
+		default:
+			longest = max(longest, part.Window.Type.Reach().Milliseconds()+part.Window.Delay.Milliseconds())
 		}
-		longest = max(longest, -from)
 	}
 	return longest
 }
@@ -379,6 +376,3 @@ func costs(before, after *cost.Explanation) (all []Cost) {
 	slices.SortFunc(all, func(x, y Cost) int { return cmp.Compare(x.What, y.What) })
 	return all
 }
-
-// duration converts milliseconds.
-func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }

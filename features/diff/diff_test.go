@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 )
 
@@ -160,6 +161,23 @@ func TestEnrichedEvents(t *testing.T) {
 	}
 	if gone := Of(enriched("service: risk, topic: a"), load(t, before)).Enriched; len(gone) != 1 || !gone[0].Gone {
 		t.Errorf("a removed enrichment is not reported as gone: %+v", gone)
+	}
+}
+
+// A new feature is complete after its longest window, whatever the zone of a calendar and the moment of the question.
+func TestNeeds(t *testing.T) {
+	for _, c := range []struct{ window, options, want string }{
+		{"1d", "", "1d"}, {"1d", ", delay=2h", "26h"}, {"1h", ", tile=exact, bounds='[]'", "1h"}, {"tumbling 5m", "", "5m"},
+		{"calendar day", "", "1d"}, {"calendar day tz Asia/Tokyo", "", "1d"}, {"calendar week", "", "7d"},
+		{"calendar month tz Asia/Tokyo", "", "31d"}, {"calendar day tz Europe/Berlin", "", "25h"}, {"calendar hour tz Asia/Kolkata", "", "1h"},
+		{"session 30m", "", "1470m"}, {"fixed 1h", "", "2d"}, {"rolling 2d last 3", "", "2d"}, {"lifetime", "", "0s"}, {"last 10", "", "0s"},
+		{"fixed 36500d", ", delay=36500d", "109500d"}, // more than a time.Duration holds
+	} {
+		r := load(t, strings.Replace(before, "COUNT(1h, pay, user)", "COUNT("+c.window+", pay, user"+c.options+")", 1))
+		f, _ := r.Feature("count")
+		if got := window.FormatMilliseconds(needs(f)); got != c.want {
+			t.Errorf("%s%s needs %s, want %s", c.window, c.options, got, c.want)
+		}
 	}
 }
 

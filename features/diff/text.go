@@ -66,7 +66,7 @@ func (c *Change) mark() string {
 func (f *Feature) said() string {
 	text := "gone"
 	if !f.Gone {
-		complete := "complete after " + window.FormatDuration(duration(f.Needs))
+		complete := "complete after " + window.FormatMilliseconds(f.Needs)
 		if f.Needs == 0 {
 			complete = "counts from the change on"
 		}
