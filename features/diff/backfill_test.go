@@ -18,7 +18,7 @@ func TestFill(t *testing.T) {
 		{[]string{"COUNT(30d, login", "COUNT(10d, login"}, "map[]"},
 		{[]string{"COUNT(30d, login", "COUNT(60d, login"}, "map[logins:[logins]]"},
 		{[]string{"  ratio: {expr", "  devices: COUNT(1d, pay, device)\n  ratio: {expr"}, "map[payments:[devices]]"},
-		{[]string{`kind == "pay"`, `kind == "payment"`}, "map[payments:[count ever near paid ratio]]"},
+		{[]string{`kind == "pay"`, `kind == "payment"`}, "map[payments:[count ever near paid ratio seen]]"},
 	} {
 		before, after := load(t, before), load(t, strings.NewReplacer(c.change...).Replace(before))
 		fill, got := Fill(before, after), map[string][]string{}

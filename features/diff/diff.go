@@ -55,6 +55,9 @@ type Feature struct {
 	// complete after that time.
 	Needs    int64    `json:"needs_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
+
+	// fewer means, with Some, that the state has fewer values than the feature needs, and not a shorter past.
+	fewer bool
 }
 
 // loses reports whether a service loses state by the change: a feature of its answers starts from nothing, or is
@@ -88,7 +91,7 @@ func Of(before, after *features.Registry) *Difference {
 	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
 	for _, f := range after.Features {
 		at := slices.IndexFunc(changed, func(c Change) bool { return c.Name == f.Name })
-		kept := keeps(before.Plan(), f)
+		kept, fewer := keeps(before.Plan(), f)
 		if at < 0 && kept == All {
 			continue
 		}
@@ -96,7 +99,7 @@ func Of(before, after *features.Registry) *Difference {
 		if at >= 0 {
 			change = changed[at]
 		}
-		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f)})
+		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), fewer: fewer})
 	}
 	for _, c := range changed {
 		if c.Gone {
@@ -133,19 +136,22 @@ func compare[T any](before, after []T, name func(T) string, changes func(before,
 	return all
 }
 
-// keeps returns how much of the state under a plan a feature keeps.
-func keeps(plan *state.Plan, f *features.Feature) Kept {
-	kept := All
+// keeps returns how much of the state under a plan a feature keeps; see Feature.fewer.
+func keeps(plan *state.Plan, f *features.Feature) (kept Kept, fewer bool) {
+	covers := func(key string, wanted state.Retention) bool {
+		return plan.Covers(&state.Plan{Retained: map[string]state.Retention{key: wanted}})
+	}
+	kept = All
 	for _, r := range f.Retained() {
-		wanted := &state.Plan{Retained: map[string]state.Retention{r.Key: r.Retention}}
 		switch _, known := plan.Retained[r.Key]; {
 		case !known:
-			return None
-		case !plan.Covers(wanted):
+			return None, false
+		case !covers(r.Key, r.Retention):
+			fewer = (kept == All || fewer) && covers(r.Key, state.Retention{Keep: r.Keep})
 			kept = Some
 		}
 	}
-	return kept
+	return kept, fewer
 }
 
 // needs returns how long a past the answers of a feature cover at most, in milliseconds; 0 is all of it.

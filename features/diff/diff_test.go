@@ -23,6 +23,7 @@ features:
   ever: COUNT(lifetime, pay, user)
   ratio: {expr: paid / count}
   near: COUNT(1h, pay, SET(1h, login, user, device))
+  seen: COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10)
 services:
   risk: [paid, ratio, ever]
   other: [near]
@@ -48,6 +49,20 @@ features
       COUNT(30d, login, user) -> COUNT(60d, login, user)
 cost
   bytes of an entity user, full: 1 -> 1
+`, "[]"},
+		{[]string{"max=10", "max=20"}, `
+features
+  ~ seen: keeps its state, which has fewer values than it needs: complete after 2h
+      COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=20)
+cost
+  bytes of an entity device, full: 1 -> 1
+`, "[]"},
+		{[]string{"2h, pay, device, user, method=last_seen, max=10", "3h, pay, device, user, method=last_seen, max=20"}, `
+features
+  ~ seen: keeps its state, which reaches back less far than it needs: complete after 3h
+      COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(3h, pay, device, user, method=last_seen, max=20)
+cost
+  bytes of an entity device, full: 1 -> 1
 `, "[]"},
 		{[]string{"COUNT(30d, login", "COUNT(10d, login"}, `
 features
@@ -81,6 +96,8 @@ features
   ~ ratio: starts over: complete after 1d (in risk)
       rests on count
       rests on paid
+  ~ seen: starts over: complete after 2h
+      the events of stream pay are read in another way
 `, "[ever near paid ratio]"},
 		{[]string{"timestamp: at, id: id", "timestamp: at, max_future: 1h, id: id", "note: string", "note: {type: string, required: true}"}, `
 streams
@@ -99,6 +116,8 @@ features
   ~ ratio: all of its state is there (in risk)
       rests on count
       rests on paid
+  ~ seen: all of its state is there
+      other records of stream pay become dead letters
 cost
   bytes of an entity device, full: 1 -> 1
   bytes of an entity user, full: 1 -> 1
@@ -185,7 +204,7 @@ func TestNeeds(t *testing.T) {
 func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {
-		if got := keeps(r.Plan(), f); got != All {
+		if got, _ := keeps(r.Plan(), f); got != All {
 			t.Errorf("%s keeps %s under its own plan, want all", f.Name, got)
 		}
 	}

@@ -74,7 +74,11 @@ func (f *Feature) said() string {
 		case All:
 			text = "all of its state is there"
 		case Some:
-			text = "keeps its state, which reaches back less far than it needs: " + complete
+			lacks := "reaches back less far than it needs"
+			if f.fewer {
+				lacks = "has fewer values than it needs"
+			}
+			text = "keeps its state, which " + lacks + ": " + complete
 		default:
 			text = "starts over: " + complete
 			if f.New {
