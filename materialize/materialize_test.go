@@ -179,9 +179,9 @@ b",1,2,"{""d1"":2}",200,100
 	want = `meta.id,big,user,seen,place,ok,n,paid,amount
 007,false,"o""k, \x",1700000000000,"1,2",true,1,1.1,1.1
 9,true,"o""k, \x",1700000000000,,false,,201.1,200
-10,false,,,,,,,
+10,,,,,,,,
 "a
-b",false,"o""k, \x",,,,,200,
+b",,"o""k, \x",,,,,200,
 `
 	if err != nil || got != want {
 		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)

@@ -150,9 +150,8 @@ func assignable(from, to value.Type) bool {
 	return false
 }
 
-// Eval computes the expression. The result may alias the values and the memory of the Expr: it is
-// valid until the next Eval. A Bool expression whose result is unknown is false. It is not safe for
-// concurrent use; see Clone.
+// Eval computes the expression; what is unknown is null. The result may alias the values and the memory of the Expr: it
+// is valid until the next Eval. It is not safe for concurrent use; see Clone.
 func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
 	v := e.root.eval(&e.frame)
@@ -164,8 +163,6 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	}
 	switch {
 	case e.want == v.Type:
-	case e.want == value.Bool:
-		return no, nil
 	case e.want == value.Float && v.Type.Numeric():
 		return value.Value{Type: value.Float, Flt: v.Float64()}, nil
 	case e.want == value.Decimal && v.Type == value.Int:
@@ -176,7 +173,7 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	return *v, nil
 }
 
-// True reports whether the expression is true for the values.
+// True reports whether the expression is true for the values. One that is unknown is not.
 func (e *Expr) True(values []value.Value) (bool, error) {
 	v, err := e.Eval(values)
 	return v.Type == value.Bool && v.Num != 0, err

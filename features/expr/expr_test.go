@@ -153,11 +153,12 @@ func TestExpr(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if e.root.typ == value.Bool {
-			e.want = value.Bool
-		}
 		for _, e := range []*Expr{e, e.Clone()} {
 			got, err := e.Eval(exprValues())
+			if e.root.typ == value.Bool { // as a filter
+				holds, _ := e.True(exprValues())
+				got = Truth(holds)
+			}
 			if err != nil || typed(got) != want {
 				t.Errorf("%s = %s, error %v; want %s", text, typed(got), err, want)
 			}
@@ -197,7 +198,7 @@ func TestExprWants(t *testing.T) {
 		{"n", value.Decimal, "decimal 7"},
 		{"amount", value.Float, "float 100.1"},
 		{"none", value.Float, "null"},
-		{"none == 1", value.Bool, "bool false"},
+		{"none == 1", value.Bool, "null"},
 	} {
 		e, err := Compile(c.text, exprFields, c.want)
 		if err != nil {

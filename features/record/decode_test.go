@@ -190,6 +190,7 @@ streams:
     fields:
       n: int
       dec: {type: decimal, scale: 2}
+      costly: {type: bool, expr: dec > 1}
       double: {type: decimal, scale: 2, expr: dec * 2}
       tenth: {type: decimal, scale: 2, expr: dec * 0.1}
       whole: {type: decimal, scale: 3, expr: n}
@@ -199,8 +200,8 @@ features: {}
 `)
 	d := r.NewDecoder()
 	for members, want := range map[string]string{
-		`"n":3,"dec":1.20`:       "decimal 2.4, decimal 0.12, decimal 3, float 1.5, int 9",
-		`"n":3`:                  "null, null, decimal 3, float 1.5, int 9",
+		`"n":3,"dec":1.20`:       "bool true, decimal 2.4, decimal 0.12, decimal 3, float 1.5, int 9",
+		`"n":3`:                  "null, null, null, decimal 3, float 1.5, int 9",
 		`"dec":1`:                "stream s: big: the field big is required",
 		`"n":1,"dec":0.01`:       "stream s: tenth: the result has more than 2 digits after the decimal point",
 		`"n":1,"dec":5e16`:       "stream s: double: the result of a calculation is too large",
