@@ -67,8 +67,7 @@ func (f *file) valueDiffers(feature *features.Feature, a *query.Answer, want *ya
 		want = f.inMilliseconds(want)
 	}
 	wanted, got := toJSON(want), string(a.AppendValue(nil))
-	whole := feature.Type() != value.Float && feature.Type() != value.Decimal
-	if equal(decoded([]byte(wanted)), decoded([]byte(got)), whole) {
+	if equal(decoded([]byte(wanted)), decoded([]byte(got)), feature.Type()) {
 		return ""
 	}
 	if moments {
@@ -135,25 +134,25 @@ func (f *file) details(a *query.Answer) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// equal compares JSON. Numbers are compared to as many fractional digits as expected, unless the feature has only whole
-// ones.
-func equal(want, got any, whole bool) bool {
+// equal compares JSON with values of a type. Numbers are compared to as many fractional digits as expected, unless the
+// type has only whole ones.
+func equal(want, got any, typ value.Type) bool {
 	switch want := want.(type) {
 	case json.Number:
 		got, ok := got.(json.Number)
-		return ok && equalNumbers(want.String(), got.String(), whole)
+		return ok && equalNumbers(want.String(), got.String(), typ)
 	case []any:
 		got, ok := got.([]any)
-		return ok && slices.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, whole) })
+		return ok && slices.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, typ) })
 	case map[string]any:
 		got, ok := got.(map[string]any)
-		return ok && maps.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, whole) })
+		return ok && maps.EqualFunc(want, got, func(w, g any) bool { return equal(w, g, typ) })
 	default:
 		return want == got
 	}
 }
 
-func equalNumbers(want, got string, whole bool) bool {
+func equalNumbers(want, got string, typ value.Type) bool {
 	w, ok1 := new(big.Rat).SetString(want)
 	g, ok2 := new(big.Rat).SetString(got)
 	if !ok1 || !ok2 {
@@ -162,13 +161,19 @@ func equalNumbers(want, got string, whole bool) bool {
 	if w.Cmp(g) == 0 {
 		return true
 	}
-	x, _ := w.Float64()
-	y, _ := g.Float64()
-	if math.Abs(x-y) <= 1e-12*math.Abs(x) {
-		return !whole // differs only in the last digits of a float
+	switch typ {
+	case value.Float:
+		x, _ := w.Float64()
+		y, _ := g.Float64()
+		if math.Abs(x-y) <= 1e-12*math.Abs(x) {
+			return true // differs only in the last digits of a float
+		}
+	case value.Decimal:
+	default:
+		return false
 	}
 	_, behind, fraction := strings.Cut(want, ".")
-	return !whole && fraction && !strings.ContainsAny(behind, "eE") && g.FloatString(len(behind)) == w.FloatString(len(behind))
+	return fraction && !strings.ContainsAny(behind, "eE") && g.FloatString(len(behind)) == w.FloatString(len(behind))
 }
 
 // momentText formats a moment: the time, and how long after the start.

@@ -93,6 +93,42 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// runText runs a file of tests over the definitions of testdata.
+func runText(t *testing.T, tests string) *Result {
+	t.Helper()
+	definitions, err := filepath.Abs("testdata/definitions.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "some_test.yaml")
+	if err := os.WriteFile(path, []byte("definitions: ["+definitions+"]\ntests:\n"+tests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Only floats may differ in their last digits. Decimals are exact, whatever their size.
+func TestGreatDecimals(t *testing.T) {
+	r := runText(t, `
+  - name: money
+    events: [pay: {at: 1m, kind: pay, user: u, amount: 12345678901234.56, score: 12345678901234.56}]
+    questions:
+      - {at: 2m, entity: {user: u}, expect: {paid: 12345678901234.57, score: 12345678901234.57, amounts: [12345678901234.57]}}
+      - {at: 2m, entity: {user: u}, expect: {paid: 12345678901234.6, score: 12345678901234.6, amounts: [12345678901234.56]}}
+`)
+	var failed []string
+	for _, f := range r.Tests[0].Failures {
+		failed = append(failed, strings.Fields(f.Message)[0])
+	}
+	if got, want := fmt.Sprint(failed), "[paid amounts]"; got != want {
+		t.Errorf("%v differ from what is expected, want %s: %+v", got, want, r.Tests[0].Failures)
+	}
+}
+
 // Every bad file has its messages, with their locations.
 func TestBadFiles(t *testing.T) {
 	definitions, err := filepath.Abs("testdata/definitions.yaml")
