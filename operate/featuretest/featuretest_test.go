@@ -144,8 +144,8 @@ func TestBadFiles(t *testing.T) {
 		{"- a", "FILE:1:1: a file of tests: expected keys with values\nFILE:1:1: tests: expected a list of tests"},
 		{"tets: []", `FILE:1:1: unknown key "tets" of a file of tests; did you mean "tests"?` + "\nFILE:1:1: tests: expected a list of tests"},
 		{"definitions: x\ntests: [{}]", "FILE:1:14: definitions: expected a list of files or folders\nFILE:2:9: the test has no name\nFILE:2:9: the test has no questions"},
-		{"definitions: [none.yaml]\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {}}]}]", "DIR/none.yaml: cannot read definitions: no such file or directory"},
-		{"start: noon\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {}}]}]", "FILE:1:8: start: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
+		{"definitions: [none.yaml]\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {a: 1}}]}]", "DIR/none.yaml: cannot read definitions: no such file or directory"},
+		{"start: noon\ntests: [{name: t, questions: [{at: 1m, entity: {}, expect: {a: 1}}]}]", "FILE:1:8: start: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
 		{test(ask) + "  - name: t\n" + ask, `FILE:5:5: there are two tests with the name "t"`},
 		{test(ask) + "defaults: {pya: {}}\n", `FILE:5:17: defaults: unknown stream "pya"; known: pay, view`},
 		{test(ask) + "---\ntests:\n  - name: u\n" + ask, "FILE:6:1: a second YAML document: write all tests into one, without ---"},
@@ -154,8 +154,11 @@ func TestBadFiles(t *testing.T) {
 		{event("{pay: &p {at: 1m, amount: [1, *p]}}"), "FILE:4:44: *p stands for a value that it is in"},
 		{event("{pay: {at: 1m, amount: 1, at: 2m}}"), `FILE:4:40: duplicate key "at"; it is already at line 4`},
 		{test("    questions: [{}]"), "FILE:4:17: the question has no at\nFILE:4:17: the question has no entity\nFILE:4:17: the question has no expect"},
-		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +
+		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {a: 1}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +
 			"\nFILE:4:32: at: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: {}}]"), "FILE:4:53: expect: expected features with their values, such as user_tx_1h: 3"},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: paid}]"), "FILE:4:53: expect: expected features with their values, such as user_tx_1h: 3"},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: {known: {}}}]"), `FILE:4:54: feature "known" is asked about values of page: write {VALUE: true, VALUE: false}`},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {piad: 0}}]"), `FILE:4:54: unknown feature "piad"; did you mean "paid"?`},
 		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" needs user; the entity has usr`},
 		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is not of type int, which feature "great" needs`},

@@ -295,6 +295,9 @@ func (f *file) ask(n *yaml.Node) ask {
 			f.find(n, "the question has no %s", name)
 		}
 	}
+	if e := q.expect; e != nil && (resolved(e).Kind != yaml.MappingNode || len(resolved(e).Content) == 0) {
+		f.find(e, "expect: expected features with their values, such as user_tx_1h: 3")
+	}
 	return q
 }
 

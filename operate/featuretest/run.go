@@ -200,7 +200,7 @@ func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity st
 // askMembers asks for each value in an expectation whether the window holds it.
 func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entity string, key, want *yaml.Node) {
 	field := f.Stream.Fields[f.Stream.FieldIndex(f.Field)]
-	if want.Kind != yaml.MappingNode {
+	if want.Kind != yaml.MappingNode || len(want.Content) == 0 {
 		r.find(key, "feature %q is asked about values of %s: write {VALUE: true, VALUE: false}", f.Name, field.Name)
 		return
 	}
