@@ -167,6 +167,7 @@ func TestBadFiles(t *testing.T) {
 		{event("{pay: {amount: 1}}"), "FILE:4:14: the event has no at: when it happened, such as +5m after the start, or 2026-01-31T10:00:00Z"},
 		{event("{pay: {at: 1m}, view: {at: 1m}}"), "FILE:4:30: an event is of one stream: pay or view"},
 		{event("{topic: payments, value: {}}"), "FILE:4:14: the record has no came: when it was written"},
+		{event("{topic: payment, came: 1m, value: {}}"), `FILE:4:14: unknown topic "payment"; did you mean "payments"?`},
 		{event("{pays: {at: 1m}}"), `FILE:4:14: unknown stream "pays"; did you mean "pay"?`},
 		{event("{pay: {at: 1m, amuont: 1}}"), `FILE:4:14: unknown field "amuont" of stream pay; did you mean "amount"?`},
 		{event("{pay: {at: 1m, big: true}}"), "FILE:4:14: field big is computed from others: give those"},

@@ -114,6 +114,9 @@ func (r *run) apply(ctx context.Context, e *event) {
 	topic := e.topic
 	if s, ok := r.registry.Stream(e.stream); ok {
 		topic = s.Topic
+	} else if topics := r.registry.Topics(); !slices.Contains(topics, topic) {
+		r.find(e.node, "%s", spelling.Unknown("topic", topic, topics))
+		return
 	}
 	r.now = max(r.now, e.came)
 	batch := &state.Batch{Ranges: []state.PartitionRange{{}}, Now: e.came}
