@@ -137,10 +137,10 @@ func timeText(ms int64, unit string) string {
 		return fmt.Sprintf("%q", t.Format("2006-01-02 15:04:05.000"))
 	case "s":
 		return string(value.AppendDecimal(nil, ms, 3))
-	case "us":
-		return fmt.Sprint(ms, "000")
+	case "us": // with an exponent, because 0000 is no number in JSON
+		return fmt.Sprint(ms, "e3")
 	case "ns":
-		return fmt.Sprint(ms, "000000")
+		return fmt.Sprint(ms, "e6")
 	default:
 		return fmt.Sprint(ms)
 	}
