@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -43,7 +44,7 @@ func (h *handler) readFeast(q *question) error {
 		return err
 	}
 	c, x := &columns{}, q.indexFor(h)
-	if err := c.readFeatures(asked, x); err != nil {
+	if err := c.readFeatures(asked, x, q.client); err != nil {
 		return err
 	}
 	n, err := c.readEntities(asked.entities)
@@ -139,12 +140,12 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 	return err
 }
 
-// readFeatures finds the features asked for. A service takes precedence, as in Feast.
-func (c *columns) readFeatures(asked *feastQuestion, x *index) error {
+// readFeatures finds the features that a client asks for. A service takes precedence, as in Feast.
+func (c *columns) readFeatures(asked *feastQuestion, x *index, to *credentials.Client) error {
 	if name := asked.featureService; name != "" {
 		inService, ok := x.services[name]
 		if !ok {
-			return x.unknownService(name)
+			return x.unknownService(name, to)
 		}
 		for _, p := range inService {
 			c.labels, c.names = append(c.labels, p.Name), append(c.names, p.Name)
@@ -163,7 +164,7 @@ func (c *columns) readFeatures(asked *feastQuestion, x *index) error {
 			if _, ok := x.features[full]; ok && found {
 				name = full
 			} else if _, ok := x.features[name]; !ok {
-				return x.unknownFeature(name)
+				return x.unknownFeature(name, to)
 			}
 			c.labels, c.names = append(c.labels, label), append(c.names, name)
 		}

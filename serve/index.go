@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/catalogue"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/value"
@@ -95,23 +96,30 @@ func keysOf(f *features.Feature) []key {
 	return keys
 }
 
-func (x *index) unknownFeature(name string) error {
+// unknownFeature refuses a name that no feature has. It names only what the client may ask for; nil may ask for
+// everything.
+func (x *index) unknownFeature(name string, to *credentials.Client) error {
 	var names []string
 	for _, f := range x.registry.Features {
-		names = append(names, f.Name)
+		if to == nil || to.Scopes.Feature(x.features[f.Name].services) {
+			names = append(names, f.Name)
+		}
 	}
 	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
-	if _, ok := x.services[name]; ok {
+	if _, ok := x.services[name]; ok && (to == nil || to.Scopes.Service(name)) {
 		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but there is a service of that name: ask for it by service, not by features", reply.Quote(name))
 	}
 	e.Feature = name
 	return e
 }
 
-func (x *index) unknownService(name string) error {
+// unknownService refuses a name that no service has, like unknownFeature.
+func (x *index) unknownService(name string, to *credentials.Client) error {
 	var names []string
 	for _, s := range x.registry.Services {
-		names = append(names, s.Name)
+		if to == nil || to.Scopes.Service(s.Name) {
+			names = append(names, s.Name)
+		}
 	}
 	return reply.Unknown(reply.UnknownService, "service", name, names)
 }

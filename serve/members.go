@@ -94,7 +94,7 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 		i := slices.IndexFunc(q.features, func(p *preparedFeature) bool { return p.Name == string(name) })
 		switch {
 		case i < 0 && x.features[string(name)] == nil:
-			err = x.unknownFeature(string(name))
+			err = x.unknownFeature(string(name), q.client)
 		case i < 0:
 			e := reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name)
 			e.Feature, e.Key = string(name), "members"

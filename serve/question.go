@@ -221,7 +221,7 @@ func (q *question) readFeatures(x *index, names, service *fastjson.Value, limits
 			}
 			p, ok := x.features[string(name)]
 			if !ok {
-				return x.unknownFeature(string(name))
+				return x.unknownFeature(string(name), q.client)
 			}
 			if q.client != nil && !q.client.Scopes.Feature(p.services) {
 				return q.forbidden(p)
@@ -236,7 +236,7 @@ func (q *question) readFeatures(x *index, names, service *fastjson.Value, limits
 		}
 		inService, ok := x.services[string(name)]
 		if !ok {
-			return x.unknownService(string(name))
+			return x.unknownService(string(name), q.client)
 		}
 		if q.client != nil && !q.client.Scopes.Service(string(name)) {
 			return access.Forbidden("asking for the service "+string(name), "query or service:"+string(name), q.client)

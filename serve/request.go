@@ -134,7 +134,7 @@ func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request)
 	x, name := q.indexFor(h), r.PathValue("name")
 	p, ok := x.features[name]
 	if !ok {
-		return x.unknownFeature(name)
+		return x.unknownFeature(name, q.client)
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

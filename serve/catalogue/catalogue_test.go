@@ -29,6 +29,25 @@ services:
 	}
 }
 
+// A client of a service sees no references to features that it may not ask for.
+func TestPartsOfAService(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  tx: {topic: transactions, timestamp: ts, fields: {user: string, amount: decimal}}
+features:
+  paid: SUM(1d, tx, amount, user)
+  payments: COUNT(1d, tx, user)
+  mean: {expr: paid / payments}
+services:
+  risk: [mean, paid]
+`)
+	for _, f := range New(r).Of(func(string) bool { return true }).Features {
+		if diff := cmp.Diff(map[string][]string{"mean": {"paid"}}[f.Name], f.Parts); diff != "" {
+			t.Errorf("parts of %s (-want +got):\n%s", f.Name, diff)
+		}
+	}
+}
+
 // A client of a service sees the streams of all its features, also of those that are made of others.
 func TestStreamsOfAService(t *testing.T) {
 	r := defined.Registry(t, `

@@ -32,9 +32,12 @@ func (c Catalogue) Of(service func(name string) bool) Catalogue {
 
 // among removes references to features that are not known.
 func (d Feature) among(known map[string]bool) Feature {
-	d.Series = slices.Clone(d.Series)
+	others := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known[name] })
+	}
+	d.Parts, d.Series = others(d.Parts), slices.Clone(d.Series)
 	for i := range d.Series {
-		d.Series[i].SharedWith = slices.DeleteFunc(slices.Clone(d.Series[i].SharedWith), func(name string) bool { return !known[name] })
+		d.Series[i].SharedWith = others(d.Series[i].SharedWith)
 	}
 	return d
 }
