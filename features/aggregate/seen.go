@@ -7,15 +7,16 @@ import (
 
 // seen reports for each value in a question whether an event had it. Tiles answer from Bloom filters, see
 // state.BloomSize: a value that occurred is always found. Another value may be found, too, with the probability that
-// the answer states, at most fp for the whole window.
+// the answer states, at most fp for the whole window, unless that was greater when the values came, or the filters had
+// to be made smaller.
 type seen struct{}
 
 func (seen) Spec() Spec {
 	return Spec{
 		Name: "seen", Title: "whether the entity has met the values that the question names as `members`",
-		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window.\n\n" +
+		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. It may be more where the key of an entity had to be made shorter, and while the window has values from before `fp` was lowered or the window made longer.\n\n" +
 			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
-			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, and `fp` still holds.\n\n" +
+			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, and `fp` still holds as long as the key has room.\n\n" +
 			"In an event's own row (`weir materialize`) it is asked about the event's own value, as of just before that event: false is a first time.",
 		Types: distinctTypes, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
 		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersRequired,
