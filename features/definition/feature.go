@@ -122,6 +122,7 @@ func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*feature
 	l.entity(d, f)
 	in := features.Inputs{Field: l.measured(d, f, spec), Per: l.per(d, f)}
 	in.Condition = l.parameters(d, f, spec)
+	l.enough(d, f)
 	if d.where.given() && typesKnown(stream.Fields) {
 		if in.Where = l.where(stream, d.where); in.Where != nil {
 			f.Where = in.Where.Text

@@ -84,6 +84,23 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 	return condition
 }
 
+// enough reports a max that is too low for as many values as the function wants.
+func (l *loader) enough(d *writtenFeature, f *features.Feature) {
+	wants, what := map[string]int{"k": f.Call.N, "n": f.Call.N + 1}, "values"
+	if f.Window.Exact {
+		what = "events"
+	}
+	for _, p := range f.Spec.Parameters {
+		least := wants[p.Name]
+		if least > 0 && f.Window.Exclude != window.ExcludeNothing {
+			least++
+		}
+		if d.max.given() && 0 < f.Call.Max && f.Call.Max < least && f.Call.N <= p.Max {
+			l.report(d.max.location, "max %d keeps too few %s for %s=%d; it must be %d or more", f.Call.Max, what, p.Name, f.Call.N, least)
+		}
+	}
+}
+
 // notTaken reports given parameters that the function does not take.
 func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[string]bool) {
 	takes := "no parameters"
