@@ -2,6 +2,7 @@ package features
 
 import (
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -15,6 +16,13 @@ func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
 		return aggregate.FoldPer(f.Function, f.Call, at, events)
 	}
 	return f.Function.Fold(f.Call, at, events)
+}
+
+// Settled reports whether events before these, the last ones of the window, cannot change the feature's value.
+func (f *Feature) Settled(events []aggregate.Sample) bool {
+	function, ok := f.Function.(aggregate.Latest)
+	_, fixed := f.Window.Type.(window.Fixed) // which may have begun after them
+	return ok && f.Per == "" && !fixed && function.Settled(f.Call, events)
 }
 
 // Merge computes the feature from the tiles of its series; see aggregate.Mergeable.

@@ -35,3 +35,6 @@ func (diff) Fold(_ Call, _ int64, events []Sample) Result {
 	}
 	return Result{Value: v, Found: true}
 }
+
+// Settled implements Latest.
+func (diff) Settled(_ Call, events []Sample) bool { return hasValues(events, 2) }

@@ -49,6 +49,12 @@ func (speed) Fold(_ Call, _ int64, events []Sample) Result {
 	return Result{Value: float(greatCircle(older.Value, newer.Value) / hours), Found: true}
 }
 
+// Settled implements Latest.
+func (distance) Settled(_ Call, events []Sample) bool { return hasValues(events, 2) }
+
+// Settled implements Latest.
+func (speed) Settled(_ Call, events []Sample) bool { return hasValues(events, 2) }
+
 // lastTwo returns the latest two events with a value; found reports whether there are any.
 func lastTwo(events []Sample) (newer, older Sample, found bool) {
 	for _, e := range events {

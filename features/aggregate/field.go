@@ -21,6 +21,16 @@ func fieldOf(events []Sample) []value.Value {
 	return values
 }
 
+// hasValues reports whether as many of the events have a value.
+func hasValues(events []Sample, n int) bool {
+	for i := 0; i < len(events) && n > 0; i++ {
+		if !events[i].Value.IsNull() {
+			n--
+		}
+	}
+	return n <= 0
+}
+
 func integer(n int64) value.Value { return value.Value{Type: value.Int, Num: n} }
 
 // float returns a result, null if a calculation left the range of floats.

@@ -56,6 +56,13 @@ type Totalled interface {
 	fromTotals()
 }
 
+// Latest is a function whose value depends on the latest events of the window only.
+type Latest interface {
+	Function
+	// Settled reports whether events before these, the last ones of the window, cannot change the value.
+	Settled(c Call, events []Sample) bool
+}
+
 // Keyed is a function that counts events by keys made from its field's values.
 type Keyed interface {
 	Mergeable

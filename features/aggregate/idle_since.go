@@ -29,3 +29,6 @@ func (idleSince) Fold(_ Call, _ int64, events []Sample) Result {
 	}
 	return Result{Value: value.Value{Type: value.Timestamp, Num: events[len(events)-1].Time}, Found: true}
 }
+
+// Settled implements Latest.
+func (idleSince) Settled(_ Call, events []Sample) bool { return len(events) > 0 }

@@ -17,3 +17,6 @@ func (lag) Fold(c Call, _ int64, events []Sample) Result {
 	v, ok := fromLast(events, c.N)
 	return Result{Value: v, Found: ok}
 }
+
+// Settled implements Latest.
+func (lag) Settled(c Call, events []Sample) bool { return hasValues(events, c.N+1) }

@@ -38,3 +38,6 @@ func fromLast(events []Sample, n int) (v value.Value, ok bool) {
 	}
 	return v, len(values) > 0
 }
+
+// Settled implements Latest.
+func (last) Settled(_ Call, events []Sample) bool { return hasValues(events, 1) }

@@ -32,3 +32,8 @@ func (lastDistinctK) Fold(c Call, _ int64, events []Sample) Result {
 	}
 	return listOf(values)
 }
+
+// Settled implements Latest.
+func (f lastDistinctK) Settled(c Call, events []Sample) bool {
+	return len(f.Fold(c, 0, events).Items) == c.N
+}

@@ -19,3 +19,6 @@ func (lastK) Fold(c Call, _ int64, events []Sample) Result {
 	slices.Reverse(values)
 	return listOf(values)
 }
+
+// Settled implements Latest.
+func (lastK) Settled(c Call, events []Sample) bool { return hasValues(events, c.N) }

@@ -28,3 +28,8 @@ func (streak) Fold(_ Call, _ int64, events []Sample) Result {
 	}
 	return Result{Value: integer(n), Found: len(events) > 0}
 }
+
+// Settled implements Latest.
+func (streak) Settled(_ Call, events []Sample) bool {
+	return slices.ContainsFunc(events, func(e Sample) bool { return !e.Holds })
+}

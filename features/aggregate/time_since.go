@@ -55,6 +55,9 @@ func (timeSinceLast) Fold(_ Call, at int64, events []Sample) Result {
 	return since(at, Result{Value: integer(events[len(events)-1].Time), Found: true})
 }
 
+// Settled implements Latest.
+func (timeSinceLast) Settled(_ Call, events []Sample) bool { return len(events) > 0 }
+
 // since returns how long a time lies before a moment, if there is one.
 func since(at int64, time Result) Result {
 	if time.Found {

@@ -81,7 +81,7 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
-	r.Capped = r.Capped || capped
+	r.Capped = r.Capped || capped && !f.Settled(samples)
 	return r, c, nil
 }
 

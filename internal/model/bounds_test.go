@@ -112,3 +112,37 @@ features:
 		t.Errorf("%d are found, %d certainly absent and %d uncertain; want 100, at least 50 and at least 900", kept, sureAbsent, unsure)
 	}
 }
+
+// The log of a hot entity lacks its first events. Values that its last events decide are exact all the same, and others
+// are capped.
+func TestLatestOfAHotEntity(t *testing.T) {
+	r := newReplay(t, `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {device: string, n: int}
+features:
+  list:   LAST_K(1d, pay, n, device, k=5, max=10)
+  lag:    LAG(1d, pay, n, device, n=9, max=10)
+  diff:   DIFF(1d, pay, n, device, max=10)
+  streak: STREAK(1d, pay, device, condition='n > 20', max=10)
+  idle:   IDLE_SINCE(1d, pay, device, tile=exact, max=10)
+  odd:    LAST(1d, pay, n, device, tile=exact, where='n == 21', max=10)
+  long:   STREAK(1d, pay, device, condition='n > 0', max=10)
+  first:  FIRST(1d, pay, n, device, tile=exact, max=10)
+  rare:   LAST(1d, pay, n, device, tile=exact, where='n == 2', max=10)
+  fixed:  LAST_K(fixed 1h, pay, n, device, k=5, max=10)
+`)
+	for n := range 30 {
+		r.event(`{"t":%d,"device":"d","n":%d}`, recorded*1000-30+int64(n), n)
+	}
+	for name, exact := range map[string]bool{
+		"list": true, "lag": true, "diff": true, "streak": true, "idle": true, "odd": true,
+		"long": false, "first": false, "rare": false, "fixed": false,
+	} {
+		if a := r.answer(name, "d"); a.Exact != exact || a.Capped == exact {
+			t.Errorf("%s is exact: %v, capped: %v; want exact: %v", name, a.Exact, a.Capped, exact)
+		}
+	}
+}

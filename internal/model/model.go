@@ -261,7 +261,7 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 	}
 	samples, capped := a.within(at, entity)
 	r := fold(f, call, at, samples)
-	r.Capped = r.Capped || capped
+	r.Capped = r.Capped || capped && !f.Settled(samples)
 	return r
 }
 
