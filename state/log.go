@@ -29,6 +29,10 @@ const (
 	logTimeBias   = int64(1) << 47
 )
 
+// LastEventTime is the greatest time of an event, in milliseconds: a time in a log has 48 bits, which end in the year
+// 6429.
+const LastEventTime = logTimeBias - 1
+
 // LogHeader is the header of a new log, from which nothing was dropped.
 var LogHeader = string(append([]byte{logVersion}, make([]byte, logHeaderSize-1)...))
 
