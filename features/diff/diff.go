@@ -200,7 +200,7 @@ func (m *meanings) of(name string) []string {
 		}
 		switch {
 		case len(f.Parts()) > 0 || !m.streamChanged(f.Stream.Name):
-		case m.readOtherwise(b, a):
+		case b.Definition == a.Definition && readOtherwise(b, a): // else the definition may be the reason
 			changes = append(changes, "the events of stream "+f.Stream.Name+" are read in another way")
 		case m.takesOthers(f.Stream):
 			changes = append(changes, "other records of stream "+f.Stream.Name+" become dead letters")
@@ -221,8 +221,9 @@ func parts(f *features.Feature) []*features.Feature {
 	return all
 }
 
-// readOtherwise reports whether the features' state comes from other events, or from other values of the same events.
-func (m *meanings) readOtherwise(b, a *features.Feature) bool {
+// readOtherwise reports whether the state of an unchanged feature comes from other events, or from other values of the
+// same events.
+func readOtherwise(b, a *features.Feature) bool {
 	has := func(list []state.Retained, r state.Retained) bool {
 		return slices.ContainsFunc(list, func(o state.Retained) bool { return o.Key == r.Key })
 	}

@@ -78,6 +78,17 @@ features
   ~ ratio: starts over: complete after 1d (in risk)
       rests on count
 `, "[ratio]"},
+		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')", "note: string", "shop: string"}, `
+streams
+  ~ pay
+      field note is gone
+      field shop is new
+features
+  ~ count: starts over: complete after 1h
+      COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
+  ~ ratio: starts over: complete after 1d (in risk)
+      rests on count
+`, "[ratio]"},
 		{[]string{`kind == "pay"`, `kind == "payment"`, "note: string", "shop: string"}, `
 streams
   ~ pay
