@@ -157,3 +157,15 @@ func TestBadWorkloads(t *testing.T) {
 		}
 	}
 }
+
+// Numbers have three digits and no exponent, also where rounding gives them another digit.
+func TestAmount(t *testing.T) {
+	for n, want := range map[float64]string{
+		0: "0", 0.00001234: "0.0000123", 1: "1", 12.345: "12.3", 999.4: "999", 999.5: "1k", 1000: "1k", 1234: "1.23k",
+		999_499: "999k", 999_500: "1M", 86_400_000: "86.4M", 1e9: "1G", 1.234e15: "1230000G",
+	} {
+		if got := amount(n); got != want {
+			t.Errorf("%v is written %s, want %s", n, got, want)
+		}
+	}
+}

@@ -31,17 +31,18 @@ func (z *Sizing) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-// amount writes a number in three significant digits, or whole.
+// amount writes a number in three significant digits.
 func amount(n float64) string {
+	n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'e', 2, 64), 64) // first, because 999.9 is 1k
 	for _, u := range []struct {
 		size float64
 		name string
 	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
 		if n >= u.size {
-			return strconv.FormatFloat(n/u.size, 'g', 3, 64) + u.name
+			return strconv.FormatFloat(n/u.size, 'f', -1, 64) + u.name
 		}
 	}
-	return strconv.FormatFloat(n, 'g', 3, 64)
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
 func gibibytes(n float64) string { return strconv.FormatFloat(n/(1<<30), 'f', 1, 64) }
