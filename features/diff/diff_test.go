@@ -64,6 +64,11 @@ features
 cost
   bytes of an entity device, full: 1 -> 1
 `, "[]"},
+		{[]string{"COUNT_DISTINCT(2h", "COUNT_DISTINCT(lifetime"}, `
+features
+  ~ seen: keeps its state, which reaches back less far than it needs: complete once it is filled
+      COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(lifetime, pay, device, user, method=last_seen, max=10)
+`, "[]"},
 		{[]string{"COUNT(30d, login", "COUNT(10d, login"}, `
 features
   ~ logins: all of its state is there

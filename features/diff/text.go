@@ -78,6 +78,9 @@ func (f *Feature) said() string {
 			if f.fewer {
 				lacks = "has fewer values than it needs"
 			}
+			if f.Needs == 0 {
+				complete = "complete once it is filled"
+			}
 			text = "keeps its state, which " + lacks + ": " + complete
 		default:
 			text = "starts over: " + complete
