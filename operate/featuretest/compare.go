@@ -128,8 +128,8 @@ func (f *file) details(a *query.Answer) string {
 	if a.Capped {
 		all = append(all, "capped")
 	}
-	if a.Shape == aggregate.Scalar && a.StandardError > 0 {
-		all = append(all, fmt.Sprintf("an estimate within %.1f%%", 100*a.StandardError))
+	if off := max(a.StandardError, a.RelativeError); a.Shape == aggregate.Scalar && off > 0 {
+		all = append(all, fmt.Sprintf("an estimate within %.1f%%", 100*off))
 	}
 	return " (" + strings.Join(all, ", ") + ")"
 }

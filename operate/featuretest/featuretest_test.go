@@ -50,8 +50,8 @@ func TestValuesOfAllTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 11 {
-		t.Errorf("want 11 values without a failure, got %+v", r)
+	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 12 {
+		t.Errorf("want 12 values without a failure, got %+v", r)
 	}
 }
 
