@@ -251,7 +251,7 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 func entityText(f *features.Feature, entity string) string {
 	values := state.SplitEntity(nil, entity)
 	for i, name := range f.By {
-		values[i] = name + "=" + values[i]
+		values[i] = name + "=" + state.Unescape(values[i])
 	}
 	return strings.Join(values, ", ")
 }
