@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // Kept states how much of its existing state a feature keeps.
@@ -324,7 +325,7 @@ func fieldText(f record.Field) string {
 	if f.Required {
 		text += " required"
 	}
-	if f.MaxBytes > 0 {
+	if f.Type == value.String {
 		text += fmt.Sprintf(" of %d bytes", f.MaxBytes)
 	}
 	return text

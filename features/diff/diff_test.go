@@ -143,6 +143,16 @@ streams
   ~ pay
       field shop is new
 `, "[]"},
+		{[]string{"id: id, fields", "id: id, max_bytes: 100, fields"}, `
+streams
+  ~ pay
+      field device string device of 256 bytes -> string device of 100 bytes
+      field note string note of 256 bytes -> string note of 100 bytes
+      field user string user of 256 bytes -> string user of 100 bytes
+features
+  ~ seen: starts over: complete after 2h
+      the events of stream pay are read in another way
+`, "[]"},
 		{[]string{"  ever: COUNT(lifetime, pay, user)\n", "  often: COUNT(2h, pay, device)\n", "ratio, ever]", "ratio, often]", "  other: [near]\n", "  third: [near]\n"}, `
 features
   - ever: gone (in risk)
