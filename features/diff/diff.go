@@ -225,15 +225,16 @@ func parts(f *features.Feature) []*features.Feature {
 // readOtherwise reports whether the state of an unchanged feature comes from other events, or from other values of the
 // same events.
 func readOtherwise(b, a *features.Feature) bool {
+	counts := map[string]bool{} // series that count events in place of values, or the reverse, as `required` decides
+	for i, s := range a.Series {
+		counts[s.ID] = i < len(b.Series) && s.Measure != b.Series[i].Measure
+	}
 	has := func(list []state.Retained, r state.Retained) bool {
 		return slices.ContainsFunc(list, func(o state.Retained) bool { return o.Key == r.Key })
 	}
-	for _, r := range a.Retained() {
-		if !has(b.Retained(), r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Retained(), func(r state.Retained) bool {
+		return !has(b.Retained(), r) && !counts[r.Key[:state.SeriesIDLength]]
+	})
 }
 
 // takesOthers reports whether other records become dead letters than before by the definition of the stream: those that

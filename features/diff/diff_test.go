@@ -209,6 +209,25 @@ func TestEnrichedEvents(t *testing.T) {
 	}
 }
 
+// An average counts events in place of values once its field is required. That is not because they are read otherwise.
+func TestAverageOfARequiredField(t *testing.T) {
+	with := strings.Replace(before, "features:\n", "features:\n  mean: AVG(1h, pay, amount, user)\n", 1)
+	for field, want := range map[string]string{
+		"amount: {type: decimal, required: true}":            "[other records of stream pay become dead letters]",
+		"amount: {type: decimal, path: sum, required: true}": "[the events of stream pay are read in another way]",
+	} {
+		got := ""
+		for _, f := range Of(load(t, with), load(t, strings.Replace(with, "amount: decimal", field, 1))).Features {
+			if f.Name == "mean" {
+				got = fmt.Sprint(f.Changes)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: mean has the changes %s, want %s", field, got, want)
+		}
+	}
+}
+
 // A new feature is complete after its longest window, whatever the zone of a calendar and the moment of the question.
 func TestNeeds(t *testing.T) {
 	for _, c := range []struct{ window, options, want string }{
