@@ -100,6 +100,9 @@ func Of(before, after *features.Registry) *Difference {
 		if at >= 0 {
 			change = changed[at]
 		}
+		if mistakesMore(before, f) {
+			change.Changes = append(change.Changes, "the state has values whose rate of false positives is greater than fp allows now")
+		}
 		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), fewer: fewer})
 	}
 	for _, c := range changed {
@@ -153,6 +156,15 @@ func keeps(plan *state.Plan, f *features.Feature) (kept Kept, fewer bool) {
 		}
 	}
 	return kept, fewer
+}
+
+// mistakesMore reports whether filters that exist have a greater rate of false positives than a feature allows: fp was
+// lowered, or the window, whose tiles share the rate, made longer.
+func mistakesMore(before *features.Registry, f *features.Feature) bool {
+	return slices.ContainsFunc(f.Series, func(s *state.Series) bool {
+		i := slices.IndexFunc(before.Series, func(held *state.Series) bool { return held.ID == s.ID })
+		return i >= 0 && s.Layout().Rated() && before.Series[i].Rate > f.Call.P/float64(f.Window.TileCount())
+	})
 }
 
 // needs returns how long a past the answers of a feature cover at most, in milliseconds; 0 is all of it.

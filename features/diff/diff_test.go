@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -224,6 +225,30 @@ func TestAverageOfARequiredField(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: mean has the changes %s, want %s", field, got, want)
+		}
+	}
+}
+
+// Filters keep the rate of false positives that they were made for.
+func TestRatesOfFilters(t *testing.T) {
+	const said = "the state has values whose rate of false positives is greater than fp allows now"
+	with := func(met string) *features.Registry {
+		return load(t, strings.Replace(before, "features:\n", "features:\n  met: SEEN("+met+")\n", 1))
+	}
+	for met, want := range map[string]bool{
+		"7d, pay, device, user, fp=0.01":                              true,
+		"14d, pay, device, user, fp=0.1":                              true,
+		"14d, pay, device, user, fp=0.2":                              false,
+		"1d, pay, device, user, tile=1d, fp=0.02":                     false,
+		"7d, pay, device, user, fp=0.01, where='amount > 1'":          false,
+		"7d, pay, device, user, fp=0.2)\n  more: COUNT(1h, pay, user": false,
+	} {
+		got := false
+		for _, f := range Of(with("7d, pay, device, user, fp=0.1"), with(met)).Features {
+			got = got || f.Name == "met" && slices.Contains(f.Changes, said)
+		}
+		if got != want {
+			t.Errorf("SEEN(%s): the rate is said to be greater: %v, want %v", met, got, want)
 		}
 	}
 }
