@@ -12,13 +12,14 @@ import (
 )
 
 // Used counts the events of the stream that a feature leaves out, by the first reason: a key is null, the feature's
-// filter does not hold, its field is null.
+// filter does not hold, its field is null, its category is null.
 type Used struct {
-	Stream   string `json:"stream"`
-	Events   int    `json:"events"`
-	NoKey    int    `json:"no_key"`
-	Filtered int    `json:"filtered"`
-	NoValue  int    `json:"no_value"`
+	Stream     string `json:"stream"`
+	Events     int    `json:"events"`
+	NoKey      int    `json:"no_key"`
+	Filtered   int    `json:"filtered"`
+	NoValue    int    `json:"no_value"`
+	NoCategory int    `json:"no_category"`
 }
 
 // use counts the events that a feature leaves out. A nil *use counts nothing.
@@ -26,6 +27,7 @@ type use struct {
 	stream *record.Stream
 	by     []int
 	field  int        // -1 for none
+	per    int        // of the category; -1 for none
 	where  *expr.Expr // nil for none
 	counts Used
 }
@@ -35,12 +37,15 @@ func newUse(f *features.Feature) *use {
 	if _, ok := f.Basis.(features.OverStream); !ok {
 		return nil
 	}
-	u := &use{stream: f.Stream, field: -1, counts: Used{Stream: f.Stream.Name}}
+	u := &use{stream: f.Stream, field: -1, per: -1, counts: Used{Stream: f.Stream.Name}}
 	for _, key := range f.By {
 		u.by = append(u.by, f.Stream.FieldIndex(key))
 	}
 	if f.Field != "" {
 		u.field = f.Stream.FieldIndex(f.Field)
+	}
+	if f.Per != "" {
+		u.per = f.Stream.FieldIndex(f.Per)
 	}
 	if f.Where != "" {
 		where, err := expr.Compile(f.Where, f.Stream.Variables(), value.Bool)
@@ -70,21 +75,24 @@ func (u *use) add(e *record.Event) {
 			return
 		}
 	}
-	if u.field >= 0 && e.Values[u.field].IsNull() {
+	switch {
+	case u.field >= 0 && e.Values[u.field].IsNull():
 		u.counts.NoValue++
+	case u.per >= 0 && e.Values[u.per].IsNull():
+		u.counts.NoCategory++
 	}
 }
 
 // writeText writes a line if the feature leaves out any event.
 func (u *Used) writeText(b *strings.Builder, by []string) {
-	if u == nil || u.NoKey+u.Filtered+u.NoValue == 0 {
+	if u == nil || u.NoKey+u.Filtered+u.NoValue+u.NoCategory == 0 {
 		return
 	}
 	fmt.Fprintf(b, "  of %s of %s", spelling.Counted(u.Events, "event"), u.Stream)
 	for _, left := range []struct {
 		n   int
 		why string
-	}{{u.NoKey, "without " + strings.Join(by, " or ")}, {u.Filtered, "not passing the filter"}, {u.NoValue, "without a value of its field"}} {
+	}{{u.NoKey, "without " + strings.Join(by, " or ")}, {u.Filtered, "not passing the filter"}, {u.NoValue, "without a value of its field"}, {u.NoCategory, "without a category"}} {
 		if left.n > 0 {
 			fmt.Fprintf(b, ", %d %s", left.n, left.why)
 		}

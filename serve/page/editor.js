@@ -81,7 +81,7 @@ function preview({ preview: report, no_preview: why }) {
 }
 
 function feature(f) {
-  const used = f.used ?? { no_key: 0, filtered: 0, no_value: 0 };
+  const used = f.used ?? { no_key: 0, filtered: 0, no_value: 0, no_category: 0 };
   return el('article', { class: 'feature', 'data-preview': f.name },
     el('h3', {}, name(f.name)),
     el('code', { class: 'definition' }, f.definition),
@@ -90,7 +90,8 @@ function feature(f) {
       ['Counts', f.part && 'only these records, a part of the window'],
       ['Entities', number(f.entities)],
       ['Without a value', f.asked > 0 && percent(f.nulls / f.asked)],
-      ['Left out', [[used.no_key, `lack ${f.by.join(' or ')}`], [used.filtered, 'do not pass the filter'], [used.no_value, 'have no value of the field']]
+      ['Left out', [[used.no_key, `lack ${f.by.join(' or ')}`], [used.filtered, 'do not pass the filter'], [used.no_value, 'have no value of the field'],
+        [used.no_category, 'have no category']]
         .filter(([n]) => n > 0).map(([n, why]) => `${number(n)} events ${why}`).join(', ')],
       ['Bytes of an entity', f.bytes_full && `${number(f.bytes_once)} with one event, ${number(f.bytes_full)} at most, for all features of the same keys`],
     ]),
