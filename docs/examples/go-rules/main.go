@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,15 +73,14 @@ func (e *engine) decide(ctx context.Context, event json.RawMessage) (*decision, 
 		ID     string          `json:"event_id"`
 		User   json.RawMessage `json:"user_id"` // as it is: Weir refuses a missing one, but not an empty text
 		Device json.RawMessage `json:"device_id"`
-		Amount *float64
+		Amount json.RawMessage // a number, or a text that holds one, as Weir reads a decimal
 	}
 	if err := json.Unmarshal(event, &payment); err != nil {
 		return nil, err
 	}
-	amount := math.NaN() // a missing amount is not 0, which would be approved: no comparison with NaN holds
-	if payment.Amount != nil {
-		amount = *payment.Amount
-	}
+	// Anything else, or nothing, is not 0, which would be approved: no comparison with NaN holds.
+	amount := math.NaN()
+	_ = json.Unmarshal(bytes.Trim(payment.Amount, `"`), &amount)
 	features, err := e.ask(ctx, client.Entity{"user_id": payment.User, "device_id": payment.Device}, event)
 	var d *decision
 	if err != nil {

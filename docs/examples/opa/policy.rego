@@ -51,12 +51,12 @@ hits contains {"rule": "much_in_a_day", "decision": "review"} if value.user_amou
 
 hits contains {"rule": "unusual_amount", "decision": "review"} if {
 	value.user_usual_amount_30d > 0
-	input.amount > 5 * value.user_usual_amount_30d
+	amount > 5 * value.user_usual_amount_30d
 }
 
 hits contains {"rule": "new_device", "decision": "review"} if {
 	value.user_device_tx_30d == 1
-	input.amount > 300
+	amount > 300
 }
 
 # Fail closed: a rule without its features might have hit.
@@ -77,12 +77,14 @@ hits contains {"rule": "no_features", "decision": "review"} if {
 	not small
 }
 
-# A rule of its own: `not input.amount <= unanswered_limit` is undefined, and not true, without an
-# amount. A null is less than any number.
-small if {
-	is_number(input.amount)
-	input.amount <= unanswered_limit
-}
+# A rule of its own: `not amount <= unanswered_limit` is undefined, and not true, without an amount.
+small if amount <= unanswered_limit
+
+# The amount is a number, or a text that holds one, as Weir reads a decimal. It is undefined for all
+# else: Rego compares values of any types, and a null is less than any number, a text greater.
+amount := input.amount if is_number(input.amount)
+
+amount := to_number(input.amount) if is_string(input.amount)
 
 # The most severe decision holds.
 default decision := "approve"

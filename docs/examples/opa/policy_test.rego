@@ -64,6 +64,11 @@ test_no_rule_at_its_limit if {
 	decide(costing(300), at_limits) == {"decision": "approve", "reasons": []}
 }
 
+test_amount_may_be_a_text if {
+	decide(costing("35.00"), answering({})) == {"decision": "approve", "reasons": []}
+	decide(costing("200.01"), answering({})) == {"decision": "review", "reasons": ["unusual_amount"]}
+}
+
 test_most_severe_holds if {
 	both := answering({"user_amount_1d": present(2001), "user_tx_10m": present(4)})
 	decide(payment, both) == {"decision": "decline", "reasons": ["card_testing", "much_in_a_day"]}
@@ -103,6 +108,7 @@ unanswered[about] := answer if {
 test_fails_open_for_small_amounts[about] if {
 	some about, answer in unanswered
 	decide(costing(50), answer) == {"decision": "approve", "reasons": ["no_features"]}
+	decide(costing("50.00"), answer) == {"decision": "approve", "reasons": ["no_features"]}
 }
 
 test_fails_closed_for_others[about] if {
@@ -114,6 +120,7 @@ test_fails_closed_without_an_amount[about] if {
 	some about, answer in unanswered
 	decide(object.remove(payment, ["amount"]), answer) == {"decision": "review", "reasons": ["no_features"]}
 	decide(costing(null), answer) == {"decision": "review", "reasons": ["no_features"]}
+	decide(costing("much"), answer) == {"decision": "review", "reasons": ["no_features"]}
 }
 
 test_asks_with_the_payment_counted_in if {
