@@ -66,6 +66,7 @@ const (
 	IssuerUnavailable   Code = "issuer_unavailable"
 	MissingCertificate  Code = "missing_certificate"
 	UnknownHost         Code = "unknown_host"
+	Abandoned           Code = "abandoned"
 	NoTimeline          Code = "no_timeline"
 	Internal            Code = "internal"
 )

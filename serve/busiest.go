@@ -17,6 +17,10 @@ func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.Limits.Timeout)
 	defer cancel()
 	reported, err := h.Reader.Busiest(ctx)
+	if err != nil && r.Context().Err() != nil { // the store has not failed
+		reply.Fail(w, errAbandoned)
+		return
+	}
 	if err != nil {
 		refusal, _ := h.refusal(&storeError{err})
 		reply.Fail(w, refusal)

@@ -35,7 +35,9 @@ type fakeReader struct {
 	clock  int64
 	// busiest is what processors have counted.
 	busiest []state.Busiest
-	err     error
+	// countBusiest, if set, is asked before they are returned.
+	countBusiest func(context.Context) error
+	err          error
 	// read, if set, replaces a read.
 	read func(context.Context, []state.Read) ([]state.WindowState, error)
 	// recycle, if set, is called when a question is free.
@@ -80,7 +82,12 @@ func (r *fakeReader) Clock(context.Context) (int64, error) { return r.clock, r.e
 
 func (r *fakeReader) History(context.Context) (*state.History, error) { return nil, nil }
 
-func (r *fakeReader) Busiest(context.Context) ([]state.Busiest, error) { return r.busiest, r.err }
+func (r *fakeReader) Busiest(ctx context.Context) ([]state.Busiest, error) {
+	if r.countBusiest != nil {
+		return nil, r.countBusiest(ctx)
+	}
+	return r.busiest, r.err
+}
 
 func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Read) (bool, error) {
 	return false, nil

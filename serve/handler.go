@@ -177,7 +177,7 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		if hungUp(r, err) {
 			outcome = abandoned
 			ended(span, errAbandoned)
-			w.WriteHeader(errAbandoned.Status) // for the log of a proxy
+			in.fail(w, errAbandoned)
 			return
 		}
 		var refusal *reply.Error
@@ -207,8 +207,8 @@ func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	return q.attribute(err, h.Limits.Timeout)
 }
 
-// errAbandoned is the error for a client that hung up, with nginx's status for that. It is not sent.
-var errAbandoned = &reply.Error{Status: 499, Code: "abandoned"}
+// errAbandoned is the error for a client that hung up.
+var errAbandoned = reply.HungUp()
 
 // hungUp reports whether the client hung up before it was answered: then neither the store nor the question has failed.
 func hungUp(r *http.Request, err error) bool {

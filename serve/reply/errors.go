@@ -70,6 +70,7 @@ const (
 	IssuerUnavailable   Code = "issuer_unavailable"
 	MissingCertificate  Code = "missing_certificate"
 	UnknownHost         Code = "unknown_host"
+	Abandoned           Code = "abandoned"
 	Internal            Code = "internal"
 )
 
@@ -96,6 +97,7 @@ var statuses = map[Code]int{
 	IssuerUnavailable:   http.StatusServiceUnavailable,
 	MissingCertificate:  http.StatusForbidden,
 	UnknownHost:         http.StatusMisdirectedRequest,
+	Abandoned:           499, // nginx's, for the log of a proxy
 	Internal:            http.StatusInternalServerError,
 }
 
@@ -111,6 +113,12 @@ func Errorf(code Code, format string, args ...any) *Error {
 // Defect returns the error for a defect.
 func Defect() *Error {
 	return Errorf(Internal, "the question could not be answered because of a defect; the server's log has the details")
+}
+
+// HungUp returns the error for a client that closed its side of the connection before it was answered: it may have closed
+// only that, and still read.
+func HungUp() *Error {
+	return Errorf(Abandoned, "the connection was closed on the client's side before the answer; keep it open until then")
 }
 
 // Unknown returns the error for an unknown name.

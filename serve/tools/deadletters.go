@@ -86,6 +86,10 @@ func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), Limit)
 	defer cancel()
 	letters, err := t.DeadLetters(ctx, reason, most)
+	if err != nil && r.Context().Err() != nil { // Kafka has not failed
+		reply.Fail(w, reply.HungUp())
+		return
+	}
 	if err != nil {
 		t.Logger.Warn("dead letters cannot be read", "error", err)
 		message := "the dead letters cannot be read: " + err.Error()

@@ -62,6 +62,10 @@ func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	answer := GreatestKeys{At: t.Now().UnixMilli(), Keys: []GreatestKey{}}
 	found, err := t.LongestKeys(ctx, most, patience)
+	if err != nil && r.Context().Err() != nil { // the store has not failed
+		reply.Fail(w, reply.HungUp())
+		return
+	}
 	if err != nil {
 		answer.Incomplete = strings.ReplaceAll(err.Error(), "\n", "; ")
 		t.Logger.Warn("keys cannot be read", "error", answer.Incomplete)

@@ -63,6 +63,10 @@ func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
 	}
 	defer t.previewing.Unlock()
 	answer := reply.AppendJSON(nil, t.preview(r.Context(), d))
+	if r.Context().Err() != nil { // the preview may have ended early
+		reply.Fail(w, reply.HungUp())
+		return
+	}
 	if len(answer) > maxPreview {
 		reply.Fail(w, reply.Errorf(reply.AnswerTooLarge, "the preview has more than %d bytes; preview fewer features at a time", maxPreview))
 		return
