@@ -90,12 +90,25 @@ func (s *scanner) call() (c call, err error) {
 		if !s.accept(',') {
 			err := s.unexpected("',' or ')'")
 			if n := len(c.options); n > 0 && s.next < len(s.word.text) {
-				err = fmt.Errorf("%w: put the value of %s in quotes", err, c.options[n-1].name.text)
+				err = fmt.Errorf("%w: %s", err, s.advice(c.options[n-1]))
 			}
 			return c, err
 		}
 	}
 	return c, nil
+}
+
+// advice says what to do about text after the value of an option: usually the value needs quotes, but where it has them,
+// or ends with the name of another option, only a comma is missing.
+func (s *scanner) advice(o option) string {
+	if before := strings.TrimRight(s.word.text[:s.next], " \t\r\n"); strings.HasSuffix(before, "'") || strings.HasSuffix(before, `"`) {
+		return fmt.Sprintf("put a comma after the value of %s", o.name.text)
+	}
+	words := strings.Fields(o.value.text)
+	if last := words[len(words)-1]; len(words) > 1 && s.word.text[s.next] == '=' && new(writtenFeature).options()[last] != nil {
+		return fmt.Sprintf("put a comma before %s", last)
+	}
+	return fmt.Sprintf("put the value of %s in quotes", o.name.text)
 }
 
 func (s *scanner) space() {
