@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -37,5 +38,36 @@ func TestPageOfEntitiesWithOddNames(t *testing.T) {
 	shows(t, tab, "[data-whole=device_user_ids_30d]", "u7u8")
 	find("device_id=")
 	holds(t, tab, `location.hash === '#/device_id/'`)
+	quiet(t, tab, base)
+}
+
+// A long name wraps, so that a phone shows the numbers after it without scrolling.
+func TestPageOfLongNamesOnAPhone(t *testing.T) {
+	tab := browser.Open(t)
+	behind, _ := pageServer(t)
+	long := strings.Repeat("0123456789", 10)
+	base := inFront(t, behind, map[string]string{
+		"/v1/busiest": `{"busiest": [{"key": "user_id", "entities": [{"entity": "` + long + `", "events": 1234567, "error": 0}], "rest": 0}], "since": 1532496076032}`,
+		"/v1/greatest-keys": `{"at": 1532496076032, "looked": 1, "greatest_keys": [
+			{"key": "{weir:1}g:` + long + `", "entity": {"user_id": "` + long + `"}, "bytes": 600000, "features": ["user_tx_1h"], "shard": 1}]}`,
+	})
+	for _, screen := range browser.Screens {
+		if screen.Phone {
+			tab.Use(t, screen)
+		}
+	}
+	const seen = `[...document.querySelectorAll('%s td:nth-child(2)')].every(cell => cell.getBoundingClientRect().right <= innerWidth)`
+	tab.Run(t, chromedp.Navigate(base))
+	shows(t, tab, "[data-busiest=user_id] table", long+"1234567")
+	if !evaluate[bool](t, tab, seen, "[data-busiest]") {
+		t.Error("the number of events is outside of the screen")
+	}
+	tab.Run(t, chromedp.Navigate(base+"/#/operations"))
+	holds(t, tab, `!document.querySelector('#greatest').hidden`)
+	tab.Run(t, chromedp.SendKeys("#greatest summary", kb.Enter))
+	shows(t, tab, "#keys tbody", "586 KiB")
+	if !evaluate[bool](t, tab, seen, "#keys") {
+		t.Error("the length of the key is outside of the screen")
+	}
 	quiet(t, tab, base)
 }
