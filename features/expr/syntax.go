@@ -55,6 +55,17 @@ func syntaxMessage(text, theirs string) string {
 	return theirs
 }
 
+// sqlWords say what to write in place of operators of SQL. Those that both languages have are here in capitals only.
+var sqlWords = map[string]string{
+	"and":     "operators are written in lower case",
+	"or":      "operators are written in lower case",
+	"not":     "operators are written in lower case",
+	"in":      "operators are written in lower case",
+	"is":      "a null is asked for by == nil, any other value by != nil",
+	"like":    "use contains, startsWith, endsWith or matches",
+	"between": "a range is written 1 <= n <= 8",
+}
+
 // unexpected says what to do about a token in the wrong place.
 func unexpected(kind, text string) string {
 	switch {
@@ -64,6 +75,8 @@ func unexpected(kind, text string) string {
 		return fmt.Sprintf("unexpected %q: nothing that it closes is open, or a value is missing before it", text)
 	case kind == "Operator":
 		return fmt.Sprintf("unexpected %q: an operator stands between two values", text)
+	case sqlWords[strings.ToLower(text)] != "":
+		return fmt.Sprintf("unexpected %q: %s", text, sqlWords[strings.ToLower(text)])
 	}
 	return fmt.Sprintf("unexpected %q: an operator such as ==, and, or is missing before it", text)
 }
