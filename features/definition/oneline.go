@@ -40,7 +40,11 @@ func parseCall(w word) (call, error) {
 	}
 	s.space()
 	if s.next < len(w.text) {
-		return c, s.unexpected("the end")
+		err := s.unexpected("the end")
+		if strings.IndexByte("+-*/<>=", w.text[s.next]) >= 0 {
+			err = fmt.Errorf("%w: give each call a name, and write {expr: …} over the names", err)
+		}
+		return c, err
 	}
 	return c, nil
 }
@@ -56,7 +60,7 @@ func (s *scanner) call() (c call, err error) {
 	defer func() { s.depth-- }()
 	c.function = s.bare()
 	if !isName(c.function.text) {
-		return c, s.errorAt(0, "a feature is FUNCTION(window, stream, arguments…), not %q", s.word.text)
+		return c, s.errorAt(0, "a feature is FUNCTION(window, stream, arguments…), or {expr: …} over other features, not %q", s.word.text)
 	}
 	if !s.accept('(') {
 		return c, s.unexpected("'(' after the function's name")
