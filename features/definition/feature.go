@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -90,13 +91,27 @@ func (l *loader) function(d *writtenFeature, macros ...string) aggregate.Functio
 	}
 	switch {
 	case !slices.Contains(names, name):
-		l.report(d.function.location, "%s", spelling.Unknown("function", d.function.text, append(names, macros...)))
+		l.report(d.function.location, "%s", unknownFunction(d.function.text, append(names, macros...)))
 	case methods == nil:
 		l.report(d.method.location, "%s has no methods", name)
 	default:
 		l.report(d.method.location, "%s", spelling.UnknownIn(" of "+name, "method", d.method.text, methods))
 	}
 	return nil
+}
+
+// otherNames are what SQL and pandas call functions, whose nearest names here mean something else.
+var otherNames = map[string]string{
+	"average": "avg", "mean": "avg", "median": "quantile", "percentile": "quantile", "std": "stddev", "var": "variance",
+	"distinct": "count_distinct", "nunique": "count_distinct", "unique": "set",
+}
+
+// unknownFunction returns the message for a function that does not exist.
+func unknownFunction(name string, known []string) string {
+	if ours, ok := otherNames[strings.ToLower(name)]; ok {
+		return fmt.Sprintf("unknown function %q; did you mean %q?", name, ours)
+	}
+	return spelling.Unknown("function", name, known)
 }
 
 // typed compiles the words of a definition.

@@ -171,7 +171,7 @@ func (l *loader) callable(c call) bool {
 	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
 		return true
 	}
-	l.report(f.location, "%s", spelling.Unknown("function", f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
+	l.report(f.location, "%s", unknownFunction(f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
 	return false
 }
 

@@ -107,7 +107,7 @@ func (l *loader) computes(m *macro) bool {
 			l.report(f.location, "%s is a macro, which is called in one line: write %s: %s", f.text, m.header(), called.header())
 			return false
 		default:
-			l.report(f.location, "%s", spelling.Unknown("function", f.text, functionNames()))
+			l.report(f.location, "%s", unknownFunction(f.text, functionNames()))
 			return false
 		}
 	}
