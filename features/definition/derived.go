@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
@@ -37,7 +39,9 @@ func (l *loader) derived(n named) *features.Feature {
 	before := len(l.findings)
 	words := map[string]word{}
 	for key, n := range l.keyed(n.node, "derived feature "+strconv.Quote(n.name.text), derivedKeys...) {
-		if w, ok := l.scalar(n, key); ok {
+		if key == "default" && n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+			words[key] = n.word() // it may be empty
+		} else if w, ok := l.scalar(n, key); ok {
 			words[key] = w
 		}
 	}

@@ -280,7 +280,7 @@ func takers(parameter string) []string {
 func derivedSchema() schema {
 	properties := schema{
 		"expr":    described(ref("text"), "expression over other features"),
-		"default": described(ref("text"), "the value in place of a null result, such as that of a division by zero"),
+		"default": described(schema{"type": []string{"string", "number", "boolean"}}, "the value in place of a null result, such as that of a division by zero"),
 	}
 	return object(only(properties, derivedKeys), "expr")
 }
