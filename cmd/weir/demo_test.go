@@ -60,6 +60,26 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 	}
 }
 
+// The service of the examples needs fewer keys than the shipped one of that name: the questions that the demo prints have
+// no others, which would be refused.
+func TestDemoAsksWithTheKeysOfItsService(t *testing.T) {
+	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1", "--features", "../../docs/examples/payments/features.yaml")
+	p.shows(t, "all there is to ask for")
+	commands := regexp.MustCompile(`(?m)^    weir (query .*)$`).FindAllStringSubmatch(p.err.String(), -1)
+	if len(commands) == 0 || strings.Contains(p.err.String(), "weir: ") {
+		t.Errorf("the demo prints %d questions, want some and no error:\n%s", len(commands), p.err.String())
+	}
+	for _, command := range commands {
+		if out, err := weir(t, strings.Fields(command[1])...); err != nil || !strings.Contains(out, "user_amount_1d") {
+			t.Errorf("%s: error %v, output\n%s", command[1], err, out)
+		}
+	}
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Error(err)
+	}
+}
+
 // Some events of the demo cannot be used and become dead letters, as its screen and the page's
 // figures say, and some are too late for short windows.
 func TestDemoSetsEventsAside(t *testing.T) {

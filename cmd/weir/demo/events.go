@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,13 @@ func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now t
 	if o.days == 0 {
 		return past{}
 	}
-	p := past{frauds: slices.DeleteFunc(generate.Stories(now), func(f generate.Story) bool { return !shows(r, f) })}
+	var p past
+	for _, f := range generate.Stories(now) {
+		if keys := keysOf(r, f.Service); keys != nil && !slices.ContainsFunc(keys, func(key string) bool { return f.Entity[key] == "" }) {
+			maps.DeleteFunc(f.Entity, func(key, _ string) bool { return !slices.Contains(keys, key) }) // weir query refuses others
+			p.frauds = append(p.frauds, f)
+		}
+	}
 	made.Poison = 0
 	topics := r.Topics()
 	p.events = generate.Past(o.seed, made, now, time.Duration(o.days)*24*time.Hour, o.days*pastEvents, p.frauds)
@@ -54,12 +61,14 @@ func (o *demoOptions) newPast(r *features.Registry, made generate.Options, now t
 	return p
 }
 
-// shows reports whether the definitions have the service of a fraud, and it needs only the keys that the fraud names.
-func shows(r *features.Registry, fraud generate.Story) bool {
-	i := slices.IndexFunc(r.Services, func(s *features.Service) bool { return s.Name == fraud.Service })
-	return i >= 0 && !slices.ContainsFunc(r.Services[i].Features, func(f *features.Feature) bool {
-		return slices.ContainsFunc(f.By, func(key string) bool { return fraud.Entity[key] == "" })
-	})
+// keysOf returns the keys that the features of a service need; nil if there is no such service.
+func keysOf(r *features.Registry, service string) (keys []string) {
+	if s, ok := r.Service(service); ok {
+		for _, f := range s.Features {
+			keys = append(keys, f.By...)
+		}
+	}
+	return keys
 }
 
 // publish writes the events of the past, then those of now.
