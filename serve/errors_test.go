@@ -147,6 +147,10 @@ var refusals = []struct {
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"yesterday\" is not","key":"at"}`,
 	},
 	{
+		"a moment whose + is a space", "GET", "/v1/features/device_tx_7d?device_id=d1&at=2018-07-25T07:21:16+02:00", "",
+		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"2018-07-25T07:21:16 02:00\" is not: in a URL + is written %2B","key":"at"}`,
+	},
+	{
 		"a moment in seconds", "POST", queryPath, `{"at": 1532496076}`,
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970; 1532496076 looks like seconds: did you mean 1532496076000?","key":"at"}`,
 	},

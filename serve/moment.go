@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"time"
@@ -28,7 +29,7 @@ func moment(v *fastjson.Value, now int64) (int64, error) {
 	inWords := v.Type() == fastjson.TypeString
 	switch {
 	case !ok:
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not", show(v)))
+		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not%s", show(v), lostPlus(v)))
 	case at < 0:
 		return 0, atKey(reply.Errorf(reply.BadMoment, "at must not lie before 1970; %s does", show(v)))
 	case !inWords && at >= 1970 && at <= lastYear && now > inSeconds:
@@ -47,6 +48,15 @@ func moment(v *fastjson.Value, now int64) (int64, error) {
 		}
 	}
 	return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in milliseconds it is now %d, and at is %d", now, at))
+}
+
+// lostPlus says what to do about an offset from UTC whose + was not escaped in a URL, where it means a space; empty if
+// that is not what is wrong.
+func lostPlus(v *fastjson.Value) string {
+	if _, ok := parseTime(bytes.Replace(v.MarshalTo(nil), []byte(" "), []byte("+"), 1)); ok {
+		return ": in a URL + is written %2B"
+	}
+	return ""
 }
 
 func atKey(e *reply.Error) *reply.Error {
