@@ -212,7 +212,11 @@ var errAbandoned = reply.HungUp()
 
 // hungUp reports whether the client hung up before it was answered: then neither the store nor the question has failed.
 func hungUp(r *http.Request, err error) bool {
-	return r.Context().Err() != nil || err == errAbandoned
+	var refusal *reply.Error
+	if errors.As(err, &refusal) { // it has been found whether or not the client still reads
+		return refusal.Code == reply.Abandoned
+	}
+	return r.Context().Err() != nil
 }
 
 // refusal returns the error for the client, and the outcome.

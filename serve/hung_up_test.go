@@ -74,3 +74,30 @@ func TestClientsThatHangUpAndRead(t *testing.T) {
 		t.Errorf("the log has %q, want nothing", log)
 	}
 }
+
+// A body that does not arrive in time is refused as such, although net/http then ends the request as if its client had
+// hung up.
+func TestBodiesThatDoNotArrive(t *testing.T) {
+	server := httptest.NewUnstartedServer(newHandler(&fakeReader{}, nil))
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	const want = `{"code":"unreadable_body","message":"the body did not arrive in time"}`
+	for _, path := range []string{queryPath, "/v1/preview"} {
+		connection, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", path)
+		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		got, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != 400 || string(got) != `{"error":`+want+"}\n" {
+			t.Errorf("%s: got %d %s, error %v; want 400 %s", path, response.StatusCode, got, err, want)
+		}
+		_ = response.Body.Close()
+	}
+}

@@ -111,10 +111,8 @@ func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) 
 		return reply.Errorf(reply.BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
 	case errors.As(err, &refusal):
 		return refusal
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errAbandoned
 	case err != nil:
-		return reply.Errorf(reply.UnreadableBody, "the body could not be read: %v", err)
+		return reply.Unread(r, err)
 	}
 	return nil
 }

@@ -2,8 +2,11 @@
 package reply
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/weir-stream/weir/internal/spelling"
@@ -119,6 +122,18 @@ func Defect() *Error {
 // only that, and still read.
 func HungUp() *Error {
 	return Errorf(Abandoned, "the connection was closed on the client's side before the answer; keep it open until then")
+}
+
+// Unread returns the error for a body that could not be read to its end.
+func Unread(r *http.Request, err error) *Error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded): // net/http has then canceled the request's context, too
+		return Errorf(UnreadableBody, "the body did not arrive in time")
+	case errors.Is(err, io.ErrUnexpectedEOF), r.Context().Err() != nil:
+		return HungUp()
+	default:
+		return Errorf(UnreadableBody, "the body could not be read: %v", err)
+	}
 }
 
 // Unknown returns the error for an unknown name.

@@ -84,7 +84,7 @@ func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Er
 		return nil, reply.Errorf(reply.BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
 	}
 	if err != nil {
-		return nil, reply.Errorf(reply.UnreadableBody, "the body could not be read: %v", err)
+		return nil, reply.Unread(r, err)
 	}
 	d := new(draft)
 	decoder := json.NewDecoder(bytes.NewReader(body))
