@@ -316,6 +316,22 @@ def test_frame() -> None:
     assert [q.get("at") for q in asked] == [None, 1000]  # all rows have one moment
 
 
+def test_frame_names_the_row_that_is_refused() -> None:
+    pandas = pytest.importorskip("pandas")
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        entities = json.loads(request.content)["entities"]
+        if {} in entities:
+            error = {"code": "missing_key", "message": "entity 1 has no key", "key": "user_id", "entity": entities.index({})}
+            return httpx.Response(400, json={"error": error})
+        return httpx.Response(200, content=answer(*[{"f": feature()}] * len(entities)))
+
+    with weir.Client(ADDRESS, transport=httpx.MockTransport(handler)) as client:
+        with pytest.raises(weir.Error) as raised:
+            client.frame(pandas.DataFrame({"user_id": ["1", "2", "3", None]}), features=["f"], batch=2)
+    assert (str(raised.value), raised.value.entity, raised.value.key) == ("row 3: entity 1 has no key (missing_key)", 3, "user_id")
+
+
 def test_frame_keeps_the_digits_of_integers() -> None:
     pandas = pytest.importorskip("pandas")
     values = iter([{"id": 2**53 + 1, "n": 1, "x": 2**60}, {"id": None, "n": None, "x": 0.5}])

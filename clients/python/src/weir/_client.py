@@ -136,6 +136,10 @@ class Client(_Base):
             at: The moment of all rows; by default that of the first batch.
             quality: Adds the columns `<feature>__status` and `<feature>__exact`.
             batch: Rows in one question; the server limits rows times features (api.max_values).
+
+        Raises:
+            Error: The server refused a question; `entity` is the number of the row, from 0.
+            Unreachable: No answer came in time.
         """
         import pandas as pd
 
@@ -144,7 +148,12 @@ class Client(_Base):
         columns: list[dict[str, Any]] = []
         for begin in range(0, len(rows), batch):
             keys = [{str(k): v for k, v in row.items() if not _missing(v)} for row in rows[begin : begin + batch]]
-            answer = self.query(features=names, service=service, entities=keys, at=at)
+            try:
+                answer = self.query(features=names, service=service, entities=keys, at=at)
+            except Error as e:
+                if e.entity is None:
+                    raise
+                raise e.of_row(begin + e.entity) from e
             at = answer.at
             for result in answer.results:
                 row: dict[str, Any] = {}

@@ -53,6 +53,10 @@ class Error(WeirError):
         # An exception is otherwise made again from its text alone, which fails in whatever gets it from another process.
         return Error, (self.status, self.code, self.message, self._details, self.retry_after)
 
+    def of_row(self, row: int) -> Error:
+        """Returns the error about a row of a table, whose number in its own question means nothing to its caller."""
+        return Error(self.status, self.code, f"row {row}: {self.message}", {**self._details, "entity": row}, self.retry_after)
+
     @staticmethod
     def read(response: httpx.Response) -> Error:
         """Returns the error of a response other than 200."""
