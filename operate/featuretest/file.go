@@ -133,6 +133,20 @@ func (f *file) repeated(n *yaml.Node, within ...*yaml.Node) {
 	}
 }
 
+// list returns the members of a list, which may be empty.
+func (f *file) list(n *yaml.Node, what string) []*yaml.Node {
+	if n.Kind == yaml.SequenceNode {
+		return n.Content
+	}
+	if !isNothing(n) {
+		f.find(n, "%s: expected a list", what)
+	}
+	return nil
+}
+
+// isNothing reports whether nothing is written in place of a value.
+func isNothing(n *yaml.Node) bool { return n.ShortTag() == "!!null" }
+
 // find adds a finding at a node.
 func (f *file) find(n *yaml.Node, format string, args ...any) {
 	f.findings = append(f.findings, definition.Finding{File: f.name, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
@@ -195,9 +209,19 @@ func (f *file) document(n *yaml.Node) {
 				f.definitions = append(f.definitions, p)
 			}
 		},
-		"start":    func(n *yaml.Node) { f.start = f.moment(n, "start") },
-		"defaults": func(n *yaml.Node) { each(n, func(key, value *yaml.Node) { f.defaults[key.Value] = value }) },
-		"tests":    func(n *yaml.Node) { tests = n },
+		"start": func(n *yaml.Node) { f.start = f.moment(n, "start") },
+		"defaults": func(n *yaml.Node) {
+			if n.Kind != yaml.MappingNode && !isNothing(n) {
+				f.find(n, "defaults: expected streams, each with fields of its events")
+			}
+			each(n, func(key, value *yaml.Node) {
+				if value.Kind != yaml.MappingNode && !isNothing(value) {
+					f.find(value, "defaults: expected fields with their values, such as {user_id: u1}")
+				}
+				f.defaults[key.Value] = value
+			})
+		},
+		"tests": func(n *yaml.Node) { tests = n },
 	})
 	if tests == nil || tests.Kind != yaml.SequenceNode || len(tests.Content) == 0 {
 		f.find(n, "tests: expected a list of tests")
@@ -219,12 +243,12 @@ func (f *file) test(n *yaml.Node) test {
 	seen := f.members(n, "a test", map[string]func(*yaml.Node){
 		"name": func(n *yaml.Node) { t.name = n.Value },
 		"events": func(n *yaml.Node) {
-			for _, e := range n.Content {
+			for _, e := range f.list(n, "events") {
 				t.events = append(t.events, f.event(resolved(e)))
 			}
 		},
 		"questions": func(n *yaml.Node) {
-			for _, q := range n.Content {
+			for _, q := range f.list(n, "questions") {
 				t.questions = append(t.questions, f.ask(resolved(q)))
 			}
 		},
@@ -295,8 +319,11 @@ func (f *file) ask(n *yaml.Node) ask {
 			f.find(n, "the question has no %s", name)
 		}
 	}
-	if e := q.expect; e != nil && (resolved(e).Kind != yaml.MappingNode || len(resolved(e).Content) == 0) {
-		f.find(e, "expect: expected features with their values, such as user_tx_1h: 3")
+	if q.entity != nil && q.entity.Kind != yaml.MappingNode {
+		f.find(q.entity, "entity: expected keys with their values, such as {user_id: u1}")
+	}
+	if q.expect != nil && (q.expect.Kind != yaml.MappingNode || len(q.expect.Content) == 0) { // it could not fail
+		f.find(q.expect, "expect: expected features with their values, such as {user_tx_1h: 3}")
 	}
 	return q
 }
