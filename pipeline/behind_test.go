@@ -21,7 +21,7 @@ func (away) Available(context.Context, int) error { return errAway }
 // and these cannot be claimed.
 func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, position: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, applied: 120}
 	at := func(offsets ...int64) (list []state.Position) {
 		for _, offset := range offsets {
 			list = append(list, state.Position{Offset: offset})

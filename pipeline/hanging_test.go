@@ -115,6 +115,35 @@ func TestLagGrowsWhileRedisIsAway(t *testing.T) {
 	})
 }
 
+// Events that wait for Redis in a batch count as lag, also when nothing follows them: Weir is stuck then.
+func TestEventsInABatchAreLag(t *testing.T) {
+	b := newBench(t)
+	server := redistest.New(t, redistest.Options{AOF: true})
+	b.useRedis(server)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics, b.config.Workers = metrics, 1
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+	server.Kill()
+	b.stopped("worker 0: ")
+	b.write(payments(30, 45)...)
+	const measures = 3 // the third one begins when the second one is over
+	looks := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Count: -1, Observe: true})
+	testkit.Eventually(t, 30*time.Second, "the brokers are asked for the lag", func() (bool, string) {
+		return looks.Hits() >= 3*measures, fmt.Sprint(looks.Hits(), " requests")
+	})
+	if lag := gauge(t, metrics, "weir_lag_records"); lag != 15/partitions {
+		t.Errorf("the lag is %v, want %v", lag, 15/partitions)
+	}
+	server.Start()
+	b.expect(45)
+	testkit.Eventually(t, 30*time.Second, "no lag", func() (bool, string) {
+		greatest := gauge(t, metrics, "weir_lag_records")
+		return greatest == 0, fmt.Sprint(greatest)
+	})
+}
+
 // behindLinks is a bench that reaches Redis and Kafka through proxies.
 func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
 	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")

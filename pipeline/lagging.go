@@ -140,10 +140,10 @@ func (w *worker) catchUp(ctx context.Context) {
 	w.resume(ctx, due...)
 }
 
-// processed returns the offset up to which a partition is mapped, or the lowest one that lagging shards lack.
+// processed returns the offset up to which a partition is applied, or the lowest one that lagging shards lack.
 func (p *assignedPartition) processed() int64 {
 	if len(p.laggingShards) > 0 && p.behind >= 0 {
 		return p.behind
 	}
-	return p.position
+	return p.applied
 }

@@ -19,6 +19,7 @@ type assignedPartition struct {
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
 	position  int64  // the next offset to map
+	applied   int64  // the offset up to which it is applied, in the shards that do not lag
 	log       string // the tag of the log that it is read from
 	epoch     int32  // the leader epoch of the record before it, or a later one of the log; -1 if unknown
 

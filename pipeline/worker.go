@@ -268,7 +268,10 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	for i := range b.Ranges {
 		p := b.partitions[i]
 		if !p.has(b.Ranges[i].Progress) {
-			continue // it was resumed meanwhile
+			if p == b.kept && !b.Ranges[i].Behind {
+				p.applied = max(p.applied, b.Ranges[i].To) // before it stopped
+			}
+			continue // it was resumed meanwhile, or stopped
 		}
 		switch {
 		case p.leaving != nil && (b.failures[i] != nil || b.Ranges[i].Behind):
@@ -281,12 +284,24 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
-		case p.retryAt.IsZero() && !p.broken.met():
-			p.trouble.Over()
-			w.noteLag(ctx, p, &b.Ranges[i])
+		default:
+			w.advance(ctx, p, b, i)
 		}
 	}
 	w.resume(ctx, behind...)
+}
+
+// advance records that a range of a batch was applied, in the shards that do not lag.
+func (w *worker) advance(ctx context.Context, p *assignedPartition, b *workerBatch, rangeIndex int) {
+	r := &b.Ranges[rangeIndex]
+	p.applied = r.To
+	if p.retryAt.IsZero() && !p.broken.met() {
+		p.trouble.Over()
+		w.noteLag(ctx, p, r)
+	}
+	if b.EveryShard {
+		w.reportLag(p)
+	}
 }
 
 // commitOf commits the offsets up to which a batch was applied in every shard.
@@ -300,7 +315,6 @@ func (w *worker) commitOf(b *workerBatch) {
 		if !r.Behind && lowest >= 0 {
 			offsets[b.partitions[i].Partition] = min(r.To, lowest)
 		}
-		w.reportLag(b.partitions[i])
 	}
 	w.commit(offsets)
 }
