@@ -50,9 +50,11 @@ func (a *applier) run(ctx context.Context) {
 // batch: no progress may pass a record that was neither applied nor set aside.
 func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	var messages []kafka.Message
-	for _, d := range b.dead {
+	for i := range b.dead {
+		d := &b.dead[i]
+		r := &b.Ranges[d.rangeIndex]
 		// If a shard is past this record, it has applied a batch with it, and the dead letter was written before.
-		if r := &b.Ranges[d.rangeIndex]; !r.Behind && state.Highest(r.Progress) <= d.offset {
+		if d.due = !r.Behind && state.Highest(r.Progress) <= d.offset; d.due {
 			messages = append(messages, d.message)
 		}
 	}
@@ -61,7 +63,9 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	}
 	if err := a.dead.WriteMessages(ctx, messages...); err != nil {
 		for _, d := range b.dead {
-			b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
+			if d.due {
+				b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
+			}
 		}
 	}
 }

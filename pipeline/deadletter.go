@@ -42,6 +42,7 @@ type deadLetter struct {
 	stream     string
 	path       string
 	message    kafka.Message
+	due        bool // it is to be written, and was not before
 }
 
 // newDeadLetter copies a record of the current partition with the reason why it is set aside.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -19,6 +21,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/store"
 )
 
 // Brokers take batches of up to 1 MiB by default. Dead letters that are larger together go into several, and one whose
@@ -134,5 +137,36 @@ func TestDeadLettersThatCannotBeWritten(t *testing.T) {
 	fault.Remove()
 	if err := writer.WriteMessages(t.Context(), letters...); err != nil {
 		t.Error(err)
+	}
+}
+
+// Records that are read again for shards that lag have their dead letters already. These are not counted and listed
+// again.
+func TestDeadLettersAreCountedOnce(t *testing.T) {
+	b := newBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics, b.config.Workers = metrics, 1
+	var batches atomic.Int64
+	b.config.Store = writing{b.store, func() store.Writer { return lagOnce{b.store.NewWriter(), &batches} }}
+	sent, poison := payments(0, 900), 0
+	for i := 0; i < len(sent); i += 91 {
+		sent[i].Value = []byte("{")
+		poison++
+	}
+	b.write(sent...)
+	b.run()
+	b.committed(len(sent))
+	b.readDead(poison)
+	if n := count(t, metrics, "weir_dead_letters_total"); n != float64(poison) {
+		t.Errorf("%v dead letters are counted, want %d", n, poison)
+	}
+	known := b.processor.DeadLetters()
+	for i, d := range known {
+		if slices.Contains(known[:i], d) {
+			t.Errorf("%+v is listed twice", d)
+		}
+	}
+	if len(known) != poison {
+		t.Errorf("%d dead letters are listed, want %d", len(known), poison)
 	}
 }

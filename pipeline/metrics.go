@@ -137,8 +137,8 @@ func (m *metrics) applied(b *workerBatch, now int64) {
 		}
 	}
 	for _, d := range b.dead {
-		if b.Ranges[d.rangeIndex].Behind {
-			continue // it is read again, and written again
+		if !d.due || b.Ranges[d.rangeIndex].Behind {
+			continue // it was written before, or is read and written again
 		}
 		m.dead.WithLabelValues(d.stream, string(d.reason)).Inc()
 	}

@@ -35,8 +35,8 @@ func (r *recent) add(b *workerBatch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range b.dead {
-		if b.Ranges[d.rangeIndex].Behind {
-			continue // the range is read again
+		if !d.due || b.Ranges[d.rangeIndex].Behind {
+			continue // it was written before, or is read and written again
 		}
 		r.letters = append(r.letters, DeadLetter{
 			Partition: b.partitions[d.rangeIndex].Partition, Offset: d.offset, Timestamp: d.timestamp,

@@ -15,7 +15,7 @@ func TestLatestDeadLettersAreListed(t *testing.T) {
 	one := &assignedPartition{Partition: state.Partition{Topic: "payments", ID: 1}}
 	for offset := range int64(maxRecent + 5) {
 		b := newBatch()
-		b.dead = append(b.dead, deadLetter{rangeIndex: b.rangeOf(one), offset: offset})
+		b.dead = append(b.dead, deadLetter{rangeIndex: b.rangeOf(one), offset: offset, due: true}, deadLetter{offset: offset + 1}) // the other was written before
 		b.Ranges[0].Behind = offset == maxRecent
 		p.stats.add(b)
 	}
