@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -42,9 +43,11 @@ func (p *Poller) EpochEnds(ctx context.Context, queries []EpochQuery) []EpochEnd
 		requests[r] = append(requests[r], i)
 		turns[q.Partition]++
 	}
+	var asking sync.WaitGroup // at the same time: one that hangs must not use up the time of the others
 	for r, some := range requests {
-		p.epochEnds(ctx, r.leader, queries, ends, some)
+		asking.Go(func() { p.epochEnds(ctx, r.leader, queries, ends, some) })
 	}
+	asking.Wait()
 	return ends
 }
 

@@ -86,6 +86,31 @@ func TestLogsOfLeadersThatHang(t *testing.T) {
 	}
 }
 
+// The same holds for the ends of epochs.
+func TestEpochEndsOfLeadersThatHang(t *testing.T) {
+	const brokers = 4
+	c := newCluster(t, kfake.NumBrokers(brokers), kfake.SeedTopics(brokers, "t"))
+	var queries []EpochQuery
+	for id := range int32(brokers) {
+		if err := c.MoveTopicPartition("t", id, id); err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, EpochQuery{Partition: state.Partition{Topic: "t", ID: id}, Leader: id, LeaderEpoch: -1})
+	}
+	const answers = brokers - 1 // the others hang
+	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, nil, c.CurrentNode() != answers
+	})
+	ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+	defer cancel()
+	for id, end := range newPoller(t, c).EpochEnds(ctx, queries) {
+		if answered := end.Err == nil; answered != (id == answers) {
+			t.Errorf("partition %d: got error %v", id, end.Err)
+		}
+	}
+}
+
 // The ends of logs are also asked of a leader in its epoch.
 func TestLogsAreFenced(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
