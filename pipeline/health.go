@@ -80,7 +80,7 @@ func (*unfetchedError) Degraded() bool { return true }
 func (w *worker) noteUnfetched() {
 	failing := make(map[state.Partition]error)
 	for _, t := range w.poller.Troubles() {
-		// While Redis takes no batch, nothing is fetched for the first time.
+		// While Redis takes no batch, a leader that was found for the first time, or again, is not asked.
 		if !errors.Is(t.Err, fetch.ErrNotYetFetched) && time.Since(t.Since) >= patiently*w.cfg.CommitInterval {
 			failing[state.Partition{Topic: t.Topic, ID: t.Partition}] = t.Err
 		}

@@ -170,6 +170,30 @@ func TestBrokerRestarts(t *testing.T) {
 	}
 }
 
+// While nobody takes what a leader has answered, it is not asked, so nothing is known of a partition that failed before.
+func TestTroubleOfALeaderThatIsNotAsked(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"))
+	produce(t, newClient(t, c), append(numbered("t", 0, 0, 1), numbered("t", 1, 0, 2)...)...)
+	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "t", Partitions: []int32{1}, Err: kerr.KafkaStorageError, Count: -1})
+	p := newPoller(t, c)
+	p.Add("t", 1, 0)
+	failed := func() bool {
+		troubles := p.Troubles()
+		return len(troubles) == 1 && errors.Is(troubles[0].Err, kafka.KafkaStorageError)
+	}
+	eventually(t, "trouble", failed)
+	p.Add("t", 0, 0)
+	await(t, "an answer that waits", p.Ready())
+	fault.Remove()
+	eventually(t, "that the trouble is in doubt", func() bool { return !failed() })
+	if troubles := p.Troubles(); len(troubles) != 1 || troubles[0].Err != ErrNotYetFetched {
+		t.Errorf("got %+v", troubles)
+	}
+	signal(p.ready) // it was received above
+	pollUntil(t, p, 2)
+	eventually(t, "the end of the trouble", func() bool { return len(p.Troubles()) == 0 })
+}
+
 func TestTopicNotYetCreated(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "other"))
 	cl := newClient(t, c)

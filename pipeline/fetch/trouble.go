@@ -9,8 +9,9 @@ import (
 	"github.com/weir-stream/weir/pipeline/retry"
 )
 
-// ErrNotYetFetched is the error of a partition until its first attempt has ended, which takes at most requestTimeout.
-var ErrNotYetFetched = errors.New("fetch: not yet fetched for the first time")
+// ErrNotYetFetched is the error of a partition until its first attempt has ended, which takes at most requestTimeout, and
+// of one that has a leader again, which is not asked while its last answers wait for Poll.
+var ErrNotYetFetched = errors.New("fetch: not yet fetched from its leader")
 
 // trouble describes why a position cannot be fetched.
 type trouble struct {
@@ -34,7 +35,12 @@ func (p *Poller) Troubles() []Trouble {
 	defer p.mu.Unlock()
 	var list []Trouble
 	for _, pos := range p.positions {
-		if t := pos.trouble; t != nil {
+		t, l := pos.trouble, pos.leader
+		switch {
+		case t == nil:
+		case l != nil && l.cancel == nil && l.waiting >= p.cfg.MaxWaiting: // what failed before may work now
+			list = append(list, Trouble{pos.Topic, pos.ID, ErrNotYetFetched, t.since})
+		default:
 			list = append(list, Trouble{pos.Topic, pos.ID, t.err, t.since})
 		}
 	}
