@@ -37,20 +37,34 @@ func (d *Deployment) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the current values.
 func (d *Deployment) Collect(to chan<- prometheus.Metric) {
-	d.masters.collect(to, "master", d.Client.PoolStats)
-	masters, shards := d.unavailable()
+	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
+	defer cancel()
+	d.masters.collect(to, "master", func() *redis.PoolStats { return poolStats(ctx, d.Client) })
+	masters, shards := d.unavailable(ctx)
 	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
 	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
 	to <- prometheus.MustNewConstMetric(emptiedKeys, prometheus.CounterValue, float64(d.emptied.Load()))
 	if d.Replicas != nil {
-		d.replicas.collect(to, "replica", d.Replicas.PoolStats)
+		d.replicas.collect(to, "replica", func() *redis.PoolStats { return poolStats(ctx, d.Replicas) })
 	}
 }
 
+// collectWithin bounds how long the values wait for the servers of a cluster.
+const collectWithin = time.Second
+
+// poolStats returns what a client has counted: nothing while it does not know the servers of its cluster. It would first
+// ask for them, and servers that do not answer let it wait for minutes.
+func poolStats(ctx context.Context, client redis.UniversalClient) *redis.PoolStats {
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		if _, err := cluster.MasterForKey(ctx, ""); err != nil {
+			return new(redis.PoolStats)
+		}
+	}
+	return client.PoolStats()
+}
+
 // unavailable returns the number of masters that do not answer, and of their shards.
-func (d *Deployment) unavailable() (masters, shards int) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+func (d *Deployment) unavailable(ctx context.Context) (masters, shards int) {
 	list := d.Unavailable(ctx)
 	for _, m := range list {
 		shards += m.Shards

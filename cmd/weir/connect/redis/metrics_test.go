@@ -3,8 +3,10 @@ package redisconn
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -50,6 +52,42 @@ weir_redis_connections{client="replica",state="in_use"} 0
 `
 	if err := testutil.CollectAndCompare(d, strings.NewReader(want), "weir_redis_connections"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Servers of a cluster that accept connections and answer nothing do not keep a scrape waiting.
+func TestMetricsWhileAClusterHangs(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cfg := config.Default()
+	cfg.Redis.Mode, cfg.Redis.ReadFrom, cfg.Redis.Addresses = "cluster", "replica", []string{silent.Addr().String()}
+	cfg.Redis.DialTimeout, cfg.Redis.ReadTimeout = time.Minute, time.Minute
+	d, err := Open(cfg, true, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	values := make(chan prometheus.Metric, 100)
+	go func() {
+		d.Collect(values)
+		close(values)
+	}()
+	late := time.After(20 * time.Second) // the client would wait for a minute
+	for n := 0; ; n++ {
+		select {
+		case _, more := <-values:
+			if !more {
+				if n != 13 {
+					t.Errorf("%d values, want all 13", n)
+				}
+				return
+			}
+		case <-late:
+			t.Fatalf("%d values after 20 s, want all", n)
+		}
 	}
 }
 
