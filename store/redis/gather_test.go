@@ -129,8 +129,9 @@ func (p *pipelineCosts) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 	}
 }
 
-// The calls of a long batch, and the reads of one whose events are enriched, need not all be answered within the same
-// deadline: a server that is only slow would count as one that does not answer, and the reads would never succeed.
+// The calls of a long batch, the reads of one whose events are enriched, and those of a long question need not all be
+// answered within the same deadline: a server that is only slow would count as one that does not answer, and the reads
+// would never succeed.
 func TestLongBatchesHaveSeveralDeadlines(t *testing.T) {
 	onEach(t, 32, func(t *testing.T, s *Store) {
 		s.callMutations = 1
@@ -157,6 +158,9 @@ func TestLongBatchesHaveSeveralDeadlines(t *testing.T) {
 		}
 		if sent.greatest > maxCost {
 			t.Errorf("%d reads are in one pipeline, want no more than %d", sent.greatest, maxCost)
+		}
+		if _, err := s.Read(t.Context(), reads); err != nil || sent.greatest > maxCost {
+			t.Errorf("of a question, %d reads are in one pipeline, want no more than %d (%v)", sent.greatest, maxCost, err)
 		}
 		for i := range reads {
 			if got := f.Read(&reads[i]); got.Err != nil || len(got.Buckets) != 1 || got.Buckets[0].Value.Num != 1 {

@@ -145,7 +145,7 @@ type master struct {
 func (ms *masters) newMaster(node redis.UniversalClient, address string) *master {
 	m := &master{masters: ms, address: address, node: node, breaker: breaker.Breaker{Now: ms.now}}
 	m.reads.exec = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {
-		m.send(ctx, ms.question, commands)
+		m.sendEach(ctx, ms.question, commands)
 		return nil
 	}
 	m.replicaReads.exec = func(ctx context.Context, commands []redis.Cmder) []state.Freshness {

@@ -244,7 +244,7 @@ func (r *replicas) exec(ctx context.Context, m *master, commands []redis.Cmder) 
 		}
 	}
 	if len(left) > 0 {
-		m.send(ctx, m.masters.question, left)
+		m.sendEach(ctx, m.masters.question, left)
 	}
 	return freshness
 }
