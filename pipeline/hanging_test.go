@@ -144,6 +144,19 @@ func TestEventsInABatchAreLag(t *testing.T) {
 	})
 }
 
+// A partition that failed is tried again soon, however rarely offsets are committed.
+func TestRareCommitsDelayNoRetry(t *testing.T) {
+	b := newBench(t)
+	b.config.CommitInterval = time.Hour
+	b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadLetters, Err: kerr.TopicAuthorizationFailed, Count: 1})
+	bad := payment(0)
+	bad.Value = []byte("{")
+	b.write(bad)
+	b.write(payments(0, 30)...)
+	b.run()
+	b.expect(30)
+}
+
 // behindLinks is a bench that reaches Redis and Kafka through proxies.
 func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyProxy, write func(from, to int)) {
 	kafkaLink = testkit.Proxy(t, "127.0.0.1:1")

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,8 +63,19 @@ type degradedError struct{ error }
 func (e degradedError) Unwrap() error { return e.error }
 func (degradedError) Degraded() bool  { return true }
 
-// patiently is how many commit intervals pass before a partition that is not fetched is looked after: a leader moves
-// within a few seconds.
+// lookInterval is how often partitions that do not go on are looked at: also where commits are rarer.
+func (c *Config) lookInterval() time.Duration { return min(c.CommitInterval, time.Second) }
+
+// look looks after the partitions that do not go on.
+func (w *worker) look(ctx context.Context) {
+	w.retry(ctx)
+	w.catchUp(ctx)
+	w.noteUnfetched()
+	w.measureLag(ctx)
+}
+
+// patiently is how many looks pass before a partition that is not fetched is reported: a leader moves within a few
+// seconds.
 const patiently = 10
 
 // unfetchedError says that a partition cannot be fetched: it has no leader, or one that does not answer or refuses.
@@ -81,7 +93,7 @@ func (w *worker) noteUnfetched() {
 	failing := make(map[state.Partition]error)
 	for _, t := range w.poller.Troubles() {
 		// While Redis takes no batch, a leader that was found for the first time, or again, is not asked.
-		if !errors.Is(t.Err, fetch.ErrNotYetFetched) && time.Since(t.Since) >= patiently*w.cfg.CommitInterval {
+		if !errors.Is(t.Err, fetch.ErrNotYetFetched) && time.Since(t.Since) >= patiently*w.cfg.lookInterval() {
 			failing[state.Partition{Topic: t.Topic, ID: t.Partition}] = t.Err
 		}
 	}

@@ -60,6 +60,8 @@ func (w *worker) run(ctx context.Context) error {
 	w.ctx = ctx
 	commits := time.NewTicker(w.cfg.CommitInterval)
 	defer commits.Stop()
+	looks := time.NewTicker(w.cfg.lookInterval())
+	defer looks.Stop()
 	w.graceTimer = time.NewTimer(0)
 	defer w.graceTimer.Stop()
 	defer func() {
@@ -90,10 +92,8 @@ func (w *worker) run(ctx context.Context) error {
 			w.goOn(ctx, found)
 		case <-commits.C:
 			w.due = len(w.partitions) > 0
-			w.retry(ctx)
-			w.catchUp(ctx)
-			w.noteUnfetched()
-			w.measureLag(ctx)
+		case <-looks.C:
+			w.look(ctx)
 		case <-w.graceTimer.C:
 			w.retry(ctx)
 		case <-ctx.Done():
