@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -65,5 +66,30 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 	p.progress = nil // it was abandoned while a batch was applied
 	if !p.wentBack(&state.Claim{Progress: []state.Position{at(100, 1), at(60, 1)}}) {
 		t.Error("a lagging shard that came back with less progress is not detected")
+	}
+}
+
+// A partition is read again ever more rarely for shards that take nothing: meanwhile the others get nothing new.
+func TestReadingInVainBecomesRare(t *testing.T) {
+	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, lacked: unknown, inVain: inVain}
+	lag := func(from int64) (wait time.Duration) {
+		p.laggingShards, p.progress = nil, nil // it is read again
+		before := time.Now()
+		w.noteLag(t.Context(), p, &state.PartitionRange{Progress: []state.Position{at(100, 1), at(from, 1)}, Lagging: []bool{false, true}, To: 80})
+		return p.catchUpAt.Sub(before)
+	}
+	var sum time.Duration // for which it has lagged
+	for range 12 {
+		sum += lag(70)
+	}
+	if wait := lag(70); wait < sum/3 || wait < 30*time.Second {
+		t.Errorf("after %v in vain it is read again after %v, want about as long", sum, wait)
+	}
+	if wait := lag(71); wait > 10*time.Second {
+		t.Errorf("after the shards took something it is read again after %v, want soon", wait)
+	}
+	if wait := lag(71); wait > 10*time.Second {
+		t.Errorf("after it was in vain once it is read again after %v, want soon", wait)
 	}
 }

@@ -20,7 +20,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*assignedPartition
 	for _, id := range c.take {
 		p := &assignedPartition{
-			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown,
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown, lacked: unknown, inVain: inVain,
 			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
 		}
 		w.partitions[id] = p

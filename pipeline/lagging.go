@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/enrich"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -63,10 +64,11 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		if p.waits.Tried() && r.To > p.caughtUp {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
 			p.waits.Reset()
+			p.inVain.Reset()
 		}
 		return
 	case !lagged:
-		p.catchUpAt = time.Now().Add(p.waits.Next())
+		p.catchUpAt = time.Now().Add(p.untilCatchUp())
 		p.confirm() // the next batch may be under way when it is abandoned
 	}
 	p.caughtUp = r.To
@@ -78,6 +80,23 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	}
 	w.health.set(p.String(), err)
+}
+
+// inVain is the wait before a partition is read again for shards that take nothing although their master answers: their
+// slot has stopped in the middle of its move, or the master has too much to do. Until the partition is back where it was,
+// the other shards get nothing new, and the longer the lag, the longer that takes. So the wait grows as the lag does.
+var inVain = retry.Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Minute}
+
+// untilCatchUp returns how long to wait before the partition is read again for the shards that lag now.
+func (p *assignedPartition) untilCatchUp() time.Duration {
+	wait := p.waits.Next()
+	if p.behind > p.lacked {
+		p.inVain.Reset()
+	} else {
+		wait = max(wait, p.inVain.Next())
+	}
+	p.lacked = p.behind
+	return wait
 }
 
 // lagFromTheStart records that some shards could not be claimed when the partition was taken. They lag like those whose

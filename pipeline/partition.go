@@ -50,6 +50,8 @@ type assignedPartition struct {
 	catchUpAt     time.Time
 	caughtUp      int64 // the end of what lagging shards lacked the last time
 	waits         retry.Backoff
+	lacked        int64         // what behind was when shards began to lag the last time
+	inVain        retry.Backoff // the wait after the partition was read again and lagging shards took nothing
 }
 
 // has reports whether the progress is the partition's current one, and not from before it was resumed.
