@@ -22,6 +22,7 @@ type applier struct {
 	done    chan *workerBatch // returns every batch of todo
 	writer  store.Writer
 	dead    messageWriter
+	written writtenLetters
 	enrich  *enrich.Enricher
 	gap     func(ctx context.Context, p state.Partition, until int64) error
 	grace   time.Duration // see recovery.Rules
@@ -49,24 +50,28 @@ func (a *applier) run(ctx context.Context) {
 // writeDeadLetters writes the batch's dead letters. If that fails, their ranges are left out of the
 // batch: no progress may pass a record that was neither applied nor set aside.
 func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
+	var letters []*deadLetter
 	var messages []kafka.Message
 	for i := range b.dead {
 		d := &b.dead[i]
 		r := &b.Ranges[d.rangeIndex]
 		// If a shard is past this record, it has applied a batch with it, and the dead letter was written before.
-		if d.due = !r.Behind && state.Highest(r.Progress) <= d.offset; d.due {
-			messages = append(messages, d.message)
+		d.due = !r.Behind && state.Highest(r.Progress) <= d.offset
+		if d.due && !a.written.has(r.Partition, d) {
+			letters, messages = append(letters, d), append(messages, d.message)
 		}
 	}
 	if len(messages) == 0 {
 		return
 	}
 	if err := a.dead.WriteMessages(ctx, messages...); err != nil {
-		for _, d := range b.dead {
-			if d.due {
-				b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
-			}
+		for _, d := range letters {
+			b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
 		}
+		return
+	}
+	for _, d := range letters {
+		a.written.add(b.Ranges[d.rangeIndex].Partition, d)
 	}
 }
 
@@ -112,6 +117,7 @@ func (a *applier) apply(ctx context.Context, b *workerBatch) bool {
 	if !a.persist(ctx, func() error { return a.writer.Apply(ctx, &b.Batch) }) {
 		return false
 	}
+	a.written.forget(b)
 	now := time.Now()
 	a.metrics.apply.Observe(now.Sub(start).Seconds())
 	a.metrics.applied(b, now.UnixMilli())

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // HeaderPrefix begins the names of the headers that Weir writes.
@@ -42,7 +45,49 @@ type deadLetter struct {
 	stream     string
 	path       string
 	message    kafka.Message
-	due        bool // it is to be written, and was not before
+	due        bool // no shard has applied a batch with it
+}
+
+// writtenLetters are the dead letters of ranges that were left out of a batch afterwards, such as those whose enriched
+// events cannot be written. They are read again for as long as that lasts, and must not be written each time. It holds
+// the hashes of the letters by offset: a log that was made again may have another one there.
+type writtenLetters map[state.Partition]map[int64]uint64
+
+var letterSeed = maphash.MakeSeed()
+
+func (d *deadLetter) hash() uint64 {
+	var h maphash.Hash
+	h.SetSeed(letterSeed)
+	maphash.WriteComparable(&h, struct {
+		at             int64
+		reason, stream string
+		key            int
+	}{d.timestamp, string(d.reason), d.stream, len(d.message.Key)})
+	_, _ = h.Write(d.message.Key) // it never fails
+	_, _ = h.Write(d.message.Value)
+	return h.Sum64()
+}
+
+func (w writtenLetters) has(p state.Partition, d *deadLetter) bool {
+	hash, known := w[p][d.offset]
+	return known && hash == d.hash()
+}
+
+func (w writtenLetters) add(p state.Partition, d *deadLetter) {
+	if w[p] == nil {
+		w[p] = map[int64]uint64{}
+	}
+	w[p][d.offset] = d.hash()
+}
+
+// forget forgets the letters of a batch that was applied. A range may end before some: it was made before their records
+// were read again.
+func (w writtenLetters) forget(b *workerBatch) {
+	for i := range b.Ranges {
+		if r := &b.Ranges[i]; !r.Behind {
+			maps.DeleteFunc(w[r.Partition], func(offset int64, _ uint64) bool { return offset < r.To })
+		}
+	}
 }
 
 // newDeadLetter copies a record of the current partition with the reason why it is set aside.

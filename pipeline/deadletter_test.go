@@ -170,3 +170,30 @@ func TestDeadLettersAreCountedOnce(t *testing.T) {
 		t.Errorf("%d dead letters are listed, want %d", len(known), poison)
 	}
 }
+
+// While enriched events cannot be written, their records are read again and again. The dead letters of others between
+// them are written once.
+func TestDeadLettersBesideEnrichedEventsThatCannotBeWritten(t *testing.T) {
+	b := newEnrichBench(t)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics, b.config.Workers = metrics, 1
+	fault := b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Err: kerr.NotEnoughReplicas, Count: -1})
+	sent := purchases(9, 20)
+	bad := sent[0]
+	bad.Value = []byte("{")
+	b.write(append(sent, bad)...)
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "several tries", func() (bool, string) { return fault.Hits() >= 5*partitions, fmt.Sprint(fault.Hits()) })
+	fault.Remove()
+	b.committed(len(sent) + 1)
+	client := &kafka.Client{Addr: kafka.TCP(b.config.Brokers...), Transport: b.config.Transport}
+	reply, err := client.ListOffsets(t.Context(), &kafka.ListOffsetsRequest{
+		Topics: map[string][]kafka.OffsetRequest{deadLetters: {kafka.LastOffsetOf(0)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, dead := reply.Topics[deadLetters][0].LastOffset, count(t, metrics, "weir_dead_letters_total"); dead == 0 || float64(n) != dead {
+		t.Errorf("%d dead letters are written and %v counted, want as many", n, dead)
+	}
+}

@@ -33,3 +33,24 @@ func TestLatestDeadLettersAreListed(t *testing.T) {
 		}
 	}
 }
+
+// A batch that was made before the records were read again ends before their dead letters, which stay known as written.
+func TestWrittenLettersAreForgottenOnceApplied(t *testing.T) {
+	p, letter, written := &assignedPartition{}, &deadLetter{offset: 7}, writtenLetters{}
+	written.add(p.underPlan, letter)
+	for _, step := range []struct {
+		until int64
+		known bool
+	}{{5, true}, {7, true}, {8, false}} {
+		b := newBatch()
+		p.position = step.until
+		b.rangeOf(p)
+		if written.forget(b); written.has(p.underPlan, letter) != step.known {
+			t.Errorf("applied until %d: known is %v, want %v", step.until, !step.known, step.known)
+		}
+	}
+	written.add(p.underPlan, letter)
+	if other := (&deadLetter{offset: 7, timestamp: 1}); written.has(p.underPlan, other) {
+		t.Error("another letter at the same offset counts as written")
+	}
+}
