@@ -41,7 +41,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_events_total",
-			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, unmatched (of no stream, or a replayed event of another namespace).",
+			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, unmatched (of no stream, or a replayed event of another namespace). Those read again after a rewind, or for shards that lag, count again.",
 		}, []string{"stream", "outcome"}),
 		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_dead_letters_total", Help: "Records written to the dead-letter topic, by stream and reason.",
