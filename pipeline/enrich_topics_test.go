@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/weir-stream/weir/internal/testkit"
 )
@@ -38,6 +41,39 @@ func TestEnrichIntoOtherPartitions(t *testing.T) {
 	for p := range want {
 		if len(want[p]) > 0 {
 			t.Errorf("%d events of partition %d were not written", len(want[p]), p)
+		}
+	}
+}
+
+// While one partition of their topic cannot be written, the events that go to another one are written once: their records
+// are read again and again.
+func TestEnrichedEventsBesideAPartitionThatCannotBeWritten(t *testing.T) {
+	const outs = 2
+	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, enrichedTopic: outs, deadLetters: 1})
+	fault := b.broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.Produce}, Topic: enrichedTopic, Partitions: []int32{1}, Err: kerr.NotEnoughReplicas, Count: -1,
+	})
+	sent := purchases(10, 30)
+	for i := range sent { // all of one partition, with keys of both
+		sent[i].Key = []byte{byte(i * partitions)}
+	}
+	b.write(sent...)
+	b.run()
+	testkit.Eventually(t, 30*time.Second, "several tries", func() (bool, string) { return fault.Hits() >= 5, fmt.Sprint(fault.Hits()) })
+	fault.Remove()
+	b.committed(len(sent))
+	times := map[string]int{}
+	for out, messages := range b.output(enrichedTopic, outs) {
+		if len(messages) == 0 {
+			t.Errorf("partition %d has no events", out)
+		}
+		for _, m := range messages {
+			times[header(m, "weir-source-offset")]++
+		}
+	}
+	for offset, n := range times {
+		if n > 1 {
+			t.Errorf("the event at offset %s is written %d times, want once", offset, n)
 		}
 	}
 }

@@ -42,13 +42,14 @@ type Enricher struct {
 	young bool      // something was filled since
 
 	due     []*Event // of the batch, those to be written
+	written writtenEvents
 	reading query.Reading
 }
 
 // New makes an Enricher for the batches of one worker. The client writes the events; the workers of
 // a processor share the history and the registry, which may be nil if no events are written in Avro.
 func New(s store.Store, h *History, client *kafka.Client, r Registry, m Metrics, log *slog.Logger) *Enricher {
-	return &Enricher{store: s, past: h, writer: writer{client}, schemas: r, metrics: m, log: log}
+	return &Enricher{store: s, past: h, writer: writer{client}, schemas: r, metrics: m, log: log, written: writtenEvents{}}
 }
 
 // Metrics count written events and damage.
@@ -263,7 +264,7 @@ func (e *Enricher) damaged(err error) {
 // Write writes the answered events. If that fails, their ranges are left out of the batch: no
 // progress may pass an event that was not written.
 func (e *Enricher) Write(ctx context.Context, b *Batch) {
-	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Range].Behind })
+	e.due = slices.DeleteFunc(e.due, func(n *Event) bool { return b.Ranges[n.Range].Behind || e.written.has(n) })
 	e.frame(ctx, b)
 	if len(e.due) == 0 {
 		return
@@ -275,5 +276,13 @@ func (e *Enricher) Write(ctx context.Context, b *Batch) {
 			continue
 		}
 		e.metrics.Written.WithLabelValues(n.stream.name).Inc()
+	}
+	for i, n := range e.due {
+		switch r := &b.Ranges[n.Range]; {
+		case !r.Behind && (i == 0 || e.due[i-1].Range != n.Range):
+			e.written.forget(n.partition, r.To)
+		case r.Behind && failures[i] == nil:
+			e.written.add(n)
+		}
 	}
 }

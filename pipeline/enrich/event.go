@@ -2,7 +2,9 @@ package enrich
 
 import (
 	"bytes"
+	"hash/maphash"
 	"iter"
+	"maps"
 	"strconv"
 	"time"
 
@@ -232,4 +234,42 @@ func (n *Event) encodeJSON() {
 		out = n.answers[i].AppendJSON(out)
 	}
 	n.value = append(out, "}}"...)
+}
+
+// writtenEvents are the events of ranges of which others could not be written: those that go to another topic, or to
+// another partition of it. They are read again for as long as that lasts, and must not be written each time. It holds the
+// hashes of the events by the place of their records: a log that was made again may have another one there.
+type writtenEvents map[state.Partition]map[eventPlace]uint64
+
+type eventPlace struct {
+	stream *Stream
+	offset int64
+}
+
+var eventSeed = maphash.MakeSeed()
+
+func (n *Event) hash() uint64 {
+	var h maphash.Hash
+	h.SetSeed(eventSeed)
+	maphash.WriteComparable(&h, [...]int64{n.at, n.now, int64(len(n.key))})
+	_, _ = h.Write(n.key) // it never fails
+	_, _ = h.Write(n.event)
+	return h.Sum64()
+}
+
+func (w writtenEvents) has(n *Event) bool {
+	hash, known := w[n.partition][eventPlace{n.stream, n.offset}]
+	return known && hash == n.hash()
+}
+
+// forget forgets those of a partition before an offset.
+func (w writtenEvents) forget(p state.Partition, until int64) {
+	maps.DeleteFunc(w[p], func(at eventPlace, _ uint64) bool { return at.offset < until })
+}
+
+func (w writtenEvents) add(n *Event) {
+	if w[n.partition] == nil {
+		w[n.partition] = map[eventPlace]uint64{}
+	}
+	w[n.partition][eventPlace{n.stream, n.offset}] = n.hash()
 }
