@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -248,6 +249,13 @@ func TestBatchesWithRecordsAreLive(t *testing.T) {
 	}
 	if w.complete(t.Context(), b); !isQuiet() {
 		t.Error("a batch is live after it is complete")
+	}
+}
+
+// The first batches may be about to come when a processor begins, so its fills give way from the start.
+func TestFillsBeginBesideLiveEvents(t *testing.T) {
+	if p := New(Config{}); reflect.DeepEqual(p.live, &backfill.Live{}) {
+		t.Error("fills begin as in a process without live events")
 	}
 }
 
