@@ -180,9 +180,13 @@ func (b *Broker) Addr() string { return b.addrs[0] }
 // Addrs returns the bootstrap addresses.
 func (b *Broker) Addrs() []string { return b.addrs }
 
+// patience bounds a request to a broker that runs. It takes milliseconds, or seconds while the machine also starts other
+// brokers.
+const patience = 30 * time.Second
+
 // Client returns a client with connections of its own.
 func (b *Broker) Client() *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(b.addrs...), Transport: &kafka.Transport{}, Timeout: 10 * time.Second}
+	return &kafka.Client{Addr: kafka.TCP(b.addrs...), Transport: &kafka.Transport{DialTimeout: patience}, Timeout: patience}
 }
 
 // Stop ends the broker with SIGTERM, as an operator does, and waits.

@@ -102,7 +102,7 @@ func (c *Cluster) Addrs() []string {
 
 // Client returns a client with connections of its own.
 func (c *Cluster) Client() *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(c.Addrs()...), Transport: &kafka.Transport{}, Timeout: 10 * time.Second}
+	return &kafka.Client{Addr: kafka.TCP(c.Addrs()...), Transport: &kafka.Transport{DialTimeout: patience}, Timeout: patience}
 }
 
 // Node returns a broker by its number.
@@ -139,7 +139,7 @@ func (c *Cluster) MakeTopic(t testing.TB, topic string, config map[string]string
 	}
 	defer client.Close()
 	request := createTopicRequest(topic, config, replicas)
-	testkit.Eventually(t, 30*time.Second, "topic "+topic, func() (bool, string) {
+	testkit.Eventually(t, server.StartTimeout, "topic "+topic, func() (bool, string) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		reply, err := client.SeedBrokers()[0].RetriableRequest(ctx, request)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl/scram"
@@ -99,7 +98,7 @@ func (b *Broker) addSecureUser() {
 	b.t.Helper()
 	client := b.Client()
 	defer closeIdle(client)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	const iterations = 4096
 	for mechanism, algorithm := range map[kafka.ScramMechanism]scram.Algorithm{

@@ -9,6 +9,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
 // CreateTopic creates a topic with a fresh name, and returns when every partition has a leader. The
@@ -33,7 +34,7 @@ func MakeTopic(t testing.TB, b *Broker, topic string, partitions int) {
 
 func makeTopic(t testing.TB, client *kafka.Client, topic string, partitions int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), server.StartTimeout)
 	defer cancel()
 	reply, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{
 		Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}},
@@ -51,7 +52,7 @@ func makeTopic(t testing.TB, client *kafka.Client, topic string, partitions int)
 		_, _ = client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
 		closeIdle(client)
 	})
-	testkit.Eventually(t, 30*time.Second, "leaders of topic "+topic, func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "leaders of topic "+topic, func() (bool, string) {
 		reply, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
 		if err != nil {
 			return false, err.Error()
