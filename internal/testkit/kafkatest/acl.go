@@ -1,13 +1,16 @@
 package kafkatest
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
@@ -30,7 +33,7 @@ var resourceTypes = map[string]kafka.ResourceType{
 	"Topic": kafka.ResourceTypeTopic, "Group": kafka.ResourceTypeGroup, "TransactionalId": kafka.ResourceTypeTransactionalID,
 }
 
-// Allow adds rules. They take effect a moment later.
+// Allow adds rules, and returns when they are in effect.
 func (b *Broker) Allow(t testing.TB, rights ...Right) {
 	t.Helper()
 	client := b.Client()
@@ -55,6 +58,25 @@ func (b *Broker) Allow(t testing.TB, rights ...Right) {
 			t.Fatalf("%+v: %v", rights[i], err)
 		}
 	}
+	// The controller has them. The broker, which decides by them, learns of them a moment later.
+	all := kafka.ACLFilter{
+		ResourceTypeFilter: kafka.ResourceTypeAny, ResourcePatternTypeFilter: kafka.PatternTypeAny,
+		Operation: kafka.ACLOperationTypeAny, PermissionType: kafka.ACLPermissionTypeAny,
+	}
+	testkit.Eventually(t, time.Minute, "the broker knows the rules", func() (bool, string) {
+		known, err := client.DescribeACLs(t.Context(), &kafka.DescribeACLsRequest{Filter: all})
+		if err == nil {
+			err = known.Error
+		}
+		if err != nil {
+			return false, err.Error()
+		}
+		n := 0
+		for _, resource := range known.Resources {
+			n += len(resource.ACLs)
+		}
+		return n >= len(rights), fmt.Sprintf("it knows %d of %d", n, len(rights))
+	})
 }
 
 // decision matches what the authorizer logs of a request.
