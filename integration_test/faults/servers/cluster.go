@@ -22,7 +22,7 @@ type Cluster struct {
 
 // NewCluster starts the servers, which stop when the kit is closed.
 func NewCluster(k *Kit) *Cluster {
-	started := redistest.NewCluster(k)
+	started := redistest.NewClusterThatFailsOver(k)
 	for master := range started.Nodes {
 		started.AddReplica(k, master)
 	}

@@ -21,6 +21,8 @@ type Cluster struct {
 	// Replicas are the replicas in the order in which they were added. A failover may have promoted
 	// some.
 	Replicas []*Server
+
+	gone time.Duration // how long a node is silent before it is given up
 }
 
 const (
@@ -39,17 +41,27 @@ func NewCluster(t testing.TB) *Cluster {
 // NewClusterOf starts a cluster like [NewCluster] of a number of masters.
 func NewClusterOf(t testing.TB, masters int) *Cluster {
 	t.Helper()
-	c := startCluster(t, masters)
+	c := startCluster(t, masters, patience)
 	c.announce(t, false)
 	return c
 }
 
-// startCluster starts a cluster, which takes more than two seconds: Redis lets no cluster serve earlier.
-func startCluster(t testing.TB, masters int) *Cluster {
+// NewClusterThatFailsOver starts a cluster like [NewCluster], in which the replica of a master takes over after the
+// master was silent for two seconds.
+func NewClusterThatFailsOver(t testing.TB) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	c := startCluster(t, 3, 2*time.Second)
+	c.announce(t, false)
+	return c
+}
+
+// startCluster starts a cluster, which takes more than two seconds: Redis lets no cluster serve earlier. Nodes that are
+// silent for longer than gone are given up, and then refuse commands for a while.
+func startCluster(t testing.TB, masters int, gone time.Duration) *Cluster {
+	t.Helper()
+	c := &Cluster{gone: gone}
 	for range masters {
-		c.Nodes = append(c.Nodes, newClusterNode(t))
+		c.Nodes = append(c.Nodes, c.newNode(t))
 	}
 	ctx := context.Background()
 	first, port, err := net.SplitHostPort(c.Nodes[0].addr)
@@ -77,11 +89,14 @@ func (c *Cluster) announce(t testing.TB, shared bool) {
 	server.Announce(t, shared, "Redis Cluster from %s at %s", c.Nodes[0].origin, strings.Join(c.Addrs(), ","))
 }
 
-func newClusterNode(t testing.TB) *Server {
+func (c *Cluster) newNode(t testing.TB) *Server {
 	t.Helper()
 	return start(t, Options{
-		AOF:    true,
-		Config: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "2000", "cluster-require-full-coverage": "no", "repl-ping-replica-period": "1"},
+		AOF: true,
+		Config: map[string]string{
+			"cluster-enabled": "yes", "cluster-node-timeout": fmt.Sprint(c.gone.Milliseconds()), "cluster-require-full-coverage": "no",
+			"repl-ping-replica-period": "1",
+		},
 	}, clusterBus)
 }
 
@@ -97,7 +112,7 @@ func (c *Cluster) AddMaster(t testing.TB) *Server {
 // join starts a node that has met the cluster.
 func (c *Cluster) join(t testing.TB) *Server {
 	t.Helper()
-	node := newClusterNode(t)
+	node := c.newNode(t)
 	host, port, err := net.SplitHostPort(c.Nodes[0].addr)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +195,7 @@ func (c *Cluster) Addrs() []string {
 
 // Client returns a client of the cluster, which is closed when the test ends.
 func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -170,9 +171,13 @@ func (r *Server) Addr() string { return r.addr }
 // SecureAddr returns the address of the TLS port.
 func (r *Server) SecureAddr() string { return r.secure }
 
+// patience bounds a command to a server that runs. Usually it takes microseconds, but the machine may be busy, or write
+// to a slow disk; and a command that times out is sent again, although the server may have done it.
+const patience = 30 * time.Second
+
 // Client returns a client of the server, which is closed when the test ends.
 func (r *Server) Client(t testing.TB) *redis.Client {
-	client := redis.NewClient(&redis.Options{Addr: r.addr})
+	client := redis.NewClient(&redis.Options{Addr: r.addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
