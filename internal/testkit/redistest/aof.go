@@ -52,7 +52,7 @@ func (r *Server) AwaitRewritten() {
 		return
 	}
 	client := r.Client(r.t)
-	testkit.Eventually(r.t, 20*time.Second, "the append-only file is rewritten", func() (bool, string) {
+	testkit.Eventually(r.t, 2*time.Minute, "the append-only file is rewritten", func() (bool, string) {
 		info, err := client.InfoMap(context.Background(), "persistence", "commandstats").Result()
 		if err != nil {
 			return false, err.Error()

@@ -25,7 +25,7 @@ func (r *Server) SaveCopy() (to Copy) {
 			r.t.Fatalf("save %s: %v", r.addr, err)
 		}
 	}
-	testkit.Eventually(r.t, 20*time.Second, "the files are copied with no rewrite meanwhile", func() (bool, string) {
+	testkit.Eventually(r.t, 2*time.Minute, "the files are copied with no rewrite meanwhile", func() (bool, string) {
 		before, rewriting, err := rewrites(client)
 		if err != nil || rewriting {
 			return false, fmt.Sprintf("rewriting: %t, %v", rewriting, err)

@@ -27,7 +27,7 @@ func MoveSlotSlowly(ctx context.Context, slot int, pause func(), last string, fr
 	clients := map[*Server]*redis.Client{}
 	for _, server := range append([]*Server{from, to}, among...) {
 		if clients[server] == nil {
-			clients[server] = redis.NewClient(&redis.Options{Addr: server.addr})
+			clients[server] = redis.NewClient(&redis.Options{Addr: server.addr, ReadTimeout: patience})
 			defer clients[server].Close()
 		}
 	}
@@ -127,7 +127,7 @@ func moveKeys(ctx context.Context, slot int, last string, from *redis.Client, to
 		if others := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return key == last }); len(others) > 0 {
 			keys = others
 		}
-		args := []any{"migrate", host, port, "", 0, 5000, "replace", "keys"}
+		args := []any{"migrate", host, port, "", 0, patience.Milliseconds(), "replace", "keys"}
 		for _, key := range keys {
 			args = append(args, key)
 		}
