@@ -13,11 +13,11 @@ import (
 func TestKillEndsForkedProcesses(t *testing.T) {
 	p := Start(t, "/bin/sh", "-c", "sleep 600 & echo $!; wait")
 	child := 0
-	Eventually(t, 10*time.Second, "the number of the forked process", func() (bool, string) {
+	Eventually(t, time.Minute, "the number of the forked process", func() (bool, string) {
 		var err error
 		child, err = strconv.Atoi(strings.TrimSpace(p.Log()))
 		return err == nil, p.Log()
 	})
 	p.Kill()
-	Eventually(t, 10*time.Second, "the forked process is gone", func() (bool, string) { return !server.Running(child), "it runs" })
+	Eventually(t, time.Minute, "the forked process is gone", func() (bool, string) { return !server.Running(child), "it runs" })
 }

@@ -40,7 +40,7 @@ func TestServersDieWithTheBinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = binary.Wait() // it was killed
-	testkit.Eventually(t, 10*time.Second, "end of the child's Redis", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "end of the child's Redis", func() (bool, string) {
 		c, err := net.Dial("tcp", string(addr))
 		if err == nil {
 			_ = c.Close()

@@ -43,7 +43,7 @@ func (c *Container) End(sig syscall.Signal) error {
 	if c.ctr == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := StartContext()
 	defer cancel()
 	api, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Container) End(sig syscall.Signal) error {
 	if err := sendTo(ctx, api, c.ctr, sig); err != nil {
 		return err
 	}
-	detail, ok := Poll(30*time.Second, func() (bool, string) {
+	detail, ok := Poll(endWithin, func() (bool, string) {
 		state, err := c.ctr.State(ctx)
 		if err != nil {
 			return false, err.Error()
@@ -68,7 +68,7 @@ func (c *Container) End(sig syscall.Signal) error {
 		return !state.Running, string(state.Status)
 	})
 	if !ok {
-		return fmt.Errorf("container of %s did not end within 30s of %v: %s", c.Image, sig, detail)
+		return fmt.Errorf("container of %s did not end within %v of %v: %s", c.Image, endWithin, sig, detail)
 	}
 	return nil
 }
