@@ -74,16 +74,20 @@ func TestProxyLosesReplies(t *testing.T) {
 // A hung proxy neither answers nor refuses; requests sent meanwhile are executed later.
 func TestProxyHangs(t *testing.T) {
 	p := testkit.Proxy(t, redistest.Embedded(t).Addr())
-	client := redis.NewClient(&redis.Options{Addr: p.Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Millisecond, Protocol: 2, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{
+		Addr: p.Addr(), MaxRetries: -1, ReadTimeout: time.Minute, ContextTimeoutEnabled: true, Protocol: 2, DisableIdentity: true,
+	})
 	defer client.Close()
 	incr(t, client, "n", 1)
 	p.Hang()
 	p.Hang() // still hung
-	if n, err := client.Incr(ctx, "n").Result(); err == nil {
+	soon, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	if n, err := client.Incr(soon, "n").Result(); err == nil {
 		t.Errorf("the reply %d arrived, want none", n)
 	}
 	p.Heal()
-	testkit.Eventually(t, 10*time.Second, "what was asked is done", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "what was asked is done", func() (bool, string) {
 		n, err := client.Get(ctx, "n").Result()
 		return n == "2", n + " " + fmtError(err)
 	})
