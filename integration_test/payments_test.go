@@ -190,7 +190,7 @@ func (p *payments) gap(w *weir) int64 {
 // gap a second late.
 func (p *payments) awaitGap(w *weir, began int64) {
 	p.t.Helper()
-	testkit.Eventually(p.t, 30*time.Second, "the gap is in the answers", func() (bool, string) {
+	testkit.Eventually(p.t, time.Minute, "the gap is in the answers", func() (bool, string) {
 		since := p.gap(w)
 		return since >= began, fmt.Sprintf("complete since %d, want %d or later", since, began)
 	})

@@ -51,7 +51,7 @@ func TestPendingWhileItArrives(t *testing.T) {
 			_, err := s.producer.write([]generate.Event{{Topic: "transactions", Key: []byte("u1"), Value: event, Timestamp: now}})
 			written <- err
 		}()
-		testkit.Eventually(t, 30*time.Second, "the event arrives", func() (bool, string) {
+		testkit.Eventually(t, time.Minute, "the event arrives", func() (bool, string) {
 			check()
 			plain := ask(q)
 			return plain == want, plain

@@ -44,7 +44,7 @@ func TestReadFromReplica(t *testing.T) {
 	}
 	fromReplica := func(what string, want func(n int64, staleness time.Duration) bool) {
 		t.Helper()
-		testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
+		testkit.Eventually(t, time.Minute, what, func() (bool, string) {
 			n, answer := count(t, w, question{At: now.UnixMilli()})
 			return answer.ReadFrom == "replica" && want(n, time.Duration(answer.Staleness)*time.Millisecond), fmt.Sprintf("%d events, %+v", n, answer)
 		})

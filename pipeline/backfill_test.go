@@ -68,7 +68,7 @@ func TestBackfillsUnderWay(t *testing.T) {
 	}
 	with := registryOf(t, bySecond)
 	b.processor.Reload(with)
-	testkit.Eventually(t, 60*time.Second, "the time left is known", func() (bool, string) {
+	testkit.Eventually(t, 2*time.Minute, "the time left is known", func() (bool, string) {
 		list := b.processor.Backfills()
 		return len(list) == 1 && list[0].Left > 0, fmt.Sprintf("%+v", list)
 	})
@@ -133,7 +133,7 @@ func TestBackfillGivesWay(t *testing.T) {
 // awaitWhole waits until a feature is complete since a moment.
 func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, name+" is filled", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, name+" is filled", func() (bool, string) {
 		since := b.since(r, name)
 		h, err := b.store.History(b.t.Context())
 		return since == want, fmt.Sprintf("since %d, %+v %v", since, h.Fills, err)
@@ -169,7 +169,7 @@ func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
 	b.processor.Reload(with)
 	b.awaitClaims(with, 0)
 	var filled int64
-	testkit.Eventually(t, 30*time.Second, "it has begun", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "it has begun", func() (bool, string) {
 		h, err := b.store.History(t.Context())
 		if err != nil || len(h.Fills) == 0 {
 			return false, fmt.Sprint(h, err)
@@ -184,7 +184,7 @@ func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
 	b.config.Metrics = nil
 	b.processor = pipeline.New(b.config)
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "it is whole", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "it is whole", func() (bool, string) {
 		since := b.since(with, "by_second")
 		return since < stampAt(39000), fmt.Sprint(since)
 	})

@@ -65,7 +65,7 @@ func (b *bench) expectStopped(metrics *prometheus.Registry, lines *logLines, wan
 // batch, and checks that it is not read again for each try.
 func (b *bench) expectNotReadAgain(metrics *prometheus.Registry, topic string, before int64) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "all shards are at the broken batch", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "all shards are at the broken batch", func() (bool, string) {
 		progress, err := b.store.Progress(b.t.Context(), []state.Partition{{Topic: topic}})
 		return err == nil && state.Lowest(progress[0]) == before && state.Highest(progress[0]) == before, fmt.Sprint(progress, err)
 	})
@@ -101,7 +101,7 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 	if since := b.since(b.registry, "paid"); since < began || since == state.MaxTime {
 		b.t.Errorf("complete since %d, although a batch was skipped after %d", since, began)
 	}
-	testkit.Eventually(b.t, 30*time.Second, "readiness", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "readiness", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err == nil, fmt.Sprint(err)
 	})

@@ -80,7 +80,7 @@ func TestErrorOfDeadLetters(t *testing.T) {
 	bad.Value = []byte("{")
 	produce(t, producer(t, broker), topic, bad, bad, bad)
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "readiness says why", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness says why", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
 		return err != nil && strings.Contains(err.Error(), "write dead letters: [3] Unknown Topic Or Partition") &&
 			strings.Count(err.Error(), "[3]") == 1, fmt.Sprint(err)

@@ -53,7 +53,7 @@ func TestEnrichInAvro(t *testing.T) {
 	definitions := strings.Replace(enrichedDefinitions, "topic: payments.enriched}", "topic: payments.enriched, format: avro}", 1)
 	b := newBenchOf(t, definitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	metrics := prometheus.NewRegistry()
-	cache := schemas.New(schemas.Config{Client: client, Timeout: 5 * time.Second, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	cache := schemas.New(schemas.Config{Client: client, Timeout: time.Minute, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cache.Close)
 	b.config.Schemas, b.config.Metrics, b.config.MaxEvents = cache, metrics, 30
 

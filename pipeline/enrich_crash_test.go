@@ -67,7 +67,7 @@ func await(t *testing.T, happened <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-happened:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s did not happen in time", what)
 	}
 }

@@ -56,7 +56,7 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 			paid, _ := b.registry.Feature("paid")
-			testkit.Eventually(t, 20*time.Second, "the outage to last as long as state lives", func() (bool, string) {
+			testkit.Eventually(t, time.Minute, "the outage to last as long as state lives", func() (bool, string) {
 				held, err := b.store.Inspect(t.Context(), paid.Series[0], "u")
 				return test.slack == 0 && len(held.Packed) == 0 || test.slack > 0 && time.Since(began) > 5*time.Second, fmt.Sprint(held, err)
 			})

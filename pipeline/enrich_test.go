@@ -187,7 +187,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]enrichedEvent {
 // output reads a topic of enriched events by partition.
 func (b *bench) output(topic string, partitions int) [][]kafka.Message {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	client := &kafka.Client{Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport}
 	var asked []kafka.OffsetRequest
@@ -296,7 +296,7 @@ func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 	for _, m := range sent {
 		ends[m.Key[0]]++
 	}
-	testkit.Eventually(t, 30*time.Second, "the other partitions carried, this one not", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "the other partitions carried, this one not", func() (bool, string) {
 		p := b.progress()
 		ok := state.Highest(p[0]) == stood && state.Lowest(p[1]) == ends[1] && state.Lowest(p[2]) == ends[2]
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p, ends)

@@ -128,7 +128,7 @@ services:
 func TestEnrichedTopicIsMissing(t *testing.T) {
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, deadLetters: 1})
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "readiness names the topic", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness names the topic", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err != nil && strings.Contains(err.Error(), `topic "payments.enriched": `), fmt.Sprint(err)
 	})

@@ -101,7 +101,7 @@ func (b *bench) expectAll(r *features.Registry, n int) {
 		names = append(names, f.Name)
 	}
 	at := stampAt(n - 1)
-	testkit.Eventually(b.t, 60*time.Second, "every feature is whole", func() (bool, string) {
+	testkit.Eventually(b.t, 2*time.Minute, "every feature is whole", func() (bool, string) {
 		answers, h := b.asked(r, names, at)
 		for name, a := range answers {
 			if a.Status == query.Incomplete {
@@ -169,7 +169,7 @@ func TestExistingStateIsRefilled(t *testing.T) {
 	b.awaitDefinitions(before)
 	b.processor.Reload(after)
 	b.awaitDefinitions(after)
-	testkit.Eventually(t, 60*time.Second, "one generation is left", func() (bool, string) {
+	testkit.Eventually(t, 2*time.Minute, "one generation is left", func() (bool, string) {
 		h, err := b.store.History(t.Context())
 		if err != nil {
 			return false, err.Error()
@@ -226,7 +226,7 @@ func TestGreaterCapsAreRefilled(t *testing.T) {
 func (b *bench) expectCapped(r *features.Registry, n int, capped bool) {
 	b.t.Helper()
 	names := []string{"recent", "cents_met"}
-	testkit.Eventually(b.t, 30*time.Second, "caps are those of the definitions", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "caps are those of the definitions", func() (bool, string) {
 		answers, _ := b.asked(r, names, stampAt(n-1))
 		for name, a := range answers {
 			if a.Status != query.Present || a.Capped != capped {
@@ -241,7 +241,7 @@ func (b *bench) expectCapped(r *features.Registry, n int, capped bool) {
 // awaitDefinitions waits until a plan of the definitions is applied to all partitions.
 func (b *bench) awaitDefinitions(r *features.Registry) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "definitions are taken", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "definitions are taken", func() (bool, string) {
 		h, err := b.store.History(b.t.Context())
 		if err != nil {
 			return false, err.Error()

@@ -43,7 +43,7 @@ func produce(t *testing.T, client *kgo.Client, topic string, messages ...kafka.M
 	for _, m := range messages {
 		records = append(records, &kgo.Record{Topic: topic, Timestamp: m.Time, Value: m.Value})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestOpenTransactionIsSeen(t *testing.T) {
 	produce(t, plain, topic, payments(30, 60)...)
 	await := func(what string, open float64, aged bool) {
 		t.Helper()
-		testkit.Eventually(t, 30*time.Second, what, func() (bool, string) {
+		testkit.Eventually(t, time.Minute, what, func() (bool, string) {
 			lag, held := gauge(t, metrics, "weir_lag_records"), gauge(t, metrics, "weir_open_transaction_records")
 			age := gauge(t, metrics, "weir_open_transaction_age_seconds")
 			return lag == open && held == open && (age > 0.5) == aged, fmt.Sprint("lag ", lag, ", held back ", held, " for ", age, " s")

@@ -95,7 +95,7 @@ func (b *bench) run() {
 		case err := <-done:
 			done <- err
 			return err
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			b.t.Fatal("the processor did not stop in time")
 			return nil
 		}
@@ -108,6 +108,7 @@ func (b *bench) write(records ...kafka.Message) {
 	b.t.Helper()
 	w := &kafka.Writer{
 		Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport, BatchTimeout: time.Millisecond,
+		ReadTimeout: time.Minute, WriteTimeout: time.Minute, // records that are sent again count twice
 		RequiredAcks: kafka.RequireAll,
 		Balancer:     kafka.BalancerFunc(func(m kafka.Message, ids ...int) int { return ids[int(m.Key[0])%len(ids)] }),
 	}
@@ -174,7 +175,7 @@ func (b *bench) expect(n int) {
 	for user := range 7 {
 		fmt.Fprintf(&want, "u%d paid=%d u%d payments=%d ", user, sums[user], user, counts[user])
 	}
-	testkit.Eventually(b.t, 30*time.Second, "answers", func() (bool, string) {
+	testkit.Eventually(b.t, 2*time.Minute, "answers", func() (bool, string) {
 		got := b.answers()
 		return got == want.String(), "got  " + got + "\nwant " + want.String()
 	})
@@ -184,7 +185,7 @@ func (b *bench) expect(n int) {
 func (b *bench) committed(total int) {
 	b.t.Helper()
 	client := &kafka.Client{Addr: kafka.TCP(b.broker.ListenAddrs()...), Transport: b.config.Transport}
-	testkit.Eventually(b.t, 30*time.Second, "committed offsets", func() (bool, string) {
+	testkit.Eventually(b.t, 2*time.Minute, "committed offsets", func() (bool, string) {
 		reply, err := client.OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{
 			GroupID: b.config.Group, Topics: map[string][]int{"payments": {0, 1, 2}},
 		})
@@ -261,12 +262,12 @@ func TestReadyOnceAllPartitionsAreRead(t *testing.T) {
 	slow := slowStore{b.store, make(chan struct{})}
 	b.config.Store = slow
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "readiness names the partitions", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness names the partitions", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err != nil && strings.Contains(err.Error(), "payments/0: its progress was not read yet"), fmt.Sprint(err)
 	})
 	close(slow.let)
-	testkit.Eventually(t, 30*time.Second, "readiness", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err == nil, fmt.Sprint(err)
 	})

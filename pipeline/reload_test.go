@@ -150,7 +150,7 @@ func TestReloadWhileEventsFlow(t *testing.T) {
 // awaitClaims waits until a registry's plan is applied to all partitions.
 func (b *bench) awaitClaims(r *features.Registry, step int) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, fmt.Sprintf("definitions %d are taken", step), func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, fmt.Sprintf("definitions %d are taken", step), func() (bool, string) {
 		h, err := b.store.History(context.Background())
 		if err != nil {
 			return false, err.Error()
@@ -289,7 +289,7 @@ func TestStartAtTheEndIsNotCompleteForever(t *testing.T) {
 	b.write(payments(0, 30)...)
 	before := time.Now().UnixMilli()
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "readiness", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err == nil, fmt.Sprint(err)
 	})

@@ -66,7 +66,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 		reading.Next(&a)
 		return string(a.Value.AppendText(nil))
 	}
-	testkit.Eventually(t, 30*time.Second, "logins", func() (bool, string) { return count() == "5", count() })
+	testkit.Eventually(t, time.Minute, "logins", func() (bool, string) { return count() == "5", count() })
 	if since := b.since(both, "logins"); since != state.MinTime {
 		t.Errorf("the topic was read from its beginning, but its features are complete only since %d", since)
 	}
@@ -84,7 +84,7 @@ func TestReloadOfOtherTopics(t *testing.T) {
 		t.Errorf("%s logins were counted, want 5: the topic is no longer read", got)
 	}
 	b.processor.Reload(both)
-	testkit.Eventually(t, 30*time.Second, "logins that came while the topic was not read", func() (bool, string) { return count() == "7", count() })
+	testkit.Eventually(t, time.Minute, "logins that came while the topic was not read", func() (bool, string) { return count() == "7", count() })
 	if n := left.Load(); n > 0 {
 		t.Errorf("the processor left the group %d times to read other topics", n)
 	}
@@ -113,7 +113,7 @@ func TestReloadWithAMissingTopic(t *testing.T) {
 	b.write(payments(0, 100)...)
 	b.expect(100)
 	b.processor.Reload(both)
-	testkit.Eventually(t, 30*time.Second, "readiness names the topic", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness names the topic", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
 		part, ok := err.(interface{ Degraded() bool })
 		return ok && part.Degraded() && strings.Contains(err.Error(), `the assigned partitions go on, but no others can be added: topic "logins"`), fmt.Sprint(err)
@@ -129,7 +129,7 @@ func TestReloadWithAMissingTopic(t *testing.T) {
 
 func (b *bench) awaitAssigned(n int64) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "partitions assigned", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "partitions assigned", func() (bool, string) {
 		got := b.processor.Stats().Assigned
 		return got == n, fmt.Sprint(got)
 	})

@@ -26,7 +26,7 @@ func (b *bench) deploy(group string, r *features.Registry) (p *pipeline.Processo
 // later, and says so.
 func (b *bench) awaitSuperseded(p *pipeline.Processor, metrics *prometheus.Registry, by string, r *features.Registry) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "all partitions are superseded", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "all partitions are superseded", func() (bool, string) {
 		err := fmt.Sprint(p.Ready(b.t.Context()))
 		n := gaugeOf(b.t, metrics, "weir_stopped_partitions", "superseded")
 		says := strings.Count(err, fmt.Sprintf("consumer group %q applies other definitions (plan %s) to this namespace, began later (", by, r.Plan().Version))
@@ -36,7 +36,7 @@ func (b *bench) awaitSuperseded(p *pipeline.Processor, metrics *prometheus.Regis
 
 func (b *bench) awaitReady(p *pipeline.Processor) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "readiness", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "readiness", func() (bool, string) {
 		err := p.Ready(b.t.Context())
 		return err == nil, fmt.Sprint(err)
 	})

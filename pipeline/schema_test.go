@@ -85,7 +85,7 @@ func TestRegistryUnavailable(t *testing.T) {
 	}
 	b := newBenchOf(t, strings.Replace(definitions, "topic: payments\n", "topic: payments\n    format: avro\n", 1), map[string]int{"payments": partitions, deadLetters: 1})
 	metrics := prometheus.NewRegistry()
-	cache := schemas.New(schemas.Config{Client: client, Timeout: 5 * time.Second, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
+	cache := schemas.New(schemas.Config{Client: client, Timeout: time.Minute, Metrics: metrics, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(cache.Close)
 	b.config.Schemas, b.config.Metrics = cache, metrics
 

@@ -37,7 +37,7 @@ func parent(n int, kept bool) string {
 // await waits until a number of records is applied, and stops the processor.
 func (b *bench) await(applied int) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "records applied", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "records applied", func() (bool, string) {
 		s := b.processor.Stats()
 		return s.Applied == int64(applied), fmt.Sprintf("%+v", s)
 	})

@@ -29,7 +29,7 @@ func (b *bench) readDead(n int) []kafka.Message {
 		Brokers: b.config.Brokers, Topic: b.config.DeadLetterTopic, MaxWait: 50 * time.Millisecond,
 	})
 	defer r.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	var list []kafka.Message
 	for range n {
@@ -123,7 +123,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 	b.write(bad)
 	b.write(payments(0, 300)...)
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "the other partitions processed, this one not", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "the other partitions processed, this one not", func() (bool, string) {
 		p := b.progress()
 		ok := state.Highest(p[0]) == 0 && state.Lowest(p[1]) == 100 && state.Lowest(p[2]) == 100
 		return ok && b.processor.Ready(context.Background()) != nil, fmt.Sprint(p)
@@ -157,7 +157,7 @@ func TestRedisRestarts(t *testing.T) {
 	b.expect(300)
 	server.Kill()
 	b.write(payments(300, 600)...)
-	testkit.Eventually(t, 30*time.Second, "readiness fails", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "readiness fails", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err != nil && strings.Contains(err.Error(), "worker"), fmt.Sprint(err)
 	})
@@ -265,7 +265,7 @@ func TestRecordsLost(t *testing.T) {
 // stopped waits until the processor reports that a partition cannot continue, and why. The other partitions continue.
 func (b *bench) stopped(why string) {
 	b.t.Helper()
-	testkit.Eventually(b.t, 30*time.Second, "a partition is stopped", func() (bool, string) {
+	testkit.Eventually(b.t, time.Minute, "a partition is stopped", func() (bool, string) {
 		err := b.processor.Ready(context.Background())
 		return err != nil && strings.Contains(err.Error(), why), fmt.Sprintf("ready: %v\nwant: %s", err, why)
 	})
@@ -362,7 +362,7 @@ func TestTopicRecreated(t *testing.T) {
 			b.expect(60)
 			b.adopt(b.logID())
 			b.expect(150)
-			testkit.Eventually(t, 30*time.Second, "readiness", func() (bool, string) {
+			testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
 				err := b.processor.Ready(context.Background())
 				return err == nil, fmt.Sprint(err)
 			})
@@ -376,7 +376,7 @@ func TestProcessorsShare(t *testing.T) {
 	b.run()
 	first, stopFirst := b.processor, b.stop
 	b.run()
-	testkit.Eventually(t, 30*time.Second, "both have partitions", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "both have partitions", func() (bool, string) {
 		a, c := first.Stats().Assigned, b.processor.Stats().Assigned
 		return a > 0 && c > 0 && a+c == partitions, fmt.Sprint(a, " and ", c)
 	})

@@ -288,7 +288,7 @@ func TestFencedMember(t *testing.T) {
 	share(t, 2, second)
 	want := fmt.Sprintf(`another process has joined group %q with kafka.group_instance_id "pod-0": `+
 		"give each process an ID of its own, such as the name of its pod", group)
-	testkit.Eventually(t, 30*time.Second, "the first is fenced", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "the first is fenced", func() (bool, string) {
 		_, _, err := first.now()
 		return err != nil && err.Error() == want && errors.Is(err, kafka.FencedInstanceID), fmt.Sprint(err)
 	})

@@ -43,11 +43,11 @@ func TestTornAppendOnlyFile(t *testing.T) {
 					t.Fatal(err)
 				}
 				write(begin(t, s, transactions).Ranges[0].To)
-				testkit.Eventually(t, 20*time.Second, "the file to be rewritten", func() (bool, string) {
+				testkit.Eventually(t, time.Minute, "the file to be rewritten", func() (bool, string) {
 					info := client.Info(t.Context(), "persistence").Val()
 					return !rewriteNeeded(info), info
 				})
-				testkit.Eventually(t, 20*time.Second, "the rewriting to end", func() (bool, string) {
+				testkit.Eventually(t, time.Minute, "the rewriting to end", func() (bool, string) {
 					info := client.InfoMap(t.Context(), "persistence").Item("Persistence", "aof_rewrite_in_progress")
 					return info == "0", info
 				})

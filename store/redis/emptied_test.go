@@ -384,7 +384,7 @@ func TestShardWhoseSlotMovesIsNotEmptied(t *testing.T) {
 			if err := redistest.MoveSlot(t.Context(), slot, m.node, m.cluster.Nodes[1], m.cluster.Nodes...); err != nil {
 				t.Fatal(err)
 			}
-			testkit.Eventually(t, 20*time.Second, "the shard is placed", func() (bool, string) {
+			testkit.Eventually(t, time.Minute, "the shard is placed", func() (bool, string) {
 				placed, err := m.Place(t.Context(), l.first())
 				return err == nil && placed == 1, fmt.Sprint(placed, err)
 			})

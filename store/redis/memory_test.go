@@ -56,7 +56,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 	if !memoryFull(unwrapped(err)) {
 		t.Fatalf("with the memory full: got error %v, want Redis's refusal of the call", err)
 	}
-	testkit.Eventually(t, 30*time.Second, "the batch applied", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "the batch applied", func() (bool, string) {
 		err := w.Apply(ctx, b)
 		return err == nil, fmt.Sprint(err)
 	})

@@ -48,7 +48,7 @@ func TestSlotThatMovesIsNotReadFromReplicas(t *testing.T) {
 	}
 	await := func(what, device string, replica bool) {
 		t.Helper()
-		testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
+		testkit.Eventually(t, time.Minute, what, func() (bool, string) {
 			n, f := count(device)
 			return n == 1 && f.Replica == replica, fmt.Sprintf("%d events, %+v", n, f)
 		})

@@ -91,7 +91,7 @@ func (r *replicated) counts(t *testing.T, devices int) ([]int64, state.Freshness
 // await reads until the answer is as wanted.
 func (r *replicated) await(t *testing.T, what string, want func(count int64, f state.Freshness) bool) {
 	t.Helper()
-	testkit.Eventually(t, 20*time.Second, what, func() (bool, string) {
+	testkit.Eventually(t, time.Minute, what, func() (bool, string) {
 		counts, f := r.counts(t, 1)
 		return want(counts[0], f), fmt.Sprintf("%d events, %+v", counts[0], f)
 	})
@@ -198,7 +198,7 @@ func TestReplicasOfACluster(t *testing.T) {
 	for d := range want {
 		want[d] = 1
 	}
-	testkit.Eventually(t, 20*time.Second, "all events from replicas", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "all events from replicas", func() (bool, string) {
 		counts, f := r.counts(t, devices)
 		return f.Replica && cmp.Equal(want, counts), fmt.Sprintf("%v, %+v", counts, f)
 	})

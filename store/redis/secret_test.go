@@ -212,7 +212,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 			apply(t, processor.newWriter(), meeting(t, processor, user, "e"))
 			api.layoutRead.Store(0) // longer ago than maxLayoutAge
 			met, _ := seen(t, api, nil, user)
-			for deadline := time.Now().Add(20 * time.Second); !met[0] && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(time.Minute); !met[0] && time.Now().Before(deadline); {
 				met, _ = seen(t, api, nil, user)
 			}
 			if !met[0] {

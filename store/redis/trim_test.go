@@ -42,7 +42,7 @@ func TestKeysAreTrimmed(t *testing.T) {
 	}
 
 	want := client.Get(ctx, key).Val()
-	testkit.Eventually(t, 20*time.Second, "the appends at the replica", func() (bool, string) {
+	testkit.Eventually(t, time.Minute, "the appends at the replica", func() (bool, string) {
 		got := replica.Get(ctx, key).Val()
 		return got == want, fmt.Sprintf("it has %d bytes of %d", len(got), len(want))
 	})
