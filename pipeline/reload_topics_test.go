@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -72,6 +73,15 @@ func TestReloadOfOtherTopics(t *testing.T) {
 	}
 	admit := b.refuseJoins()
 	b.processor.Reload(b.registry)
+	testkit.Eventually(t, time.Minute, "the definitions without the topic are applied", func() (bool, string) {
+		h, err := b.store.History(t.Context())
+		if err != nil {
+			return false, err.Error()
+		}
+		return slices.ContainsFunc(h.PlanEpochs, func(e state.PlanEpoch) bool {
+			return e.Topic == "payments" && e.Version == b.registry.Plan().Version && e.Last == state.MaxTime
+		}), fmt.Sprint(h.PlanEpochs)
+	})
 	login(2)
 	b.write(payments(300, 400)...)
 	b.expect(400)
