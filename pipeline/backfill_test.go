@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
@@ -51,9 +52,7 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 	}
 	b.writeStamped(4000, 4100)
 	b.expectSince(more, 4100)
-	if err := b.processor.Ready(t.Context()); err != nil {
-		t.Error(err)
-	}
+	b.awaitReady(b.processor)
 }
 
 // A processor reports its backfills, their progress and the time they take.
@@ -68,11 +67,11 @@ func TestBackfillsUnderWay(t *testing.T) {
 	}
 	with := registryOf(t, bySecond)
 	b.processor.Reload(with)
+	var list []backfill.Running
 	testkit.Eventually(t, 2*time.Minute, "the time left is known", func() (bool, string) {
-		list := b.processor.Backfills()
+		list = b.processor.Backfills()
 		return len(list) == 1 && list[0].Left > 0, fmt.Sprintf("%+v", list)
 	})
-	list := b.processor.Backfills()
 	if got := list[0]; !slices.Equal(got.Features, []string{"by_second"}) || got.Topic != "payments" || got.Total != 3000 || got.Applied <= 0 || got.Rate <= 0 {
 		t.Errorf("being filled: %+v, want by_second with 3000 records of payments", got)
 	}

@@ -76,7 +76,7 @@ func TestOpenTransactionIsSeen(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
 	plain := producer(t, broker)
-	hung := producer(t, broker, kgo.TransactionalID(topic))
+	hung := producer(t, broker, kgo.TransactionalID(topic), kgo.TransactionTimeout(5*time.Minute)) // longer than the test takes
 	produce(t, plain, topic, payments(0, 30)...)
 	b.run()
 	b.expect(30)
@@ -95,9 +95,7 @@ func TestOpenTransactionIsSeen(t *testing.T) {
 	}
 	await("the open transaction in the metrics", 32, true)
 	b.expect(30)
-	if err := b.processor.Ready(t.Context()); err != nil {
-		t.Errorf("not ready: %v", err)
-	}
+	b.awaitReady(b.processor)
 	if err := hung.EndTransaction(t.Context(), kgo.TryAbort); err != nil {
 		t.Fatal(err)
 	}

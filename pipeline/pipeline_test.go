@@ -221,9 +221,7 @@ func TestEventsAreApplied(t *testing.T) {
 	b.write(payments(500, 1200)...)
 	b.expect(1200)
 	b.committed(1200)
-	if err := b.processor.Ready(context.Background()); err != nil {
-		t.Errorf("not ready: %v", err)
-	}
+	b.awaitReady(b.processor)
 	if err := b.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -267,8 +265,5 @@ func TestReadyOnceAllPartitionsAreRead(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "payments/0: its progress was not read yet"), fmt.Sprint(err)
 	})
 	close(slow.let)
-	testkit.Eventually(t, time.Minute, "readiness", func() (bool, string) {
-		err := b.processor.Ready(context.Background())
-		return err == nil, fmt.Sprint(err)
-	})
+	b.awaitReady(b.processor)
 }

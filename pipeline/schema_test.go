@@ -123,7 +123,5 @@ func TestRegistryUnavailable(t *testing.T) {
 		return n == 1, fmt.Sprint(n)
 	})
 	b.expect(160)
-	if err := b.processor.Ready(t.Context()); err != nil {
-		t.Errorf("not ready, although the registry is available again: %v", err)
-	}
+	b.awaitReady(b.processor)
 }
