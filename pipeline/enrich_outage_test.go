@@ -41,16 +41,19 @@ func TestEnrichAfterAnOutage(t *testing.T) {
 			b := newBenchOf(t, outageDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 			b.store = redisstore.New(b.redis, testkit.Namespace(t), 2, redisstore.Slack(test.slack))
 			b.config.Store = b.store
+			b.run()
+			b.awaitReady(b.processor) // the start of a processor may take as long as state lives
 			began := time.Now()
 			write := func(from, n int) {
+				var records []kafka.Message
 				for i := from; i < from+n; i++ {
 					at := began.Add(time.Duration(i) * time.Millisecond)
-					b.write(kafka.Message{Topic: "payments", Key: []byte{0}, Time: at,
+					records = append(records, kafka.Message{Topic: "payments", Key: []byte{0}, Time: at,
 						Value: fmt.Appendf(nil, `{"at":%d,"user":"u"}`, at.UnixMilli())})
 				}
+				b.write(records...)
 			}
 			write(0, 5)
-			b.run()
 			b.committed(5)
 			if err := b.stop(); err != nil {
 				t.Fatal(err)
