@@ -22,6 +22,9 @@ import (
 	"github.com/weir-stream/weir/store"
 )
 
+// lasting is how long a rebalance may take: longer than the test.
+const lasting = 10 * time.Minute
+
 // idle is a member of the group that processes nothing. While it does not call Next, a rebalance
 // does not finish.
 func (b *bench) idle(topic string) *group.Member {
@@ -30,7 +33,7 @@ func (b *bench) idle(topic string) *group.Member {
 	m := group.New(group.Config{
 		Transport: transport, Bootstrap: kafka.TCP(b.config.Brokers...), Group: b.config.Group, Topics: []string{topic},
 		Release:        func([]state.Partition) {},
-		SessionTimeout: time.Minute, RebalanceTimeout: time.Minute, HeartbeatInterval: 50 * time.Millisecond,
+		SessionTimeout: lasting, RebalanceTimeout: lasting, HeartbeatInterval: 50 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	b.t.Cleanup(func() { _ = m.Leave(context.Background()) })
@@ -84,7 +87,7 @@ func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	const partitions = 6
 	b, topic := newKafkaBench(t, broker, partitions)
-	b.config.HeartbeatInterval, b.config.SessionTimeout, b.config.RebalanceTimeout = 50*time.Millisecond, time.Minute, time.Minute
+	b.config.HeartbeatInterval, b.config.SessionTimeout, b.config.RebalanceTimeout = 50*time.Millisecond, lasting, lasting
 	lines := &logLines{}
 	b.config.Logger = slog.New(slog.NewTextHandler(lines, nil))
 	measured := &gaps{last: map[int32]time.Time{}, longest: map[int32]time.Duration{}}
@@ -152,7 +155,7 @@ func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 	for _, id := range kept {
 		measured.mu.Lock()
 		t.Logf("partition %d: the longest gap is %v", id, measured.longest[id])
-		if measured.longest[id] > 5*time.Second {
+		if measured.longest[id] > 30*time.Second { // milliseconds, if the machine is not busy
 			t.Errorf("partition %d was not applied for %v", id, measured.longest[id])
 		}
 		measured.mu.Unlock()
