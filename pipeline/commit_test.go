@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"testing"
@@ -72,7 +73,7 @@ func TestCommitsAreGivenUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = member.Leave(t.Context()) })
+	t.Cleanup(func() { _ = member.Leave(context.Background()) })
 	c := newCommitter(log)
 	c.generation.Store(g)
 	c.commit(map[state.Partition]int64{p: 1})
