@@ -165,10 +165,10 @@ func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyPr
 	b.config.Brokers = []string{kafkaLink.Addr()}
 	server := redistest.New(t, redistest.Options{})
 	redisLink = testkit.Proxy(t, server.Addr())
-	linked := redis.NewClient(&redis.Options{Addr: redisLink.Addr(), ContextTimeoutEnabled: true, ReadTimeout: time.Second, DialTimeout: time.Second})
+	linked := redis.NewClient(&redis.Options{Addr: redisLink.Addr(), ContextTimeoutEnabled: true, ReadTimeout: 4 * time.Second, DialTimeout: 4 * time.Second})
 	t.Cleanup(func() { _ = linked.Close() })
 	namespace := testkit.Namespace(t)
-	b.config.Store = redisstore.New(linked, namespace, 8, redisstore.Deadlines(200*time.Millisecond, 500*time.Millisecond))
+	b.config.Store = redisstore.New(linked, namespace, 8, redisstore.Deadlines(time.Second, 2*time.Second))
 	b.store = redisstore.New(server.Client(t), namespace, 8) // of its own
 	plain := producer(t, broker)
 	return b, redisLink, kafkaLink, func(from, to int) { produce(t, plain, topic, payments(from, to)...) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,7 +33,7 @@ func (h *hung) halfMoved(tag string, source, to *redistest.Server, keys int) (sl
 		h.Fatal(err)
 	}
 	for _, key := range from.ClusterGetKeysInSlot(ctx, slot, keys).Val() {
-		do(from, "migrate", host, port, key, 0, 5000)
+		do(from, "migrate", host, port, key, 0, 60_000)
 	}
 	return slot
 }
@@ -47,7 +48,7 @@ type moving struct {
 }
 
 func newMoving(t *testing.T) *moving {
-	m := &moving{hung: newHung(t)}
+	m := &moving{hung: newHung(t, Deadlines(time.Minute, time.Minute))} // no master hangs
 	start(t, m.Store, transactions)
 	m.write = m.newWriter()
 	m.shard = m.shardOf(m.device(0, true))
@@ -186,7 +187,7 @@ func TestSlotMovesToAMasterWithoutShards(t *testing.T) {
 func TestRedirectedCommandsRunOnce(t *testing.T) {
 	for name, redirectedBefore := range map[string]bool{"by the first node": false, "by the second node": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHung(t)
+			h := newHung(t, Deadlines(time.Minute, time.Minute)) // no master hangs
 			var tags []string
 			for shard, mine := range h.mine {
 				if mine {
