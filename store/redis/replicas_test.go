@@ -52,7 +52,7 @@ func oneMaster(addresses ...string) *redis.ClusterClient {
 		slots.Nodes = append(slots.Nodes, redis.ClusterNode{Addr: a})
 	}
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		ReadOnly: true, DialerRetries: 1, ReadTimeout: 500 * time.Millisecond,
+		ReadOnly: true, DialerRetries: 1, ReadTimeout: time.Minute,
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return []redis.ClusterSlot{slots}, nil },
 	})
 }
