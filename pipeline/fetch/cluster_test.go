@@ -16,7 +16,7 @@ import (
 )
 
 // testTimeout bounds every wait of a test.
-const testTimeout = 20 * time.Second
+const testTimeout = time.Minute
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)

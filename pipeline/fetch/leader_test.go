@@ -3,7 +3,6 @@ package fetch
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/weir-stream/weir/internal/testkit/server"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -127,16 +127,11 @@ func TestTemporaryErrorsAreRetried(t *testing.T) {
 
 func TestBrokerRestarts(t *testing.T) {
 	dir := t.TempDir()
-	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"), kfake.DataDir(dir))
-	addr := c.ListenAddrs()[0]
-	_, port, err := net.SplitHostPort(addr)
+	port, err := server.FreePort() // nobody else gets it while the broker is down
 	if err != nil {
 		t.Fatal(err)
 	}
-	number, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(2, "t"), kfake.Ports(port), kfake.DataDir(dir))
 	produce(t, newClient(t, c), numbered("t", 0, 0, 3)...)
 	log := new(lockedBuffer)
 	p := newPoller(t, c, func(cfg *PollerConfig) { cfg.Logger = log.logger() })
@@ -155,7 +150,7 @@ func TestBrokerRestarts(t *testing.T) {
 			t.Errorf("trouble %+v, want one of topic t", trouble)
 		}
 	}
-	c = newCluster(t, kfake.NumBrokers(1), kfake.Ports(number), kfake.DataDir(dir))
+	c = newCluster(t, kfake.NumBrokers(1), kfake.Ports(port), kfake.DataDir(dir))
 	produce(t, newClient(t, c), numbered("t", 0, 3, 5)...)
 	if diff := cmp.Diff([]string{"3:3", "4:4"}, pollUntil(t, p, 5)); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)

@@ -65,8 +65,11 @@ func TestMissingSchemaIsSupplied(t *testing.T) {
 	transport := new(kafka.Transport)
 	defer transport.CloseIdleConnections()
 	for failures, want := range map[int][]string{1: {"1@1", "2@2"}, 1 << 30: {"1@1"}} {
-		sink := &heard{lacking: map[string]bool{"2": true}}
-		s := New(Config{Transport: transport, Brokers: brokers, Schemas: &supplier{sink, failures}, Patience: time.Second})
+		sink, patience := &heard{lacking: map[string]bool{"2": true}}, time.Minute
+		if failures > 1 {
+			patience = 3 * time.Second
+		}
+		s := New(Config{Transport: transport, Brokers: brokers, Schemas: &supplier{sink, failures}, Patience: patience})
 		logs, err := s.Logs(t.Context(), []state.Partition{{Topic: "pay"}})
 		if err != nil {
 			t.Fatal(err)
