@@ -25,8 +25,9 @@ import (
 
 // weir diff compares folders or a git revision, and serves as a gate in CI.
 func TestDiff(t *testing.T) {
-	dir := t.TempDir()
+	dir, temporary := t.TempDir(), t.TempDir()
 	t.Chdir(dir)
+	t.Setenv("TMPDIR", temporary) // of this test alone
 	git := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"}, args...)...)
@@ -79,7 +80,7 @@ func TestDiff(t *testing.T) {
 			t.Errorf("%s\ngot  %v\nwant %s", b.args, err, b.want)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "weir-diff-*")); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("temporary folders are left behind: %v, %v", left, err)
 	}
 }
