@@ -218,12 +218,14 @@ func TestDoctorWithoutAnswersOfRedis(t *testing.T) {
 	cfg.Features = []string{shipped}
 	cfg.Kafka.Brokers, cfg.Redis.Addresses = kafkatest.Embedded(t, allTopics).ListenAddrs(), []string{silent.Addr().String()}
 	cfg.Redis.ReadTimeout = time.Minute
-	findings := examine(t.Context(), cfg, time.Hour, 2*time.Second)
-	verdicts := map[string]doctor.Verdict{}
-	for _, f := range findings {
-		verdicts[f.Subject] = f.Verdict
-	}
-	if verdicts["redis"] != doctor.Fail || verdicts["kafka"] != doctor.OK {
-		t.Errorf("want Redis to fail, and Kafka not to: %+v", findings)
-	}
+	within := time.Second
+	testkit.Eventually(t, patience, "Redis fails, and Kafka does not", func() (bool, string) {
+		within *= 2 // the machine may be busy
+		findings := examine(t.Context(), cfg, time.Hour, within)
+		verdicts := map[string]doctor.Verdict{}
+		for _, f := range findings {
+			verdicts[f.Subject] = f.Verdict
+		}
+		return verdicts["redis"] == doctor.Fail && verdicts["kafka"] == doctor.OK, fmt.Sprintf("%+v", findings)
+	})
 }

@@ -93,7 +93,7 @@ func TestTokensOfFileAndIssuer(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { a.run(ctx, nil) })
-	testkit.Eventually(t, 10*time.Second, "the issuer being known", func() (bool, string) { return name(signed) == "payments", name(signed) })
+	testkit.Eventually(t, time.Minute, "the issuer being known", func() (bool, string) { return name(signed) == "payments", name(signed) })
 	stop()
 	running.Wait()
 	if want := "issuer=" + provider.URL; !strings.Contains(log.String(), want) {
