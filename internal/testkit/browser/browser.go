@@ -45,7 +45,7 @@ func Open(t testing.TB) *Tab {
 	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	parent, end := context.WithTimeout(context.Background(), 2*server.StartTimeout) // the start and the test
+	parent, end := context.WithTimeout(context.Background(), 5*server.StartTimeout) // the start and the test
 	t.Cleanup(end)
 	allocator, stop := chromedp.NewExecAllocator(parent, options...)
 	t.Cleanup(stop)
