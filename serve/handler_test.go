@@ -178,7 +178,7 @@ func TestReadiness(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := newHandler(&fakeReader{}, func(c *setup) { c.Checks, c.Limits.Timeout = test.checks, 10*time.Millisecond })
+			h := newHandler(&fakeReader{}, func(c *setup) { c.Checks, c.Limits.Timeout = test.checks, 300*time.Millisecond })
 			w := do(t, h, "GET", "/readyz", "")
 			if w.Code != test.status || w.Body.String() != test.want+"\n" {
 				t.Errorf("%d %s\nwant %d %s", w.Code, w.Body, test.status, test.want)
