@@ -32,7 +32,7 @@ def server() -> Iterator[str]:
         pytest.fail(f"weir demo ended: {''.join(said)}")
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(120)
         process.stdout.close()
 
 

@@ -174,7 +174,7 @@ def test_answers_that_are_not_weirs() -> None:
         ([httpx.ReadTimeout("slow")], {}, 1, weir.Unreachable),  # a retry would take as long
         ([500], {}, 1, weir.Error),
         ([(503, "3")], {"timeout": 9}, 1, weir.Error),  # longer than the longest wait
-        ([(503, "1")], {"timeout": 0.5}, 1, weir.Error),  # longer than the time left
+        ([(503, "2")], {"timeout": 2}, 1, weir.Error),  # longer than the time left
         ([(503, "soon")], {}, 1, weir.Error),
     ],
 )

@@ -15,7 +15,7 @@ KEYS = {"user_id": "u000001", "device_id": "d000001", "card_id": "c000001"}
 
 
 def test_service(server: str) -> None:
-    with weir.Client(server) as client:
+    with weir.Client(server, timeout=60) as client:
         result = client.query(service="payment_risk", entities=[KEYS, {**KEYS, "user_id": "nobody"}]).results
         assert result[0]["user_tx_lifetime"].status is weir.Status.PRESENT
         assert result[0]["user_tx_lifetime"].value > 0 and result[0]["user_tx_lifetime"].exact
@@ -33,7 +33,7 @@ def test_pending_event(server: str) -> None:
         "device_id": "d000001",
         "amount": Decimal("12.50"),
     }
-    with weir.Client(server, decimals=True) as client:
+    with weir.Client(server, timeout=60, decimals=True) as client:
         question: Any = {"features": ["user_tx_1h", "user_amount_1d"], "entities": [{"user_id": "newcomer"}]}
         answer = client.query(**question, pending=[weir.Event("transaction", payment)])
         assert (answer.results[0]["user_tx_1h"].value, answer.results[0]["user_amount_1d"].value) == (1, Decimal("12.50"))
@@ -45,13 +45,13 @@ def test_pending_event(server: str) -> None:
 
 
 def test_members(server: str) -> None:
-    with weir.Client(server) as client:
+    with weir.Client(server, timeout=60) as client:
         answer = client.query(features=["card_merchants_7d"], entities=[KEYS], members=["m0", "m1"])
     assert [m.member for m in answer.results[0]["card_merchants_7d"].members] == ["m0", "m1"]
 
 
 def test_refusals(server: str) -> None:
-    with weir.Client(server) as client, pytest.raises(weir.Error) as e:
+    with weir.Client(server, timeout=60) as client, pytest.raises(weir.Error) as e:
         client.feature("user_tx_lifetimes", user_id="u")
     assert (e.value.code, e.value.nearest) == ("unknown_feature", "user_tx_lifetime")
     with weir.Client("http://127.0.0.1:1", retries=weir.Retries(attempts=1)) as client, pytest.raises(weir.Unreachable):
@@ -60,7 +60,7 @@ def test_refusals(server: str) -> None:
 
 def test_many_at_once(server: str) -> None:
     async def run() -> list[weir.Feature]:
-        async with weir.AsyncClient(server, timeout=10) as client:
+        async with weir.AsyncClient(server, timeout=60) as client:
             return await asyncio.gather(*(client.feature("user_tx_lifetime", user_id=f"u{i:06}") for i in range(200)))
 
     assert len(asyncio.run(run())) == 200
@@ -69,7 +69,7 @@ def test_many_at_once(server: str) -> None:
 def test_frame(server: str) -> None:
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"user_id": [f"u{i:06}" for i in range(450)]})
-    with weir.Client(server) as client:
+    with weir.Client(server, timeout=60) as client:
         frame = client.frame(rows, features=["user_tx_lifetime"])
     assert 0 < frame["user_tx_lifetime"].sum() <= 2000
     assert list(frame.index) == list(rows.index)

@@ -223,8 +223,8 @@ class WeirClientTest {
         });
     replies.clear();
     bodies.clear();
-    replies.add(new Reply(503, "1", failure));
-    WeirClient hurried = client().timeout(Duration.ofMillis(900)).build();
+    replies.add(new Reply(503, "20", failure));
+    WeirClient hurried = client().retries(new Retries(3, Duration.ZERO, Duration.ofSeconds(20))).build();
     assertThrows(WeirException.Refused.class, () -> hurried.query(QUESTION), "longer than there is time");
     bodies.clear();
     replies.set(0, new Reply(503, "0", failure));
