@@ -150,9 +150,10 @@ func TestLeastPrivileges(t *testing.T) {
 	// The definitions change, so that partitions are claimed.
 	writeFile(t, dir, "features.yaml", strings.Replace(aclDefinitions, "  ever:", "  more: MAX(1d, payment, cents, user)\n  ever:", 1))
 	processor.shows(t, "definitions loaded")
-	// Partitions are claimed, and appends to one user's state compact it.
+	// Partitions are claimed, and appends to one user's state compact it. The sweeper of the new definitions begins when the
+	// lease of the one before is over, after 40 s at most.
 	events := 0
-	testkit.Eventually(t, patience, "everything that is allowed is used", func() (bool, string) {
+	testkit.Eventually(t, 2*patience, "everything that is allowed is used", func() (bool, string) {
 		write("u2", events, events+5)
 		events += 5
 		unused := unused(t, admin, users)
