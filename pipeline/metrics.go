@@ -148,21 +148,42 @@ func (m *metrics) applied(b *workerBatch, now int64) {
 }
 
 // lagGauges shows the lag of a partition. They are looked up once, since each fetch sets them.
-type lagGauges struct{ records, open, openAge prometheus.Gauge }
+type lagGauges struct {
+	records, open, openAge prometheus.Gauge
+
+	mu   sync.Mutex
+	sets int // how often a fetch has set them
+}
 
 func (m *metrics) lagOf(p state.Partition) *lagGauges {
 	id := strconv.Itoa(int(p.ID))
-	return &lagGauges{m.lag.WithLabelValues(p.Topic, id), m.open.WithLabelValues(p.Topic, id), m.openAge.WithLabelValues(p.Topic, id)}
+	return &lagGauges{records: m.lag.WithLabelValues(p.Topic, id), open: m.open.WithLabelValues(p.Topic, id), openAge: m.openAge.WithLabelValues(p.Topic, id)}
 }
 
 func (g *lagGauges) set(lag fetch.Lag) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sets++
 	g.records.Set(float64(lag.Records))
 	g.open.Set(float64(lag.Open))
 	g.openAge.Set(lag.OpenFor.Seconds())
 }
 
-// measured shows what a look at the log has found. It does not tell how long a transaction has been open.
-func (g *lagGauges) measured(log *fetch.Log, applied int64) {
+// soFar returns how often a fetch has set the gauges.
+func (g *lagGauges) soFar() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.sets
+}
+
+// measured shows what a look at the log has found that began after so many fetches, unless one has come meanwhile: more
+// may have been applied since. It does not tell how long a transaction has been open.
+func (g *lagGauges) measured(log *fetch.Log, applied int64, sets int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sets != sets {
+		return
+	}
 	g.records.Set(float64(max(0, log.End-applied)))
 	g.open.Set(float64(log.End - log.Stable))
 	if log.End == log.Stable {
@@ -188,13 +209,14 @@ func (w *worker) measureLag(ctx context.Context) {
 	type measure struct {
 		gauges  *lagGauges
 		applied int64
+		sets    int
 	}
 	var ids []state.Partition
 	var measures []measure
 	for id, p := range w.partitions {
 		if p.gauges != nil && p.leaving == nil && time.Since(p.reported) >= patiently*w.cfg.lookInterval() {
 			p.reported = time.Now()
-			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.processed()})
+			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.processed(), p.gauges.soFar()})
 		}
 	}
 	if len(ids) == 0 {
@@ -204,7 +226,7 @@ func (w *worker) measureLag(ctx context.Context) {
 		logs, err := w.poller.Logs(ctx, ids)
 		for i := range logs {
 			if err == nil && logs[i].Err == nil {
-				measures[i].gauges.measured(&logs[i], measures[i].applied)
+				measures[i].gauges.measured(&logs[i], measures[i].applied, measures[i].sets)
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -31,5 +32,21 @@ weir_rewinds_total{topic="payments"} 0
 		"weir_assigned_partitions", "weir_lost_records_total", "weir_rewinds_total")
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A look at the log takes a while. What it finds does not replace the lag after a fetch that came meanwhile.
+func TestLagOfALookThatIsOvertaken(t *testing.T) {
+	g := newMetrics(prometheus.NewRegistry()).lagOf(state.Partition{Topic: "payments"})
+	for name, fetched := range map[string]bool{"alone": false, "overtaken": true} {
+		g.set(fetch.Lag{})
+		sets := g.soFar()
+		if fetched {
+			g.set(fetch.Lag{Records: 2})
+		}
+		g.measured(&fetch.Log{Stable: 100, End: 107}, 70, sets)
+		if got, want := testutil.ToFloat64(g.records), map[bool]float64{false: 37, true: 2}[fetched]; got != want {
+			t.Errorf("%s: the lag is %v, want %v", name, got, want)
+		}
 	}
 }
