@@ -49,7 +49,7 @@ func TestExactlyOnceOnCluster(t *testing.T) {
 
 // longestStall bounds the time without progress while slots move: a lagging partition is read again
 // after a backoff of up to 5 s, and the machine may be busy.
-const longestStall = 20 * time.Second
+const longestStall = time.Minute
 
 // Slots move between masters and back, key by key, while events flow. Shards whose slot is moving
 // lag and catch up, no event is lost or counted twice, and nothing stalls for long.

@@ -281,7 +281,7 @@ func moments(clock int64) []int64 {
 // before.
 func (s *scene) awaitRewind(before int) {
 	s.t.Helper()
-	testkit.Eventually(s.t, time.Minute, "the processors find Redis gone back in time", func() (bool, string) {
+	testkit.Eventually(s.t, 2*time.Minute, "the processors find Redis gone back in time", func() (bool, string) {
 		return s.rewinds() > before, s.started[len(s.started)-1].Log()
 	})
 }
@@ -314,7 +314,7 @@ var ahead = int64(fewer(20_000))
 // Writing continues during a fault, until the next one is due.
 func (s *scene) flow(g *generate.Generator, n int, faults ...fault) {
 	s.t.Helper()
-	flowing, stop := context.WithTimeout(ctx, 3*time.Minute)
+	flowing, stop := context.WithCancel(ctx)
 	defer stop()
 	due, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -377,6 +377,8 @@ func (s *scene) writeMany(ctx context.Context, g *generate.Generator, n int) err
 // keepUp waits until at most ahead records are unapplied; records that were applied before Redis
 // went back in time count as applied.
 func (s *scene) keepUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for {
