@@ -170,7 +170,7 @@ func (s *scene) firsts(topic string) (firsts map[string][]*kgo.Record, repeated 
 // readAll reads a topic to its end, without aborted records, by partition.
 func (s *scene) readAll(topic string) map[string][]*kgo.Record {
 	s.t.Helper()
-	patient, cancel := context.WithTimeout(ctx, time.Minute)
+	patient, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	byPartition, err := blackbox.ReadCommitted(patient, s.broker, topic, topics[topic])
 	if err != nil {

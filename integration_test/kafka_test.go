@@ -156,7 +156,7 @@ func readDead(t testing.TB, broker *kafkatest.Broker, places []string) map[strin
 		t.Fatal(err)
 	}
 	defer client.Close()
-	patient, cancel := context.WithTimeout(ctx, time.Minute)
+	patient, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	found := map[string]*kgo.Record{}
 	for {

@@ -55,7 +55,7 @@ features:
 		"--kafka.brokers", strings.Join(brokers, ","), "--kafka.group", namespace, "--kafka.dead_letter_topic", topic + "-dead",
 		"--kafka.create_topics=true", "--kafka.topic_replication", "1",
 		// The timeout is longer than any fault: a rebalance would read the state of the log again.
-		"--kafka.session_timeout", "2m", "--processor.commit_interval", "100ms",
+		"--kafka.session_timeout", "10m", "--processor.commit_interval", "100ms", "--api.timeout", "30s",
 	}}
 }
 

@@ -100,7 +100,7 @@ func (r *replays) writeAt(recorded time.Time, amount string) {
 func (r *replays) run(file string, more ...string) *weir {
 	r.t.Helper()
 	r.file = file
-	return startWeir(r.t, slices.Concat(r.servers, []string{"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--features", file}, more)...)
+	return startWeir(r.t, slices.Concat(r.servers, []string{"--kafka.session_timeout", "2s", "--kafka.heartbeat_interval", "300ms", "--api.timeout", "30s", "--features", file}, more)...)
 }
 
 // command runs a command to its end.

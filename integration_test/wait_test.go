@@ -53,5 +53,5 @@ func queryUser(t *testing.T, w *weir, q question) *blackbox.Reply {
 
 // waitFor returns the option that makes a question wait for a record, long enough.
 func waitFor(r *kgo.Record) *blackbox.Record {
-	return &blackbox.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timeout: 20_000}
+	return &blackbox.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timeout: 50_000}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
+	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
 // weir is one process of Weir.
@@ -40,7 +41,7 @@ func startWeir(t testing.TB, args ...string) *weir {
 			t.Logf("weir %v; its log ends:\n%s", args, log[max(0, len(log)-4000):])
 		}
 	})
-	testkit.Eventually(t, 30*time.Second, "weir listens", func() (bool, string) {
+	testkit.Eventually(t, server.StartTimeout, "weir listens", func() (bool, string) {
 		log := w.Log()
 		var ok bool
 		w.url, ok = blackbox.Listening(log)
@@ -84,7 +85,7 @@ func (w *weir) metric(name, labels string) float64 {
 // read them.
 func awaitShared(t testing.TB, processors ...*weir) {
 	t.Helper()
-	testkit.Eventually(t, time.Minute, "the processors share the partitions", func() (bool, string) {
+	testkit.Eventually(t, 2*time.Minute, "the processors share the partitions", func() (bool, string) {
 		sum, idle := 0, 0
 		for _, w := range processors {
 			n := int(w.metric("weir_assigned_partitions", ""))

@@ -20,7 +20,7 @@ var moveSlots = &fault{name: "slots moved", lane: redisLane, topologies: []strin
 		if random.IntN(2) == 0 {
 			last, torn = keyspace.ProgressKey(tag), random.IntN(2) == 0
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		receiver, err := c.MoveSlot(ctx, tag, random.IntN(2), last)
 		cancel()
 		if err != nil {

@@ -77,7 +77,7 @@ func (w *writer) write(events []workload.Message) {
 }
 
 // writeWithin bounds the writing of one chunk; no fault lasts that long.
-const writeWithin = time.Minute
+const writeWithin = 3 * time.Minute
 
 func (w *writer) send(events []workload.Message) {
 	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)

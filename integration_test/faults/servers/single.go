@@ -43,5 +43,5 @@ func (s *Single) FailOver(replica *Node) {
 
 // AwaitServing waits until the server answers.
 func (s *Single) AwaitServing(k *Kit) {
-	testkit.Eventually(k, 30*time.Second, "Redis answers", s.server.linked)
+	testkit.Eventually(k, time.Minute, "Redis answers", s.server.linked)
 }
