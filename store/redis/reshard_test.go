@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/inspector"
@@ -343,6 +345,32 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 			r.Error(err)
 		}
 	})
+}
+
+// The progress of an old shard stays, with what took over from it, although its slot moves while the old keys are deleted.
+func TestOldKeysAreDeletedWhileTheirSlotMoves(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	r := &resharded{T: t, store: New(cluster.Client(t), testkit.Namespace(t), 2), random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
+	if err := r.store.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, r.store, transactions)
+	r.write(5)
+	r.to(4)
+	tag := keyspace.ShardTag(r.store.namespace, 0, 2)
+	slot := keyspace.SlotOf(tag[1 : len(tag)-1])
+	owner := slices.IndexFunc(cluster.Nodes, func(n *redistest.Server) bool { return n.Client(t).ClusterCountKeysInSlot(t.Context(), slot).Val() > 0 })
+	deleted := func() {
+		err := r.resharder().DeleteOld(t.Context())
+		held := cluster.Nodes[owner].Client(t).HGetAll(t.Context(), keyspace.ProgressKey(tag)).Val()
+		if err != nil || held[keyspace.ShardsField] != "4" {
+			t.Errorf("error %v; the old shard has %v, want that 4 shards took over", err, held)
+		}
+	}
+	to := cluster.Nodes[(owner+1)%len(cluster.Nodes)]
+	if err := redistest.MoveSlotSlowly(t.Context(), slot, deleted, keyspace.ProgressKey(tag), cluster.Nodes[owner], to, cluster.Nodes...); err != nil {
+		t.Error(err)
+	}
 }
 
 // Impossible numbers of shards are refused with the reason.

@@ -1,7 +1,18 @@
--- Replaces the progress of an old shard.
+-- Replaces the fields of the progress of an old shard.
 --
 -- KEYS[1]  progress of the shard
 -- ARGV     the fields that it has from then on, and their values
+--
+-- HDEL comes first: a full memory refuses no write after it, and deleting the old keys frees memory. The key is not
+-- deleted: it would be missing in a slot that moves, and the script would end.
 
-redis.call('DEL', KEYS[1]) -- a full memory never refuses it, nor a write after it: deleting the old keys frees it
-return redis.call('HSET', KEYS[1], unpack(ARGV))
+local call = redis.call
+call('HDEL', KEYS[1], '')
+call('HSET', KEYS[1], unpack(ARGV))
+local stays = {}
+for i = 1, #ARGV, 2 do stays[ARGV[i]] = true end
+local held = call('HGETALL', KEYS[1])
+for i = 1, #held, 2 do
+  if not stays[held[i]] then call('HDEL', KEYS[1], held[i]) end
+end
+return #ARGV / 2
