@@ -97,6 +97,16 @@ func TestLogCutOff(t *testing.T) {
 	}
 }
 
+// A log tells the last time of an event from all others, and not the next one.
+func TestLastEventTime(t *testing.T) {
+	for at, want := range map[int64]bool{LastEventTime: true, LastEventTime + 1: false} {
+		log := append([]byte{logVersion}, AppendLogTime(nil, at)...)
+		if got, _ := Log(log).CutOff(); (got == at) != want {
+			t.Errorf("a log with the time %d has %d", at, got)
+		}
+	}
+}
+
 func TestLogDamaged(t *testing.T) {
 	record := AppendLogRecord(nil, AppendLogColumn(AppendLogTime(nil, 5), logColumns[1], value.Value{Type: value.String, Str: []byte("abc")}))
 	for name, c := range map[string]struct{ log, want string }{

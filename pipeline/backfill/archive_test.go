@@ -218,8 +218,10 @@ func TestBeginOfFiles(t *testing.T) {
 		100: {file("login", 3), file("payment", state.MaxTime)},
 	} {
 		f := FromFiles{Cut: state.Cut{Until: 100}, Files: files}
-		if got := f.begin(); got != want {
-			t.Errorf("files begin at %d, want %d", got, want)
+		for range 100 { // in whatever order the streams are looked at
+			if got := f.begin(); got != want {
+				t.Fatalf("files begin at %d, want %d", got, want)
+			}
 		}
 	}
 }
