@@ -1,9 +1,6 @@
 package weir_test
 
 import (
-	"bufio"
-	"bytes"
-	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -105,37 +102,6 @@ func TestImportsFollowTheDrawnLayers(t *testing.T) {
 	}
 }
 
-// Packages stay small enough to read. Only features/aggregate has more files: one for each function.
-func TestPackagesStaySmall(t *testing.T) {
-	const maxFiles = 25
-	for _, r := range rooms(t) {
-		if n := len(r.files); n > maxFiles && r.folder != "features/aggregate" {
-			t.Errorf("%s has %d files, more than %d", r.folder, n, maxFiles)
-		}
-	}
-}
-
-// So do files: code, tests and scripts of all modules.
-func TestFilesStaySmall(t *testing.T) {
-	const maxLines, minFiles = 400, 1000
-	files := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !slices.Contains([]string{".go", ".lua"}, filepath.Ext(path)) {
-			return err
-		}
-		if files++; lines(t, path) > maxLines {
-			t.Errorf("%s has %d lines, more than %d", path, lines(t, path), maxLines)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files < minFiles {
-		t.Errorf("found %d files, want at least %d", files, minFiles)
-	}
-}
-
 // A layout is a file and a row: what else depends on it is a column of the table, not a test of its name elsewhere.
 func TestOnlyStateNamesLayouts(t *testing.T) {
 	text, err := os.ReadFile("state/layout.go")
@@ -166,18 +132,6 @@ func TestOnlyStateNamesLayouts(t *testing.T) {
 			}
 		}
 	}
-}
-
-func lines(t *testing.T, path string) (n int) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
-		n++
-	}
-	return n
 }
 
 // Every package is in the list of docs/design.md.
