@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -96,16 +97,9 @@ const FileVariable = "WEIR_CONFIG"
 // the flags, which may be nil. Passwords are read from their files. The error is Findings with all
 // mistakes, or says why the file could not be read.
 func Load(file string, flags *pflag.FlagSet) (*Config, error) {
-	given, source := &document{}, "settings"
-	if file == "" {
-		file, source = os.Getenv(FileVariable), FileVariable
-	}
-	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", source, err)
-		}
-		given = readDocument(file, data)
+	given, err := readGiven(file)
+	if err != nil {
+		return nil, err
 	}
 	findings := append(given.findings, unknownVariables()...)
 
@@ -114,7 +108,7 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 		v.SetDefault(key, value)
 	}
 	if err := v.MergeConfigMap(given.tree()); err != nil {
-		return nil, fmt.Errorf("settings: %s: %w", file, err)
+		return nil, fmt.Errorf("settings: %s: %w", given.name, err)
 	}
 	for _, key := range keys {
 		if err := v.BindEnv(key, envName(key)); err != nil {
@@ -129,11 +123,11 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 
 	c := Default()
 	where := func(key string) string { return origin(key, given, flags) }
-	broken := map[string]bool{}
+	var broken []string
 	for _, key := range keys {
 		value := v.Get(key)
 		if err := parse(c.field(key), value); err != nil {
-			broken[key] = true
+			broken = append(broken, key)
 			message := fmt.Sprintf("%q %v", value, err)
 			if isSecret(c.field(key)) {
 				message = err.Error()
@@ -141,11 +135,9 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 			findings = append(findings, Finding{where(key), key, message})
 		}
 	}
-	for _, f := range c.check() {
-		if !broken[f.Key] {
-			f.Where = where(f.Key)
-			findings = append(findings, f)
-		}
+	for _, f := range c.check(broken) {
+		f.Where = where(f.Key)
+		findings = append(findings, f)
 	}
 	for _, f := range c.readPasswords() {
 		f.Where = where(f.Key)
@@ -155,6 +147,42 @@ func Load(file string, flags *pflag.FlagSet) (*Config, error) {
 		return nil, findings
 	}
 	return c, nil
+}
+
+// CheckDefinitions reports the files and folders of definitions that are not there, where the settings name them. It takes
+// what Load took and returned.
+func CheckDefinitions(c *Config, file string, flags *pflag.FlagSet) error {
+	given, err := readGiven(file)
+	if err != nil {
+		return err
+	}
+	var findings Findings
+	for _, path := range c.Features {
+		if _, err := os.Stat(path); err != nil {
+			why := fmt.Sprintf("names %s, which cannot be read: %v", path, errors.Unwrap(err))
+			findings = append(findings, Finding{origin("features", given, flags), "features", why})
+		}
+	}
+	if len(findings) > 0 {
+		return findings
+	}
+	return nil
+}
+
+// readGiven reads the file of settings, or the one that FileVariable names if file is empty. Without either it is empty.
+func readGiven(file string) (*document, error) {
+	source := "settings"
+	if file == "" {
+		file, source = os.Getenv(FileVariable), FileVariable
+	}
+	if file == "" {
+		return &document{}, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
+	}
+	return readDocument(file, data), nil
 }
 
 // origin returns the source of a setting's value, empty for a default.

@@ -294,3 +294,43 @@ func TestEveryFindingAtOnce(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Definitions that are not there are reported where the settings name them.
+func TestMissingDefinitions(t *testing.T) {
+	file := write(t, "shards: 1\nfeatures:\n  - none.yaml\n  - .\n")
+	for args, want := range map[string]string{
+		"":                         "weir.yaml:2: features names none.yaml, which cannot be read: no such file or directory",
+		"--features=/no/such":      "--features: features names /no/such, which cannot be read: no such file or directory",
+		"--features=weir.yaml/sub": "--features: features names weir.yaml/sub, which cannot be read: not a directory",
+	} {
+		given := flags(t, strings.Fields(args)...)
+		c, err := config.Load(file, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := config.CheckDefinitions(c, file, given); fmt.Sprint(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	given := flags(t, "--features=weir.yaml")
+	c, err := config.Load(file, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := config.CheckDefinitions(c, file, given); err != nil {
+		t.Error(err)
+	}
+}
+
+// A setting that is judged by another one is not blamed for a mistake there.
+func TestTheWrongSettingIsBlamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"kafka: {sasl: {mechanism: SCRAM-SHA-512, username: u, password: p}}": `weir.yaml:1: kafka.sasl.mechanism "SCRAM-SHA-512" is not allowed: none, plain, scram-sha-256, scram-sha-512, oauthbearer, aws-msk-iam or gssapi`,
+		"redis: {mode: sentinels, master_name: m}":                            `weir.yaml:1: redis.mode "sentinels" is not allowed: single, sentinel or cluster`,
+		"kafka: {session_timeout: long, heartbeat_interval: 1h}":              `weir.yaml:1: kafka.session_timeout "long" is not a duration such as 5ms, 1s or 2m`,
+	} {
+		if _, err := config.Load(write(t, text), nil); fmt.Sprint(err) != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}

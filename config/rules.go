@@ -61,24 +61,24 @@ var rules = []rule{
 		return within(c.Kafka.Fetch.PartitionMaxBytes, c.Kafka.MaxRecordBytes, c.Kafka.Fetch.MaxBytes)
 	}},
 	inEffect("kafka.tls.enabled", func(c *Config) TLS { return c.Kafka.TLS }),
-	{"kafka.tls.key", "a file if and only if kafka.tls.cert names one", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
+	{"kafka.tls.key", "a file where kafka.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.Kafka.TLS.Key == "") == (c.Kafka.TLS.Cert == "") }},
 	oneOf("kafka.sasl.mechanism", func(c *Config) string { return c.Kafka.SASL.Mechanism }, "none", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer", "aws-msk-iam", "gssapi"),
-	{"kafka.sasl.username", "a name if and only if kafka.sasl.mechanism is plain, scram-… or gssapi", func(c *Config) bool {
+	{"kafka.sasl.username", "a name where kafka.sasl.mechanism is plain, scram-… or gssapi, and empty elsewhere", func(c *Config) bool {
 		m := c.Kafka.SASL.Mechanism
 		return (c.Kafka.SASL.Username != "") == (m == "plain" || m == "gssapi" || strings.HasPrefix(m, "scram-"))
 	}},
-	{"kafka.sasl.kerberos.keytab", "a file if and only if kafka.sasl.mechanism is gssapi", func(c *Config) bool {
+	{"kafka.sasl.kerberos.keytab", "a file where kafka.sasl.mechanism is gssapi, and empty elsewhere", func(c *Config) bool {
 		return (c.Kafka.SASL.Kerberos.Keytab != "") == (c.Kafka.SASL.Mechanism == "gssapi")
 	}},
 	{"kafka.sasl.kerberos.service", "a name", func(c *Config) bool { return c.Kafka.SASL.Kerberos.Service != "" }},
-	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, if and only if kafka.sasl.mechanism is oauthbearer", func(c *Config) bool {
+	{"kafka.sasl.oauth.token_url", "a URL such as https://issuer/token, or kafka.sasl.oauth.token_file instead, where kafka.sasl.mechanism is oauthbearer, and empty elsewhere", func(c *Config) bool {
 		o := &c.Kafka.SASL.OAuth
 		if c.Kafka.SASL.Mechanism != "oauthbearer" {
 			return o.TokenURL == "" && o.TokenFile == ""
 		}
 		return (o.TokenURL == "") != (o.TokenFile == "") && (o.TokenURL == "" || plainURL(o.TokenURL))
 	}},
-	{"kafka.sasl.oauth.client_id", "a name if and only if kafka.sasl.oauth.token_url is given", func(c *Config) bool {
+	{"kafka.sasl.oauth.client_id", "a name where kafka.sasl.oauth.token_url is given, and empty elsewhere", func(c *Config) bool {
 		return (c.Kafka.SASL.OAuth.ClientID == "") == (c.Kafka.SASL.OAuth.TokenURL == "")
 	}},
 	{"kafka.sasl.oauth.extensions", "pairs such as logicalCluster=lkc-1, of letters on the left", func(c *Config) bool {
@@ -86,7 +86,7 @@ var rules = []rule{
 	}},
 
 	{"registry.url", "empty, or a URL such as https://registry:8081", func(c *Config) bool { return c.Registry.URL == "" || plainURL(c.Registry.URL) }},
-	{"registry.username", "a name if and only if registry.password or registry.password_file is given", func(c *Config) bool {
+	{"registry.username", "a name where registry.password or registry.password_file is given, and empty elsewhere", func(c *Config) bool {
 		return (c.Registry.Username != "") == (c.Registry.Password != "" || c.Registry.PasswordFile != "")
 	}},
 	{"registry.token", "empty where registry.username logs in", func(c *Config) bool {
@@ -94,13 +94,13 @@ var rules = []rule{
 	}},
 	{"registry.timeout", "1ms to 1m", func(c *Config) bool { return within(c.Registry.Timeout, time.Millisecond, time.Minute) }},
 	inEffect("registry.tls.enabled", func(c *Config) TLS { return c.Registry.TLS }),
-	{"registry.tls.key", "a file if and only if registry.tls.cert names one", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
+	{"registry.tls.key", "a file where registry.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.Registry.TLS.Key == "") == (c.Registry.TLS.Cert == "") }},
 
 	oneOf("redis.mode", func(c *Config) string { return c.Redis.Mode }, "single", "sentinel", "cluster"),
 	{"redis.addresses", "one or more host:port, for redis.mode single only one", func(c *Config) bool {
 		return addresses(c.Redis.Addresses) && (c.Redis.Mode != "single" || len(c.Redis.Addresses) == 1)
 	}},
-	{"redis.master_name", "a name if and only if redis.mode is sentinel", func(c *Config) bool {
+	{"redis.master_name", "a name where redis.mode is sentinel, and empty elsewhere", func(c *Config) bool {
 		return (c.Redis.MasterName != "") == (c.Redis.Mode == "sentinel")
 	}},
 	{"redis.username", "empty, unless redis.password, redis.password_file, redis.elasticache or redis.azure logs it in", func(c *Config) bool {
@@ -139,7 +139,7 @@ var rules = []rule{
 	{"redis.read_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.ReadTimeout, time.Millisecond, time.Minute) }},
 	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
 	inEffect("redis.tls.enabled", func(c *Config) TLS { return c.Redis.TLS }),
-	{"redis.tls.key", "a file if and only if redis.tls.cert names one", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
+	{"redis.tls.key", "a file where redis.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
 
 	{"processor.workers", "0 to 1024", func(c *Config) bool { return within(c.Processor.Workers, 0, 1024) }},
 	{"processor.freshness", "1ms to 10s", func(c *Config) bool { return within(c.Processor.Freshness, time.Millisecond, 10*time.Second) }},
@@ -161,9 +161,9 @@ var rules = []rule{
 	{"api.max_concurrent", "1 to 1000000", func(c *Config) bool { return within(c.API.MaxConcurrent, 1, 1000000) }},
 	{"api.max_inflight_bytes", "1MiB to 1TiB", func(c *Config) bool { return within(c.API.MaxInFlight, 1<<20, 1<<40) }},
 	{"api.oidc.issuer", "empty, or a URL such as https://login.example.com/realms/risk", func(c *Config) bool { return c.API.OIDC.Issuer == "" || plainURL(c.API.OIDC.Issuer) }},
-	{"api.oidc.audience", "a name if and only if api.oidc.issuer is given", func(c *Config) bool { return (c.API.OIDC.Audience == "") == (c.API.OIDC.Issuer == "") }},
+	{"api.oidc.audience", "a name where api.oidc.issuer is given, and empty elsewhere", func(c *Config) bool { return (c.API.OIDC.Audience == "") == (c.API.OIDC.Issuer == "") }},
 	{"api.oidc.scope_claim", "the name of a claim", func(c *Config) bool { return c.API.OIDC.ScopeClaim != "" }},
-	{"api.tls.key", "a file if and only if api.tls.cert names one", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
+	{"api.tls.key", "a file where api.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
 	{"api.tls.client_ca", "empty, unless api.tls.cert names a file", func(c *Config) bool { return c.API.TLS.ClientCA == "" || c.API.TLS.Cert != "" }},
 
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
@@ -192,10 +192,16 @@ func inEffect(key string, get func(c *Config) TLS) rule {
 	}}
 }
 
-// check reports the settings whose values are not allowed.
-func (c *Config) check() (findings Findings) {
+// check reports the settings whose values are not allowed, without those that are judged by a setting that is wrong itself:
+// broken ones, or others whose values are not allowed.
+func (c *Config) check(broken []string) (findings Findings) {
 	for _, r := range rules {
-		if !r.ok(c) {
+		if r.ok(c) || slices.Contains(broken, r.key) {
+			continue
+		}
+		judges := func(key string) bool { return strings.Contains(r.allowed, key) }
+		if !slices.ContainsFunc(broken, judges) {
+			broken = append(broken, r.key)
 			findings = append(findings, Finding{Key: r.key, Message: fmt.Sprintf("%s is not allowed: %s", show(c.field(r.key)), r.allowed)})
 		}
 	}

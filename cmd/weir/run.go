@@ -9,7 +9,6 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/node"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
-	"github.com/weir-stream/weir/features/definition"
 )
 
 func newRunCommand() *cobra.Command {
@@ -44,7 +43,7 @@ flag as well: kafka.group is WEIR_KAFKA_GROUP and --kafka.group.`,
 			if err != nil {
 				return err
 			}
-			registry, err := definition.Load(cfg.Features...)
+			registry, err := loadOf(cfg, file, cmd)
 			if err != nil {
 				return err
 			}

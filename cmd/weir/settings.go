@@ -87,8 +87,16 @@ func (s *settings) loadAll(cmd *cobra.Command) (*config.Config, *features.Regist
 	if err != nil {
 		return nil, nil, err
 	}
-	registry, err := definition.Load(cfg.Features...)
+	registry, err := loadOf(cfg, s.file, cmd)
 	return cfg, registry, err
+}
+
+// loadOf loads the definitions that settings name.
+func loadOf(cfg *config.Config, file string, cmd *cobra.Command) (*features.Registry, error) {
+	if err := config.CheckDefinitions(cfg, file, cmd.Flags()); err != nil {
+		return nil, err
+	}
+	return definition.Load(cfg.Features...)
 }
 
 // withState calls a function with the settings, the state of their namespace, and the definitions with features that

@@ -29,23 +29,23 @@ Kafka nor Redis. The command fails if a test fails.`,
 			if err != nil {
 				return err
 			}
-			var results, reported []*featuretest.Result
+			var results []*featuretest.Result
 			var bad []error
 			tests, failed := 0, 0
 			for _, file := range files {
 				result, err := featuretest.Run(cmd.Context(), file)
 				if err != nil {
-					bad, reported = append(bad, err), append(reported, &featuretest.Result{File: file, Err: err})
+					bad, results = append(bad, err), append(results, &featuretest.Result{File: file, Err: err})
 					continue
 				}
-				results, reported = append(results, result), append(reported, result)
+				results = append(results, result)
 				tests, failed = tests+len(result.Tests), failed+result.Failed()
 			}
 			if err := featuretest.WriteText(cmd.OutOrStdout(), results); err != nil {
 				return err
 			}
 			if junit != "" {
-				bad = append(bad, writeJUnit(junit, reported))
+				bad = append(bad, writeJUnit(junit, results))
 			}
 			if failed > 0 {
 				bad = append(bad, fmt.Errorf("%d of %s failed", failed, say.Number(tests, "test")))

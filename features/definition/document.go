@@ -171,9 +171,37 @@ func (l *loader) entries(n node, what, noun string) []entry {
 			continue
 		}
 		first[key.Value] = key.location()
-		entries = append(entries, entry{key.word(), n.child(n.Content[i+1]), comment(key)})
+		value := n.child(n.Content[i+1])
+		if pieces := l.cut(n, value, i+2, 2); pieces > 0 {
+			i += 2 * pieces
+			continue
+		}
+		entries = append(entries, entry{key.word(), value, comment(key)})
 	}
 	return entries
+}
+
+// cut reports a text without quotes that YAML has cut at its commas, because it is within braces or brackets. It returns in
+// how many further pieces: keys of the mapping, or members of the list, which are in steps from the next one on.
+func (l *loader) cut(within, text node, next, step int) (pieces int) {
+	if within.Style&yaml.FlowStyle == 0 || text.Kind != yaml.ScalarNode || text.Style != 0 {
+		return 0
+	}
+	whole := text.Value
+	open := func() bool { return strings.Count(whole, "(") > strings.Count(whole, ")") }
+	for ; open() && next < len(within.Content); next += step {
+		piece := within.Content[next]
+		if piece.Kind != yaml.ScalarNode || step == 2 && within.Content[next+1].Tag != "!!null" {
+			return 0
+		}
+		whole += ", " + piece.Value
+		pieces++
+	}
+	if pieces == 0 || open() {
+		return 0
+	}
+	l.report(text.location(), "within braces or brackets YAML ends a text at its comma: quote it, as in %q", whole)
+	return pieces
 }
 
 // keyed returns the entries of a mapping with known keys, by key.
@@ -209,8 +237,13 @@ func (l *loader) list(n node, what string) []word {
 		return nil
 	}
 	var words []word
-	for _, c := range n.Content {
-		if w, ok := l.scalar(n.child(c), "a member of "+what); ok {
+	for i := 0; i < len(n.Content); i++ {
+		member := n.child(n.Content[i])
+		if pieces := l.cut(n, member, i+1, 1); pieces > 0 {
+			i += pieces
+			continue
+		}
+		if w, ok := l.scalar(member, "a member of "+what); ok {
 			words = append(words, w)
 		}
 	}

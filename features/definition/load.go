@@ -195,6 +195,9 @@ func byName(section map[string]named) []named {
 
 // compile makes the registry from what was collected.
 func (l *loader) compile() (*features.Registry, error) {
+	if files := l.registry.Files.Definitions; len(files) > 0 && len(l.findings)+len(l.streams)+len(l.features)+len(l.services)+len(l.macros) == 0 {
+		l.report(location{file: files[0].Path}, "nothing is defined")
+	}
 	l.checkMacros()
 	for _, d := range byName(l.streams) {
 		s := l.stream(d)

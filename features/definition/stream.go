@@ -258,10 +258,33 @@ func (l *loader) fieldType(w word) value.Type {
 		for t := value.String; t <= value.Location; t++ {
 			known = append(known, t.String())
 		}
-		l.report(w.location, "%s", spelling.Unknown("type", w.text, known))
+		if ours, ok := otherTypes[strings.ToLower(w.text)]; ok {
+			l.report(w.location, "unknown type %q; write %s", w.text, ours)
+		} else {
+			l.report(w.location, "%s", spelling.Unknown("type", w.text, known))
+		}
 	}
 	return t
 }
+
+// otherTypes maps names that SQL, Avro, Protobuf and others give to types to what they are here.
+var otherTypes = func() map[string]string {
+	names := map[string]string{"number": "float, or decimal for money"}
+	for ours, theirs := range map[string]string{
+		"string":    "str text varchar char nvarchar keyword uuid enum",
+		"int":       "integer int8 int16 int32 int64 uint8 uint16 uint32 uint64 long short smallint bigint tinyint byte",
+		"float":     "double float32 float64 real",
+		"decimal":   "numeric money bigdecimal dec",
+		"bool":      "boolean bit",
+		"timestamp": "date datetime time instant timestamptz timestamp_ms epoch",
+		"location":  "geo point geopoint geo_point latlon geography",
+	} {
+		for name := range strings.FieldsSeq(theirs) {
+			names[name] = ours
+		}
+	}
+	return names
+}()
 
 // typesKnown reports whether there are fields and all their types are known. If not, a finding says so.
 func typesKnown(fields []record.Field) bool {

@@ -21,8 +21,13 @@ func TestAt(t *testing.T) {
 		{"a:\n  b: c\n  \td: e\n", "3: found a tab character that violates indentation; indent with spaces"},
 		{"a: b\nc: @d\n", "2: found character that cannot start any token; quote a text that begins with @, % or a backquote"},
 		{"a: b\nc:d\n", "2: could not find expected ':'; write a colon and a space after a key"},
-		{"a: b\nc: {d: e\n", "2: did not find expected ',' or '}'"},
-		{"a: *b\n", "1: unknown anchor 'b' referenced"},
+		{"a:\n  b:c\n\n  e: f\ng: h\n", "2: could not find expected ':'; write a colon and a space after a key"},
+		{"a: b\n  c: d\n", "2: mapping values are not allowed in this context; check the indentation, and quote a text that contains a colon and a space"},
+		{"a:\n  b: {c: d(e, f=[g])}\nh: i\n", "2: did not find expected ',' or '}'; close the brackets or braces, and quote a text that contains any of , [ ] { }"},
+		{"a: b\nc: \"d\ne: f\ng: h\n", "2: found unexpected end of stream; a quote that opens here is not closed"},
+		{"a: b\nc: *d\n", "2: unknown anchor 'd' referenced"},
+		{"a: b\nc: d\n# \xff\n", "3: invalid leading UTF-8 octet"},
+		{"a: b\nc: \x01\n", "2: control characters are not allowed"},
 	} {
 		line, why := At([]byte(c.text), read([]byte(c.text)))
 		if got := fmt.Sprintf("%d: %s", line, why); got != c.want {

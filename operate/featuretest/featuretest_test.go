@@ -50,8 +50,8 @@ func TestValuesOfAllTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 12 {
-		t.Errorf("want 12 values without a failure, got %+v", r)
+	if r.Failed() > 0 || len(r.Untested) > 0 || r.Tests[0].Values != 16 {
+		t.Errorf("want 16 values without a failure, got %+v", r)
 	}
 }
 
@@ -173,7 +173,13 @@ func TestBadFiles(t *testing.T) {
 			"\nFILE:4:32: at: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {piad: 0}}]"), `FILE:4:54: unknown feature "piad"; did you mean "paid"?`},
 		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" needs user; the entity has usr`},
-		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is not of type int, which feature "great" needs`},
+		{test("    questions: [{at: 5m, entity: {no: x}, expect: {great: 0}}]"), `FILE:4:34: no: "x" is not of type int, which feature "great" needs: it is no number`},
+		{test("    questions: [{at: 5m, entity: {no: 1.5}, expect: {great: 0}}]"), `FILE:4:34: no: "1.5" is not of type int, which feature "great" needs: it is no whole number`},
+		{test("    questions: [{at: 5m, entity: {no: 99999999999999999999}, expect: {great: 0}}]"), `FILE:4:34: no: "99999999999999999999" is not of type int, which feature "great" needs: it does not fit 64 bits`},
+		{test("    questions: [{at: 5m, entity: {no: [1]}, expect: {great: 0}}]"), `FILE:4:34: no: "" is not of type int, which feature "great" needs: it is no single value`},
+		{test("    questions: [{at: 5m, entity: {user: u}, expect: {prices: {9.990: true, 9.999: false, cheap: false}}}]"),
+			`FILE:4:76: "9.999" is not of type decimal, which amount is: it has more than 2 digits after the decimal point` +
+				"\n" + `FILE:4:90: "cheap" is not of type decimal, which amount is: it is no number`},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {known: true}}]"), `FILE:4:54: feature "known" is asked about values of page: write {VALUE: true, VALUE: false}`},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {known: {}}}]"), `FILE:4:54: feature "known" is asked about values of page: write {VALUE: true, VALUE: false}`},
 		{test("    questions: [{at: 5m, entity: u, expect: {paid: 0}}]"), "FILE:4:34: entity: expected keys with their values, such as {user_id: u1}"},

@@ -14,10 +14,14 @@ import (
 // WriteText writes results as text: each test, and the reasons of failed ones.
 func WriteText(w io.Writer, results []*Result) error {
 	var b strings.Builder
-	tests, failed, values := 0, 0, 0
+	tests, failed, values, unusable := 0, 0, 0, 0
 	left := untested(results)
 	for i, r := range results {
 		fmt.Fprintf(&b, "%s\n", r.File)
+		if r.Err != nil {
+			unusable++
+			fmt.Fprintf(&b, "  FAIL no test was run\n")
+		}
 		for _, t := range r.Tests {
 			tests++
 			values += t.Values
@@ -35,7 +39,11 @@ func WriteText(w io.Writer, results []*Result) error {
 			fmt.Fprintf(&b, "  not asked about in any test of %s: %s\n", r.Definitions, strings.Join(left[i], ", "))
 		}
 	}
-	fmt.Fprintf(&b, "%s, %d failed, %s compared\n", spelling.Counted(tests, "test"), failed, spelling.Counted(values, "value"))
+	fmt.Fprintf(&b, "%s, %d failed, %s compared", spelling.Counted(tests, "test"), failed, spelling.Counted(values, "value"))
+	if unusable > 0 {
+		fmt.Fprintf(&b, "; the tests of %s were not run", spelling.Counted(unusable, "file"))
+	}
+	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -208,9 +208,9 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 		return
 	}
 	each(want, func(member, yes *yaml.Node) {
-		v := value.ParseText(field.Type, field.Scale, member.Value)
-		if v.IsNull() {
-			r.find(member, "%q is not of type %s, which %s is", member.Value, field.Type, field.Name)
+		v, why := parsed(field.Type, field.Scale, member.Value)
+		if why != "" {
+			r.find(member, "%q is not of type %s, which %s is: %s", member.Value, field.Type, field.Name, why)
 			return
 		}
 		var a query.Answer
@@ -229,6 +229,30 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 	})
 }
 
+// parsed returns the value of a type that a text stands for, or why it stands for none.
+func parsed(t value.Type, scale uint8, text string) (v value.Value, why string) {
+	if t != value.Int && t != value.Decimal {
+		if v = value.ParseText(t, scale, text); v.IsNull() {
+			why = map[value.Type]string{value.Float: "it is no number", value.Bool: "write true or false", value.Timestamp: "write milliseconds since 1970"}[t]
+		}
+		return v, why
+	}
+	n, ok := value.ParseNumber([]byte(text))
+	if !ok {
+		return v, "it is no number"
+	}
+	num, how := n.Scaled(int(scale))
+	switch {
+	case how == value.Overflow:
+		return v, "it does not fit 64 bits"
+	case how == value.Fraction && scale == 0:
+		return v, "it is no whole number"
+	case how == value.Fraction:
+		return v, fmt.Sprintf("it has more than %s after the decimal point", spelling.Counted(int(scale), "digit"))
+	}
+	return value.Value{Type: t, Num: num, Scale: scale}, ""
+}
+
 // entityOf returns the text of a feature's entity, made from the question's keys.
 func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 	var text []byte
@@ -238,9 +262,12 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 			return "", fmt.Errorf("feature %q needs %s; the entity has %s", f.Name, strings.Join(f.By, ", "), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 		}
 		key := f.Key(name)
-		v := value.ParseText(key.Type, key.Scale, n.Value)
-		if v.IsNull() || n.Kind != yaml.ScalarNode {
-			return "", fmt.Errorf("%s: %q is not of type %s, which feature %q needs", name, n.Value, key.Type, f.Name)
+		v, why := parsed(key.Type, key.Scale, n.Value)
+		if n.Kind != yaml.ScalarNode {
+			why = "it is no single value"
+		}
+		if why != "" {
+			return "", fmt.Errorf("%s: %q is not of type %s, which feature %q needs: %s", name, n.Value, key.Type, f.Name, why)
 		}
 		text = state.AppendEntity(text, i == 0, v)
 	}
