@@ -32,13 +32,14 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 		}
 	}
 	fillings, err := r.fillings(ctx, partitions)
-	if err != nil {
-		r.report.trouble(err)
-		return false
+	var files Files
+	if err == nil {
+		files, err = r.files(ctx)
 	}
-	files, err := r.files(ctx)
 	if err != nil {
-		r.report.trouble(err)
+		if !r.done { // else nothing waits for it
+			r.report.trouble(err)
+		}
 		return false
 	}
 	progress := r.sum(partitions, fillings, files)
@@ -208,6 +209,7 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 			moment = 0 // each record after the cut is needed
 		}
 		dated := r.poller.Since(ctx, partitions, logs, moment)
+		before, since := len(starts), int64(state.MinTime)
 		for i, p := range partitions {
 			if p.Topic != topic {
 				continue
@@ -222,7 +224,11 @@ func (r *runner) begin(ctx context.Context, partitions []state.Partition) error 
 				s.From, s.Since = end, state.MinTime
 			}
 			starts = append(starts, s)
-			r.log.Info("backfilling", "partition", p.String(), "from", s.From, "complete_since", logged(s.Since), "features", r.report.features)
+			since = max(since, s.Since)
+			r.log.Debug("backfilling a partition", "partition", p.String(), "from", s.From, "complete_since", logged(s.Since))
+		}
+		if n := len(starts) - before; n > 0 {
+			r.log.Info("backfilling", "features", r.report.features, "topic", topic, "partitions", n, "complete_since", logged(since))
 		}
 	}
 	if len(starts) == 0 {

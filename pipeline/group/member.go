@@ -290,12 +290,23 @@ func (m *Member) refusal(what string, code int16) error {
 		return nil
 	case kafka.Error(code) == kafka.FencedInstanceID:
 		return &FencedError{m.cfg.Group, m.cfg.InstanceID}
+	case kafka.Error(code) == kafka.GroupCoordinatorNotAvailable:
+		return &noCoordinatorError{fmt.Errorf("%s group %q: %w", what, m.cfg.Group, kafka.Error(code))}
 	case kafka.Error(code) == kafka.InconsistentGroupProtocol:
 		return fmt.Errorf("%s group %q: its members are of another program or version, which assigns partitions differently: "+
 			"end them, or set kafka.group to another name: %w", what, m.cfg.Group, kafka.Error(code))
 	}
 	return fmt.Errorf("%s group %q: %w", what, m.cfg.Group, kafka.Error(code))
 }
+
+// noCoordinatorError is the error while a group has no coordinator: the first group of a cluster has none for a second, since
+// its topic of offsets is created for it.
+type noCoordinatorError struct{ error }
+
+func (e *noCoordinatorError) Unwrap() error { return e.error }
+
+// Passing reports that there will be one.
+func (*noCoordinatorError) Passing() bool { return true }
 
 func (m *Member) instance() *string {
 	if m.cfg.InstanceID == "" {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +93,40 @@ level=DEBUG msg="it is about a key" key=k
 `
 	if got.String() != want {
 		t.Errorf("logged\n%swant\n%s", got.String(), want)
+	}
+}
+
+type slowKey struct{}
+
+func (slowKey) Error() string { return "not yet" }
+func (slowKey) Passing() bool { return true }
+
+// What passes by itself is logged if it does not.
+func TestTroubleThatPasses(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(1000, 0)
+	l := Trouble{Log: slog.New(slog.NewTextHandler(&out, nil)), What: "reading", clock: func() time.Time { return now }}
+	fail := func(err error, lasting time.Duration) {
+		l.Failed(err)
+		now = now.Add(lasting)
+	}
+	fail(fmt.Errorf("asked: %w", slowKey{}), passes-1)
+	fail(slowKey{}, 0)
+	l.Over()
+	if out.Len() > 0 {
+		t.Errorf("logged %s", out.String())
+	}
+	fail(slowKey{}, passes)
+	fail(slowKey{}, time.Second)
+	l.Over()
+	fail(slowKey{}, 0)
+	fail(errors.New("away"), time.Second)
+	l.Over()
+	got := regexp.MustCompile(`(?m)^.*? msg=`).ReplaceAllString(out.String(), "")
+	want := "\"reading fails, trying again\" error=\"not yet\" for=3s\n\"reading works again\" after=4s\n" +
+		"\"reading fails, trying again\" error=away for=0s\n\"reading works again\" after=1s\n"
+	if got != want {
+		t.Errorf("logged\n%swant\n%s", got, want)
 	}
 }
 

@@ -92,6 +92,9 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() error { return e.Err }
 
+// Passing reports whether the registry may still answer.
+func (e *unavailableError) Passing() bool { return errors.Is(e.Err, errSlow) }
+
 // StopReason returns why a partition is stopped, as a label of the metrics.
 func (*unavailableError) StopReason() string { return "schema_registry" }
 
