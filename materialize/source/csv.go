@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 )
 
 // csvTable is a CSV whose first line names the columns. An empty cell is null.
@@ -30,11 +32,19 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 	for _, name := range header {
 		t.columns = append(t.columns, string(name))
 	}
-	if err := twice(t.columns); err != nil {
+	if err := errors.Join(commas(t.columns), twice(t.columns)); err != nil {
 		return nil, t.At(1, err)
 	}
 	t.cells = make([]Cell, len(t.columns))
 	return t, nil
+}
+
+// commas returns an error if the names of columns were separated by anything else.
+func commas(columns []string) error {
+	if len(columns) == 1 && strings.ContainsAny(columns[0], ";\t|") {
+		return fmt.Errorf("it has one column, %q: separate columns with commas", columns[0])
+	}
+	return nil
 }
 
 func (t *csvTable) At(line int, err error) error {

@@ -287,6 +287,8 @@ func TestBadFiles(t *testing.T) {
 		{"in.csv.zst", string(packed(t, "x.zst", golden)[:60]), "FILE:1: the compressed data ends early: this is not all of the file"},
 		{"in.csv.gz", "", "FILE: the compressed data ends early: this is not all of the file"},
 		{"in.csv", "", "FILE:1: the file is empty; its first line must name the columns"},
+		{"in.csv", "at;user\n1;a\n", `FILE:1: it has one column, "at;user": separate columns with commas`},
+		{"in.csv", "at\tuser\n1\ta\n", `FILE:1: it has one column, "at\tuser": separate columns with commas`},
 		{"in.csv", "a,b,a\n", `FILE:1: column "a" is repeated`},
 		{"in.csv", strings.Replace(golden, "amount", "amuont", 1), `FILE:1: field amount of stream pay: unknown column "amount"; did you mean "amuont"?`},
 		{"in.csv", golden + "4,5\n", "FILE:5: wrong number of fields"},
