@@ -268,3 +268,27 @@ func ParseFloat(text []byte) (float64, bool) {
 	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	return f + 0, err == nil && !math.IsInf(f, 0)
 }
+
+// Rounded returns the Decimal of a scale that is nearest to a number in JSON's syntax, half away from zero; ok is false if the
+// text is no number, is longer than 100 bytes, or does not fit into 64 bits.
+func Rounded(text []byte, scale uint8) (v Value, ok bool) {
+	const longest = 100 // of a text: its digits are computed with as they are
+	n, ok := ParseNumber(text)
+	if !ok || len(text) > longest || n.Exp > longest {
+		return Value{}, false
+	}
+	v = Value{Type: Decimal, Scale: scale}
+	if n.Exp < -3*longest {
+		return v, true // all digits are further behind the point
+	}
+	exact, _ := new(big.Rat).SetString(string(text))
+	exact.Mul(exact, new(big.Rat).SetInt64(2*pow10[scale]))
+	// Half away from zero is the quotient of (2|x|+1) and 2.
+	twice := new(big.Int).Add(new(big.Int).Abs(exact.Num()), exact.Denom())
+	nearest := twice.Quo(twice, new(big.Int).Lsh(exact.Denom(), 1))
+	if n.negative {
+		nearest.Neg(nearest)
+	}
+	v.Num = nearest.Int64()
+	return v, nearest.IsInt64()
+}

@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"math"
 	"time"
 
 	"github.com/weir-stream/weir/value"
@@ -37,7 +36,7 @@ func (distance) Fold(_ Call, _ int64, events []Sample) Result {
 	if older.Value.IsNull() {
 		return Result{Found: found}
 	}
-	return Result{Value: float(greatCircle(older.Value, newer.Value)), Found: true}
+	return Result{Value: float(value.Distance(older.Value, newer.Value)), Found: true}
 }
 
 func (speed) Fold(_ Call, _ int64, events []Sample) Result {
@@ -46,7 +45,7 @@ func (speed) Fold(_ Call, _ int64, events []Sample) Result {
 		return Result{Found: found}
 	}
 	hours := float64(max(1, newer.Time-older.Time)) / float64(time.Hour.Milliseconds())
-	return Result{Value: float(greatCircle(older.Value, newer.Value) / hours), Found: true}
+	return Result{Value: float(value.Distance(older.Value, newer.Value) / hours), Found: true}
 }
 
 // Settled implements Latest.
@@ -63,19 +62,4 @@ func lastTwo(events []Sample) (newer, older Sample, found bool) {
 		}
 	}
 	return newer, older, found
-}
-
-// earthRadius is the mean radius of the Earth in km, R1 of the IUGG.
-const earthRadius = 6371.0088
-
-// greatCircle returns the distance of two locations in km by the haversine formula, which is precise for near ones too
-// (Sinnott, "Virtues of the Haversine", Sky and Telescope 68, 1984).
-func greatCircle(a, b value.Value) float64 {
-	const radian = math.Pi / 180
-	half := func(degrees float64) float64 {
-		s := math.Sin(degrees * radian / 2)
-		return s * s
-	}
-	h := half(b.Flt-a.Flt) + math.Cos(a.Flt*radian)*math.Cos(b.Flt*radian)*half(b.Lon-a.Lon)
-	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
 }

@@ -11,20 +11,25 @@ import (
 type operation struct {
 	exact  func(a, b value.Value) (value.Value, bool) // nil: the result is a float
 	floats func(a, b *value.Value) float64
+	// times returns the type of a result with timestamps; nil: there is none.
+	times func(a, b value.Type) (value.Type, bool)
 }
 
 var (
-	addition    = operation{exact: addExact, floats: func(a, b *value.Value) float64 { return a.Float64() + b.Float64() }}
-	subtract    = operation{exact: subtractExact, floats: func(a, b *value.Value) float64 { return a.Float64() - b.Float64() }}
+	addition    = operation{exact: addExact, floats: func(a, b *value.Value) float64 { return a.Float64() + b.Float64() }, times: later}
+	subtract    = operation{exact: subtractExact, floats: func(a, b *value.Value) float64 { return a.Float64() - b.Float64() }, times: between}
 	times       = operation{exact: multiplyExact, floats: func(a, b *value.Value) float64 { return a.Float64() * b.Float64() }}
 	divide      = operation{floats: value.Quotient}
 	remainder   = operation{exact: remainderExact}
 	arithmetics = map[string]operation{"+": addition, "-": subtract, "*": times, "/": divide, "%": remainder}
 )
 
-// typ returns the type of the result.
+// typ returns the type of the result. The difference of timestamps is an int, in milliseconds, and an int may be added to a
+// timestamp or subtracted from it.
 func (o operation) typ(a, b value.Type) (value.Type, bool) {
 	switch {
+	case o.times != nil && (a == value.Timestamp || b == value.Timestamp):
+		return o.times(a, b)
 	case a != value.Null && !a.Numeric() || b != value.Null && !b.Numeric():
 		return value.Null, false
 	case o.floats == nil:
@@ -37,7 +42,31 @@ func (o operation) typ(a, b value.Type) (value.Type, bool) {
 	return common(a, b)
 }
 
+// later is times of an addition.
+func later(a, b value.Type) (value.Type, bool) {
+	return value.Timestamp, a == value.Timestamp && b == value.Int || a == value.Int && b == value.Timestamp
+}
+
+// between is times of a subtraction.
+func between(a, b value.Type) (value.Type, bool) {
+	if a == value.Timestamp && b == value.Timestamp {
+		return value.Int, true
+	}
+	return value.Timestamp, a == value.Timestamp && b == value.Int
+}
+
 func arithmetic(f *frame, op *operation, a, b *value.Value) value.Value {
+	if op.times != nil && (a.Type == value.Timestamp || b.Type == value.Timestamp) {
+		typ, ok := op.times(a.Type, b.Type)
+		v, fits := op.exact(*a, *b)
+		switch v.Type = typ; {
+		case !ok:
+			return value.Value{}
+		case !fits || v.Wide():
+			return f.fail(ErrOverflow)
+		}
+		return v
+	}
 	switch {
 	case !a.Type.Numeric() || !b.Type.Numeric():
 		return value.Value{}

@@ -19,6 +19,7 @@ type exprCompiler struct {
 	paths   [][]string
 	parts   int
 	results int // see frame
+	args    int // see frame
 }
 
 // result reserves memory for the result of a term.

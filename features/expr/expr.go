@@ -19,7 +19,7 @@ import (
 //
 // The syntax is a subset of the Expr language (expr-lang.org): literals, fields, `== != < <= > >=`,
 // `and or not`, `+ - * / %`, `in` over a list or a range, `contains startsWith endsWith matches`,
-// `??`, `c ? a : b`, and the functions of the table in functions.go. The result depends on nothing
+// `??`, `c ? a : b`, and the functions of the tables in …functions.go. The result depends on nothing
 // but the event.
 //
 // Nulls are as in SQL. Anything computed from a null is null. A comparison with a null, also by `!=`, is unknown, and
@@ -122,7 +122,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	}
 	return &Expr{
 		Text: canonical, root: root, want: want, paths: c.paths,
-		frame: frame{results: make([]value.Value, c.results), overFeatures: c.feature != nil},
+		frame: frame{results: make([]value.Value, c.results), args: make([]*value.Value, c.args), overFeatures: c.feature != nil},
 	}, nil
 }
 
@@ -191,7 +191,9 @@ func (e *Expr) Clone() *Expr {
 		return nil
 	}
 	clone := *e
-	clone.frame = frame{results: make([]value.Value, len(e.frame.results)), overFeatures: e.frame.overFeatures}
+	clone.frame = frame{
+		results: make([]value.Value, len(e.frame.results)), args: make([]*value.Value, len(e.frame.args)), overFeatures: e.frame.overFeatures,
+	}
 	return &clone
 }
 
@@ -209,9 +211,10 @@ type term struct {
 // frame is the input of a term's evaluation.
 type frame struct {
 	values  []value.Value
-	results []value.Value // memory for the results of terms that compute new values
-	text    []byte        // memory for strings
-	err     error         // the first
+	results []value.Value  // memory for the results of terms that compute new values
+	args    []*value.Value // memory for the arguments of functions
+	text    []byte         // memory for strings
+	err     error          // the first
 	// overFeatures means that the result may be of 128 bits, and that what cannot be computed is null and no error: an
 	// answer has nowhere to report one, and `??` must find the null.
 	overFeatures bool

@@ -1,93 +1,136 @@
 package expr
 
 import (
-	"bytes"
-	"net/netip"
+	"maps"
 	"slices"
-	"unicode"
-	"unicode/utf8"
-	"unsafe"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
 	"github.com/weir-stream/weir/internal/spelling"
-	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
-// function is a function of the expression language. All are null for a null.
+// function is a function of the expression language. Its result is null if an argument is, unless it takes nulls.
 type function struct {
-	takes  value.Type // of the first argument; Null takes any
-	option string     // the name of a second argument, a literal int; empty for none
-	max    int64      // greatest value of the option; the least is 0
-	gives  value.Type
-	apply  func(f *frame, v *value.Value, option int) value.Value
+	// arguments are the names of its arguments, for messages. Those from optional on may be left out; with repeats, the last
+	// may be given any number of times.
+	arguments string
+	optional  int
+	repeats   bool
+	takes     []value.Type // by argument; Null takes any type. Further arguments have the last type
+	nulls     bool         // it is called with nulls
+
+	// gives returns the type of the result for arguments of the types taken, and the greatest scale of a decimal.
+	gives func(args []term) (value.Type, uint8, error)
+	// prepare returns how the function is computed, with what it needs of arguments that must be literals.
+	prepare func(args []term) (apply, error)
 }
 
-// functions are those that expressions may call:
-//
-//	cidr(ip, bits)  the network of an IP address: cidr("10.1.2.3", 24) is
-//	                "10.1.2.0/24". Of an IPv4 address, bits above 32 are 32;
-//	                null for what is not an IP address
-//	lower(s)        in lower case
-//	upper(s)        in upper case
-//	trim(s)         without white space at its ends
-//	len(s)          number of characters
-//	string(x)       any value as text
-//	hour(t)         hour of the day in UTC, 0 to 23
-//	weekday(t)      day of the week in UTC, 1 (Monday) to 7
-var functions = map[string]function{
-	"cidr":    {takes: value.String, option: "bits", max: 128, gives: value.String, apply: cidr},
-	"lower":   {takes: value.String, gives: value.String, apply: mapped(unicode.ToLower)},
-	"upper":   {takes: value.String, gives: value.String, apply: mapped(unicode.ToUpper)},
-	"trim":    {takes: value.String, gives: value.String, apply: trim},
-	"len":     {takes: value.String, gives: value.Int, apply: length},
-	"string":  {takes: value.Null, gives: value.String, apply: text},
-	"hour":    {takes: value.Timestamp, gives: value.Int, apply: hour},
-	"weekday": {takes: value.Timestamp, gives: value.Int, apply: weekday},
+// apply computes a function. It must not change the arguments. The result may alias them, and the frame's text.
+type apply func(f *frame, args []*value.Value) value.Value
+
+// functions are those that expressions may call, by name; docs/expressions.md says what they give.
+var functions = func() map[string]function {
+	all := map[string]function{}
+	for _, of := range []map[string]function{numberFunctions, textFunctions, similarities, timeFunctions, networkFunctions, placeFunctions} {
+		maps.Copy(all, of)
+	}
+	return all
+}()
+
+// of returns a function of arguments of given types, with a result of one type.
+func of(arguments string, gives value.Type, do apply, takes ...value.Type) function {
+	return function{
+		arguments: arguments, optional: len(takes), takes: takes,
+		gives:   func([]term) (value.Type, uint8, error) { return gives, 0, nil },
+		prepare: func([]term) (apply, error) { return do, nil },
+	}
 }
 
-func (c *exprCompiler) call(n ast.Node, name string, args []ast.Node) (term, error) {
+// argumentError is what is wrong with an argument.
+type argumentError struct {
+	index   int
+	message string
+}
+
+func (e *argumentError) Error() string { return e.message }
+
+func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, error) {
 	fn, ok := functions[name]
+	if slices.Contains([]string{"now", "today", "random", "rand"}, strings.ToLower(name)) {
+		return term{}, errorAt(n, "there is no %s(): an expression depends on its event alone", name)
+	}
 	if !ok {
-		var known []string
-		for name := range functions {
-			known = append(known, name)
-		}
-		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, known))
+		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, slices.Collect(maps.Keys(functions))))
 	}
-	signature, want := name+"(value)", 1
-	if fn.option != "" {
-		signature, want = name+"(value, "+fn.option+")", 2
+	signature := name + "(" + fn.arguments + ")"
+	if len(nodes) < fn.optional || len(nodes) > len(fn.takes) && !fn.repeats {
+		return term{}, errorAt(n, "%s is given %s", signature, spelling.Counted(len(nodes), "argument"))
 	}
-	if len(args) != want {
-		return term{}, errorAt(n, "%s takes %d arguments, not %d", signature, want, len(args))
-	}
-	x, err := c.compile(args[0])
+	args, err := c.compileAll(nodes...)
 	if err != nil {
 		return term{}, err
 	}
-	if fn.takes != value.Null && !assignable(x.typ, fn.takes) {
-		return term{}, errorAt(args[0], "%s takes %s, not %s", signature, WithArticle(fn.takes), WithArticle(x.typ))
-	}
-	option := 0
-	if fn.option != "" {
-		o, ok := args[1].(*ast.IntegerNode)
-		if !ok || o.Value < 0 || int64(o.Value) > fn.max {
-			return term{}, errorAt(args[1], "%s: %s must be a number from 0 to %d", signature, fn.option, fn.max)
+	for i, arg := range args {
+		if takes := fn.takes[min(i, len(fn.takes)-1)]; takes != value.Null && !assignable(arg.typ, takes) {
+			return term{}, errorAt(nodes[i], "%s takes %s here, not %s", signature, WithArticle(takes), WithArticle(arg.typ))
 		}
-		option = o.Value
 	}
-	result := c.result()
-	return term{typ: fn.gives, eval: func(f *frame) *value.Value {
-		v := x.eval(f)
-		if v.IsNull() || fn.takes != value.Null && v.Type != fn.takes {
-			return &null
+	typ, scale, err := fn.gives(args)
+	var do apply
+	if err == nil {
+		do, err = fn.prepare(args)
+	}
+	if err != nil {
+		at := n
+		if wrong, ok := err.(*argumentError); ok {
+			at = nodes[wrong.index]
+		}
+		return term{}, errorAt(at, "%s: %v", signature, err)
+	}
+	result, first := c.result(), c.args
+	c.args += len(args)
+	return term{typ: typ, scale: scale, eval: func(f *frame) *value.Value {
+		given := f.args[first : first+len(args)]
+		for i := range args {
+			v := args[i].eval(f)
+			if v.IsNull() {
+				if !fn.nulls {
+					return &null
+				}
+			} else if takes := fn.takes[min(i, len(fn.takes)-1)]; takes != value.Null && !assignable(v.Type, takes) {
+				return &null // only in a match, whose values have no types before
+			}
+			given[i] = v
 		}
 		to := &f.results[result]
-		*to = fn.apply(f, v, option)
+		*to = do(f, given)
 		return to
 	}}, nil
+}
+
+// wholeLiteral returns an argument that must be a literal int between two bounds.
+func wholeLiteral(args []term, i int, name string, least, greatest int64) (int64, error) {
+	if arg := args[i]; arg.literal && arg.typ == value.Int {
+		if n := arg.constant().Num; least <= n && n <= greatest {
+			return n, nil
+		}
+	}
+	return 0, &argumentError{i, name + " must be a number from " + string(intText(least)) + " to " + string(intText(greatest))}
+}
+
+func intText(n int64) []byte {
+	v := value.Value{Type: value.Int, Num: n}
+	return v.AppendText(nil)
+}
+
+// textLiteral returns an argument that must be a literal text.
+func textLiteral(args []term, i int, name string) (string, error) {
+	if arg := args[i]; arg.literal && arg.typ == value.String {
+		return string(arg.constant().Str), nil
+	}
+	return "", &argumentError{i, name + " must be a literal string"}
 }
 
 // maxText bounds the strings that expressions make: derived fields could double them without end.
@@ -102,54 +145,12 @@ func (f *frame) held(start int) value.Value {
 	return value.Value{Type: value.String, Str: f.text[start:len(f.text):len(f.text)]}
 }
 
-func cidr(f *frame, v *value.Value, bits int) value.Value {
-	ip, err := netip.ParseAddr(unsafe.String(unsafe.SliceData(v.Str), len(v.Str)))
-	if err != nil || ip.Zone() != "" {
-		return value.Value{}
-	}
-	ip = ip.Unmap()
-	network, err := ip.Prefix(min(bits, ip.BitLen()))
-	if err != nil {
-		return value.Value{}
-	}
+// hold returns a text as a value in the frame's memory.
+func (f *frame) hold(text string) value.Value {
 	start := len(f.text)
-	f.text = network.AppendTo(f.text)
+	f.text = append(f.text, text...)
 	return f.held(start)
 }
 
-func mapped(mapping func(rune) rune) func(*frame, *value.Value, int) value.Value {
-	return func(f *frame, v *value.Value, _ int) value.Value {
-		start := len(f.text)
-		f.text = slices.Grow(f.text, len(v.Str))
-		for s := v.Str; len(s) > 0; {
-			r, size := utf8.DecodeRune(s)
-			f.text = utf8.AppendRune(f.text, mapping(r))
-			s = s[size:]
-		}
-		return f.held(start)
-	}
-}
-
-func trim(_ *frame, v *value.Value, _ int) value.Value {
-	return value.Value{Type: value.String, Str: bytes.TrimSpace(v.Str)}
-}
-
-func length(_ *frame, v *value.Value, _ int) value.Value {
-	return value.Value{Type: value.Int, Num: int64(utf8.RuneCount(v.Str))}
-}
-
-func text(f *frame, v *value.Value, _ int) value.Value {
-	start := len(f.text)
-	f.text = v.AppendText(f.text)
-	return f.held(start)
-}
-
-func hour(_ *frame, v *value.Value, _ int) value.Value {
-	hours := state.FloorDiv(v.Num, 3_600_000)
-	return value.Value{Type: value.Int, Num: hours - 24*state.FloorDiv(hours, 24)}
-}
-
-func weekday(_ *frame, v *value.Value, _ int) value.Value {
-	days := state.FloorDiv(v.Num, 86_400_000) + 3 // the first of 1970 was a Thursday
-	return value.Value{Type: value.Int, Num: days - 7*state.FloorDiv(days, 7) + 1}
-}
+func intOf(n int64) value.Value   { return value.Value{Type: value.Int, Num: n} }
+func textOf(s []byte) value.Value { return value.Value{Type: value.String, Str: s} }

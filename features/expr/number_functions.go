@@ -1,0 +1,264 @@
+package expr
+
+import (
+	"errors"
+	"math"
+	"math/big"
+
+	"github.com/weir-stream/weir/value"
+)
+
+// numberFunctions are those of numbers, and those that choose between values of any one type:
+//
+//	abs(x)                    without its sign; the type stays
+//	round(x[, digits])        to that many digits after the point, half away from zero; the type stays
+//	floor(x), ceil(x)         the next whole number below or above; the type stays
+//	sqrt(x), exp(x), log(x)   floats; log is the natural logarithm. Null outside of the domain
+//	pow(x, y)                 x to the power of y, a float
+//	min(a, b, …), max(a, b, …)  the least and the greatest; null if one is null
+//	coalesce(a, b, …)         the first that is not null
+//	int(x)                    a number without its fraction, a bool as 0 or 1, a timestamp in ms, the number that a text is
+//	float(x)                  a number, or the number that a text is
+//	decimal(x, scale)         the same, rounded to that many digits after the point
+var numberFunctions = map[string]function{
+	"abs":      kept("x", absolute),
+	"floor":    kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Floor, false, big.NewInt(-1)) }),
+	"ceil":     kept("x", func(f *frame, v *value.Value) value.Value { return rounded(f, v, 0, math.Ceil, false, big.NewInt(1)) }),
+	"round":    {arguments: "x[, digits]", optional: 1, takes: []value.Type{value.Null, value.Int}, gives: givesNumber, prepare: prepareRound},
+	"sqrt":     ofFloat(math.Sqrt),
+	"exp":      ofFloat(math.Exp),
+	"log":      ofFloat(math.Log),
+	"pow":      of("x, y", value.Float, power, value.Float, value.Float),
+	"min":      {arguments: "a, b, …", optional: 2, repeats: true, takes: []value.Type{value.Null}, gives: givesOrdered, prepare: chosen(-1)},
+	"max":      {arguments: "a, b, …", optional: 2, repeats: true, takes: []value.Type{value.Null}, gives: givesOrdered, prepare: chosen(1)},
+	"coalesce": {arguments: "a, b, …", optional: 2, repeats: true, takes: []value.Type{value.Null}, nulls: true, gives: givesCommon, prepare: prepared(firstGiven)},
+	"int":      of("x", value.Int, toInt, value.Null),
+	"float":    of("x", value.Float, toFloat, value.Null),
+	"decimal":  {arguments: "x, scale", optional: 2, takes: []value.Type{value.Null, value.Int}, gives: givesDecimal, prepare: prepareDecimal},
+}
+
+func prepared(do apply) func([]term) (apply, error) {
+	return func([]term) (apply, error) { return do, nil }
+}
+
+// kept returns a function of a number whose result has the type of the number.
+func kept(argument string, do func(*frame, *value.Value) value.Value) function {
+	return function{arguments: argument, optional: 1, takes: []value.Type{value.Null}, gives: givesNumber, prepare: prepared(
+		func(f *frame, args []*value.Value) value.Value {
+			if !args[0].Type.Numeric() {
+				return value.Value{}
+			}
+			return do(f, args[0])
+		})}
+}
+
+// givesNumber is gives of a function that keeps the type of its first argument, a number.
+func givesNumber(args []term) (value.Type, uint8, error) {
+	if t := args[0].typ; t != value.Null && !t.Numeric() {
+		return value.Null, 0, &argumentError{0, "it takes a number, not " + WithArticle(t)}
+	}
+	return args[0].typ, args[0].scale, nil
+}
+
+func absolute(f *frame, v *value.Value) value.Value {
+	switch {
+	case v.Type == value.Float:
+		return value.Value{Type: value.Float, Flt: math.Abs(v.Flt)}
+	case v.Num >= 0 && !v.Wide():
+		return *v
+	}
+	return exactOf(f, v.Type, v.Scale, new(big.Int).Abs(v.Big()))
+}
+
+// exactOf returns an Int or a Decimal, or fails if it is too large.
+func exactOf(f *frame, t value.Type, scale uint8, n *big.Int) value.Value {
+	v, ok := value.OfBig(t, scale, n)
+	if !ok {
+		return f.fail(ErrOverflow)
+	}
+	return v
+}
+
+// rounded rounds a number to digits after the point: floats as a function does; others half away from zero, or else towards
+// a side of zero, -1 or 1.
+func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64, half bool, side *big.Int) value.Value {
+	if v.Type == value.Float {
+		factor := math.Pow10(int(digits))
+		scaled := float(v.Flt * factor)
+		if math.IsInf(scaled, 0) {
+			return *v // it has no such digits
+		}
+		return value.Value{Type: value.Float, Flt: scaled/factor + 0} // -0 is 0
+	}
+	if v.Scale <= digits {
+		return *v
+	}
+	unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale-digits)), nil)
+	n, rest := new(big.Int).QuoRem(v.Big(), unit, new(big.Int))
+	sign := big.NewInt(int64(rest.Sign()))
+	switch {
+	case half && rest.Abs(rest).Lsh(rest, 1).Cmp(unit) >= 0, !half && sign.Cmp(side) == 0:
+		n.Add(n, sign)
+	}
+	return exactOf(f, v.Type, digits, n)
+}
+
+func prepareRound(args []term) (apply, error) {
+	digits := int64(0)
+	if len(args) > 1 {
+		var err error
+		if digits, err = wholeLiteral(args, 1, "digits", 0, int64(value.MaxScale)); err != nil {
+			return nil, err
+		}
+	}
+	return func(f *frame, args []*value.Value) value.Value {
+		if !args[0].Type.Numeric() {
+			return value.Value{}
+		}
+		return rounded(f, args[0], uint8(digits), math.Round, true, nil)
+	}, nil
+}
+
+func ofFloat(do func(float64) float64) function {
+	return of("x", value.Float, func(f *frame, args []*value.Value) value.Value {
+		return finite(f, do(args[0].Float64()))
+	}, value.Float)
+}
+
+// finite returns a float; what is none is null, and what is too large fails.
+func finite(f *frame, x float64) value.Value {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, -1):
+		return value.Value{}
+	case math.IsInf(x, 1):
+		return f.fail(ErrOverflow)
+	}
+	return value.Value{Type: value.Float, Flt: x + 0}
+}
+
+func power(f *frame, args []*value.Value) value.Value {
+	x, y := args[0].Float64(), args[1].Float64()
+	if x == 0 && y < 0 {
+		return value.Value{} // a division by zero
+	}
+	r := math.Pow(x, y)
+	if math.IsInf(r, -1) {
+		return f.fail(ErrOverflow)
+	}
+	return finite(f, r)
+}
+
+var errTypes = errors.New("its arguments must have one type")
+
+// givesCommon is gives of a function that returns one of its arguments.
+func givesCommon(args []term) (typ value.Type, scale uint8, err error) {
+	for i, arg := range args {
+		of, ok := common(typ, arg.typ)
+		if !ok {
+			return value.Null, 0, &argumentError{i, errTypes.Error() + ", not " + WithArticle(typ) + " and " + WithArticle(arg.typ)}
+		}
+		typ, scale = of, max(scale, arg.scale)
+	}
+	return typ, scale, nil
+}
+
+func givesOrdered(args []term) (value.Type, uint8, error) {
+	typ, scale, err := givesCommon(args)
+	if err == nil && typ == value.Location {
+		err = &argumentError{0, "locations have no order"}
+	}
+	return typ, scale, err
+}
+
+// chosen prepares the choice of the argument whose order to each other has a sign.
+func chosen(sign int) func([]term) (apply, error) {
+	return prepared(func(_ *frame, args []*value.Value) value.Value {
+		best := args[0]
+		for _, v := range args[1:] {
+			order, ok := compare(v, best)
+			if !ok {
+				return value.Value{}
+			}
+			if order == sign {
+				best = v
+			}
+		}
+		return *best
+	})
+}
+
+func firstGiven(_ *frame, args []*value.Value) value.Value {
+	for _, v := range args {
+		if !v.IsNull() {
+			return *v
+		}
+	}
+	return value.Value{}
+}
+
+func toInt(f *frame, args []*value.Value) value.Value {
+	switch v := args[0]; v.Type {
+	case value.Int, value.Bool, value.Timestamp:
+		of := *v
+		of.Type = value.Int
+		return of
+	case value.Decimal:
+		of := rounded(f, v, 0, nil, false, new(big.Int)) // towards zero
+		of.Type = value.Int
+		return of
+	case value.Float:
+		if n, _ := new(big.Float).SetFloat64(math.Trunc(v.Flt)).Int(nil); n.IsInt64() {
+			return intOf(n.Int64())
+		}
+	case value.String:
+		if n, ok := value.ParseNumber(v.Str); ok {
+			if num, how := n.Scaled(0); how == value.Exact {
+				return intOf(num)
+			}
+		}
+	}
+	return value.Value{}
+}
+
+func toFloat(_ *frame, args []*value.Value) value.Value {
+	switch v := args[0]; {
+	case v.Type.Numeric():
+		return value.Value{Type: value.Float, Flt: v.Float64()}
+	case v.Type == value.String:
+		if x, ok := value.ParseFloat(v.Str); ok && value.ScanNumber(v.Str, 0) == len(v.Str) {
+			return value.Value{Type: value.Float, Flt: x + 0}
+		}
+	}
+	return value.Value{}
+}
+
+func givesDecimal(args []term) (value.Type, uint8, error) {
+	scale, err := wholeLiteral(args, 1, "scale", 0, int64(value.MaxScale))
+	return value.Decimal, uint8(scale), err
+}
+
+func prepareDecimal(args []term) (apply, error) {
+	scale := uint8(args[1].constant().Num)
+	return func(f *frame, args []*value.Value) value.Value {
+		v := *args[0]
+		if v.Type == value.String || v.Type == value.Float {
+			text := v.Str
+			if v.Type == value.Float {
+				text = v.AppendText(nil)
+			}
+			nearest, ok := value.Rounded(text, scale)
+			if !ok {
+				return value.Value{}
+			}
+			return nearest
+		}
+		if v.Type != value.Int && v.Type != value.Decimal {
+			return value.Value{}
+		}
+		v = rounded(f, &v, scale, nil, true, nil)
+		if !v.IsNull() {
+			v.Type = value.Decimal
+		}
+		return v
+	}, nil
+}
