@@ -67,7 +67,7 @@ func TestAnswersReportCompleteSince(t *testing.T) {
 	}
 	// While another processor skips events, nothing in the window is certain.
 	want = `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
-		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000001}}}]}` + "\n"
+		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532520000000}}}]}` + "\n"
 	got := ask(t, `{"features": ["later"], "entities": [{"user": "u1"}]}`, state.PlanEpoch{Topic: "payments", Version: "?", Last: state.MaxTime})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -292,8 +292,9 @@ func (h *handler) catalogue(w http.ResponseWriter, r *http.Request) {
 		described = described.Completed(func(feature string) (since int64, filled float64) {
 			c := x.features[feature].completeness(history)
 			// While events are applied without the state, nothing up to now is certain.
-			if since = c.Since(); since == state.MaxTime {
-				since = h.Now().UnixMilli() + 1
+			since = c.Since()
+			if now := h.Now().UnixMilli(); since > now {
+				since = now
 			}
 			return since, c.Filled()
 		})

@@ -81,19 +81,45 @@ func (h *History) Serving(p *Plan) *Plan {
 	return serving
 }
 
-// Best returns the generation of a series that is most complete for the retained columns; the last one among equals.
+// Best returns the generation of a series that has most for the retained columns: that with events since the earliest moment.
+// Of several that have all events that can be asked for, it is the last, unless another has more of their values; of several
+// that have events since the same later moment, it is the first, which also has some from before.
 func (h *History) Best(series string, p *Plan, retained []Retained) (best Generation) {
-	least := MaxTime
-	for i, g := range p.GenerationsOf(series) {
-		since := MinTime
-		if h != nil {
-			since = h.CompleteSince(retainedIn(GenerationID(series, g), p.CutOf(g), retained))
-		}
-		if i == 0 || since <= least {
-			best, least = g, since
+	generations := p.GenerationsOf(series)
+	if h == nil {
+		return generations[len(generations)-1]
+	}
+	asked := h.askedSince(retained)
+	var least coverage
+	for i, g := range generations {
+		c := h.has(asked, retainedIn(GenerationID(series, g), p.CutOf(g), retained))
+		if i == 0 || c.since < least.since || c.since == least.since && c.since == asked && c.whole <= least.whole {
+			best, least = g, c
 		}
 	}
 	return best
+}
+
+// has returns what the state has of columns together, of events that can be asked for.
+func (h *History) has(asked int64, retained []Retained) coverage {
+	together := coverage{asked, asked}
+	for i := range retained {
+		c := h.coverage(&retained[i])
+		together.since, together.whole = max(together.since, c.since), max(together.whole, c.whole)
+	}
+	return together
+}
+
+// askedSince returns the earliest event time that questions can reach back to for all of the columns, in ms.
+func (h *History) askedSince(retained []Retained) int64 {
+	asked := MaxTime
+	for _, r := range retained {
+		if r.Keep == 0 || h.Now == 0 {
+			return MinTime
+		}
+		asked = min(asked, h.Now-r.Keep)
+	}
+	return asked
 }
 
 // retainedIn returns the same columns in another generation.
@@ -225,13 +251,13 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 	return next, neverReady
 }
 
-// since returns the event time, in ms, since which a generation has all events of columns.
+// since returns the event time, in ms, since which a generation has events of columns; see coverage.
 func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int64 {
 	since := MinTime
 	for key, kept := range columns {
-		since = max(since, k.History.completeSince(&Retained{
+		since = max(since, k.History.coverage(&Retained{
 			Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: kept, Cut: k.cut(g.Cut),
-		}))
+		}).since)
 	}
 	return since
 }
@@ -290,42 +316,83 @@ func (k *Known) taken(p *Plan, series string) bool {
 	return false
 }
 
-// candidates returns the generations in plans that are now applied, with the wanted columns that they have or will
-// have.
+// candidates returns the generations to keep until a target has everything, with the wanted columns that they have: those of
+// the plans that are now applied, and those of plans that were applied lately if they have more of a column. They are kept for
+// as long as is wanted now.
 func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 	candidates := map[Generation]map[string]Retention{}
-	for _, e := range k.History.PlanEpochs {
-		plan := k.Plans[e.Version]
-		if e.Last != MaxTime || plan == nil {
-			continue
-		}
-		for _, g := range plan.GenerationsOf(w.series) {
+	least := map[string]int64{} // since when a candidate has each column
+	consider := func(when keptWhen, take func(g Generation, has map[string]int64)) {
+		for _, g := range k.generations(w.series) {
+			has := map[string]int64{}
 			for key, want := range w.columns {
-				in := keyIn(GenerationID(w.series, g), key)
-				kept, known := plan.Retained[in]
-				if kept = kept.least(want); !known || k.ready(w.topics[key], in, kept, plan.CutOf(g)) == neverReady {
-					continue
+				column := Retained{Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: want, Cut: k.cut(g.Cut)}
+				if k.kept(&column) == when && !k.broken(&column) {
+					asked := k.History.askedSince([]Retained{column})
+					has[key] = max(asked, k.History.coverageFrom(&column, k.Now).since)
 				}
-				if candidates[g] == nil {
-					candidates[g] = map[string]Retention{}
-				}
-				if other, twice := candidates[g][key]; twice {
-					kept = kept.least(other)
-				}
-				candidates[g][key] = kept
+			}
+			if len(has) > 0 {
+				take(g, has)
 			}
 		}
 	}
+	add := func(g Generation, has map[string]int64) {
+		candidates[g] = map[string]Retention{}
+		for key, since := range has {
+			candidates[g][key] = w.columns[key]
+			if before, known := least[key]; !known || since < before {
+				least[key] = since
+			}
+		}
+	}
+	consider(keptNow, add)
+	consider(keptLately, func(g Generation, has map[string]int64) {
+		for key, since := range has {
+			if before, known := least[key]; candidates[g] == nil && (!known || since < before) {
+				add(g, has) // all of it: a part would be another fill
+			}
+		}
+	})
 	return candidates
 }
 
-// least returns what both retentions keep.
-func (k Retention) least(other Retention) Retention {
-	least := Retention{Keep: min(k.Keep, other.Keep), Max: min(k.Max, other.Max)}
-	if least.Keep == 0 {
-		least.Keep = max(k.Keep, other.Keep)
+// keptWhen says when plans last kept a column.
+type keptWhen int
+
+const (
+	keptNever keptWhen = iota // or so long ago that its state may have been dropped
+	keptLately
+	keptNow
+)
+
+// lately is for how long after a plan was applied its state is surely there, in ms: half of the time after which state that no
+// plan keeps is dropped.
+const lately = 12 * 60 * 60 * 1000
+
+// kept says when plans last kept a column.
+func (k *Known) kept(column *Retained) (when keptWhen) {
+	for _, e := range k.History.PlanEpochs {
+		if e.Topic != column.Topic || k.Plans[e.Version] == nil {
+			continue
+		}
+		if _, kept := k.Plans[e.Version].Retained[column.Key]; !kept {
+			continue
+		}
+		switch {
+		case e.Last == MaxTime:
+			return keptNow
+		case e.Last >= k.Now-lately:
+			when = keptLately
+		}
 	}
-	return least
+	return when
+}
+
+// broken reports whether a column's fill was given up, so that events may be in it twice.
+func (k *Known) broken(column *Retained) bool {
+	f := k.History.fillOf(column)
+	return f != nil && f.Broken
 }
 
 // ready reports whether a column, over a cut or nil, has all records, or will once it is filled.

@@ -23,11 +23,12 @@ type namespace struct {
 }
 
 func newNamespace() *namespace {
-	return &namespace{Known: Known{Plans: map[string]*Plan{}, Fills: map[string]*Fill{}, History: &History{}, Now: 1_000_000}}
+	return &namespace{Known: Known{Plans: map[string]*Plan{}, Fills: map[string]*Fill{}, History: &History{Now: 1_000_000}, Now: 1_000_000}}
 }
 
 // take binds definitions and applies the plan to the topic.
 func (n *namespace) take(definitions *Plan) *Plan {
+	n.History.Now = n.Now
 	p := Bind(definitions, &n.Known)
 	if n.Plans[p.Version] == nil {
 		var others []*Plan
@@ -107,14 +108,45 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// A generation that stays keeps only what is both needed and there.
+// State that definitions lacked for a moment is kept beside its replacement until that is filled, and read: it lacks that
+// moment only.
+func TestBindComesBack(t *testing.T) {
+	with, without := generationPlan("with", 5000, "aaaaa.x"), generationPlan("without", 5000, "ccccc.x")
+	n := newNamespace()
+	n.take(with)
+	n.take(without)
+	n.Now += 1000
+	if p := n.take(with); fmt.Sprint(p.Generations) != "map[aaaaa:[0 1]]" {
+		t.Fatalf("the generations are %v, want the first one and a new one", p.Generations)
+	}
+	best := func() int {
+		return n.History.Best("aaaaa", n.History.Serving(with), []Retained{{Key: "aaaaa.x", Topic: "t", Retention: Retention{Keep: 5000}}}).Number
+	}
+	if got := best(); got != 0 {
+		t.Errorf("generation %d is read, want the first, which lacks a second", got)
+	}
+	n.fill()
+	if got := best(); got != 1 {
+		t.Errorf("generation %d is read once the new one is whole, want 1", got)
+	}
+	if p := n.take(with); fmt.Sprint(p.Generations) != "map[aaaaa:[1]]" {
+		t.Errorf("the generations are %v once the new one is whole, want that alone", p.Generations)
+	}
+	n.take(without)
+	n.Now += lately + 1 // the state may have been dropped
+	if p := n.take(with); fmt.Sprint(p.Generations) != "map[aaaaa:[1]]" && fmt.Sprint(p.Generations) != "map[aaaaa:[2]]" {
+		t.Errorf("the generations are %v after a long time without, want one", p.Generations)
+	}
+}
+
+// Of a generation that stays, what is both needed and there is kept, for as long as it is needed now.
 func TestBindKeepsOnlyNeededState(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x:col1", "aaaaa.x:old", "bbbbb.x"))
 	p := n.take(generationPlan("2", 5000, "aaaaa.x:col1", "aaaaa.x:new", "bbbbb.y"))
 	a, b := GenerationID("aaaaa", Generation{Number: 1}), GenerationID("bbbbb", Generation{Number: 1})
 	want := fmt.Sprint(map[string]Retention{
-		"aaaaa.x:col1": {Keep: 1000}, a + ".x:col1": {Keep: 5000}, a + ".x:new": {Keep: 5000},
+		"aaaaa.x:col1": {Keep: 5000}, a + ".x:col1": {Keep: 5000}, a + ".x:new": {Keep: 5000},
 		b + ".y": {Keep: 5000}, // written from another topic: the old one is of no use
 	})
 	if got := fmt.Sprint(p.Retained); got != want {
@@ -316,7 +348,7 @@ func partOf(f *Fill, others map[string]*Fill) bool {
 	return false
 }
 
-// The most complete generation is read, and the last one among equals.
+// The most complete generation is read, and the last one among those that have everything.
 func TestBestGeneration(t *testing.T) {
 	n := newNamespace()
 	n.take(generationPlan("1", 1000, "aaaaa.x"))
@@ -328,10 +360,13 @@ func TestBestGeneration(t *testing.T) {
 	if got := best(1000); got != 0 {
 		t.Errorf("generation %d is read for state that was always kept, want 0", got)
 	}
-	if got := best(5000); got != 1 {
-		t.Errorf("generation %d is read for new state, want 1", got)
+	if got := best(5000); got != 0 {
+		t.Errorf("generation %d is read for state that is kept for longer now, want 0 while the new one has less", got)
 	}
 	n.fill()
+	if got := best(5000); got != 1 {
+		t.Errorf("generation %d is read once the new one is whole, want 1", got)
+	}
 	if got := best(1000); got != 1 {
 		t.Errorf("generation %d is read when both are whole, want 1", got)
 	}

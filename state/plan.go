@@ -136,7 +136,15 @@ type History struct {
 	Lag *int64
 	// Slack is how much longer keys live than their state is kept, in ms.
 	Slack int64
+	// Now is the later of the newest applied record's timestamp and the clock when the history was read, in ms; 0 if unknown.
+	Now int64
 }
+
+// NowOf returns History.Now, given the greatest timestamp of a record applied, in ms, when the history is read.
+func NowOf(newest int64, clock time.Time) int64 { return max(newest, clock.UnixMilli()) }
+
+// aged is more than the age, in ms, at which a history is still used.
+const aged = 1000
 
 // UnexpiredSince returns the record timestamp, in ms, since which no state has expired at a moment of the clock, for
 // state that is kept for no time. It is MinTime if nothing can have expired. A record with timestamp t was applied at t
@@ -164,11 +172,13 @@ func (h *History) fillOf(r *Retained) (of *FillEpoch) {
 }
 
 // CompleteSince returns the event time, in milliseconds, from which the state holds all events that the retained
-// columns need, or MinTime or MaxTime. It may be later than necessary, never earlier.
+// columns need, or MinTime or MaxTime. It may be later than necessary, never earlier. It grows with History.Now where a
+// plan keeps a column for less than is needed.
 func (h *History) CompleteSince(retained []Retained) int64 {
 	since := MinTime
 	for i := range retained {
-		since = max(since, h.completeSince(&retained[i]))
+		c := h.coverage(&retained[i])
+		since = max(since, c.since, c.whole)
 	}
 	return since
 }
@@ -185,9 +195,21 @@ func (h *History) Filled(retained []Retained) float64 {
 	return share
 }
 
-func (h *History) completeSince(r *Retained) int64 {
+// coverage states what the state has of a column.
+type coverage struct {
+	since int64 // the event time, in ms, from which it has events; MaxTime while none reach it
+	// whole is the event time from which it has all their values: values beyond a lower cap were dropped before.
+	whole int64
+}
+
+// coverage returns what the state has of a column.
+func (h *History) coverage(r *Retained) coverage { return h.coverageFrom(r, MaxTime) }
+
+// coverageFrom is coverage if a plan with the column took over at a moment of the records' time from those without it that
+// are now applied.
+func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 	// since is when the events that the log feeds begin to be complete; kept is since when complete state was kept.
-	since, kept, begun := MinTime, MinTime, false
+	since, kept, whole, begun := MinTime, MinTime, MinTime, false
 	fill := h.fillOf(r)
 	filled := fill != nil && fill.Whole
 	if filled {
@@ -205,26 +227,50 @@ func (h *History) completeSince(r *Retained) int64 {
 		}
 		switch {
 		case known && has.covers(r.Retention):
-		case e.Last == MaxTime:
-			return MaxTime
-		case filled && !known && e.Version != Gap:
-			// What that plan skipped is filled, and it has not had a partition since; see Fill.
-		case known && r.Tile > 0:
-			// Tiles that the plan began may be dropped when their own time is over.
-			kept = max(kept, (FloorDiv(e.Last+r.Future, r.Tile)+1)*r.Tile)
 		case known:
-			kept = max(kept, e.Last+r.Future+1)
+			after := h.after(e, r)
+			if has.Max < r.Max {
+				whole = max(whole, after)
+			}
+			if !has.covers(Retention{Keep: r.Keep}) {
+				kept = max(kept, min(after, h.heldSince(has, r)))
+			}
+		case e.Last == MaxTime && moment == MaxTime:
+			return coverage{MaxTime, MaxTime}
+		case filled && e.Version != Gap:
+			// What that plan skipped is filled, and it has not had a partition since; see Fill.
 		default:
-			since = max(since, e.Last+r.Future+1)
+			since = max(since, min(e.Last, moment)+r.Future+1)
 		}
 	}
 	if !begun {
-		return MaxTime
+		return coverage{MaxTime, MaxTime}
 	}
 	if r.Cut != nil {
 		since = fill.over(r.Cut, since)
 	}
-	return max(since, kept)
+	return coverage{max(since, kept), whole}
+}
+
+// after returns the first event time that an epoch has not touched, in ms; MaxTime while its plan is applied. Tiles that the
+// plan began may be dropped when their own time is over.
+func (h *History) after(e PlanEpoch, r *Retained) int64 {
+	switch {
+	case e.Last == MaxTime:
+		return MaxTime
+	case r.Tile > 0:
+		return (FloorDiv(e.Last+r.Future, r.Tile) + 1) * r.Tile
+	}
+	return e.Last + r.Future + 1
+}
+
+// heldSince returns the event time, in ms, since which a column is held that a plan keeps for less than is needed. State is
+// pruned by the times of records, which may lie ahead of Now by as much as an event may be from the future.
+func (h *History) heldSince(has Retention, r *Retained) int64 {
+	if h.Now == 0 {
+		return MaxTime // unknown
+	}
+	return h.Now + aged + r.Future - has.Keep
 }
 
 // Known is what a namespace knows: all registered plans and fills, by version.

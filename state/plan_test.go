@@ -63,6 +63,39 @@ func TestCompleteSince(t *testing.T) {
 	}
 }
 
+// State that is kept for less than is wanted has everything since so long ago, also after it is kept for longer.
+func TestCompleteSinceMovesWithTime(t *testing.T) {
+	const minute = 60_000
+	kept := func(keep int64, max int) *state.Plan {
+		return &state.Plan{Retained: map[string]state.Retention{"count.x": {Keep: keep, Max: max}}}
+	}
+	plans := map[string]*state.Plan{"short": kept(120*minute, 5), "long": kept(240*minute, 5), "fewer": kept(240*minute, 3), "none": {}}
+	for name, c := range map[string]struct {
+		short, now int64 // until when the short plan was applied; state.MaxTime for still
+		other      string
+		want       int64
+	}{
+		"it is still kept for less":    {state.MaxTime, 1000 * minute, "", 880*minute + 1300},
+		"it was until now":             {1000 * minute, 1000 * minute, "long", 880*minute + 1300},
+		"it was until a moment ago":    {990 * minute, 1000 * minute, "long", 880*minute + 1300},
+		"it was long ago":              {700 * minute, 1000 * minute, "long", 701 * minute},
+		"it was not at all for a time": {990 * minute, 1000 * minute, "none", state.MaxTime},
+		"fewer values are kept now":    {990 * minute, 1000 * minute, "fewer", state.MaxTime},
+		"the time is unknown":          {state.MaxTime, 0, "", state.MaxTime},
+		"the time is unknown, and was": {990 * minute, 0, "long", 991 * minute},
+	} {
+		epochs := []state.PlanEpoch{{Topic: "t", Version: "short", Last: c.short}}
+		if c.other != "" {
+			epochs = append(epochs, state.PlanEpoch{Topic: "t", Version: c.other, Last: state.MaxTime})
+		}
+		h := state.History{PlanEpochs: epochs, Plans: plans, Now: c.now}
+		wanted := state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: 240 * minute, Max: 5}, Future: 300, Tile: minute}
+		if got := h.CompleteSince([]state.Retained{wanted}); got != c.want {
+			t.Errorf("%s: complete since %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestPlanCovers(t *testing.T) {
 	plan := func(units map[string]state.Retention) *state.Plan { return &state.Plan{Retained: units} }
 	small := plan(map[string]state.Retention{"aaaaa.1": {Keep: 5}})

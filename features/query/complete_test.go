@@ -25,10 +25,10 @@ func TestCompletenessOfAnswers(t *testing.T) {
 		"too late":                       {Answer{From: 50, To: 90, coveredSince: 50}, 51, 51},
 		"all there ever was, too late":   {Answer{From: state.MinTime, To: 90, coveredSince: state.MinTime}, 20, 20},
 		"what it rests on in time":       {Answer{From: 50, To: 90, coveredSince: 30}, 30, 30},
-		"what it rests on too late":      {Answer{From: 50, To: 90, coveredSince: 30}, 31, 91},
+		"what it rests on too late":      {Answer{From: 50, To: 90, coveredSince: 30}, 31, 90},
 		"both too late":                  {Answer{From: 50, To: 90, coveredSince: 30}, 60, 60},
-		"not yet":                        {Answer{From: 50, To: 90, coveredSince: 50}, state.MaxTime, 91},
-		"not yet all there ever was":     {Answer{From: state.MinTime, To: 90, coveredSince: state.MinTime}, state.MaxTime, 91},
+		"not yet":                        {Answer{From: 50, To: 90, coveredSince: 50}, state.MaxTime, 90},
+		"not yet all there ever was":     {Answer{From: state.MinTime, To: 90, coveredSince: state.MinTime}, state.MaxTime, 90},
 		"nothing but the event left out": {Answer{From: 50, To: 49, coveredSince: 30}, 31, 51},
 		"not yet and nothing":            {Answer{From: 50, To: 49, coveredSince: 50}, state.MaxTime, 51},
 	} {

@@ -13,6 +13,7 @@ import (
 // other windows.
 type Completeness struct {
 	since  int64          // event time in ms, for a feature over a stream; see state.History
+	now    int64          // see state.History; 0 if unknown
 	filled float64        // the share of what it lacks that a backfill has applied; 1 if none is running
 	uneven bool           // it is a quotient, and the state of its two terms is complete since different times
 	parts  []Completeness // of a derived feature; of a multi-hop one, of its list and of its members
@@ -34,7 +35,7 @@ func CompletenessOf(f *features.Feature, h *state.History) *Completeness {
 func completenessOf(f *features.Feature, h *state.History) (c Completeness) {
 	parts := f.Parts()
 	if len(parts) == 0 {
-		return Completeness{since: h.CompleteSince(f.Retained()), filled: h.Filled(f.Retained()), uneven: uneven(f, h)}
+		return Completeness{since: h.CompleteSince(f.Retained()), now: h.Now, filled: h.Filled(f.Retained()), uneven: uneven(f, h)}
 	}
 	for _, part := range parts {
 		c.parts = append(c.parts, completenessOf(part, h))
@@ -51,6 +52,14 @@ func uneven(f *features.Feature, h *state.History) bool {
 	retained := f.Retained()
 	first := h.CompleteSince(retained[:1])
 	return slices.ContainsFunc(retained[1:], func(r state.Retained) bool { return h.CompleteSince([]state.Retained{r}) != first })
+}
+
+// latest returns the greatest moment that an answer may give as the one since which it is complete, in ms: none to come.
+func (c *Completeness) latest() int64 {
+	if c.now == 0 {
+		return state.MaxTime - 1
+	}
+	return c.now
 }
 
 // Since returns the event time, in ms, since which the state holds all events that the feature needs: state.MinTime if
@@ -87,15 +96,15 @@ func (c *Completeness) part(i int) *Completeness {
 
 // complete sets since when the answer of a feature over a stream is complete, given the event time since which the
 // state holds all events that the feature needs. While events are applied without the state, or if missing events may
-// have moved the beginning of a window, nothing of the answer is certain: it is then complete since a moment after its
-// end. An answer that begins before it is complete is Incomplete, and not exact. An Incomplete quotient has a value only
-// if both of its terms count the same events.
+// have moved the beginning of a window, nothing of the answer is certain: it is then complete since its end only. An
+// answer that begins before it is complete is Incomplete, and not exact. An Incomplete quotient has a value only if both of
+// its terms count the same events.
 func (a *Answer) complete(f *features.Feature, c *Completeness) {
 	held := max(c.since, a.since)
 	since := held
 	looksWhole := a.From >= since
-	if since == state.MaxTime || looksWhole && a.coveredSince < since {
-		since = a.behindEnd()
+	if looksWhole && a.coveredSince < since || since > c.latest() {
+		since = a.end()
 	}
 	a.CompleteSince = since
 	if a.From < since {
@@ -111,8 +120,8 @@ func (a *Answer) complete(f *features.Feature, c *Completeness) {
 }
 
 // restOn makes the answer no more complete than another that it depends on. An incomplete part states since when it
-// would be complete, and this answer states the same, but a moment after its own end if that would look complete. It is
-// complete when all parts are.
+// would be complete, and this answer states the same, but its own end if that would look complete. It is complete when all
+// parts are.
 func (a *Answer) restOn(part *Answer) {
 	if part.Status != Incomplete {
 		if a.Status != Incomplete {
@@ -122,7 +131,7 @@ func (a *Answer) restOn(part *Answer) {
 	}
 	since := part.CompleteSince
 	if since <= a.From {
-		since = a.behindEnd()
+		since = a.end()
 	}
 	at := part.CompleteAt
 	if a.Status == Incomplete {
@@ -137,5 +146,5 @@ func (a *Answer) restOn(part *Answer) {
 	a.Status, a.Exact, a.CompleteSince, a.CompleteAt = Incomplete, false, since, at
 }
 
-// behindEnd returns the first moment after the answer.
-func (a *Answer) behindEnd() int64 { return max(a.From, a.To) + 1 }
+// end returns the answer's end, or the first moment after its beginning if that is later.
+func (a *Answer) end() int64 { return max(a.From+1, a.To) }

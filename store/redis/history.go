@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -58,10 +59,31 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	if h.Lag, err = leastLag(replies); err != nil {
 		return nil, err
 	}
+	newest, err := newestRecord(fields)
+	if err != nil {
+		return nil, err
+	}
+	h.Now = state.NowOf(newest, time.Now())
 	if unknown > 0 {
 		h.Missing = func(r *state.Read) error { return missing[s.shardOf(r.Entity)] }
 	}
 	return h, nil
+}
+
+// newestRecord returns the greatest timestamp, in ms, of a record that a shard has applied.
+func newestRecord(shards []map[string]string) (newest int64, err error) {
+	for _, fields := range shards {
+		text, ok := fields[keyspace.ClockField]
+		if !ok {
+			continue
+		}
+		at, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("the newest record's timestamp is %q, which is not a time", text)
+		}
+		newest = max(newest, at)
+	}
+	return newest, nil
 }
 
 // leastLag returns the least lag of all shards, nil if none has one; see state.History.Lag.

@@ -127,7 +127,8 @@ func (s *Store) history() *state.History {
 			last[epoch{p.Topic, o.version}] = state.MaxTime
 		}
 	}
-	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs()}
+	// Nothing expires here, so only the records' times count.
+	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs(), Now: state.NowOf(s.clock(), time.Time{})}
 	for e, at := range last {
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: e.topic, Version: e.version, Last: at})
 	}
