@@ -55,7 +55,7 @@ func TestDiff(t *testing.T) {
 	if err == nil || exitCode(err) != 2 || message(err) != "weir: services answer with 1 feature, which would lose state: paid" {
 		t.Errorf("lost state: got error %v, exit code %d; want that of paid and 2", err, exitCode(err))
 	}
-	if !strings.Contains(out, "  ~ paid: starts over: complete after 1h (in risk)\n") || !strings.Contains(out, "  + more: ") {
+	if !strings.Contains(out, "  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1h (in risk)\n") || !strings.Contains(out, "  + more: ") {
 		t.Errorf("the report lacks the changes:\n%s", out)
 	}
 	out, err = weir(t, "diff", "HEAD:features", "features", "--json")

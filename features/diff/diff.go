@@ -54,16 +54,17 @@ type Feature struct {
 	State Kept `json:"state,omitempty"` // empty if the feature is removed
 	// Needs is how long a past its answers cover at most, in milliseconds; 0 is all of it. Missing state is
 	// complete after that time.
-	Needs    int64    `json:"needs_ms,omitempty"`
+	Needs int64 `json:"needs_ms,omitempty"`
+	// Has is how long a past its state has, in milliseconds, with Some.
+	Has      int64    `json:"has_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
 
 	// fewer means, with Some, that the state has fewer values than the feature needs, and not a shorter past.
 	fewer bool
 }
 
-// loses reports whether a service loses state by the change: a feature of its answers starts from nothing, or is
-// removed.
-func (f *Feature) loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
+// Loses reports whether a service loses by the change: a feature of its answers starts from nothing, or is removed.
+func (f *Feature) Loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
 
 // Cost is a cost that changes.
 type Cost struct {
@@ -75,7 +76,7 @@ type Cost struct {
 // Loses lists the features whose loss of state affects a service.
 func (d *Difference) Loses() (names []string) {
 	for i := range d.Features {
-		if d.Features[i].loses() {
+		if d.Features[i].Loses() {
 			names = append(names, d.Features[i].Name)
 		}
 	}
@@ -92,7 +93,7 @@ func Of(before, after *features.Registry) *Difference {
 	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
 	for _, f := range after.Features {
 		at := slices.IndexFunc(changed, func(c Change) bool { return c.Name == f.Name })
-		kept, fewer := keeps(before.Plan(), f)
+		kept, has, fewer := keeps(before.Plan(), f)
 		if at < 0 && kept == All {
 			continue
 		}
@@ -103,7 +104,7 @@ func Of(before, after *features.Registry) *Difference {
 		if mistakesMore(before, f) {
 			change.Changes = append(change.Changes, "the state has values whose rate of false positives is greater than fp allows now")
 		}
-		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), fewer: fewer})
+		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), Has: has, fewer: fewer})
 	}
 	for _, c := range changed {
 		if c.Gone {
@@ -140,22 +141,30 @@ func compare[T any](before, after []T, name func(T) string, changes func(before,
 	return all
 }
 
-// keeps returns how much of the state under a plan a feature keeps; see Feature.fewer.
-func keeps(plan *state.Plan, f *features.Feature) (kept Kept, fewer bool) {
+// keeps returns how much of the state under a plan a feature keeps and, if that is some of it, how long a past that has; see
+// Feature.fewer.
+func keeps(plan *state.Plan, f *features.Feature) (kept Kept, has int64, fewer bool) {
 	covers := func(key string, wanted state.Retention) bool {
 		return plan.Covers(&state.Plan{Retained: map[string]state.Retention{key: wanted}})
 	}
 	kept = All
 	for _, r := range f.Retained() {
-		switch _, known := plan.Retained[r.Key]; {
+		there, known := plan.Retained[r.Key]
+		switch {
 		case !known:
-			return None, false
+			return None, 0, false
 		case !covers(r.Key, r.Retention):
 			fewer = (kept == All || fewer) && covers(r.Key, state.Retention{Keep: r.Keep})
 			kept = Some
+			if since := there.Keep - f.Keep.Milliseconds(); there.Keep > 0 && (has == 0 || since < has) {
+				has = since
+			}
 		}
 	}
-	return kept, fewer
+	if fewer {
+		has = 0
+	}
+	return kept, has, fewer
 }
 
 // mistakesMore reports whether filters that exist have a greater rate of false positives than a feature allows: fp was

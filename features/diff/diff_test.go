@@ -46,28 +46,28 @@ func TestOf(t *testing.T) {
 		{[]string{"  paid: SUM(1d, pay, amount, user)\n", "  paid: {description: Money., function: sum, stream: pay, field: amount, by: [user], window: 1d}\n"}, "nothing changes but perhaps descriptions\n", "[]"},
 		{[]string{"COUNT(30d, login", "COUNT(60d, login"}, `
 features
-  ~ logins: keeps its state, which reaches back less far than it needs: complete after 60d
+  ~ logins: answers from its state, which reaches back 30d: complete once it is filled, or after 60d
       COUNT(30d, login, user) -> COUNT(60d, login, user)
 cost
   bytes of an entity user, full: 1 -> 1
 `, "[]"},
 		{[]string{"max=10", "max=20"}, `
 features
-  ~ seen: keeps its state, which has fewer values than it needs: complete after 2h
+  ~ seen: answers from its state, which has fewer values than it needs: complete once it is filled, or after 2h
       COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=20)
 cost
   bytes of an entity device, full: 1 -> 1
 `, "[]"},
 		{[]string{"2h, pay, device, user, method=last_seen, max=10", "3h, pay, device, user, method=last_seen, max=20"}, `
 features
-  ~ seen: keeps its state, which reaches back less far than it needs: complete after 3h
+  ~ seen: answers from its state, which reaches back 2h: complete once it is filled, or after 3h
       COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(3h, pay, device, user, method=last_seen, max=20)
 cost
   bytes of an entity device, full: 1 -> 1
 `, "[]"},
 		{[]string{"COUNT_DISTINCT(2h", "COUNT_DISTINCT(lifetime"}, `
 features
-  ~ seen: keeps its state, which reaches back less far than it needs: complete once it is filled
+  ~ seen: answers from its state, which reaches back 2h: complete once it is filled
       COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(lifetime, pay, device, user, method=last_seen, max=10)
 `, "[]"},
 		{[]string{"COUNT(30d, login", "COUNT(10d, login"}, `
@@ -79,9 +79,9 @@ cost
 `, "[]"},
 		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')"}, `
 features
-  ~ count: starts over: complete after 1h
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
       COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
-  ~ ratio: starts over: complete after 1d (in risk)
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       rests on count
 `, "[ratio]"},
 		{[]string{"COUNT(1h, pay, user)", "COUNT(1h, pay, user, where='amount > 1')", "note: string", "shop: string"}, `
@@ -90,9 +90,9 @@ streams
       field note is gone
       field shop is new
 features
-  ~ count: starts over: complete after 1h
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
       COUNT(1h, pay, user) -> COUNT(1h, pay, user, where='amount > 1')
-  ~ ratio: starts over: complete after 1d (in risk)
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       rests on count
 `, "[ratio]"},
 		{[]string{`kind == "pay"`, `kind == "payment"`, "note: string", "shop: string"}, `
@@ -102,18 +102,18 @@ streams
       field note is gone
       field shop is new
 features
-  ~ count: starts over: complete after 1h
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
       the events of stream pay are read in another way
-  ~ ever: starts over: counts from the change on (in risk)
+  ~ ever: starts over from nothing, and answers less than now: complete once it is filled (in risk)
       the events of stream pay are read in another way
-  ~ near: starts over: complete after 1h (in other)
+  ~ near: starts over from nothing, and answers less than now: complete once it is filled, or after 1h (in other)
       the events of stream pay are read in another way
-  ~ paid: starts over: complete after 1d (in risk)
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       the events of stream pay are read in another way
-  ~ ratio: starts over: complete after 1d (in risk)
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       rests on count
       rests on paid
-  ~ seen: starts over: complete after 2h
+  ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
       the events of stream pay are read in another way
 `, "[ever near paid ratio]"},
 		{[]string{"timestamp: at, id: id", "timestamp: at, max_future: 1h, id: id", "note: string", "note: {type: string, required: true}"}, `
@@ -151,13 +151,13 @@ streams
       field note string note of 256 bytes -> string note of 100 bytes
       field user string user of 256 bytes -> string user of 100 bytes
 features
-  ~ seen: starts over: complete after 2h
+  ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
       the events of stream pay are read in another way
 `, "[]"},
 		{[]string{"  ever: COUNT(lifetime, pay, user)\n", "  often: COUNT(2h, pay, device)\n", "ratio, ever]", "ratio, often]", "  other: [near]\n", "  third: [near]\n"}, `
 features
   - ever: gone (in risk)
-  + often: keeps its state, which reaches back less far than it needs: complete after 2h (in risk)
+  + often: answers from its state, which reaches back 1h: complete once it is filled, or after 2h (in risk)
 services
   - other
   ~ risk
@@ -274,7 +274,7 @@ func TestNeeds(t *testing.T) {
 func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {
-		if got, _ := keeps(r.Plan(), f); got != All {
+		if got, _, _ := keeps(r.Plan(), f); got != All {
 			t.Errorf("%s keeps %s under its own plan, want all", f.Name, got)
 		}
 	}

@@ -64,33 +64,30 @@ func (c *Change) mark() string {
 
 // said returns the change of a feature on one line.
 func (f *Feature) said() string {
-	text := "gone"
-	if !f.Gone {
-		complete := "complete after " + window.FormatMilliseconds(f.Needs)
-		if f.Needs == 0 {
-			complete = "counts from the change on"
-		}
-		switch f.State {
-		case All:
-			text = "all of its state is there"
-		case Some:
-			lacks := "reaches back less far than it needs"
-			if f.fewer {
-				lacks = "has fewer values than it needs"
-			}
-			if f.Needs == 0 {
-				complete = "complete once it is filled"
-			}
-			text = "keeps its state, which " + lacks + ": " + complete
-		default:
-			text = "starts over: " + complete
-			if f.New {
-				text = "new, " + complete
-			}
-		}
-	}
+	text := f.Effect()
 	if len(f.Services) > 0 {
 		text += " (in " + strings.Join(f.Services, ", ") + ")"
 	}
 	return text
+}
+
+// Effect says what those who ask for the feature see during the change and after it.
+func (f *Feature) Effect() string {
+	complete := "complete once it is filled"
+	if f.Needs > 0 {
+		complete += ", or after " + window.FormatMilliseconds(f.Needs)
+	}
+	switch {
+	case f.Gone:
+		return "gone"
+	case f.State == All:
+		return "all of its state is there"
+	case f.State == Some && f.fewer:
+		return "answers from its state, which has fewer values than it needs: " + complete
+	case f.State == Some:
+		return fmt.Sprintf("answers from its state, which reaches back %s: %s", window.FormatMilliseconds(f.Has), complete)
+	case f.New:
+		return "new, from nothing: " + complete
+	}
+	return "starts over from nothing, and answers less than now: " + complete
 }

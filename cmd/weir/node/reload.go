@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/diff"
 	"github.com/weir-stream/weir/serve/status"
 )
 
@@ -108,11 +109,27 @@ func (w *reloader) look(ctx context.Context) {
 
 func (w *reloader) loaded(r *features.Registry) {
 	w.mu.Lock()
+	before := w.present
 	w.present, w.last = r, &status.Reload{At: w.now().UTC(), Loaded: true}
 	w.mu.Unlock()
 	w.metrics.reloaded("loaded", w.now())
 	w.metrics.present(r)
 	w.log.Info("definitions loaded", "version", r.Version(), "definitions", say.Summary(r))
+	w.sayEffects(diff.Of(before, r))
+}
+
+// sayEffects logs of which features the answers differ for a time, and how.
+func (w *reloader) sayEffects(d *diff.Difference) {
+	for i := range d.Features {
+		f := &d.Features[i]
+		level := slog.LevelInfo
+		if f.Loses() {
+			level = slog.LevelWarn
+		}
+		if f.State != diff.All {
+			w.log.Log(context.Background(), level, "a feature changes", "feature", f.Name, "services", f.Services, "it", f.Effect())
+		}
+	}
 }
 
 // refuse logs definitions that are refused, once for the same reasons.
