@@ -90,7 +90,7 @@ func (s *scene) since(api *weir, feature string) (since int64, ok bool) {
 	if a.CompleteSince == nil {
 		s.t.Fatalf("%s has no complete_since", feature)
 	}
-	return *a.CompleteSince, *a.CompleteSince <= a.To
+	return *a.CompleteSince, *a.CompleteSince < a.To
 }
 
 func (s *scene) awaitComplete(api *weir, want bool) (since int64) {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -82,27 +83,32 @@ func (h *History) Serving(p *Plan) *Plan {
 }
 
 // Best returns the generation of a series that has most for the retained columns: that with events since the earliest moment.
-// Of several that have all events that can be asked for, it is the last, unless another has more of their values; of several
-// that have events since the same later moment, it is the first, which also has some from before.
+// Of several that have all events that can be asked for, it is the one that has most of their values and, of these, the one
+// that reaches back furthest, the last one among equals. Of several that have events since the same later moment, it is the
+// first, which also has some from before.
 func (h *History) Best(series string, p *Plan, retained []Retained) (best Generation) {
 	generations := p.GenerationsOf(series)
 	if h == nil {
 		return generations[len(generations)-1]
 	}
 	asked := h.askedSince(retained)
-	var least coverage
+	var most coverage
 	for i, g := range generations {
-		c := h.has(asked, retainedIn(GenerationID(series, g), p.CutOf(g), retained))
-		if i == 0 || c.since < least.since || c.since == least.since && c.since == asked && c.whole <= least.whole {
-			best, least = g, c
+		c := h.has(retainedIn(GenerationID(series, g), p.CutOf(g), retained))
+		since := cmp.Compare(max(asked, c.since), max(asked, most.since))
+		if since == 0 && c.since <= asked {
+			since = cmp.Or(cmp.Compare(max(asked, c.whole), max(asked, most.whole)), cmp.Compare(c.since, most.since), -1)
+		}
+		if i == 0 || since < 0 {
+			best, most = g, c
 		}
 	}
 	return best
 }
 
-// has returns what the state has of columns together, of events that can be asked for.
-func (h *History) has(asked int64, retained []Retained) coverage {
-	together := coverage{asked, asked}
+// has returns what the state has of columns together.
+func (h *History) has(retained []Retained) coverage {
+	together := coverage{MinTime, MinTime}
 	for i := range retained {
 		c := h.coverage(&retained[i])
 		together.since, together.whole = max(together.since, c.since), max(together.whole, c.whole)
@@ -110,14 +116,15 @@ func (h *History) has(asked int64, retained []Retained) coverage {
 	return together
 }
 
-// askedSince returns the earliest event time that questions can reach back to for all of the columns, in ms.
+// askedSince returns the earliest event time that questions can reach back to for all of the columns, in ms. They reach back
+// from the newest record, or a later moment.
 func (h *History) askedSince(retained []Retained) int64 {
 	asked := MaxTime
 	for _, r := range retained {
-		if r.Keep == 0 || h.Now == 0 {
+		if r.Keep == 0 || h.Newest == 0 {
 			return MinTime
 		}
-		asked = min(asked, h.Now-r.Keep)
+		asked = min(asked, h.Newest-r.Keep)
 	}
 	return asked
 }

@@ -23,12 +23,12 @@ type namespace struct {
 }
 
 func newNamespace() *namespace {
-	return &namespace{Known: Known{Plans: map[string]*Plan{}, Fills: map[string]*Fill{}, History: &History{Now: 1_000_000}, Now: 1_000_000}}
+	return &namespace{Known: Known{Plans: map[string]*Plan{}, Fills: map[string]*Fill{}, History: &History{Newest: 1_000_000, Now: 1_000_000}, Now: 1_000_000}}
 }
 
 // take binds definitions and applies the plan to the topic.
 func (n *namespace) take(definitions *Plan) *Plan {
-	n.History.Now = n.Now
+	n.History.Newest, n.History.Now = n.Now, n.Now
 	p := Bind(definitions, &n.Known)
 	if n.Plans[p.Version] == nil {
 		var others []*Plan

@@ -136,12 +136,10 @@ type History struct {
 	Lag *int64
 	// Slack is how much longer keys live than their state is kept, in ms.
 	Slack int64
-	// Now is the later of the newest applied record's timestamp and the clock when the history was read, in ms; 0 if unknown.
-	Now int64
+	// Newest is the greatest timestamp of a record applied when the history was read, in ms, and Now the later of that and
+	// the clock; 0 if unknown.
+	Newest, Now int64
 }
-
-// NowOf returns History.Now, given the greatest timestamp of a record applied, in ms, when the history is read.
-func NowOf(newest int64, clock time.Time) int64 { return max(newest, clock.UnixMilli()) }
 
 // aged is more than the age, in ms, at which a history is still used.
 const aged = 1000

@@ -59,11 +59,10 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	if h.Lag, err = leastLag(replies); err != nil {
 		return nil, err
 	}
-	newest, err := newestRecord(fields)
-	if err != nil {
+	if h.Newest, err = newestRecord(fields); err != nil {
 		return nil, err
 	}
-	h.Now = state.NowOf(newest, time.Now())
+	h.Now = max(h.Newest, time.Now().UnixMilli())
 	if unknown > 0 {
 		h.Missing = func(r *state.Read) error { return missing[s.shardOf(r.Entity)] }
 	}

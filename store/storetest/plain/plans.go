@@ -127,8 +127,8 @@ func (s *Store) history() *state.History {
 			last[epoch{p.Topic, o.version}] = state.MaxTime
 		}
 	}
-	// Nothing expires here, so only the records' times count.
-	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs(), Now: state.NowOf(s.clock(), time.Time{})}
+	// Here no history is older than the state that it is about.
+	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs(), Newest: s.clock(), Now: s.clock()}
 	for e, at := range last {
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: e.topic, Version: e.version, Last: at})
 	}
