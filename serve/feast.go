@@ -231,12 +231,21 @@ var feastStatuses = map[query.Status]string{
 	query.Present:   "PRESENT",
 	query.NullValue: "NULL_VALUE",
 	query.NotFound:  "NOT_FOUND",
-	// There is a value that is not complete; complete_since distinguishes it from the next.
+	// Values that cannot be relied on as they are: see appendFeast.
 	query.Incomplete:    "OUTSIDE_MAX_AGE",
 	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, for a reason outside the entity.
 	query.Damaged:     "OUTSIDE_MAX_AGE",
 	query.Unavailable: "OUTSIDE_MAX_AGE",
+}
+
+// appendFeast appends the value of an answer, or null if only its status tells how far it can be relied on: Feast's
+// to_dict and to_df show every value without its status.
+func appendFeast(dst []byte, a *query.Answer) []byte {
+	if a.Status == query.Incomplete {
+		return append(dst, "null"...)
+	}
+	return a.AppendValue(dst)
 }
 
 // partialSince returns since when an answer is complete, state.MinTime if it is complete as a whole.
@@ -263,7 +272,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 				c.repeat(first)
 			} else {
 				q.next(&a, i)
-				value = a.AppendValue(value[:0])
+				value = appendFeast(value[:0], &a)
 				c.add(value, a.Status, a.To, partialSince(&a))
 			}
 			size += c.size() - before

@@ -83,18 +83,20 @@ func TestFeastClient(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, complaints.String())
 	}
-	answers := func(tx, amount string) []string {
+	answers := func(listed, tx, amount string) []string {
 		return []string{
-			`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
-			`{"device_id": ["d1", "nobody"], "device_stats__device_tx_7d": [3, 0], "device_stats__device_amount_7d": [166.6, 0]}`,
-			`{"device_id": ["d1", "nobody"], "device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]}`,
+			`{"device_id": ["d1", "nobody"], ` + listed + `}`,
+			`{"device_id": ["d1", "nobody"], ` + strings.ReplaceAll(listed, `"device_`, `"device_stats__device_`) + `}`,
+			`{"device_id": ["d1", "nobody"], ` + listed + `}`,
 			`[["2018-07-25T12:00:00+00:00", {"device_tx_7d": "` + tx + `", "device_amount_7d": "` + amount + `"}], ` +
 				`["2018-07-25T12:00:00+00:00", {"device_tx_7d": "", "device_amount_7d": ""}]]`, // Feast has no value for what is not found
 			`{"raised": "FeatureViewNotFoundException", "says": "there is no feature \"device_tx_8d\"; did you mean \"device_tx_7d\"?"}`,
 		}
 	}
-	// For Feast an incomplete value is outside its max age, and its providers then return none.
-	want := append(answers("int64_val: 3", "double_val: 166.6"), answers("", "")...)
+	// For Feast an incomplete value is outside its max age, and its providers then return none. Its dictionaries show
+	// values without statuses, so it must not be sent.
+	want := append(answers(`"device_tx_7d": [3, 0], "device_amount_7d": [166.6, 0]`, "int64_val: 3", "double_val: 166.6"),
+		answers(`"device_tx_7d": [null, null], "device_amount_7d": [null, null]`, "", "")...)
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(string(got)), "\n")); diff != "" {
 		t.Errorf("what Feast's client gets (-want +got):\n%s\n%s", diff, complaints.String())
 	}

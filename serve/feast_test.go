@@ -94,17 +94,17 @@ func TestFeastReportsCompleteSince(t *testing.T) {
 		})
 		return do(t, h, "POST", feastPath, `{"features": ["always", "later"], "entities": {"user": ["u1", "u2"]}}`).Body.String()
 	}
-	want := func(at, status, since string) string {
+	want := func(at, value, status, since string) string {
 		times := `"event_timestamps":["` + at + `","` + at + `"]`
 		return `{"metadata":{"feature_names":["user","always","later"]},"results":[` +
 			`{"values":["u1","u2"],"statuses":["PRESENT","PRESENT"],` + times + `},` +
 			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + `},` +
-			`{"values":[0,0],"statuses":["` + status + `","` + status + `"],` + times + since + "}]}\n"
+			`{"values":[` + value + `,` + value + `],"statuses":["` + status + `","` + status + `"],` + times + since + "}]}\n"
 	}
-	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
-		t.Errorf("a window that began before the state was complete (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "null", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
+		t.Errorf("a window that began before the state was complete: its values are withheld (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", "NOT_FOUND", ""), ask(noon.Add(3*day))); diff != "" {
+	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", "0", "NOT_FOUND", ""), ask(noon.Add(3*day))); diff != "" {
 		t.Errorf("a window that began later (-want +got):\n%s", diff)
 	}
 }
