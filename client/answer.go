@@ -14,13 +14,14 @@ const (
 	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
 	Incomplete    Status = "INCOMPLETE"      // computed only from events since CompleteSince, for example because the feature is younger than its window
+	LaterEvents   Status = "LATER_EVENTS"    // the moment lies in the past, and the value may count events after it
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
 	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
 )
 
 // Statuses are all statuses that this client knows. A later server may send others.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged, Unavailable}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, OutsideMaxAge, Damaged, Unavailable}
 
 // Answer is the answer to a question.
 type Answer struct {
@@ -63,6 +64,8 @@ type Feature struct {
 	StandardError, RelativeError, FalsePositiveRate float64
 	Uncertain                                       int64
 	Capped                                          bool // the window had more than the feature keeps
+	// LaterEvents is true if the value may count events after the moment, which lies in the past.
+	LaterEvents bool
 	// CompleteSince is since when the state holds all events; zero if it holds all of them. The
 	// answer is complete unless its Status is Incomplete.
 	CompleteSince time.Time
@@ -98,6 +101,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 		FalsePositiveRate float64 `json:"false_positive_rate"`
 		Uncertain         int64
 		Capped            bool
+		LaterEvents       bool   `json:"later_events"`
 		CompleteSince     *int64 `json:"complete_since"`
 		CompleteAt        *int64 `json:"complete_at"`
 		Filled            *float64
@@ -114,7 +118,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 	*f = Feature{
 		Value: Value{wire.Value}, Status: wire.Status, From: moment(wire.From), To: moment(&wire.To), Exact: wire.Exact,
 		StandardError: wire.StandardError, RelativeError: wire.RelativeError, FalsePositiveRate: wire.FalsePositiveRate, Uncertain: wire.Uncertain,
-		Capped: wire.Capped, CompleteSince: moment(wire.CompleteSince), CompleteAt: moment(wire.CompleteAt), Filled: wire.Filled, Oldest: moment(wire.Oldest),
+		Capped: wire.Capped, LaterEvents: wire.LaterEvents, CompleteSince: moment(wire.CompleteSince), CompleteAt: moment(wire.CompleteAt), Filled: wire.Filled, Oldest: moment(wire.Oldest),
 	}
 	for _, m := range wire.Members {
 		f.Members = append(f.Members, Member{Value{m.Member}, m.Value, m.Status})

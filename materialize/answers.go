@@ -30,10 +30,11 @@ type answers struct {
 	// runBefore means that all running answers are computed before the row's event is applied, because all their
 	// windows leave it out.
 	runBefore bool
-	before    bool // some features are asked before the row's event is applied
-	after     bool // some are asked after it
-	reads     bool // some answers are read, and not running
-	owns      bool // some features are asked about the row's own value
+	before    bool  // some features are asked before the row's event is applied
+	after     bool  // some are asked after it
+	reads     bool  // some answers are read, and not running
+	owns      bool  // some features are asked about the row's own value
+	maxFuture int64 // of the stream whose events are the rows, in milliseconds; see query.Reading.SetPresent
 	reading   query.Reading
 	answer    query.Answer // the last one read
 
@@ -235,6 +236,7 @@ func (a *answers) read(ctx context.Context, from State, s *subject, some []int, 
 		return nil
 	}
 	a.reading.Reset(s.now)
+	a.reading.SetPresent(s.now - a.maxFuture)
 	for _, i := range some {
 		f := &a.asked[i]
 		if f.index >= 0 || f.before != before || a.without(f, s) != "" {

@@ -156,6 +156,9 @@ func (t *timeline) newWorkers() error {
 		if err := w.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 			return err
 		}
+		if r.Stream != nil {
+			w.answers.maxFuture = r.Stream.MaxFuture.Milliseconds()
+		}
 		w.subject.entities, w.subject.lacks = make([][]byte, len(w.answers.keys)), make([]bool, len(w.answers.keys))
 		if t.inOrder = !w.answers.ofOneEntity(); t.inOrder || w.answers.owns {
 			w.reader = t.newReader()

@@ -125,6 +125,7 @@ func (r storeReader) Read(ctx context.Context, reads []state.Read) (states []sta
 // features.
 func (q *question) addReads() {
 	q.reading.Reset(q.now)
+	q.reading.SetPresent(q.present)
 	q.frames = q.frames[:0]
 	for i, f := range q.asked {
 		if len(q.oldest) == 0 || q.oldest[i] == answerable {

@@ -82,7 +82,7 @@ var answers = []struct {
 		name: "a feature that is not kept for so long, beside one that is", clock: noon.UnixMilli(),
 		body: `{"features": ["user_last", "device_tx_7d", "device_users_7d"], "entities": [{"device_id": "d1", "user_id": "u1"}], "at": 1531915199999}`,
 		want: `{"at":1531915199999,"results":[{"entity":{"device_id":"d1","user_id":"u1"},"features":{
-			"user_last":{"value":1532496076032,"status":"PRESENT","from":null,"to":1532520000000,"exact":true},
+			"user_last":{"value":1532496076032,"status":"LATER_EVENTS","from":null,"to":1532520000000,"exact":false,"later_events":true},
 			"device_tx_7d":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531353600000,"to":1531958399999,"exact":false,"oldest":1531915200000},
 			"device_users_7d":{"value":null,"status":"OUTSIDE_MAX_AGE","from":1531310400000,"to":1531915199999,"exact":false,"oldest":1532390400000}}}]}`,
 	},
@@ -90,7 +90,7 @@ var answers = []struct {
 		name: "a lifetime has no oldest moment",
 		body: `{"features": ["user_last"], "entities": [{"user_id": "u1"}], "at": 0}`,
 		want: `{"at":0,"results":[{"entity":{"user_id":"u1"},"features":{
-			"user_last":{"value":1532496076032,"status":"PRESENT","from":null,"to":1532520000000,"exact":true}}}]}`,
+			"user_last":{"value":1532496076032,"status":"LATER_EVENTS","from":null,"to":1532520000000,"exact":false,"later_events":true}}}]}`,
 	},
 }
 

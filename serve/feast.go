@@ -233,6 +233,7 @@ var feastStatuses = map[query.Status]string{
 	query.NotFound:  "NOT_FOUND",
 	// Values that cannot be relied on as they are: see appendFeast.
 	query.Incomplete:    "OUTSIDE_MAX_AGE",
+	query.LaterEvents:   "OUTSIDE_MAX_AGE",
 	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, for a reason outside the entity.
 	query.Damaged:     "OUTSIDE_MAX_AGE",
@@ -242,7 +243,7 @@ var feastStatuses = map[query.Status]string{
 // appendFeast appends the value of an answer, or null if only its status tells how far it can be relied on: Feast's
 // to_dict and to_df show every value without its status.
 func appendFeast(dst []byte, a *query.Answer) []byte {
-	if a.Status == query.Incomplete {
+	if a.Status == query.Incomplete || a.Status == query.LaterEvents {
 		return append(dst, "null"...)
 	}
 	return a.AppendValue(dst)

@@ -36,23 +36,24 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 	q.pending = new(state.Batch)
 	q.outcomes = append(q.outcomes, '[')
 	for i, v := range list {
-		time, err := q.mapPendingEvent(x, mapper, i, v)
+		stream, time, err := q.mapPendingEvent(x, mapper, i, v)
 		if err != nil {
 			return err
 		}
 		if !momentGiven && (i == 0 || time > q.at) {
-			q.at = time
+			// The event is being decided about now, although its time is a little earlier.
+			q.at, q.present = time, q.now-stream.MaxFuture.Milliseconds()
 		}
 	}
 	q.outcomes = append(q.outcomes, ']')
 	return nil
 }
 
-// mapPendingEvent maps one of the pending events and returns its time.
-func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (time int64, err error) {
+// mapPendingEvent maps one of the pending events and returns its stream and its time.
+func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (stream *record.Stream, time int64, err error) {
 	stream, value, err := x.parsePendingEvent(i, v)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: q.now, Value: value}
 	outcome, err := mapper.Map(&rec, 0, q.pending)
@@ -61,13 +62,13 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	case errors.As(err, &poison):
 		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
 		e.Reason, e.Path = string(poison.Reason), poison.Path
-		return 0, e
+		return nil, 0, e
 	case err != nil:
-		return 0, err
+		return nil, 0, err
 	}
 	n := slices.Index(outcome.Streams, stream.Name)
 	if n < 0 {
-		return 0, badEvent(i, "pending event %d does not belong to stream %q, which takes events for which %s", i, stream.Name, stream.Match.Text)
+		return nil, 0, badEvent(i, "pending event %d does not belong to stream %q, which takes events for which %s", i, stream.Name, stream.Match.Text)
 	}
 	event := &outcome.Events[n]
 	if i > 0 {
@@ -83,7 +84,7 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 		q.outcomes = append(q.outcomes, `,"late":true`...)
 	}
 	q.outcomes = append(q.outcomes, '}')
-	return event.Time, nil
+	return stream, event.Time, nil
 }
 
 // parsePendingEvent parses a pending event.

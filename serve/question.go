@@ -26,6 +26,7 @@ type question struct {
 
 	now      int64  // milliseconds
 	at       int64  // milliseconds
+	present  int64  // the first moment that counts as the present, in milliseconds
 	index    *index // nil until first used
 	features []*preparedFeature
 	// sets are the distinct key sets of the features. set is the index of each feature's key set.
@@ -114,7 +115,7 @@ func newQuestion(now time.Time, b *budgets) *question {
 	q := questions.Get().(*question)
 	q.budgets, q.inLine = b, 0
 	q.now = now.UnixMilli()
-	q.at = q.now
+	q.at, q.present = q.now, q.now
 	return q
 }
 

@@ -37,6 +37,7 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 // addPoints lists the reads for each stretch of the window.
 func (q *question) addPoints() {
 	q.reading.Reset(q.now)
+	q.reading.SetPresent(q.present)
 	q.points = 0
 	if q.oldest[0] != answerable {
 		return

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weir-stream/weir/value"
 )
@@ -48,6 +49,8 @@ type WindowState struct {
 	// Capped means that Groups dropped some keys to save bytes: Before and all keys after it. Those before it are complete.
 	Capped bool
 	Before string
+	// AtEnd is whether the last tile wanted has content, for Members, Sketches, Filters and Moments; see Reaches.
+	AtEnd bool
 	// LostUntil is the greatest timestamp, in ms, of a record whose effect the window state may lack, because state was
 	// dropped; nil if there is none.
 	LostUntil *int64
@@ -87,6 +90,14 @@ func Unite(states []WindowState) WindowState {
 		}
 	}
 	return all
+}
+
+// Reaches reports whether the window state has content of the last tile wanted. It does not tell for Logs and LastSeen,
+// which have times.
+func (s *WindowState) Reaches(last int64) bool {
+	n := len(s.Buckets)
+	return s.AtEnd || n > 0 && s.Buckets[n-1].Tile >= last ||
+		slices.ContainsFunc(s.Groups, func(g Group) bool { return g.Reaches(last) })
 }
 
 // Empty reports whether the window state is empty.

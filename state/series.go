@@ -102,6 +102,14 @@ func (s *Series) TileOf(t int64) int64 {
 	return FloorDiv(t, s.Tile)
 }
 
+// EndOf returns the last moment of a tile, in milliseconds; MaxTime for a lifetime.
+func (s *Series) EndOf(tile int64) int64 {
+	if s.Tile == 0 {
+		return MaxTime
+	}
+	return (tile+1)*s.Tile - 1
+}
+
 // Late reports whether a moment is no longer kept after a record of time now. It depends on nothing else, so a replay
 // gets the same result.
 func (s *Series) Late(t, now int64) bool {

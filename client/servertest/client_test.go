@@ -81,13 +81,13 @@ func TestValuesOfEveryShape(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	var got client.Feature
 	if err := json.Unmarshal([]byte(`{"value":null,"status":"OUTSIDE_MAX_AGE","from":1,"to":2,"exact":false,"standard_error":0.5,"relative_error":0.01,`+
-		`"false_positive_rate":0.25,"uncertain":3,"capped":true,"complete_since":4,"complete_at":6,"filled":0.5,"oldest":5,"later":"unknown"}`), &got); err != nil {
+		`"false_positive_rate":0.25,"uncertain":3,"capped":true,"later_events":true,"complete_since":4,"complete_at":6,"filled":0.5,"oldest":5,"later":"unknown"}`), &got); err != nil {
 		t.Fatal(err)
 	}
 	ms := func(n int64) time.Time { return time.UnixMilli(n).UTC() }
 	filled := 0.5
 	want := client.Feature{
-		Status: client.OutsideMaxAge, From: ms(1), To: ms(2), StandardError: 0.5, RelativeError: 0.01, FalsePositiveRate: 0.25, Uncertain: 3, Capped: true,
+		Status: client.OutsideMaxAge, From: ms(1), To: ms(2), StandardError: 0.5, RelativeError: 0.01, FalsePositiveRate: 0.25, Uncertain: 3, Capped: true, LaterEvents: true,
 		CompleteSince: ms(4), CompleteAt: ms(6), Filled: &filled, Oldest: ms(5),
 	}
 	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b client.Value) bool { return a.IsNull() && b.IsNull() })); diff != "" {

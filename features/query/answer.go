@@ -26,6 +26,10 @@ type Answer struct {
 	RelativeError float64 // see aggregate.Result
 	Uncertain     int64   // see aggregate.Result
 	Capped        bool
+	// LaterEvents is true if the value may count events after the moment, which lies in the past; see
+	// Reading.SetPresent. The answer is then not exact, and has the status LaterEvents unless it is Incomplete or has no
+	// value.
+	LaterEvents bool
 	// FalsePositiveRate bounds the probability that a member is found that was not in the window.
 	FalsePositiveRate float64
 	// Oldest is the oldest moment that can be asked about, in milliseconds; only with
@@ -88,6 +92,16 @@ func unread(a *Answer, f *features.Feature, err error, at, now int64) {
 	}
 	a.From, a.To = Covers(f, at, now)
 	a.coveredSince = a.From
+}
+
+// late marks the answer if it may count events after its moment.
+func (a *Answer) late() {
+	if !a.LaterEvents || a.Status.Unread() {
+		return
+	}
+	if a.Exact = false; a.Status != Incomplete {
+		a.Status = LaterEvents
+	}
 }
 
 // setResult copies the result of a function into the answer, by category if the feature has categories.

@@ -53,6 +53,7 @@ func (d *derivation) take(a *Answer, part int, p *Answer) {
 	a.RelativeError = max(a.RelativeError, p.RelativeError)
 	a.Uncertain = max(a.Uncertain, p.Uncertain)
 	a.Capped = a.Capped || p.Capped
+	a.LaterEvents = a.LaterEvents || p.LaterEvents
 	switch {
 	case a.Status.Unread():
 	case p.Status.Unread():
@@ -76,4 +77,5 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 		a.Status = NullValue
 	}
 	a.restOn(&d.whole)
+	a.late()
 }

@@ -114,6 +114,9 @@ func (a *Answer) AppendCoverage(dst []byte, others *Coverages) []byte {
 	if a.Capped {
 		dst = append(dst, `,"capped":true`...)
 	}
+	if a.LaterEvents {
+		dst = append(dst, `,"later_events":true`...)
+	}
 	if a.CompleteSince != state.MinTime {
 		dst = append(dst, `,"complete_since":`...)
 		dst = strconv.AppendInt(dst, a.CompleteSince, 10)

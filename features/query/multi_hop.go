@@ -66,4 +66,6 @@ func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	a.restOn(&h.first)
 	a.Capped = a.Capped || h.first.Capped
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
+	a.LaterEvents = a.LaterEvents || h.first.LaterEvents
+	a.late()
 }

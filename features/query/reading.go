@@ -29,6 +29,7 @@ type Reader interface {
 // It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
 	now            int64 // milliseconds
+	present        int64 // milliseconds, see SetPresent
 	unexpiredSince int64 // see SetUnexpiredSince
 
 	frames  []frame
@@ -78,13 +79,17 @@ func (r *Reading) Reset(now int64) {
 	r.requests, r.reads, r.known, r.states = r.requests[:0], r.reads[:0], r.known[:0], nil
 	r.needs, r.multiHops = r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
-	r.now, r.next, r.need, r.multiHop, r.recent = now, 0, 0, 0, 0
+	r.now, r.present, r.next, r.need, r.multiHop, r.recent = now, now, 0, 0, 0, 0
 	r.unexpiredSince = state.MinTime
 }
 
 // SetUnexpiredSince sets since when no state has expired, for the following answers; see state.History.UnexpiredSince.
 // Without a call, no state has.
 func (r *Reading) SetUnexpiredSince(since int64) { r.unexpiredSince = since }
+
+// SetPresent sets the first moment, in milliseconds, that counts as the present; without a call it is that of Reset.
+// Answers as of an earlier moment say whether they may count events after it, see Answer.LaterEvents.
+func (r *Reading) SetPresent(since int64) { r.present = since }
 
 // Want adds an answer: that of the feature for the entity with that text, at a moment in
 // milliseconds.
@@ -202,6 +207,7 @@ func (r *Reading) answer(a *Answer, fr *frame, c *Completeness) {
 		r.need += len(fr.Series)
 		if r.overStream(a, fr, r.need-len(fr.Series), r.need) {
 			a.complete(fr.Feature, c)
+			a.late()
 		}
 	}
 }
@@ -251,6 +257,7 @@ func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
 func (r *Reading) merge(a *Answer, f *frame, from, to int) {
 	if !f.Window.Exact {
 		fromTiles(a, f, r.gather(from, to))
+		a.LaterEvents = f.at < r.present && r.reachBeyond(f.at, from, to)
 		return
 	}
 	r.chosen = r.chosen[:0]
@@ -268,6 +275,14 @@ func (r *Reading) merge(a *Answer, f *frame, from, to int) {
 	if err := fromLogs(a, f.Feature, r.chosen, f.at, &r.samples); err != nil {
 		unread(a, f.Feature, r.damage(r.needs[from], err), f.at, r.now)
 	}
+}
+
+// reachBeyond reports whether a tile that ends after a moment has content, for some of the needs.
+func (r *Reading) reachBeyond(at int64, from, to int) bool {
+	return slices.ContainsFunc(r.needs[from:to], func(position int) bool {
+		read, held := &r.reads[position], &r.states[position]
+		return held.After > 0 || read.Series.EndOf(read.Last) > at && held.Reaches(read.Last)
+	})
 }
 
 // damage describes what is wrong with a log that was read.

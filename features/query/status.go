@@ -11,6 +11,10 @@ const (
 	// Incomplete means that the state lacks events of the window, for example because the feature is younger than the
 	// window. The value counts the events that the state holds. It replaces the three above; see Answer.CompleteSince.
 	Incomplete Status = "INCOMPLETE"
+	// LaterEvents means that the moment lies in the past and the value may count events after it: the state keeps no
+	// finer time than that of a tile, or of a lifetime. It replaces Present, NullValue and NotFound; see
+	// Answer.LaterEvents.
+	LaterEvents Status = "LATER_EVENTS"
 	// OutsideMaxAge means that the moment lies further back than state is kept, or that an enriched event was that
 	// late: there is no value.
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE"
@@ -27,4 +31,4 @@ func (s Status) Unread() bool { return s == Damaged || s == Unavailable }
 
 // Statuses are all statuses of an answer. serve/openapi.yaml, the client and Feast's format of
 // answers know each of them.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, OutsideMaxAge, Damaged, Unavailable}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, OutsideMaxAge, Damaged, Unavailable}

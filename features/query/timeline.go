@@ -44,11 +44,12 @@ func Timeline(f *features.Feature, at int64) []Point {
 	narrow := *f
 	narrow.Window = window.Window{
 		Type: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+		Delay: f.Window.Delay,
 	}
 	points := make([]Point, (last-first+1)/each)
 	for i := range points {
 		end := last - int64(len(points)-1-i)*each
-		points[i] = Point{&narrow, min((end+1)*tile-1, at-f.Window.Delay.Milliseconds())}
+		points[i] = Point{&narrow, min((end+1)*tile-1+f.Window.Delay.Milliseconds(), at)}
 	}
 	return points
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/features"
@@ -26,6 +27,7 @@ type Model struct {
 	answers map[*features.Feature]*feature
 	derived map[string]*derived
 	strings map[string][]byte
+	until   int64 // events after it do not count, see AnswerUntil
 }
 
 // stream holds the events of one stream in order of arrival.
@@ -40,6 +42,7 @@ type stream struct {
 // feature is the set of events that one feature counts.
 type feature struct {
 	*features.Feature
+	model  *Model
 	stream *stream
 	where  *expr.Expr
 	by     []int
@@ -58,7 +61,7 @@ type feature struct {
 func New(r *features.Registry) *Model {
 	m := &Model{
 		decoder: r.NewDecoder(), streams: map[*record.Stream]*stream{}, answers: map[*features.Feature]*feature{},
-		derived: map[string]*derived{}, strings: map[string][]byte{},
+		derived: map[string]*derived{}, strings: map[string][]byte{}, until: math.MaxInt64,
 	}
 	for _, f := range r.Features {
 		switch basis := f.Basis.(type) {
@@ -85,6 +88,7 @@ func (m *Model) watch(f *features.Feature) {
 		m.streams[f.Stream] = s
 	}
 	a := newFeature(f, s)
+	a.model = m
 	for _, field := range []int{a.field, a.per} {
 		if field >= 0 && !slices.Contains(s.kept, field) {
 			s.kept = append(s.kept, field)
@@ -234,8 +238,21 @@ func (m *Model) Entities(f *features.Feature) []string {
 	return slices.Sorted(maps.Keys(m.answers[f].events))
 }
 
+// AnswerUntil is Answer if the events after the moment had never occurred. They still displace others from a log.
+func (m *Model) AnswerUntil(f *features.Feature, entity string, at int64) aggregate.Result {
+	m.until = at
+	defer func() { m.until = math.MaxInt64 }()
+	return m.Answer(f, entity, at)
+}
+
+// Has reports whether a feature over a stream counts any event of an entity since a time, in milliseconds.
+func (m *Model) Has(f *features.Feature, entity string, since int64) bool {
+	a := m.answers[f]
+	return slices.ContainsFunc(a.events[entity], func(n int32) bool { return a.stream.times[n] >= since })
+}
+
 // Answer returns the feature's value for the entity with that text, at a moment in milliseconds.
-// For estimates it returns the exact value.
+// It counts all events of the last tile. For estimates it returns the exact value.
 func (m *Model) Answer(f *features.Feature, entity string, at int64) aggregate.Result {
 	if d, ok := m.derived[f.Name]; ok {
 		return d.answer(m, entity, at)
@@ -302,7 +319,7 @@ func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 	last := map[string]int64{}
 	for _, n := range f.events[entity] {
 		s := f.sample(n)
-		if s.Value.IsNull() {
+		if s.Value.IsNull() || s.Time > f.model.until {
 			continue
 		}
 		value := string(s.Value.AppendText(nil))

@@ -38,6 +38,7 @@ func (f *feature) window(entity string, at int64) windowModel {
 	case tile == 0 && !f.Window.Exact:
 		w.to = math.MaxInt64 // a lifetime in one tile
 	}
+	w.to = min(w.to, f.model.until)
 	if s, ok := f.Window.Type.(window.Session); ok && w.from <= moment-s.MaxLength.Milliseconds() {
 		w.from, w.capped = moment-s.MaxLength.Milliseconds()+1, true
 	}

@@ -79,7 +79,7 @@ func avroAnswer(dst []byte, a *query.Answer, t value.Type, scale uint8) []byte {
 }
 
 // coverageFields is how many fields avroCoverage appends.
-const coverageFields = 12
+const coverageFields = 13
 
 // avroCoverage appends the rest of an answer, as query.Answer.AppendCoverage does in JSON.
 func avroCoverage(dst []byte, a *query.Answer) []byte {
@@ -103,6 +103,10 @@ func avroCoverage(dst []byte, a *query.Answer) []byte {
 	fraction(a.FalsePositiveRate != 0, a.FalsePositiveRate)
 	whole(a.Uncertain != 0, a.Uncertain)
 	if dst = append(dst, absent); a.Capped || cut(a) {
+		dst[len(dst)-1] = present
+		dst = avroBool(dst, true)
+	}
+	if dst = append(dst, absent); a.LaterEvents {
 		dst[len(dst)-1] = present
 		dst = avroBool(dst, true)
 	}

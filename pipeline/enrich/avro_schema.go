@@ -116,7 +116,7 @@ func (t avroTypes) answer(f *features.Feature) any {
 	return t.record(name+shape+"Answer", optional("value", v), avroField{Name: "status", Type: "string"},
 		optional("from", moment), optional("to", moment), optional("exact", "boolean"),
 		optional("standard_error", "double"), optional("relative_error", "double"), optional("false_positive_rate", "double"),
-		optional("uncertain", "long"), optional("capped", "boolean"), optional("complete_since", moment),
+		optional("uncertain", "long"), optional("capped", "boolean"), optional("later_events", "boolean"), optional("complete_since", moment),
 		optional("filled", "double"), optional("complete_at", moment), optional("oldest", moment))
 }
 

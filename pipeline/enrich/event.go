@@ -33,6 +33,7 @@ type Stream struct {
 	topic string
 	// In Avro the schema of events, and its subject in the registry; empty for JSON.
 	subject, schema string
+	maxFuture       int64 // milliseconds, see query.Reading.SetPresent
 	features        []streamFeature
 }
 
@@ -47,7 +48,7 @@ type streamFeature struct {
 func Streams(r *features.Registry) map[*record.Stream]*Stream {
 	streams := map[*record.Stream]*Stream{}
 	for _, e := range r.Enrichments {
-		stream := &Stream{name: e.Stream.Name, topic: e.Topic}
+		stream := &Stream{name: e.Stream.Name, topic: e.Topic, maxFuture: e.Stream.MaxFuture.Milliseconds()}
 		if e.Avro {
 			stream.subject, stream.schema = Schema(e)
 		}

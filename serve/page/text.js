@@ -103,6 +103,7 @@ function standing(a) {
     case 'INCOMPLETE': return ['younger than its window', since,
       a.filled != null && `${percent(a.filled)} filled from the log`,
       a.complete_at != null && `whole by ${minute(a.complete_at)}`].filter(Boolean).join(', ');
+    case 'LATER_EVENTS': return 'may count events after this moment';
     case 'NOT_FOUND': return 'no event';
     case 'NULL_VALUE': return 'events, but no value';
     case 'OUTSIDE_MAX_AGE': return `further back than is kept${a.oldest != null ? `: ask from ${minute(a.oldest)} on` : ''}`;

@@ -67,7 +67,7 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 		}
 	}
 	if wanted.filters != nil {
-		out.Filter = wanted
+		out.Filter, out.AtEnd = wanted, f.tiles[r.Last] != nil
 	}
 	return out
 }

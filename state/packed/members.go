@@ -206,6 +206,9 @@ func (m *members) Read(r *state.Read) (out state.WindowState) {
 	for _, held := range m.list {
 		if i, _ := slices.BinarySearch(held.tiles, r.First); i < len(held.tiles) && held.tiles[i] <= r.Last {
 			out.Members = append(out.Members, held.value)
+			if !out.AtEnd {
+				_, out.AtEnd = slices.BinarySearch(held.tiles[i:], r.Last)
+			}
 		}
 	}
 	for tile, bound := range m.bounds {

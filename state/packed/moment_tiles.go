@@ -75,6 +75,7 @@ func appendMoments(dst []byte, distance int64, m state.Moments) []byte {
 func (s *momentTiles) Read(r *state.Read) (out state.WindowState) {
 	for _, c := range s.within(r.First, r.Last) {
 		out.Moments = out.Moments.Add(c.content)
+		out.AtEnd = c.tile == r.Last
 	}
 	return out
 }

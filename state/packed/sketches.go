@@ -81,7 +81,7 @@ func (s *sketches) Read(r *state.Read) state.WindowState {
 	if !found {
 		return state.WindowState{}
 	}
-	windowState := state.WindowState{Count: union.count()}
+	windowState := state.WindowState{Count: union.count(), AtEnd: s.tiles[r.Last] != nil}
 	if union.coarser > 0 {
 		windowState.StandardError = union.standardError()
 	}

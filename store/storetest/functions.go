@@ -26,7 +26,7 @@ import (
 // store.
 func testFunctions(t *testing.T, open func() State) {
 	registry := parse(t, conformanceDefinitions())
-	compared, seeds, batches := 0, uint64(4), 12
+	compared, later, seeds, batches := 0, 0, uint64(4), 12
 	if testkit.Race {
 		seeds, batches = 1, 4 // one goroutine does all the work
 	}
@@ -37,13 +37,16 @@ func testFunctions(t *testing.T, open func() State) {
 			c.write()
 			c.compare()
 		}
-		compared += c.compared
+		compared, later = compared+c.compared, later+c.later
 		stated, falsely = stated+c.stated, falsely+c.falsely
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	t.Logf("%d features, %d answers compared; members falsely found: %v, stated %.1f", len(registry.Features), compared, falsely, stated)
+	if later < compared/20 || later > compared/2 {
+		t.Errorf("%d of %d answers may count later events", later, compared)
+	}
+	t.Logf("%d features, %d answers compared, of which %d may count later events; members falsely found: %v, stated %.1f", len(registry.Features), compared, later, falsely, stated)
 	// The secrets of namespaces are random, and so is the number of false positives. Its standard deviation is about
 	// 1.1 times the root of the stated number, measured over 60 secrets.
 	if stated < 2.5*float64(seeds) || falsely > stated+7*math.Sqrt(stated) {
@@ -67,6 +70,7 @@ type conformance struct {
 	now      int64 // time of the newest record, in ms
 	written  []record.Record
 	compared int
+	later    int // answers that may count later events
 	// stated is the expected number of false positives by the answers' rates, and falsely the actual number.
 	stated, falsely float64
 }
@@ -184,10 +188,42 @@ func (c *conformance) compare() {
 			continue
 		}
 		want := c.model.Answer(a.feature, a.entity, a.at)
+		if a.at < clock {
+			c.comparePast(a, &got, want)
+		}
 		if !equal(got, want, a.feature) {
 			c.Errorf("%s of %q at %d: %+v, want %+v", a.feature.Definition, a.entity, a.at, got, want)
 		}
 	}
+}
+
+// comparePast checks that an answer as of a past moment counts no later event, or says that it may, which it must not if
+// no tile that ends after the moment has events. It then removes the mark.
+func (c *conformance) comparePast(a asking, got *query.Answer, all aggregate.Result) {
+	c.Helper()
+	if !got.LaterEvents {
+		if until := c.model.AnswerUntil(a.feature, a.entity, a.at); !equal(*got, until, a.feature) {
+			c.Errorf("%s of %q at %d, which counts no later events: %+v, want %+v", a.feature.Definition, a.entity, a.at, *got, until)
+		}
+		return
+	}
+	c.later++
+	if got.Exact || got.Status != query.LaterEvents {
+		c.Errorf("%s of %q at %d may count later events: %+v, want the status %s and not exact", a.feature.Definition, a.entity, a.at, *got, query.LaterEvents)
+	}
+	if f := a.feature; len(f.Parts()) == 0 {
+		since := state.MinTime
+		if tile := f.Window.Tile.Milliseconds(); tile > 0 {
+			since = state.FloorDiv(a.at, tile) * tile
+		}
+		if f.Spec.Method == "last_seen" {
+			since = a.at + 1
+		}
+		if f.Window.Exact || f.Window.Delay >= f.Window.Tile && f.Window.Tile > 0 || !c.model.Has(f, a.entity, since) {
+			c.Errorf("%s of %q at %d: %+v, but there is no later event", f.Definition, a.entity, a.at, *got)
+		}
+	}
+	got.Status, got.Exact = statusOf(all), !got.Capped
 }
 
 // compareMembers checks an answer about members. All members in the window are found, and no more of the others than
@@ -195,6 +231,9 @@ func (c *conformance) compare() {
 func (c *conformance) compareMembers(a asking, got query.Answer) {
 	c.Helper()
 	want := c.model.AnswerMembers(a.feature, a.entity, a.at, a.members)
+	if got.LaterEvents {
+		got.Status, got.Exact = statusOf(want), got.FalsePositiveRate == 0 && !got.Capped
+	}
 	// A sample of a set cannot tell about all values that it lacks.
 	unsure := got.Capped && !want.Capped && a.feature.Series[0].Measure == state.Distinct
 	want.Capped = want.Capped || unsure
@@ -261,17 +300,10 @@ func (c *conformance) moment(f *features.Feature, clock int64) int64 {
 // equal compares an answer with the model's result: exactly, except for its stated error and the
 // last digits of floats.
 func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
-	status := query.Present
-	switch {
-	case !want.Found:
-		status = query.NotFound
-		if f.Per == "" {
-			want.Value = f.Spec.Neutral
-		}
-	case want.IsNull():
-		status = query.NullValue
+	if !want.Found && f.Per == "" {
+		want.Value = f.Spec.Neutral
 	}
-	if got.Status != status || got.Uncertain != want.Uncertain || got.Capped != want.Capped || len(got.Items) != len(want.Items) {
+	if got.Status != statusOf(want) || got.Uncertain != want.Uncertain || got.Capped != want.Capped || len(got.Items) != len(want.Items) {
 		return false
 	}
 	for i, item := range got.Items {
@@ -282,6 +314,17 @@ func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
 		}
 	}
 	return same(got.Value, want.Value, got)
+}
+
+// statusOf returns the status of an answer that is not marked.
+func statusOf(want aggregate.Result) query.Status {
+	switch {
+	case !want.Found:
+		return query.NotFound
+	case want.IsNull():
+		return query.NullValue
+	}
+	return query.Present
 }
 
 func same(got, want value.Value, a query.Answer) bool {

@@ -98,6 +98,7 @@ def test_answer(asynchronous: bool) -> None:
         {
             "f": feature(status="INCOMPLETE", complete_since=500, complete_at=9000, filled=0, relative_error=0, uncertain=2, capped=True, exact=False),
             "newer": feature(status="A_LATER_ONE"),
+            "past": feature(status="LATER_EVENTS", later_events=True, exact=False),
             "lifetime": feature(**{"from": None, "value": {"a": [1, None, 0.5]}}),
             "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}], "from": 0, "to": 1, "exact": True},
         },
@@ -115,6 +116,8 @@ def test_answer(asynchronous: bool) -> None:
     assert (f.filled, got.results[0]["newer"].filled) == (0.0, None)
     assert (f.complete_at, got.results[0]["newer"].complete_at) == (epoch + timedelta(seconds=9), None)
     assert got.results[0]["newer"].status == "A_LATER_ONE"
+    past = got.results[0]["past"]
+    assert (past.status, past.later_events, f.later_events) == (weir.Status.LATER_EVENTS, True, False)
     assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
     assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)
     assert got.results[0]["seen"].status is None

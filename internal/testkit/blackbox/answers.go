@@ -36,6 +36,7 @@ type Answer struct {
 	From          *int64
 	To            int64
 	CompleteSince *int64 `json:"complete_since"`
+	LaterEvents   bool   `json:"later_events"`
 }
 
 // Question is the body of POST /v1/query.
@@ -255,6 +256,9 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 		for _, f := range asked {
 			got := answers[i][f.Name]
 			want := c.want(f, entity, at)
+			if got.LaterEvents {
+				got = bearLater(got, f, want)
+			}
 			if got.CompleteSince != nil && c.Gaps {
 				got = bearGap(got, f, want)
 			}
@@ -306,11 +310,26 @@ func unavailable(answers map[string]Answer) bool {
 // bearGap returns an answer as it would be without its gap.
 func bearGap(got Answer, f *features.Feature, want aggregate.Result) Answer {
 	if got.Status == query.Incomplete {
-		got.Status = statusOf(want)
-		precise, _ := precision(f)
-		got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && want.Uncertain == 0 && !want.Capped
+		got = unmarked(got, f, want)
 	}
 	got.CompleteSince = nil
+	return got
+}
+
+// bearLater returns an answer as it would be about the present: the model counts the later events of a tile, too. One
+// that is not marked as it must be is left as it is.
+func bearLater(got Answer, f *features.Feature, want aggregate.Result) Answer {
+	if got.Status != query.LaterEvents || got.Exact {
+		return got
+	}
+	return unmarked(got, f, want)
+}
+
+// unmarked returns an answer with the status and the exactness that the model's has.
+func unmarked(got Answer, f *features.Feature, want aggregate.Result) Answer {
+	precise, _ := precision(f)
+	got.Status = statusOf(want)
+	got.Exact = precise && got.StandardError == 0 && got.FalsePositiveRate == 0 && want.Uncertain == 0 && !want.Capped
 	return got
 }
 

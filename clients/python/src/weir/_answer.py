@@ -20,6 +20,8 @@ class Status(str, Enum):
     """No event in the window: the neutral value, such as 0 of a count."""
     INCOMPLETE = "INCOMPLETE"
     """Computed from the window's events since `complete_since` only: the feature is younger than its window."""
+    LATER_EVENTS = "LATER_EVENTS"
+    """The moment lies in the past, and the value may count events after it."""
     OUTSIDE_MAX_AGE = "OUTSIDE_MAX_AGE"
     """The moment is older than the state that is kept."""
     UNAVAILABLE = "UNAVAILABLE"
@@ -61,6 +63,8 @@ class Feature:
     """By how much the true value may exceed the stated one."""
     capped: bool = False
     """Whether a bound of the feature left something out."""
+    later_events: bool = False
+    """Whether the value may count events after the moment, which lies in the past."""
     complete_since: datetime | None = None
     """The time since which the state holds all events; None if it holds all there ever were."""
     complete_at: datetime | None = None
@@ -148,6 +152,7 @@ def _feature(wire: dict[str, Any]) -> Feature:
         false_positive_rate=_float(wire.get("false_positive_rate")),
         uncertain=wire.get("uncertain", 0),
         capped=wire.get("capped", False),
+        later_events=wire.get("later_events", False),
         complete_since=_moment_or_none(wire.get("complete_since")),
         complete_at=_moment_or_none(wire.get("complete_at")),
         filled=_float(wire.get("filled")),

@@ -17,6 +17,7 @@ import java.util.List;
  * @param falsePositiveRate the maximum probability that a value which did not occur is reported as one that did
  * @param uncertain by how much the true value may exceed the stated one
  * @param capped whether a bound of the feature left something out
+ * @param laterEvents whether the value may count events after the moment, which lies in the past
  * @param completeSince the time since which the state holds all events; null if it holds all there ever were
  * @param completeAt for an INCOMPLETE answer: by when the feature is complete at the latest, without a backfill; null if that
  *     is never or unknown
@@ -36,6 +37,7 @@ public record Feature(
     double falsePositiveRate,
     long uncertain,
     boolean capped,
+    boolean laterEvents,
     Instant completeSince,
     Instant completeAt,
     Double filled,
@@ -46,7 +48,7 @@ public record Feature(
   public record Member(JsonNode member, boolean met, Status status) {}
 
   /**
-   * Whether the value covers its whole window, so that a rule may use it. An unknown value must not count as 0, which would
+   * Whether the value covers its whole window and nothing after it, so that a rule may use it. An unknown value must not count as 0, which would
    * approve.
    *
    * <p>A known value may be null, such as an average without events. Jackson reads a null node as 0: ask

@@ -10,6 +10,8 @@ public enum Status {
   NOT_FOUND,
   /** Computed from the window's events since {@link Feature#completeSince} only: the feature is younger than its window. */
   INCOMPLETE,
+  /** The moment lies in the past, and the value may count events after it. */
+  LATER_EVENTS,
   /** The moment is older than the state that is kept. */
   OUTSIDE_MAX_AGE,
   /** The part of the store that holds the entity does not answer: there is no value. Ask again later. */

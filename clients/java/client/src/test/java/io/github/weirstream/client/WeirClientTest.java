@@ -136,6 +136,7 @@ class WeirClientTest {
     String features =
         "'f':{'value':0.10000000000000000001,'status':'INCOMPLETE','from':0,'to':1000,'exact':false,'complete_since':500,'complete_at':9000,'filled':0.25,"
             + "'relative_error':0.01,'uncertain':2,'capped':true,'a_later_field':1},"
+            + "'past':{'value':2,'status':'LATER_EVENTS','from':0,'to':1,'exact':false,'later_events':true},"
             + "'lifetime':{'value':{'a':[1,null]},'status':'A_LATER_ONE','from':null,'to':1000,'exact':true},"
             + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'}],'from':0,'to':1,'exact':true}";
     Answer answer =
@@ -155,6 +156,9 @@ class WeirClientTest {
     assertEquals(Instant.ofEpochMilli(9000), f.completeAt());
     assertEquals(0.25, f.filled());
     assertEquals(List.of(0.01, 2L, true, false), List.of(f.relativeError(), f.uncertain(), f.capped(), f.exact()));
+    Feature past = answer.results().get(0).feature("past");
+    assertEquals(Status.LATER_EVENTS, past.status());
+    assertEquals(List.of(true, false, false), List.of(past.laterEvents(), past.isKnown(), f.laterEvents()));
     Feature lifetime = answer.results().get(0).feature("lifetime");
     assertEquals(1, lifetime.value().get("a").get(0).intValue());
     assertEquals(Status.UNKNOWN, lifetime.status());
