@@ -138,6 +138,9 @@ func (q *question) addReads() {
 			continue
 		}
 		for _, f := range q.frames {
+			if q.lacksKey(e, f.set) {
+				continue
+			}
 			from, to := q.texts.bounds(e*len(q.sets) + f.set)
 			q.reading.WantFramed(f.number, texts[from:to])
 		}
@@ -180,7 +183,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 				out = append(out, ',')
 			}
 			out = append(out, p.label...)
-			q.next(&a, i)
+			q.next(&a, e, i)
 			out = q.appendAnswer(out, &a, i)
 			if err := q.fits(ctx, len(out)); err != nil {
 				return err
@@ -195,7 +198,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 
 // appendAnswer appends an answer of feature i.
 func (q *question) appendAnswer(dst []byte, a *query.Answer, i int) []byte {
-	if first, end := q.members.of(i); first < end && hasValue(a) {
+	if first, end := q.members.of(i); first < end && a.Items != nil {
 		return q.appendMembers(dst, a, first)
 	}
 	return a.AppendJSONAfter(dst, &q.coverages)
@@ -213,14 +216,18 @@ func (q *question) fits(ctx context.Context, bytes int) error {
 	return reply.Errorf(reply.AnswerTooLarge, "the answer has more than %d bytes; ask about fewer entities, features or members at once", q.most)
 }
 
-// next fills in the next answer, of feature i.
-func (q *question) next(a *query.Answer, i int) {
-	if q.oldest[i] == answerable {
+// next fills in the next answer, of feature i of entity e.
+func (q *question) next(a *query.Answer, e, i int) {
+	switch {
+	case q.lacksKey(e, q.set[i]): // there are no events of nobody; like an enriched event that lacks the key
+		*a = query.Answer{Status: query.NotFound, Exact: true, CompleteSince: state.MinTime}
+	case q.oldest[i] == answerable:
 		q.reading.NextSince(a, q.since[i])
 		q.noteUnread(a)
 		return
+	default:
+		*a = query.Answer{Status: query.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
 	}
-	*a = query.Answer{Status: query.OutsideMaxAge, Oldest: q.oldest[i], CompleteSince: state.MinTime}
 	a.From, a.To = query.Covers(q.features[i].Feature, q.at, q.now)
 }
 
@@ -234,9 +241,4 @@ func (q *question) noteUnread(a *query.Answer) {
 			q.damage = a.Err
 		}
 	}
-}
-
-// hasValue reports whether an answer is based on state.
-func hasValue(a *query.Answer) bool {
-	return a.Status != query.OutsideMaxAge && !a.Status.Unread()
 }

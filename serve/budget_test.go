@@ -278,14 +278,15 @@ func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 func TestRepeatedEntitiesAreEqualInEachText(t *testing.T) {
 	q := newQuestion(noon, newBudgets(1<<20))
 	q.sets = make([]*keySet, 2)
-	for _, text := range []string{"a", "bc", "ab", "c", "a", "bc"} {
+	for i, text := range []string{"a", "bc", "ab", "c", "a", "bc", "", "c", "", "c"} {
 		q.texts.bytes = append(q.texts.bytes, text...)
 		q.texts.end()
+		q.lacks = append(q.lacks, i == 8) // an empty text and a null are different
 	}
-	q.entities = append(q.entities, nil, nil, nil)
+	q.entities = append(q.entities, nil, nil, nil, nil, nil)
 	q.findRepeated()
-	if diff := cmp.Diff([]int{0, 1, 0}, q.first); diff != "" || q.distinct() != 2 {
-		t.Errorf("%d different entities, want 2; first occurrence of each (-want +got):\n%s", q.distinct(), diff)
+	if diff := cmp.Diff([]int{0, 1, 0, 3, 4}, q.first); diff != "" || q.distinct() != 4 {
+		t.Errorf("%d different entities, want 4; first occurrence of each (-want +got):\n%s", q.distinct(), diff)
 	}
 }
 

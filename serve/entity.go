@@ -28,13 +28,22 @@ func (q *question) nameEntities() error {
 		}
 		values := q.values
 		for s, set := range q.sets {
+			start, lacks := len(q.texts.bytes), false
 			for k, key := range set.keys {
 				v, ok := q.valueOf(values[k], key)
-				if !ok {
+				switch {
+				case ok:
+					q.texts.bytes = state.AppendEntity(q.texts.bytes, k == 0, v)
+				case values[k] != nil && string(q.literal) == "null":
+					lacks = true
+				default:
 					return q.badKey(i, s, key, values[k])
 				}
-				q.texts.bytes = state.AppendEntity(q.texts.bytes, k == 0, v)
 			}
+			if lacks {
+				q.texts.bytes = q.texts.bytes[:start]
+			}
+			q.lacks = append(q.lacks, lacks)
 			q.texts.end()
 			values = values[len(set.keys):]
 		}
@@ -82,9 +91,12 @@ func (q *question) text(entity, set int) []byte {
 	return q.texts.bytes[from:to]
 }
 
+// lacksKey reports whether a key of a key set is null in an entity: then it has no text.
+func (q *question) lacksKey(entity, set int) bool { return q.lacks[entity*len(q.sets)+set] }
+
 func (q *question) sameTexts(a, b int) bool {
 	for s := range q.sets {
-		if !bytes.Equal(q.text(a, s), q.text(b, s)) {
+		if q.lacksKey(a, s) != q.lacksKey(b, s) || !bytes.Equal(q.text(a, s), q.text(b, s)) {
 			return false
 		}
 	}
@@ -132,12 +144,9 @@ func (q *question) findValues(i int, entity *fastjson.Value) (err error) {
 func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	feature := q.features[slices.Index(q.set, set)].Name
 	var e *reply.Error
-	switch {
-	case v == nil:
+	if v == nil {
 		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
-	case v.Type() == fastjson.TypeNull:
-		e = reply.Errorf(reply.MissingKey, "key %q (%s) of entity %d is null, but feature %q needs it", key.name, key.typ, entity, feature)
-	default:
+	} else {
 		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not", key.name, entity, key.want(), feature, show(v))
 	}
 	e.Feature, e.Key, e.Entity = feature, key.name, &entity

@@ -107,10 +107,6 @@ var refusals = []struct {
 		400, `{"code":"missing_key","message":"entity 1 has no key \"device_id\" (string), which feature \"device_tx_7d\" needs","feature":"device_tx_7d","key":"device_id","entity":1}`,
 	},
 	{
-		"a key that is null", "POST", queryPath, `{"service": "payment_risk", "entities": [{"device_id": null, "user_id": "u1"}]}`,
-		400, `{"code":"missing_key","message":"key \"device_id\" (string) of entity 0 is null, but feature \"device_tx_7d\" needs it","feature":"device_tx_7d","key":"device_id","entity":0}`,
-	},
-	{
 		"a key twice in an entity", "POST", queryPath, `{"features": ["device_tx_7d"], "entities": [{"device_id": "d1", "device_\u0069d": "d2"}]}`,
 		400, `{"code":"duplicate_key","message":"key \"device_id\" appears twice in entity 0","key":"device_id","entity":0}`,
 	},

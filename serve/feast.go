@@ -272,7 +272,7 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 			if first != e {
 				c.repeat(first)
 			} else {
-				q.next(&a, i)
+				q.next(&a, e, i)
 				value = appendFeast(value[:0], &a)
 				c.add(value, a.Status, a.To, partialSince(&a))
 			}

@@ -36,6 +36,7 @@ type question struct {
 
 	// echoes are the entities as sent. texts are their texts: the text of entity e for set s is at e*len(sets)+s.
 	echoes, texts spans
+	lacks         []bool // like texts: a key is null, so there is nothing to ask
 	members       members
 	asked         []*features.Feature // by feature, with its members
 	values        []*fastjson.Value   // of one entity, by set and key
@@ -132,6 +133,7 @@ func (q *question) free(reader store.Reader) {
 	q.features, q.sets, q.set, q.entities = q.features[:0], q.sets[:0], q.set[:0], q.entities[:0]
 	q.echoes.reset()
 	q.texts.reset()
+	q.lacks = q.lacks[:0]
 	q.members.reset()
 	clear(q.asked)
 	q.asked = q.asked[:0]

@@ -39,7 +39,7 @@ func (q *question) addPoints() {
 	q.reading.Reset(q.now)
 	q.reading.SetPresent(q.present)
 	q.points = 0
-	if q.oldest[0] != answerable {
+	if q.oldest[0] != answerable || q.lacksKey(0, 0) {
 		return
 	}
 	for _, point := range query.Timeline(q.features[0].Feature, q.at) {
@@ -52,7 +52,8 @@ func (q *question) addPoints() {
 //
 //	{"at": 1532496076032, "points": [{"value": 1, "status": "PRESENT", "from": 1531958400000, "to": …}, …]}
 //
-// If the moment lies further back than the feature is kept, there is one point, with the status OUTSIDE_MAX_AGE.
+// If the moment lies further back than the feature is kept, there is one point, with the status OUTSIDE_MAX_AGE;
+// if a key is null, one with NOT_FOUND.
 func (q *question) encodePoints(_ context.Context, history *state.History) error {
 	q.complete(history)
 	out := strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
@@ -68,8 +69,8 @@ func (q *question) encodePoints(_ context.Context, history *state.History) error
 		}
 		out = a.AppendJSON(out)
 	}
-	if q.oldest[0] != answerable {
-		q.next(&a, 0)
+	if q.oldest[0] != answerable || q.lacksKey(0, 0) {
+		q.next(&a, 0, 0)
 		out = a.AppendJSON(out)
 	}
 	q.out = append(out, "]}\n"...)
