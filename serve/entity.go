@@ -147,7 +147,7 @@ func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
 	if v == nil {
 		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
 	} else {
-		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not", key.name, entity, key.want(), feature, show(v))
+		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not%s", key.name, entity, key.want(), feature, show(v), key.lostPlus(v))
 	}
 	e.Feature, e.Key, e.Entity = feature, key.name, &entity
 	return e

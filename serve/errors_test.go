@@ -80,7 +80,7 @@ var refusals = []struct {
 	},
 	{
 		"an unknown feature, like no other", "POST", queryPath, `{"features": ["ip_logins"], "entities": [{"device_id": "d1"}]}`,
-		404, `{"code":"unknown_feature","message":"there is no feature \"ip_logins\"","feature":"ip_logins"}`,
+		404, `{"code":"unknown_feature","message":"there is no feature \"ip_logins\"; known are device_amount_7d, device_avg_7d, device_cards_7d, device_max_name_7d, device_tx_7d, device_users_7d, typed_7d, user_last","feature":"ip_logins"}`,
 	},
 	{
 		"an unknown service", "POST", queryPath, `{"service": "payment-risk", "entities": [{"device_id": "d1"}]}`,
@@ -145,6 +145,22 @@ var refusals = []struct {
 	{
 		"a moment whose + is a space", "GET", "/v1/features/device_tx_7d?device_id=d1&at=2018-07-25T07:21:16+02:00", "",
 		400, `{"code":"bad_at","message":"at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; \"2018-07-25T07:21:16 02:00\" is not: in a URL + is written %2B","key":"at"}`,
+	},
+	{
+		"a text whose + is a space", "GET", "/v1/features/device_tx_7d?device_id=+4915112345", "",
+		400, `{"code":"malformed_query","message":"parameter \"device_id\" begins with a space: in a URL + is written %2B, and a space %20","feature":"device_tx_7d","key":"device_id"}`,
+	},
+	{
+		"the same in a name that is escaped", "GET", "/v1/features/device_tx_7d?at=2018-07-25T05:21:16Z&device%5fid=+4915112345", "",
+		400, `{"code":"malformed_query","message":"parameter \"device_id\" begins with a space: in a URL + is written %2B, and a space %20","feature":"device_tx_7d","key":"device_id"}`,
+	},
+	{
+		"a key that is a time whose + is a space", "GET", "/v1/features/typed_7d?b=true&d=1&i=1&s=1&t=2018-07-25T07:21:16+02:00", "",
+		400, `{"code":"wrong_type","message":"key \"t\" of entity 0 must be a time (milliseconds since 1970, or RFC 3339) for feature \"typed_7d\"; \"2018-07-25T07:21:16 02:00\" is not: in a URL + is written %2B","feature":"typed_7d","key":"t","entity":0}`,
+	},
+	{
+		"an unknown service, like no other", "POST", queryPath, `{"service": "refunds", "entities": [{"device_id": "d1"}]}`,
+		404, `{"code":"unknown_service","message":"there is no service \"refunds\"; known are payment_risk"}`,
 	},
 	{
 		"a moment in seconds", "POST", queryPath, `{"at": 1532496076}`,

@@ -142,7 +142,7 @@ func (q *question) readMembersOf(p *preparedFeature, list *fastjson.Value, limit
 		q.members.echoes.end()
 		member, ok := q.valueOf(v, p.member)
 		if !ok {
-			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not", i, p.Name, p.member.want(), show(v)))
+			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not%s", i, p.Name, p.member.want(), show(v), p.member.lostPlus(v)))
 		}
 		member.Str = slices.Clone(member.Str) // it is only valid until the next value
 		q.members.values = append(q.members.values, member)

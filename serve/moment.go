@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/value"
 )
 
 // maxAhead is how far ahead a question may ask: clocks differ, and a rule may look at the end of a billing period.
@@ -57,6 +58,14 @@ func lostPlus(v *fastjson.Value) string {
 		return ": in a URL + is written %2B"
 	}
 	return ""
+}
+
+// lostPlus is lostPlus of a value of the key.
+func (k key) lostPlus(v *fastjson.Value) string {
+	if k.typ != value.Timestamp {
+		return ""
+	}
+	return lostPlus(v)
 }
 
 func atKey(e *reply.Error) *reply.Error {

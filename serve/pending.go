@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -51,7 +52,7 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 
 // mapPendingEvent maps one of the pending events and returns its stream and its time.
 func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (stream *record.Stream, time int64, err error) {
-	stream, value, err := x.parsePendingEvent(i, v)
+	stream, value, err := x.parsePendingEvent(i, v, q.client)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -68,7 +69,11 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	}
 	n := slices.Index(outcome.Streams, stream.Name)
 	if n < 0 {
-		return nil, 0, badEvent(i, "pending event %d does not belong to stream %q, which takes events for which %s", i, stream.Name, stream.Match.Text)
+		e := badEvent(i, "pending event %d does not belong to stream %q", i, stream.Name)
+		if x.mayName(stream, q.client) {
+			e.Message += ", which takes events for which " + stream.Match.Text
+		}
+		return nil, 0, e
 	}
 	event := &outcome.Events[n]
 	if i > 0 {
@@ -88,7 +93,7 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 }
 
 // parsePendingEvent parses a pending event.
-func (x *index) parsePendingEvent(i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
+func (x *index) parsePendingEvent(i int, v *fastjson.Value, to *credentials.Client) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
 		e := wrongItem("pending", "an object with stream and event, or a list of them", v)
@@ -129,11 +134,7 @@ func (x *index) parsePendingEvent(i int, v *fastjson.Value) (stream *record.Stre
 	}
 	stream, ok := x.registry.Stream(string(text))
 	if !ok {
-		var names []string
-		for _, s := range x.registry.Streams {
-			names = append(names, s.Name)
-		}
-		e := reply.Unknown(reply.UnknownStream, "stream", string(text), names)
+		e := x.unknownStream(string(text), to)
 		e.Event = &i
 		return nil, nil, e
 	}

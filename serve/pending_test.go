@@ -178,6 +178,7 @@ func TestPendingRefusals(t *testing.T) {
 		`{"stream": "login", "stream": "login"}`:                         `{"code":"duplicate_key","message":"key \"stream\" appears twice in pending event 0","key":"stream","event":0}`,
 		`{"event": {}, "event": {}}`:                                     `{"code":"duplicate_key","message":"key \"event\" appears twice in pending event 0","key":"event","event":0}`,
 		event("logins", `{}`):                                            `{"code":"unknown_stream","message":"there is no stream \"logins\"; did you mean \"login\"?","event":0,"nearest":"login"}`,
+		event("refunds", `{}`):                                           `{"code":"unknown_stream","message":"there is no stream \"refunds\"; known are login, payment, refused","event":0}`,
 		`{"stream": 1, "event": {}}`:                                     `{"code":"wrong_type","message":"stream must be a name; 1 is not","key":"stream","event":0}`,
 		event("login", `[]`):                                             `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: expected an object, found an array","event":0,"reason":"wrong_type"}`,
 		event("login", `{"device": "d"}`):                                `{"code":"bad_event","message":"pending event 0 cannot be used: stream login: at: the event has no timestamp","event":0,"reason":"missing_timestamp","path":"at"}`,

@@ -150,7 +150,29 @@ func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request)
 			return duplicateKey(parameter, "the query")
 		}
 	}
+	if err := p.lostPlus(r.URL.RawQuery); err != nil {
+		return err
+	}
 	return q.fillIn(p, parameters)
+}
+
+// lostPlus refuses a text whose first byte is a + before a digit, as of a phone number: it means a space in a URL, and
+// nothing would be found.
+func (p *preparedFeature) lostPlus(query string) error {
+	for pair := range strings.SplitSeq(query, "&") {
+		name, text, _ := strings.Cut(pair, "=")
+		if len(text) < 2 || text[0] != '+' || text[1] < '0' || text[1] > '9' {
+			continue
+		}
+		name, _ = url.QueryUnescape(name) // it has been read before
+		key := slices.Index(p.By, name)
+		if key >= 0 && p.ByTypes[key] == value.String || key < 0 && p.isMember(name) && p.member.typ == value.String {
+			e := reply.Errorf(reply.MalformedQuery, "parameter %s begins with a space: in a URL + is written %%2B, and a space %%20", reply.Quote(name))
+			e.Feature, e.Key = p.Name, name
+			return e
+		}
+	}
+	return nil
 }
 
 // fillIn makes the request from the parameters of a GET.

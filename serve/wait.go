@@ -69,8 +69,8 @@ func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 	if err != nil {
 		return wrongQuestion("wait_for.topic", "a name", parts["topic"])
 	}
-	if topics := x.registry.Topics(); !slices.Contains(topics, string(topic)) {
-		e := reply.Unknown(reply.UnknownTopic, "stream that reads the topic", string(topic), topics)
+	if !slices.Contains(x.registry.Topics(), string(topic)) {
+		e := x.unknownTopic(string(topic), q.client)
 		e.Key = "topic"
 		return e
 	}

@@ -136,11 +136,19 @@ func Unread(r *http.Request, err error) *Error {
 	}
 }
 
-// Unknown returns the error for an unknown name.
+// Unknown returns the error for an unknown name. The names are those that the client may know: the error has the nearest
+// of them, or else the first ones.
 func Unknown(code Code, what, name string, names []string) *Error {
 	e := Errorf(code, "there is no %s %s", what, Quote(name))
 	if e.Nearest = Nearest(name, names); e.Nearest != "" {
 		e.Message += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	} else if len(names) > 0 {
+		const most = 10
+		first := names[:min(len(names), most)]
+		e.Message += "; known are " + strings.Join(first, ", ")
+		if more := len(names) - len(first); more > 0 {
+			e.Message += fmt.Sprintf(" and %d more", more)
+		}
 	}
 	return e
 }
