@@ -41,6 +41,7 @@ type Outcome struct {
 	Time         time.Time
 	Deduplicated bool // it was not counted twice if it was already applied
 	Late         bool // it was too late for some features, which do not count it
+	Uncounted    bool // no answer counts it: it is of other entities than those asked about, or no feature selects it
 }
 
 // Result is the answer about one entity.
@@ -138,6 +139,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 			Stream             string
 			Time               int64
 			Deduplicated, Late bool
+			Uncounted          bool
 		}
 	}
 	if err := json.Unmarshal(text, &wire); err != nil {
@@ -146,7 +148,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied,
 		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond}
 	for _, p := range wire.Pending {
-		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, p.Late})
+		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, p.Late, p.Uncounted})
 	}
 	return nil
 }

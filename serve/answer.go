@@ -155,7 +155,7 @@ func (q *question) encode(ctx context.Context, history *state.History) error {
 	out = strconv.AppendInt(out, q.at, 10)
 	if q.pending != nil {
 		out = append(out, `,"pending":`...)
-		out = append(out, q.outcomes...)
+		out = q.appendOutcomes(out)
 	}
 	out = append(out, q.waited...)
 	out = append(out, q.readFrom...)

@@ -18,6 +18,14 @@ import (
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
+// outcome is how a pending event was read.
+type outcome struct {
+	stream             string
+	time               int64 // milliseconds
+	deduplicated, late bool
+	updates            int // how many of question.pending's Updates there are after it
+}
+
 // mapPending maps the pending events as the processor will map their records, as if these were written now. It leaves
 // their mutations in q.pending, and their outcomes in q.outcomes.
 func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) error {
@@ -35,7 +43,6 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 	mapper := x.mappers.Get().(*features.Mapper)
 	defer x.mappers.Put(mapper)
 	q.pending = new(state.Batch)
-	q.outcomes = append(q.outcomes, '[')
 	for i, v := range list {
 		stream, time, err := q.mapPendingEvent(x, mapper, i, v)
 		if err != nil {
@@ -46,7 +53,6 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 			q.at, q.present = time, q.now-stream.MaxFuture.Milliseconds()
 		}
 	}
-	q.outcomes = append(q.outcomes, ']')
 	return nil
 }
 
@@ -57,7 +63,7 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 		return nil, 0, err
 	}
 	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: q.now, Value: value}
-	outcome, err := mapper.Map(&rec, 0, q.pending)
+	mapped, err := mapper.Map(&rec, 0, q.pending)
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
@@ -67,7 +73,7 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	case err != nil:
 		return nil, 0, err
 	}
-	n := slices.Index(outcome.Streams, stream.Name)
+	n := slices.Index(mapped.Streams, stream.Name)
 	if n < 0 {
 		e := badEvent(i, "pending event %d does not belong to stream %q", i, stream.Name)
 		if x.mayName(stream, q.client) {
@@ -75,21 +81,60 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 		}
 		return nil, 0, e
 	}
-	event := &outcome.Events[n]
-	if i > 0 {
-		q.outcomes = append(q.outcomes, ',')
-	}
-	q.outcomes = append(q.outcomes, `{"stream":`...)
-	q.outcomes = query.AppendString(q.outcomes, stream.Name)
-	q.outcomes = append(q.outcomes, `,"time":`...)
-	q.outcomes = strconv.AppendInt(q.outcomes, event.Time, 10)
-	q.outcomes = append(q.outcomes, `,"deduplicated":`...)
-	q.outcomes = strconv.AppendBool(q.outcomes, stream.RememberIDs > 0 && event.ID != nil)
-	if outcome.Late {
-		q.outcomes = append(q.outcomes, `,"late":true`...)
-	}
-	q.outcomes = append(q.outcomes, '}')
+	event := &mapped.Events[n]
+	q.outcomes = append(q.outcomes, outcome{
+		stream: stream.Name, time: event.Time, deduplicated: stream.RememberIDs > 0 && event.ID != nil, late: mapped.Late, updates: len(q.pending.Updates),
+	})
 	return stream, event.Time, nil
+}
+
+// appendOutcomes appends the outcomes of the pending events, in JSON, once the state is read.
+func (q *question) appendOutcomes(dst []byte) []byte {
+	counted := q.countedPending()
+	for i := range q.outcomes {
+		o := &q.outcomes[i]
+		dst = append(dst, "[,"[min(i, 1)])
+		dst = append(dst, `{"stream":`...)
+		dst = query.AppendString(dst, o.stream)
+		dst = append(dst, `,"time":`...)
+		dst = strconv.AppendInt(dst, o.time, 10)
+		dst = append(dst, `,"deduplicated":`...)
+		dst = strconv.AppendBool(dst, o.deduplicated)
+		if o.late {
+			dst = append(dst, `,"late":true`...)
+		}
+		if !counted[i] {
+			dst = append(dst, `,"uncounted":true`...)
+		}
+		dst = append(dst, '}')
+	}
+	if len(q.outcomes) == 0 {
+		dst = append(dst, '[')
+	}
+	return append(dst, ']')
+}
+
+// countedPending reports for each pending event whether it changes any state that the answers are computed from.
+func (q *question) countedPending() []bool {
+	counted, updates, event := make([]bool, len(q.outcomes)), map[string][]int{}, make([]int, len(q.pending.Updates))
+	for i, from := 0, 0; i < len(q.outcomes); i++ {
+		for u := from; u < q.outcomes[i].updates; u++ {
+			event[u] = i
+			entity := string(q.pending.Updates[u].Entity)
+			updates[entity] = append(updates[entity], u)
+		}
+		from = q.outcomes[i].updates
+	}
+	reads := q.reading.Reads()
+	for i := range reads {
+		for _, n := range updates[reads[i].Entity] {
+			u := &q.pending.Updates[n]
+			counted[event[n]] = counted[event[n]] || slices.ContainsFunc(q.pending.Mutations[u.From:u.To], func(m state.Mutation) bool {
+				return m.Series.ID == reads[i].Series.ID && m.Series.Group == reads[i].Series.Group
+			})
+		}
+	}
+	return counted
 }
 
 // parsePendingEvent parses a pending event.

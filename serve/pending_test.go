@@ -135,7 +135,7 @@ func TestMomentOfPending(t *testing.T) {
 		`, "pending": [{"stream": "payment", "event": ` + payment("p", -9, "ok") + `}, {"stream": "payment", "event": ` + payment("q", -10, "ok") + `}]`:        `{"at":1532519991000,`,
 		`, "at": 1532519000000, "pending": {"stream": "payment", "event": ` + payment("p", -9, "ok") + `}`:                                                      `{"at":1532519000000,`,
 		`, "at": "2018-07-25T12:00:01Z", "pending": {"stream": "login", "event": {"at": 1532519990000, "user": "u1", "device": "d2"}}`:                          `{"at":1532520001000,`,
-		`, "at": 1532520000000, "pending": {"stream": "payment", "event": ` + strings.Replace(payment("p", 0, "ok"), "1532520000000", "1531000000000", 1) + `}`: `{"at":1532520000000,"pending":[{"stream":"payment","time":1531000000000,"deduplicated":true,"late":true}],`,
+		`, "at": 1532520000000, "pending": {"stream": "payment", "event": ` + strings.Replace(payment("p", 0, "ok"), "1532520000000", "1531000000000", 1) + `}`: `{"at":1532520000000,"pending":[{"stream":"payment","time":1531000000000,"deduplicated":true,"late":true,"uncounted":true}],`,
 	} {
 		if got := b.ask(more); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\n got %s\nwant %s", more, got, want)
@@ -264,4 +264,33 @@ func TestPendingOfManyQuestions(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// A pending event that no answer counts is reported: that of another user, or one that no feature asked for selects.
+func TestPendingEventsThatCountNowhere(t *testing.T) {
+	b := newBus(t)
+	other := strings.Replace(payment("p1", -7, "refused"), `"u1"`, `"u2"`, 1)
+	const uncounted = `"deduplicated":true,"uncounted":true}`
+	for _, test := range []struct{ name, question, want string }{
+		{"of the user", `"service": "all", "entities": [{"user": "u1"}]`, `"deduplicated":true}]`},
+		{"of another user", `"service": "all", "entities": [{"user": "u3"}]`, uncounted},
+		{"of one of several users", `"service": "all", "entities": [{"user": "u3"}, {"user": "u1"}]`, `"deduplicated":true}]`},
+		{"of nobody", `"service": "all", "entities": [{"user": null}]`, uncounted},
+		{"of another stream than the feature's", `"features": ["devices"], "entities": [{"user": "u1"}]`, uncounted},
+		{"that the filter leaves out", `"features": ["paid"], "entities": [{"user": "u1"}]`, uncounted},
+		{"of a part of the feature", `"features": ["per_device"], "entities": [{"user": "u1"}]`, `"deduplicated":true}]`},
+		{"further back than the feature is kept", `"features": ["tx"], "entities": [{"user": "u1"}], "at": 1532000000000`, uncounted},
+	} {
+		body := `{` + test.question + `, "pending": {"stream": "payment", "event": ` + payment("p1", -7, "refused") + `}}`
+		if w := do(t, b.handler, "POST", queryPath, body); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s: %s, want %s", test.name, w.Body, test.want)
+		}
+	}
+	both := b.ask(`, "pending": [{"stream": "payment", "event": ` + other + `}, {"stream": "payment", "event": ` + payment("p2", -7, "refused") + `}]`)
+	if want := `"deduplicated":true,"uncounted":true},{"stream":"payment","time":1532519993000,"deduplicated":true}],`; !strings.Contains(both, want) {
+		t.Errorf("%s, want %s", both, want)
+	}
+	if got := b.ask(`, "pending": []`); !strings.Contains(got, `"pending":[],`) {
+		t.Errorf("no pending events: %s", got)
+	}
 }

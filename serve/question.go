@@ -48,10 +48,10 @@ type question struct {
 	byHash  map[uint64]int // the first entity with texts of a hash
 	literal []byte         // one value as sent
 
-	// pending holds the mutations of events that are not yet on the bus; nil if there are none. outcomes are their
-	// outcomes, in JSON.
+	// pending holds the mutations of events that are not yet on the bus; nil if there are none. outcomes are how these
+	// were read.
 	pending  *state.Batch
-	outcomes []byte
+	outcomes []outcome
 
 	// damaged counts the answers that damaged state prevented, and damage is the first error.
 	damaged int

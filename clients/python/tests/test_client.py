@@ -105,7 +105,7 @@ def test_answer(asynchronous: bool) -> None:
         waited={"applied": True},
         read_from="replica",
         staleness_ms=1500,
-        pending=[{"stream": "t", "time": 7, "deduplicated": True}],
+        pending=[{"stream": "t", "time": 7, "deduplicated": True, "uncounted": True}],
         a_later_field=1,
     )
     got = ask(lambda _: httpx.Response(200, content=body), asynchronous)
@@ -123,7 +123,7 @@ def test_answer(asynchronous: bool) -> None:
     assert got.results[0]["seen"].status is None
     assert sorted(got.results[0]) == ["f", "lifetime", "newer", "seen"]
     assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))
-    assert got.pending == (weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False),)
+    assert got.pending == (weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, True),)
 
 
 def test_decimals_keep_their_digits() -> None:

@@ -104,6 +104,8 @@ class PendingOutcome:
     """Whether it counts only once if it has been applied meanwhile."""
     late: bool
     """Whether it came too late for some features, which do not count it."""
+    uncounted: bool = False
+    """Whether no answer counts it: it is of other entities than those asked about, or no feature selects it."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def decode(body: bytes, decimals: bool) -> Answer:
             Result(r["entity"], {name: _feature(f) for name, f in r["features"].items()}) for r in wire["results"]
         ),
         pending=tuple(
-            PendingOutcome(p["stream"], _moment(p["time"]), p["deduplicated"], p.get("late", False))
+            PendingOutcome(p["stream"], _moment(p["time"]), p["deduplicated"], p.get("late", False), p.get("uncounted", False))
             for p in wire.get("pending", ())
         ),
         applied=waited and waited["applied"],

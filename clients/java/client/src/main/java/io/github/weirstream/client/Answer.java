@@ -46,6 +46,7 @@ public record Answer(
    *
    * @param deduplicated whether it counts only once if it has been applied meanwhile
    * @param late whether it came too late for some features, which do not count it
+   * @param uncounted whether no answer counts it: it is of other entities than those asked about, or no feature selects it
    */
-  public record PendingOutcome(String stream, Instant time, boolean deduplicated, boolean late) {}
+  public record PendingOutcome(String stream, Instant time, boolean deduplicated, boolean late, boolean uncounted) {}
 }

@@ -144,7 +144,7 @@ class WeirClientTest {
             answer(
                 features,
                 ",'waited':{'applied':true},'read_from':'replica','staleness_ms':1500,"
-                    + "'pending':[{'stream':'t','time':7,'deduplicated':true}]"),
+                    + "'pending':[{'stream':'t','time':7,'deduplicated':true,'uncounted':true}]"),
             QUESTION);
     Feature f = answer.results().get(0).feature("f");
     assertEquals(new BigDecimal("0.10000000000000000001"), f.value().decimalValue());
@@ -169,7 +169,7 @@ class WeirClientTest {
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());
     assertEquals(Duration.ofMillis(1500), answer.staleness());
-    assertEquals(List.of(new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, false)), answer.pending());
+    assertEquals(List.of(new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, false, true)), answer.pending());
     assertThrows(IllegalArgumentException.class, () -> answer.results().get(0).feature("g"));
   }
 
