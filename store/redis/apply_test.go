@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,78 +29,6 @@ func TestApplyEqualsPlainLoop(t *testing.T) {
 			fill(b, 0, rest[:n]...)
 			apply(t, w, b)
 			rest = rest[n:]
-		}
-		checkAll(t, s, list)
-	})
-}
-
-// Each row of the table at writer.Apply holds.
-func TestProgressTable(t *testing.T) {
-	list := randomEvents(rand.New(rand.NewPCG(3, 4)), 60)
-	onEach(t, 4, func(t *testing.T, s *Store) {
-		start(t, s, transactions)
-		w := s.newWriter()
-		first := begin(t, s, transactions)
-		fill(first, 0, list[:30]...)
-		again := begin(t, s, transactions)
-		fill(again, 0, list[:30]...)
-		more := begin(t, s, transactions)
-		fill(more, 0, list[:60]...)
-
-		apply(t, w, first) // equal: applied
-		checkAll(t, s, list[:30])
-		apply(t, w, again) // greater, all of it: already applied
-		checkAll(t, s, list[:30])
-		apply(t, w, more) // between: the rest is applied
-		checkAll(t, s, list)
-		for i, p := range more.Ranges[0].Progress {
-			if p.Offset != 60 && slices.ContainsFunc(more.Updates, func(updates state.EntityUpdate) bool { return state.Shard(updates.Hash, 4) == i }) {
-				t.Errorf("progress of shard %d is %v, want 60", i, p)
-			}
-		}
-
-		// Less: a shard that was put back.
-		ahead := begin(t, s, transactions)
-		for shard := range ahead.Ranges[0].Progress {
-			ahead.Ranges[0].Progress[shard].Offset = 90
-		}
-		fill(ahead, 0, event{offset: 90, device: "d1", user: "u1", time: 103 * day, cents: 1})
-		apply(t, w, ahead)
-		if !ahead.Ranges[0].Behind {
-			t.Error("a store that lacks what it had confirmed was not found out")
-		}
-		checkAll(t, s, list)
-
-		// None: a shard that lost all.
-		shard := state.Shard(state.EntityHash([]byte("d1")), 4)
-		s.redis.HDel(context.Background(), keyspace.ProgressKey(s.tags[shard]), keyspace.PartitionField(transactions))
-		lost := begin(t, s, transactions)
-		for shard := range lost.Ranges[0].Progress {
-			lost.Ranges[0].Progress[shard].Offset = 60
-		}
-		fill(lost, 0, event{offset: 60, device: "d1", user: "u1", time: 103 * day, cents: 1})
-		apply(t, w, lost)
-		if !lost.Ranges[0].Behind {
-			t.Error("a shard without progress was not found out")
-		}
-		checkAll(t, s, list)
-	})
-}
-
-// A partition that is behind does not block another in the same batch.
-func TestPartitionBehindDoesNotBlockOthers(t *testing.T) {
-	onEach(t, 4, func(t *testing.T, s *Store) {
-		start(t, s, transactions, logins)
-		b := begin(t, s, transactions, logins)
-		for shard := range b.Ranges[0].Progress {
-			b.Ranges[0].Progress[shard].Offset = 7
-		}
-		list := []event{{offset: 0, device: "d1", user: "u1", time: 101 * day, cents: 5}}
-		fill(b, 0, event{offset: 7, device: "d1", user: "u2", time: 101 * day, cents: 900})
-		fill(b, 1, list...)
-		apply(t, s.newWriter(), b)
-		if !b.Ranges[0].Behind || b.Ranges[1].Behind {
-			t.Errorf("behind: %v, %v; want only the first", b.Ranges[0].Behind, b.Ranges[1].Behind)
 		}
 		checkAll(t, s, list)
 	})
@@ -137,21 +64,6 @@ func firstLines(text string, n int) string {
 	return strings.Join(strings.SplitN(text, "\n", n+1)[:n], "\n")
 }
 
-// EveryShard moves shards without events.
-func TestEveryShard(t *testing.T) {
-	onEach(t, 8, func(t *testing.T, s *Store) {
-		start(t, s, transactions)
-		b := begin(t, s, transactions)
-		b.EveryShard = true
-		fill(b, 0, event{offset: 4, device: "d1", user: "u1", time: 101 * day})
-		apply(t, s.newWriter(), b)
-		progress, err := s.Progress(context.Background(), []state.Partition{transactions})
-		if err != nil || state.Lowest(progress[0]) != 5 || state.Highest(progress[0]) != 5 {
-			t.Errorf("progress %v, %v; want 5 in every shard", progress, err)
-		}
-	})
-}
-
 // A server that lost the script gets it again, and only failed calls are resent.
 func TestScriptForgotten(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
@@ -171,31 +83,6 @@ func TestScriptForgotten(t *testing.T) {
 		}
 		apply(t, s.newWriter(), b)
 		checkAll(t, s, list)
-	})
-}
-
-// A key that holds another type of value is counted as refused, and the rest is applied.
-func TestRefused(t *testing.T) {
-	onEach(t, 1, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		start(t, s, transactions)
-		b := begin(t, s, transactions)
-		s.redis.SAdd(ctx, string(keyspace.AppendKey(nil, s.tags[0], users.Group, []byte("d2"))), "not ours")
-		fill(b, 0,
-			event{offset: 0, device: "d2", user: "u1", time: 101 * day},
-			event{offset: 1, device: "d1", user: "u1", time: 101 * day})
-		apply(t, s.newWriter(), b)
-		if b.Refused != 1 || !strings.Contains(b.Refusal, "WRONGTYPE") {
-			t.Errorf("%d refused, %q; want the key of another type", b.Refused, b.Refusal)
-		}
-		windowStates, err := s.Read(ctx, []state.Read{{Series: events, Entity: "d1", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
-		if err != nil || windowStates[0].Buckets[0].Value.Num != 1 || windowStates[1].Buckets[0].Value.Num != 1 {
-			t.Errorf("counts %+v, %v; want 1 of each", windowStates, err)
-		}
-		windowStates, err = s.Read(ctx, []state.Read{{Series: events, Entity: "d2", First: 101, Last: 101}, {Series: ever, Entity: "d2"}})
-		if err != nil || windowStates[0].Err == nil || !strings.Contains(windowStates[0].Err.Error(), "WRONGTYPE") || windowStates[1].Err != nil {
-			t.Errorf("reading the foreign key: %+v, %v", windowStates, err)
-		}
 	})
 }
 

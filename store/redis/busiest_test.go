@@ -1,12 +1,8 @@
 package redisstore
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
@@ -15,50 +11,6 @@ import (
 
 func busiestOf(entity string) state.Busiest {
 	return state.Busiest{Since: 1, Keys: []state.BusiestKey{{Key: "device", Entities: []state.BusyEntity{{Entity: entity, Events: 3}}}}}
-}
-
-// What a processor published is forgotten after it ends: another processor drops it, or it expires.
-func TestBusiestIsForgotten(t *testing.T) {
-	server := redistest.Embedded(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	t.Cleanup(func() { client.Close() })
-	s := newStore(t, client, 4)
-	began := time.Now()
-	pass := func(after time.Duration) {
-		server.FastForward(after)
-		began = began.Add(after)
-		server.SetTime(began)
-	}
-	server.SetTime(began)
-	publish := func(processor string) {
-		t.Helper()
-		if err := s.PublishBusiest(t.Context(), processor, busiestOf(processor)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	expect := func(what string, want ...string) {
-		t.Helper()
-		list, err := s.Busiest(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, b := range list {
-			got = append(got, b.Keys[0].Entities[0].Entity)
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
-	publish("a")
-	pass(state.BusiestFor / 2)
-	publish("b")
-	expect("two processors", "a", "b")
-	pass(state.BusiestFor/2 + time.Second)
-	publish("b")
-	expect("one that goes on", "b")
-	pass(state.BusiestFor + time.Second)
-	expect("none")
 }
 
 // If keys hash entities, nothing that is published names one.

@@ -297,3 +297,20 @@ func (c *tripCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (c *tripCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error { c.pipelines++; return next(ctx, cmds) }
 }
+
+func dumpShard(t *testing.T, s *Store, shard int) map[string]string {
+	ctx := context.Background()
+	dump := map[string]string{}
+	for _, key := range shardKeys(t, s, shard) {
+		dump[key] = s.redis.Dump(ctx, key).Val()
+	}
+	return dump
+}
+
+func shardKeys(t *testing.T, s *Store, shard int) []string {
+	keys, err := s.redis.Keys(context.Background(), s.tags[shard]+"*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}

@@ -125,46 +125,6 @@ func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 	})
 }
 
-// A placement changes only positions that are still as found, and records the log; the number of
-// partitions stays that of the first time.
-func TestPlace(t *testing.T) {
-	ctx := context.Background()
-	onEach(t, 2, func(t *testing.T, s *Store) {
-		was, is := state.LogID{Cluster: "c", Topic: "t1"}, state.LogID{Cluster: "c", Topic: "t2"}
-		position := func(offset int64, id state.LogID) state.Position {
-			return state.Position{Offset: offset, Epoch: -1, Log: id.Tag()}
-		}
-		place := func(want int, id state.LogID, partitions int, from, to []state.Position) {
-			t.Helper()
-			placed, err := s.Place(ctx, state.Placement{Partition: transactions.WithPlan("v"), From: from, To: to, Log: id, Partitions: partitions})
-			if err != nil || placed != want {
-				t.Errorf("placed %d, error %v; want %d", placed, err, want)
-			}
-		}
-		none := state.NoPosition
-		place(2, was, 6, []state.Position{none, none}, []state.Position{position(5, was), position(6, was)})
-		place(1, is, 9, []state.Position{position(5, was), position(7, was)}, []state.Position{position(0, is), position(0, is)})
-		place(0, is, 9, []state.Position{position(0, is), position(6, was)}, []state.Position{position(0, is), position(6, was)})
-		progress, err := s.Progress(ctx, []state.Partition{transactions})
-		if err != nil || !slices.Equal(progress[0], []state.Position{position(0, is), position(6, was)}) {
-			t.Errorf("the progress is %v, error %v; want the first shard in the new log at 0, the second in the old one at 6", progress, err)
-		}
-		for _, id := range []state.LogID{was, is} {
-			if got, err := s.Log(ctx, id.Tag()); err != nil || got != id {
-				t.Errorf("got the log %v, error %v; want %v", got, err, id)
-			}
-		}
-		claims, err := s.Claim(ctx, []state.Partition{{Topic: transactions.Topic, ID: 7}}, "v")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := claims[0]
-		if c.Topic == nil || c.Topic.Partitions != 6 || state.Highest(c.Progress) >= 0 {
-			t.Errorf("a partition that was added: got %+v, topic %+v; want no progress, and a topic of 6 partitions", c, c.Topic)
-		}
-	})
-}
-
 // A namespace of another layout is refused with advice.
 func TestOlderLayout(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {

@@ -333,22 +333,3 @@ func TestAdopt(t *testing.T) {
 		}
 	})
 }
-
-func TestClock(t *testing.T) {
-	onEach(t, 4, func(t *testing.T, s *Store) {
-		ctx := context.Background()
-		if now, err := s.Clock(ctx); now != 0 || err != nil {
-			t.Fatalf("the clock of an empty namespace is %d, error %v; want 0", now, err)
-		}
-		start(t, s, transactions)
-		w := s.newWriter()
-		for _, e := range []event{{offset: 0, device: "a", time: 105 * day}, {offset: 1, device: "a", time: 104 * day}} {
-			b := begin(t, s, transactions)
-			fill(b, 0, e)
-			apply(t, w, b)
-		}
-		if now, err := s.Clock(ctx); now != 105*day || err != nil {
-			t.Errorf("the clock is %d, error %v; want the greatest time, %d", now, err, int64(105*day))
-		}
-	})
-}

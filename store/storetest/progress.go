@@ -146,6 +146,30 @@ func testProgress(t *testing.T, open func() store.Store) {
 		}
 		after.expect("goes on", 40)
 	})
+	t.Run("one of two partitions has gone back", func(t *testing.T) {
+		s := open()
+		o := newOwner(t, s, "v1")
+		if _, err := s.Place(t.Context(), testkit.FirstPlacement(beside, s.Shards(), 0)); err != nil {
+			t.Fatal(err)
+		}
+		there, err := s.Progress(t.Context(), []state.Partition{beside})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for shard := range o.progress {
+			o.progress[shard].Offset = 90
+		}
+		b := o.batch(90, 120)
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: beside, To: 30, Progress: there[0]})
+		for offset := range int64(30) {
+			b.Update(1, offset, deviceAt(offset))
+			b.Add(state.Mutation{Series: events, Tile: 100, Num: 1})
+		}
+		if !o.apply(b) || b.Ranges[1].Behind {
+			t.Errorf("behind: %v, %v; want only the first", b.Ranges[0].Behind, b.Ranges[1].Behind)
+		}
+		o.expect("the other one is applied", 30)
+	})
 	t.Run("shards without events", func(t *testing.T) {
 		o := newOwner(t, open(), "v1")
 		b := o.batch(0, 1)
@@ -156,18 +180,16 @@ func testProgress(t *testing.T, open func() store.Store) {
 			t.Errorf("progress %v, want 1 in every shard", o.progress)
 		}
 	})
-	t.Run("what is applied is known", func(t *testing.T) {
+	t.Run("the clock", func(t *testing.T) {
 		o := newOwner(t, open(), "v1")
-		b := o.batch(0, 1)
-		b.EveryShard = true
-		o.apply(b)
-		for offset, want := range []bool{true, false} {
-			if applied, err := o.store.Applied(t.Context(), o.at, int64(offset), nil); err != nil || applied != want {
-				t.Errorf("record %d is applied: %v, error %v; want %v", offset, applied, err, want)
+		for _, clock := range []struct{ now, want int64 }{{0, 0}, {105 * day, 105 * day}, {104 * day, 105 * day}} {
+			b := o.batch(o.progress[0].Offset, o.progress[0].Offset+1)
+			b.Now, b.EveryShard = clock.now, true
+			o.apply(b)
+			o.look()
+			if got, err := o.store.Clock(t.Context()); err != nil || got != clock.want {
+				t.Errorf("after a record of %d the clock is %d, error %v; want the greatest timestamp, %d", clock.now, got, err, clock.want)
 			}
-		}
-		if clock, err := o.store.Clock(t.Context()); err != nil || clock != 100*day {
-			t.Errorf("the clock is %d, error %v; want the record's timestamp", clock, err)
 		}
 	})
 	t.Run("gaps and plans are in the history", testHistory(open))

@@ -29,6 +29,9 @@ func (s *Store) AddArchive(_ context.Context, draft *state.Archive) error {
 func (s *Store) BeginArchives(_ context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.hang(); err != nil {
+		return nil, err
+	}
 	positions := make([][]state.Position, len(archives))
 	for _, sh := range s.shards {
 		for id := range sh.archives[*f.Cut] {

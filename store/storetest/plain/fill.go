@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weir-stream/weir/state"
 )
@@ -29,6 +30,14 @@ func (f *filling) spoil() {
 // if not at all.
 func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string) {
 	plan := s.plans[version]
+	if plan == nil && o != nil {
+		// It is unknown which series the plan feeds.
+		for _, f := range sh.fillings {
+			if f.in == p {
+				f.spoil()
+			}
+		}
+	}
 	if plan == nil {
 		return
 	}
@@ -49,6 +58,7 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 		case kept == state.KeptNone:
 			if known != nil && !known.open() {
 				known.Ranges = append(known.Ranges, state.RangesBetween(o.at, state.Position{Offset: state.MaxTime})...)
+				known.Opened = s.now().UnixMilli()
 			}
 		case known == nil && sh.fills(p, func(f *filling) bool { return !f.Broken && fill.PartOf(f.of) }):
 			// It continues as a part of the other fill.
@@ -57,7 +67,7 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 		case known == nil:
 			s.begin(sh.filling(fill, p), o)
 		case known.open():
-			known.close(o)
+			known.close(o, s.now())
 		}
 	}
 }
@@ -94,8 +104,16 @@ func (s *Store) begin(f *filling, o *ownership) {
 	}
 }
 
+// maxAway is how long a plan without a fill may have a partition before the fill is given up: its series may have been
+// dropped meanwhile.
+const maxAway = 12 * time.Hour
+
 // close ends the open ranges where a plan with the fill takes the partition again.
-func (f *filling) close(o *ownership) {
+func (f *filling) close(o *ownership, now time.Time) {
+	if now.Sub(time.UnixMilli(f.Opened)) > maxAway {
+		f.spoil()
+		return
+	}
 	var closed []state.OffsetRange
 	for _, r := range f.Ranges {
 		switch {
@@ -112,7 +130,7 @@ func (f *filling) close(o *ownership) {
 			}
 		}
 	}
-	f.Ranges = closed
+	f.Ranges, f.Opened = closed, 0
 }
 
 // unplace gives up the fills of a partition that goes back, or continues in another log.
@@ -144,6 +162,9 @@ func (s *Store) Fills(_ context.Context, p *state.Plan) (kept []*state.Fill, err
 func (s *Store) Fillings(_ context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.hang(); err != nil {
+		return nil, err
+	}
 	all := make([][]state.Filling, len(partitions))
 	for i, p := range partitions {
 		for _, sh := range s.shards {
@@ -171,12 +192,12 @@ func (s *Store) StartFill(_ context.Context, starts ...state.FillStart) error {
 	defer s.mu.Unlock()
 	for i := range starts {
 		for _, sh := range s.shards {
-			if f := sh.fillings[starts[i].Fill.Partition(starts[i].Partition)]; f != nil && !f.Broken {
+			if f := sh.fillings[starts[i].Fill.Partition(starts[i].Partition)]; f != nil && !f.Broken && !sh.hangs {
 				f.start(&starts[i])
 			}
 		}
 	}
-	return nil
+	return s.hang()
 }
 
 func (f *filling) start(at *state.FillStart) {
@@ -240,6 +261,6 @@ func (sh *shard) add(e *state.FillEpoch, before []*state.Fill) {
 		}
 		filled, all := f.Share()
 		e.Whole, e.Broken, e.Since = e.Whole && f.Done(), e.Broken || f.Broken, max(e.Since, f.Since)
-		e.Filled, e.All = e.Filled+filled, e.All+all
+		e.Filled, e.All, e.Opened = e.Filled+filled, e.All+all, max(e.Opened, f.Opened)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Store) Register(_ context.Context, r state.Registration) (rivals []stat
 	s.note(r.Plan)
 	now := r.At
 	if now.IsZero() {
-		now = time.Now()
+		now = s.now()
 	}
 	mine, newest := registered{r.Plan.Version, r.Group}, time.Time{}
 	began := s.used[mine].began
@@ -71,15 +71,21 @@ func (s *Store) Claim(_ context.Context, partitions []state.Partition, version s
 	claims := make([]state.Claim, len(partitions))
 	for i, p := range partitions {
 		claims[i].OwnedMs = math.MaxInt64
-		for _, sh := range s.shards {
-			s.claim(&claims[i], sh, p, version, givesWayTo)
+		claims[i].Progress = make([]state.Position, len(s.shards))
+		for shard, sh := range s.shards {
+			if sh.hangs {
+				claims[i].Miss(shard, errHangs)
+				continue
+			}
+			sh.clamp(s.now().Add(state.MaxAhead).UnixMilli())
+			claims[i].Progress[shard] = s.claim(&claims[i], sh, p, version, givesWayTo)
 		}
 	}
-	return claims, nil
+	return claims, s.allHang()
 }
 
-// claim takes a partition of one shard.
-func (s *Store) claim(c *state.Claim, sh *shard, p state.Partition, version string, givesWayTo []string) {
+// claim takes a partition of one shard, and returns its position.
+func (s *Store) claim(c *state.Claim, sh *shard, p state.Partition, version string, givesWayTo []string) state.Position {
 	o := sh.owned[p]
 	switch {
 	case o == nil:
@@ -87,19 +93,18 @@ func (s *Store) claim(c *state.Claim, sh *shard, p state.Partition, version stri
 		if seen, met := sh.topics[p.Topic]; met {
 			c.Topic = &seen
 		}
-		c.Progress = append(c.Progress, state.NoPosition)
-		return
+		return state.NoPosition
 	case o.version != version && slices.Contains(givesWayTo, o.version):
 		c.KeptBy = o.version
-		c.Progress = append(c.Progress, state.NoPosition)
-		return
+		return state.NoPosition
 	case o.version != version:
 		s.feed(sh, p, o, version)
 		sh.end(p.Topic, o.version, sh.now)
-		o.version, o.since = version, time.Now()
+		o.version, o.since = version, s.now()
+		sh.mergeEpochs(p.Topic)
 	}
-	c.OwnedMs = min(c.OwnedMs, time.Since(o.since).Milliseconds())
-	c.Progress = append(c.Progress, o.at)
+	c.OwnedMs = min(c.OwnedMs, max(0, s.now().Sub(o.since).Milliseconds()))
+	return o.at
 }
 
 // Bind adds to a plan the generations of series to keep.
@@ -114,12 +119,27 @@ func (s *Store) Bind(_ context.Context, p *state.Plan) (*state.Plan, *state.Hist
 func (s *Store) History(context.Context) (*state.History, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.history(), nil
+	return s.history(), s.allHang()
 }
 
+// history has what is known of shards that hang, too, and says so.
 func (s *Store) history() *state.History {
 	last := map[epoch]int64{}
+	h := &state.History{
+		Plans: maps.Clone(s.plans), Fills: s.fillEpochs(), Slack: slack.Milliseconds(),
+		Newest: s.clock(), Now: s.clock(), // by the records' times only: tests replay the past
+	}
+	if s.hang() != nil {
+		h.Missing = func(r *state.Read) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.shardOf(r.Entity).err()
+		}
+	}
 	for _, sh := range s.shards {
+		if sh.lag != nil && (h.Lag == nil || *sh.lag < *h.Lag) {
+			h.Lag = sh.lag
+		}
 		for e, at := range sh.ended {
 			last[e] = max(last[e], at)
 		}
@@ -127,8 +147,6 @@ func (s *Store) history() *state.History {
 			last[epoch{p.Topic, o.version}] = state.MaxTime
 		}
 	}
-	// Here no history is older than the state that it is about.
-	h := &state.History{Plans: maps.Clone(s.plans), Fills: s.fillEpochs(), Newest: s.clock(), Now: s.clock()}
 	for e, at := range last {
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: e.topic, Version: e.version, Last: at})
 	}

@@ -1,7 +1,9 @@
 package plain
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +18,10 @@ type shard struct {
 	logs     map[string]state.LogID       // by tag
 	fillings map[state.Partition]*filling // by the name of a fill's progress, see state.Fill.Partition
 	now      int64                        // the greatest timestamp of a record, in ms
+	lag      *int64                       // the least time by which now was behind the clock, in ms
+	states   map[key]*held
+	spoiled  map[key]bool // without the series
+	hangs    bool
 	archives map[state.Cut]map[string]*state.Archive
 	rows     map[state.Partition]*state.Position // by the name of a fill's progress, see state.Fill.Archive
 }
@@ -33,7 +39,7 @@ type epoch struct{ topic, version string }
 func newShard() *shard {
 	return &shard{
 		owned: map[state.Partition]*ownership{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
-		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{},
+		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{}, states: map[key]*held{}, spoiled: map[key]bool{},
 		archives: map[state.Cut]map[string]*state.Archive{}, rows: map[state.Partition]*state.Position{},
 	}
 }
@@ -80,6 +86,32 @@ func (sh *shard) end(topic, version string, last int64) {
 	sh.ended[e] = max(sh.ended[e], last)
 }
 
+// maxEpochs is the number of past epochs of a topic that a shard keeps; the earliest of more become one gap.
+const maxEpochs = 64
+
+// mergeEpochs merges the earliest epochs of a topic into a gap, if there are too many.
+func (sh *shard) mergeEpochs(topic string) {
+	var past []epoch
+	for e := range sh.ended {
+		if e.topic == topic && e.version != state.Gap {
+			past = append(past, e)
+		}
+	}
+	slices.SortFunc(past, func(a, b epoch) int { return cmp.Compare(sh.ended[a], sh.ended[b]) })
+	for _, e := range past[:max(0, len(past)-maxEpochs)] {
+		sh.end(topic, state.Gap, sh.ended[e])
+		delete(sh.ended, e)
+	}
+}
+
+// clamp lowers timestamps that are not believed.
+func (sh *shard) clamp(latest int64) {
+	sh.now = min(sh.now, latest)
+	for e, last := range sh.ended {
+		sh.ended[e] = min(last, latest)
+	}
+}
+
 // found returns the position of a partition under any plan.
 func (sh *shard) found(p state.Partition) state.Position {
 	if o := sh.owned[p]; o != nil {
@@ -92,6 +124,9 @@ func (sh *shard) found(p state.Partition) state.Position {
 func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]state.Position, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.hang(); err != nil {
+		return nil, err
+	}
 	all := make([][]state.Position, len(partitions))
 	for i := range partitions {
 		p, _ := split(partitions[i])
@@ -112,7 +147,7 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, read
 	}
 	p, _ = split(p)
 	for shard, sh := range s.shards {
-		if (concerned[shard] || len(reads) == 0) && sh.found(p).Offset <= offset {
+		if (concerned[shard] || len(reads) == 0) && (sh.hangs || sh.found(p).Offset <= offset) {
 			return false, nil
 		}
 	}
@@ -125,15 +160,15 @@ func (s *Store) Place(_ context.Context, placements ...state.Placement) (placed 
 	defer s.mu.Unlock()
 	for i := range placements {
 		for shard, sh := range s.shards {
-			if sh.place(&placements[i], placements[i].From[shard], placements[i].To[shard]) {
+			if !sh.hangs && sh.place(&placements[i], placements[i].From[shard], placements[i].To[shard], s.now()) {
 				placed++
 			}
 		}
 	}
-	return placed, nil
+	return placed, s.hang()
 }
 
-func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
+func (sh *shard) place(w *state.Placement, from, to state.Position, now time.Time) bool {
 	p, version := split(w.Partition)
 	if from == to || sh.found(p) != from {
 		return false
@@ -147,7 +182,7 @@ func (sh *shard) place(w *state.Placement, from, to state.Position) bool {
 	}
 	o.at = to
 	if !from.Exists() || w.Gap > 0 {
-		o.since = time.Now()
+		o.since = now
 	}
 	if known, met := sh.topics[p.Topic]; met {
 		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: known.Partitions}
@@ -168,11 +203,11 @@ func (s *Store) Log(_ context.Context, tag string) (log state.LogID, err error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sh := range s.shards {
-		if known, ok := sh.logs[tag]; ok {
+		if known, ok := sh.logs[tag]; ok && !sh.hangs {
 			return known, nil
 		}
 	}
-	return state.LogID{}, nil
+	return state.LogID{}, s.hang()
 }
 
 // Gap records that records of a partition were skipped.
@@ -181,9 +216,11 @@ func (s *Store) Gap(_ context.Context, p state.Partition, until int64) error {
 	defer s.mu.Unlock()
 	p, _ = split(p)
 	for _, sh := range s.shards {
-		sh.end(p.Topic, state.Gap, max(until, sh.now))
+		if !sh.hangs {
+			sh.end(p.Topic, state.Gap, max(until, sh.now))
+		}
 	}
-	return nil
+	return s.hang()
 }
 
 // Clock returns the greatest timestamp of a record applied.

@@ -1,9 +1,11 @@
 // Package plain is a second store, for tests: the whole contract in the memory of one process, written as plainly as
-// possible. So tests that run on it depend only on the contract. Nothing in it expires.
+// possible. So tests that run on it depend only on the contract.
 package plain
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,15 +18,19 @@ var _ store.Store = (*Store)(nil)
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
+	secret packed.Secret
+
 	mu     sync.Mutex // guards all that follows, so each call is one step
 	shards []*shard
-	states map[key]packed.State
 	plans  map[string]*state.Plan // by version
 	fills  map[string]*state.Fill // by ID
 	used   map[registered]usage
 
 	archives []*state.Archive
-	busiest  map[string]state.Busiest // by processor
+	busiest  map[string]published // by processor
+
+	passed time.Duration // see Pass
+	steps  int           // see Interrupt
 }
 
 // key is a series of an entity. Entities of different groups may have the same text.
@@ -32,17 +38,29 @@ type key struct{ series, group, entity string }
 
 func keyOf(s *state.Series, entity string) key { return key{s.ID, s.Group, entity} }
 
+// held is the state of a series of an entity.
+type held struct {
+	packed.State
+	of    *state.Series
+	until time.Time // when it expires; zero for never
+}
+
+// slack is how much longer than needed state is held, see state.History.
+const slack = time.Hour
+
 // New returns an empty store with a number of shards.
 func New(shards int) *Store {
 	s := &Store{
-		states: map[key]packed.State{}, plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
-		busiest: map[string]state.Busiest{},
+		secret: packed.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
+		busiest: map[string]published{}, steps: endless,
 	}
 	for range shards {
 		s.shards = append(s.shards, newShard())
 	}
 	return s
 }
+
+func (s *Store) now() time.Time { return time.Now().Add(s.passed) }
 
 // Create does nothing: the namespace is there.
 func (s *Store) Create(context.Context) error { return nil }
@@ -53,8 +71,16 @@ func (s *Store) Shards() int { return len(s.shards) }
 // ShardOf returns the shard that an update is applied to.
 func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int { return state.Shard(u.Hash, shards) }
 
-// Available is nil: there is nothing to reach.
-func (s *Store) Available(context.Context, int) error { return nil }
+func (s *Store) shardOf(entity string) *shard {
+	return s.shards[state.Shard(state.EntityHash([]byte(entity)), len(s.shards))]
+}
+
+// Available returns an error for a shard that hangs.
+func (s *Store) Available(_ context.Context, shard int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shards[shard].err()
+}
 
 // NewWriter returns a writer.
 func (s *Store) NewWriter() store.Writer { return writer{s} }
@@ -65,6 +91,9 @@ type writer struct{ store *Store }
 func (w writer) Apply(_ context.Context, b *state.Batch) error {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
+	if err := w.store.allHang(); err != nil {
+		return err
+	}
 	byShard := make([][]*state.EntityUpdate, len(w.store.shards))
 	for i := range b.Updates {
 		u := &b.Updates[i]
@@ -72,13 +101,16 @@ func (w writer) Apply(_ context.Context, b *state.Batch) error {
 		byShard[shard] = append(byShard[shard], u)
 	}
 	for shard, updates := range byShard {
-		w.store.apply(b, shard, updates)
+		if err := w.store.apply(b, shard, updates); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// apply applies the updates of one shard that it lacks, and moves its progress.
-func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) {
+// apply applies the updates of one shard that it lacks, and moves its progress. If it is interrupted, it applies those of
+// some slices.
+func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) error {
 	wanted := make([]bool, len(b.Ranges))
 	for _, u := range updates {
 		r := &b.Ranges[u.Range]
@@ -87,46 +119,115 @@ func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) 
 	sh, moved := s.shards[shard], false
 	at := make([]*state.Position, len(b.Ranges)) // nil where nothing is applied
 	for i := range b.Ranges {
-		if r := &b.Ranges[i]; r.Moves(shard) && (wanted[i] || b.EveryShard) {
+		switch r := &b.Ranges[i]; {
+		case !r.Moves(shard) || !wanted[i] && !b.EveryShard:
+		case sh.hangs:
+			r.Lag(shard)
+		default:
 			at[i] = sh.meet(r, shard)
 			moved = moved || at[i] != nil
 		}
 	}
+	slices := state.ShardSlices
+	if moved {
+		slices = s.slices(at)
+	}
+	refused := map[key]bool{}
 	for _, u := range updates {
-		if r := &b.Ranges[u.Range]; at[u.Range] == nil || !r.Changes(shard, &r.Progress[shard], u) {
+		r := &b.Ranges[u.Range]
+		if at[u.Range] == nil || !r.Changes(shard, &r.Progress[shard], u) || state.SliceOf(u.Hash) >= slices {
 			continue
 		}
 		for i := u.From; i < u.To; i++ {
-			s.mutate(string(u.Entity), &b.Mutations[i])
+			s.mutate(sh, string(u.Entity), &b.Mutations[i], refused)
 		}
 	}
+	if b.Refused += len(refused); len(refused) > 0 {
+		b.Refusal = errSpoiled.Error()
+	}
 	for i, p := range at {
-		if r := &b.Ranges[i]; p != nil {
+		if r := &b.Ranges[i]; p != nil && slices > 0 {
 			if r.To > p.Offset {
-				*p = p.To(r.To)
 				p.Epoch = max(p.Epoch, r.Epoch)
+			}
+			switch {
+			case slices < state.ShardSlices && r.To > p.Offset:
+				*p = p.WithAhead(r.To, slices)
+			case r.To > p.Offset:
+				*p = p.To(r.To)
 			}
 			r.Progress[shard] = *p
 		}
 	}
-	if moved {
-		sh.now = max(sh.now, state.Believed(b.Now, time.Now()))
+	if moved && slices > 0 {
+		sh.pass(state.Believed(b.Now, s.now()), s.now())
+	}
+	if slices < state.ShardSlices {
+		return errInterrupted
+	}
+	return nil
+}
+
+// pass notes the greatest timestamp of a record, and how far it is behind the clock.
+func (sh *shard) pass(timestamp int64, now time.Time) {
+	if timestamp <= sh.now {
+		return
+	}
+	sh.now = timestamp
+	if lag := max(0, now.UnixMilli()-timestamp); sh.lag == nil || lag < *sh.lag {
+		sh.lag = &lag
 	}
 }
 
-func (s *Store) mutate(entity string, m *state.Mutation) {
+var errSpoiled = errors.New("what is held was not written by Weir")
+
+// mutate applies a mutation, unless its entity is spoiled.
+func (s *Store) mutate(sh *shard, entity string, m *state.Mutation, refused map[key]bool) {
 	k := keyOf(m.Series, entity)
-	if s.states[k] == nil {
-		s.states[k] = packed.NewKeyed(m.Series, packed.Secret{})
+	if group := (key{"", k.group, entity}); sh.spoiled[group] {
+		refused[group] = true
+		return
 	}
-	s.states[k].Apply(m)
+	h := sh.state(k, s.now())
+	if h == nil {
+		h = &held{State: packed.NewKeyed(m.Series, s.secret), of: m.Series, until: s.now()}
+		sh.states[k] = h
+	}
+	h.Apply(m)
+	keep := m.Series.GroupKeep
+	until := s.now().Add(time.Duration(keep+keep/8)*time.Millisecond + slack)
+	switch {
+	case keep == 0:
+		h.until = time.Time{}
+	case !h.until.IsZero() && until.After(h.until):
+		h.until = until
+	}
+}
+
+// state returns the state of a series of an entity, unless it has expired.
+func (sh *shard) state(k key, now time.Time) *held {
+	if h := sh.states[k]; h != nil && (h.until.IsZero() || now.Before(h.until)) {
+		return h
+	}
+	delete(sh.states, k)
+	return nil
 }
 
 // view returns a copy of the states of some series of an entity.
 func (s *Store) view(entity string, series ...*state.Series) *packed.View {
-	v := &packed.View{}
+	v, sh := &packed.View{Secret: s.secret}, s.shardOf(entity)
 	for _, of := range series {
-		v.AddCopy(of, s.states[keyOf(of, entity)])
+		k := keyOf(of, entity)
+		switch h := sh.state(k, s.now()); {
+		case sh.hangs:
+			v.Err = errHangs
+		case sh.spoiled[key{"", k.group, entity}]:
+			v.Err = errSpoiled
+		case h != nil:
+			v.AddCopy(of, h.State)
+			continue
+		}
+		v.AddCopy(of, nil)
 	}
 	return v
 }
@@ -150,7 +251,7 @@ func (s *Store) ReadOverlay(_ context.Context, reads []state.Read, pending *stat
 		v.Overlay(pending, r.Entity, s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...))
 		v.Read(0, r, &answers[i])
 	}
-	return answers, nil
+	return answers, s.allHang()
 }
 
 // ReadReplica is ReadOverlay: there are no replicas.
@@ -161,3 +262,37 @@ func (s *Store) ReadReplica(ctx context.Context, reads []state.Read, pending *st
 
 // Recycle does nothing.
 func (s *Store) Recycle([]state.WindowState) {}
+
+// Why a shard, or a batch, cannot go on.
+var (
+	errHangs       = fmt.Errorf("the shard hangs: %w", state.ErrUnavailable)
+	errInterrupted = errors.New("the batch was interrupted")
+)
+
+// err returns why the shard cannot be reached; nil if it can.
+func (sh *shard) err() error {
+	if sh.hangs {
+		return errHangs
+	}
+	return nil
+}
+
+// hang returns why some shard cannot be reached; nil if all can.
+func (s *Store) hang() error {
+	for _, sh := range s.shards {
+		if sh.hangs {
+			return errHangs
+		}
+	}
+	return nil
+}
+
+// allHang returns why no shard can be reached; nil if some can.
+func (s *Store) allHang() error {
+	for _, sh := range s.shards {
+		if !sh.hangs {
+			return nil
+		}
+	}
+	return errHangs
+}

@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+)
+
+// testAway checks that a fill is given up if plans without it had a partition for more than half a day: after a day its
+// series may be dropped.
+func testAway(t *testing.T, open func(shards int) Timed) {
+	for name, test := range map[string]struct {
+		away    time.Duration
+		to      int64
+		givenUp bool
+	}{
+		"for less than half a day":                    {11 * time.Hour, 40, false},
+		"for more than half a day":                    {13 * time.Hour, 40, true},
+		"for more than half a day without any record": {13 * time.Hour, 30, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(4)
+			f := newFilling(t, s)
+			f.take("v2", events, added)
+			fill := f.fill(added)
+			s.Pass(48 * time.Hour) // with it
+			f.take("v1", events)
+			f.goOn(test.to)
+			s.Pass(test.away / 2)
+			f.take("v3", events, more)
+			s.Pass(test.away / 2)
+			f.take("v2", events, added)
+			if test.givenUp {
+				f.expectGivenUp(fill)
+			} else {
+				f.expectRanges(fill, state.OffsetRange{To: 30}, state.OffsetRange{From: 30, To: test.to})
+			}
+		})
+	}
+}
+
+// testOwned checks that a claim tells for how long its plan has had the partition, and the partition has been past its last
+// gap.
+func testOwned(t *testing.T, s Timed) {
+	at := state.Position{Offset: 5, Epoch: -1}
+	under := state.Placement{Partition: transactions.WithPlan("one")}
+	place(t, s, 2, under, state.NoPosition, at)
+	expect := func(what, version string, want time.Duration) {
+		t.Helper()
+		const tolerance = time.Minute
+		owned := time.Duration(claim(t, s, transactions, version).OwnedMs) * time.Millisecond
+		if owned < want || owned > want+tolerance {
+			t.Errorf("%s: owned for %v, want %v", what, owned, want)
+		}
+	}
+	s.Pass(time.Hour)
+	expect("since its first position", "one", time.Hour)
+	expect("taken by another plan", "two", 0)
+	s.Pass(2 * time.Hour)
+	expect("since it was taken", "two", 2*time.Hour)
+	under.Gap = 1
+	place(t, s, 2, under, at, state.Position{Offset: 6, Epoch: -1})
+	expect("past a gap", "two", 0)
+	s.Pass(-time.Hour)
+	expect("by a clock that was set back", "two", 0)
+}

@@ -1,0 +1,116 @@
+package plain
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/store"
+)
+
+// What the conformance suite has happen to a store, see storetest.Namespace.
+
+// Another returns the store itself: it is all that there is of the namespace.
+func (s *Store) Another() store.Store { return s }
+
+// Save returns a function that puts a shard back to the moment of the call.
+func (s *Store) Save(shard int) (restore func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	saved := s.shards[shard].copy(s.secret)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.shards[shard] = saved.copy(s.secret)
+	}
+}
+
+func (sh *shard) copy(secret packed.Secret) *shard {
+	c := *sh
+	c.ended, c.topics, c.logs, c.spoiled = maps.Clone(sh.ended), maps.Clone(sh.topics), maps.Clone(sh.logs), maps.Clone(sh.spoiled)
+	c.owned = copied(sh.owned, func(*ownership) {})
+	c.rows = copied(sh.rows, func(*state.Position) {})
+	c.fillings = copied(sh.fillings, func(f *filling) { f.Ranges = slices.Clone(f.Ranges) })
+	c.states = copied(sh.states, func(h *held) {
+		packedState := h.Append(nil)
+		h.State = packed.NewKeyed(h.of, secret)
+		if err := h.Merge(packedState); err != nil {
+			panic(err) // it was packed here
+		}
+	})
+	c.archives = map[state.Cut]map[string]*state.Archive{}
+	for cut, of := range sh.archives {
+		c.archives[cut] = maps.Clone(of)
+	}
+	return &c
+}
+
+// copied copies a map with what its values point to, and has the copies separated further.
+func copied[K comparable, V any](m map[K]*V, separate func(*V)) map[K]*V {
+	c := make(map[K]*V, len(m))
+	for k, v := range m {
+		value := *v
+		separate(&value)
+		c[k] = &value
+	}
+	return c
+}
+
+// endless is a number of steps that interrupts nothing.
+const endless = -1
+
+// A shard applies a batch in stepsOfShard steps if it is interrupted, each for some of its slices.
+const stepsOfShard = 4
+
+// Interrupt has Apply fail after some more steps; a negative number ends that.
+func (s *Store) Interrupt(steps int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = steps
+}
+
+// slices returns the number of slices to which a shard applies a batch, given where its ranges are. Where some slices are
+// ahead already, there is only one step.
+func (s *Store) slices(at []*state.Position) int {
+	if s.steps < 0 {
+		return state.ShardSlices
+	}
+	steps := min(s.steps, stepsOfShard)
+	s.steps -= steps
+	if steps < stepsOfShard && slices.ContainsFunc(at, func(p *state.Position) bool { return p != nil && p.Slices > 0 }) {
+		return 0
+	}
+	return steps * state.ShardSlices / stepsOfShard
+}
+
+// Spoil replaces what is held of an entity in the group of a series by something else.
+func (s *Store) Spoil(of *state.Series, entity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shardOf(entity).spoiled[key{"", of.Group, entity}] = true
+}
+
+// Pass moves the clock, back if the time is negative.
+func (s *Store) Pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passed += d
+}
+
+// Hang makes every second shard unreachable, until the end.
+func (s *Store) Hang() (hung []bool, end func()) {
+	set := func(hang bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for shard, sh := range s.shards {
+			sh.hangs = hang && hung[shard]
+		}
+	}
+	for shard := range s.shards {
+		hung = append(hung, shard%2 == 1)
+	}
+	set(true)
+	return hung, func() { set(false) }
+}
