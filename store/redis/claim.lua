@@ -12,6 +12,7 @@
 --            with that part ("" for none)
 --            number of its topics, and these
 --            number of plans known to have none of its series, and their versions
+--            number of plans known to have all of them, and their versions
 --            number of other fills that have all of its columns and more, and their IDs
 --            number of other fills of the same series, and their IDs
 --          for each partition: topic, id
@@ -47,7 +48,7 @@ for i = 1, count do
   fills[i] = {id = ARGV[a], kept = ARGV[a + 1], successor = ARGV[a + 2]}
   known[fills[i].id] = true
   a = a + 3
-  fills[i].topics, fills[i].without = readSet(), readSet()
+  fills[i].topics, fills[i].without, fills[i].with = readSet(), readSet(), readSet()
   fills[i].before, fills[i].sharing = readSet(), readSet()
 end
 local partitions = {}
@@ -89,7 +90,7 @@ end
 local now = clock()
 for id in pairs(clampTimestamps(now + maxAhead)) do
   -- The caller does not know this fill, so it is unknown whether the plan has its series.
-  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}, before = {}, sharing = {}} end
+  if not known[id] then fills[#fills + 1] = {id = id, kept = 'part', successor = '', topics = {}, without = {}, with = {}, before = {}, sharing = {}} end
 end
 
 -- handOver gives the successor of a fill its ranges and position in a partition.
@@ -114,14 +115,18 @@ local function updateRanges(fill, p)
   local ranges = redis.call('HGET', key, name)
   if ranges == '!' or not ranges and not fill.topics[p.topic] then return end
   local at = p.at and offsets(p.at)
-  if fill.kept == 'part' then
+  local opened = ranges and string.find(ranges, '@', 1, true)
+  if ranges and not opened and at and not fill.with[p.holder] then
+    -- That plan has placed the partition after a plan with the fill had claimed it, so no claim has opened a range.
+    abandon(fill.id, p.topic, p.id)
+  elseif fill.kept == 'part' then
     if ranges and fill.successor ~= '' then handOver(fill, p, ranges) end
     -- No plan with it has had the partition.
     if not ranges then p.skipped[fill.id] = true end
     abandon(fill.id, p.topic, p.id)
   elseif fill.kept == 'none' then
     -- A range opens here, unless one is open.
-    if ranges and not string.find(ranges, '@', 1, true) then
+    if ranges and not opened then
       local separator = string.sub(ranges, -1) == ';' and '' or ','
       redis.call('HSET', key, name, ranges .. separator .. at .. string.format('-@%d', now))
     end
@@ -140,12 +145,16 @@ local function updateRanges(fill, p)
     end
   else
     -- An open range ends here.
-    local before, from, opened = string.match(ranges, '^(.-),?([%d+/]+)%-@(%d+)$')
+    local before, from, since = string.match(ranges, '^(.-),?([%d+/]+)%-@(%d+)$')
     if not before then return end
-    if now - opened > maxAway or offset(from) > offset(at) then
+    local filled = redis.call('HGET', key, 'fill:' .. fill.id .. ':' .. p.topic .. '/' .. p.id)
+    if now - since > maxAway or offset(from) > offset(at) then
       abandon(fill.id, p.topic, p.id)
     elseif from == at then
       redis.call('HSET', key, name, before)
+    elseif filled and offset(filled) > offset(from) then
+      -- The range began at slices that were behind others, of which more was filled.
+      abandon(fill.id, p.topic, p.id)
     else
       local separator = string.sub(before, -1) == ';' and '' or ','
       redis.call('HSET', key, name, before .. separator .. from .. '-' .. at)

@@ -156,13 +156,18 @@ func claimFills(p *state.Plan, known *state.Known) []any {
 		for topic := range f.Columns {
 			args = append(args, topic)
 		}
-		var free []any
+		var free, whole []any
 		for version, other := range known.Plans {
-			if f.In(other) == state.KeptNone {
+			switch f.In(other) {
+			case state.KeptNone:
 				free = append(free, version)
+			case state.KeptAll:
+				whole = append(whole, version)
+			case state.KeptPart:
 			}
 		}
 		args = append(append(args, len(free)), free...)
+		args = append(append(args, len(whole)), whole...)
 		var before, sharing []any
 		for id, other := range known.Fills {
 			if f.PartOf(other) {

@@ -75,6 +75,18 @@ func testFillClaimed(t *testing.T, opened func() store.Store) {
 			}
 		}
 	})
+	t.Run("it has the fill and the partition had no owner until another plan placed it", func(t *testing.T) {
+		f := &filling{T: t, store: opened()}
+		f.know("v1", events)
+		f.know("v2", events, added)
+		for _, version := range []string{"v1", "v2"} { // both find no position
+			expectClaim(t, version, claim(t, f.store, transactions, version), state.NoPosition)
+		}
+		place(t, f.store, 4, state.Placement{Partition: transactions.WithPlan("v1")}, state.NoPosition, state.Position{Epoch: -1})
+		move(t, f.store, "v1", state.Position{Epoch: -1}, 20, 1)
+		f.take("v2", events, added)
+		f.expectGivenUp(f.fill(added))
+	})
 	t.Run("it lacks the fill", func(t *testing.T) {
 		f := begin(t)
 		f.take("v2", events, added)

@@ -102,7 +102,7 @@ func (h *histories) run(steps int) {
 		h.end = nil
 	}
 	for p := range h.logs {
-		o := h.claim(p, "abc")
+		o := h.claim(p, "abc", false)
 		if !h.apply(o, len(h.logs[p]), -1) {
 			h.Fatalf("seed %d: all of %v is not applied by its last owner: %+v", h.seed, p, o.share)
 		}
@@ -160,7 +160,7 @@ func (h *histories) step() {
 		if h.random.IntN(2) == 0 {
 			version = versions[h.random.IntN(len(versions))]
 		}
-		h.owners = append(h.owners, h.claim(p, version))
+		h.owners = append(h.owners, h.claim(p, version, true))
 	}
 	if len(h.owners) == 0 {
 		return
@@ -180,8 +180,8 @@ func (h *histories) step() {
 	}
 }
 
-// claim takes a partition, and places it at its start where it has no position.
-func (h *histories) claim(p state.Partition, version string) *historian {
+// claim takes a partition, and places it at its start where it has no position. If it may wait, others may do so meanwhile.
+func (h *histories) claim(p state.Partition, version string, mayWait bool) *historian {
 	h.Helper()
 	of := h.s.(store.Store)
 	if h.random.IntN(2) == 0 {
@@ -194,6 +194,9 @@ func (h *histories) claim(p state.Partition, version string) *historian {
 		h.Fatal(err)
 	}
 	progress := claim(h.T, of, p, version).Progress
+	if mayWait && h.random.IntN(5) == 0 { // another one overtakes it
+		h.owners = append(h.owners, h.claim(p, versions[h.random.IntN(len(versions))], true))
+	}
 	if state.Lowest(progress) < 0 {
 		first := state.Placement{Partition: p.WithPlan(version), From: progress, To: slices.Clone(progress), Partitions: 1}
 		for shard, at := range progress {

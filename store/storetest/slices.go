@@ -68,6 +68,25 @@ func testSlices(t *testing.T, open func() store.Store) {
 		f.expectCount(added, 70-count(40, 50, low))
 		f.expectSince(added, 7)
 	})
+	t.Run("another plan takes the partition twice before they have caught up", func(t *testing.T) {
+		f := begin(t)
+		f.take("v2", events, added)
+		fill := f.fill(added)
+		f.start(fill, 0, 7)
+		f.apply(fill, 0, 30, added)
+		f.take("v1", events)
+		f.skipAhead(50, ahead)
+		f.take("v2", events, added)
+		f.expectLeft(fill, state.OffsetRange{From: 30, To: 50, Without: low})
+		f.applyWithout(fill, 30, 50, low, added)
+		f.take("v1", events)
+		f.take("v2", events, added) // at once
+		f.expectLeft(fill)
+		f.take("v1", events)
+		f.goOn(60) // of the slices that were behind, more is to be filled than what comes after the fill's position
+		f.take("v2", events, added)
+		f.expectGivenUp(fill)
+	})
 	t.Run("the partition goes back", func(t *testing.T) {
 		f := begin(t)
 		f.skipAhead(40, ahead)

@@ -47,6 +47,9 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 		switch {
 		case o == nil && kept != state.KeptAll, known == nil && fill.Columns[p.Topic] == nil, known != nil && known.Broken:
 			// It has nothing to fill of the partition, or was given up there.
+		case known != nil && !known.open() && !s.whole(fill, o):
+			// That plan has placed the partition before a plan with the fill, which had claimed it, could: no range is open.
+			known.spoil()
 		case kept == state.KeptPart:
 			if part := fill.Part(plan); part != nil && known != nil {
 				goesOn := &filling{known.Filling, part, p}
@@ -70,6 +73,11 @@ func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string)
 			known.close(o, s.now())
 		}
 	}
+}
+
+// whole reports whether the plan that has a partition, if one has, is known to keep all of a fill.
+func (s *Store) whole(fill *state.Fill, o *ownership) bool {
+	return o == nil || s.plans[o.version] != nil && fill.In(s.plans[o.version]) == state.KeptAll
 }
 
 // fills reports whether the partition has a fill that satisfies such.
@@ -124,9 +132,14 @@ func (f *filling) close(o *ownership, now time.Time) {
 			return
 		default:
 			for _, part := range state.RangesBetween(state.Position{Offset: r.From}, o.at) {
-				if part.Without |= r.Without; part.From < part.To && part.Without != state.AllSlices {
-					closed = append(closed, part)
+				if part.Without |= r.Without; part.From >= part.To || part.Without == state.AllSlices {
+					continue
 				}
+				if f.At.Offset > part.From {
+					f.spoil() // these slices were behind others, of which more was filled
+					return
+				}
+				closed = append(closed, part)
 			}
 		}
 	}
