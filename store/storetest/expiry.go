@@ -82,12 +82,13 @@ func testExpiry(t *testing.T, open func(shards int) Timed) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.write(8 * day)
-		e.pass(8*day + time.Duration(h.Slack)*time.Millisecond - time.Minute)
+		const keep = 2 * time.Hour
+		e.write(keep)
+		e.pass(keep + time.Duration(h.Slack)*time.Millisecond - time.Minute)
 		e.expect("while it is kept", 1)
-		e.pass(2 * day)
+		e.pass(keep)
 		e.expect("later", 0)
-		e.write(8 * day)
+		e.write(keep)
 		e.expect("written again", 1)
 	})
 	t.Run("a write renews", func(t *testing.T) {

@@ -168,6 +168,7 @@ func testFillClaimed(t *testing.T, opened func() store.Store) {
 		f.take("v2", events, added, more, most)
 		f.take("v3", events, more, most)
 		f.expectRanges(f.fill(more, most), state.OffsetRange{To: 30})
+		f.take("v1", events)
 		f.take("v4", events, added, more)
 		f.expectGivenUp(f.fill(added, more))
 	})

@@ -50,6 +50,11 @@ func testPlacements(t *testing.T, open Open) {
 		expectEpochs(t, "after the newest record", s, epochOf(state.Gap, 8000), epochOf("one", state.MaxTime))
 		under.Gap = 9000
 		place(t, s, 0, under, five, ten)
-		expectEpochs(t, "of a placement that did not happen", s, epochOf(state.Gap, 8000), epochOf("one", state.MaxTime))
+		for _, until := range []int64{7000, 1000} {
+			if err := s.Gap(t.Context(), transactions, until); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expectEpochs(t, "of a placement that did not happen, and before the last gap", s, epochOf(state.Gap, 8000), epochOf("one", state.MaxTime))
 	})
 }

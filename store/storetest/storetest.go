@@ -98,9 +98,10 @@ func TestStore(t *testing.T, open Open) {
 func TestTime(t *testing.T, open func(shards int) Timed) {
 	t.Run("away", func(t *testing.T) { testAway(t, open) })
 	t.Run("owned", func(t *testing.T) { testOwned(t, open(2)) })
-	t.Run("future", func(t *testing.T) { testFutureLowered(t, open(2)) })
+	t.Run("future lowered", func(t *testing.T) { testFutureLowered(t, open(2)) })
+	t.Run("lag grows", func(t *testing.T) { testLagGrows(t, open(2)) })
 	t.Run("expiry", func(t *testing.T) { testExpiry(t, open) })
-	t.Run("busiest", func(t *testing.T) { testBusiestForgotten(t, open(2)) })
+	t.Run("busiest forgotten", func(t *testing.T) { testBusiestForgotten(t, open(2)) })
 }
 
 // TestPartialFailure runs what happens while some shards cannot be reached.
