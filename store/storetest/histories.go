@@ -72,11 +72,11 @@ func newHistories(t *testing.T, s Namespace, seed uint64) *histories {
 	return h
 }
 
-// testHistories checks that whatever happens, in whatever order, each event counts once in each series, and state holds all
-// events since the time that the history states.
-func testHistories(t *testing.T, open Open) {
+// TestHistories checks, in a number of trials, that whatever happens, in whatever order, each event counts once in each
+// series, and state holds all events since the time that the history states. TestStore makes a few trials.
+func TestHistories(t *testing.T, open Open, trials int) {
 	answered := map[string]int{}
-	for seed := range uint64(testkit.Trials(12)) {
+	for seed := range uint64(testkit.Trials(trials)) {
 		h := newHistories(t, open(3, 3+int(seed%12)*4), seed)
 		h.answered = answered
 		h.run(120)

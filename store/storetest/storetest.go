@@ -82,7 +82,7 @@ func TestStore(t *testing.T, open Open) {
 	t.Run("refusals", func(t *testing.T) { testRefusals(t, open(4, 0)) })
 	t.Run("secrets", func(t *testing.T) { testSecrets(t, open) })
 	t.Run("interruptions", func(t *testing.T) { testInterruptions(t, open) })
-	t.Run("histories", func(t *testing.T) { testHistories(t, open) })
+	t.Run("histories", func(t *testing.T) { TestHistories(t, open, 12) })
 	t.Run("busiest", func(t *testing.T) { testBusiest(t, four()) })
 	t.Run("slices", func(t *testing.T) { testSlices(t, four) })
 	t.Run("fill", func(t *testing.T) { testFill(t, four) })

@@ -7,9 +7,14 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
+func open(shards, _ int) storetest.Namespace { return plain.New(shards) }
+
 // The plain store passes the whole conformance suite.
 func TestConformance(t *testing.T) {
-	storetest.TestStore(t, func(shards, _ int) storetest.Namespace { return plain.New(shards) })
+	storetest.TestStore(t, open)
 	storetest.TestTime(t, func(shards int) storetest.Timed { return plain.New(shards) })
 	storetest.TestPartialFailure(t, func(shards int) storetest.Parted { return plain.New(shards) })
 }
+
+// It passes many more random histories than a server could make in the same time.
+func TestHistories(t *testing.T) { storetest.TestHistories(t, open, 300) }
