@@ -86,10 +86,12 @@ func testClaims(t *testing.T, open Open) {
 		expectEpochs(t, "a claim alone", s)
 	})
 	t.Run("its topic is known", func(t *testing.T) {
-		s, log := open(2, 0), state.LogID{Cluster: "c", Topic: "t"}
-		place(t, s, 2, state.Placement{Partition: transactions.WithPlan("one"), Log: log, Partitions: 6}, state.NoPosition, state.Position{Offset: 5, Epoch: -1, Log: log.Tag()})
+		s, was, is := open(2, 0), state.LogID{Cluster: "c", Topic: "t1"}, state.LogID{Cluster: "c", Topic: "t2"}
+		first, next := state.Position{Offset: 5, Epoch: -1, Log: was.Tag()}, state.Position{Epoch: -1, Log: is.Tag()}
+		place(t, s, 2, state.Placement{Partition: transactions.WithPlan("one"), Log: was, Partitions: 6}, state.NoPosition, first)
+		place(t, s, 2, state.Placement{Partition: transactions.WithPlan("one"), Log: is, Partitions: 9}, first, next)
 		c := claim(t, s, state.Partition{Topic: transactions.Topic, ID: 7}, "one")
-		if want := (state.FirstSeen{Log: log.Tag(), Partitions: 6}); c.Topic == nil || *c.Topic != want {
+		if want := (state.FirstSeen{Log: is.Tag(), Partitions: 6}); c.Topic == nil || *c.Topic != want {
 			t.Errorf("a partition that was added: claimed %+v, want the topic %+v", c, want)
 		}
 	})
