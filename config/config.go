@@ -215,11 +215,13 @@ type OIDC struct {
 	CA          string `key:"ca"` // PEM file
 }
 
-// ServerTLS says how the API authenticates itself and its clients. All are PEM files.
+// ServerTLS says how the API authenticates itself and its clients. All but ClientsFile are PEM files.
 type ServerTLS struct {
 	Cert     string `key:"cert"`
 	Key      string `key:"key"`
 	ClientCA string `key:"client_ca"`
+	// ClientsFile names clients by their certificates' common names, with scopes.
+	ClientsFile string `key:"clients_file"`
 }
 
 // Log configures logging.

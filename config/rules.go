@@ -165,6 +165,9 @@ var rules = []rule{
 	{"api.oidc.scope_claim", "the name of a claim", func(c *Config) bool { return c.API.OIDC.ScopeClaim != "" }},
 	{"api.tls.key", "a file where api.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.API.TLS.Key == "") == (c.API.TLS.Cert == "") }},
 	{"api.tls.client_ca", "empty, unless api.tls.cert names a file", func(c *Config) bool { return c.API.TLS.ClientCA == "" || c.API.TLS.Cert != "" }},
+	{"api.tls.clients_file", "a file where api.tls.client_ca names one and tokens, which have scopes, are not required, and empty elsewhere", func(c *Config) bool {
+		return (c.API.TLS.ClientsFile != "") == (c.API.TLS.ClientCA != "" && c.API.TokensFile == "" && c.API.OIDC.Issuer == "")
+	}},
 
 	oneOf("log.level", func(c *Config) string { return c.Log.Level }, "debug", "info", "warn", "error"),
 	oneOf("log.format", func(c *Config) string { return c.Log.Format }, "text", "json"),

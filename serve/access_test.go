@@ -40,9 +40,15 @@ func TestAccess(t *testing.T) {
 		noToken = `{"error":{"code":"missing_token","message":"a token is required in the header Authorization: Bearer \u003ctoken\u003e"}}`
 		wrong   = `{"error":{"code":"invalid_token","message":"the token is not valid here: it may be mistyped, or replaced by another"}}`
 		noCert  = `{"error":{"code":"missing_certificate","message":"a client certificate signed by one of the server's authorities is required"}}`
+		noScope = `{"error":{"code":"forbidden","message":"asking for features takes the scope query or service:NAME; you have none"}}`
 		login   = `Bearer realm="weir"`
 		again   = `Bearer realm="weir", error="invalid_token"`
 	)
+	named := func(scopes string) func(*access.Rules) {
+		return func(a *access.Rules) {
+			a.Certificate, a.Named = true, func(string) credentials.Scopes { return clientOf(t, "a "+scopes).Scopes }
+		}
+	}
 	both := func(a *access.Rules) { tokenOnly(a); a.Certificate = true }
 	for name, test := range map[string]struct {
 		access        func(*access.Rules)
@@ -67,7 +73,10 @@ func TestAccess(t *testing.T) {
 		"metrics":                       {tokenOnly, "/metrics", "", false, 401, login, noToken},
 		"metrics for all":               {func(a *access.Rules) { both(a); a.OpenMetrics = true }, "/metrics", "", false, 200, "", ""},
 		"features, metrics for all":     {func(a *access.Rules) { both(a); a.OpenMetrics = true }, "/v1/features", "", false, 403, "", noCert},
-		"a certificate":                 {func(a *access.Rules) { a.Certificate = true }, "/v1/features", "", true, 200, "", ""},
+		"a certificate with a scope":    {named("query"), "/v1/features", "", true, 200, "", ""},
+		"its other requests":            {named("query"), "/v1/greatest-keys", "", true, 403, "", `{"error":{"code":"forbidden","message":"asking for /v1/greatest-keys takes the scope operator; you have query"}}`},
+		"a certificate without scopes":  {func(a *access.Rules) { a.Certificate = true }, "/v1/features", "", true, 403, "", noScope},
+		"the definitions without one":   {func(a *access.Rules) { a.Certificate = true }, "/v1/definitions", "", true, 403, "", `{"error":{"code":"forbidden","message":"asking for /v1/definitions takes the scope author; you have none"}}`},
 		"no certificate":                {both, "/v1/features", "Bearer " + goodToken, false, 403, "", noCert},
 		"a certificate, and no token":   {both, "/v1/features", "", true, 401, login, noToken},
 		"a certificate and a token":     {both, "/v1/features", "Bearer " + goodToken, true, 200, "", ""},

@@ -14,6 +14,7 @@ const shown = 20
 
 // busiest answers with the entities that events change most now, over all processors.
 func (h *handler) busiest(w http.ResponseWriter, r *http.Request) {
+	access.LogRead(h.Logger, r)
 	ctx, cancel := context.WithTimeout(r.Context(), h.Limits.Timeout)
 	defer cancel()
 	reported, err := h.Reader.Busiest(ctx)

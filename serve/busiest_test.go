@@ -66,7 +66,7 @@ func TestBusiestOfAnUnavailableStore(t *testing.T) {
 
 // Clients that may ask about everything may see the busiest entities, and the log counts them.
 func TestBusiestTakeTheScopeQuery(t *testing.T) {
-	for client, want := range map[string]int{"a query": 200, "a": 200, "a admin": 403, "a service:payment_risk": 403} {
+	for client, want := range map[string]int{"a operator": 200, "a": 200, "a query": 403, "a author": 403, "a service:payment_risk": 403} {
 		var log bytes.Buffer
 		audit := &access.Audit{}
 		counted := busiestOf(1, "device_id", state.BusyEntity{Entity: "d1", Events: 4}, state.BusyEntity{Entity: "d2", Events: 3})
@@ -78,7 +78,7 @@ func TestBusiestTakeTheScopeQuery(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%s: got %d %s, want %d", client, w.Code, w.Body, want)
 		}
-		if refusal := `{"error":{"code":"forbidden","message":"asking for /v1/busiest takes the scope query; the token has ` + client[min(2, len(client)):]; want == 403 && !strings.HasPrefix(w.Body.String(), refusal) {
+		if refusal := `{"error":{"code":"forbidden","message":"asking for /v1/busiest takes the scope operator; you have ` + client[min(2, len(client)):]; want == 403 && !strings.HasPrefix(w.Body.String(), refusal) {
 			t.Errorf("%s: %s, want %s", client, w.Body, refusal)
 		}
 		if audit.Flush(logTo(&log), noon); want == 200 && !strings.Contains(log.String(), " client=a questions=1 refused=0 entities=2 values=2 ") {

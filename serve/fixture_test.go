@@ -257,7 +257,11 @@ func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 func do(t testing.TB, h http.Handler, method, target, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(method, target, strings.NewReader(body)))
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	h.ServeHTTP(w, r)
 	if got := w.Header().Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s %s: Content-Type %q, want application/json", method, target, got)
 	}

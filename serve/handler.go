@@ -87,7 +87,20 @@ func New(c Config) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		reply.Fail(w, reply.Errorf(reply.UnknownPath, "there is no path %s", reply.Quote(r.URL.Path)))
 	})
-	return h.guard(refuseUncleanPaths(h.Access.Admit(mux, h.metrics.unauthorized)))
+	return h.guard(refuseUncleanPaths(refuseOtherSites(h.Access.Admit(mux, h.metrics.unauthorized))))
+}
+
+// refuseOtherSites refuses what a browser sends for the page of another site, except GET: without tokens the browser is
+// all that stands between such a page and this server.
+func refuseOtherSites(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if protection.Check(r) != nil {
+			reply.Fail(w, reply.Errorf(reply.Forbidden, "the page of another site sent this request; only pages of this server may"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // refuseUncleanPaths refuses the paths that ServeMux would redirect to cleaner ones: clients do not repeat a body after

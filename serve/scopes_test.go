@@ -45,6 +45,7 @@ func askWithToken(t *testing.T, h http.Handler, method, target, body string) *ht
 	t.Helper()
 	r, w := httptest.NewRequest(method, target, strings.NewReader(body)), httptest.NewRecorder()
 	r.Header.Set("Authorization", "Bearer "+goodToken)
+	r.Header.Set("Content-Type", "application/json")
 	h.ServeHTTP(w, r)
 	checkContract(t, method, target, body, w)
 	return w
@@ -54,7 +55,7 @@ func askWithToken(t *testing.T, h http.Handler, method, target, body string) *ht
 // device_amount_7d.
 func TestScopes(t *testing.T) {
 	const device, user = `"entities":[{"device_id":"d1"}]`, `"entities":[{"device_id":"d1","user_id":"u1"}]`
-	feature := `{"error":{"code":"forbidden","message":"asking for the feature device_avg_7d takes the scope query; the token has service:payment_risk","feature":"device_avg_7d"}}`
+	feature := `{"error":{"code":"forbidden","message":"asking for the feature device_avg_7d takes the scope query; you have service:payment_risk","feature":"device_avg_7d"}}`
 	for _, test := range []struct {
 		name, client, method, target, body string
 		status                             int
@@ -67,9 +68,9 @@ func TestScopes(t *testing.T) {
 		{"its timeline", "a service:payment_risk", "GET", "/v1/timeline/device_avg_7d?device_id=d1", "", 403, feature},
 		{"a feature in scope with GET", "a service:payment_risk", "GET", "/v1/features/device_tx_7d?device_id=d1", "", 200, ""},
 		{"another service", "a service:login_risk", "POST", queryPath, `{"service":"payment_risk",` + user + `}`, 403,
-			`{"error":{"code":"forbidden","message":"asking for the service payment_risk takes the scope query or service:payment_risk; the token has service:login_risk"}}`},
+			`{"error":{"code":"forbidden","message":"asking for the service payment_risk takes the scope query or service:payment_risk; you have service:login_risk"}}`},
 		{"a feature of another service", "a service:login_risk", "POST", queryPath, `{"features":["device_tx_7d"],` + device + `}`, 403,
-			`{"error":{"code":"forbidden","message":"asking for the feature device_tx_7d takes the scope query or service:payment_risk; the token has service:login_risk","feature":"device_tx_7d"}}`},
+			`{"error":{"code":"forbidden","message":"asking for the feature device_tx_7d takes the scope query or service:payment_risk; you have service:login_risk","feature":"device_tx_7d"}}`},
 		{"Feast's format", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_tx_7d"],"entities":{"device_id":["d1"]}}`, 200, ""},
 		{"Feast's format, another feature", "a service:payment_risk", "POST", "/get-online-features", `{"features":["v:device_avg_7d"],"entities":{"device_id":["d1"]}}`, 403, ""},
 		{"a hint", "a query", "POST", queryPath, `{"features":["device_avg_7"],` + device + `}`, 404,
@@ -85,21 +86,26 @@ func TestScopes(t *testing.T) {
 		{"all features", "a query", "POST", queryPath, `{"features":["device_avg_7d"],` + device + `}`, 200, ""},
 		{"the catalogue", "a query", "GET", "/v1/features", "", 200, ""},
 		{"the status", "a query service:payment_risk", "GET", "/v1/status", "", 403,
-			`{"error":{"code":"forbidden","message":"asking for /v1/status takes the scope admin; the token has query service:payment_risk"}}`},
-		{"the status of an administrator", "a admin", "GET", "/v1/status", "", 200, ""},
+			`{"error":{"code":"forbidden","message":"asking for /v1/status takes the scope operator; you have query service:payment_risk"}}`},
+		{"the status of an operator", "a operator", "GET", "/v1/status", "", 200, ""},
 		{"the definitions", "a query service:payment_risk", "GET", "/v1/definitions", "", 403,
-			`{"error":{"code":"forbidden","message":"asking for /v1/definitions takes the scope admin; the token has query service:payment_risk"}}`},
-		{"the definitions of an administrator", "a admin", "GET", "/v1/definitions", "", 200, ""},
+			`{"error":{"code":"forbidden","message":"asking for /v1/definitions takes the scope author; you have query service:payment_risk"}}`},
+		{"the definitions of an author", "a author", "GET", "/v1/definitions", "", 200, ""},
 		{"a preview", "a query service:payment_risk", "POST", "/v1/preview", `{"text":""}`, 403,
-			`{"error":{"code":"forbidden","message":"asking for /v1/preview takes the scope admin; the token has query service:payment_risk"}}`},
-		{"a preview of an administrator", "a admin", "POST", "/v1/preview", `{"text":""}`, 200, ""},
+			`{"error":{"code":"forbidden","message":"asking for /v1/preview takes the scope author; you have query service:payment_risk"}}`},
+		{"a preview of an author", "a author", "POST", "/v1/preview", `{"text":""}`, 200, ""},
 		{"dead letters", "a query service:payment_risk", "GET", "/v1/dead-letters", "", 403,
-			`{"error":{"code":"forbidden","message":"asking for /v1/dead-letters takes the scope admin; the token has query service:payment_risk"}}`},
+			`{"error":{"code":"forbidden","message":"asking for /v1/dead-letters takes the scope operator; you have query service:payment_risk"}}`},
 		{"the greatest keys", "a query service:payment_risk", "GET", "/v1/greatest-keys", "", 403,
-			`{"error":{"code":"forbidden","message":"asking for /v1/greatest-keys takes the scope admin; the token has query service:payment_risk"}}`},
-		{"the greatest keys of an administrator", "a admin", "GET", "/v1/greatest-keys", "", 200, ""},
-		{"an administrator's question", "a admin", "POST", queryPath, `{"features":["device_avg_7d"],` + device + `}`, 403,
-			`{"error":{"code":"forbidden","message":"asking for features takes the scope query or service:NAME; the token has admin"}}`},
+			`{"error":{"code":"forbidden","message":"asking for /v1/greatest-keys takes the scope operator; you have query service:payment_risk"}}`},
+		{"the busiest entities", "a query", "GET", "/v1/busiest", "", 403,
+			`{"error":{"code":"forbidden","message":"asking for /v1/busiest takes the scope operator; you have query"}}`},
+		{"dead letters of an author", "a author", "GET", "/v1/dead-letters", "", 403, ""},
+		{"a preview of an operator", "a operator", "POST", "/v1/preview", `{"text":""}`, 403, ""},
+		{"the greatest keys of Prometheus", "a metrics", "GET", "/v1/greatest-keys", "", 403, ""},
+		{"the greatest keys of an operator", "a operator", "GET", "/v1/greatest-keys", "", 200, ""},
+		{"an operator's question", "a operator", "POST", queryPath, `{"features":["device_avg_7d"],` + device + `}`, 403,
+			`{"error":{"code":"forbidden","message":"asking for features takes the scope query or service:NAME; you have operator"}}`},
 		{"everything without scopes", "a", "GET", "/v1/status", "", 200, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,8 +121,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestMetricsTakeTheScopeAdmin(t *testing.T) {
-	for client, want := range map[string]int{"a query": http.StatusForbidden, "a admin": http.StatusOK} {
+func TestMetricsTakeAScope(t *testing.T) {
+	for client, want := range map[string]int{"a query": http.StatusForbidden, "a operator": http.StatusForbidden, "a metrics": http.StatusOK} {
 		h := newHandler(&fakeReader{}, func(c *setup) { as(clientOf(t, client))(&c.Access) })
 		r, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
 		r.Header.Set("Authorization", "Bearer "+goodToken)
@@ -225,11 +231,15 @@ func TestAuditOfRefusals(t *testing.T) {
 	}
 }
 
-// If only certificates are required, they identify the client, which may ask for everything.
+// If only certificates are required, they identify the client, whose scopes go by its name.
 func TestAuditOfCertificates(t *testing.T) {
 	var log bytes.Buffer
 	audit := &access.Audit{}
-	h := newHandler(&fakeReader{states: stored()}, func(c *setup) { c.Access = access.Rules{Certificate: true, Audit: audit} })
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
+		c.Access = access.Rules{Certificate: true, Audit: audit, Named: func(name string) credentials.Scopes {
+			return map[string]*credentials.Client{"engine-1": clientOf(t, "a query")}[name].Scopes
+		}}
+	})
 	r, w := httptest.NewRequest("GET", "/v1/features/device_tx_7d?device_id=d1", nil), httptest.NewRecorder()
 	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: "engine-1"}}}}}
 	if h.ServeHTTP(w, r); w.Code != http.StatusOK {

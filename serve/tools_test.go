@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
@@ -32,7 +34,7 @@ var inUse = features.Files{Definitions: []features.File{
 func withTools(c tools.Config) http.Handler {
 	return newHandler(&fakeReader{}, func(s *setup) {
 		r := registry()
-		r.Files = inUse
+		r.Files, r.Streams = inUse, append(slices.Clone(r.Streams), &record.Stream{Name: "pay", Topic: "payments"})
 		s.Registry, s.Tools = func() *features.Registry { return r }, c
 	})
 }

@@ -45,7 +45,7 @@ func TestAccessToARunningServer(t *testing.T) {
 		t.Errorf("with token and certificate: %s", got)
 	}
 	_, err := weir(t, append(append([]string{"query"}, with(tokens, certificate...)...), "user_devices_30d", "user_id=u1")...)
-	if want := "asking for the feature user_devices_30d takes the scope query or service:login_risk; the token has service:payment_risk"; fmt.Sprint(err) != want {
+	if want := "asking for the feature user_devices_30d takes the scope query or service:login_risk; you have service:payment_risk"; fmt.Sprint(err) != want {
 		t.Errorf("a feature that is not in scope\ngot  %v\nwant %s", err, want)
 	}
 	if got, want := ask(with(tokens)), "a client certificate signed by one of the server's authorities is required"; got != want {

@@ -56,7 +56,7 @@ func newDiffCommand() *cobra.Command {
 which start over, which services are affected, and what costs more or less. OLD and
 NEW are files or folders, either at a Git revision, REVISION:PATH, or the URL of a
 server, for the definitions that it answers from. A server that requires tokens
-requires the scope admin.
+requires the scope author.
 
 With --backfill it asks Kafka how many records must be read to fill the new state, and
 estimates how long that takes. It reads no records. Kafka and backfill.rate are those
@@ -219,7 +219,7 @@ func definitionsOf(ctx context.Context, server *connection, address string) (*fe
 		case http.StatusNotFound:
 			return nil, fmt.Errorf("%s does not serve its definitions: its release is too old; compare with those that it was deployed with", address)
 		case http.StatusUnauthorized:
-			return nil, fmt.Errorf("%s: %w; --token-file needs a token of the scope admin", address, refusal)
+			return nil, fmt.Errorf("%s: %w; --token-file needs a token of the scope author", address, refusal)
 		}
 		return nil, fmt.Errorf("%s: %w", address, refusal)
 	}

@@ -88,7 +88,7 @@ func TestDiff(t *testing.T) {
 // weir diff compares with the definitions that a server answers from at that time.
 func TestDiffOfARunningServer(t *testing.T) {
 	dir := t.TempDir()
-	tokens := writeFile(t, dir, "tokens", oneToken+" ci admin\n"+anotherToken+" engine query\n")
+	tokens := writeFile(t, dir, "tokens", oneToken+" ci author\n"+anotherToken+" engine query\n")
 	admin, query := writeFile(t, dir, "admin", oneToken), writeFile(t, dir, "query", anotherToken)
 	deployed, wanted := filepath.Join(dir, "deployed"), filepath.Join(dir, "wanted")
 	for _, folder := range []string{deployed, wanted} {
@@ -108,8 +108,8 @@ func TestDiffOfARunningServer(t *testing.T) {
 			}
 		}
 		for _, b := range []struct{ args, want string }{
-			{"", "weir: " + base + ": a token is required in the header Authorization: Bearer <token>; --token-file needs a token of the scope admin"},
-			{"--token-file " + query, "weir: " + base + ": asking for /v1/definitions takes the scope admin; the token has query"},
+			{"", "weir: " + base + ": a token is required in the header Authorization: Bearer <token>; --token-file needs a token of the scope author"},
+			{"--token-file " + query, "weir: " + base + ": asking for /v1/definitions takes the scope author; you have query"},
 			{"--token-file /none", "weir: --token-file: open /none: no such file or directory"},
 		} {
 			if _, err := weir(t, append([]string{"diff", base, wanted}, strings.Fields(b.args)...)...); err == nil || exitCode(err) != 1 || message(err) != b.want {

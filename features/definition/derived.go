@@ -26,6 +26,7 @@ var derivedKeys = []string{"expr", "default", "description", "owner"}
 func (l *loader) featureNamed(name string) *features.Feature {
 	f, ok := l.compiled[name]
 	if !ok {
+		l.checkTime()
 		l.underWay = append(l.underWay, name)
 		f = l.feature(l.features[name])
 		l.underWay = l.underWay[:len(l.underWay)-1]

@@ -145,6 +145,7 @@ const duplicate = "duplicate %s %q; it is already defined at %s"
 
 // report adds a finding.
 func (l *loader) report(p location, format string, args ...any) {
+	l.checkTime()
 	message := fmt.Sprintf(format, args...)
 	if p.macro != "" {
 		message += " (in macro " + p.macro + ")"

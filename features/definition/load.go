@@ -5,6 +5,7 @@ package definition
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -49,7 +50,23 @@ func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
 
 // LoadFiles is Load on the texts of the files that a registry was loaded from. It reads no others.
 func LoadFiles(files features.Files) (*features.Registry, error) {
+	return LoadFilesWithin(context.Background(), files)
+}
+
+// LoadFilesWithin is LoadFiles until a context ends, for files of somebody who must not keep the process busy. The error
+// is then that of the context.
+func LoadFilesWithin(ctx context.Context, files features.Files) (r *features.Registry, err error) {
 	l := newLoader()
+	l.interrupted = ctx.Err
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case interruption:
+			r, err = nil, p.error
+		default:
+			panic(p)
+		}
+	}()
 	l.readFile = func(name string) ([]byte, error) {
 		for _, s := range files.Schemas {
 			if s.Path == name {
@@ -64,6 +81,20 @@ func LoadFiles(files features.Files) (*features.Registry, error) {
 	return l.compile()
 }
 
+// interruption ends a loader whose time is up, from within whatever it does: nothing of it is used.
+type interruption struct{ error }
+
+// checkTime is called at each definition, expression and finding.
+func (l *loader) checkTime() {
+	if err := l.interrupted(); err != nil {
+		panic(interruption{err})
+	}
+}
+
+// maxExpressions bounds the memory of all compiled expressions: a byte of text and a step of a pattern need up to some
+// hundred bytes each.
+const maxExpressions = 2 << 20
+
 // NamesIn returns the names of the features that a file defines, sorted, even if other parts of it are wrong.
 func NamesIn(name string, data []byte) []string {
 	l := newLoader()
@@ -75,6 +106,11 @@ func NamesIn(name string, data []byte) []string {
 type loader struct {
 	readFile func(path string) ([]byte, error)             // for files that definitions name
 	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
+	// interrupted returns an error once the time for loading is up.
+	interrupted func() error
+	// size is that of the expressions compiled so far, and tooLarge is set once it is above maxExpressions.
+	size     int
+	tooLarge bool
 	findings Findings
 	streams  map[string]named
 	features map[string]named
@@ -112,7 +148,8 @@ type byType struct {
 
 func newLoader() *loader {
 	return &loader{
-		streams: map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
+		interrupted: func() error { return nil },
+		streams:     map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
 		compiled: map[string]*features.Feature{}, registry: &features.Registry{}, compiler: features.NewCompiler(),
 		byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
 	}

@@ -324,8 +324,17 @@ func (l *loader) duration(w word) (time.Duration, bool) {
 
 // expr compiles the expression in a word.
 func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
+	l.checkTime()
+	if l.size += len(w.text); l.size > maxExpressions {
+		if !l.tooLarge {
+			l.report(w.location, "the expressions up to here, also those in the expansions of macros, have more than %d bytes and steps of patterns together", maxExpressions)
+		}
+		l.tooLarge = true
+		return nil
+	}
 	e, err := compile()
 	if err == nil {
+		l.size += e.Steps
 		return e
 	}
 	if errors.Is(err, expr.ErrReported) {

@@ -20,6 +20,7 @@ type exprCompiler struct {
 	parts   int
 	results int // see frame
 	args    int // see frame
+	steps   int // of patterns
 }
 
 // result reserves memory for the result of a term.

@@ -34,6 +34,8 @@ type Expr struct {
 	// Text is the expression in canonical form: expressions that differ in white space, brackets or the spelling of
 	// operators have the same text.
 	Text string
+	// Steps is how many steps the patterns in it have at most, each of some ten bytes.
+	Steps int
 
 	root  term
 	want  value.Type
@@ -121,7 +123,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 		return nil, tooLong()
 	}
 	return &Expr{
-		Text: canonical, root: root, want: want, paths: c.paths,
+		Text: canonical, Steps: c.steps, root: root, want: want, paths: c.paths,
 		frame: frame{results: make([]value.Value, c.results), args: make([]*value.Value, c.args), overFeatures: c.feature != nil},
 	}, nil
 }

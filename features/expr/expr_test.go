@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -387,4 +388,19 @@ func FuzzCompileExpr(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A short pattern that would take megabytes is refused, and an ordinary one is not.
+func TestPatternsAreBounded(t *testing.T) {
+	fields := []Variable{{Name: "status", Type: value.String}}
+	for pattern, refused := range map[string]bool{
+		`^\\pL{2,50}$`: false, `^[a-z0-9._-]{1,200}$`: false, `(a{9}){9}`: false, `^.{1000}$`: false, "": false,
+		`^\\pL{1000}$`: true, `(?i)(\\pL\\pN{2}){300}`: true, `(\\pL{30}){30}`: true, `\\pL{0,1000}`: true,
+	} {
+		_, err := Compile(`status matches "`+pattern+`"`, fields, value.Bool)
+		const want = "the pattern has more than 100000 steps: repeat less in it"
+		if got := fmt.Sprint(err); refused && got != want || !refused && err != nil {
+			t.Errorf("%s: %s", pattern, got)
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -288,14 +287,15 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	if !assignable(x.typ, value.String) {
 		return term{}, errorAt(n.Left, "`matches` takes a string, not %s", WithArticle(x.typ))
 	}
-	pattern, ok := n.Right.(*ast.StringNode)
+	literal, ok := n.Right.(*ast.StringNode)
 	if !ok {
 		return term{}, errorAt(n.Right, "the pattern of `matches` must be a literal string")
 	}
-	re, err := regexp.Compile(pattern.Value)
+	re, steps, err := pattern(literal.Value)
 	if err != nil {
 		return term{}, errorAt(n.Right, "%v", err)
 	}
+	c.steps += steps
 	return term{typ: value.Bool, eval: func(f *frame) *value.Value {
 		v := x.eval(f)
 		if v.Type != value.String {

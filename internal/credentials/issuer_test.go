@@ -50,7 +50,7 @@ func TestTokensOfAnIssuer(t *testing.T) {
 		want   string
 	}{
 		"scopes as a text":        {provider, nil, "payments: query"},
-		"scopes as a list":        {provider, map[string]any{"scope": []any{"weir:service:payment_risk", 7, "weir:admin", "weir:all"}}, "payments: admin service:payment_risk"},
+		"scopes as a list":        {provider, map[string]any{"scope": []any{"weir:service:payment_risk", 7, "weir:operator", "weir:all"}}, "payments: operator service:payment_risk"},
 		"scopes of others":        {provider, map[string]any{"scope": "query admin"}, "payments: none"},
 		"no scopes":               {provider, map[string]any{"scope": nil}, "payments: none"},
 		"one audience of several": {provider, map[string]any{"aud": []any{"kafka", "weir"}}, "payments: query"},

@@ -15,29 +15,36 @@ type Client struct {
 
 // Scopes are what a client may ask for. The zero value allows nothing.
 type Scopes struct {
-	query, admin bool
-	services     []string
+	query, metrics, author, operator bool
+	services                         []string
 }
 
 // The words of scopes.
 const (
-	queryScope   = "query"    // questions about all features, and which entities are busiest
-	adminScope   = "admin"    // for operators: metrics, definitions, dead letters
-	serviceScope = "service:" // and a name: questions about the features of that service
+	queryScope    = "query"    // questions about all features
+	serviceScope  = "service:" // and a name: questions about the features of that service
+	metricsScope  = "metrics"  // for Prometheus
+	authorScope   = "author"   // for authors of definitions: what they say, and previews of others
+	operatorScope = "operator" // for operators: the status, dead letters, entities with the most events or state
 )
+
+// scopeWords lists them for messages.
+const scopeWords = "query, service:NAME, metrics, author and operator"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // AllScopes returns those of a client that may ask for everything.
-func AllScopes() Scopes { return Scopes{query: true, admin: true} }
+func AllScopes() Scopes { return Scopes{query: true, metrics: true, author: true, operator: true} }
 
-// readScopes parses scopes: "query", "admin", "service:NAME". The error does not show an invalid
-// one, which may be a token.
+// readScopes parses the words of scopes. The error does not show an invalid one, which may be a token.
 func readScopes(words []string) (Scopes, error) {
 	var s Scopes
 	for i, word := range words {
+		if word == "admin" {
+			return Scopes{}, fmt.Errorf("scope %d, admin, allows too much to be one: name those of metrics, author and operator that are needed", i+1)
+		}
 		if !s.add(word) {
-			return Scopes{}, fmt.Errorf("scope %d is unknown: the scopes are query, admin and service:NAME", i+1)
+			return Scopes{}, fmt.Errorf("scope %d is unknown: the scopes are %s", i+1, scopeWords)
 		}
 	}
 	return s, nil
@@ -49,8 +56,12 @@ func (s *Scopes) add(word string) bool {
 	switch {
 	case word == queryScope:
 		s.query = true
-	case word == adminScope:
-		s.admin = true
+	case word == metricsScope:
+		s.metrics = true
+	case word == authorScope:
+		s.author = true
+	case word == operatorScope:
+		s.operator = true
 	case limited && serviceName.MatchString(service):
 		s.services = append(s.services, service)
 	default:
@@ -59,8 +70,14 @@ func (s *Scopes) add(word string) bool {
 	return true
 }
 
-// Admin reports whether the metrics and the status may be asked for.
-func (s Scopes) Admin() bool { return s.admin }
+// Metrics reports whether the metrics may be asked for.
+func (s Scopes) Metrics() bool { return s.metrics }
+
+// Author reports whether definitions and previews may be asked for.
+func (s Scopes) Author() bool { return s.author }
+
+// Operator reports whether the status, dead letters and the entities with the most events or state may be asked for.
+func (s Scopes) Operator() bool { return s.operator }
 
 // Query reports whether any feature may be asked for.
 func (s Scopes) Query() bool { return s.query || len(s.services) > 0 }
@@ -79,11 +96,13 @@ func (s Scopes) Feature(services []string) bool {
 // String lists the scopes as they are written.
 func (s Scopes) String() string {
 	var words []string
-	if s.query {
-		words = append(words, queryScope)
-	}
-	if s.admin {
-		words = append(words, adminScope)
+	for _, scope := range []struct {
+		has  bool
+		word string
+	}{{s.query, queryScope}, {s.metrics, metricsScope}, {s.author, authorScope}, {s.operator, operatorScope}} {
+		if scope.has {
+			words = append(words, scope.word)
+		}
 	}
 	for _, service := range s.services {
 		words = append(words, serviceScope+service)

@@ -30,13 +30,13 @@ func valid(tokens *credentials.Tokens, token string) bool {
 // A line names its client and its scopes; a token without scopes may ask for everything.
 func TestClientsOfTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, one+" \n"+two+"\tpayments\n"+three+"  payments-eu  service:payment_risk service:login.risk admin\n")
+	write(t, path, one+" \n"+two+"\tpayments\n"+three+"  payments-eu  service:payment_risk service:login.risk operator\n")
 	tokens, err := credentials.LoadTokens(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for token, want := range map[string]string{
-		one: ": query admin", two: "payments: query admin", three: "payments-eu: admin service:payment_risk service:login.risk",
+		one: ": query metrics author operator", two: "payments: query metrics author operator", three: "payments-eu: operator service:payment_risk service:login.risk",
 	} {
 		client, err := tokens.Identify(token)
 		if err != nil {
@@ -49,14 +49,14 @@ func TestClientsOfTokens(t *testing.T) {
 	client, _ := tokens.Identify(three)
 	s := client.Scopes
 	for what, got := range map[string]bool{
-		"the status": s.Admin(), "something": s.Query(), "a service": s.Service("payment_risk"), "a feature of a service": s.Feature([]string{"other", "login.risk"}),
+		"the status": s.Operator(), "something": s.Query(), "a service": s.Service("payment_risk"), "a feature of a service": s.Feature([]string{"other", "login.risk"}),
 	} {
 		if !got {
 			t.Errorf("the client may not ask for %s, want it to", what)
 		}
 	}
 	for what, got := range map[string]bool{
-		"everything": s.Everything(), "another service": s.Service("other"), "a feature of another service": s.Feature([]string{"other"}), "a feature of no service": s.Feature(nil),
+		"everything": s.Everything(), "the metrics": s.Metrics(), "the definitions": s.Author(), "another service": s.Service("other"), "a feature of another service": s.Feature([]string{"other"}), "a feature of no service": s.Feature(nil),
 	} {
 		if got {
 			t.Errorf("the client may ask for %s, want it not to", what)
@@ -142,8 +142,9 @@ func TestBadTokens(t *testing.T) {
 		"# none\n\n":                   path + " holds no token",
 		one + "\nsecret":               path + ":2: a token of 6 characters can be guessed: at least 16, such as from `openssl rand -hex 32`",
 		one + " " + two:                path + ":1: what follows the token is not the name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
-		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, admin and service:NAME",
-		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, admin and service:NAME",
+		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, service:NAME, metrics, author and operator",
+		one + " a query admin":         path + ":1: scope 2, admin, allows too much to be one: name those of metrics, author and operator that are needed",
+		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, service:NAME, metrics, author and operator",
 		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is not a token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 	} {
 		write(t, path, text)

@@ -20,6 +20,8 @@ type Rules struct {
 	Identify func(ctx context.Context, token string) (*credentials.Client, error)
 	// Certificate requires a client certificate, which TLS has verified.
 	Certificate bool
+	// Named returns the scopes of a certificate by its common name, where no token is required; nil allows nothing.
+	Named func(name string) credentials.Scopes
 	// OpenMetrics makes /metrics public.
 	OpenMetrics bool
 	// Hosts are the names of the server, if it requires neither token nor certificate; nil allows any name.
@@ -31,14 +33,19 @@ type Rules struct {
 // open are the public paths: probes, which have no credentials, and content that is part of the program.
 var open = map[string]bool{"/healthz": true, "/readyz": true, "/": true, "/openapi.yaml": true}
 
-// ofAdministrators are the paths about the server and its store and not about features, and those that
-// show records.
-var ofAdministrators = map[string]bool{
-	"/metrics": true, "/v1/status": true, "/v1/definitions": true, "/v1/preview": true, "/v1/dead-letters": true, "/v1/greatest-keys": true,
+// reserved are the paths that are not questions about features, each with the scope that it takes.
+var reserved = map[string]struct {
+	scope string
+	in    func(credentials.Scopes) bool
+}{
+	"/metrics":          {"metrics", credentials.Scopes.Metrics},
+	"/v1/definitions":   {"author", credentials.Scopes.Author},
+	"/v1/preview":       {"author", credentials.Scopes.Author},
+	"/v1/status":        {"operator", credentials.Scopes.Operator},
+	"/v1/dead-letters":  {"operator", credentials.Scopes.Operator},
+	"/v1/greatest-keys": {"operator", credentials.Scopes.Operator},
+	"/v1/busiest":       {"operator", credentials.Scopes.Operator},
 }
-
-// ofAnalysts are the paths that name entities which clients do not know.
-var ofAnalysts = map[string]bool{"/v1/busiest": true}
 
 // Admit passes on requests with the required credentials, with their Client, and refuses others,
 // counted by the refusal's code.
@@ -81,13 +88,11 @@ func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	if refusal != nil || client == nil {
 		return nil, refusal
 	}
-	scopes := client.Scopes
-	switch {
-	case ofAdministrators[r.URL.Path] && !scopes.Admin():
-		return nil, Forbidden("asking for "+r.URL.Path, "admin", client)
-	case ofAnalysts[r.URL.Path] && !scopes.Everything():
-		return nil, Forbidden("asking for "+r.URL.Path, "query", client)
-	case !ofAdministrators[r.URL.Path] && !scopes.Query():
+	if path, is := reserved[r.URL.Path]; is {
+		if !path.in(client.Scopes) {
+			return nil, Forbidden("asking for "+r.URL.Path, path.scope, client)
+		}
+	} else if !client.Scopes.Query() {
 		return nil, Forbidden("asking for features", "query or service:NAME", client)
 	}
 	return client, nil
@@ -95,7 +100,7 @@ func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 
 // Forbidden refuses a request for which the client lacks a scope.
 func Forbidden(what, wants string, client *credentials.Client) *reply.Error {
-	return reply.Errorf(reply.Forbidden, "%s takes the scope %s; the token has %v", what, wants, client.Scopes)
+	return reply.Errorf(reply.Forbidden, "%s takes the scope %s; you have %v", what, wants, client.Scopes)
 }
 
 // client returns the owner of a certificate or a token; nil if neither is required.
@@ -107,7 +112,11 @@ func (a Rules) client(r *http.Request) (*credentials.Client, *reply.Error) {
 		if !a.Certificate {
 			return nil, a.Hosts.refusal(r)
 		}
-		return &credentials.Client{Name: r.TLS.VerifiedChains[0][0].Subject.CommonName, Scopes: credentials.AllScopes()}, nil
+		client := &credentials.Client{Name: r.TLS.VerifiedChains[0][0].Subject.CommonName}
+		if a.Named != nil {
+			client.Scopes = a.Named(client.Name)
+		}
+		return client, nil
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -1,8 +1,10 @@
 package access
 
 import (
+	"context"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -50,6 +52,16 @@ func (a *Audit) Count(client string, entities, values int, refused bool) {
 	}
 	u.entities += entities
 	u.values += values
+}
+
+// LogRead logs that somebody asks for records, or for entities that clients do not know, with what is asked for.
+func LogRead(log *slog.Logger, r *http.Request, what ...slog.Attr) {
+	name := ""
+	if client := Client(r.Context()); client != nil {
+		name = client.Name
+	}
+	attrs := append([]slog.Attr{slog.String("client", name), slog.String("from", r.RemoteAddr), slog.String("path", r.URL.Path)}, what...)
+	log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "an operator reads", attrs...)
 }
 
 // Log logs the counts if a minute has passed since the last time. Call it regularly.

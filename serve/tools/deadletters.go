@@ -3,11 +3,13 @@ package tools
 import (
 	"context"
 	"encoding/base64"
+	"log/slog"
 	"net/http"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 )
 
@@ -83,6 +85,7 @@ func (t *Tools) ServeDeadLetters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.reading.Unlock()
+	access.LogRead(t.Logger, r, slog.String("reason", reason), slog.Int("limit", most))
 	ctx, cancel := context.WithTimeout(r.Context(), Limit)
 	defer cancel()
 	letters, err := t.DeadLetters(ctx, reason, most)

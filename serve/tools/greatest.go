@@ -3,11 +3,13 @@ package tools
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -58,6 +60,7 @@ func (t *Tools) ServeGreatestKeys(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.walking.Unlock()
+	access.LogRead(t.Logger, r, slog.Int("limit", most))
 	ctx, cancel := context.WithTimeout(r.Context(), Limit)
 	defer cancel()
 	answer := GreatestKeys{At: t.Now().UnixMilli(), Keys: []GreatestKey{}}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,7 +17,9 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/preview"
+	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/reply"
 )
 
@@ -62,11 +66,17 @@ func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.previewing.Unlock()
-	answer := reply.AppendJSON(nil, t.preview(r.Context(), d))
+	p := Preview{Findings: []definition.Finding{}, Features: definition.NamesIn(*d.File, []byte(*d.Text))}
+	access.LogRead(t.Logger, r, slog.String("file", *d.File), slog.Int("minutes", *d.Minutes), slog.Any("features", p.Features))
+	refusal = t.preview(r.Context(), d, &p)
 	if r.Context().Err() != nil { // the preview may have ended early
-		reply.Fail(w, reply.HungUp())
+		refusal = reply.HungUp()
+	}
+	if refusal != nil {
+		reply.Fail(w, refusal)
 		return
 	}
+	answer := reply.AppendJSON(nil, p)
 	if len(answer) > maxPreview {
 		reply.Fail(w, reply.Errorf(reply.AnswerTooLarge, "the preview has more than %d bytes; preview fewer features at a time", maxPreview))
 		return
@@ -76,6 +86,10 @@ func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
 
 // draft reads the body.
 func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Error) {
+	// The page of another site may send other types without asking first.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, reply.Errorf(reply.UnsupportedEncoding, "the body must have the Content-Type application/json, not %s", reply.Quote(r.Header.Get("Content-Type")))
+	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
 	}
@@ -153,22 +167,44 @@ func outOfRange(key string, given, most int) *reply.Error {
 	return e
 }
 
+// checkLimit is how long a draft is checked.
+const checkLimit = 5 * time.Second
+
 // preview checks a draft and asks its features.
-func (t *Tools) preview(ctx context.Context, d *draft) Preview {
-	p := Preview{Findings: []definition.Finding{}, Features: definition.NamesIn(*d.File, []byte(*d.Text))}
-	registry, err := definition.LoadFiles(with(t.Registry().Files, features.File{Path: *d.File, Text: *d.Text}))
-	if err != nil {
-		findings, _ := errors.AsType[definition.Findings](err)
+func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error {
+	served := t.Registry()
+	bounded, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	registry, err := definition.LoadFilesWithin(bounded, with(served.Files, features.File{Path: *d.File, Text: *d.Text}))
+	if findings, wrong := errors.AsType[definition.Findings](err); wrong {
 		p.Findings = append(p.Findings, findings...)
-		return p
+		return nil
+	}
+	if err != nil {
+		return reply.Errorf(reply.BodyTooLarge, "the definitions take more than %v to check; check them with weir validate", checkLimit)
 	}
 	var list []*features.Feature
 	for _, name := range p.Features {
 		f, _ := registry.Feature(name)
 		list = append(list, f)
 	}
+	if topic := foreignTopic(served, list); topic != "" {
+		p.NoPreview = "no definition in use reads the topic " + topic + "; weir preview reads it with your own access to Kafka"
+		return nil
+	}
 	p.Preview, p.NoPreview = t.ask(ctx, registry, list, time.Duration(*d.Minutes)*time.Minute)
-	return p
+	return nil
+}
+
+// foreignTopic returns a topic that features need and the definitions in use do not read; empty if there is none. The
+// process may have access to more topics than the author, such as those of others.
+func foreignTopic(served *features.Registry, list []*features.Feature) string {
+	for _, topic := range preview.Topics(list) {
+		if !slices.ContainsFunc(served.Streams, func(s *record.Stream) bool { return s.Topic == topic }) {
+			return topic
+		}
+	}
+	return ""
 }
 
 // with returns files with one added, or one replaced if it has the same name.

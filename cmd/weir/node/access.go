@@ -22,6 +22,7 @@ import (
 type guard struct {
 	tokens       *credentials.Tokens       // nil if none are required
 	certificates *credentials.Certificates // nil without encryption
+	named        *credentials.Named        // the scopes of certificates; nil where tokens have them
 	issuer       *credentials.Issuer       // of JSON web tokens; nil if none are accepted
 	audit        *access.Audit             // nil if no authentication is required
 	cfg          config.API
@@ -49,6 +50,11 @@ func newGuard(cfg config.API, log *slog.Logger) (*guard, error) {
 			return nil, err
 		}
 	}
+	if cfg.TLS.ClientsFile != "" {
+		if a.named, err = credentials.LoadNamed(cfg.TLS.ClientsFile); err != nil {
+			return nil, fmt.Errorf("api.tls.clients_file: %w", err)
+		}
+	}
 	return a, nil
 }
 
@@ -70,6 +76,9 @@ func (a *guard) rules() access.Rules {
 	r := access.Rules{Certificate: a.cfg.TLS.ClientCA != "", OpenMetrics: a.cfg.OpenMetrics}
 	if a.tokens != nil || a.issuer != nil {
 		r.Identify = a.identify
+	}
+	if a.named != nil {
+		r.Named = a.named.Scopes
 	}
 	r.Hosts, r.Audit = a.hosts(), a.audit
 	return r
@@ -190,6 +199,15 @@ func (a *guard) look() {
 		}
 		if changed {
 			a.log.Info("tokens loaded", "tokens", a.tokens.Count())
+		}
+	}
+	if a.named != nil {
+		changed, err := a.named.Look()
+		if err != nil {
+			a.log.Error("scopes of certificates refused; the previous ones stay valid", "error", err)
+		}
+		if changed {
+			a.log.Info("scopes of certificates loaded")
 		}
 	}
 	if a.certificates != nil {

@@ -162,7 +162,9 @@ func otherValues(t *testing.T) map[string]setting {
 		"api.listen":                          {value: "127.0.0.1:7777"},
 		"api.tls.cert":                        {value: other, with: encrypted},
 		"api.tls.key":                         {value: otherKey, with: encrypted},
-		"api.tls.client_ca":                   {value: authority.CA, with: encrypted},
+		"api.tls.client_ca":                   {value: authority.CA, with: map[string]any{"api.tls.cert": cert, "api.tls.key": key, "api.tokens_file": file("tokens2", strings.Repeat("t", 40)+"\n")}},
+		"api.tls.clients_file": {value: file("clients", "engine query\n"), with: map[string]any{
+			"api.tls.cert": cert, "api.tls.key": key, "api.tls.client_ca": authority.CA, "api.tls.clients_file": file("clients1", "engine metrics\n")}},
 		"log.level":                           {value: "debug"},
 		"log.format":                          {value: "json"},
 		"backfill.mode":                       {value: "off"},
