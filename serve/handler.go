@@ -31,8 +31,8 @@ type handler struct {
 	history *histories
 	budgets *budgets
 	served  atomic.Pointer[served]
-	// answering is the number of questions that are being answered.
-	answering atomic.Int64
+	// receiving admits questions until they are read, and answering until they are answered.
+	receiving, answering *gate
 	// failureLogged is when a failure of the store was last logged, and damageLogged when damaged state was, in
 	// milliseconds.
 	failureLogged, damageLogged atomic.Int64
@@ -50,6 +50,7 @@ func New(c Config) http.Handler {
 	c.Limits = c.Limits.orDefaults()
 	h := &handler{Config: c, metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
 	h.budgets = newBudgets(h.Limits.InFlight)
+	h.receiving, h.answering = newGate(unread*h.Limits.Concurrent), newGate(h.Limits.Concurrent)
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)
 
 	toolbox := &tools.Tools{
@@ -162,8 +163,11 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		q := newQuestion(began, h.budgets)
 		q.client = access.Client(ctx)
 		h.allowTime(w)
-		err := h.enter()
-		defer h.leave()
+		name := ""
+		if q.client != nil {
+			name = q.client.Name
+		}
+		received, err := h.enter(h.receiving, name)
 		written := false
 		defer func() {
 			q.releaseAll()
@@ -173,6 +177,12 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		}()
 		if err == nil {
 			err = read(q, w, r)
+		}
+		received()
+		if err == nil {
+			var answered func()
+			answered, err = h.enter(h.answering, name)
+			defer answered()
 		}
 		if err == nil {
 			err = h.work(ctx, q, in)

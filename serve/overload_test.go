@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"pgregory.net/rapid"
 
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -126,5 +129,87 @@ func TestHeadersAreBounded(t *testing.T) {
 		if limit <= 0 || limit > 2*time.Minute {
 			t.Errorf("%s is %v, want at most 2m", name, limit)
 		}
+	}
+}
+
+// Of several clients that ask as much as they can, none gets more than another, and one that comes later gets in.
+func TestGateIsFair(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		most, clients := rapid.IntRange(1, 600).Draw(t, "most"), rapid.IntRange(1, 8).Draw(t, "clients")
+		g, held := newGate(most), map[string]int{}
+		for refused := 0; refused < clients; {
+			refused = 0
+			for c := range clients {
+				name := strconv.Itoa(c + 1)
+				if admitted, _ := g.enter(name); admitted {
+					held[name]++
+				} else {
+					refused++
+				}
+			}
+		}
+		least, greatest := most, 0
+		for c := range clients {
+			n := held[strconv.Itoa(c+1)]
+			least, greatest = min(least, n), max(greatest, n)
+		}
+		if greatest-least > 1 {
+			t.Errorf("of %d places, clients hold from %d to %d", most, least, greatest)
+		}
+		if admitted, _ := g.enter("late"); !admitted && most > 4*clients {
+			t.Errorf("with %d clients and %d places there is none for one more", clients, most)
+		} else if admitted {
+			g.leave("late")
+		}
+		for name, n := range held {
+			for range n {
+				g.leave(name)
+			}
+		}
+		if g.total != 0 || len(g.by) != 0 {
+			t.Errorf("after all left: %d of %v", g.total, g.by)
+		}
+	})
+}
+
+// A client with the weakest token that opens questions and does not finish them keeps nobody from being answered.
+func TestUnfinishedBodiesHinderNobody(t *testing.T) {
+	clients := map[string]*credentials.Client{"weak": clientOf(t, "weak service:login_risk"), "engine": clientOf(t, "engine query")}
+	h := newHandler(&fakeReader{states: stored()}, func(c *setup) {
+		c.Limits.Concurrent = 5
+		c.Access.Identify = func(_ context.Context, token string) (*credentials.Client, error) { return clients[token], nil }
+	})
+	ask := func(token string, body io.Reader) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest("POST", queryPath, body), httptest.NewRecorder()
+		r.Header.Set("Authorization", "Bearer "+token)
+		h.ServeHTTP(w, r)
+		return w
+	}
+	var unfinished sync.WaitGroup
+	var ends []*io.PipeWriter
+	outcomes := make(chan int, 100)
+	for range cap(outcomes) {
+		body, end := io.Pipe()
+		ends = append(ends, end)
+		unfinished.Go(func() { outcomes <- ask("weak", body).Code })
+	}
+	for refused := 0; refused < cap(outcomes)-16; refused++ { // the others, four fifths of 4·5, wait for their bodies
+		if code := <-outcomes; code != http.StatusServiceUnavailable {
+			t.Errorf("an unfinished question beyond the client's share: status %d, want 503", code)
+		}
+	}
+	if w := ask("engine", strings.NewReader(good)); w.Code != http.StatusOK {
+		t.Errorf("another client: %d %s", w.Code, w.Body)
+	}
+	want := `{"error":{"code":"overloaded","message":"as many questions of this client are under way as leave room for those of others; ask again in a second, or ask another server"}}`
+	if w := ask("weak", strings.NewReader(good)); strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("one more of the client:\ngot  %s\nwant %s", w.Body, want)
+	}
+	for _, end := range ends {
+		_ = end.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	unfinished.Wait()
+	if w := ask("weak", strings.NewReader(`{"features":["user_last"],"entities":[{"user_id":"u1"}]}`)); w.Code == http.StatusServiceUnavailable {
+		t.Errorf("after the unfinished ones ended: %d %s", w.Code, w.Body)
 	}
 }
