@@ -5,14 +5,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
@@ -30,8 +33,9 @@ func TestClientsThatHangUpAndRead(t *testing.T) {
 		countBusiest: asked,
 	}, func(c *setup) {
 		r := registry()
-		r.Files = inUse
-		c.Registry, c.Logger = func() *features.Registry { return r }, logTo(log)
+		r.Files, r.Streams = inUse, append(slices.Clone(r.Streams), &record.Stream{Name: "pay", Topic: "payments"})
+		c.Registry = func() *features.Registry { return r }
+		c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		c.Tools = tools.Config{
 			Preview: func(ctx context.Context, _ *features.Registry, _ []*features.Feature, _ time.Time) (*preview.Report, error) {
 				return nil, asked(ctx)
@@ -55,7 +59,7 @@ func TestClientsThatHangUpAndRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Close()
-		fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", test.line, len(test.body), test.body)
+		fmt.Fprintf(connection, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", test.line, len(test.body), test.body)
 		if err := connection.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +93,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer connection.Close()
-		fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", path)
+		fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", path)
 		response, err := http.ReadResponse(bufio.NewReader(connection), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
