@@ -150,18 +150,25 @@ func (r *Redis) Credentials() func(context.Context) (user, password string, err 
 
 // EntityKey returns the secret that hashes entities' values, nil if they are not hashed.
 func (c *Config) EntityKey() ([]byte, error) {
-	path := c.Store.HashEntities.KeyFile
+	return key("store.hash_entities.key_file", c.Store.HashEntities.KeyFile)
+}
+
+// SealKey returns the secret that seals what is written to topics, nil if it is the namespace's own.
+func (c *Config) SealKey() ([]byte, error) { return key("store.seal.key_file", c.Store.Seal.KeyFile) }
+
+// key reads the secret in a file that a setting names; nil if it names none.
+func key(setting, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
 	key, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("store.hash_entities.key_file: %w", err)
+		return nil, fmt.Errorf("%s: %w", setting, err)
 	}
 	const least = 16
 	if key = bytes.TrimRight(key, "\r\n"); len(key) < least {
-		return nil, fmt.Errorf("store.hash_entities.key_file: %s holds %d bytes, which can be guessed: it needs at least %d, such as from `openssl rand -base64 32`",
-			path, len(key), least)
+		return nil, fmt.Errorf("%s: %s holds %d bytes, which can be guessed: it needs at least %d, such as from `openssl rand -base64 32`",
+			setting, path, len(key), least)
 	}
 	return key, nil
 }

@@ -154,12 +154,18 @@ type Azure struct {
 // Store says how state is kept.
 type Store struct {
 	HashEntities  HashEntities  `key:"hash_entities"`
+	Seal          Seal          `key:"seal"`
 	ExpirySlack   time.Duration `key:"expiry_slack"`
 	CallMutations int           `key:"call_mutations"` // greatest number in one script call
 }
 
 // HashEntities says which key hashes the values of entities.
 type HashEntities struct {
+	KeyFile string `key:"key_file"`
+}
+
+// Seal says which key proves what Weir writes to topics.
+type Seal struct {
 	KeyFile string `key:"key_file"`
 }
 

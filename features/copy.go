@@ -11,7 +11,10 @@ import (
 // original, and has a dead letter of its own if it could not use it.
 func (m *Mapper) readCopy(rec *record.Record) (foreign bool, err error) {
 	if m.copy = nil; m.Namespace != "" {
-		m.copy = record.CopyOf(rec)
+		var forged bool
+		if m.copy, forged = record.CopyOf(rec, m.Seal); forged {
+			m.Forged++
+		}
 	}
 	if m.copy == nil || m.copy.Namespace != m.Namespace {
 		return m.copy != nil, nil

@@ -24,6 +24,10 @@ type Mapper struct {
 	// Namespace is that of the state, in which copies of dead letters count only where they are lacking. If it is empty,
 	// copies count like any other record.
 	Namespace string
+	// Seal proves which records are copies of dead letters.
+	Seal state.Seal
+	// Forged counts the records that claim to be copies and are none.
+	Forged int
 
 	decoder  *record.Decoder
 	series   []*state.Series

@@ -33,7 +33,7 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 			}
 		}
 		if once == nil {
-			once = record.NewOnce(rec.Offset)
+			once = record.NewOnce(rec.Offset, t.Seal)
 		}
 		return r.record(rec, once)
 	})

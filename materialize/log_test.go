@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -185,17 +186,13 @@ func TestLogFails(t *testing.T) {
 	}
 }
 
-// copied are the headers of a copy.
-type copied string
-
-func (c copied) Last(key string) ([]byte, bool) { return []byte(c), key == record.CopyHeader }
-
 // A dead letter that was replayed counts once, whether its original can be used or not, and however many namespaces have
 // replayed it.
 func TestLogsWithCopies(t *testing.T) {
 	pay := func(text string, copyOf int) (r record.Record) {
 		if r.Timestamp, r.Value = 1_000_000, []byte(text); copyOf >= 0 {
-			r.Headers = copied(fmt.Sprintf("shop payments/0/%d 1000000 ", copyOf))
+			r.Partition.Topic = "payments"
+			defined.Copy(&r, fmt.Sprintf("shop payments/0/%d 1000000 ", copyOf))
 		}
 		return r
 	}

@@ -109,7 +109,7 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 	t.Helper()
 	replay := Replay{
 		Registry: m.Registry, NewState: func() State { return memory.New() }, Cores: 3, block: 30, partSize: 50, AsServed: m.asServed, RecordTime: m.recordTime,
-		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until,
+		ExcludeCurrent: m.excludeCurrent, Memory: max(m.memory, 1), MaxRecordBytes: m.maxRecordBytes, Until: m.until, Seal: defined.Seal(),
 	}
 	for _, log := range m.logs {
 		replay.Inputs = append(replay.Inputs, log.input())

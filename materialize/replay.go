@@ -49,6 +49,9 @@ type Replay struct {
 	// Until, in ms, leaves out the records of logs with that timestamp or a later one, and refuses such rows of a
 	// spine; 0 leaves out none.
 	Until int64
+	// Seal proves which records of logs are copies of dead letters, so that an event is not read twice. Without it all are
+	// events.
+	Seal state.Seal
 	// MaxRecordBytes is the size of a Log's record above which it is poison; 0 for none.
 	MaxRecordBytes int
 	// Memory is how many bytes of events and rows are held before they are sorted on disk; 0 means

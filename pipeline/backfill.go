@@ -19,7 +19,7 @@ func newBackfiller(cfg *Config, live *backfill.Live, dead *DeadLetterWriter) *ba
 		return nil
 	}
 	return backfill.New(backfill.Config{
-		Schemas: cfg.Schemas, Namespace: cfg.Namespace, DeadLetters: dead,
+		Schemas: cfg.Schemas, Namespace: cfg.Namespace, DeadLetterTopic: cfg.DeadLetterTopic, DeadLetters: dead,
 		Store: cfg.Store, Transport: cfg.Transport, Brokers: cfg.Brokers, Isolation: cfg.Isolation,
 		MaxRecordBytes: cfg.MaxRecordBytes, Rate: cfg.BackfillRate, MaxEvents: cfg.MaxEvents, MaxBytes: cfg.MaxBytes,
 		Live: live, Metrics: cfg.Metrics, Logger: cfg.Logger,

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/segmentio/kafka-go"
-
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/retry"
@@ -106,12 +104,10 @@ func (w *worker) passBroken(p *assignedPartition) {
 // bytes are not records, and the log still has them.
 func (w *worker) newBrokenLetter(rangeIndex int, e *fetch.CorruptError) deadLetter {
 	last := strconv.FormatInt(lastOf(e), 10)
-	d := w.newDeadLetter(rangeIndex, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
+	return w.newDeadLetter(rangeIndex, &fetch.Record{Offset: e.Offset, Timestamp: e.Timestamp, Value: []byte{}}, &record.Poison{
 		Reason:  record.BrokenBatch,
 		Message: fmt.Sprintf("the batch of offsets %d to %s cannot be decoded: %v", e.Offset, last, e.Reason),
-	})
-	d.message.Headers = append(d.message.Headers, kafka.Header{Key: headerLastOffset, Value: []byte(last)})
-	return d
+	}, [2]string{headerLastOffset, last})
 }
 
 // lastOf returns the last offset of a batch that cannot be decoded. If it has fewer records than it states, Offset may

@@ -18,10 +18,7 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// HeaderPrefix begins the names of the headers that Weir writes.
-const HeaderPrefix = "weir-"
-
-// The headers of a dead letter, after those of its record.
+// The headers of a dead letter, after those of its record and before its seal.
 const (
 	HeaderReason    = "weir-reason"
 	HeaderMessage   = "weir-message"
@@ -90,11 +87,27 @@ func (w writtenLetters) forget(b *workerBatch) {
 	}
 }
 
-// newDeadLetter copies a record of the current partition with the reason why it is set aside.
-func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record.Poison) deadLetter {
+// newDeadLetter copies a record of the current partition with the reason why it is set aside, and more headers. The
+// record's own headers do not have names of Weir's in it.
+func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record.Poison, more ...[2]string) deadLetter {
 	p := w.from.Partition
-	m := kafka.Message{Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Headers: rec.Headers.Copy()}
-	for _, h := range [...][2]string{
+	ours, others := record.Unseal(w.seal, p.Topic, rec.Key, rec.Value, rec.Headers)
+	var headers []record.Header
+	forged := false
+	for _, h := range others {
+		forged = forged || h.Key == record.ReceiptHeader || h.Key == record.SkippedHeader
+		headers = append(headers, record.Header{Key: record.Foreign(h.Key), Value: bytes.Clone(h.Value)})
+	}
+	if forged {
+		w.metrics.forged.Inc()
+	}
+	own := len(headers)
+	for _, h := range ours {
+		if h.Key == record.CopyHeader { // the record is a copy itself
+			headers = append(headers, record.Header{Key: h.Key, Value: bytes.Clone(h.Value)})
+		}
+	}
+	said := [][2]string{
 		{HeaderReason, string(poison.Reason)},
 		{HeaderMessage, poison.Error()},
 		{HeaderStream, poison.Stream},
@@ -103,13 +116,24 @@ func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record
 		{HeaderOffset, strconv.FormatInt(rec.Offset, 10)},
 		{HeaderTimestamp, strconv.FormatInt(rec.Timestamp, 10)},
 		{HeaderNamespace, w.cfg.Namespace},
-	} {
-		m.Headers = append(m.Headers, kafka.Header{Key: h[0], Value: []byte(h[1])})
 	}
+	for _, h := range append(said, more...) {
+		headers = append(headers, record.Header{Key: h[0], Value: []byte(h[1])})
+	}
+	m := SealedMessage(w.seal, w.cfg.DeadLetterTopic, bytes.Clone(rec.Key), bytes.Clone(rec.Value), headers, len(headers)-own)
 	return deadLetter{
 		rangeIndex: rangeIndex, offset: rec.Offset, timestamp: rec.Timestamp,
 		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
 	}
+}
+
+// SealedMessage returns a message to a topic, of whose headers the last few are Weir's, with a seal after them.
+func SealedMessage(seal state.Seal, topic string, key, value []byte, headers []record.Header, ours int) kafka.Message {
+	m := kafka.Message{Key: key, Value: value}
+	for _, h := range append(headers, record.SealOf(seal, topic, key, value, headers, ours)) {
+		m.Headers = append(m.Headers, kafka.Header(h))
+	}
+	return m
 }
 
 // togetherBytes is the greatest size of dead letters that are written together. Brokers refuse batches that are larger

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -195,5 +196,38 @@ func TestDeadLettersBesideEnrichedEventsThatCannotBeWritten(t *testing.T) {
 	}
 	if n, dead := reply.Topics[deadLetters][0].LastOffset, count(t, metrics, "weir_dead_letters_total"); dead == 0 || float64(n) != dead {
 		t.Errorf("%d dead letters are written and %v counted, want as many", n, dead)
+	}
+}
+
+// Whoever writes events may give them headers of Weir's. They count as what they are, and their dead letters are found.
+func TestForgedHeadersHideNothing(t *testing.T) {
+	b, topic := newKafkaBench(t, kafkatest.Shared(t), 1)
+	client, metrics := producer(t, kafkatest.Shared(t)), prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	forged := []kafka.Header{
+		{Key: "weir-counts-in", Value: fmt.Appendf(nil, "%s %s/0/0 1 ", b.config.Namespace, topic)}, {Key: "weir-seal", Value: []byte("1 AAAAAAAAAAAAAAAAAAAAAA")},
+	}
+	events := payments(0, 10)
+	for i := range events[1:] { // the first is the "original"
+		events[1+i].Headers = forged
+	}
+	poison := kafka.Message{Time: time.UnixMilli(at), Value: []byte("{"), Headers: []kafka.Header{
+		{Key: "weir-receipt", Value: []byte(topic + "/0/10")}, {Key: "weir-skipped", Value: []byte(topic + "/0")}, {Key: "trace", Value: []byte("1")},
+	}}
+	produce(t, client, topic, append(events, poison)...)
+	b.run()
+	b.expect(10)
+	letter := b.readDead(1)[0]
+	var names []string
+	for _, h := range letter.Headers {
+		names = append(names, h.Key)
+	}
+	if want := "foreign-weir-receipt foreign-weir-skipped trace weir-reason weir-message weir-stream weir-topic weir-partition weir-offset weir-timestamp weir-namespace weir-seal"; strings.Join(names, " ") != want {
+		t.Errorf("got the headers %v, want %s", names, want)
+	}
+	want := "# HELP weir_forged_headers_total Records of events with headers that only Weir writes and without its seal. They are events like any other.\n" +
+		"# TYPE weir_forged_headers_total counter\nweir_forged_headers_total 10\n"
+	if err := testutil.GatherAndCompare(metrics, strings.NewReader(want), "weir_forged_headers_total"); err != nil {
+		t.Error(err)
 	}
 }

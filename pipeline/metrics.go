@@ -26,6 +26,7 @@ type metrics struct {
 	cutKeys     prometheus.Counter
 	greatestKey *peak
 	damaged     prometheus.Counter
+	forged      prometheus.Counter
 	batches     prometheus.Counter
 	batchSize   prometheus.Histogram
 	apply       prometheus.Histogram
@@ -84,6 +85,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_enriched_damaged_total",
 			Help: "Values that enriched events lack because the state of their entity is damaged.",
 		}),
+		forged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_forged_headers_total",
+			Help: "Records of events with headers that only Weir writes and without its seal. They are events like any other.",
+		}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_batches_total", Help: "Batches applied.",
 		}),
@@ -118,7 +123,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.greatestKey = newPeak("weir_greatest_key_bytes",
 		"Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.", time.Now)
-	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 

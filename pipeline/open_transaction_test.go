@@ -41,7 +41,11 @@ func produce(t *testing.T, client *kgo.Client, topic string, messages ...kafka.M
 	t.Helper()
 	var records []*kgo.Record
 	for _, m := range messages {
-		records = append(records, &kgo.Record{Topic: topic, Timestamp: m.Time, Value: m.Value})
+		record := &kgo.Record{Topic: topic, Timestamp: m.Time, Value: m.Value}
+		for _, h := range m.Headers {
+			record.Headers = append(record.Headers, kgo.RecordHeader(h))
+		}
+		records = append(records, record)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

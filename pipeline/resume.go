@@ -77,6 +77,7 @@ func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
 
 // readFrom reads a partition from the lowest progress of all shards.
 func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
+	w.seal, w.mapper.Seal = found.Seal, found.Seal
 	p.progress, p.lagging = found.Progress, found.Lagging
 	p.position, p.applied, p.epoch, p.log = found.Known.Offset, found.Known.Offset, -1, found.Known.Log.Tag()
 	for _, at := range p.progress {

@@ -26,6 +26,7 @@ type worker struct {
 	poller     *fetch.Poller
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
+	seal       state.Seal  // known before any record is mapped
 	enrich     map[*record.Stream]*enrich.Stream
 	tracing    tracing
 	resumer    recovery.Resumer
@@ -179,6 +180,10 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Log: w.from.log,
 		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
 	}, rangeIndex, &b.Batch)
+	if w.mapper.Forged > 0 {
+		w.metrics.forged.Add(float64(w.mapper.Forged))
+		w.mapper.Forged = 0
+	}
 	if w.from.lacks != nil {
 		w.awaitSchema(rec.Offset, err)
 		return false

@@ -26,6 +26,8 @@ type Store interface {
 	// Create makes the namespace if it does not exist. The error is an ErrLayout if the namespace
 	// has another layout.
 	Create(ctx context.Context) error
+	// Seal returns the key with which the namespace proves what it writes to topics. The namespace must have been made.
+	Seal(ctx context.Context) (state.Seal, error)
 	// Shards returns the number of shards of the state. It may change: calls that were prepared for another number are
 	// then marked Behind, or refused.
 	Shards() int

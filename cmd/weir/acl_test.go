@@ -227,7 +227,6 @@ func checkNothingDenied(t *testing.T, admin *redis.Client) {
 // whether it does again.
 var seldom = []string{"del", "sadd", "ping", "rename", "sscan"}
 
-
 // unused returns, by user, the allowed commands that have not been used.
 func unused(t *testing.T, admin *redis.Client, users map[string][]string) (unused []string) {
 	t.Helper()

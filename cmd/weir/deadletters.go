@@ -103,7 +103,17 @@ func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *conf
 	if err != nil {
 		return nil, nil, err
 	}
-	return &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic, Namespace: cfg.Namespace}, cfg, nil
+	topic := &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic, Namespace: cfg.Namespace}
+	store, err := openStore(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Adopt(cmd.Context()); err != nil {
+		return nil, nil, err
+	}
+	topic.Seal, err = store.Seal(cmd.Context())
+	return topic, cfg, err
 }
 
 func newDeadLettersListCommand(s *settings) *cobra.Command {

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
 )
 
 // allInputs opens the files of events.
@@ -98,6 +99,9 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 		return nil, err
 	}
 	r.Until = until
+	if r.Seal, err = sealOf(ctx, cfg); err != nil {
+		return nil, err
+	}
 	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), since)
 	if err != nil {
 		return nil, err
@@ -108,6 +112,33 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 	}
 	return inputs, nil
 }
+
+// sealOf returns the seal of the settings' namespace. If neither a file nor Redis says it, copies of dead letters cannot
+// be told from what others may have written, and are events like any other.
+func sealOf(ctx context.Context, cfg *config.Config) (state.Seal, error) {
+	key, err := cfg.SealKey()
+	if err != nil || key != nil {
+		return state.NewSeal(key), err
+	}
+	store, err := openStore(cfg)
+	if err != nil {
+		return state.Seal{}, err
+	}
+	defer func() { _ = store.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, sealPatience)
+	defer cancel()
+	if err := store.Adopt(ctx); err != nil {
+		return state.Seal{}, nil
+	}
+	seal, err := store.Seal(ctx)
+	if err != nil {
+		return state.Seal{}, nil
+	}
+	return seal, nil
+}
+
+// sealPatience is how long a training set waits for Redis, which it needs for nothing else.
+const sealPatience = 2 * time.Second
 
 // span returns the bounds of the wanted records' timestamps, in ms; 0 is no bound.
 func (o *materializeOptions) span(now time.Time) (since, until int64, err error) {

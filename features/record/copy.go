@@ -10,7 +10,7 @@ import (
 )
 
 // CopyHeader is the header of a copy: a record that a replay of dead letters has written again. See Copy.
-const CopyHeader = "weir-counts-in"
+const CopyHeader = HeaderPrefix + "counts-in"
 
 // Copy says where a copy counts: in the series of one namespace that have passed the original without counting it. All
 // others count the original itself, when a backfill or a new namespace reads it, so the copy would be the second. The
@@ -35,7 +35,7 @@ func (c *Copy) String() string {
 		strings.Join(timestamps, ","), strings.Join(c.Series, ","))
 }
 
-// ParseCopy parses the value of the header; nil if Weir has not written it.
+// ParseCopy parses the value of the header; nil if it is none.
 func ParseCopy(text []byte) *Copy {
 	parts := strings.Split(string(text), " ")
 	if len(parts) != 4 || parts[0] == "" {
@@ -64,21 +64,24 @@ func ParseCopy(text []byte) *Copy {
 	return c
 }
 
-// CopyOf returns what a copy says; nil for any other record. A copy is in its original's partition: what another program
-// writes elsewhere with the same headers is an event of its own.
-func CopyOf(rec *Record) *Copy {
+// CopyOf returns what a copy says, if the seal proves that Weir has written it; nil for any other record. forged is true
+// for one with the header of a copy that is none: it is an event of its own. A copy is in its original's partition: what
+// another program writes elsewhere with the same headers is an event of its own, too.
+func CopyOf(rec *Record, seal state.Seal) (c *Copy, forged bool) {
 	if rec.Headers == nil {
-		return nil
+		return nil, false
 	}
-	text, ok := rec.Headers.Last(CopyHeader)
-	if !ok {
-		return nil
+	if _, claims := rec.Headers.Last(CopyHeader); !claims {
+		return nil, false
 	}
-	c := ParseCopy(text)
+	ours, _ := Unseal(seal, rec.Partition.Topic, rec.Key, rec.Value, rec.Headers)
+	if text, ok := ours.Last(CopyHeader); ok {
+		c = ParseCopy(text)
+	}
 	if c == nil || c.Partition != rec.Partition || c.Offset >= rec.Offset {
-		return nil
+		return nil, true
 	}
-	return c
+	return c, false
 }
 
 // Has reports whether the copy counts in a series.
@@ -92,14 +95,15 @@ func (c *Copy) Has(series string) bool {
 // be several copies of one record: each namespace replays it from its own dead letters.
 type Once struct {
 	from     int64
+	seal     state.Seal
 	unusable map[int64]bool  // by offset
 	first    map[int64]int64 // the first record of the event, by the offset of a copy
 	used     map[int64]bool  // by the offset of that record: a copy was used
 }
 
-// NewOnce is for one that reads from an offset on.
-func NewOnce(from int64) *Once {
-	return &Once{from, map[int64]bool{}, map[int64]int64{}, map[int64]bool{}}
+// NewOnce is for one that reads from an offset on, and knows copies by a seal.
+func NewOnce(from int64, seal state.Seal) *Once {
+	return &Once{from, seal, map[int64]bool{}, map[int64]int64{}, map[int64]bool{}}
 }
 
 // Unusable notes that a record cannot be used.
@@ -107,14 +111,14 @@ func (o *Once) Unusable(rec *Record) { o.unusable[rec.Offset] = true }
 
 // Used notes that a record is used.
 func (o *Once) Used(rec *Record) {
-	if c := CopyOf(rec); c != nil {
+	if c, _ := CopyOf(rec, o.seal); c != nil {
 		o.used[o.firstOf(c)] = true
 	}
 }
 
 // Repeats reports whether a record is a copy of one that was read, and could be used.
 func (o *Once) Repeats(rec *Record) bool {
-	c := CopyOf(rec)
+	c, _ := CopyOf(rec, o.seal)
 	if c == nil {
 		return false
 	}

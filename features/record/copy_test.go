@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -33,20 +34,29 @@ func TestParseCopy(t *testing.T) {
 // A record is a copy only after its original, in the same partition.
 func TestCopyOf(t *testing.T) {
 	in := state.Partition{Topic: "payments", ID: 3}
-	header := headers{record.CopyHeader: "shop payments/3/120 1000 AAAAA"}
+	const header = "shop payments/3/120 1000 AAAAA"
+	copied := func(p state.Partition, offset int64, says string) record.Record {
+		rec := record.Record{Partition: p, Offset: offset}
+		defined.Copy(&rec, says)
+		return rec
+	}
 	for name, c := range map[string]struct {
-		rec  record.Record
-		want bool
+		rec          record.Record
+		want, forged bool
 	}{
-		"a copy":               {record.Record{Partition: in, Offset: 121, Headers: header}, true},
-		"without headers":      {record.Record{Partition: in, Offset: 121}, false},
-		"without the header":   {record.Record{Partition: in, Offset: 121, Headers: headers{"trace": "1"}}, false},
-		"with a wrong header":  {record.Record{Partition: in, Offset: 121, Headers: headers{record.CopyHeader: "yes"}}, false},
-		"before its original":  {record.Record{Partition: in, Offset: 120, Headers: header}, false},
-		"in another partition": {record.Record{Partition: state.Partition{Topic: "payments", ID: 2}, Offset: 121, Headers: header}, false},
-		"in another topic":     {record.Record{Partition: state.Partition{Topic: "mirrored", ID: 3}, Offset: 121, Headers: header}, false},
+		"a copy":               {copied(in, 121, header), true, false},
+		"without headers":      {record.Record{Partition: in, Offset: 121}, false, false},
+		"without the header":   {record.Record{Partition: in, Offset: 121, Headers: headers{"trace": "1"}}, false, false},
+		"without a seal":       {record.Record{Partition: in, Offset: 121, Headers: headers{record.CopyHeader: header}}, false, true},
+		"with a wrong header":  {copied(in, 121, "yes"), false, true},
+		"before its original":  {copied(in, 120, header), false, true},
+		"in another partition": {copied(state.Partition{Topic: "payments", ID: 2}, 121, header), false, true},
+		"in another topic":     {copied(state.Partition{Topic: "mirrored", ID: 3}, 121, header), false, true},
 	} {
-		got := record.CopyOf(&c.rec)
+		got, forged := record.CopyOf(&c.rec, defined.Seal())
+		if forged != c.forged {
+			t.Errorf("%s: forged: %v", name, forged)
+		}
 		if (got != nil) != c.want || got != nil && (!slices.Equal(got.Series, []string{"AAAAA"}) || !got.Has("AAAAA") || got.Has("BBBBB")) {
 			t.Errorf("%s: got %+v, want a copy: %v", name, got, c.want)
 		}

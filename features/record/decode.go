@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strings"
 
@@ -35,6 +36,8 @@ func (r *Record) Fits(limit int) error {
 type Headers interface {
 	// Last returns the value of the last header with this key, the one that counts by Kafka's convention.
 	Last(key string) (value []byte, ok bool)
+	// All iterates over the headers in the order in which they were written. A value is nil where the producer gave none.
+	All() iter.Seq2[string, []byte]
 }
 
 // Event is a record as one stream sees it.

@@ -3,6 +3,7 @@ package record_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/weir-stream/weir/features/record"
@@ -15,6 +16,16 @@ type headers map[string]string
 func (h headers) Last(key string) ([]byte, bool) {
 	v, ok := h[key]
 	return []byte(v), ok
+}
+
+func (h headers) All() iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for key, value := range h {
+			if !yield(key, []byte(value)) {
+				return
+			}
+		}
+	}
 }
 
 // formatCase is a record and its result: the time, ID and values of its events, or why it is poison; empty for a record

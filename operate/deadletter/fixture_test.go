@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/state"
@@ -91,7 +94,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, broker: kafkatest.Shared(t)}
 	f.source = kafkatest.CreateTopic(t, f.broker, partitions)
-	f.topic = &Topic{Client: f.broker.Client(), Name: kafkatest.CreateTopic(t, f.broker, partitions)}
+	f.topic = &Topic{Client: f.broker.Client(), Name: kafkatest.CreateTopic(t, f.broker, partitions), Seal: defined.Seal()}
 	f.state = newPassed()
 	f.state.keep(f.source, "live1")
 	f.client = f.newClient(kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -130,7 +133,9 @@ type letter struct {
 	second    int // after began when it was set aside
 	age       time.Duration
 	value     string
-	headers   []kgo.RecordHeader
+	headers   []kgo.RecordHeader // of the record
+	copies    []string           // what these say, if it is a copy
+	forged    bool               // without a seal
 }
 
 // setAside writes dead letters like the pipeline.
@@ -139,18 +144,30 @@ func (f *fixture) setAside(letters ...letter) {
 	for _, l := range letters {
 		rec := &kgo.Record{
 			Topic: f.topic.Name, Partition: l.partition, Key: []byte("key " + l.value), Value: []byte(l.value),
-			Timestamp: began.Add(time.Duration(l.second) * time.Second), Headers: l.headers,
+			Timestamp: began.Add(time.Duration(l.second) * time.Second),
+		}
+		var headers []record.Header
+		for _, h := range l.headers {
+			headers = append(headers, record.Header{Key: record.Foreign(h.Key), Value: h.Value})
+		}
+		for _, says := range l.copies {
+			headers = append(headers, record.Header{Key: record.CopyHeader, Value: []byte(says)})
 		}
 		for _, h := range [...][2]string{
 			{pipeline.HeaderReason, l.reason}, {pipeline.HeaderMessage, "it is " + l.reason}, {pipeline.HeaderStream, l.stream},
 			{pipeline.HeaderTopic, l.source.Topic}, {pipeline.HeaderPartition, strconv.Itoa(int(l.source.Partition))},
 			{pipeline.HeaderOffset, strconv.FormatInt(l.source.Offset, 10)},
-			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)}, {pipeline.HeaderNamespace, l.namespace},
+			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)}, {pipeline.HeaderNamespace, cmp.Or(l.namespace, f.topic.Namespace)},
 		} {
 			if h[1] != "" {
-				rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h[0], Value: []byte(h[1])})
+				headers = append(headers, record.Header{Key: h[0], Value: []byte(h[1])})
 			}
 		}
+		by := f.topic.Seal
+		if l.forged {
+			by = state.NewSeal([]byte("a guess"))
+		}
+		seal(rec, by, headers, len(headers)-len(l.headers))
 		if err := f.client.ProduceSync(f.context(), rec).FirstErr(); err != nil {
 			f.t.Fatal(err)
 		}

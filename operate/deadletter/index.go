@@ -12,8 +12,8 @@ import (
 
 // index is the content of the dead-letter topic, without the original records.
 type index struct {
-	namespace string    // of the reader
-	letters   []*Letter // those that the filter selects, by when they were set aside
+	topic   *Topic
+	letters []*Letter // those that the filter selects, by when they were set aside
 	// copies maps events to the IDs of all their letters, also of letters that the filter does not select.
 	copies map[event][]RecordID
 	// receipts maps events, and partitions of the dead-letter topic, to the offset of the last receipt.
@@ -26,7 +26,7 @@ type index struct {
 func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error) {
 	x := emptyIndex(topic)
 	err := topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
-		x.add(at, rec, filter)
+		x.add(at, rec, filter, false)
 		return nil
 	})
 	if err != nil {
@@ -37,19 +37,21 @@ func newIndex(ctx context.Context, topic *Topic, filter *Filter) (*index, error)
 }
 
 func emptyIndex(topic *Topic) *index {
-	return &index{namespace: topic.Namespace, copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
+	return &index{topic: topic, copies: map[event][]RecordID{}, receipts: map[event]map[int32]int64{}}
 }
 
-// add adds a record of the topic. It returns the letter if the filter selects it.
-func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
-	if _, ok := rec.Headers.Last(backfill.HeaderSkipped); ok {
+// add adds a record of the topic. It returns the letter if the filter selects it, and fills it if it is to be whole.
+// Without a seal that proves it, a record neither says what was replayed or skipped, nor is it a copy of another letter.
+func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter, whole bool) {
+	ours, others := x.topic.unseal(rec)
+	if _, ok := ours.Last(backfill.HeaderSkipped); ok {
 		var s backfill.Skipped
-		if json.Unmarshal(rec.Value, &s) == nil && s.Namespace == x.namespace {
+		if json.Unmarshal(rec.Value, &s) == nil && s.Namespace == x.topic.Namespace {
 			x.skipped = append(x.skipped, &s)
 		}
-		return nil
+		return
 	}
-	letter, receipt := parse(at, rec, x.namespace)
+	letter, receipt := parse(at, rec, ours)
 	switch {
 	case letter == nil && receipt.Topic == "": // another program has written it
 	case letter == nil:
@@ -58,19 +60,22 @@ func (x *index) add(at RecordID, rec *fetch.Record, filter *Filter) *Letter {
 		}
 		x.receipts[receipt][at.Partition] = max(x.receipts[receipt][at.Partition], at.Offset)
 	default:
-		x.copies[letter.event()] = append(x.copies[letter.event()], at)
+		if letter.Sealed {
+			x.copies[letter.event()] = append(x.copies[letter.event()], at)
+		}
 		if filter.takes(letter) {
 			x.letters = append(x.letters, letter)
-			return letter
+			if whole {
+				letter.fill(rec, others)
+			}
 		}
 	}
-	return nil
 }
 
 // finish marks the letters that have receipts, and sorts all.
 func (x *index) finish() {
 	for _, l := range x.letters {
-		l.Replayed = x.receipts[l.event()] != nil
+		l.Replayed = l.Sealed && x.receipts[l.event()] != nil
 	}
 	slices.SortFunc(x.letters, func(a, b *Letter) int {
 		return cmp.Or(cmp.Compare(a.SetAside, b.SetAside), cmp.Compare(a.At.Partition, b.At.Partition),
@@ -114,7 +119,8 @@ func Find(ctx context.Context, topic *Topic, id RecordID) ([]*Letter, error) {
 	}
 	err = topic.read(ctx, func(at RecordID, rec *fetch.Record) error {
 		if l := wanted[at]; l != nil {
-			l.fill(rec)
+			_, others := topic.unseal(rec)
+			l.fill(rec, others)
 		}
 		return nil
 	})

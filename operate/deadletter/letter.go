@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,14 +16,14 @@ import (
 // The headers that a replay writes.
 const (
 	// headerReplays is, on a replayed record, how often it was replayed.
-	headerReplays = pipeline.HeaderPrefix + "replays"
+	headerReplays = record.HeaderPrefix + "replays"
 	// headerReplayedFrom is, on a replayed record, the dead letter.
-	headerReplayedFrom = pipeline.HeaderPrefix + "replayed-from"
+	headerReplayedFrom = record.HeaderPrefix + "replayed-from"
 	// headerReceipt is, on a receipt, the source of the letter replayed, and headerReceiptTimestamp
 	// the timestamp of that record.
-	headerReceipt          = pipeline.HeaderPrefix + "receipt"
-	headerReceiptTimestamp = pipeline.HeaderPrefix + "receipt-timestamp"
-	headerReceiptNamespace = pipeline.HeaderPrefix + "receipt-namespace"
+	headerReceipt          = record.ReceiptHeader
+	headerReceiptTimestamp = record.HeaderPrefix + "receipt-timestamp"
+	headerReceiptNamespace = record.HeaderPrefix + "receipt-namespace"
 )
 
 // RecordID is the location of a record in Kafka.
@@ -54,12 +53,6 @@ func ParseRecordID(text string) (RecordID, error) {
 	return RecordID{}, fmt.Errorf("%q does not name a record: write topic/partition/offset, such as transactions/3/1040", text)
 }
 
-// Header is one header of a record; a nil Value means that it has none.
-type Header struct {
-	Key   string
-	Value []byte
-}
-
 // Letter is a dead letter.
 type Letter struct {
 	At       RecordID // in the dead-letter topic
@@ -79,9 +72,13 @@ type Letter struct {
 
 	// The original record, without the headers that a letter adds. A listing does not have it.
 	Key, Value []byte
-	Headers    []Header
+	Headers    []record.Header
 
-	// Replayed means that it has a receipt.
+	// Sealed means that a processor of the reader's namespace, or of one with the same seal, has written the letter.
+	// Others may be forged, and are shown but never replayed.
+	Sealed bool
+
+	// Replayed means that it has a receipt. That is known of a sealed letter only.
 	Replayed bool
 }
 
@@ -96,18 +93,21 @@ type event struct {
 // event returns the event of a letter; two letters may have the same event.
 func (l *Letter) event() event { return event{l.Source, l.Timestamp, l.Namespace} }
 
-// parse parses a record of the dead-letter topic. It is a letter, a receipt for the letters of an event, or neither. What
-// names no namespace is of the given one.
-func parse(at RecordID, rec *fetch.Record, namespace string) (letter *Letter, receipt event) {
+// parse parses a record of the dead-letter topic with the headers that Weir has written, see record.Unseal. It is a
+// letter, a receipt for the letters of an event, or neither. A letter without a seal has the last headers of their names.
+func parse(at RecordID, rec *fetch.Record, ours record.HeaderList) (letter *Letter, receipt event) {
 	last := func(key string) string {
-		value, _ := rec.Headers.Last(key)
+		value, ok := ours.Last(key)
+		if ours == nil && !ok {
+			value, _ = rec.Headers.Last(key)
+		}
 		return string(value)
 	}
-	if source, ok := rec.Headers.Last(headerReceipt); ok {
+	if source, ok := ours.Last(headerReceipt); ok {
 		id, err1 := ParseRecordID(string(source))
 		timestamp, err2 := strconv.ParseInt(last(headerReceiptTimestamp), 10, 64)
 		if err1 == nil && err2 == nil {
-			receipt = event{id, timestamp, cmp.Or(last(headerReceiptNamespace), namespace)}
+			receipt = event{id, timestamp, last(headerReceiptNamespace)}
 		}
 		return nil, receipt
 	}
@@ -119,21 +119,21 @@ func parse(at RecordID, rec *fetch.Record, namespace string) (letter *Letter, re
 	if err != nil {
 		return nil, event{}
 	}
-	replays, _ := strconv.Atoi(last(headerReplays)) // none is 0
+	list := copies(ours, source)
 	return &Letter{
-		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: replays, Copies: copies(rec, source),
-		Namespace: cmp.Or(last(pipeline.HeaderNamespace), namespace),
-		Reason:    last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),
+		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: len(list), Copies: list,
+		Namespace: last(pipeline.HeaderNamespace), Sealed: ours != nil,
+		Reason: last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),
 	}, event{}
 }
 
-// copies returns what the headers of a record say that is a copy, in the order in which they were written.
-func copies(rec *fetch.Record, source RecordID) (list []*record.Copy) {
-	for key, value := range rec.Headers.All() {
-		if key != record.CopyHeader {
+// copies returns what the headers of a letter say of a record that is a copy, in the order in which they were written.
+func copies(ours []record.Header, source RecordID) (list []*record.Copy) {
+	for _, h := range ours {
+		if h.Key != record.CopyHeader {
 			continue
 		}
-		c := record.ParseCopy(value)
+		c := record.ParseCopy(h.Value)
 		if c != nil && c.Partition == source.partition() && c.Offset < source.Offset && len(c.Timestamps) == len(list)+1 {
 			list = append(list, c)
 		}
@@ -141,19 +141,19 @@ func copies(rec *fetch.Record, source RecordID) (list []*record.Copy) {
 	return list
 }
 
-// fill sets the original record, which is copied. Its own headers are those before the letter's, of which the reason is
-// the first; an enriched event has some whose names also begin with weir-. Those of an earlier replay are not its own.
-func (l *Letter) fill(rec *fetch.Record) {
+// fill sets the original record, which is copied. Its own headers, others than Weir's, have their own names again. Those
+// of a letter without a seal are those before the reason.
+func (l *Letter) fill(rec *fetch.Record, others []record.Header) {
 	l.Key, l.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
-	own := 0
-	for key, value := range rec.Headers.All() {
-		switch key {
-		case pipeline.HeaderReason:
-			own = len(l.Headers)
-		case headerReplays, headerReplayedFrom:
-			continue
+	if !l.Sealed {
+		for i, h := range slices.Backward(others) {
+			if h.Key == pipeline.HeaderReason {
+				others = others[:i]
+				break
+			}
 		}
-		l.Headers = append(l.Headers, Header{key, bytes.Clone(value)})
 	}
-	l.Headers = slices.Clip(l.Headers[:own])
+	for _, h := range others {
+		l.Headers = append(l.Headers, record.Header{Key: record.Native(h.Key), Value: bytes.Clone(h.Value)})
+	}
 }

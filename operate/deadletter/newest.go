@@ -53,9 +53,7 @@ func last(ctx context.Context, topic *Topic, filter *Filter, offsets int64, byte
 		if bytes -= len(rec.Key) + len(rec.Value); bytes < 0 {
 			return errTooLarge
 		}
-		if letter := x.add(at, rec, filter); letter != nil {
-			letter.fill(rec)
-		}
+		x.add(at, rec, filter, true)
 		return nil
 	})
 	if err != nil {

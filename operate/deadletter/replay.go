@@ -3,6 +3,7 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,7 +44,7 @@ type Why string
 // The reasons why letters are not replayed.
 const (
 	Before  Why = "replayed before"
-	Foreign Why = "of another namespace: replay them with its settings"
+	Foreign Why = "of another namespace, or not sealed by this one: replay them with the settings of theirs"
 	Twice   Why = "there twice for one event"
 	Counted Why = "late, so counted already by the features that they are not too late for"
 	Broken  Why = "of batches that cannot be decoded, so there is nothing to replay"
@@ -90,7 +91,7 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 	if r.indexed != nil {
 		r.indexed()
 	}
-	w := &writer{client: client, topic: r.Topic.Name, most: r.MaxLetters, replayed: p.summary.Replayed}
+	w := &writer{client: client, topic: r.Topic.Name, seal: r.Topic.Seal, most: r.MaxLetters, replayed: p.summary.Replayed}
 	if w.most == 0 {
 		w.most = maxLetters
 	}
@@ -100,7 +101,8 @@ func (r *Replay) Run(ctx context.Context) (Summary, error) {
 			return nil
 		}
 		delete(p.chosen, at)
-		l.fill(rec)
+		_, others := r.Topic.unseal(rec)
+		l.fill(rec, others)
 		return w.add(ctx, entry{l.event(), r.record(l, p.passage.lacking(l)), l.Reason, p.index.uncovered(l.event())})
 	})
 	for of, partitions := range p.renew {
@@ -123,13 +125,15 @@ func (r *Replay) record(l *Letter, lacking []string) *kgo.Record {
 	if !r.StampNow {
 		rec.Timestamp = time.UnixMilli(l.Timestamp)
 	}
-	for _, h := range l.Headers {
-		rec.Headers = append(rec.Headers, kgo.RecordHeader(h))
+	headers := slices.Clone(l.Headers)
+	for _, c := range l.Copies {
+		headers = append(headers, record.Header{Key: record.CopyHeader, Value: []byte(c.String())})
 	}
 	of := record.Copy{Namespace: l.Namespace, Partition: l.Source.partition(), Offset: l.Source.Offset, Timestamps: l.timestamps(), Series: lacking}
-	rec.Headers = append(rec.Headers,
-		kgo.RecordHeader{Key: record.CopyHeader, Value: []byte(of.String())},
-		kgo.RecordHeader{Key: headerReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
-		kgo.RecordHeader{Key: headerReplayedFrom, Value: []byte(l.At.String())})
+	headers = append(headers,
+		record.Header{Key: record.CopyHeader, Value: []byte(of.String())},
+		record.Header{Key: headerReplays, Value: strconv.AppendInt(nil, int64(l.Replays+1), 10)},
+		record.Header{Key: headerReplayedFrom, Value: []byte(l.At.String())})
+	seal(rec, r.Topic.Seal, headers, len(headers)-len(l.Headers))
 	return rec
 }

@@ -4,19 +4,22 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/weir-stream/weir/pipeline/backfill"
+	"github.com/weir-stream/weir/state"
 )
 
 func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	f := newFixture(t)
 	f.topic.Namespace = "shop"
 	f.setAside(letter{source: f.at(1, 7), reason: "wrong_type", stream: "s", value: "a", age: time.Hour, headers: []kgo.RecordHeader{
-		{Key: "trace", Value: []byte("x")}, {Key: "weir-source-offset", Value: []byte("5")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: "trace", Value: []byte("y")},
+		{Key: "trace", Value: []byte("x")}, {Key: "weir-source-offset", Value: []byte("5")}, {Key: "empty"}, {Key: headerReplays, Value: []byte("2")}, {Key: headerReceipt}, {Key: "trace", Value: []byte("y")},
 	}})
 	if got, want := f.replay(), "map[wrong_type:1] map[]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -27,11 +30,12 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 	}
 	r := records[0]
 	var headers []string
-	for _, h := range r.Headers {
+	for _, h := range r.Headers[:len(r.Headers)-1] { // without the seal
 		headers = append(headers, fmt.Sprintf("%s=%s,%t", h.Key, h.Value, h.Value == nil))
 	}
-	want := []string{"trace=x,false", "weir-source-offset=5,false", "empty=,true", "trace=y,false",
-		fmt.Sprintf("weir-counts-in=shop %s/1/7 %d live1,false", f.source, began.Add(-time.Hour).UnixMilli()), "weir-replays=3,false",
+	// What the record itself says of replays is the producer's, and as it was.
+	want := []string{"trace=x,false", "weir-source-offset=5,false", "empty=,true", "weir-replays=2,false", "weir-receipt=,true", "trace=y,false",
+		fmt.Sprintf("weir-counts-in=shop %s/1/7 %d live1,false", f.source, began.Add(-time.Hour).UnixMilli()), "weir-replays=1,false",
 		"weir-replayed-from=" + f.topic.Name + "/0/0,false"}
 	if diff := cmp.Diff(want, headers); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
@@ -42,7 +46,7 @@ func TestReplayWritesTheOriginalRecord(t *testing.T) {
 }
 
 func TestReplayKeepsNullKeysAndValues(t *testing.T) {
-	rec := (&Replay{}).record(&Letter{Value: []byte{}}, nil)
+	rec := (&Replay{Topic: &Topic{}}).record(&Letter{Value: []byte{}}, nil)
 	if rec.Key != nil || rec.Value == nil {
 		t.Errorf("key %v, value %v; want null and empty", rec.Key, rec.Value)
 	}
@@ -250,5 +254,57 @@ func TestReplayAfterTopicRecreated(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"old": 1, "new": 1}, f.events()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Whoever writes to the dead-letter topic, or an event with headers of Weir's, neither hides letters nor has anything
+// replayed.
+func TestForgedDeadLetters(t *testing.T) {
+	f := newFixture(t)
+	f.topic.Namespace = "shop"
+	f.state.keep(f.source, "fill1")
+	f.state.fill(t, &state.Fill{}, "fill1", state.Partition{Topic: f.source}, fmt.Sprintf("%d;0-9", state.MinTime))
+	said := []kgo.RecordHeader{
+		{Key: headerReceipt, Value: []byte(f.at(0, 2).String())}, {Key: headerReceiptTimestamp, Value: strconv.AppendInt(nil, began.UnixMilli(), 10)},
+		{Key: headerReceiptNamespace, Value: []byte("shop")}, {Key: backfill.HeaderSkipped, Value: []byte(f.source + "/0")},
+	}
+	letters := []letter{
+		{namespace: "shop", source: f.at(0, 2), reason: "wrong_type", value: "forged", forged: true},
+		{namespace: "shop", source: f.at(0, 2), reason: "wrong_type", value: "real", second: 1, headers: said}, // the event's own
+		{namespace: "shop", source: f.at(1, 3), reason: "wrong_type", value: "forged", second: 2, forged: true},
+	}
+	f.setAside(letters...)
+	skipped := fmt.Sprintf(`{"namespace":"shop","topic":%q,"partition":0,"offsets":[2],"series":["fill1"]}`, f.source)
+	for _, headers := range [][]kgo.RecordHeader{said[:3], said[3:]} {
+		rec := &kgo.Record{Topic: f.topic.Name, Value: []byte(skipped), Headers: headers}
+		if err := f.client.ProduceSync(f.context(), rec).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func() (shown []string) {
+		found, err := List(f.context(), f.topic, &Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range found {
+			shown = append(shown, fmt.Sprintf("%v sealed %t, replayed: %s", l.Source.Offset, l.Sealed, l.replayed()))
+		}
+		return shown
+	}
+	if diff := cmp.Diff([]string{"2 sealed false, replayed: unknown", "2 sealed true, replayed: no", "3 sealed false, replayed: unknown"}, list()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, want := f.replay(), "map[wrong_type:1] map["+string(Foreign)+":2]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	records := f.records()
+	if len(records) != 1 || string(records[0].Value) != "real" || len(records[0].Headers) != 4+4 || records[0].Headers[0].Key != headerReceipt {
+		t.Fatalf("got the records %v, want that of the letter with its own headers and four more", records)
+	}
+	if says := string(records[0].Headers[4].Value); !strings.HasSuffix(says, " live1") {
+		t.Errorf("it counts in %s, want only live1: fill1 has read it", says)
+	}
+	if got := list()[1]; got != "2 sealed true, replayed: yes" {
+		t.Errorf("after the replay: %s", got)
 	}
 }

@@ -47,6 +47,10 @@ func (r *Replay) choose(ctx context.Context) (*selection, error) {
 	}
 	met := map[event]bool{}
 	for _, l := range x.letters {
+		if !l.Sealed { // nor is it a letter of an event that another is of
+			p.summary.Passed[Foreign]++
+			continue
+		}
 		why := r.passed(l, sources[l.Source.Topic])
 		if why == "" && met[l.event()] {
 			why = Twice

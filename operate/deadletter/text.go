@@ -23,7 +23,7 @@ func WriteTable(out io.Writer, letters []*Letter) error {
 		fmt.Fprintln(table, "DEAD LETTER\tSOURCE\tSET ASIDE\tREASON\tSTREAM\tREPLAYED\tMESSAGE")
 		for _, l := range letters {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.At, l.Source, moment(l.SetAside), l.Reason,
-				cmp.Or(l.Stream, "-"), yes(l.Replayed), printable(l.Message))
+				cmp.Or(l.Stream, "-"), l.replayed(), printable(l.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -33,6 +33,14 @@ func WriteTable(out io.Writer, letters []*Letter) error {
 	reasons, replayed := count(letters)
 	_, err := fmt.Fprintf(out, "%s%s, %d of them replayed\n", number(len(letters), "dead letter"), list(reasons), replayed)
 	return err
+}
+
+// replayed says whether a letter was replayed.
+func (l *Letter) replayed() string {
+	if !l.Sealed {
+		return "unknown"
+	}
+	return yes(l.Replayed)
 }
 
 // count counts letters by reason, and those replayed.
@@ -72,6 +80,7 @@ type letterJSON struct {
 	Stream      string       `json:"stream,omitempty"`
 	Replays     int          `json:"replays"`
 	Replayed    bool         `json:"replayed"`
+	Sealed      bool         `json:"sealed"`
 	Key         *string      `json:"key,omitempty"`
 	KeyBase64   []byte       `json:"key_base64,omitempty"`
 	Value       *string      `json:"value,omitempty"`
@@ -89,7 +98,7 @@ type headerJSON struct {
 func (l *Letter) MarshalJSON() ([]byte, error) {
 	j := letterJSON{
 		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Namespace: l.Namespace, Reason: l.Reason,
-		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed,
+		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed, Sealed: l.Sealed,
 	}
 	j.Key, j.KeyBase64 = textOrBytes(l.Key)
 	j.Value, j.ValueBase64 = textOrBytes(l.Value)

@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"github.com/weir-stream/weir/features/record"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +16,13 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
 var letters = []*Letter{
 	{
 		At: RecordID{"dead", 0, 3}, SetAside: noon, Source: RecordID{"tx", 1, 40}, Timestamp: noon - 1500, Namespace: "shop", Reason: "wrong_type",
-		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true,
+		Message: "stream pay: amount: a decimal is wanted", Stream: "pay", Replays: 1, Replayed: true, Sealed: true,
 	},
 	{
 		At: RecordID{"dead", 1, 12}, SetAside: noon + 60_000, Source: RecordID{"tx", 0, 7}, Timestamp: noon, Reason: "malformed",
-		Message: "not\nJSON",
+		Message: "not\nJSON", Sealed: true,
 	},
-	{At: RecordID{"dead", 1, 13}, SetAside: noon + 61_000, Source: RecordID{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay"},
+	{At: RecordID{"dead", 1, 13}, SetAside: noon + 61_000, Source: RecordID{"tx", 0, 8}, Timestamp: noon, Reason: "wrong_type", Stream: "pay", Sealed: true},
 }
 
 func written(t *testing.T, write func(*strings.Builder) error) string {
@@ -74,7 +75,8 @@ func TestWriteJSON(t *testing.T) {
       "message": "stream pay: amount: a decimal is wanted",
       "stream": "pay",
       "replays": 1,
-      "replayed": true
+      "replayed": true,
+      "sealed": true
     }
   ],
   "reasons": {
@@ -96,7 +98,7 @@ func TestWriteJSON(t *testing.T) {
 func TestWriteText(t *testing.T) {
 	l := *letters[0]
 	l.Key, l.Value = []byte("u1"), []byte(`{"amount": "ä"}`)
-	l.Headers = []Header{{"trace", []byte{0xff, 'a'}}, {"none", nil}}
+	l.Headers = []record.Header{{Key: "trace", Value: []byte{0xff, 'a'}}, {Key: "none"}}
 	want := strings.Join([]string{
 		`dead letter  dead/0/3, set aside 2026-01-01T12:00:00.000Z`,
 		`source       tx/1/40, of 2026-01-01T11:59:58.500Z`,
@@ -133,7 +135,7 @@ func TestWriteText(t *testing.T) {
 func TestSummary(t *testing.T) {
 	s := Summary{Replayed: map[string]int{"wrong_type": 1, "missing_field": 3}, Passed: map[Why]int{Counted: 1, Before: 2, Foreign: 1, NoTopic: 1}}
 	want := "replayed 4 events: 3 missing_field, 1 wrong_type\n" +
-		"skipped 1 dead letter of another namespace: replay them with its settings\n" +
+		"skipped 1 dead letter of another namespace, or not sealed by this one: replay them with the settings of theirs\n" +
 		"skipped 2 dead letters replayed before\n" +
 		"skipped 1 dead letter late, so counted already by the features that they are not too late for\n" +
 		"skipped 1 dead letter of a topic or partition that is not there; with ACLs, allow Describe on the topic\n"
@@ -217,7 +219,7 @@ func TestFindAndList(t *testing.T) {
 			t.Fatalf("found %v, error %v; want one letter", found, err)
 		}
 		l := found[0]
-		if diff := cmp.Diff([]Header{{"weir-stream", []byte("theirs")}, {"h", []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
+		if diff := cmp.Diff([]record.Header{{Key: "weir-stream", Value: []byte("theirs")}, {Key: "h", Value: []byte("v")}}, l.Headers); diff != "" || string(l.Value) != "a" ||
 			string(l.Key) != "key a" || l.Stream != "s" || l.Message != "it is wrong_type" {
 			t.Errorf("the letter is not as it was set aside: %+v", l)
 		}

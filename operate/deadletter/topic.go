@@ -9,17 +9,25 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/state"
 )
 
 // Topic is the dead-letter topic.
 type Topic struct {
-	Client *kafka.Client
-	Name   string
-	// Namespace is the reader's. Letters that name none, as older versions wrote them, count as its own.
-	Namespace string
+	Client    *kafka.Client
+	Name      string
+	Namespace string // of the reader
+	// Seal is that of the reader's namespace. What it does not prove to be Weir's is not believed.
+	Seal state.Seal
 	// Patience is how long to wait for the next records; 0 means 30 seconds.
 	Patience time.Duration
+}
+
+// unseal returns the headers of a record that Weir has written, and the others.
+func (t *Topic) unseal(rec *fetch.Record) (ours, others record.HeaderList) {
+	return record.Unseal(t.Seal, t.Name, rec.Key, rec.Value, rec.Headers)
 }
 
 // read visits all records that the topic holds at the time of the call; records of transactions

@@ -8,6 +8,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
 )
 
 const (
@@ -32,7 +35,8 @@ type entry struct {
 type writer struct {
 	client   *kgo.Client
 	topic    string // of the dead letters
-	most     int    // entries of a transaction
+	seal     state.Seal
+	most     int // entries of a transaction
 	replayed map[string]int
 
 	entries []entry
@@ -72,11 +76,14 @@ func (w *writer) flush(ctx context.Context) error {
 			records = append(records, e.record)
 		}
 		for _, partition := range e.receipts {
-			records = append(records, &kgo.Record{Topic: w.topic, Partition: partition, Headers: []kgo.RecordHeader{
+			receipt := &kgo.Record{Topic: w.topic, Partition: partition}
+			headers := []record.Header{
 				{Key: headerReceipt, Value: []byte(e.event.String())},
 				{Key: headerReceiptTimestamp, Value: strconv.AppendInt(nil, e.event.timestamp, 10)},
 				{Key: headerReceiptNamespace, Value: []byte(e.event.namespace)},
-			}})
+			}
+			seal(receipt, w.seal, headers, len(headers))
+			records = append(records, receipt)
 		}
 	}
 	if err := w.client.BeginTransaction(); err != nil {
@@ -99,6 +106,13 @@ func (w *writer) flush(ctx context.Context) error {
 	}
 	w.entries, w.bytes = w.entries[:0], 0
 	return nil
+}
+
+// seal gives a record headers, of which the last few are Weir's, and a seal after them.
+func seal(rec *kgo.Record, by state.Seal, headers []record.Header, ours int) {
+	for _, h := range append(headers, record.SealOf(by, rec.Topic, rec.Key, rec.Value, headers, ours)) {
+		rec.Headers = append(rec.Headers, kgo.RecordHeader(h))
+	}
 }
 
 // fenced distinguishes a replay that was taken over from one that failed.

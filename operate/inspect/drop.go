@@ -26,6 +26,7 @@ type Dropper interface {
 	SeriesUsed(ctx context.Context) (map[string]time.Time, error)
 	Log(ctx context.Context, tag string) (state.LogID, error)
 	Secret(ctx context.Context) (packed.Secret, error)
+	Seal(ctx context.Context) (state.Seal, error)
 }
 
 // Scope selects what to drop.

@@ -186,9 +186,13 @@ func (r *refilling) read(ctx context.Context, tags []uint32, progress inspector.
 		if err != nil {
 			return err
 		}
+		seal, err := r.store.Seal(ctx)
+		if err != nil {
+			return err
+		}
 		r.want = want
 		r.log = refill.Open(*r.scope.Refill, r.registry, &refill.Want{
-			Group: r.group.name, Entity: r.entity, Series: want.series, Secret: secret, LogOf: r.store.Log,
+			Group: r.group.name, Entity: r.entity, Series: want.series, Secret: secret, Seal: seal, LogOf: r.store.Log,
 		})
 	}
 	return r.log.ReadTo(ctx, progress)

@@ -38,7 +38,7 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 				return err
 			}
 			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
-			parts[id] = &part{tag: at.Log, once: record.NewOnce(from), Range: scan.Range{
+			parts[id] = &part{tag: at.Log, once: record.NewOnce(from, l.want.Seal), Range: scan.Range{
 				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: l.want.applied(at),
 			}}
 			lost[topic] = max(lost[topic], until)

@@ -12,11 +12,6 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// copied are the headers of a copy.
-type copied string
-
-func (c copied) Last(key string) ([]byte, bool) { return []byte(c), key == record.CopyHeader }
-
 // An event counts once in what is restored: the first of its records that can be used, of those that are read.
 func TestCopiesOfDeadLetters(t *testing.T) {
 	registry := defined.Registry(t, `
@@ -27,10 +22,10 @@ features:
 	const good, bad = `{"user": "u1", "at": 1}`, `{"user": 1, "at": 1}`
 	payments := state.Partition{Topic: "payments"}
 	l := Open(Config{Config: scan.Config{Transport: &kafka.Transport{}}}, registry, &Want{
-		Group: registry.Series[0].Group, Entity: "u1", Series: map[*state.Series]bool{registry.Series[0]: true},
+		Group: registry.Series[0].Group, Entity: "u1", Series: map[*state.Series]bool{registry.Series[0]: true}, Seal: defined.Seal(),
 	})
 	defer l.Close()
-	l.parts[payments] = &part{Range: scan.Range{Partition: payments}, once: record.NewOnce(10)}
+	l.parts[payments] = &part{Range: scan.Range{Partition: payments}, once: record.NewOnce(10, defined.Seal())}
 	for i, c := range []struct {
 		value  string
 		copyOf int64 // -1 for none
@@ -51,7 +46,7 @@ features:
 	} {
 		rec := &record.Record{Partition: payments, Offset: int64(10 + i), Timestamp: 1, Value: []byte(c.value)}
 		if c.copyOf >= 0 {
-			rec.Headers = copied(fmt.Sprintf("shop payments/0/%d 1 ", c.copyOf))
+			defined.Copy(rec, fmt.Sprintf("shop payments/0/%d 1 ", c.copyOf))
 		}
 		if err := l.Record(rec); err != nil {
 			t.Fatal(err)

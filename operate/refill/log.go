@@ -29,6 +29,7 @@ type Want struct {
 	// Series are the wanted series of the group and of the entity's children.
 	Series map[*state.Series]bool
 	Secret packed.Secret
+	Seal   state.Seal // by which copies of dead letters are known
 	// LogOf is the log with the tag of a position.
 	LogOf func(ctx context.Context, tag string) (state.LogID, error)
 }

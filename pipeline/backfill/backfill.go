@@ -34,6 +34,8 @@ type Config struct {
 	// MaxRecordBytes is the size of a record's value above which it is poison, as for live
 	// events.
 	MaxRecordBytes int
+	// DeadLetterTopic is the topic that DeadLetters writes to.
+	DeadLetterTopic string
 	// DeadLetters writes to the topic of dead letters, which also holds which records fills have skipped.
 	DeadLetters interface {
 		WriteMessages(context.Context, ...kafka.Message) error

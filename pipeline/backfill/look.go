@@ -31,6 +31,12 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 			r.end(j)
 		}
 	}
+	seal, err := r.cfg.Store.Seal(ctx)
+	if err != nil {
+		r.report.trouble(err)
+		return false
+	}
+	r.seal, r.mapper.Seal = seal, seal
 	fillings, err := r.fillings(ctx, partitions)
 	var files Files
 	if err == nil {

@@ -42,6 +42,7 @@ type runner struct {
 	wrote   chan *batch          // returns it
 	beside  time.Duration        // how long batches were written without being waited for; see awaitBatch
 	decoder fetch.Decoder
+	seal    state.Seal // known before any record is mapped
 
 	report reporter
 }

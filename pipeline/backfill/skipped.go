@@ -9,13 +9,14 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 )
 
 // HeaderSkipped is the header of a record in the topic of dead letters that has a Skipped, as JSON. Its value is the
 // partition.
-const HeaderSkipped = "weir-skipped"
+const HeaderSkipped = record.SkippedHeader
 
 // Skipped lists records of a partition that a fill has read and could not use. Most of them are dead letters already.
 // Their copies, if they are replayed under better definitions, count in the series of the fill, while those of records
@@ -48,7 +49,9 @@ func (r *runner) tell(ctx context.Context, b *batch) bool {
 			panic(err) // it has numbers and strings only
 		}
 		partition := p.Topic + "/" + strconv.Itoa(int(p.ID))
-		messages = append(messages, kafka.Message{Value: text, Headers: []kafka.Header{{Key: HeaderSkipped, Value: []byte(partition)}}})
+		said := record.Header{Key: HeaderSkipped, Value: []byte(partition)}
+		seal := record.SealOf(r.seal, r.cfg.DeadLetterTopic, nil, text, []record.Header{said}, 1)
+		messages = append(messages, kafka.Message{Value: text, Headers: []kafka.Header{kafka.Header(said), kafka.Header(seal)}})
 	}
 	for len(messages) > 0 {
 		err := r.cfg.DeadLetters.WriteMessages(ctx, messages...)

@@ -13,6 +13,7 @@ type finding struct {
 	partition state.Partition
 	underPlan state.Partition // the name of its progress, with the version of the plan
 	claim     state.Claim
+	seal      state.Seal // of the store
 	rivals    []state.Rival
 	log       fetch.Log
 	// ends says where the epochs of the progress end in the log; logs maps the tags in the progress

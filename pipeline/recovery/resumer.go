@@ -50,6 +50,7 @@ type Resumption struct {
 	Known    fetch.Known      // the lowest
 	First    *state.Claim     // the progress as first found, before any placement; nil if it was not found
 	Early    time.Duration    // how long to wait before it may be read; see Rules.GracePeriod
+	Seal     state.Seal       // of the store
 	Err      error            // why it does not go on
 }
 
@@ -126,7 +127,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 // ready lets a partition continue from its lowest progress. Shards that could not be claimed lag: they are claimed when
 // the partition is read again for them.
 func ready(f *finding, first *state.Claim) Resumption {
-	r := Resumption{First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
+	r := Resumption{Seal: f.seal, First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
 	for shard := range r.Lagging {
 		if err := f.claim.Misses(shard); err != nil {
 			r.Lagging[shard], r.Why = true, err
@@ -140,6 +141,10 @@ func ready(f *finding, first *state.Claim) Resumption {
 // find claims partitions, and reads everything needed to judge them.
 func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pending []int) ([]finding, error) {
 	if err := r.Store.Create(ctx); err != nil {
+		return nil, err
+	}
+	seal, err := r.Store.Seal(ctx)
+	if err != nil {
 		return nil, err
 	}
 	rivals, err := r.Register(ctx)
@@ -164,7 +169,7 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	}
 	findings, now := make([]finding, len(pending)), time.Now().UnixMilli()
 	for n := range pending {
-		findings[n] = finding{partition: ids[n], underPlan: ids[n].WithPlan(r.Plan.Version), claim: claims[n], rivals: rivals, log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
+		findings[n] = finding{partition: ids[n], seal: seal, underPlan: ids[n].WithPlan(r.Plan.Version), claim: claims[n], rivals: rivals, log: logs[n], ends: map[int32]fetch.EpochEnd{}, now: now}
 	}
 	if err := r.findLogs(ctx, findings); err != nil {
 		return nil, err

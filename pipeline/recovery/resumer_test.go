@@ -24,6 +24,8 @@ type countingStore struct {
 
 func (*countingStore) Create(context.Context) error { return nil }
 
+func (*countingStore) Seal(context.Context) (state.Seal, error) { return state.Seal{}, nil }
+
 func (s *countingStore) Claim(_ context.Context, partitions []state.Partition, _ string, _ ...string) ([]state.Claim, error) {
 	s.claims++
 	claims := make([]state.Claim, len(partitions))

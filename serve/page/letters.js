@@ -30,6 +30,7 @@ const letter = l => el('article', { class: 'feature', 'data-letter': l.source },
     ['Stream', l.stream],
     ['Dead letter', l.at],
     ['Replayed', l.replayed && 'yes'],
+    ['Sealed', !l.sealed && 'no: of another namespace, or forged'],
     ['Key', l.key && el('code', {}, escaped(l.key.text ?? l.key.base64))],
   ]),
   l.value ? content(l.value) : el('p', { class: 'hint' }, 'The record has no value.'));

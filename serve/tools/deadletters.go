@@ -27,16 +27,19 @@ type DeadLetters struct {
 
 // DeadLetter is a record that was set aside, with the beginning of its content.
 type DeadLetter struct {
-	At        string   `json:"at"`     // in the dead-letter topic: topic/partition/offset
-	Source    string   `json:"source"` // where the record came from, the same
-	SetAside  int64    `json:"set_aside"`
-	Timestamp int64    `json:"timestamp"` // of the record; both in ms
-	Reason    string   `json:"reason"`
-	Message   string   `json:"message"`
-	Stream    string   `json:"stream,omitempty"`
-	Replayed  bool     `json:"replayed"`
-	Key       *Content `json:"key,omitempty"` // nil for none
-	Value     *Content `json:"value,omitempty"`
+	At        string `json:"at"`     // in the dead-letter topic: topic/partition/offset
+	Source    string `json:"source"` // where the record came from, the same
+	SetAside  int64  `json:"set_aside"`
+	Timestamp int64  `json:"timestamp"` // of the record; both in ms
+	Reason    string `json:"reason"`
+	Message   string `json:"message"`
+	Stream    string `json:"stream,omitempty"`
+	Replayed  bool   `json:"replayed"`
+	// Sealed means that the process's namespace has written it; others may be forged, and whether they were replayed is
+	// unknown.
+	Sealed bool     `json:"sealed"`
+	Key    *Content `json:"key,omitempty"` // nil for none
+	Value  *Content `json:"value,omitempty"`
 }
 
 // Content is the beginning of some bytes.

@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/dchest/siphash"
+
+	"github.com/weir-stream/weir/state"
 )
 
 // Secret keys the hash of a namespace's values and event IDs, SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, "SipHash: a
@@ -48,5 +50,8 @@ func (Secret) String() string { return "(secret)" }
 
 // GoString keeps the secret out of logs.
 func (Secret) GoString() string { return "(secret)" }
+
+// Seal returns the key for what the namespace writes to topics.
+func (k Secret) Seal() state.Seal { return state.NewSeal([]byte(k.Text())) }
 
 func (k Secret) hash(text []byte) uint64 { return siphash.Hash(k.first, k.second, text) }

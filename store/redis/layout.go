@@ -353,6 +353,18 @@ func (s *Store) Secret(ctx context.Context) (packed.Secret, error) {
 	return *known, nil
 }
 
+// Seal returns the key with which the namespace proves what it writes to topics.
+func (s *Store) Seal(ctx context.Context) (state.Seal, error) {
+	if s.seal != nil {
+		return *s.seal, nil
+	}
+	secret, err := s.Secret(ctx)
+	if err == nil && secret == (packed.Secret{}) {
+		err = fmt.Errorf("namespace %q has not been created", s.namespace)
+	}
+	return secret.Seal(), err
+}
+
 // untilRead returns how long the layout that was read last may be used.
 func (s *Store) untilRead() time.Duration {
 	age := maxLayoutAge

@@ -71,7 +71,7 @@ func (s *Store) spreadOver() int {
 func (s *Store) withShards(shards int) *Store {
 	other := &Store{
 		redis: s.redis, namespace: s.namespace, masters: s.masters, replicas: s.replicas, apply: s.apply, compact: s.compact,
-		hashing: s.hashing, slack: s.slack, noteEmptied: s.noteEmptied, callMutations: s.callMutations,
+		hashing: s.hashing, seal: s.seal, slack: s.slack, noteEmptied: s.noteEmptied, callMutations: s.callMutations,
 	}
 	other.secret.Store(s.secret.Load())
 	other.spread(shards)
@@ -236,6 +236,11 @@ func (n *Namespace) Recycle(states []state.WindowState) { n.Store().Recycle(stat
 // Clock calls the current store.
 func (n *Namespace) Clock(ctx context.Context) (int64, error) {
 	return with(ctx, n, func(s *Store) (int64, error) { return s.Clock(ctx) })
+}
+
+// Seal calls the current store.
+func (n *Namespace) Seal(ctx context.Context) (state.Seal, error) {
+	return with(ctx, n, func(s *Store) (state.Seal, error) { return s.Seal(ctx) })
 }
 
 // History calls the current store.

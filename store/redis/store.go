@@ -70,6 +70,7 @@ type Store struct {
 	other       atomic.Pointer[layoutError]   // the namespace has another layout than this store
 	resharding  atomic.Bool                   // the namespace is being spread over more shards
 	hashing     *keyspace.Hashing             // nil if keys contain the entities themselves
+	seal        *state.Seal                   // nil for one of the namespace's secret
 	written     sync.Once                     // makes what writers share
 	expiry      []expiry                      // by shard
 	slack       time.Duration
@@ -87,6 +88,16 @@ func HashEntities(secret []byte) Option {
 	return func(s *Store) {
 		if secret != nil {
 			s.hashing = keyspace.NewHashing(secret)
+		}
+	}
+}
+
+// SealWith makes the store's seal one of a secret that namespaces share; a nil secret leaves each its own.
+func SealWith(secret []byte) Option {
+	return func(s *Store) {
+		if secret != nil {
+			seal := state.NewSeal(secret)
+			s.seal = &seal
 		}
 	}
 }

@@ -72,12 +72,16 @@ func (n *Node) newestDeadLetters(ctx context.Context, reason string, most int) (
 	if reason != "" {
 		filter.Reasons = []string{reason}
 	}
-	topic := &deadletter.Topic{Client: n.kafka, Name: n.topics.DeadLetters, Namespace: n.applying.Namespace, Patience: tools.Limit / 2}
+	seal, err := n.store.Seal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	topic := &deadletter.Topic{Client: n.kafka, Name: n.topics.DeadLetters, Namespace: n.applying.Namespace, Seal: seal, Patience: tools.Limit / 2}
 	letters, err := deadletter.Newest(ctx, topic, &filter, most)
 	for _, l := range letters {
 		list = append(list, tools.DeadLetter{
 			At: l.At.String(), Source: l.Source.String(), SetAside: l.SetAside, Timestamp: l.Timestamp, Reason: l.Reason, Message: l.Message,
-			Stream: l.Stream, Replayed: l.Replayed, Key: tools.ContentOf(l.Key), Value: tools.ContentOf(l.Value),
+			Stream: l.Stream, Replayed: l.Replayed, Sealed: l.Sealed, Key: tools.ContentOf(l.Key), Value: tools.ContentOf(l.Value),
 		})
 	}
 	return list, err

@@ -152,6 +152,7 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.sentinel_password":             {value: "secret", with: sentinel},
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
 		"store.hash_entities.key_file":        {value: secret},
+		"store.seal.key_file":                 {value: secret},
 		"api.tokens_file":                     {value: file("tokens", strings.Repeat("t", 40)+"\n")},
 		"api.oidc.issuer":                     {value: "https://other.example.com", with: oidc},
 		"api.oidc.audience":                   {value: "other", with: oidc},
@@ -165,13 +166,13 @@ func otherValues(t *testing.T) map[string]setting {
 		"api.tls.client_ca":                   {value: authority.CA, with: map[string]any{"api.tls.cert": cert, "api.tls.key": key, "api.tokens_file": file("tokens2", strings.Repeat("t", 40)+"\n")}},
 		"api.tls.clients_file": {value: file("clients", "engine query\n"), with: map[string]any{
 			"api.tls.cert": cert, "api.tls.key": key, "api.tls.client_ca": authority.CA, "api.tls.clients_file": file("clients1", "engine metrics\n")}},
-		"log.level":                           {value: "debug"},
-		"log.format":                          {value: "json"},
-		"backfill.mode":                       {value: "off"},
-		"backfill.rate":                       {value: 0.25},
-		"profiles.listen":                     {value: "127.0.0.1:7778"},
-		"tracing.endpoint":                    {value: "http://localhost:4318/v1/traces"},
-		"tracing.sample_ratio":                {value: 0.5},
+		"log.level":            {value: "debug"},
+		"log.format":           {value: "json"},
+		"backfill.mode":        {value: "off"},
+		"backfill.rate":        {value: 0.25},
+		"profiles.listen":      {value: "127.0.0.1:7778"},
+		"tracing.endpoint":     {value: "http://localhost:4318/v1/traces"},
+		"tracing.sample_ratio": {value: 0.5},
 	}
 	values["registry.password_file"] = setting{value: file("other", "another secret\n"), with: map[string]any{
 		"registry.url": "http://registry:8081", "registry.username": "weir", "registry.password_file": secret,

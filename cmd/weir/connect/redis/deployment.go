@@ -55,7 +55,11 @@ func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redis
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, redisstore.HashEntities(key), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(questionTime(cfg), cfg.Redis.ReadTimeout),
+	sealKey, err := cfg.SealKey()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, redisstore.HashEntities(key), redisstore.SealWith(sealKey), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(questionTime(cfg), cfg.Redis.ReadTimeout),
 		redisstore.CallMutations(cfg.Store.CallMutations))
 	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
