@@ -42,7 +42,11 @@ func newReplays(t *testing.T) *replays {
 		t.Fatal(err)
 	}
 	t.Cleanup(producer.Close)
-	return &replays{t: t, servers: []string{"--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr()}, producer: producer}
+	seal := filepath.Join(t.TempDir(), "seal") // which the namespaces share
+	if err := os.WriteFile(seal, []byte("a secret of the namespaces"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &replays{t: t, servers: []string{"--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr(), "--store.seal.key_file", seal}, producer: producer}
 }
 
 // The features of several tests.
@@ -214,7 +218,7 @@ func TestReplayBesideBackfills(t *testing.T) {
 	w = r.run(r.file, second...)
 	r.more = second[:2]
 	r.expect(w, "user_pays?user=u1 4", "shop_pays?shop=s1 4", "user_paid?user=u1 10", "card_pays?card=c1 4")
-	r.replay("replayed 0 events\nskipped 2 dead letters of another namespace: replay them with its settings\n")
+	r.replay("replayed 0 events\nskipped 2 dead letters of another namespace, or not sealed by this one: replay them with the settings of theirs\n")
 }
 
 // An event that comes from the future of its record can be used only with another timestamp. So a backfill counts its

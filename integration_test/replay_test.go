@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
@@ -39,12 +40,16 @@ func TestReplayUnderKills(t *testing.T) {
 	if err := namespace.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
+	seal, err := namespace.Seal(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	restOf := map[int]bool{} // numbers of events left to the second replay
 	kills := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
 			events, dead := kafkatest.CreateTopic(t, broker, 2), kafkatest.CreateTopic(t, broker, 2)
-			setAside(t, broker, events, dead, letters)
+			setAside(t, broker, seal, events, dead, letters)
 			apply(t, namespace, events)
 			args := []string{"deadletters", "replay", "--kafka.brokers", broker.Addr(), "--redis.addresses", server.Addr(),
 				"--kafka.dead_letter_topic", dead, "--batch", strconv.Itoa(batch)}
@@ -115,7 +120,7 @@ func apply(t *testing.T, namespace *redisstore.Store, topic string) {
 }
 
 // setAside writes dead letters of events that are not in the topic itself.
-func setAside(t *testing.T, broker *kafkatest.Broker, events, dead string, n int) {
+func setAside(t *testing.T, broker *kafkatest.Broker, seal state.Seal, events, dead string, n int) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
@@ -124,11 +129,15 @@ func setAside(t *testing.T, broker *kafkatest.Broker, events, dead string, n int
 	defer client.Close()
 	for i := range n {
 		r := &kgo.Record{Topic: dead, Partition: int32(i / 3 % 2), Value: fmt.Append(nil, "event ", i)}
+		var headers []record.Header
 		for key, value := range map[string]string{
 			"weir-reason": "wrong_type", "weir-topic": events, "weir-partition": strconv.Itoa(i % 2), "weir-offset": strconv.Itoa(i),
-			"weir-timestamp": strconv.FormatInt(time.Now().UnixMilli(), 10),
+			"weir-timestamp": strconv.FormatInt(time.Now().UnixMilli(), 10), "weir-namespace": "weir",
 		} {
-			r.Headers = append(r.Headers, kgo.RecordHeader{Key: key, Value: []byte(value)})
+			headers = append(headers, record.Header{Key: key, Value: []byte(value)})
+		}
+		for _, h := range append(headers, record.SealOf(seal, dead, nil, r.Value, headers, len(headers))) {
+			r.Headers = append(r.Headers, kgo.RecordHeader(h))
 		}
 		if err := client.ProduceSync(ctx, r).FirstErr(); err != nil {
 			t.Fatal(err)
