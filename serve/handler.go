@@ -75,7 +75,7 @@ func New(c Config) http.Handler {
 		{"GET", "/{$}", page.File("index.html")},
 		{"GET", "/page/{file}", http.HandlerFunc(page.Files)},
 		{"GET", "/healthz", http.HandlerFunc(status.Health)},
-		{"GET", "/readyz", c.ReadyHandler(h.Limits.Timeout)},
+		{"GET", "/readyz", c.ReadyHandler(h.Limits.Timeout, access.Stranger)},
 		{"GET", "/openapi.yaml", http.HandlerFunc(h.openAPI)},
 		{"GET", "/metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{})},
 	} {

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,8 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fastjson"
+
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/operate/preview"
+	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
 )
@@ -142,5 +148,74 @@ func TestReadsOfOperatorsAreLogged(t *testing.T) {
 		if err := json.Unmarshal([]byte(log.String()), &line); err != nil || line.Msg != "an operator reads" || line.Client != "anna" || line.From == "" || !strings.Contains(log.String(), c.want) {
 			t.Errorf("%s: the log is %q (%v), want one line with %s", c.target, log.String(), err, c.want)
 		}
+	}
+}
+
+// Without credentials /readyz says whether the process is ready, and nothing of its paths, topics and definitions.
+func TestReadinessTellsStrangersNothing(t *testing.T) {
+	clients := map[string]string{"anna": "anna operator", "engine": "engine query"}
+	h := newHandler(&fakeReader{}, func(c *setup) {
+		c.Access.Identify = func(_ context.Context, token string) (*credentials.Client, error) {
+			if line, known := clients[token]; known {
+				return clientOf(t, line), nil
+			}
+			return nil, errors.New("unknown")
+		}
+		c.Checks = []status.Check{
+			{Name: "payments/3", Check: func(context.Context) error { return errors.New("the log of payments was made again") }},
+			{Name: "redis", Check: func(context.Context) error { return nil }},
+		}
+		c.Definitions = func() status.Definitions {
+			return status.Definitions{Version: "v1", Reload: &status.Reload{Error: "/etc/weir/features/secret.yaml:1:1: bad"}}
+		}
+	})
+	ask := func(token string) string {
+		r, w := httptest.NewRequest("GET", "/readyz", nil), httptest.NewRecorder()
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		if h.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d, want 503", token, w.Code)
+		}
+		return strings.TrimSpace(w.Body.String())
+	}
+	const withheld = `{"ready":false,"checks":[{"name":"check","ready":false,"error":"ask with a token or a certificate of the scope operator, or see the log"},{"name":"check","ready":true}]}`
+	for _, token := range []string{"", "wrong", "engine"} {
+		if got := ask(token); got != withheld {
+			t.Errorf("%q:\ngot  %s\nwant %s", token, got, withheld)
+		}
+	}
+	if got := ask("anna"); !strings.Contains(got, "payments was made again") || !strings.Contains(got, "secret.yaml") {
+		t.Errorf("an operator sees %s", got)
+	}
+}
+
+// No cache between the server and a client keeps what an answer says about a person, nor a refusal.
+func TestAnswersAreNotCached(t *testing.T) {
+	h := newHandler(&fakeReader{states: stored()}, nil)
+	for _, c := range []struct{ method, target, body string }{
+		{"POST", queryPath, good}, {"GET", "/v1/features/device_tx_7d?device_id=d1", ""}, {"GET", "/v1/timeline/device_tx_7d?device_id=d1", ""},
+		{"GET", "/v1/busiest", ""}, {"POST", "/get-online-features", `{"features":["v:device_tx_7d"],"entities":{"device_id":["d1"]}}`}, {"POST", queryPath, "{"},
+	} {
+		if w := do(t, h, c.method, c.target, c.body); w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s: Cache-Control %q, want no-store", c.method, c.target, w.Header().Get("Cache-Control"))
+		}
+	}
+}
+
+// Hints name only streams and topics of features that a client may ask for.
+func TestHintsOfAService(t *testing.T) {
+	r := registry()
+	x := newIndex(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "asked"}, []string{"feature"}))
+	limited, all := clientOf(t, "a service:no_such_service"), clientOf(t, "a query")
+	if streams, topics := x.streams(limited), x.topics(limited); streams != nil || topics != nil {
+		t.Errorf("a client of no feature is told of the streams %v and the topics %v", streams, topics)
+	}
+	if streams := x.streams(all); len(streams) != len(r.Streams) || len(x.topics(nil)) == 0 {
+		t.Errorf("a client of all features is told of %v", streams)
+	}
+	_, _, err := x.parsePendingEvent(0, fastjson.MustParse(`{"stream": "`+r.Streams[0].Name+`x", "event": {}}`), limited)
+	if want := `there is no stream "` + r.Streams[0].Name + `x"`; fmt.Sprint(err) != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

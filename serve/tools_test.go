@@ -210,9 +210,9 @@ func TestDeadLetters(t *testing.T) {
 		}, nil
 	}})
 	want := `{"dead_letters":[` +
-		`{"at":"dead/0/7","source":"payments/1/40","set_aside":2,"timestamp":1,"reason":"wrong_type","message":"amount is <true>","stream":"pay","replayed":false,` +
+		`{"at":"dead/0/7","source":"payments/1/40","set_aside":2,"timestamp":1,"reason":"wrong_type","message":"amount is <true>","stream":"pay","replayed":false,"sealed":false,` +
 		`"key":{"bytes":1,"text":"k"},"value":{"bytes":6001,"text":"a` + long[:2*2047] + `"}},` +
-		`{"at":"dead/0/6","source":"payments/1/39","set_aside":0,"timestamp":0,"reason":"malformed","message":"","replayed":true,"value":{"bytes":2,"base64":"AP8="}}]}` + "\n"
+		`{"at":"dead/0/6","source":"payments/1/39","set_aside":0,"timestamp":0,"reason":"malformed","message":"","replayed":true,"sealed":false,"value":{"bytes":2,"base64":"AP8="}}]}` + "\n"
 	for target, wanted := range map[string]string{
 		"/v1/dead-letters":                            " 10",
 		"/v1/dead-letters?reason=wrong_type&limit=3":  "wrong_type 3",

@@ -55,6 +55,11 @@ func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Han
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if open[r.URL.Path] || strings.HasPrefix(r.URL.Path, "/page/") || a.OpenMetrics && r.URL.Path == "/metrics" {
+			if r.URL.Path == "/readyz" {
+				if client, refusal := a.client(r); refusal != nil || client != nil && !client.Scopes.Operator() {
+					r = r.WithContext(context.WithValue(r.Context(), strangerKey{}, true))
+				}
+			}
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -74,7 +79,13 @@ func (a Rules) Admit(next http.Handler, refused *prometheus.CounterVec) http.Han
 	})
 }
 
-type clientKey struct{}
+type (
+	clientKey   struct{}
+	strangerKey struct{}
+)
+
+// Stranger reports whether credentials are required, and the client of an open path has shown none of the scope operator.
+func Stranger(ctx context.Context) bool { return ctx.Value(strangerKey{}) != nil }
 
 // Client returns the client of a request's context; nil if no credentials are required.
 func Client(ctx context.Context) *credentials.Client {

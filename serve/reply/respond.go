@@ -15,6 +15,9 @@ func RespondAs(w http.ResponseWriter, status int, contentType string, body []byt
 	header := w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if contentType == "application/json" { // it may be about persons
+		header.Set("Cache-Control", "no-store")
+	}
 	w.WriteHeader(status)
 	// A client that went away is not a failure of the server.
 	_, _ = w.Write(body)
