@@ -5,6 +5,8 @@
 # For several machines at once:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=1.2.3 --tag weir .
 #
+# The tag production leaves out `weir demo`, with its stand-ins for Kafka and Redis.
+#
 # Go cross-compiles, so the build runs on this machine's platform for any image.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
@@ -15,7 +17,7 @@ COPY . .
 ARG TARGETOS TARGETARCH
 # What `weir version` prints; without them it prints only the Go release, because the repository is not in the build.
 ARG VERSION COMMIT DATE
-RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -tags production -trimpath -buildvcs=false \
     -ldflags="-s -w -X main.release=$VERSION -X main.commit=$COMMIT -X main.date=$DATE" -o /weir ./cmd/weir
 
 # Has the certificates of public authorities, time zones, and an unprivileged user.

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
-	"github.com/weir-stream/weir/cmd/weir/demo"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/spelling"
 )
@@ -21,16 +20,14 @@ func newRootCommand() *cobra.Command {
 		Use:   "weir",
 		Short: "Real-time features for fraud and risk decisions",
 		Long: `Weir reads event topics from Kafka, keeps features of users, devices, cards and
-the like in Redis, and answers questions about them over HTTP.
-
-Try it out with nothing else installed:  weir demo`,
+the like in Redis, and answers questions about them over HTTP.` + tryOut,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(trying()...)
 	root.AddCommand(
-		demo.New(newRootCommand),
 		newRunCommand(),
 		newQueryCommand(),
 		newHealthCommand(),
