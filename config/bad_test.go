@@ -53,6 +53,8 @@ var bad = []struct{ file, want string }{
 	{"kafka: {sasl: {oauth: {extensions: [logicalCluster]}}}", `kafka.sasl.oauth.extensions [logicalCluster] is not allowed: pairs such as logicalCluster=lkc-1, of letters on the left`},
 	{"kafka: {sasl: {mechanism: oauthbearer, oauth: {token_url: https://i/t, client_id: c, client_secret_file: /none/such}}}", `kafka.sasl.oauth.client_secret_file cannot be read: open /none/such: no such file or directory`},
 	{"kafka: {sasl: {password_file: /none/such}}", `kafka.sasl.password_file cannot be read: open /none/such: no such file or directory`},
+	{"registry: {url: 'https://weir:hunter2@registry:8081'}", `registry.url "https://…@registry:8081" is not allowed: empty, or a URL such as https://registry:8081`},
+	{"registry: {url: 'https://weir:p@ss/w?rd@registry:8081/#x'}", `registry.url "https://…@registry:8081/#x" is not allowed: empty, or a URL such as https://registry:8081`},
 	{"registry: {url: 'registry:8081'}", `registry.url "registry:8081" is not allowed: empty, or a URL such as https://registry:8081`},
 	{"registry: {username: u}", `registry.username "u" is not allowed: a name where registry.password or registry.password_file is given, and empty elsewhere`},
 	{"registry: {username: u, password: p, token: t}", `registry.token [redacted] is not allowed: empty where registry.username logs in`},

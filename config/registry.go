@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -13,6 +14,10 @@ func (c *Config) SchemaRegistry() (*sr.Client, error) {
 	encryption, err := r.TLS.config("registry.tls")
 	if err != nil || r.URL == "" {
 		return nil, err
+	}
+	if !plainURL(r.URL) { // from a flag: it is not shown by the client, which would show a password in it
+		return nil, fmt.Errorf("the URL of the Schema Registry, %q, must be like https://registry:8081, and the login be in registry.username and registry.password",
+			withoutPasswords(r.URL))
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = encryption

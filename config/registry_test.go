@@ -60,3 +60,13 @@ func TestLoginAtTheRegistry(t *testing.T) {
 		t.Error("a registry whose authority is unknown is trusted")
 	}
 }
+
+// A password in the URL, as on a command line, is refused and not shown.
+func TestRegistryURLWithAPassword(t *testing.T) {
+	c := config.Default()
+	c.Registry.URL = "https://weir:hunter2@registry:8081"
+	_, err := c.SchemaRegistry()
+	if want := `the URL of the Schema Registry, "https://…@registry:8081", must be like https://registry:8081, and the login be in registry.username and registry.password`; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

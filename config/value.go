@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -155,10 +156,16 @@ func splitList(text string) []string {
 func show(field reflect.Value) string {
 	switch v := field.Interface().(type) {
 	case []string:
-		return "[" + strings.Join(v, ", ") + "]"
+		return "[" + withoutPasswords(strings.Join(v, ", ")) + "]"
 	case string:
-		return strconv.Quote(v)
+		return strconv.Quote(withoutPasswords(v))
 	default:
 		return fmt.Sprint(v)
 	}
 }
+
+// userInfo matches the user and the password of a URL.
+var userInfo = regexp.MustCompile(`://\S*@`)
+
+// withoutPasswords returns a value for a message: a URL may hold a password, also where none is allowed.
+func withoutPasswords(text string) string { return userInfo.ReplaceAllString(text, "://…@") }
