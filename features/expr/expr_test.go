@@ -399,6 +399,10 @@ func TestPatternsAreBounded(t *testing.T) {
 	} {
 		_, err := Compile(`status matches "`+pattern+`"`, fields, value.Bool)
 		const want = "the pattern has more than 100000 steps: repeat less in it"
+		_, extract := Compile(`extract(status, "`+pattern+`") == "a"`, fields, value.Bool)
+		if refused && (extract == nil || !strings.HasSuffix(extract.Error(), want)) || !refused && extract != nil {
+			t.Errorf("extract of %s: %v", pattern, extract)
+		}
 		if got := fmt.Sprint(err); refused && got != want || !refused && err != nil {
 			t.Errorf("%s: %s", pattern, got)
 		}

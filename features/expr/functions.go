@@ -24,7 +24,7 @@ type function struct {
 	// gives returns the type of the result for arguments of the types taken, and the greatest scale of a decimal.
 	gives func(args []term) (value.Type, uint8, error)
 	// prepare returns how the function is computed, with what it needs of arguments that must be literals.
-	prepare func(args []term) (apply, error)
+	prepare func(c *exprCompiler, args []term) (apply, error)
 }
 
 // apply computes a function. It must not change the arguments. The result may alias them, and the frame's text.
@@ -44,7 +44,7 @@ func of(arguments string, gives value.Type, do apply, takes ...value.Type) funct
 	return function{
 		arguments: arguments, optional: len(takes), takes: takes,
 		gives:   func([]term) (value.Type, uint8, error) { return gives, 0, nil },
-		prepare: func([]term) (apply, error) { return do, nil },
+		prepare: func(*exprCompiler, []term) (apply, error) { return do, nil },
 	}
 }
 
@@ -80,7 +80,7 @@ func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, er
 	typ, scale, err := fn.gives(args)
 	var do apply
 	if err == nil {
-		do, err = fn.prepare(args)
+		do, err = fn.prepare(c, args)
 	}
 	if err != nil {
 		at := n

@@ -68,7 +68,7 @@ func address(f *frame, args []*value.Value) value.Value {
 // usualV6 is the network of one subscriber in IPv6.
 const usualV6 = 64
 
-func prepareCIDR(args []term) (apply, error) {
+func prepareCIDR(_ *exprCompiler, args []term) (apply, error) {
 	v4, err := wholeLiteral(args, 1, "v4", 0, 32)
 	v6 := int64(usualV6)
 	if err == nil && len(args) > 2 {

@@ -37,8 +37,8 @@ var numberFunctions = map[string]function{
 	"decimal":  {arguments: "x, scale", optional: 2, takes: []value.Type{value.Null, value.Int}, gives: givesDecimal, prepare: prepareDecimal},
 }
 
-func prepared(do apply) func([]term) (apply, error) {
-	return func([]term) (apply, error) { return do, nil }
+func prepared(do apply) func(*exprCompiler, []term) (apply, error) {
+	return func(*exprCompiler, []term) (apply, error) { return do, nil }
 }
 
 // kept returns a function of a number whose result has the type of the number.
@@ -103,7 +103,7 @@ func rounded(f *frame, v *value.Value, digits uint8, float func(float64) float64
 	return exactOf(f, v.Type, digits, n)
 }
 
-func prepareRound(args []term) (apply, error) {
+func prepareRound(_ *exprCompiler, args []term) (apply, error) {
 	digits := int64(0)
 	if len(args) > 1 {
 		var err error
@@ -171,7 +171,7 @@ func givesOrdered(args []term) (value.Type, uint8, error) {
 }
 
 // chosen prepares the choice of the argument whose order to each other has a sign.
-func chosen(sign int) func([]term) (apply, error) {
+func chosen(sign int) func(*exprCompiler, []term) (apply, error) {
 	return prepared(func(_ *frame, args []*value.Value) value.Value {
 		best := args[0]
 		for _, v := range args[1:] {
@@ -237,7 +237,7 @@ func givesDecimal(args []term) (value.Type, uint8, error) {
 	return value.Decimal, uint8(scale), err
 }
 
-func prepareDecimal(args []term) (apply, error) {
+func prepareDecimal(_ *exprCompiler, args []term) (apply, error) {
 	scale := uint8(args[1].constant().Num)
 	return func(f *frame, args []*value.Value) value.Value {
 		v := *args[0]

@@ -10,7 +10,7 @@ import (
 // some ten bytes.
 const maxPatternSteps = 100_000
 
-// pattern compiles the pattern of `matches`, and returns how many steps it has at most.
+// pattern compiles the pattern of `matches` or extract, and returns how many steps it has at most.
 func pattern(text string) (re *regexp.Regexp, steps int, err error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -139,15 +138,16 @@ func replace(f *frame, args []*value.Value) value.Value {
 	return f.held(start)
 }
 
-func prepareExtract(args []term) (apply, error) {
-	pattern, err := textLiteral(args, 1, "pattern")
+func prepareExtract(c *exprCompiler, args []term) (apply, error) {
+	text, err := textLiteral(args, 1, "pattern")
 	if err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(pattern)
+	re, steps, err := pattern(text)
 	if err != nil {
 		return nil, &argumentError{1, err.Error()}
 	}
+	c.steps += steps
 	group := int64(min(1, re.NumSubexp())) // the first, if there is one
 	if len(args) > 2 {
 		if group, err = wholeLiteral(args, 2, "group", 0, int64(re.NumSubexp())); err != nil {

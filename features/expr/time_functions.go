@@ -34,7 +34,7 @@ func ofTime(gives value.Type, do func(*frame, time.Time) value.Value) function {
 	return function{
 		arguments: "t[, zone]", optional: 1, takes: []value.Type{value.Timestamp, value.String},
 		gives: func([]term) (value.Type, uint8, error) { return gives, 0, nil },
-		prepare: func(args []term) (apply, error) {
+		prepare: func(_ *exprCompiler, args []term) (apply, error) {
 			zone := time.UTC
 			if len(args) > 1 {
 				name, err := textLiteral(args, 1, "zone")
