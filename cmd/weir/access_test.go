@@ -132,7 +132,7 @@ func TestBadAccess(t *testing.T) {
 		{[]string{"run", "--features", shipped, "--api.tokens_file", short}, "api.tokens_file: " + tooShort},
 		{[]string{"run", "--features", shipped, "--api.tls.cert", cert, "--api.tls.key", "/none.key"},
 			"api.tls.cert: open /none.key: no such file or directory"},
-		{[]string{"run", "--features", shipped, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", short},
+		{[]string{"run", "--features", shipped, "--api.tls.cert", cert, "--api.tls.key", key, "--api.tls.client_ca", short, "--api.tls.clients_file", short},
 			"api.tls.client_ca: " + short + " holds no certificate in PEM form"},
 		{[]string{"health", "--address", "http://127.0.0.1:1", "--token-file", short}, "--token-file: " + tooShort},
 		{[]string{"health", "--address", "http://127.0.0.1:1", "--ca", short}, "--ca: " + short + " holds no certificate in PEM form"},
