@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/credentials"
@@ -200,22 +198,5 @@ func TestAnswersAreNotCached(t *testing.T) {
 		if w := do(t, h, c.method, c.target, c.body); w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%s %s: Cache-Control %q, want no-store", c.method, c.target, w.Header().Get("Cache-Control"))
 		}
-	}
-}
-
-// Hints name only streams and topics of features that a client may ask for.
-func TestHintsOfAService(t *testing.T) {
-	r := registry()
-	x := newIndex(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "asked"}, []string{"feature"}))
-	limited, all := clientOf(t, "a service:no_such_service"), clientOf(t, "a query")
-	if streams, topics := x.streams(limited), x.topics(limited); streams != nil || topics != nil {
-		t.Errorf("a client of no feature is told of the streams %v and the topics %v", streams, topics)
-	}
-	if streams := x.streams(all); len(streams) != len(r.Streams) || len(x.topics(nil)) == 0 {
-		t.Errorf("a client of all features is told of %v", streams)
-	}
-	_, _, err := x.parsePendingEvent(0, fastjson.MustParse(`{"stream": "`+r.Streams[0].Name+`x", "event": {}}`), limited)
-	if want := `there is no stream "` + r.Streams[0].Name + `x"`; fmt.Sprint(err) != want {
-		t.Errorf("got %v, want %s", err, want)
 	}
 }
