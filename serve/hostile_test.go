@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/operate/preview"
