@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/hamba/avro/v2"
+	"github.com/twmb/avro"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-stream/weir/features/definition"
@@ -24,7 +24,7 @@ const transactionSchema = `{"type": "record", "name": "Transaction", "fields": [
 
 func avroTransaction(t testing.TB) []byte {
 	t.Helper()
-	data, err := avro.Marshal(avro.MustParse(transactionSchema), map[string]any{
+	data, err := avro.MustParse(transactionSchema).Encode(map[string]any{
 		"event_id": "t000000001", "timestamp": recorded, "type": "transaction", "user_id": "u000001",
 		"device_id": map[string]any{"string": "d000001"}, "card_id": map[string]any{"string": "c000001"}, "merchant_id": "m00001",
 		"ip": map[string]any{"string": "10.1.2.3"}, "amount": big.NewRat(16660, 100), "score": 0.5, "status": "declined",

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hamba/avro/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
@@ -86,7 +86,7 @@ func TestEnrichInAvro(t *testing.T) {
 	b.write(sent[300:]...)
 	b.committed(600)
 
-	known := map[uint32]avro.Schema{}
+	known := map[uint32]*avro.Schema{}
 	want := b.wanted(sent)
 	for p, messages := range b.output(enrichedTopic, partitions) {
 		for i, m := range messages {
@@ -96,12 +96,12 @@ func TestEnrichInAvro(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if known[id], err = avro.ParseWithCache(found.Schema, "", &avro.SchemaCache{}); err != nil {
+				if known[id], err = avro.Parse(found.Schema); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var event map[string]any
-			if err := avro.Unmarshal(known[id], m.Value[5:], &event); err != nil || m.Value[0] != 0 {
+			if _, err := known[id].Decode(m.Value[5:], &event); err != nil || m.Value[0] != 0 {
 				t.Fatalf("%v\n%x", err, m.Value)
 			}
 			if header(m, "weir-source-offset") != strconv.FormatInt(want[p][i].offset, 10) {

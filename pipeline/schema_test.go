@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hamba/avro/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
@@ -39,7 +39,7 @@ func avroPayments(t *testing.T, schema, from, to int) []kafka.Message {
 		if schema == 2 {
 			event["cents"], event["note"], event["added"] = n, map[string]any{"string": ""}, []any{1.5}
 		}
-		data, err := avro.Marshal(avro.MustParse(avroSchemas[schema-1]), event)
+		data, err := avro.MustParse(avroSchemas[schema-1]).Encode(event)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hamba/avro/v2"
-
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
@@ -25,7 +23,7 @@ var avroSpec = FormatSpec{
 
 type avroFormat struct {
 	name       string
-	schema     avro.Schema // of the file; nil for none
+	schema     *avroSchema // of the file; nil for none
 	registered *registered // nil without framing
 }
 
@@ -57,32 +55,21 @@ func registeredAvro(s Registered) (any, error) {
 }
 
 // parseAvro reads a schema, which must be of type record.
-func parseAvro(text []byte, references ...Reference) (avro.Schema, error) {
-	cache := &avro.SchemaCache{}
+func parseAvro(text []byte, references ...Reference) (*avroSchema, error) {
+	p := avroParser{known: map[string]*avroSchema{}}
 	for _, r := range references {
-		if _, err := avro.ParseWithCache(r.Text, "", cache); err != nil {
-			return nil, fmt.Errorf("the schema cannot be read: %s", avroReason(err))
+		if _, err := p.parse([]byte(r.Text)); err != nil {
+			return nil, fmt.Errorf("the schema cannot be read: %w", err)
 		}
 	}
-	schema, err := avro.ParseBytesWithCache(text, "", cache)
+	schema, err := p.parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("the schema cannot be read: %s", avroReason(err))
+		return nil, fmt.Errorf("the schema cannot be read: %w", err)
 	}
-	schema = plainAvro(schema)
-	if schema.Type() != avro.Record {
-		return nil, fmt.Errorf("the schema is of type %s; records are read from one of type record", schema.Type())
+	if schema.kind != "record" {
+		return nil, fmt.Errorf("the schema is of type %s; records are read from one of type record", schema.kind)
 	}
 	return schema, nil
-}
-
-func avroReason(err error) string { return strings.TrimPrefix(err.Error(), "avro: ") }
-
-// plainAvro returns the schema that a name refers to.
-func plainAvro(s avro.Schema) avro.Schema {
-	if ref, ok := s.(*avro.RefSchema); ok {
-		return ref.Schema()
-	}
-	return s
 }
 
 func (f *avroFormat) String() string { return f.name }
@@ -94,7 +81,7 @@ func (f *avroFormat) NewScanner(tree *Node) Scanner {
 		return s
 	}
 	return &framedAvroScanner{s, newPrograms(f.registered, func(schema any) *avroType {
-		return compileAvro(schema.(avro.Schema), f.schema, tree)
+		return compileAvro(schema.(*avroSchema), f.schema, tree)
 	})}
 }
 
@@ -116,7 +103,7 @@ func (f *avroFormat) SchemaOf(s Registered) (Format, error) {
 	if f.schema != nil { // its defaults replace what the other lacks
 		return f, nil
 	}
-	return &avroFormat{name: f.name, schema: schema.(avro.Schema), registered: f.registered}, nil
+	return &avroFormat{name: f.name, schema: schema.(*avroSchema), registered: f.registered}, nil
 }
 
 // framedAvroScanner reads records that name their schemas.
@@ -139,13 +126,12 @@ func (s *framedAvroScanner) Scan(rec *Record, values []Datum) error {
 }
 
 // checkAvro says why no value of a type can be at a path below a schema.
-func checkAvro(s avro.Schema, path []string, t value.Type) error {
-	s = plainAvro(s)
-	switch s := s.(type) {
-	case *avro.UnionSchema:
+func checkAvro(s *avroSchema, path []string, t value.Type) error {
+	switch {
+	case s.kind == "union":
 		var first error
-		for _, branch := range s.Types() {
-			if branch.Type() == avro.Null {
+		for _, branch := range s.parts {
+			if branch.kind == "null" {
 				continue
 			}
 			err := checkAvro(branch, path, t)
@@ -157,65 +143,46 @@ func checkAvro(s avro.Schema, path []string, t value.Type) error {
 			}
 		}
 		return first
-	case *avro.RecordSchema:
-		if len(path) == 0 {
-			break
+	case s.kind == "record" && len(path) > 0:
+		if field := s.field(path[0]); field != nil {
+			return checkAvro(field.schema, path[1:], t)
 		}
 		var known []string
-		for _, field := range s.Fields() {
-			if field.Name() == path[0] {
-				return checkAvro(field.Type(), path[1:], t)
-			}
-			known = append(known, field.Name())
+		for _, field := range s.fields {
+			known = append(known, field.name)
 		}
-		return errors.New(spelling.UnknownIn(" in record "+s.Name(), "field", path[0], known))
-	case *avro.MapSchema:
-		if len(path) > 0 {
-			return checkAvro(s.Values(), path[1:], t)
-		}
-	}
-	if len(path) > 0 {
+		short := s.name[strings.LastIndexByte(s.name, '.')+1:]
+		return errors.New(spelling.UnknownIn(" in record "+short, "field", path[0], known))
+	case s.kind == "map" && len(path) > 0:
+		return checkAvro(s.parts[0], path[1:], t)
+	case len(path) > 0:
 		return fmt.Errorf("%s is inside %s, which has no fields", path[0], describeAvro(s))
-	}
-	if !avroHolds(s, t) {
+	case !avroHolds(s, t):
 		return fmt.Errorf("%s cannot be read from %s", expectedType(t), describeAvro(s))
 	}
 	return nil
 }
 
 // describeAvro names the type of a schema.
-func describeAvro(s avro.Schema) string {
-	if name := avroLogical(s); name != "" {
-		return fmt.Sprintf("Avro's %s (%s)", s.Type(), name)
+func describeAvro(s *avroSchema) string {
+	if s.logical != "" {
+		return fmt.Sprintf("Avro's %s (%s)", s.kind, s.logical)
 	}
-	return fmt.Sprintf("Avro's %s", s.Type())
-}
-
-// avroLogical returns the name of a schema's logical type if it is known.
-func avroLogical(s avro.Schema) string {
-	if l, ok := s.(avro.LogicalTypeSchema); ok && l.Logical() != nil {
-		return string(l.Logical().Type())
-	}
-	if p, ok := s.(avro.PropertySchema); ok {
-		if name, ok := p.Prop("logicalType").(string); ok && (name == "uuid" || strings.HasSuffix(name, "timestamp-nanos")) {
-			return name
-		}
-	}
-	return ""
+	return "Avro's " + s.kind
 }
 
 // avroHolds reports whether a schema may hold values of a field's type.
-func avroHolds(s avro.Schema, t value.Type) bool {
+func avroHolds(s *avroSchema, t value.Type) bool {
 	var h holds
-	switch s.Type() {
-	case avro.String, avro.Enum:
+	switch s.kind {
+	case "string", "enum":
 		h.text = true
-	case avro.Bytes, avro.Fixed:
-		h.number = avroLogical(s) == string(avro.Decimal)
+	case "bytes", "fixed":
+		h.number = s.logical == "decimal"
 		h.text = !h.number
-	case avro.Int, avro.Long, avro.Float, avro.Double:
+	case "int", "long", "float", "double":
 		h.number = true
-	case avro.Boolean:
+	case "boolean":
 		h.truth = true
 	}
 	return h.values(t)
@@ -256,14 +223,13 @@ const (
 	avroMap
 )
 
-// avroEncodings are those of the types that need nothing else compiled.
-var avroEncodings = map[avro.Type]avroEncoding{
-	avro.Null: avroNull, avro.Boolean: avroBool, avro.Int: avroInt, avro.Long: avroLong, avro.Float: avroFloat,
-	avro.Double: avroDouble, avro.Bytes: avroBytes, avro.String: avroBytes,
+// avroEncodings are those of the primitive types.
+var avroEncodings = map[string]avroEncoding{
+	"null": avroNull, "boolean": avroBool, "int": avroInt, "long": avroLong, "float": avroFloat,
+	"double": avroDouble, "bytes": avroBytes, "string": avroBytes,
 }
 
 var avroUnits = map[string]TimeUnit{
-	string(avro.Date): Days, string(avro.TimestampMillis): Milliseconds, string(avro.TimestampMicros): Microseconds,
-	string(avro.LocalTimestampMillis): Milliseconds, string(avro.LocalTimestampMicros): Microseconds,
-	"timestamp-nanos": Nanoseconds, "local-timestamp-nanos": Nanoseconds,
+	"date": Days, "timestamp-millis": Milliseconds, "timestamp-micros": Microseconds, "timestamp-nanos": Nanoseconds,
+	"local-timestamp-millis": Milliseconds, "local-timestamp-micros": Microseconds, "local-timestamp-nanos": Nanoseconds,
 }

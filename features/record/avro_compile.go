@@ -1,147 +1,138 @@
 package record
 
 import (
-	"reflect"
+	"encoding/json"
 	"slices"
-	"strconv"
-
-	"github.com/hamba/avro/v2"
 )
 
 // avroCompiler makes the types that read a schema's records.
-type avroCompiler struct {
-	passed map[avro.Schema]*avroType // unused named types; they may be recursive
+type avroCompiler struct{ compiled map[avroUse]*avroType }
+
+// avroUse is a use of a named type, read as one of the reader's schema for a node. It is compiled once: records may
+// contain themselves, and a short schema may name a type more often than there is memory for.
+type avroUse struct {
+	schema, reader *avroSchema
+	node           *Node
 }
 
 // compileAvro makes the type that reads records of a schema for a tree. The reader's schema, which may be nil, has
 // aliases of fields and defaults of fields that the schema lacks.
-func compileAvro(s, reader avro.Schema, tree *Node) *avroType {
-	c := &avroCompiler{passed: map[avro.Schema]*avroType{}}
+func compileAvro(s, reader *avroSchema, tree *Node) *avroType {
+	c := &avroCompiler{map[avroUse]*avroType{}}
 	return c.compile(s, reader, tree)
 }
 
-func (c *avroCompiler) compile(s, reader avro.Schema, n *Node) *avroType {
-	s = plainAvro(s)
-	if n == nil {
-		if t := c.passed[s]; t != nil {
-			return t
-		}
+func (c *avroCompiler) compile(s, reader *avroSchema, n *Node) *avroType {
+	use := avroUse{s, reader, n}
+	if t := c.compiled[use]; t != nil {
+		return t
 	}
-	logical := avroLogical(s)
-	t := &avroType{encoding: avroEncodings[s.Type()], node: n, unit: avroUnits[logical], empty: s.Type() == avro.Null}
-	if _, ok := s.(avro.NamedSchema); ok && n == nil {
-		c.passed[s] = t
+	t := &avroType{encoding: avroEncodings[s.kind], node: n, unit: avroUnits[s.logical], scale: s.scale, size: s.size}
+	if s.name != "" {
+		c.compiled[use] = t
 	}
-	switch s := s.(type) {
-	case *avro.PrimitiveSchema:
-		if logical == string(avro.Decimal) {
-			t.encoding, t.scale = avroDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
+	switch s.kind {
+	case "null":
+		t.empty = true
+	case "bytes":
+		if s.logical == "decimal" {
+			t.encoding = avroDecimal
 		}
-	case *avro.FixedSchema:
-		t.encoding, t.size, t.empty = avroFixed, s.Size(), s.Size() == 0
-		t.uuid = logical == "uuid" && t.size == uuidBytes
-		if logical == string(avro.Decimal) {
-			t.encoding, t.scale = avroFixedDecimal, s.Logical().(*avro.DecimalLogicalSchema).Scale()
+	case "fixed":
+		t.encoding, t.empty, t.uuid = avroFixed, s.size == 0, s.logical == "uuid"
+		if s.logical == "decimal" {
+			t.encoding = avroFixedDecimal
 		}
-	case *avro.EnumSchema:
+	case "enum":
 		t.encoding = avroEnum
-		for _, symbol := range s.Symbols() {
+		for _, symbol := range s.symbols {
 			t.symbols = append(t.symbols, []byte(symbol))
 		}
-	case *avro.UnionSchema:
+	case "union":
 		t.encoding = avroUnion
-		for _, branch := range s.Types() {
+		for _, branch := range s.parts {
 			t.parts = append(t.parts, c.compile(branch, reader, n))
 		}
-	case *avro.RecordSchema:
+	case "record":
 		c.record(t, s, avroRecordOf(reader))
-	case *avro.ArraySchema:
-		t.encoding, t.parts = avroArray, []*avroType{c.compile(s.Items(), nil, nil)}
-	case *avro.MapSchema:
+	case "array":
+		t.encoding, t.parts = avroArray, []*avroType{c.compile(s.parts[0], nil, nil)}
+	case "map":
 		c.values(t, s, reader)
 	}
 	return t
 }
 
-func (c *avroCompiler) values(t *avroType, s *avro.MapSchema, reader avro.Schema) {
-	var of avro.Schema
-	if m, ok := reader.(*avro.MapSchema); ok {
-		of = m.Values()
+func (c *avroCompiler) values(t *avroType, s, reader *avroSchema) {
+	var of *avroSchema
+	if reader != nil && reader.kind == "map" {
+		of = reader.parts[0]
 	}
 	t.encoding = avroMap
 	if t.node != nil {
 		for _, child := range t.node.children {
-			t.parts = append(t.parts, c.compile(s.Values(), of, child))
+			t.parts = append(t.parts, c.compile(s.parts[0], of, child))
 		}
 	}
-	t.parts = append(t.parts, c.compile(s.Values(), nil, nil))
+	t.parts = append(t.parts, c.compile(s.parts[0], nil, nil))
 }
 
-func (c *avroCompiler) record(t *avroType, s, reader *avro.RecordSchema) {
-	t.encoding, t.empty = avroRecord, true
-	found := map[*Node]bool{}
-	for _, field := range s.Fields() {
+// record compiles the fields. Those that take no bytes are left out, unless they are used: a schema of a few lines may
+// nest more of them than can be counted. A record that contains itself without an end is not empty, so it is refused as
+// nested too deeply.
+func (c *avroCompiler) record(t *avroType, s, reader *avroSchema) {
+	t.encoding = avroRecord
+	found, empty := map[*Node]bool{}, true
+	for _, field := range s.fields {
 		var child *Node
-		var as avro.Schema
+		var as *avroSchema
 		if t.node != nil {
-			name := field.Name()
+			name := field.name
 			// A record may have the field under its new name, too, and then that counts.
-			if f := readerField(reader, name); f != nil && (f.Name() == name || fieldNamed(s, f.Name()) == nil) {
-				name, as = f.Name(), f.Type()
+			if f := readerField(reader, name); f != nil && (f.name == name || s.field(f.name) == nil) {
+				name, as = f.name, f.schema
 			}
 			child = t.node.child([]byte(name))
 			found[child] = true
 		}
-		part := c.compile(field.Type(), as, child)
-		t.empty = t.empty && part.empty && part != t
-		t.parts = append(t.parts, part)
+		part := c.compile(field.schema, as, child)
+		empty = empty && part.empty
+		if child != nil || !part.empty {
+			t.parts = append(t.parts, part)
+		}
 	}
+	t.empty = empty
 	if t.node == nil || reader == nil {
 		return
 	}
 	for _, child := range t.node.children {
-		if f := readerField(reader, child.name); !found[child] && f != nil && f.HasDefault() {
-			t.lacking = defaultOf(t.lacking, f.Type(), f.Default(), child)
+		if f := readerField(reader, child.name); !found[child] && f != nil && f.hasDefault {
+			t.lacking = defaultOf(t.lacking, f.schema, f.def, child)
 		}
 	}
 }
 
 // readerField returns the reader's field for a writer's field, by its name or an alias; nil if there is none.
-func readerField(reader *avro.RecordSchema, name string) *avro.Field {
+func readerField(reader *avroSchema, name string) *avroField {
 	if reader == nil {
 		return nil
 	}
-	if f := fieldNamed(reader, name); f != nil {
+	if f := reader.field(name); f != nil {
 		return f
 	}
-	return fieldOf(reader, func(f *avro.Field) bool { return slices.Contains(f.Aliases(), name) })
-}
-
-func fieldNamed(s *avro.RecordSchema, name string) *avro.Field {
-	return fieldOf(s, func(f *avro.Field) bool { return f.Name() == name })
-}
-
-func fieldOf(s *avro.RecordSchema, is func(*avro.Field) bool) *avro.Field {
-	i := slices.IndexFunc(s.Fields(), is)
-	if i < 0 {
-		return nil
-	}
-	return s.Fields()[i]
+	return reader.fieldOf(func(f *avroField) bool { return slices.Contains(f.aliases, name) })
 }
 
 // avroRecordOf returns the record of the reader's schema, or of its union, that a writer's record is read as; nil if
 // there is none.
-func avroRecordOf(reader avro.Schema) *avro.RecordSchema {
-	if reader == nil {
-		return nil
+func avroRecordOf(reader *avroSchema) *avroSchema {
+	if reader == nil || reader.kind == "record" {
+		return reader
 	}
-	switch s := plainAvro(reader).(type) {
-	case *avro.RecordSchema:
-		return s
-	case *avro.UnionSchema:
-		for _, branch := range s.Types() {
-			if r := avroRecordOf(branch); r != nil {
-				return r
+	if reader.kind == "union" {
+		for _, branch := range reader.parts {
+			if branch.kind == "record" {
+				return branch
 			}
 		}
 	}
@@ -154,13 +145,12 @@ type avroDefault struct {
 	datum Datum
 }
 
-// defaultOf appends the default of a field as the values of a node and of those below it.
-func defaultOf(list []avroDefault, s avro.Schema, def any, n *Node) []avroDefault {
-	s = plainAvro(s)
-	if u, ok := s.(*avro.UnionSchema); ok {
-		s = plainAvro(u.Types()[0]) // a union's default has its first type
+// defaultOf appends the default of a field, which its type accepts, as the values of a node and of those below it.
+func defaultOf(list []avroDefault, s *avroSchema, def any, n *Node) []avroDefault {
+	if s.kind == "union" {
+		s = s.branchOf(def)
 	}
-	d := Datum{Unit: avroUnits[avroLogical(s)]}
+	d := Datum{Unit: avroUnits[s.logical]}
 	switch v := def.(type) {
 	case nil:
 		d.Type = Null
@@ -170,55 +160,50 @@ func defaultOf(list []avroDefault, s avro.Schema, def any, n *Node) []avroDefaul
 			d.Type = True
 		}
 	case string:
-		d.Type, d.Text = String, []byte(v)
-	case int:
-		d.Type, d.Text = Number, strconv.AppendInt(nil, int64(v), 10)
-	case int64:
-		d.Type, d.Text = Number, strconv.AppendInt(nil, v, 10)
-	case float32:
-		d.Type, d.Text = Number, appendFloat(nil, float64(v), 32)
-	case float64:
-		d.Type, d.Text = Number, appendFloat(nil, v, 64)
-	case []byte:
-		d.Type, d.Text = bytesDefault(s, v)
+		d.Type, d.Text = textDefault(s, v)
+	case json.Number:
+		d.Type, d.Text = Number, []byte(v.String())
+		if s.kind == "float" || s.kind == "double" {
+			f, _ := v.Float64()
+			d.Text = appendFloat(nil, f, map[string]int{"float": 32, "double": 64}[s.kind])
+		}
+	case []any:
+		d.Type = Array
 	case map[string]any:
 		d.Type = Object
 		for _, child := range n.children {
-			if part, ok := v[child.name]; ok {
-				list = defaultOf(list, partOf(s, child.name), part, child)
-			}
-		}
-	default: // hamba's own type for null within a record, an array of bytes for fixed, or a list
-		d.Type = Array
-		switch r := reflect.ValueOf(v); r.Kind() {
-		case reflect.Struct:
-			d.Type = Null
-		case reflect.Array:
-			content := make([]byte, r.Len())
-			reflect.Copy(reflect.ValueOf(content), r)
-			d.Type, d.Text = bytesDefault(s, content)
+			list = partDefault(list, s, v, child)
 		}
 	}
 	return append(list, avroDefault{n.slot, d})
 }
 
-// bytesDefault returns a default of bytes: a decimal, or a text.
-func bytesDefault(s avro.Schema, content []byte) (DatumType, []byte) {
-	if l, ok := s.(avro.LogicalTypeSchema); ok && avroLogical(s) == string(avro.Decimal) {
-		return Number, appendDecimal(nil, content, l.Logical().(*avro.DecimalLogicalSchema).Scale())
+// partDefault appends what a default of a record or of a map has for a node below its own. A field that it lacks has its
+// own default.
+func partDefault(list []avroDefault, s *avroSchema, def map[string]any, n *Node) []avroDefault {
+	part, given := def[n.name]
+	switch f := readerField(s, n.name); {
+	case s.kind == "map" && given:
+		return defaultOf(list, s.parts[0], part, n)
+	case f != nil && given:
+		return defaultOf(list, f.schema, part, n)
+	case f != nil && f.hasDefault:
+		return defaultOf(list, f.schema, f.def, n)
 	}
-	return String, content
+	return list
 }
 
-// partOf returns the schema of a record's field or of a map's values.
-func partOf(s avro.Schema, name string) avro.Schema {
-	switch s := s.(type) {
-	case *avro.RecordSchema:
-		if f := readerField(s, name); f != nil {
-			return f.Type()
-		}
-	case *avro.MapSchema:
-		return s.Values()
+// textDefault returns a default that is a text in JSON.
+func textDefault(s *avroSchema, text string) (DatumType, []byte) {
+	if s.kind != "bytes" && s.kind != "fixed" {
+		return String, []byte(text)
 	}
-	return avro.NewNullSchema()
+	content, _ := latin1(text)
+	switch s.logical {
+	case "decimal":
+		return Number, appendDecimal(nil, content, s.scale)
+	case "uuid":
+		return String, appendUUID(nil, content)
+	}
+	return String, content
 }

@@ -29,15 +29,24 @@ func (s *avroScanner) Scan(rec *Record, values []Datum) error {
 }
 
 func (s *avroScanner) scan(program *avroType, data []byte, values []Datum) error {
-	clear(values)
-	s.data, s.pos, s.depth, s.values, s.problem = data, 0, 0, values, ""
-	s.reset()
-	if ok := s.read(program); ok && s.pos == len(data) {
+	if ok := s.readAt(program, data, 0, values); ok && s.pos == len(data) {
 		return nil
 	} else if ok {
 		s.problem = "the record continues after its last field"
 	}
-	return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed Avro at byte %d of %d: %s", s.pos, len(data), s.problem)}
+	return s.malformed()
+}
+
+// readAt reads the record that begins at a position of the data.
+func (s *avroScanner) readAt(program *avroType, data []byte, pos int, values []Datum) bool {
+	clear(values)
+	s.data, s.pos, s.depth, s.values, s.problem = data, pos, 0, values, ""
+	s.reset()
+	return s.read(program)
+}
+
+func (s *avroScanner) malformed() *Poison {
+	return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed Avro at byte %d of %d: %s", s.pos, len(s.data), s.problem)}
 }
 
 func (s *avroScanner) fail(problem string) bool {
@@ -113,11 +122,7 @@ func (s *avroScanner) read(t *avroType) bool {
 		return s.union(t)
 	case avroRecord:
 		return s.record(t)
-	case avroArray:
-		s.put(t, Array, nil)
-		return s.blocks(t)
-	case avroMap:
-		s.put(t, Object, nil)
+	case avroArray, avroMap:
 		return s.blocks(t)
 	default:
 		return s.scalar(t)
@@ -205,6 +210,9 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 	if t.node == nil {
 		return true
 	}
+	if len(digits) > maxDecimal {
+		return s.fail(fmt.Sprintf("a decimal of %d bytes", len(digits)))
+	}
 	return s.put(t, Number, s.hold(appendDecimal(s.text, digits, t.scale)))
 }
 
@@ -268,10 +276,9 @@ func (s *avroScanner) union(t *avroType) bool {
 }
 
 func (s *avroScanner) record(t *avroType) bool {
-	if s.depth++; s.depth > maxDepth {
-		return s.fail("values are nested too deeply")
+	if !s.enter(t, Object) {
+		return false
 	}
-	s.put(t, Object, nil)
 	for _, field := range t.parts {
 		if !s.read(field) {
 			return false
@@ -284,12 +291,31 @@ func (s *avroScanner) record(t *avroType) bool {
 	return true
 }
 
+// enter begins a value with others inside.
+func (s *avroScanner) enter(t *avroType, typ DatumType) bool {
+	if s.depth++; s.depth > maxDepth {
+		return s.fail("values are nested too deeply")
+	}
+	return s.put(t, typ, nil)
+}
+
 // blocks reads the blocks of an array or a map.
 func (s *avroScanner) blocks(t *avroType) bool {
+	typ := Object
+	if t.encoding == avroArray {
+		typ = Array
+	}
+	if !s.enter(t, typ) {
+		return false
+	}
 	for {
 		count, ok := s.long()
-		if !ok || count == 0 {
-			return ok
+		if !ok {
+			return false
+		}
+		if count == 0 {
+			s.depth--
+			return true
 		}
 		end := -1
 		if count < 0 { // the block's length follows, for skipping it

@@ -3,13 +3,14 @@ package record_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/hamba/avro/v2"
+	"github.com/twmb/avro"
 
 	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/features/record"
@@ -91,7 +92,7 @@ func payment() map[string]any {
 
 func avroBytes(t testing.TB, schema string, event map[string]any) []byte {
 	t.Helper()
-	data, err := avro.Marshal(avro.MustParse(schema), event)
+	data, err := avro.MustParse(schema).Encode(event)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,8 +231,7 @@ func TestAvroWithoutAllocations(t *testing.T) {
 	}
 }
 
-// FuzzAvro compares the scanner with hamba's generic decoder: both accept the same records and read
-// the same values.
+// FuzzAvro compares the scanner with another decoder: both accept the same records and read the same values.
 func FuzzAvro(f *testing.F) {
 	const schema = `{"type": "record", "name": "P", "fields": [
   {"name": "t", "type": "long"}, {"name": "s", "type": ["null", "string", "int"]}, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
@@ -248,28 +248,25 @@ streams:
 	parsed := avro.MustParse(schema)
 	event := map[string]any{"t": int64(1), "s": nil, "e": "B", "passed": nil, "m": map[string]any{"k": "v", "l": "w"}, "f": 1.5, "a": []any{[]any{1, 2}}}
 	f.Add(avroBytes(f, schema, event))
-	event["passed"] = map[string]any{"P": payment()}
-	event["passed"] = nil
-	event["s"] = map[string]any{"int": 5}
+	inner := maps.Clone(event)
+	inner["s"], event["passed"] = 5, inner
 	f.Add(avroBytes(f, schema, event))
 	f.Add([]byte("\x02\x00\x00\x00\x01\x0c\x02k\x02v\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		events, err := d.Decode(avroRecord(data))
-		var p *record.Poison
-		if err != nil && !errors.As(err, &p) {
+		p, poisoned := errors.AsType[*record.Poison](err)
+		if err != nil && !poisoned {
 			t.Fatalf("%v is not poison", err)
 		}
-		reader := avro.NewReader(strings.NewReader(string(data)), 1+len(data))
-		got, _ := reader.ReadNext(parsed).(map[string]any)
-		if reader.Error != nil {
-			if err == nil {
-				t.Logf("%q: accepted, but hamba says %v", data, reader.Error)
-				t.Fail()
-			}
-			return
-		}
-		if err != nil {
-			return // hamba accepts trailing bytes, and any bytes in booleans and texts
+		var got map[string]any
+		rest, gotErr := parsed.Decode(data, &got)
+		switch whole := gotErr == nil && len(rest) == 0; {
+		case err == nil && !whole:
+			t.Fatalf("%q: accepted, but the other says %v with %d bytes left", data, gotErr, len(rest))
+		case whole && poisoned && p.Reason == record.Malformed && !strings.Contains(p.Message, "a block "): // the other ignores their lengths
+			t.Fatalf("%q: %v, but the other accepts it", data, err)
+		case err != nil:
+			return // malformed, or a value that its field does not take
 		}
 		want := fmt.Sprintf("string %v, ", got["e"])
 		if k, ok := got["m"].(map[string]any)["k"]; ok {
@@ -282,4 +279,158 @@ streams:
 			t.Fatalf("%q: %s at %d, want %s at %v", data, text, events[0].Time, want, got["t"])
 		}
 	})
+}
+
+// FuzzAvroSchema gives the parser of schemas anything, and whatever schema it reads any record: both are read in a time
+// and memory that their lengths bound.
+func FuzzAvroSchema(f *testing.F) {
+	f.Add([]byte(avroSchema), avroBytes(f, avroSchema, payment()))
+	for _, schema := range hostileSchemas {
+		f.Add([]byte(schema.text), []byte("\x02\x00\x00"))
+	}
+	f.Fuzz(func(t *testing.T, schema, data []byte) {
+		rows, err := record.NewAvroRows(schema)
+		if err != nil {
+			return
+		}
+		for at := 0; err == nil && at < len(data); {
+			was := at
+			if at, err = rows.Next(data, at); err == nil && at <= was {
+				t.Fatalf("a record takes no bytes")
+			}
+		}
+		for column := range rows.Columns() {
+			rows.Cell(column)
+		}
+	})
+}
+
+// nestedSchema has records of ten fields of the next record each: a few lines, and 10^levels fields.
+func nestedSchema(levels int, last string) string {
+	inner := last
+	for i := range levels {
+		name := fmt.Sprintf("L%d", i)
+		fields := []string{fmt.Sprintf(`{"name": "f0", "type": %s}`, inner)}
+		named := fmt.Sprintf("%q", fmt.Sprintf("L%d", i-1))
+		if i == 0 {
+			named = last
+		}
+		for j := 1; j < 10; j++ {
+			fields = append(fields, fmt.Sprintf(`{"name": "f%d", "type": %s}`, j, named))
+		}
+		inner = fmt.Sprintf(`{"type": "record", "name": %q, "fields": [%s]}`, name, strings.Join(fields, ", "))
+	}
+	return inner
+}
+
+func within(types string) string {
+	return `{"type": "record", "name": "P", "fields": [{"name": "t", "type": "long"}, {"name": "x", "type": ` + types + `}]}`
+}
+
+// hostileSchemas are short, and would take more time or memory than there is if they were taken at their word.
+var hostileSchemas = []struct{ name, field, text, data, want string }{
+	{"empty records", "again: {type: int, path: t}", within(nestedSchema(20, `"null"`)), "\x02", ""},
+	{"records", "again: {type: int, path: t}", within(nestedSchema(20, `"int"`)), "\x02", "malformed Avro at byte 1 of 1: the record ends within a number"},
+	{"a record of itself", "again: {type: int, path: t}", within(`{"type": "record", "name": "R", "fields": [{"name": "a", "type": "R"}, {"name": "b", "type": "R"}]}`), "\x02",
+		"malformed Avro at byte 1 of 1: values are nested too deeply"},
+	{"items without bytes", "again: {type: int, path: t}", within(`{"type": "array", "items": ` + nestedSchema(20, `"null"`) + `}`), "\x02\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00", ""},
+	{"lists of lists", "again: {type: int, path: t}", within(`{"type": "record", "name": "R", "fields": [{"name": "a", "type": ` + strings.Repeat(`{"type": "array", "items": `, 1000) + `"R"` + strings.Repeat("}", 1000) + `}]}`),
+		"\x02" + strings.Repeat("\x02", 1_000_000), "malformed Avro at byte 9990 of 1000001: values are nested too deeply"},
+	{"a long decimal", "x: decimal", within(`{"type": "bytes", "logicalType": "decimal", "precision": 1000}`), "\x02\x80\x89\x7a" + strings.Repeat("\x7f", 1_000_000),
+		"malformed Avro at byte 1000004 of 1000004: a decimal of 1000000 bytes"},
+	{"a long fixed", "again: {type: int, path: t}", within(`{"type": "fixed", "name": "F", "size": 2147483647}`), "\x02", "malformed Avro at byte 1 of 1: a value of 2147483647 bytes, with 0 left"},
+}
+
+// Whoever writes records may register a schema that names more than there is. It is used like any other.
+func TestHostileAvroSchemas(t *testing.T) {
+	for _, c := range hostileSchemas {
+		_, err := avroDecoder(t, c.text, `
+streams:
+  s: {topic: events, timestamp: t, format: {type: avro, schema: payment.avsc}, fields: {`+c.field+`}}
+`).Decode(avroRecord([]byte(c.data)))
+		want := c.want
+		if want != "" {
+			want = "stream s: " + want
+		}
+		if (err != nil || want != "") && fmt.Sprint(err) != want {
+			t.Errorf("%s: got error %v, want %s", c.name, err, want)
+		}
+	}
+}
+
+// A schema that is none says what is wrong with it.
+func TestBadAvroSchemas(t *testing.T) {
+	field := func(of string) string {
+		return `{"type": "record", "name": "R", "fields": [{"name": "f", ` + of + `}]}`
+	}
+	for text, want := range map[string]string{
+		``:                                   "the schema cannot be read: it is not JSON: EOF",
+		`"int" 1`:                            "the schema cannot be read: it is not JSON: something follows its end",
+		`"int"`:                              "the schema is of type int; records are read from one of type record",
+		`5`:                                  "the schema cannot be read: a type is missing, or neither a name, a list nor an object",
+		`{}`:                                 "the schema cannot be read: a type is missing, or neither a name, a list nor an object",
+		`{"type": "record"}`:                 `the schema cannot be read: invalid name of type record: ""`,
+		`{"type": "record", "name": "a..b"}`: `the schema cannot be read: invalid name of type record: "a..b"`,
+		`{"type": "record", "name": "R"}`:    "the schema cannot be read: record R has no list of fields",
+		`{"type": "record", "name": "R", "fields": [5]}`:                                                          `the schema cannot be read: invalid name of a field of record R: ""`,
+		`{"type": "record", "name": "R", "fields": [{"name": "a.b", "type": "int"}]}`:                             `the schema cannot be read: invalid name of a field of record R: "a.b"`,
+		`{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}, {"name": "a", "type": "int"}]}`: "the schema cannot be read: record R has field a twice",
+		field(`"type": "S"`):                                                            "the schema cannot be read: unknown type: S",
+		field(`"type": []`):                                                             "the schema cannot be read: a union has no branches",
+		field(`"type": ["null", ["int"]]`):                                              "the schema cannot be read: a union is a branch of a union",
+		field(`"type": {"type": "array"}`):                                              "the schema cannot be read: a type is missing, or neither a name, a list nor an object",
+		field(`"type": {"type": "enum", "name": "E"}`):                                  "the schema cannot be read: enum E has no symbols",
+		field(`"type": {"type": "enum", "name": "E", "symbols": "A"}`):                  "the schema cannot be read: symbols is not a list",
+		field(`"type": {"type": "enum", "name": "E", "symbols": [1]}`):                  "the schema cannot be read: symbols is not a list of texts",
+		field(`"type": {"type": "fixed", "name": "F", "size": -1}`):                     "the schema cannot be read: the size of fixed F is not a number of bytes",
+		field(`"type": {"type": "fixed", "name": "R", "size": 1}`):                      "the schema cannot be read: type R is defined twice",
+		field(`"type": "int", "aliases": "g"`):                                          "the schema cannot be read: aliases is not a list",
+		field(`"type": "int", "default": 2147483648`):                                   "the schema cannot be read: the default of field f of R does not fit its type, int",
+		field(`"type": ["null", "int"], "default": "x"`):                                "the schema cannot be read: the default of field f of R does not fit its type, union",
+		field(`"type": "R", "default": {"f": 5}`):                                       "the schema cannot be read: the default of field f of R does not fit its type, record",
+		field(`"type": "bytes", "default": "\u0100"`):                                   "the schema cannot be read: the default of field f of R does not fit its type, bytes",
+		field(`"type": {"type": "fixed", "name": "F", "size": 2}, "default": "a"`):      "the schema cannot be read: the default of field f of R does not fit its type, fixed",
+		field(`"type": {"type": "bytes", "logicalType": "decimal", "precision": 1001}`): "the schema cannot be read: a decimal has a precision of 1001 digits; at most 1000 are read",
+		field(`"type": "null"`):                                                         "its records take no bytes",
+		within(nestedSchema(20, `"int"`)):                                               "its records have more than 10000 fields",
+	} {
+		if _, err := record.NewAvroRows([]byte(text)); fmt.Sprint(err) != want {
+			t.Errorf("%.80s: got error %v, want %s", text, err, want)
+		}
+	}
+}
+
+// A record's schema that lacks fields of the reader's has their defaults, of every type.
+func TestAvroDefaults(t *testing.T) {
+	reader := `{"type": "record", "name": "E", "namespace": "n", "fields": [{"name": "t", "type": "long"},
+  {"name": "null", "type": ["int", "null"], "default": null}, {"name": "yes", "type": "boolean", "default": true},
+  {"name": "text", "type": ["null", "string"], "default": "ä"}, {"name": "whole", "type": "long", "default": -5}, {"name": "part", "type": "double", "default": 1e-9},
+  {"name": "dec", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, "default": "\u00ff\u0000"},
+  {"name": "day", "type": {"type": "int", "logicalType": "date"}, "default": 1},
+  {"name": "map", "type": {"type": "map", "values": "string"}, "default": {"k": "v"}},
+  {"name": "in", "type": {"type": "record", "name": "In", "fields": [{"name": "a", "type": "string"}, {"name": "b", "type": "In", "default": {"a": "deep"}}]}, "default": {"a": "x"}}]}`
+	r, err := definition.LoadFS(fstest.MapFS{
+		"d/test.yaml": {Data: []byte(`streams: {s: {topic: events, timestamp: t, format: {type: avro, framing: confluent, schema: s.avsc}, fields: {
+  "null": int, yes: bool, text: string, whole: int, part: float, dec: {type: decimal, scale: 2}, day: timestamp, k: {type: string, path: map.k},
+  a: {type: string, path: in.a}, b: {type: string, path: in.b.b.a}}}}`)},
+		"d/s.avsc": {Data: []byte(reader)},
+	}, "d/test.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, rec := r.NewDecoder(), avroRecord([]byte("\x00\x00\x00\x00\x01\x0a"))
+	_, err = d.Decode(rec)
+	missing, ok := errors.AsType[*record.MissingSchema](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	missing.Give(record.Registered{Type: "AVRO", Text: `{"type": "record", "name": "n.E", "fields": [{"name": "t", "type": "long"}]}`})
+	events, err := d.Decode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "5, , null, bool true, string ä, int -5, float 1e-09, decimal -2.56, timestamp 86400000, string v, string x, string deep"
+	if got := shown(events[0]); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

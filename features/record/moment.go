@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -46,6 +47,24 @@ func (d *Datum) known() (int64, value.Fit) {
 		return days * dayMillis, how
 	}
 	return inRange(n.Scaled(3 * (1 - int(d.Unit))))
+}
+
+// Moment returns the moment of a whole number whose format knows its unit, in UTC; false for other values.
+func (d *Datum) Moment() (at time.Time, ok bool) {
+	n, err := strconv.ParseInt(string(d.Text), 10, 64)
+	switch d.Unit {
+	case NoUnit:
+		return at, false
+	case Milliseconds:
+		at = time.UnixMilli(n)
+	case Microseconds:
+		at = time.UnixMicro(n)
+	case Nanoseconds:
+		at = time.Unix(0, n)
+	case Days:
+		at = time.Unix(n*dayMillis/1000, 0)
+	}
+	return at.UTC(), err == nil
 }
 
 // usualUnit returns the unit of a timestamp whose field names none.

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hamba/avro/v2"
+	"github.com/twmb/avro"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weir-stream/weir/features/definition"
@@ -32,7 +32,7 @@ func payJSON(user, device string, amount float64, status string, at int64) strin
 func marshalAvro(t *testing.T, event map[string]any) string {
 	t.Helper()
 	event["user"] = map[string]any{"string": event["user"]}
-	data, err := avro.Marshal(avro.MustParse(paySchema), event)
+	data, err := avro.MustParse(paySchema).Encode(event)
 	if err != nil {
 		t.Fatal(err)
 	}

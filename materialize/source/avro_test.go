@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hamba/avro/v2/ocf"
+	"github.com/twmb/avro"
+	"github.com/twmb/avro/ocf"
 )
 
 // goldenAvro is the golden table in an Avro container.
@@ -25,7 +26,7 @@ func goldenAvro(t testing.TB) []byte {
   {"name": "ok", "type": ["null", "boolean"]}, {"name": "tags", "type": {"type": "array", "items": "string"}},
   {"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "lat", "type": "double"}, {"name": "lon", "type": "float"}]}]}]}`
 	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out, ocf.WithCodec(ocf.Deflate), ocf.WithBlockLength(2))
+	w, err := ocf.NewWriter(&out, avro.MustParse(schema), ocf.WithCodec(ocf.DeflateCodec(-1)), ocf.WithBlockCount(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestAvroFixed(t *testing.T) {
 	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "code", "type": {"type": "fixed", "name": "Code", "size": 3}},
   {"name": "id", "type": ["null", {"type": "fixed", "name": "Id", "size": 16, "logicalType": "uuid"}]}]}`
 	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	w, err := ocf.NewWriter(&out, avro.MustParse(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestAvroNanoseconds(t *testing.T) {
 	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "timestamp-nanos"}},
   {"name": "seen", "type": ["null", {"type": "long", "logicalType": "local-timestamp-nanos"}]}, {"name": "n", "type": "long"}]}`
 	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	w, err := ocf.NewWriter(&out, avro.MustParse(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestAvroTimesOfDay(t *testing.T) {
 	const schema = `{"type": "record", "name": "Row", "fields": [{"name": "millis", "type": {"type": "int", "logicalType": "time-millis"}},
   {"name": "micros", "type": ["null", {"type": "long", "logicalType": "time-micros"}]}]}`
 	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out, ocf.WithSchemaMarshaler(ocf.FullSchemaMarshaler))
+	w, err := ocf.NewWriter(&out, avro.MustParse(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +206,7 @@ func TestAvroLocalTimestamps(t *testing.T) {
   {"name": "code", "type": {"type": "fixed", "name": "Code", "size": 1}, "default": "a"},
   {"name": "made", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}`
 	var out bytes.Buffer
-	w, err := ocf.NewEncoder(schema, &out)
+	w, err := ocf.NewWriter(&out, avro.MustParse(schema))
 	if err != nil {
 		t.Fatal(err)
 	}

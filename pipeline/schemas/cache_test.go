@@ -13,8 +13,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/hamba/avro/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
@@ -71,7 +71,7 @@ func newCache(t *testing.T, url string) (s *schemas.Cache, later func()) {
 
 func framed(t *testing.T, id byte, schema string, event map[string]any) *record.Record {
 	t.Helper()
-	data, err := avro.Marshal(avro.MustParse(schema), event)
+	data, err := avro.MustParse(schema).Encode(event)
 	if err != nil {
 		t.Fatal(err)
 	}
