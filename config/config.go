@@ -122,6 +122,7 @@ type Redis struct {
 	ReadFrom             string        `key:"read_from"` // master or replica
 	Replicas             []string      `key:"replicas"`  // host:port; for single only
 	MaxStaleness         time.Duration `key:"max_staleness"`
+	AllowEviction        bool          `key:"allow_eviction"` // servers may delete state when their memory is full
 	Username             string        `key:"username"`
 	Password             Secret        `key:"password"` // after Load, also what PasswordFile holds
 	PasswordFile         string        `key:"password_file"`

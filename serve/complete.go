@@ -93,7 +93,7 @@ func (p *preparedFeature) completeness(history *state.History) *query.Completene
 
 // complete finds the completeness of the answers; nil means no history.
 func (q *question) complete(history *state.History) {
-	q.reading.SetUnexpiredSince(history.UnexpiredSince(q.now))
+	q.reading.SetExpiry(history.Expiry(q.now))
 	q.since = q.since[:0]
 	for _, p := range q.features {
 		q.since = append(q.since, p.completeness(history))

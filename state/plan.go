@@ -139,19 +139,46 @@ type History struct {
 	// Newest is the greatest timestamp of a record applied when the history was read, in ms, and Now the later of that and
 	// the clock; 0 if unknown.
 	Newest, Now int64
+	// Clock is what the clocks of the servers showed when the history was read, in ms: the greatest. Keys expire by them.
+	Clock int64
+	// Ahead is how far clocks of servers were ahead before; zero for never.
+	Ahead Ahead
 }
 
 // aged is more than the age, in ms, at which a history is still used.
 const aged = 1000
 
-// UnexpiredSince returns the record timestamp, in ms, since which no state has expired at a moment of the clock, for
-// state that is kept for no time. It is MinTime if nothing can have expired. A record with timestamp t was applied at t
-// + Lag or later, and its key lives from then on for as long as it is kept, plus Slack.
-func (h *History) UnexpiredSince(now int64) int64 {
+// Ahead states that clocks of servers were ahead for a while, so that keys expired early.
+type Ahead struct {
+	Clock int64 // the greatest time that they have shown, in ms
+	// Newest is the greatest timestamp, in ms, of a record that had been applied before. Keys of later records live as
+	// long as they should.
+	Newest int64
+}
+
+// Expiry says what state may have expired. The zero value says that none has.
+type Expiry struct {
+	history *History
+	clock   int64
+}
+
+// Expiry returns what may have expired at a moment of the caller's clock, in ms.
+func (h *History) Expiry(now int64) Expiry {
 	if h == nil || h.Lag == nil {
+		return Expiry{}
+	}
+	return Expiry{h, max(now, h.Clock)}
+}
+
+// Since returns the record timestamp, in ms, since which no state has expired that is kept for a time. It is MinTime if
+// nothing can have expired. A record with timestamp t was applied at t + Lag or later, and its key lives from then on
+// for as long as it is kept, plus Slack.
+func (e Expiry) Since(keep int64) int64 {
+	if e.history == nil {
 		return MinTime
 	}
-	return now - *h.Lag - h.Slack
+	spare := *e.history.Lag + e.history.Slack + keep
+	return max(e.clock-spare, min(e.history.Ahead.Clock-spare, e.history.Ahead.Newest+1))
 }
 
 // Applied reports whether any plan is applied to the records of a topic.

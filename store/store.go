@@ -17,6 +17,9 @@ const MaxHistoryAge = 400 * time.Millisecond
 // ErrLayout is wrapped by errors about a namespace that has another layout than wanted. Trying again does not help.
 var ErrLayout = errors.New("the namespace has another layout")
 
+// ErrEvicts is wrapped by errors about servers that delete state when their memory is full. Trying again does not help.
+var ErrEvicts = errors.New("state is deleted when the memory is full")
+
 // Store keeps the state of a namespace together with its progress: how far each of its shards has
 // applied each partition. It is safe for concurrent use.
 type Store interface {

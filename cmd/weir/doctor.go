@@ -97,7 +97,7 @@ func examineRedis(ctx context.Context, cfg *config.Config, registry *features.Re
 	defer redis.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	servers := doctor.Redis(ctx, redis.Client, redis.Store())
+	servers := doctor.Redis(ctx, redis.Client, redis.Store(), cfg.Redis.AllowEviction)
 	findings := servers
 	if redis.FromReplicas() {
 		findings = append(findings, doctor.Replicas(ctx, redis.Store())...)

@@ -216,7 +216,7 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"warn  redis                        maxmemory-policy is allkeys-lru: eviction loses state unnoticed; set noeviction\n",
+		"warn  redis                        maxmemory-policy is allkeys-lru: answers are INCOMPLETE once keys are evicted; set noeviction\n",
 		"warn  redis                        appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -225,6 +225,35 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 	}
 	if strings.Contains(out, "kafka") {
 		t.Errorf("the check of an API names Kafka:\n%s", out)
+	}
+}
+
+// A process with any role refuses a Redis that evicts keys, unless that is allowed; so does its check.
+func TestRunOnARedisThatEvicts(t *testing.T) {
+	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"}})
+	kafka := kafkatest.Embedded(t, allTopics).ListenAddrs()[0]
+	flags := []string{"--features", shipped, "--redis.addresses", server.Addr(), "--kafka.brokers", kafka, "--api.listen", "127.0.0.1:0"}
+	const reason = "set noeviction, or redis.allow_eviction: true, with which answers are INCOMPLETE once keys are evicted"
+	for _, role := range []string{"processor", "api"} {
+		run := append([]string{"run", "--roles", role}, flags...)
+		_, err := weir(t, run...)
+		if want := "Redis: maxmemory-policy of " + server.Addr() + " is allkeys-lru: " + reason; fmt.Sprint(err) != want {
+			t.Errorf("%s: got %v, want %s", role, err, want)
+		}
+		out, err := weir(t, append(run, "--check")...)
+		if want := "FAIL  redis                        maxmemory-policy is allkeys-lru: " + reason + "\n"; err == nil || !strings.Contains(out, want) {
+			t.Errorf("check of %s: got %v, want\n%s in\n%s", role, err, want, out)
+		}
+		allowed := append(run, "--redis.allow_eviction=true")
+		if out, err := weir(t, append(allowed, "--check")...); err != nil {
+			t.Errorf("check of %s where eviction is allowed: %v\n%s", role, err, out)
+		}
+		p := start(t, allowed...)
+		ready(t, p.address(t))
+		p.stop()
+		if err := p.wait(t); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -176,7 +176,7 @@ func TestExpiredState(t *testing.T) {
 		if err := reading.Read(context.Background(), damagedReader{}); err != nil {
 			t.Fatal(err)
 		}
-		reading.SetUnexpiredSince(test.history.UnexpiredSince(now))
+		reading.SetExpiry(test.history.Expiry(now))
 		var got []string
 		for _, of := range names {
 			var a Answer

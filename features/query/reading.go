@@ -28,9 +28,9 @@ type Reader interface {
 //
 // It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
-	now            int64 // milliseconds
-	present        int64 // milliseconds, see SetPresent
-	unexpiredSince int64 // see SetUnexpiredSince
+	now     int64        // milliseconds
+	present int64        // milliseconds, see SetPresent
+	expiry  state.Expiry // see SetExpiry
 
 	frames  []frame
 	windows []framed              // of the frames, each once
@@ -80,12 +80,12 @@ func (r *Reading) Reset(now int64) {
 	r.needs, r.multiHops = r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
 	r.now, r.present, r.next, r.need, r.multiHop, r.recent = now, now, 0, 0, 0, 0
-	r.unexpiredSince = state.MinTime
+	r.expiry = state.Expiry{}
 }
 
-// SetUnexpiredSince sets since when no state has expired, for the following answers; see state.History.UnexpiredSince.
-// Without a call, no state has.
-func (r *Reading) SetUnexpiredSince(since int64) { r.unexpiredSince = since }
+// SetExpiry sets what state may have expired, for the following answers; see state.History.Expiry. Without a call, none
+// has.
+func (r *Reading) SetExpiry(e state.Expiry) { r.expiry = e }
 
 // SetPresent sets the first moment, in milliseconds, that counts as the present; without a call it is that of Reset.
 // Answers as of an earlier moment say whether they may count events after it, see Answer.LaterEvents.
@@ -228,24 +228,24 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 		a.uneven = a.uneven || i > 0 && since != a.since && f.IsQuotient()
 		a.since = max(a.since, since)
 	}
-	expired(a, f.Feature, r.unexpiredSince)
+	expired(a, f.Feature, r.expiry)
 	return !a.Status.Unread()
 }
 
 // expired makes an answer incomplete if some of its events may have expired before they were due to be pruned, or may
 // have been swept from a key that lives forever, which is no sooner. It does so only if the answer reaches back that
 // far, because the moment moves with the clock.
-func expired(a *Answer, f *features.Feature, unexpiredSince int64) {
-	if unexpiredSince == state.MinTime {
+func expired(a *Answer, f *features.Feature, e state.Expiry) {
+	if e == (state.Expiry{}) {
 		return
 	}
 	for _, s := range f.Series {
 		since := state.MinTime
 		switch {
 		case s.GroupKeep > 0:
-			since = unexpiredSince - s.GroupKeep + f.Stream.MaxFuture.Milliseconds()
+			since = e.Since(s.GroupKeep) + f.Stream.MaxFuture.Milliseconds()
 		case s.Keep > 0:
-			since = unexpiredSince - s.Keep
+			since = e.Since(s.Keep)
 		}
 		if since > a.coveredSince {
 			a.since, a.slides = max(a.since, since), true

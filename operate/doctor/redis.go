@@ -27,8 +27,8 @@ type Layout interface {
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
 }
 
-// Redis checks the servers, and the layout of the namespace on them.
-func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f Findings) {
+// Redis checks the servers, which may evict keys if that is allowed, and the layout of the namespace on them.
+func Redis(ctx context.Context, client redis.UniversalClient, layout Layout, eviction bool) (f Findings) {
 	if err := client.Ping(ctx).Err(); err != nil {
 		f.unreached(Fail, "redis", err, "check that it runs at redis.addresses, and who has access")
 		return f
@@ -36,9 +36,9 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 	setting := layout.Shards()
 	misfit := layout.Adopt(ctx)
 	if cluster, ok := client.(*redis.ClusterClient); ok {
-		f = redisCluster(ctx, cluster, layout)
+		f = redisCluster(ctx, cluster, layout, eviction)
 	} else {
-		f = redisServer(ctx, "redis", client, false)
+		f = redisServer(ctx, "redis", client, false, eviction)
 	}
 	switch has := layout.Shards(); {
 	case misfit != nil && !errors.Is(misfit, store.ErrLayout):
@@ -54,7 +54,7 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout) (f 
 }
 
 // redisCluster checks a cluster, over which shards are spread, and all its masters.
-func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layout) (f Findings) {
+func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layout, eviction bool) (f Findings) {
 	text, err := cluster.ClusterInfo(ctx).Result()
 	switch info := ParseInfo(text); {
 	case err != nil:
@@ -75,7 +75,7 @@ func redisCluster(ctx context.Context, cluster *redis.ClusterClient, layout Layo
 	var mu sync.Mutex // masters are visited concurrently
 	byAddress := map[string]Findings{}
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
-		of := redisServer(ctx, "redis "+c.Options().Addr, c, true)
+		of := redisServer(ctx, "redis "+c.Options().Addr, c, true, eviction)
 		mu.Lock()
 		defer mu.Unlock()
 		byAddress[c.Options().Addr] = of
@@ -117,13 +117,13 @@ func (f *Findings) balance(masters, shards int, held map[string]int) {
 }
 
 // redisServer checks one server.
-func redisServer(ctx context.Context, subject string, client redis.Cmdable, cluster bool) (f Findings) {
+func redisServer(ctx context.Context, subject string, client redis.Cmdable, cluster, eviction bool) (f Findings) {
 	text, err := client.Info(ctx).Result()
 	if err != nil {
 		f.unreached(Fail, subject, err, "let the user of redis.username run INFO")
 		return f
 	}
-	s := server{subject: subject, info: ParseInfo(text), cluster: cluster}
+	s := server{subject: subject, info: ParseInfo(text), cluster: cluster, eviction: eviction}
 	for _, name := range []string{"save", "stop-writes-on-bgsave-error", "min-replicas-to-write", "aof-load-truncated", "rdbcompression", "auto-aof-rewrite-percentage"} {
 		if values, err := client.ConfigGet(ctx, name).Result(); err == nil {
 			if s.config == nil {

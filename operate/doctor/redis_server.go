@@ -11,8 +11,9 @@ type server struct {
 	subject string
 	info    map[string]string
 	// config is the reply to CONFIG GET; nil if it is refused, as by many hosting providers.
-	config  map[string]string
-	cluster bool // by the settings
+	config map[string]string
+	// By the settings: it is a member of a cluster, and may evict keys.
+	cluster, eviction bool
 	// skew is how far its clock is ahead of this machine's.
 	skew time.Duration
 }
@@ -102,11 +103,19 @@ func (s *server) memory(f *Findings) {
 	case policy == "noeviction":
 		f.ok(s.subject, "maxmemory-policy is noeviction")
 	case policy == "":
-		f.add(Warn, s.subject, "does not report its maxmemory-policy", "make sure that it is noeviction: eviction loses state unnoticed")
+		f.add(Warn, s.subject, "does not report its maxmemory-policy", "make sure that it is noeviction: keys that are evicted are not noticed then")
 	case most == 0:
 		f.add(Warn, s.subject, "maxmemory-policy is "+policy+", which does nothing as long as maxmemory is 0", "set maxmemory-policy noeviction")
+	case s.eviction:
+		f.add(Warn, s.subject, "maxmemory-policy is "+policy+", which redis.allow_eviction allows: answers are INCOMPLETE from the first eviction on",
+			"set maxmemory-policy noeviction")
 	default:
-		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": eviction loses state unnoticed", "set maxmemory-policy noeviction")
+		f.add(Fail, s.subject, "maxmemory-policy is "+policy+": no process starts, and answers are INCOMPLETE from the first eviction on",
+			"set maxmemory-policy noeviction")
+	}
+	if n := s.info["evicted_keys"]; number(n) > 0 {
+		f.add(Warn, s.subject, "it has evicted "+n+" keys since it was started: answers that reach back to before the last one are INCOMPLETE",
+			"raise maxmemory; to have all events again see Keys that disappear in docs/guarantees.md")
 	}
 	used := number(s.info["used_memory"])
 	switch counted := used - number(s.info["mem_not_counted_for_evict"]); {

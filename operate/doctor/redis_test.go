@@ -40,12 +40,12 @@ func TestServer(t *testing.T) {
 		"OK its clock is this machine's within 1s",
 	}
 	for name, c := range map[string]struct {
-		info    string // key:value pairs that differ, with spaces
-		config  map[string]string
-		cluster bool
-		skew    time.Duration
-		place   int // index of the line that differs
-		want    string
+		info              string // key:value pairs that differ, with spaces
+		config            map[string]string
+		cluster, eviction bool
+		skew              time.Duration
+		place             int // index of the line that differs
+		want              string
 	}{
 		"Valkey":        {info: "valkey_version:8.1.0 redis_version:7.2.4", place: 0, want: "OK Valkey 8.1.0"},
 		"old":           {info: "redis_version:6.0.16", place: 0, want: "FAIL version 6.0.16 is too old: 6.2 or later is needed: install Redis 6.2 or later, or Valkey"},
@@ -72,24 +72,26 @@ func TestServer(t *testing.T) {
 		"rewritten often": {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "100"}, place: 1, want: "OK keeps an append-only file, " +
 			"which it rewrites whenever it has doubled: rdbcompression no, or auto-aof-rewrite-percentage 400, each save a seventh of what an event costs it, " +
 			"for a longer file; see docs/sizing.md"},
-		"rewritten seldom": {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "400"}, place: 1, want: "OK keeps an append-only file"},
-		"failed copies":    {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
-		"silent":           {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
-		"snapshots":        {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
-		"nothing kept":     {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
-		"unknown policy":   {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: eviction loses state unnoticed"},
-		"may evict":        {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
-		"evicts":           {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction"},
-		"full":             {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
-		"used up":          {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:100", place: 3, want: "FAIL maxmemory is used up: it refuses writes, and events wait: raise maxmemory, or add masters to the cluster"},
-		"nearly used up":   {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:101", place: 3, want: "WARN 110% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
-		"alone":            {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
-		"lax":              {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
-		"strict":           {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
-		"ahead":            {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
-		"behind":           {skew: -time.Hour, place: 4, want: "FAIL its clock is 1h0m0s behind this machine's: state is dropped too soon or windows end at the wrong moment: run NTP on both"},
+		"rewritten seldom":  {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "400"}, place: 1, want: "OK keeps an append-only file"},
+		"failed copies":     {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
+		"silent":            {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
+		"snapshots":         {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
+		"nothing kept":      {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
+		"unknown policy":    {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: keys that are evicted are not noticed then"},
+		"may evict":         {info: "maxmemory_policy:allkeys-lru maxmemory:0", place: 2, want: "WARN maxmemory-policy is allkeys-lru, which does nothing as long as maxmemory is 0: set maxmemory-policy noeviction"},
+		"evicts":            {info: "maxmemory_policy:allkeys-lru maxmemory:100", place: 2, want: "FAIL maxmemory-policy is allkeys-lru: no process starts, and answers are INCOMPLETE from the first eviction on: set maxmemory-policy noeviction"},
+		"evicts as allowed": {info: "maxmemory_policy:allkeys-lru maxmemory:100", eviction: true, place: 2, want: "WARN maxmemory-policy is allkeys-lru, which redis.allow_eviction allows: answers are INCOMPLETE from the first eviction on: set maxmemory-policy noeviction"},
+		"has evicted":       {info: "evicted_keys:7", place: 3, want: "WARN it has evicted 7 keys since it was started: answers that reach back to before the last one are INCOMPLETE: raise maxmemory; to have all events again see Keys that disappear in docs/guarantees.md"},
+		"full":              {info: "maxmemory:1000 used_memory:850", place: 3, want: "WARN 85% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
+		"used up":           {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:100", place: 3, want: "FAIL maxmemory is used up: it refuses writes, and events wait: raise maxmemory, or add masters to the cluster"},
+		"nearly used up":    {info: "maxmemory:1000 used_memory:1100 mem_not_counted_for_evict:101", place: 3, want: "WARN 110% of maxmemory are in use: once it is full, events wait: raise maxmemory, or add masters to the cluster"},
+		"alone":             {info: "connected_slaves:0", place: 3, want: "WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster"},
+		"lax":               {config: map[string]string{"min-replicas-to-write": "0"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 0, so a failover may lose the last seconds, which are read again"},
+		"strict":            {config: map[string]string{"min-replicas-to-write": "1"}, place: 3, want: "OK replicas: 2; min-replicas-to-write is 1: with fewer, events wait"},
+		"ahead":             {skew: 1500 * time.Millisecond, place: 4, want: "WARN its clock is 1.5s ahead of this machine's: run NTP on both"},
+		"behind":            {skew: -time.Hour, place: 4, want: "FAIL its clock is 1h0m0s behind this machine's: state is dropped too soon or windows end at the wrong moment: run NTP on both"},
 	} {
-		s := server{subject: "redis", info: map[string]string{}, config: c.config, cluster: c.cluster, skew: c.skew}
+		s := server{subject: "redis", info: map[string]string{}, config: c.config, cluster: c.cluster, eviction: c.eviction, skew: c.skew}
 		for key, value := range well {
 			s.info[key] = value
 		}
@@ -146,7 +148,7 @@ func TestRealServers(t *testing.T) {
 			"OK maxmemory-policy is noeviction", clock}},
 		"evicting": {evicting, []string{version,
 			"WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes",
-			"FAIL maxmemory-policy is allkeys-lru: eviction loses state unnoticed: set maxmemory-policy noeviction",
+			"FAIL maxmemory-policy is allkeys-lru: no process starts, and answers are INCOMPLETE from the first eviction on: set maxmemory-policy noeviction",
 			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
 		"refusing": {refusing, []string{version, "OK keeps an append-only file", "OK maxmemory-policy is noeviction",
 			"FAIL replicas: 0, of which 0 keep up; min-replicas-to-write is 1: it refuses writes, and events wait: add replicas or repair them, or set a lower min-replicas-to-write", clock}},
@@ -155,7 +157,7 @@ func TestRealServers(t *testing.T) {
 			"OK maxmemory-policy is noeviction",
 			"WARN has no replica: no server takes over when it is lost: add a replica, with Sentinel or in a cluster", clock}},
 	} {
-		f := Redis(t.Context(), c.server.Client(t), fits)
+		f := Redis(t.Context(), c.server.Client(t), fits, false)
 		if diff := cmp.Diff(c.want, lines(f, "redis")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -166,7 +168,7 @@ func TestLayout(t *testing.T) {
 	client, namespace := redistest.Shared(t).Client(t), testkit.Namespace(t)
 	s := redisstore.New(client, namespace, 4)
 	for range 2 { // before it is made, and after
-		if got := lines(Redis(t.Context(), client, s), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
+		if got := lines(Redis(t.Context(), client, s, false), "layout"); len(got) != 1 || got[0] != "OK fits the settings" {
 			t.Errorf("got %v, want that the layout fits", got)
 		}
 		if err := s.Create(t.Context()); err != nil {
@@ -180,7 +182,7 @@ func TestLayout(t *testing.T) {
 		{redisstore.New(client, namespace, 8), "OK fits the settings; it has 4 shards, and shards: 8 is for a new namespace"},
 		{redisstore.New(client, namespace, 4, redisstore.HashEntities([]byte("key"))), `FAIL namespace "` + namespace + `" was made with hash_entities`},
 	} {
-		if got := lines(Redis(t.Context(), client, c.store), "layout"); len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
+		if got := lines(Redis(t.Context(), client, c.store, false), "layout"); len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
 			t.Errorf("got %v, want %s", got, c.want)
 		}
 	}
@@ -193,7 +195,7 @@ func TestUnreadableLayout(t *testing.T) {
 	})
 	want := []string{`FAIL read the layout of namespace "weir": NOPERM no permissions to run hgetall: ` +
 		"repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET"}
-	if diff := cmp.Diff(want, lines(Redis(t.Context(), redistest.Shared(t).Client(t), unreadable), "layout")); diff != "" {
+	if diff := cmp.Diff(want, lines(Redis(t.Context(), redistest.Shared(t).Client(t), unreadable, false), "layout")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -202,7 +204,7 @@ func TestRedisUnavailable(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens there
 	defer client.Close()
 	want := []string{"FAIL nothing listens at 127.0.0.1:1: check the address, and that the server runs: check that it runs at redis.addresses, and who has access"}
-	f := Redis(t.Context(), client, layout(func(context.Context) error { return errors.New("not asked") }))
+	f := Redis(t.Context(), client, layout(func(context.Context) error { return errors.New("not asked") }), false)
 	if diff := cmp.Diff(want, lines(f, "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -240,7 +242,7 @@ func file(t *testing.T, path string) string {
 
 func TestCluster(t *testing.T) {
 	cluster := redistest.NewCluster(t)
-	f := Redis(t.Context(), cluster.Client(t), fits)
+	f := Redis(t.Context(), cluster.Client(t), fits, false)
 	if got := lines(f, "redis"); len(got) != 1+3*5 || got[0] != "OK a cluster of 3 masters" || f.Count(Fail) != 0 {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
@@ -263,7 +265,7 @@ func TestCluster(t *testing.T) {
 			t.Errorf("of %s: %v", address, got)
 		}
 	}
-	single := Redis(t.Context(), cluster.Nodes[0].Client(t), fits)
+	single := Redis(t.Context(), cluster.Nodes[0].Client(t), fits, false)
 	const want = "FAIL is a member of a cluster, and redis.mode is not cluster: set redis.mode: cluster"
 	if got := strings.Join(lines(single, "redis"), "\n"); !strings.Contains(got, want) {
 		t.Errorf("asked as a single server:\n%s", got)
@@ -279,7 +281,7 @@ func TestCluster(t *testing.T) {
 	defer asking.Close()
 	const broken = "FAIL the cluster's state is ok, with 16383 of 16384 slots assigned: see CLUSTER NODES for masters that are lost"
 	testkit.Eventually(t, time.Minute, "the cluster's failure", func() (bool, string) {
-		got := strings.Join(lines(Redis(t.Context(), asking, fits), "redis"), "\n")
+		got := strings.Join(lines(Redis(t.Context(), asking, fits, false), "redis"), "\n")
 		return strings.HasPrefix(got, broken), got
 	})
 }

@@ -235,7 +235,7 @@ var errAnswersAgain = errors.New("a Redis master answers again, its shards are t
 func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, before bool) error {
 	e.reading.Reset(n.now)
 	e.reading.SetPresent(n.now - n.stream.maxFuture)
-	e.reading.SetUnexpiredSince(e.known.unexpiredSince)
+	e.reading.SetExpiry(e.known.expiry)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, query.SnapshotReader{State: stored}); err != nil {
 		return err

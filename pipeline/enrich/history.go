@@ -52,14 +52,14 @@ func (p *History) get(ctx context.Context) (*state.History, error) {
 
 // known holds what a history says about the features of enriched events.
 type known struct {
-	history        *state.History
-	unexpiredSince int64 // see query.Reading.SetUnexpiredSince
-	of             map[*features.Feature]*query.Completeness
+	history *state.History
+	expiry  state.Expiry
+	of      map[*features.Feature]*query.Completeness
 }
 
 // look uses a history at a moment of the clock.
 func (k *known) look(h *state.History, now time.Time) {
-	k.unexpiredSince = h.UnexpiredSince(now.UnixMilli())
+	k.expiry = h.Expiry(now.UnixMilli())
 	if k.history != h {
 		k.history, k.of = h, map[*features.Feature]*query.Completeness{}
 	}

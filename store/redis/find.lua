@@ -1,5 +1,5 @@
--- What the scripts of progress share: claim.lua, place.lua, gap.lua, read.lua, fill.lua,
--- archive.lua and empty.lua begin with it.
+-- What the scripts of progress share: claim.lua, place.lua, gap.lua, noticed.lua, read.lua,
+-- fill.lua, archive.lua and empty.lua begin with it.
 --
 -- The progress of a shard is a HASH:
 --   <topic>@<version>/<id>    position of the partition, which only the plan of that version may
@@ -19,6 +19,10 @@
 --   secret, hash_entities, format
 --                             those of the layout when the shard began: its state cannot be read without
 --                             them, and the layout may be at another server, which may lose it
+--   evicted                   run of the server, and number of keys that it had evicted when that was last
+--                             recorded: "run:keys"; see noticed.lua
+--   ahead                     greatest time, in ms, that the clock of Redis has shown while it was
+--                             ahead, and "now" when that was noticed: "clock:now"; see noticed.lua
 --   emptying                  the shard is being emptied, by this walk over the keys; see empty.lua
 --   copying                   the shard is being copied by the process with that token: the keys that
 --                             change are noted, see package reshard

@@ -23,9 +23,13 @@ func plansKey(namespace string) string { return namespace + ":plans" }
 // known. For shards whose master does not answer it has what was last known, and says so. It fails if no master
 // answers.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
+	var servers []*server
+	var asking sync.WaitGroup
+	asking.Go(func() { servers = s.askServers(ctx, s.masters.question) })
 	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.MapStringStringCmd {
 		return redis.NewMapStringStringCmd(ctx, "hgetall", progress)
 	})
+	asking.Wait()
 	missing := make([]error, len(s.tags))
 	unknown := 0
 	found := make([]epochs, len(s.tags))
@@ -42,6 +46,9 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		if found[shard], err = readEpochs(reply.Val()); err != nil {
 			return nil, err
 		}
+		if servers[shard].unrecorded(reply.Val()) {
+			found[shard].evictedNow(reply.Val())
+		}
 	}
 	if unknown == len(s.tags) {
 		return nil, fmt.Errorf("read the history: %w", missing[0])
@@ -56,6 +63,16 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		return nil, err
 	}
 	h.Slack = s.slack.Milliseconds()
+	for shard, v := range servers {
+		if v != nil {
+			h.Clock = max(h.Clock, v.clock)
+		}
+		ahead, err := parseAhead(fields[shard][keyspace.AheadField])
+		if err != nil {
+			return nil, err
+		}
+		h.Ahead = state.Ahead{Clock: max(h.Ahead.Clock, ahead.Clock), Newest: max(h.Ahead.Newest, ahead.Newest)}
+	}
 	if h.Lag, err = leastLag(replies); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-stream/weir/state"
@@ -23,6 +24,9 @@ type Namespace struct {
 	mu       sync.RWMutex
 	store    *Store
 	replaced chan struct{} // closed when store is replaced
+
+	applies atomic.Bool           // this process applies events
+	evicts  atomic.Pointer[error] // why servers delete state, see watchServers
 }
 
 // NewNamespace returns the namespace of a store.
@@ -72,6 +76,7 @@ func (s *Store) withShards(shards int) *Store {
 	other := &Store{
 		redis: s.redis, namespace: s.namespace, masters: s.masters, replicas: s.replicas, apply: s.apply, compact: s.compact,
 		hashing: s.hashing, seal: s.seal, slack: s.slack, noteEmptied: s.noteEmptied, callMutations: s.callMutations,
+		servers: serverWatch{note: s.servers.note, allowed: s.servers.allowed},
 	}
 	other.secret.Store(s.secret.Load())
 	other.spread(shards)
@@ -113,14 +118,15 @@ func (n *Namespace) do(ctx context.Context, call func(*Store) error) error {
 	return err
 }
 
-// Watch checks at least each second whether the namespace has been spread over more shards, and tracks what ReadReplica
-// needs, until the context ends.
+// Watch checks at least each second whether the namespace has been spread over more shards, and whether servers delete
+// state; it tracks what ReadReplica needs, until the context ends.
 func (n *Namespace) Watch(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	if s := n.Store(); s.replicas != nil {
 		watching.Go(func() { s.watchReplicas(ctx) })
 	}
+	watching.Go(func() { n.watchServers(ctx) })
 	due := time.NewTimer(0)
 	defer due.Stop()
 	for {
@@ -333,7 +339,9 @@ func (n *Namespace) ShardOf(u *state.EntityUpdate, shards int) int {
 
 // Create calls the current store.
 func (n *Namespace) Create(ctx context.Context) error {
-	return n.do(ctx, func(s *Store) error { return s.Create(ctx) })
+	err := n.do(ctx, func(s *Store) error { return s.Create(ctx) })
+	n.applies.Store(err == nil)
+	return err
 }
 
 // Adopt calls the current store.
@@ -344,9 +352,16 @@ func (n *Namespace) CheckLayout(ctx context.Context) error {
 	return n.do(ctx, func(s *Store) error { return s.CheckLayout(ctx) })
 }
 
-// Ready calls the current store.
+// CheckEviction calls the current store.
+func (n *Namespace) CheckEviction(ctx context.Context) error { return n.Store().CheckEviction(ctx) }
+
+// Ready calls the current store, and also reports that servers delete state.
 func (n *Namespace) Ready(ctx context.Context) error {
-	return n.do(ctx, func(s *Store) error { return s.Ready(ctx) })
+	err := n.do(ctx, func(s *Store) error { return s.Ready(ctx) })
+	if evicts := n.evicts.Load(); err == nil && evicts != nil {
+		err = *evicts
+	}
+	return err
 }
 
 // AwaitReplicas calls the current store.

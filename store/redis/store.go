@@ -75,6 +75,7 @@ type Store struct {
 	expiry      []expiry                      // by shard
 	slack       time.Duration
 	noteEmptied func(keys int64)
+	servers     serverWatch
 
 	callMutations int // see CallMutations
 }
@@ -112,6 +113,7 @@ func New(client redis.UniversalClient, namespace string, shards int, options ...
 	s := &Store{
 		redis: client, namespace: namespace, slack: defaultSlack, masters: newMasters(client),
 		apply: redis.NewScript(applyLua), compact: redis.NewScript(compactLua), noteEmptied: func(int64) {}, callMutations: defaultCallMutations,
+		servers: serverWatch{note: func(ServerNote) {}},
 	}
 	for _, option := range options {
 		option(s)

@@ -28,6 +28,9 @@ type Store interface {
 	// CheckLayout compares the namespace with the settings; one that does not exist yet fits. The
 	// error is a store.ErrLayout if they differ.
 	CheckLayout(ctx context.Context) error
+	// CheckEviction returns a store.ErrEvicts if servers delete state when their memory is full, and the settings do not
+	// allow that.
+	CheckEviction(ctx context.Context) error
 	// Ready returns nil if the namespace can be used. The error has a method Degraded if only a part of the store
 	// cannot be reached.
 	Ready(ctx context.Context) error

@@ -35,6 +35,7 @@ func (*another) Name() string                        { return "Another" }
 func (a *another) Adopt(context.Context) error       { return a.layout }
 func (a *another) CheckLayout(context.Context) error { return a.layout }
 func (a *another) Create(context.Context) error      { return a.layout }
+func (*another) CheckEviction(context.Context) error { return nil }
 func (a *another) Ready(context.Context) error       { return a.layout }
 func (*another) FromReplicas() bool                  { return false }
 func (*another) Watch(context.Context)               {}

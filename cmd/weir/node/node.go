@@ -276,7 +276,13 @@ func (n *Node) process(ctx context.Context) error {
 	if n.processor != nil {
 		prepare = n.store.Create
 	}
-	if err := n.waitFor(ctx, n.store.Name(), prepare); err != nil || n.processor == nil {
+	begin := func(ctx context.Context) error {
+		if err := n.store.CheckEviction(ctx); err != nil {
+			return err
+		}
+		return prepare(ctx)
+	}
+	if err := n.waitFor(ctx, n.store.Name(), begin); err != nil || n.processor == nil {
 		return err
 	}
 	err := n.waitFor(ctx, "Kafka", func(ctx context.Context) error {
@@ -305,7 +311,7 @@ func (n *Node) waitFor(ctx context.Context, what string, ask func(context.Contex
 			return nil
 		}
 		_, missing := errors.AsType[connect.MissingTopicsError](err)
-		if missing || errors.Is(err, store.ErrLayout) {
+		if missing || errors.Is(err, store.ErrLayout) || errors.Is(err, store.ErrEvicts) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		now := time.Now()

@@ -140,6 +140,7 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.master_name":                   {value: "other", with: sentinel},
 		"redis.read_from":                     {value: "replica", with: map[string]any{"redis.mode": "cluster"}},
 		"redis.replicas":                      {value: []string{"other:6379"}, with: replica},
+		"redis.allow_eviction":                {value: true},
 		"redis.max_staleness":                 {value: "3s", with: replica},
 		"redis.password_file":                 {value: secret},
 		"redis.elasticache.cache":             {value: "other", with: cache},

@@ -39,6 +39,8 @@ type Options struct {
 	// TLS, if set, signs the certificate of a second port at SecureAddr, which requires a client
 	// certificate of the same authority.
 	TLS *auth.Authority
+	// OwnClock gives the server a clock that SetClock moves. It needs gcc, and no containers.
+	OwnClock bool
 }
 
 var shared struct {
@@ -97,7 +99,7 @@ func start(t testing.TB, opts Options, portDistances ...int) *Server {
 	// A container must share the machine's network, to reach its replicas and the other members of
 	// its cluster; a process is preferred if available.
 	offers := []server.Offer{server.FromMachine(lackLocal), server.FromDocker()}
-	if opts.TLS != nil {
+	if opts.TLS != nil || opts.OwnClock {
 		offers = offers[:1] // the files must be on this machine
 	}
 	from := server.MustChoose(t, "Redis", offers...)
@@ -156,7 +158,14 @@ func (r *Server) init(from server.Origin, dir string, opts Options, portDistance
 			return err
 		}
 	} else {
-		r.runner, r.origin = server.NewProcess(dir, "redis-server", args...), "local redis-server"
+		command := []string{"redis-server"}
+		if opts.OwnClock {
+			if command, err = r.withClock(); err != nil {
+				return err
+			}
+		}
+		args = append(command[1:], args...)
+		r.runner, r.origin = server.NewProcess(dir, command[0], args...), "local redis-server"
 	}
 	if err := r.runner.Start(); err != nil {
 		r.runner.Remove() // a container may be left over

@@ -46,6 +46,14 @@ const ClockField = "now"
 // record applied was behind Redis' clock; see state.History.
 const LagField = "lag"
 
+// EvictedField is the field of a shard's progress with the run of its server, and the number of keys that the server had
+// evicted when that was last recorded: "run:keys".
+const EvictedField = "evicted"
+
+// AheadField is the field of a shard's progress with the greatest time that Redis' clock has shown while it was ahead, and
+// the greatest timestamp of a record applied when that was noticed: "clock:newest", both in ms.
+const AheadField = "ahead"
+
 // CopyingField is the field of a shard's progress that exists while the shard is copied to others. It holds the token
 // of the process that copies. Meanwhile the scripts that change state keys add their names to the set ChangedKey.
 const CopyingField = "copying"

@@ -19,6 +19,7 @@ import (
 // check collects findings.
 type check struct {
 	events   bool // are written
+	eviction bool // is allowed
 	findings doctor.Findings
 }
 
@@ -31,7 +32,7 @@ func (c *check) fail(subject string, err error) { c.add(doctor.Fail, subject, "%
 // Check checks Redis and the settings of it that Weir relies on: if events are applied, that it takes writes, and if
 // questions are asked, the replicas that they are read from.
 func Check(ctx context.Context, cfg *config.Config, events, questions bool) doctor.Findings {
-	c := &check{events: events}
+	c := &check{events: events, eviction: cfg.Redis.AllowEviction}
 	c.deployment(ctx, cfg, questions)
 	return c.findings
 }
@@ -102,8 +103,12 @@ func (c *check) server(ctx context.Context, name string, client redis.Cmdable) {
 	if c.events && info["role"] == "slave" {
 		c.add(doctor.Fail, name, "is a replica, which accepts no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster")
 	}
-	if policy := info["maxmemory_policy"]; policy != "noeviction" {
-		c.add(doctor.Warn, name, "maxmemory-policy is %s: eviction loses state unnoticed; set noeviction", cmp.Or(policy, "unknown"))
+	switch policy := info["maxmemory_policy"]; {
+	case policy == "noeviction":
+	case policy == "" || info["maxmemory"] == "0" || c.eviction:
+		c.add(doctor.Warn, name, "maxmemory-policy is %s: answers are INCOMPLETE once keys are evicted; set noeviction", cmp.Or(policy, "unknown"))
+	default:
+		c.add(doctor.Fail, name, "maxmemory-policy is %s: set noeviction, or redis.allow_eviction: true, with which answers are INCOMPLETE once keys are evicted", policy)
 	}
 	if info["aof_enabled"] != "1" {
 		c.add(doctor.Warn, name, "appendonly is off: after a crash the state is that of the last snapshot, and events since then are read again")

@@ -21,6 +21,8 @@ type Deployment struct {
 	Replicas *redis.ClusterClient // nil where questions are read from masters
 
 	emptied           atomic.Int64 // state keys deleted
+	evicted           atomic.Int64 // keys that servers have evicted
+	jumps             atomic.Int64 // of servers' clocks
 	masters, replicas poolCounters
 }
 
@@ -32,7 +34,7 @@ func Open(cfg *config.Config, questions bool, log *slog.Logger) (*Deployment, er
 		return nil, err
 	}
 	d := &Deployment{Client: client}
-	options := []redisstore.Option{redisstore.NoteMasters(noteMaster(log)), redisstore.NoteEmptied(d.noteEmptied(log))}
+	options := []redisstore.Option{redisstore.NoteMasters(noteMaster(log)), redisstore.NoteEmptied(d.noteEmptied(log)), redisstore.NoteServers(d.noteServer(log))}
 	if questions {
 		if d.Replicas, err = replicaClient(cfg); err != nil {
 			return nil, errors.Join(err, d.Close())
@@ -60,7 +62,7 @@ func NewStore(cfg *config.Config, client redis.UniversalClient, options ...redis
 		return nil, err
 	}
 	options = append(options, redisstore.HashEntities(key), redisstore.SealWith(sealKey), redisstore.Slack(cfg.Store.ExpirySlack), redisstore.Deadlines(questionTime(cfg), cfg.Redis.ReadTimeout),
-		redisstore.CallMutations(cfg.Store.CallMutations))
+		redisstore.CallMutations(cfg.Store.CallMutations), redisstore.AllowEviction(cfg.Redis.AllowEviction))
 	return redisstore.New(client, cfg.Namespace, cfg.Shards, options...), nil
 }
 
@@ -104,5 +106,25 @@ func (d *Deployment) noteEmptied(log *slog.Logger) func(keys int64) {
 	return func(keys int64) {
 		d.emptied.Add(keys)
 		log.Warn("shards had lost their progress: their state was deleted, and is made again from the log", "keys", keys)
+	}
+}
+
+// noteServer counts and logs what servers do that deletes state.
+func (d *Deployment) noteServer(log *slog.Logger) func(redisstore.ServerNote) {
+	return func(n redisstore.ServerNote) {
+		switch {
+		case n.Policy != "":
+			log.Error("Redis may evict keys: set maxmemory-policy noeviction", "address", n.Address, "policy", n.Policy)
+		case n.Evicted > 0:
+			d.evicted.Add(n.Evicted)
+			log.Error("Redis has evicted keys: answers that reach back to before now are INCOMPLETE", "address", n.Address, "keys", n.Evicted)
+		case n.Jump > 0:
+			d.jumps.Add(1)
+			log.Error("the clock of Redis was set ahead: keys expire early, and answers that need them are INCOMPLETE", "address", n.Address, "by", n.Jump.Round(time.Second))
+		default:
+			d.jumps.Add(1)
+			log.Error("the clock of Redis was set back: if it was right before, keys that are written until it is right again expire early by as much",
+				"address", n.Address, "by", -n.Jump.Round(time.Second))
+		}
 	}
 }

@@ -23,6 +23,10 @@ var (
 		"State shards of the Redis masters that do not answer this process.", nil, nil)
 	emptiedKeys = prometheus.NewDesc("weir_redis_emptied_keys_total",
 		"State keys that were deleted because their shard had lost its progress; it is read again from the log.", nil, nil)
+	evictedKeys = prometheus.NewDesc("weir_redis_evicted_keys_total",
+		"Keys that Redis has evicted, as this process has noticed: answers that reach back to before are INCOMPLETE.", nil, nil)
+	clockJumps = prometheus.NewDesc("weir_redis_clock_jumps_total",
+		"How often this process has noticed that the clock of a Redis master was set, ahead or back, by more than ten seconds.", nil, nil)
 )
 
 // Describe sends the descriptions of the metrics of the connections.
@@ -33,6 +37,8 @@ func (d *Deployment) Describe(to chan<- *prometheus.Desc) {
 	to <- mastersUnavailable
 	to <- shardsUnavailable
 	to <- emptiedKeys
+	to <- evictedKeys
+	to <- clockJumps
 }
 
 // Collect sends the current values.
@@ -44,6 +50,8 @@ func (d *Deployment) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(mastersUnavailable, prometheus.GaugeValue, float64(masters))
 	to <- prometheus.MustNewConstMetric(shardsUnavailable, prometheus.GaugeValue, float64(shards))
 	to <- prometheus.MustNewConstMetric(emptiedKeys, prometheus.CounterValue, float64(d.emptied.Load()))
+	to <- prometheus.MustNewConstMetric(evictedKeys, prometheus.CounterValue, float64(d.evicted.Load()))
+	to <- prometheus.MustNewConstMetric(clockJumps, prometheus.CounterValue, float64(d.jumps.Load()))
 	if d.Replicas != nil {
 		d.replicas.collect(to, "replica", func() *redis.PoolStats { return poolStats(ctx, d.Replicas) })
 	}

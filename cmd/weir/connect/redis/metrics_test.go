@@ -80,8 +80,8 @@ func TestMetricsWhileAClusterHangs(t *testing.T) {
 		select {
 		case _, more := <-values:
 			if !more {
-				if n != 13 {
-					t.Errorf("%d values, want all 13", n)
+				if n != 15 {
+					t.Errorf("%d values, want all 15", n)
 				}
 				return
 			}

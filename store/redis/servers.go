@@ -1,0 +1,255 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	_ "embed"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/redis/keyspace"
+)
+
+// A server may delete state keys and leave the progress of their shards: if its memory is full and its policy lets it
+// evict keys, or if its clock is set ahead and keys expire early. It says so itself, by the number of keys that it has
+// evicted and by its time. Each history is compared with that. Processors look each second, and record in the progress
+// what they find: so it stays known after a restart or a failover.
+
+//go:embed noticed.lua
+var noticedLua string
+
+const (
+	// serversEach is how often servers are looked at.
+	serversEach = time.Second
+	// jump is how far a clock may go beyond the time that has passed: by less, no key expires early, thanks to the slack.
+	jump = 10 * time.Second
+)
+
+// ServerNote is what was noticed of a server. One of Policy, Evicted and Jump is not zero.
+type ServerNote struct {
+	Address string
+	Policy  string        // the policy by which it may evict keys
+	Evicted int64         // keys that it has evicted since it was last looked at
+	Jump    time.Duration // by which its clock was set ahead, or back if negative
+}
+
+// NoteServers calls a function when a server turns out to evict keys, or its clock was set. The function must not block.
+func NoteServers(note func(ServerNote)) Option { return func(s *Store) { s.servers.note = note } }
+
+// AllowEviction says that servers may evict keys: answers are then incomplete for what they have evicted.
+func AllowEviction(allowed bool) Option { return func(s *Store) { s.servers.allowed = allowed } }
+
+// serverWatch is what is known of the servers.
+type serverWatch struct {
+	note    func(ServerNote)
+	allowed bool
+	last    map[string]server // by address
+	noted   map[int]string    // by shard, the count that was recorded last
+	ahead   map[int]int64     // by shard, what a clock that was set ahead has shown, until it is recorded
+}
+
+// server is what a master says about itself.
+type server struct {
+	address string
+	run     string // changes when it is restarted
+	evicted int64  // keys since then
+	policy  string // by which it evicts keys; empty if it does not
+	clock   int64  // in ms
+	at      time.Time
+}
+
+// askServers asks the masters about themselves. It returns what they say, by shard; nil for one that does not answer or
+// does not say it.
+func (s *Store) askServers(ctx context.Context, within time.Duration) []*server {
+	answers := map[*master]*server{}
+	of := make([]*master, len(s.tags))
+	for shard, tag := range s.tags {
+		if m, err := s.masters.of(ctx, tag); err == nil {
+			of[shard] = m
+			answers[m] = nil
+		}
+	}
+	var asking sync.WaitGroup
+	var mu sync.Mutex
+	for _, m := range slices.Collect(maps.Keys(answers)) {
+		asking.Go(func() {
+			v := m.describe(ctx, within)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[m] = v
+		})
+	}
+	asking.Wait()
+	found := make([]*server, len(s.tags))
+	for shard, m := range of {
+		found[shard] = answers[m]
+	}
+	return found
+}
+
+// describe asks the master about itself.
+func (m *master) describe(ctx context.Context, within time.Duration) *server {
+	if m.err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	pipe := m.node.Pipeline()
+	about, stats, memory, clock := pipe.Info(ctx, "server"), pipe.Info(ctx, "stats"), pipe.Info(ctx, "memory"), pipe.Time(ctx)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	if errors.Join(about.Err(), stats.Err(), memory.Err(), clock.Err()) != nil {
+		return nil
+	}
+	v := &server{address: m.address, run: infoFields(about.Val())["run_id"], clock: clock.Val().UnixMilli(), at: time.Now()}
+	v.evicted, _ = strconv.ParseInt(infoFields(stats.Val())["evicted_keys"], 10, 64)
+	if f := infoFields(memory.Val()); f["maxmemory"] != "0" && f["maxmemory_policy"] != "noeviction" {
+		v.policy = f["maxmemory_policy"]
+	}
+	return v
+}
+
+// count is the run and the number of evicted keys, as the progress has them.
+func (v *server) count() string { return fmt.Sprintf("%s:%d", v.run, v.evicted) }
+
+// unrecorded reports whether the server has evicted keys that the progress of a shard does not account for.
+func (v *server) unrecorded(progress map[string]string) bool {
+	recorded, known := progress[keyspace.EvictedField]
+	return v != nil && v.evicted > 0 && recorded != v.count() || known && v != nil && !strings.HasPrefix(recorded, v.run+":")
+}
+
+// evictedNow adds to the epochs of a shard that keys were evicted until its newest record.
+func (e epochs) evictedNow(progress map[string]string) {
+	newest, err := strconv.ParseInt(progress[keyspace.ClockField], 10, 64)
+	if err != nil {
+		return // nothing was applied
+	}
+	for p, at := range e {
+		if gap := (epochKey{p.topic, state.Gap}); at == state.MaxTime {
+			e[gap] = max(e[gap], newest)
+		}
+	}
+}
+
+// parseAhead parses the AheadField of a shard's progress; empty for none.
+func parseAhead(text string) (a state.Ahead, err error) {
+	if text == "" {
+		return a, nil
+	}
+	if _, err := fmt.Sscanf(text, "%d:%d", &a.Clock, &a.Newest); err != nil {
+		return a, fmt.Errorf("the clock was ahead at %q, which is not a time and a timestamp", text)
+	}
+	return a, nil
+}
+
+// CheckEviction returns a store.ErrEvicts if a server may evict keys, unless that is allowed.
+func (s *Store) CheckEviction(ctx context.Context) error {
+	return s.evicts(s.askServers(ctx, s.masters.write))
+}
+
+func (s *Store) evicts(servers []*server) error {
+	for _, v := range servers {
+		if v != nil && v.policy != "" && !s.servers.allowed {
+			return &evictsError{v.address, v.policy}
+		}
+	}
+	return nil
+}
+
+// evictsError is the error for a server that may evict keys. It is a store.ErrEvicts.
+type evictsError struct{ address, policy string }
+
+func (e *evictsError) Error() string {
+	return fmt.Sprintf("maxmemory-policy of %s is %s: set noeviction, or redis.allow_eviction: true, with which answers are INCOMPLETE once keys are evicted",
+		e.address, e.policy)
+}
+
+func (e *evictsError) Unwrap() error { return store.ErrEvicts }
+
+// Degraded reports that questions can still be answered.
+func (e *evictsError) Degraded() bool { return true }
+
+// watchServers looks at the servers each second until the context ends. Processors record what they notice.
+func (n *Namespace) watchServers(ctx context.Context) {
+	ticker := time.NewTicker(serversEach)
+	defer ticker.Stop()
+	for {
+		s := n.Store()
+		err := s.look(ctx, n.applies.Load())
+		n.evicts.Store(&err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look notes what is new of the servers, and records it in the shards. It returns that of CheckEviction.
+func (s *Store) look(ctx context.Context, record bool) error {
+	servers := s.askServers(ctx, s.masters.write)
+	w := &s.servers
+	if w.last == nil {
+		w.last, w.noted, w.ahead = map[string]server{}, map[int]string{}, map[int]int64{}
+	}
+	jumped := map[*server]time.Duration{}
+	for shard, v := range servers {
+		if v == nil {
+			continue
+		}
+		before, known := w.last[v.address]
+		if before.at == v.at {
+			if jumped[v] > 0 {
+				w.ahead[shard] = v.clock
+			}
+			continue
+		}
+		w.last[v.address] = *v
+		if v.policy != "" && v.policy != before.policy {
+			w.note(ServerNote{Address: v.address, Policy: v.policy})
+		}
+		if more := v.evicted - before.evicted; known && v.run == before.run && more > 0 {
+			w.note(ServerNote{Address: v.address, Evicted: more})
+		}
+		if !known {
+			continue
+		}
+		if off := time.Duration(v.clock-before.clock)*time.Millisecond - v.at.Sub(before.at); off > jump || off < -jump {
+			w.note(ServerNote{Address: v.address, Jump: off})
+			if jumped[v] = off; off > 0 {
+				w.ahead[shard] = v.clock
+			}
+		}
+	}
+	if record {
+		s.record(ctx, servers)
+	}
+	return s.evicts(servers)
+}
+
+// record records in the shards what was noticed of their servers. What fails is tried again after the next look.
+func (s *Store) record(ctx context.Context, servers []*server) {
+	w := &s.servers
+	var calls progressCalls
+	for shard, v := range servers {
+		clock, noted := w.ahead[shard], w.noted[shard]
+		if v == nil || clock == 0 && (v.count() == noted || v.evicted == 0 && noted == "") {
+			continue
+		}
+		calls.add(noticedLua, shard, s.tags[shard], []any{v.run, v.evicted, clock}, -1, func(reply []any) error {
+			if reply[0] == int64(1) {
+				w.noted[shard] = v.count()
+				delete(w.ahead, shard)
+			}
+			return nil
+		})
+	}
+	_ = calls.send(ctx, s)
+}
