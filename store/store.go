@@ -129,3 +129,10 @@ type Copies struct {
 	Master           string
 	Replicas, Behind int
 }
+
+// Known says how many replicas there are, if more than the master sees: those that are not connected are behind.
+func (c *Copies) Known(replicas int) {
+	if more := replicas - c.Replicas; more > 0 {
+		c.Replicas, c.Behind = replicas, c.Behind+more
+	}
+}

@@ -51,7 +51,7 @@ for two copies of the state.`,
 		defer func() { _ = client.Close() }()
 		tally := &tally{screen: cmd.ErrOrStderr(), clock: time.Now}
 		r := &reshard.Resharder{Redis: client, Namespace: cfg.Namespace, Report: tally.add, Grace: oldKeysStay}
-		r.Await = func(ctx context.Context) error { return awaitCopies(ctx, cfg, client, to) }
+		r.Await = func(ctx context.Context) error { return awaitCopies(ctx, cfg, client, r) }
 		out := cmd.OutOrStdout()
 		switch {
 		case cancel:
@@ -138,10 +138,15 @@ func restart(ctx context.Context, out io.Writer, cfg *config.Config, r *reshard.
 	return err
 }
 
-// awaitCopies returns an error if a replica lacks the copied keys: they would be lost if it replaced its master.
-func awaitCopies(ctx context.Context, cfg *config.Config, client redis.UniversalClient, shards int) error {
+// awaitCopies returns an error if a known replica lacks what was written, or is not connected: that would be lost if it
+// replaced its master.
+func awaitCopies(ctx context.Context, cfg *config.Config, client redis.UniversalClient, r *reshard.Resharder) error {
+	l, err := r.Layout(ctx)
+	if err != nil {
+		return err
+	}
 	spread := *cfg
-	spread.Shards = shards
+	spread.Shards = max(l.Shards, l.To) // the masters of more shards are those of fewer, and maybe others
 	store, err := redisconn.NewStore(&spread, client)
 	if err != nil {
 		return err
@@ -150,10 +155,16 @@ func awaitCopies(ctx context.Context, cfg *config.Config, client redis.Universal
 	if err != nil {
 		return fmt.Errorf("ask the masters what their replicas have: %w", err)
 	}
+	known, err := redisconn.KnownReplicas(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("ask which replicas there are: %w", err)
+	}
 	for _, c := range found {
+		c.Known(known)
 		if c.Behind > 0 {
-			return fmt.Errorf("%d of %d replicas of the Redis master %s lack what was copied, after %v: run this again when they have caught up",
-				c.Behind, c.Replicas, c.Master, replicasWithin)
+			return fmt.Errorf("%d of %d replicas of the Redis master %s are not connected, or lack what was written, after %v: "+
+				"run this again when they have caught up, or make Redis forget those that are gone for good "+
+				"(CLUSTER FORGET, SENTINEL RESET, redis.replicas)", c.Behind, c.Replicas, c.Master, replicasWithin)
 		}
 	}
 	return nil

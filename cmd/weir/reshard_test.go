@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -49,4 +50,43 @@ func TestReshard(t *testing.T) {
 	run("--to 8", lack+"nothing was changed: repeat with --yes to do it\n")
 	run("--to 8 --yes", lack+"done\n")
 	run("--to 8 --yes", "8 shards cannot be spread over 8")
+}
+
+// A replica that is not connected could take over without what is copied, so nothing is copied, nor deleted.
+func TestReshardWaitsForReplicas(t *testing.T) {
+	flags, _ := servers(t, allTopics)
+	server := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, server.Addr())
+	flags[9] = server.Addr()
+	flags = append(flags, "--redis.read_from", "replica", "--redis.replicas", replica.Addr())
+	p := start(t, append([]string{"run"}, flags...)...)
+	ready(t, p.address(t))
+	p.stop()
+	if err := p.wait(t); err != nil {
+		t.Fatal(err)
+	}
+	client := server.Client(t)
+	refused := func(command ...string) {
+		t.Helper()
+		before := client.HGetAll(t.Context(), keyspace.LayoutKey("weir")).Val()
+		want := "1 of 1 replicas of the Redis master " + server.Addr() + " are not connected, or lack what was written, after " + replicasWithin.String() + ": run this again when"
+		if _, err := weir(t, append(append([]string{"reshard"}, command...), flags...)...); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v: got error %v, want %s", command, err, want)
+		}
+		if after := client.HGetAll(t.Context(), keyspace.LayoutKey("weir")).Val(); !maps.Equal(before, after) {
+			t.Errorf("%v: the layout has changed from %v to %v", command, before, after)
+		}
+	}
+	replica.Kill()
+	refused("--to", "8", "--yes")
+	replica.Start()
+	host, port, _ := strings.Cut(server.Addr(), ":")
+	if err := replica.Client(t).ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := weir(t, append([]string{"reshard", "--to", "8", "--yes"}, flags...)...); err != nil {
+		t.Fatal(err, out)
+	}
+	replica.Kill()
+	refused("--delete-old")
 }

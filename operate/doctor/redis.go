@@ -25,6 +25,9 @@ type Layout interface {
 	Shards() int
 	// ShardsByMaster returns the number of shards of each master, by address.
 	ShardsByMaster(ctx context.Context) (map[string]int, error)
+	// Unfinished returns the number of shards that the namespace is being spread over, 0 if it is not, and how many of its
+	// shards lack keys.
+	Unfinished(ctx context.Context) (to, lacking int, err error)
 }
 
 // Redis checks the servers, which may evict keys if that is allowed, and the layout of the namespace on them.
@@ -50,7 +53,25 @@ func Redis(ctx context.Context, client redis.UniversalClient, layout Layout, evi
 	default:
 		f.ok("layout", "fits the settings")
 	}
+	if misfit == nil {
+		f.unfinished(ctx, layout)
+	}
 	return f
+}
+
+// unfinished finds what is left of a resharding.
+func (f *Findings) unfinished(ctx context.Context, layout Layout) {
+	shards := layout.Shards()
+	switch to, lacking, err := layout.Unfinished(ctx); {
+	case err != nil:
+		f.unreached(Fail, "reshard", err, "repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET")
+	case lacking > 0:
+		f.add(Fail, "reshard", fmt.Sprintf("%d of %d shards lack keys, which a failover has lost while they were copied: their answers are UNAVAILABLE, and their events wait",
+			lacking, shards), fmt.Sprintf("run weir reshard --to %d --yes", shards))
+	case to > 0:
+		f.add(Warn, "reshard", fmt.Sprintf("the namespace is being spread over %d shards", to),
+			fmt.Sprintf("if no weir reshard is running, run weir reshard --to %d --yes, or weir reshard --cancel", to))
+	}
 }
 
 // redisCluster checks a cluster, over which shards are spread, and all its masters.

@@ -124,6 +124,8 @@ func (l layout) ShardsByMaster(context.Context) (map[string]int, error) {
 	return map[string]int{"a:1": 6, "b:1": 5, "c:1": 5}, nil
 }
 
+func (l layout) Unfinished(context.Context) (to, lacking int, err error) { return 0, 0, nil }
+
 var fits = layout(func(context.Context) error { return nil })
 
 func TestRealServers(t *testing.T) {
@@ -184,6 +186,33 @@ func TestLayout(t *testing.T) {
 	} {
 		if got := lines(Redis(t.Context(), client, c.store, false), "layout"); len(got) != 1 || !strings.HasPrefix(got[0], c.want) {
 			t.Errorf("got %v, want %s", got, c.want)
+		}
+	}
+}
+
+// unfinished is a layout that is left by a resharding.
+type unfinished struct {
+	layout
+	to, lacking int
+	err         error
+}
+
+func (u unfinished) Unfinished(context.Context) (to, lacking int, err error) {
+	return u.to, u.lacking, u.err
+}
+
+// What a resharding has left is found, with the command that ends it.
+func TestUnfinishedResharding(t *testing.T) {
+	for want, of := range map[string]unfinished{
+		"": {},
+		"FAIL 3 of 16 shards lack keys, which a failover has lost while they were copied: their answers are UNAVAILABLE, and their events wait: run weir reshard --to 16 --yes": {to: 32, lacking: 3},
+		"WARN the namespace is being spread over 32 shards: if no weir reshard is running, run weir reshard --to 32 --yes, or weir reshard --cancel":                            {to: 32},
+		"FAIL NOPERM no permissions: repair masters that do not answer, or let the user of redis.username run HGETALL and HMGET":                                                {err: errors.New("NOPERM no permissions")},
+	} {
+		of.layout = fits
+		f := Redis(t.Context(), redistest.Shared(t).Client(t), of, false)
+		if got := strings.Join(lines(f, "reshard"), "\n"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }

@@ -32,6 +32,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	asking.Wait()
 	missing := make([]error, len(s.tags))
 	unknown := 0
+	lacking := s.haltedIn(replies)
 	found := make([]epochs, len(s.tags))
 	for shard, reply := range replies {
 		switch err := reply.Err(); {
@@ -42,12 +43,17 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read the history: %w", err)
 		}
+		fields := reply.Val()
 		var err error
-		if found[shard], err = readEpochs(reply.Val()); err != nil {
+		if found[shard], err = readEpochs(fields); err != nil {
 			return nil, err
 		}
-		if servers[shard].unrecorded(reply.Val()) {
-			found[shard].evictedNow(reply.Val())
+		if missing[shard] = lacking.at(shard); missing[shard] != nil {
+			unknown++
+			continue
+		}
+		if servers[shard].unrecorded(fields) {
+			found[shard].evictedNow(fields)
 		}
 	}
 	if unknown == len(s.tags) {

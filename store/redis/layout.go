@@ -206,7 +206,8 @@ func (s *Store) take(found map[string]string) error {
 		return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "a damaged"}
 	}
 	s.secret.Store(&secret)
-	s.resharding.Store(found[keyspace.ReshardingField] != "")
+	to, _ := strconv.ParseInt(found[keyspace.ReshardingField], 10, 64)
+	s.resharding.Store(to)
 	return nil
 }
 
@@ -368,7 +369,7 @@ func (s *Store) Seal(ctx context.Context) (state.Seal, error) {
 // untilRead returns how long the layout that was read last may be used.
 func (s *Store) untilRead() time.Duration {
 	age := maxLayoutAge
-	if s.resharding.Load() {
+	if s.resharding.Load() > 0 {
 		age = reshardingAge
 	}
 	return time.Until(time.UnixMilli(s.layoutRead.Load()).Add(age))

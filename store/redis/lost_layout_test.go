@@ -230,7 +230,7 @@ func TestLayoutFromBeforeAResharding(t *testing.T) {
 			if returns {
 				r.store.redis.HSet(r.Context(), keyspace.LayoutKey(r.store.namespace), before)
 			}
-			if err := r.store.CheckLayout(r.Context()); err != nil || r.store.resharding.Load() {
+			if err := r.store.CheckLayout(r.Context()); err != nil || r.store.resharding.Load() > 0 {
 				r.Errorf("%s: a process that runs: error %v, resharding %v", name, err, r.store.resharding.Load())
 			}
 			if err := r.resharder().Cancel(r.Context()); err == nil {

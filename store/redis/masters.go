@@ -283,6 +283,13 @@ func (s *Store) send(ctx context.Context, within time.Duration, commands []redis
 		sending.Go(func() { m.sendEach(ctx, within, shares[m]) })
 	}
 	sending.Wait()
+	for i, c := range commands {
+		if err := c.Err(); frozen(err) {
+			if lacks := s.halted.Load().at(shard(i)); lacks != nil {
+				c.SetErr(lacks)
+			}
+		}
+	}
 }
 
 // sendAbout sends a command about a key of the whole namespace to its master. It returns the
@@ -296,8 +303,12 @@ func (s *Store) sendAbout(ctx context.Context, key string, command redis.Cmder) 
 	return command.Err()
 }
 
-// Available returns nil if the master of a shard answers, as far as is known; else an *unavailableError.
+// Available returns nil if the master of a shard answers and the shard has all keys, as far as is known; else an error
+// that is a state.ErrUnavailable.
 func (s *Store) Available(ctx context.Context, shard int) error {
+	if err := s.halted.Load().at(shard); err != nil {
+		return err
+	}
 	m, err := s.masters.of(ctx, s.tags[shard])
 	if err != nil {
 		return err
@@ -369,7 +380,7 @@ func (e *partlyDown) Unwrap() error { return state.ErrUnavailable }
 func (e *partlyDown) Degraded() bool { return true }
 
 // Ready returns nil if the namespace can be used. Its error is a *layoutError, or says that Redis cannot be reached. It
-// has a method Degraded if only some masters cannot be reached.
+// has a method Degraded if only some masters cannot be reached, or shards lack keys.
 func (s *Store) Ready(ctx context.Context) error {
 	err := s.CheckLayout(ctx)
 	if err != nil && !errors.Is(err, state.ErrUnavailable) {
@@ -377,6 +388,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	if list := s.Unavailable(ctx); len(list) > 0 && s.down(ctx) == nil {
 		return &partlyDown{list}
+	}
+	if lacking := s.halted.Load(); err == nil && lacking != nil {
+		return lacking.err
 	}
 	return err
 }

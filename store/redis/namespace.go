@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,15 +92,29 @@ func frozen(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "RESHARDING ")
 }
 
-// next returns the store to repeat a call with after an error of a call with s, or nil if there is none.
+// next returns the store to repeat a call with after an error of a call with s, or nil if there is none. It is s itself if
+// the shards that refused turn out to lack keys: the others go on.
 func (n *Namespace) next(ctx context.Context, s *Store, err error) *Store {
-	if frozen(err) {
+	refused := frozen(err)
+	if refused {
 		_ = s.CheckLayout(ctx) // an error means that the number is not known yet
 	}
-	if next := n.Store(); err != nil && next != s {
+	next := n.Store()
+	switch {
+	case err != nil && next != s:
 		return next
+	case refused && s.resharding.Load() == 0 && s.findHalted(ctx) != nil:
+		return s
 	}
 	return nil
+}
+
+// unfinished adds to the error of frozen shards what an operator can do.
+func (s *Store) unfinished(err error) error {
+	if to := s.resharding.Load(); to > 0 && frozen(err) {
+		return fmt.Errorf("%w: if no weir reshard is running, run weir reshard --to %d --yes, or weir reshard --cancel", err, to)
+	}
+	return err
 }
 
 // with makes a call with the current store, and repeats it if the namespace turns out to have another number of shards.
@@ -107,9 +122,10 @@ func with[T any](ctx context.Context, n *Namespace, call func(*Store) (T, error)
 	s := n.Store()
 	result, err := call(s)
 	if next := n.next(ctx, s, err); next != nil {
-		return call(next)
+		s = next
+		result, err = call(s)
 	}
-	return result, err
+	return result, s.unfinished(err)
 }
 
 // do is with for calls without a result.

@@ -252,3 +252,29 @@ func TestFreshness(t *testing.T) {
 		t.Errorf("%d sights of the replaced master are kept, want the last one", n)
 	}
 }
+
+// A replica of a cluster that is not connected lacks what is written, although its master does not name it.
+func TestDisconnectedReplicaIsBehind(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	replica := cluster.AddReplica(t, 1)
+	s := newStore(t, cluster.Client(t), 6)
+	behind := func() (behind, replicas int) {
+		t.Helper()
+		found, err := s.AwaitReplicas(t.Context(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range found {
+			behind, replicas = behind+c.Behind, replicas+c.Replicas
+		}
+		return behind, replicas
+	}
+	if b, n := behind(); b != 0 || n != 1 {
+		t.Errorf("%d of %d replicas are behind, want 0 of 1", b, n)
+	}
+	replica.Kill()
+	testkit.Eventually(t, time.Minute, "the replica is behind", func() (bool, string) {
+		b, n := behind()
+		return b == 1 && n == 1, fmt.Sprintf("%d of %d", b, n)
+	})
+}

@@ -18,7 +18,7 @@ import (
 // copiesEach is how often masters are asked about their replicas.
 const copiesEach = 50 * time.Millisecond
 
-// AwaitReplicas waits until the replicas of all masters have everything written so far, but no longer than within. A
+// AwaitReplicas waits until the replicas of all masters, those of a cluster that are known but not connected included, have everything written so far, but no longer than within. A
 // replica that replaces its master loses what it lacks. It fails if a master does not report its replicas.
 func (s *Store) AwaitReplicas(ctx context.Context, within time.Duration) (found []store.Copies, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -56,7 +56,7 @@ func (m *master) copies(ctx context.Context) (store.Copies, error) {
 		}
 		c := copiesIn(fields, goal)
 		c.Master = m.address
-		if c.Behind == 0 {
+		if c.Known(m.knownReplicas(ctx)); c.Behind == 0 {
 			return c, nil
 		}
 		select {
@@ -65,6 +65,34 @@ func (m *master) copies(ctx context.Context) (store.Copies, error) {
 		case <-time.After(copiesEach):
 		}
 	}
+}
+
+// knownReplicas returns how many replicas of a cluster's master its nodes know, connected or not; 0 for others, whose
+// masters know only the connected ones.
+func (m *master) knownReplicas(ctx context.Context) (n int) {
+	if m.masters.cluster == nil {
+		return 0
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.masters.write)
+	defer cancel()
+	var own string
+	var of []string // the masters of the replicas
+	for line := range strings.Lines(m.node.ClusterNodes(bounded).Val()) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 4:
+		case strings.HasPrefix(fields[2], "myself"):
+			own = fields[0]
+		case strings.Contains(fields[2], "slave"):
+			of = append(of, fields[3])
+		}
+	}
+	for _, id := range of {
+		if id == own {
+			n++
+		}
+	}
+	return n
 }
 
 // copiesIn counts the replicas in INFO replication: slave0:ip=…,port=…,state=online,offset=1234,lag=0

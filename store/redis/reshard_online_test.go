@@ -208,7 +208,7 @@ func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
 			hangs: func(_ *resharded, hung *reshard.Resharder, meanwhile func()) {
 				waits := 0
 				hung.Await = func(context.Context) error {
-					if waits++; waits == 2 { // the first time, the old shards are not yet frozen
+					if waits++; waits == 4 { // before, the old shards are not yet frozen
 						meanwhile()
 					}
 					return nil

@@ -335,16 +335,89 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, ""); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
 			r.Errorf("a claim of a frozen shard: got error %v, want a refusal", err)
 		}
-		if err := r.resharder().DeleteOld(ctx); err == nil || !strings.Contains(err.Error(), "1 of 8 shards lack keys") {
-			r.Errorf("a deletion of old keys that new shards lack: got error %v, want a refusal", err)
+		const command = "1 of 8 shards lack keys, which a failover has lost: run weir reshard --to 8 --yes first"
+		for what, err := range map[string]error{"deletion of old keys": r.resharder().DeleteOld(ctx), "another number": r.resharder().Spread(ctx, 16)} {
+			if err == nil || err.Error() != command {
+				r.Errorf("%s: got error %v, want %s", what, err, command)
+			}
 		}
+		b := r.othersGoOn(shard)
 		r.to(8)
+		r.applyAgain(b)
 		r.write(5)
 		r.check()
 		if err := r.resharder().DeleteOld(ctx); err != nil {
 			r.Error(err)
 		}
 	})
+}
+
+// othersGoOn checks that a shard that lacks keys lags and is not answered from, and that the others go on. It returns the batch that
+// they have applied.
+func (r *resharded) othersGoOn(lacking int) *state.Batch {
+	r.Helper()
+	const want = "1 of 8 state shards lack keys, which a failover has lost while they were copied: run weir reshard --to 8 --yes"
+	n := NewNamespace(New(r.store.redis, r.store.namespace, 8, r.options...))
+	if err := n.Adopt(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	claims, err := n.Claim(r.Context(), []state.Partition{transactions}, "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	for shard, at := range claims[0].Progress {
+		if at.Exists() == (shard == lacking) {
+			r.Errorf("shard %d is claimed at %v; want that shard %d is not, and the others are", shard, at, lacking)
+		}
+	}
+	if err := n.Available(r.Context(), lacking); err == nil || err.Error() != want || !errors.Is(err, state.ErrUnavailable) {
+		r.Errorf("the shard's availability: got %v, want %s", err, want)
+	}
+	err = n.Ready(r.Context())
+	if part, ok := errors.AsType[interface {
+		error
+		Degraded() bool
+	}](err); !ok || !part.Degraded() || err.Error() != want {
+		r.Errorf("readiness: got %v, want %s", err, want)
+	}
+	h, err := n.History(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	for entity := range r.want {
+		err := h.Missing(&state.Read{Series: beside, Entity: entity})
+		if lacks := n.Store().shardOf(entity) == lacking; lacks != errors.Is(err, state.ErrUnavailable) {
+			r.Errorf("an answer about %s: got error %v; its shard lacks keys: %v", entity, err, lacks)
+		}
+	}
+	if to, n, err := n.Store().Unfinished(r.Context()); to != 0 || n != 1 || err != nil {
+		r.Errorf("unfinished: to %d, %d shards, error %v; want 0, 1", to, n, err)
+	}
+	// A process that does not know it yet applies a batch.
+	n = NewNamespace(New(r.store.redis, r.store.namespace, 8, r.options...))
+	if err := n.Adopt(r.Context()); err != nil {
+		r.Fatal(err)
+	}
+	b := r.batch()
+	b.EveryShard = true
+	b.Ranges[0].Progress[lacking] = b.Ranges[0].Progress[(lacking+1)%8]
+	if err := n.NewWriter().Apply(r.Context(), b); err != nil {
+		r.Fatal(err)
+	}
+	for shard, at := range b.Ranges[0].Progress {
+		if lags := b.Ranges[0].Lags(shard); lags != (shard == lacking) || !lags && at.Offset != b.Ranges[0].To {
+			r.Errorf("shard %d: at %v of %d, lags %v", shard, at, b.Ranges[0].To, lags)
+		}
+	}
+	return b
+}
+
+// applyAgain applies a batch once more, in the shards that lack it.
+func (r *resharded) applyAgain(b *state.Batch) {
+	r.Helper()
+	now := begin(r.T, r.store, transactions)
+	b.Ranges[0].Progress, b.Ranges[0].Lagging = now.Ranges[0].Progress, nil
+	apply(r.T, r.store.newWriter(), b)
 }
 
 // The progress of an old shard stays, with what took over from it, although its slot moves while the old keys are deleted.

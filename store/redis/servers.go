@@ -176,7 +176,7 @@ func (e *evictsError) Unwrap() error { return store.ErrEvicts }
 // Degraded reports that questions can still be answered.
 func (e *evictsError) Degraded() bool { return true }
 
-// watchServers looks at the servers each second until the context ends. Processors record what they notice.
+// watchServers looks at the servers, and at shards that lack keys, each second until the context ends. Processors record what they notice.
 func (n *Namespace) watchServers(ctx context.Context) {
 	ticker := time.NewTicker(serversEach)
 	defer ticker.Stop()
@@ -184,6 +184,9 @@ func (n *Namespace) watchServers(ctx context.Context) {
 		s := n.Store()
 		err := s.look(ctx, n.applies.Load())
 		n.evicts.Store(&err)
+		if s.halted.Load() != nil {
+			s.findHalted(ctx) // they may have been copied again
+		}
 		select {
 		case <-ctx.Done():
 			return

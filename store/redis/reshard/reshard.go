@@ -33,7 +33,7 @@ type Resharder struct {
 	Report func(doing string, keys int)
 	// Grace is how long the old keys stay after the switch: questions that began before it read them.
 	Grace time.Duration
-	// Await waits until the replicas have what was written so far. It fails if that takes too long.
+	// Await waits until all known replicas have what was written so far. It fails if that takes too long.
 	Await func(ctx context.Context) error
 }
 
@@ -103,6 +103,8 @@ func (l Layout) Check(to int) error {
 	switch {
 	case l.Old > 0 && l.Shards == to, l.Forsaken(to):
 		return nil // some of its shards may have been lost by a failover
+	case l.Incomplete > 0 && l.To == 0:
+		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d --yes first", l.Incomplete, l.Shards)
 	case l.Old > 0:
 		return fmt.Errorf("the keys of the %d old shards have not been deleted: run weir reshard --delete-old first", l.Old)
 	case l.To > 0 && l.To != to:
@@ -215,9 +217,12 @@ func (r *Resharder) DeleteOld(ctx context.Context) error {
 		return err
 	}
 	if lacking > 0 {
-		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d first", lacking, l.Shards)
+		return fmt.Errorf("%d of %d shards lack keys, which a failover has lost: run weir reshard --to %[2]d --yes first", lacking, l.Shards)
 	}
 	if err := r.awaitGrace(ctx); err != nil {
+		return err
+	}
+	if err := r.Await(ctx); err != nil {
 		return err
 	}
 	if err := r.retire(ctx, l); err != nil {

@@ -37,6 +37,9 @@ var errReplaced = errors.New("a Redis server was restarted or replaced while key
 
 // spread copies all shards while they are in use, and switches over. If it fails, they are used as before.
 func (c *copying) spread(ctx context.Context) (err error) {
+	if err := c.Await(ctx); err != nil {
+		return err
+	}
 	before, err := c.servers(ctx)
 	if err != nil {
 		return err
@@ -51,8 +54,9 @@ func (c *copying) spread(ctx context.Context) (err error) {
 			_ = c.release(ending, c.token) // if this fails, too, events wait for another run
 		}
 	}()
+	// A replica that has the frozen new shards, and is then cut off, knows later that they lack keys.
 	for _, step := range []func(context.Context) error{
-		c.copyAll, c.catchUp, c.Await,
+		c.Await, c.copyAll, c.catchUp, c.Await,
 		// From here on, events wait.
 		c.freeze, c.copyLast, c.Await, c.readProgress, func(ctx context.Context) error { return c.same(ctx, before) }, c.finish, c.switchOver,
 	} {

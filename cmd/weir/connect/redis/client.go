@@ -2,6 +2,7 @@ package redisconn
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,6 +52,34 @@ func replicaClient(cfg *config.Config) (*redis.ClusterClient, error) {
 	default:
 		return redis.NewClusterClient(singleWithReplicas(&cfg.Redis, options.Cluster())), nil
 	}
+}
+
+// KnownReplicas returns how many replicas the settings' server, or their Sentinels, know of the master, connected or not.
+// It is 0 for a cluster, whose masters know that themselves.
+func KnownReplicas(ctx context.Context, cfg *config.Config) (int, error) {
+	switch cfg.Redis.Mode {
+	case "single":
+		return len(cfg.Redis.Replicas), nil
+	case "cluster":
+		return 0, nil
+	}
+	options, err := Options(cfg)
+	if err != nil {
+		return 0, err
+	}
+	var failure error
+	for _, address := range cfg.Redis.Addresses {
+		of := options.Simple()
+		of.Addr, of.Username, of.Password, of.DB = address, options.SentinelUsername, options.SentinelPassword, 0
+		of.CredentialsProviderContext, of.StreamingCredentialsProvider = nil, nil
+		sentinel := redis.NewSentinelClient(of)
+		replicas, err := sentinel.Replicas(ctx, cfg.Redis.MasterName).Result()
+		failure = errors.Join(failure, err, sentinel.Close())
+		if err == nil {
+			return len(replicas), nil
+		}
+	}
+	return 0, failure
 }
 
 // singleWithReplicas makes a cluster of one master and its replicas.

@@ -63,3 +63,23 @@ func TestSentinelWithAPassword(t *testing.T) {
 		t.Error("the Sentinel accepts a client without its password")
 	}
 }
+
+// The replicas that Sentinels know are known although they are not connected.
+func TestKnownReplicas(t *testing.T) {
+	primary := redistest.New(t, redistest.Options{})
+	replica := redistest.NewReplica(t, primary.Addr())
+	sentinel := redistest.NewSentinel(t, "weir", primary, 1)
+	replica.Kill()
+	c := config.Default()
+	for mode, want := range map[string]int{"single": 2, "cluster": 0, "sentinel": 1} {
+		c.Redis.Mode, c.Redis.MasterName, c.Redis.Replicas = mode, "weir", []string{"a:1", "b:1"}
+		c.Redis.Addresses = []string{"127.0.0.1:1", sentinel.Addr()} // the first one does not answer
+		if n, err := KnownReplicas(t.Context(), c); n != want || err != nil {
+			t.Errorf("%s: %d replicas, error %v; want %d", mode, n, err, want)
+		}
+	}
+	c.Redis.Mode, c.Redis.Addresses = "sentinel", []string{"127.0.0.1:1"}
+	if n, err := KnownReplicas(t.Context(), c); err == nil {
+		t.Errorf("without a Sentinel: %d replicas, want an error", n)
+	}
+}
