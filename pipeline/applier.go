@@ -18,21 +18,22 @@ import (
 // applier is the applying goroutine of a worker: for each batch it writes the dead letters, the enriched events, the
 // gaps and the state, in this order.
 type applier struct {
-	todo    chan *workerBatch
-	done    chan *workerBatch // returns every batch of todo
-	writer  store.Writer
-	dead    messageWriter
-	written writtenLetters
-	enrich  *enrich.Enricher
-	gap     func(ctx context.Context, p state.Partition, until int64) error
-	grace   time.Duration // see recovery.Rules
-	tracing tracing
-	metrics *metrics
-	stats   *stats
-	busiest *busiest.Counter
-	trouble retry.Trouble
-	health  *health
-	name    string // of the worker, in health
+	todo      chan *workerBatch
+	done      chan *workerBatch // returns every batch of todo
+	writer    store.Writer
+	dead      messageWriter
+	deadTopic string // to which dead writes
+	written   writtenLetters
+	enrich    *enrich.Enricher
+	gap       func(ctx context.Context, p state.Partition, until int64) error
+	grace     time.Duration // see recovery.Rules
+	tracing   tracing
+	metrics   *metrics
+	stats     *stats
+	busiest   *busiest.Counter
+	trouble   retry.Trouble
+	health    *health
+	name      string // of the worker, in health
 }
 
 // run applies batches until todo is closed. When the context ends, it gives up a batch that cannot
@@ -66,7 +67,7 @@ func (a *applier) writeDeadLetters(ctx context.Context, b *workerBatch) {
 	}
 	if err := a.dead.WriteMessages(ctx, messages...); err != nil {
 		for _, d := range letters {
-			b.fail(d.rangeIndex, fmt.Errorf("write dead letters: %w", err))
+			b.fail(d.rangeIndex, fmt.Errorf("write dead letters to %s: %w", a.deadTopic, err))
 		}
 		return
 	}

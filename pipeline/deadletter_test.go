@@ -83,7 +83,7 @@ func TestErrorOfDeadLetters(t *testing.T) {
 	b.run()
 	testkit.Eventually(t, time.Minute, "readiness says why", func() (bool, string) {
 		err := b.processor.Ready(t.Context())
-		return err != nil && strings.Contains(err.Error(), "write dead letters: [3] Unknown Topic Or Partition") &&
+		return err != nil && strings.Contains(err.Error(), "write dead letters to "+topic+"-missing: [3] Unknown Topic Or Partition") &&
 			strings.Count(err.Error(), "[3]") == 1, fmt.Sprint(err)
 	})
 }

@@ -151,7 +151,7 @@ func (s *pool) begin(i int) {
 func (s *pool) newApplier(name string) *applier {
 	p := s.p
 	return &applier{
-		todo: make(chan *workerBatch), done: make(chan *workerBatch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead, written: writtenLetters{},
+		todo: make(chan *workerBatch), done: make(chan *workerBatch, 1), writer: p.cfg.Store.NewWriter(), dead: p.dead, deadTopic: p.cfg.DeadLetterTopic, written: writtenLetters{},
 		enrich: enrich.New(p.cfg.Store, p.history,
 			&kafka.Client{Addr: kafka.TCP(p.cfg.Brokers...), Transport: p.cfg.Transport, Timeout: 10 * time.Second},
 			p.cfg.Schemas, enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),

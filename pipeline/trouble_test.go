@@ -126,7 +126,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 	testkit.Eventually(t, time.Minute, "the other partitions processed, this one not, and readiness says why", func() (bool, string) {
 		p, err := b.progress(), fmt.Sprint(b.processor.Ready(context.Background()))
 		ok := state.Highest(p[0]) == 0 && state.Lowest(p[1]) == 100 && state.Lowest(p[2]) == 100
-		return ok && strings.Contains(err, "payments/0: write dead letters: "), fmt.Sprint(p, err)
+		return ok && strings.Contains(err, "payments/0: write dead letters to "), fmt.Sprint(p, err)
 	})
 	fault.Remove()
 	b.expect(300)

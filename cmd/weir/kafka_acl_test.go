@@ -100,6 +100,14 @@ func TestLeastPrivilegesInKafka(t *testing.T) {
 	})
 	holds("the lag", "total lag 0", command("weir-operator", "progress"))
 	holds("the doctor", "OK    topic payments           cleanup.policy", command("weir-operator", "doctor"))
+	const mayNot = "this user may not write to it: a processor with this user stops a partition at the first record for it"
+	for _, topic := range []string{"topic enriched         ", "topic weir.dead-letters"} {
+		holds("what the doctor says without the right to write", "WARN  "+topic+"  "+mayNot, command("weir-operator", "doctor"))
+	}
+	for _, topic := range []string{"enriched", "weir.dead-letters"} {
+		holds("what a check says without the right to write", fmt.Sprintf("FAIL  %-28s the user may not write to it: allow Write on it", "topic "+topic),
+			func() (string, error) { out, _ := command("weir-operator", "run --check")(); return out, nil })
+	}
 	holds("dead letters", "malformed", command("weir-operator", "deadletters list"))
 	holds("a refill", "", command("weir-operator", "state drop user=u1 --refill"))
 	holds("a preview", "ever", command("weir-operator", "preview ever"))

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/operate/topics"
+	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
 // Topics configures the check of the topics.
@@ -68,7 +69,27 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 		f = append(f, t.judge(topic, settings[topic.Name])...)
 	}
 	t.room(&f, settings)
+	t.written(ctx, client, &f, wanted)
 	return f
+}
+
+// written checks that the user may write to the topics of dead letters and of enriched events, as far as they are there.
+// It is a warning, because the user of whoever checks need not be that of the processors.
+func (t *Topics) written(ctx context.Context, client *kafka.Client, f *Findings, there []string) {
+	names := slices.DeleteFunc(t.names(), func(name string) bool {
+		return !slices.Contains(there, name) || name != t.DeadLetters && !slices.Contains(t.Registry.EnrichedTopics(), name)
+	})
+	if len(names) == 0 {
+		return
+	}
+	refused, err := fetch.Unwritable(ctx, client, names)
+	if err != nil {
+		f.add(Warn, "kafka", reworded.Plainly(err).Error(), "until then it is not checked which topics may be written to")
+	}
+	for _, name := range refused {
+		f.add(Warn, "topic "+name, "this user may not write to it: a processor with this user stops a partition at the first record for it",
+			"allow Write on it, unless this is not the processors' user; weir run --check asks with theirs")
+	}
 }
 
 // names lists the topics that are read, those of enriched events, and that of dead letters.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/cmd/weir/say"
@@ -14,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/reworded"
 	"github.com/weir-stream/weir/operate/doctor"
+	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/group"
 )
 
@@ -106,12 +110,12 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 		list.fail("kafka", err)
 		return
 	}
-	topics, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
+	names, err := connect.TopicNames(registry, cfg.Kafka.DeadLetterTopic)
 	if err != nil {
 		list.fail("topics", err)
 		return
 	}
-	found, err := connect.FindTopics(ctx, client, topics)
+	found, err := connect.FindTopics(ctx, client, names)
 	missing, isMissing := errors.AsType[connect.MissingTopicsError](err)
 	if err != nil && !isMissing {
 		list.fail("kafka", fmt.Errorf("%s: %w", strings.Join(cfg.Kafka.Brokers, ","), err))
@@ -128,6 +132,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 			list.ok("topic "+topic.Name, "%s", say.Number(len(topic.Partitions), "partition"))
 		}
 	}
+	checkWriting(ctx, list, client, found, append(registry.EnrichedTopics(), cfg.Kafka.DeadLetterTopic))
 	for _, name := range missing {
 		if cfg.Kafka.CreateTopics {
 			list.warn("topic "+name, "is missing; weir run will create it")
@@ -141,5 +146,20 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 			list.warn("topic "+e.Topic, "has %s, and %s has %d: enriched events go by their keys, not to the partition of the same number",
 				say.Number(to, "partition"), e.Stream.Topic, from)
 		}
+	}
+}
+
+// checkWriting checks that the user may write to some topics, as far as they were found.
+func checkWriting(ctx context.Context, list *checkList, client *kafka.Client, found *kafka.MetadataResponse, names []string) {
+	names = slices.DeleteFunc(names, func(name string) bool { return connect.PartitionsOf(found, name) == 0 })
+	if len(names) == 0 {
+		return
+	}
+	refused, err := fetch.Unwritable(ctx, client, names)
+	if err != nil {
+		list.fail("kafka", reworded.Plainly(err))
+	}
+	for _, name := range refused {
+		list.fail("topic "+name, errors.New("the user may not write to it: allow Write on it"))
 	}
 }
