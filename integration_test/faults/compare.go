@@ -24,13 +24,15 @@ func (r *round) compare() {
 	url := r.api.URL()
 	reloaded := len(r.scenario.Versions) > 1
 	differences := servers.NewKit("comparison", r.failure)
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded, Gaps: r.scenario.Interlude != nil, Members: workload.Members}
+	interlude := r.scenario.Interlude
+	evicted := interlude != nil && interlude.name == eviction
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || evicted, Gaps: interlude != nil && !evicted, Members: workload.Members}
 	if reloaded {
 		r.awaitComplete(&c, registry, clock)
 	}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
-		if (strings.HasPrefix(name, "always_") || r.scenario.Interlude == nil) && n > 0 {
+		if !evicted && (strings.HasPrefix(name, "always_") || interlude == nil) && n > 0 {
 			c.Wrong++
 			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete only since %d", n, name, c.Since[name])
 		}

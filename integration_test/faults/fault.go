@@ -32,7 +32,7 @@ var faults = []*fault{
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
 	backlog,
-	truncateLog, remakeTopic, startOver, reshard,
+	truncateLog, remakeTopic, startOver, reshard, evictKeys,
 }
 
 func faultNames() (names []string) {

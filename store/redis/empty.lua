@@ -43,6 +43,14 @@ local function server()
   return name
 end
 
+-- evicted returns what the progress says of keys that the server has evicted before its shards begin: they had none of them.
+local function evicted()
+  local about, stats = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'stats')
+  local run = type(about) == 'string' and string.match(about, 'run_id:(%w+)')
+  local count = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)')
+  return run and count and count ~= '0' and run .. ':' .. count
+end
+
 -- walkOf returns the walk that this server is making, and begins one if there is none.
 local function walkOf()
   local known, run = nil, server()
@@ -79,7 +87,9 @@ for _, name in ipairs(names) do
 end
 if slot ~= '' then place = #names - deleted end
 if over then
+  local before = evicted()
   for _, progress in pairs(open) do
+    if before then redis.call('HSET', progress, 'evicted', before) end
     redis.call('HDEL', progress, 'emptying')
     redis.call('HSET', progress, 'begun', '1', unpack(ARGV, 6))
   end

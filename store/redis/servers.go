@@ -13,6 +13,8 @@ import (
 
 	_ "embed"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
@@ -51,8 +53,8 @@ func AllowEviction(allowed bool) Option { return func(s *Store) { s.servers.allo
 type serverWatch struct {
 	note    func(ServerNote)
 	allowed bool
+	evicted bool              // some server has evicted keys
 	last    map[string]server // by address
-	noted   map[int]string    // by shard, the count that was recorded last
 	ahead   map[int]int64     // by shard, what a clock that was set ahead has shown, until it is recorded
 }
 
@@ -200,7 +202,7 @@ func (s *Store) look(ctx context.Context, record bool) error {
 	servers := s.askServers(ctx, s.masters.write)
 	w := &s.servers
 	if w.last == nil {
-		w.last, w.noted, w.ahead = map[string]server{}, map[int]string{}, map[int]int64{}
+		w.last, w.ahead = map[string]server{}, map[int]int64{}
 	}
 	jumped := map[*server]time.Duration{}
 	for shard, v := range servers {
@@ -240,15 +242,21 @@ func (s *Store) look(ctx context.Context, record bool) error {
 // record records in the shards what was noticed of their servers. What fails is tried again after the next look.
 func (s *Store) record(ctx context.Context, servers []*server) {
 	w := &s.servers
+	w.evicted = w.evicted || slices.ContainsFunc(servers, func(v *server) bool { return v != nil && v.evicted > 0 })
+	if !w.evicted && len(w.ahead) == 0 {
+		return
+	}
+	recorded := askShards(ctx, s, s.masters.write, func(progress string) *redis.StringCmd {
+		return redis.NewStringCmd(ctx, "hget", progress, keyspace.EvictedField)
+	})
 	var calls progressCalls
 	for shard, v := range servers {
-		clock, noted := w.ahead[shard], w.noted[shard]
-		if v == nil || clock == 0 && (v.count() == noted || v.evicted == 0 && noted == "") {
+		clock, count := w.ahead[shard], recorded[shard].Val()
+		if v == nil || clock == 0 && (count == v.count() || count == "" && v.evicted == 0) {
 			continue
 		}
 		calls.add(noticedLua, shard, s.tags[shard], []any{v.run, v.evicted, clock}, -1, func(reply []any) error {
 			if reply[0] == int64(1) {
-				w.noted[shard] = v.count()
 				delete(w.ahead, shard)
 			}
 			return nil

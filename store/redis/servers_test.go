@@ -155,6 +155,36 @@ func TestEvictionIsNoticed(t *testing.T) {
 	}
 }
 
+// A shard that is read again has all events, though its server has evicted keys before.
+func TestShardsBeginAgainAfterEviction(t *testing.T) {
+	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory-policy": "volatile-random"}})
+	client := server.Client(t)
+	w := newWatched(t, client, AllowEviction(true))
+	now := time.Now()
+	w.apply(now, "a", "b", "c", "d")
+	for _, limit := range []string{"1", "0"} {
+		if err := client.ConfigSet(t.Context(), "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = client.Set(t.Context(), "refused", "x", 0).Err()
+	}
+	_ = w.look(t.Context(), true)
+	for _, tag := range w.tags {
+		if err := client.Del(t.Context(), keyspace.ProgressKey(tag)).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(t, w.Store, transactions)
+	w.offset = 0
+	w.apply(now, "a", "b", "c", "d")
+	for range 2 {
+		if since := w.since(now, 8*day); since > now.UnixMilli()-8*day {
+			t.Errorf("after the shards have begun again, the state is complete since %d ms before now", now.UnixMilli()-since)
+		}
+		_ = w.look(t.Context(), true)
+	}
+}
+
 // A clock that is set ahead for a while lets keys expire. What they held is missing, and nothing else: not what is kept for
 // longer, nor what was applied later.
 func TestClockAhead(t *testing.T) {
