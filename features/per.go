@@ -10,12 +10,15 @@ import (
 // otherwise.
 const DefaultCategories = 100
 
-// Fold computes the feature from the events of its window; see aggregate.Function.
-func (f *Feature) Fold(at int64, events []aggregate.Sample) aggregate.Result {
+// Fold computes the feature from the events of its window; see aggregate.Function. The secret is that with which the
+// store hashes values; it matters only to lists that have more than their max.
+func (f *Feature) Fold(at int64, events []aggregate.Sample, secret state.Secret) aggregate.Result {
+	call := f.Call
+	call.Secret = secret
 	if f.Per != "" {
-		return aggregate.FoldPer(f.Function, f.Call, at, events)
+		return aggregate.FoldPer(f.Function, call, at, events)
 	}
-	return f.Function.Fold(f.Call, at, events)
+	return f.Function.Fold(call, at, events)
 }
 
 // Settled reports whether events before these, the last ones of the window, cannot change the feature's value.

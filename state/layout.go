@@ -56,7 +56,7 @@ var layouts = [...]layout{
 	Tiles:       {name: "tiles", title: "tiles", associative: true, cost: eachTile(5, 5)},
 	MomentTiles: {name: "moments", title: "moments", cost: eachTile(18, 18)},
 	Extremes:    {name: "extremes", title: "extremes", associative: true, cost: eachTile(14, 14)},
-	Members:     {name: "members", title: "members", grows: true, maxOfTile: true, raisable: true, cost: eachTile(14, 14)},
+	Members:     {name: "members", title: "members", grows: true, maxOfTile: true, raisable: true, secret: true, cost: eachTile(14, 14)},
 	Sketches:    {name: "sketches", title: "sketches", grows: true, chosen: true, cost: eachTile(6, 12288)},
 	Filters:     {name: "filters", title: "filters", grows: true, rated: true, secret: true, limit: "%d a tile", cost: filterCost},
 	LastSeen: {
@@ -65,10 +65,10 @@ var layouts = [...]layout{
 	},
 	// Logs have a pool of their own, because many features have their columns in them.
 	Logs: {
-		name: "log", title: "log", grows: true, pool: "logs", exact: true, raisable: true, limit: "newest %d", cost: eachOfMax(25),
+		name: "log", title: "log", grows: true, pool: "logs", exact: true, raisable: true, secret: true, limit: "newest %d", cost: eachOfMax(25),
 	},
 	DedupSet: {name: "dedup_set", title: "dedup set", limit: "newest %d", cost: eachOfMax(10)},
-	Groups:   {name: "groups", title: "tiles by key", grows: true, limit: "first %d", key: 14},
+	Groups:   {name: "groups", title: "tiles by key", grows: true, secret: true, limit: "first %d", key: 14},
 }
 
 // eachTile returns a cost, given the bytes of a tile with one event and of a full tile.

@@ -27,6 +27,8 @@ type WindowState struct {
 	// all tiles.
 	Buckets []Bucket
 	Members []string // Members: the values in the tiles, in no order
+	// Secret is, for Members and Logs, that with which values are hashed.
+	Secret Secret
 	// Bound is, for Members, the least hash of which values of the tiles may be missing: below it all are there. It is
 	// 0 if none are missing.
 	Bound uint64
@@ -78,6 +80,9 @@ func Unite(states []WindowState) WindowState {
 	var all WindowState
 	met := map[string]bool{}
 	for i := range states {
+		if len(states[i].Members) > 0 { // others may have been read from nothing, so without a secret
+			all.Secret = states[i].Secret
+		}
 		all.Buckets = append(all.Buckets, states[i].Buckets...)
 		if b := states[i].Bound; b > 0 && (all.Bound == 0 || b < all.Bound) {
 			all.Bound = b

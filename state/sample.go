@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // If a tile has more values than it keeps, those with the least hashes are kept: a random sample that does not depend
@@ -13,25 +11,19 @@ import (
 // least of their bounds (K. Beyer, P. J. Haas, B. Reinwald, Y. Sismanis, R. Gemulla, "On synopses for distinct-value
 // estimation under multiset operations", 2007).
 
-// SampleHash returns the hash of a value's text that decides whether it is kept. It must not change, because state
-// outlives a release. Unlike the hashes of Filters, it is not keyed with the namespace's secret, because the model and
-// training sets take the same sample. An attacker who chooses values with low hashes can inflate counts beyond `max`
-// for the entities of his events. Those counts are estimates anyway, and this hash never makes one value pass for
-// another.
-func SampleHash(text []byte) uint64 { return xxhash.Sum64(text) }
-
 // possibleHashes is the number of values of a hash.
 const possibleHashes = 1 << 64
 
-// EstimateDistinct estimates the number of distinct values from the members whose hashes lie below
-// a bound, 0 for all; it also returns the relative standard error.
-func EstimateDistinct(members []string, bound uint64) (n int64, relative float64) {
+// EstimateDistinct estimates the number of distinct values from Members and Bound; it also returns the relative standard
+// error.
+func (s *WindowState) EstimateDistinct() (n int64, relative float64) {
+	members, bound := s.Members, s.Bound
 	if bound == 0 {
 		return int64(len(members)), 0
 	}
 	below := 0
 	for _, text := range members {
-		if SampleHash([]byte(text)) < bound {
+		if s.Secret.HashString(text) < bound {
 			below++
 		}
 	}
@@ -40,7 +32,7 @@ func EstimateDistinct(members []string, bound uint64) (n int64, relative float64
 }
 
 // LeastHashes returns the n texts with the least hashes, which a sample keeps; all for an n of 0. It may reorder texts.
-func LeastHashes(texts []string, n int) []string {
+func (k Secret) LeastHashes(texts []string, n int) []string {
 	if n == 0 || len(texts) <= n {
 		return texts
 	}
@@ -50,7 +42,7 @@ func LeastHashes(texts []string, n int) []string {
 	}
 	list := make([]hashed, len(texts))
 	for i, text := range texts {
-		list[i] = hashed{SampleHash([]byte(text)), text}
+		list[i] = hashed{k.HashString(text), text}
 	}
 	slices.SortFunc(list, func(a, b hashed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.text, b.text)) })
 	least := make([]string, n)

@@ -19,7 +19,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
-	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
 )
 
@@ -174,7 +174,7 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	if o.recordTime != "" && o.as != "served" {
 		return nil, errors.New("--record-time needs --as served: otherwise it does not matter when a record arrived")
 	}
-	secret := packed.NewSecret()
+	secret := state.NewSecret()
 	r := &materialize.Replay{
 		Registry: registry, NewState: func() materialize.State { return memory.NewKeyed(secret) }, Memory: int64(size),
 		AsServed: o.as == "served", RecordTime: o.recordTime, ExcludeCurrent: o.excludeCurrent,

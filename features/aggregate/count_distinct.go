@@ -26,7 +26,7 @@ func (countDistinct) Merge(c Call, _ int64, s []state.WindowState) Result {
 	if c.Members != nil {
 		return c.askedOfSample(&s[0])
 	}
-	n, relative := state.EstimateDistinct(s[0].Members, s[0].Bound)
+	n, relative := s[0].EstimateDistinct()
 	return Result{Value: integer(n), Found: n > 0, StandardError: relative}
 }
 

@@ -29,6 +29,8 @@ type Call struct {
 	// Members are the values that a question names, of the field's type; only for functions with a Membership. The
 	// result then has one item for each, in order: a Bool that is true if the window has the value.
 	Members []value.Value
+	// Secret chooses for Fold, by hashes, which of more than Max values a list has.
+	Secret state.Secret
 }
 
 // Function is one aggregation function.

@@ -45,7 +45,7 @@ func (c Call) askedOf(events []Sample) Result {
 func (c Call) askedOfSample(s *state.WindowState) Result {
 	r := c.askedAmong(s.Members)
 	for i := 0; s.Bound > 0 && i < len(r.Items) && !r.Capped; i++ {
-		r.Capped = r.Items[i].Value.Num == 0 && state.SampleHash(c.Members[i].AppendText(nil)) >= s.Bound
+		r.Capped = r.Items[i].Value.Num == 0 && s.Secret.Hash(c.Members[i].AppendText(nil)) >= s.Bound
 	}
 	return r
 }

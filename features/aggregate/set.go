@@ -28,7 +28,7 @@ func (set) Merge(c Call, _ int64, s []state.WindowState) Result {
 	if c.Members != nil {
 		return c.askedOfSample(&s[0])
 	}
-	r := c.setOf(s[0].Members)
+	r := c.setOf(s[0].Members, s[0].Secret)
 	r.Capped = r.Capped || s[0].Bound > 0
 	return r
 }
@@ -42,12 +42,12 @@ func (set) Fold(c Call, _ int64, events []Sample) Result {
 		texts = append(texts, string(v.AppendText(nil)))
 	}
 	slices.Sort(texts)
-	return c.setOf(slices.Compact(texts))
+	return c.setOf(slices.Compact(texts), c.Secret)
 }
 
-// setOf lists distinct values, given their texts.
-func (c Call) setOf(texts []string) Result {
-	kept := state.LeastHashes(texts, c.Max)
+// setOf lists distinct values, given their texts: those that a secret chooses, if there are more than the call's Max.
+func (c Call) setOf(texts []string, secret state.Secret) Result {
+	kept := secret.LeastHashes(texts, c.Max)
 	values := make([]value.Value, len(kept))
 	for i, text := range kept {
 		values[i] = value.ParseText(c.Type, c.Scale, text)

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -74,7 +76,8 @@ func sameMeaning(a, b *features.Feature) string {
 		}
 		return m
 	}
-	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b window.Calendar) bool { return a.String() == b.String() }))
+	return cmp.Diff(of(a), of(b), cmp.Comparer(func(a, b window.Calendar) bool { return a.String() == b.String() }),
+		cmpopts.EquateComparable(state.Secret{}))
 }
 
 // checkRoundTrip reports features whose Definition does not define them again.
@@ -161,7 +164,7 @@ func TestFeatureOfTheLongForm(t *testing.T) {
 	if want := (window.Window{Type: window.Rolling{Size: 90 * time.Minute}, Tile: time.Minute}); f.Window != want || f.Keep != 0 {
 		t.Errorf("window %+v, keep %s; want %+v, keep 0s", f.Window, f.Keep, want)
 	}
-	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want) {
+	if want := (aggregate.Call{Type: value.Decimal, Scale: 4}); !cmp.Equal(f.Call, want, cmpopts.EquateComparable(state.Secret{})) {
 		t.Errorf("call %+v, want %+v", f.Call, want)
 	}
 	ever, _ := r.Feature("for_ever")

@@ -16,14 +16,16 @@ type eventLog struct {
 	// events are ordered by time, and by arrival within one time.
 	events []state.LogRecord
 	lost   int64 // the greatest time of an event that a cap has dropped
+	secret state.Secret
 }
 
 // noLog is the log of an entity without events.
 var noLog = &eventLog{lost: nothingCut}
 
-// decodeLog decodes a log. The events alias it.
-func decodeLog(log state.Log) (*eventLog, error) {
-	l := &eventLog{lost: nothingCut}
+// decodeLog decodes the log of a window state. The events alias it.
+func decodeLog(of *state.WindowState) (*eventLog, error) {
+	l := &eventLog{lost: nothingCut, secret: of.Secret}
+	log := of.Log
 	if lost, ok := log.CutOff(); ok {
 		l.lost = lost
 	}
@@ -65,7 +67,11 @@ const nothingCut = math.MinInt64
 // with its own window. The content of the buffer is valid until its next use.
 func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.Sample) (r aggregate.Result, c coverage, err error) {
 	samples, capped := (*buffer)[:0], false
+	var secret state.Secret
 	for i, log := range logs {
+		if len(log.events) > 0 {
+			secret = log.secret
+		}
 		cut := cutOut(f, log, at)
 		if samples, err = samplesOf(f, samples, cut.events); err != nil {
 			return r, c, err
@@ -80,7 +86,7 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 	if len(logs) > 1 {
 		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
-	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples)
+	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples, secret)
 	r.Capped = r.Capped || capped && !f.Settled(samples)
 	return r, c, nil
 }

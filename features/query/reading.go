@@ -297,7 +297,7 @@ func (r *Reading) log(position int) (log *eventLog, err error) {
 		r.logs = append(r.logs, make([]*eventLog, n)...)
 	}
 	if r.logs[position] == nil {
-		r.logs[position], err = decodeLog(r.states[position].Log)
+		r.logs[position], err = decodeLog(&r.states[position])
 	}
 	return r.logs[position], err
 }

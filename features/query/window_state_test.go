@@ -42,7 +42,7 @@ func TestWindowsOfSeveralEntities(t *testing.T) {
 			record = state.AppendLogColumn(record, *f.Columns.Field, value.Value{Type: value.String, Str: []byte(device)})
 			held = state.AppendLogRecord(held, record)
 		}
-		l, err := decodeLog(held)
+		l, err := decodeLog(&state.WindowState{Log: held})
 		if err != nil {
 			t.Fatal(err)
 		}

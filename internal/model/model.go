@@ -22,6 +22,8 @@ import (
 // Model holds the events of a registry's streams. It is not safe for
 // concurrent use.
 type Model struct {
+	// Secret chooses which values lists have, if there are more than their max: that of the store compared with.
+	Secret  state.Secret
 	decoder *record.Decoder
 	streams map[*record.Stream]*stream
 	answers map[*features.Feature]*feature
@@ -269,6 +271,7 @@ func (m *Model) AnswerMembers(f *features.Feature, entity string, at int64, memb
 
 // call answers a call of the feature's function.
 func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at int64) aggregate.Result {
+	call.Secret = m.Secret
 	if multiHop, ok := f.Basis.(*features.MultiHop); ok {
 		return m.multiHop(f, multiHop, call, entity, at)
 	}
@@ -286,7 +289,7 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 func fold(f *features.Feature, call aggregate.Call, at int64, samples []aggregate.Sample) aggregate.Result {
 	asked := *f
 	asked.Call = call
-	return asked.Fold(at-f.Window.Delay.Milliseconds(), samples)
+	return asked.Fold(at-f.Window.Delay.Milliseconds(), samples, call.Secret)
 }
 
 // within returns the events of entities in their windows at a moment.

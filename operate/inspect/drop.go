@@ -25,7 +25,6 @@ type Dropper interface {
 	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
 	SeriesUsed(ctx context.Context) (map[string]time.Time, error)
 	Log(ctx context.Context, tag string) (state.LogID, error)
-	Secret(ctx context.Context) (packed.Secret, error)
 	Seal(ctx context.Context) (state.Seal, error)
 }
 

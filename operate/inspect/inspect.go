@@ -20,6 +20,7 @@ import (
 type Store interface {
 	Inspect(ctx context.Context, series *state.Series, entity string) (inspector.Held, error)
 	ShardProgress(ctx context.Context, shard int) (inspector.Progress, error)
+	Secret(ctx context.Context) (state.Secret, error)
 }
 
 // Key is one key of Redis with its state of an entity.
@@ -116,6 +117,10 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 	for _, p := range cost.Explain(registry).Series {
 		explained[p.ID] = p
 	}
+	secret, err := s.Secret(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var keys []Key
 	for _, g := range wanted {
 		entity, err := g.entity(given)
@@ -135,7 +140,7 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 			k.Damage = foreign(held)
 		} else if held.ParentDamage != nil {
 			k.Damage = ofParent(held)
-		} else if err := k.unpack(registry, explained, g, all[g.name], held); err != nil {
+		} else if err := k.unpack(registry, explained, g, all[g.name], held, secret); err != nil {
 			k.Damage = err.Error()
 		}
 		if len(names) > 0 {
@@ -206,8 +211,8 @@ func newKey(g *group, given map[string]string, held inspector.Held, progress ins
 }
 
 // unpack unpacks the group's series.
-func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Series, g, whole *group, held inspector.Held) error {
-	parts, wrong := packed.Unpack(held.Packed, whole.tagged)
+func (k *Key) unpack(registry *features.Registry, explained map[string]cost.Series, g, whole *group, held inspector.Held, secret state.Secret) error {
+	parts, wrong := packed.Unpack(held.Packed, secret, whole.tagged)
 	for _, l := range append(lossesOf(held.Packed), held.ParentLosses...) {
 		lost := Lost{Until: l.Until, Refilling: l.Mark != packed.Mark{}}
 		for _, tag := range l.Tags {

@@ -30,7 +30,7 @@ func TestRefillOfDamageSetAside(t *testing.T) {
 	if !lacks || kept.Wrong == nil || !strings.HasPrefix(kept.Wrong.Error(), "the state is damaged: ") || len(kept.Tags) != 1 || kept.Tags[0] != tag {
 		t.Errorf("lacking = %v with tags %x, damage %v; want one tag and the damage", lacks, kept.Tags, kept.Wrong)
 	}
-	parts, err := packed.Unpack(kept.Kept, of.tagged)
+	parts, err := packed.Unpack(kept.Kept, state.Secret{}, of.tagged)
 	if err != nil || len(parts) != 1 || parts[0].Series != sound {
 		t.Errorf("the parts kept are %+v, error %v; want only the sound one", parts, err)
 	}

@@ -72,6 +72,7 @@ type preview struct {
 	report      Report
 	taken       []taken
 	mapper      *features.Mapper
+	secret      state.Secret
 	state       *memory.Store
 	populations []*population
 	uses        []*use // of each feature; nil for one with parts
@@ -100,7 +101,8 @@ var ErrTooLarge = errors.New("the records are larger together than a preview may
 // Run reads the logs and asks the features about the entities of their events. The error is that of
 // a log or of the context, or ErrTooLarge.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), state: memory.New()}
+	secret := state.NewSecret()
+	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), secret: secret, state: memory.NewKeyed(secret)}
 	p.report.Since, p.report.At = cfg.Since, cfg.Now
 	for _, f := range cfg.Features {
 		p.populationOf(f)
@@ -312,7 +314,7 @@ func (p *preview) ask(ctx context.Context) error {
 			p.report.Features = append(p.report.Features, *shown)
 			continue
 		}
-		asked := pop.sample(p.Examples)
+		asked := pop.sample(p.Examples, p.secret)
 		for start := 0; start < len(asked); start += chunk {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -344,8 +346,8 @@ func (p *preview) ask(ctx context.Context) error {
 const chunk = 256
 
 // sample returns the entities to ask about: first those with the most events, as many as there are examples, and then
-// the others, in an order unrelated to their events.
-func (pop *population) sample(examples int) []string {
+// the others, in an order that only a secret decides.
+func (pop *population) sample(examples int, secret state.Secret) []string {
 	var all []string
 	for entity := range pop.seen {
 		all = append(all, entity)
@@ -356,7 +358,7 @@ func (pop *population) sample(examples int) []string {
 	}
 	rest := all[min(examples, maxAsked):]
 	slices.SortFunc(rest, func(a, b string) int {
-		return cmp.Or(cmp.Compare(state.SampleHash([]byte(a)), state.SampleHash([]byte(b))), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(secret.HashString(a), secret.HashString(b)), cmp.Compare(a, b))
 	})
 	return all[:maxAsked]
 }

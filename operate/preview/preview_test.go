@@ -328,7 +328,8 @@ func TestEntitiesAreSampled(t *testing.T) {
 		pop.seen[fmt.Sprint("e", i)] = 1
 	}
 	pop.seen["e7"], pop.seen["e12345"] = 3, 2
-	some := pop.sample(2)
+	secret := state.NewSecret()
+	some := pop.sample(2, secret)
 	if len(some) != maxAsked || !slices.Equal(some[:2], []string{"e7", "e12345"}) {
 		t.Errorf("%d entities are sampled, beginning with %v; want the busiest ones first", len(some), some[:2])
 	}
@@ -341,11 +342,11 @@ func TestEntitiesAreSampled(t *testing.T) {
 	if low < maxAsked*4/10 || low > maxAsked*6/10 {
 		t.Errorf("%d of %d sampled entities are from the first half, want about half", low, len(some))
 	}
-	if diff := cmp.Diff(some, pop.sample(2)); diff != "" {
+	if diff := cmp.Diff(some, pop.sample(2, secret)); diff != "" {
 		t.Errorf("a second sample differs (-first +second):\n%s", diff)
 	}
 	for _, examples := range []int{maxAsked + 1, 3 * maxAsked} { // as many as are asked about are shown
-		if n := len(pop.sample(examples)); n != maxAsked {
+		if n := len(pop.sample(examples, secret)); n != maxAsked {
 			t.Errorf("%d entities are sampled to show %d", n, examples)
 		}
 	}

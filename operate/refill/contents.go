@@ -38,9 +38,9 @@ type contents struct {
 	compactor packed.Compactor
 }
 
-func newContents(w *Want, secret packed.Secret) *contents {
+func newContents(w *Want, secret state.Secret) *contents {
 	c := &contents{entity: []byte(w.Entity), group: w.Group, series: map[string]map[uint32]*state.Series{}, keys: map[string]*content{}}
-	c.packer.Secret = secret
+	c.packer.Secret, c.compactor.Secret = secret, secret
 	for s := range w.Series {
 		if c.series[s.Group] == nil {
 			c.series[s.Group] = map[uint32]*state.Series{}

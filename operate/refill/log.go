@@ -10,7 +10,6 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
@@ -28,7 +27,7 @@ type Want struct {
 	Group, Entity string
 	// Series are the wanted series of the group and of the entity's children.
 	Series map[*state.Series]bool
-	Secret packed.Secret
+	Secret state.Secret
 	Seal   state.Seal // by which copies of dead letters are known
 	// LogOf is the log with the tag of a position.
 	LogOf func(ctx context.Context, tag string) (state.LogID, error)

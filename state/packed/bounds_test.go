@@ -66,7 +66,7 @@ func applySomehow(t *rapid.T, held State, packer *Packer, s *state.Series, mutat
 // sampled are the members of each tile with the least hashes, at most `most` of them, and the least
 // hash that was left out, 0 for none.
 func sampled(all map[int64]map[string]bool, r *state.Read, most int) (list []string, bound uint64) {
-	hash := func(text string) uint64 { return state.SampleHash([]byte(text)) }
+	hash := func(text string) uint64 { return state.Secret{}.HashString(text) }
 	for tile := r.First; tile <= r.Last; tile++ {
 		var texts []string
 		for text := range all[tile] {
@@ -203,7 +203,7 @@ func TestCoarsenedSketchEqualsCoarseSketch(t *testing.T) {
 		var before, behind, other hyperLogLog
 		behind.coarsen(coarser)
 		for n := range 20_000 {
-			value := fmt.Append(nil, "value", n)
+			value := state.Secret{}.Hash(fmt.Append(nil, "value", n))
 			before.add(value)
 			behind.add(value)
 			if n%3 == 0 {

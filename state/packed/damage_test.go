@@ -93,7 +93,7 @@ func TestDamageIsSetAside(t *testing.T) {
 						t.Errorf("compaction %d: %d sections of the damaged series are left, want none", i, n)
 					}
 				}
-				if _, unpacked := Unpack(made, soundOrBroken); unpacked == nil || unpacked.Error() != err.Error() {
+				if _, unpacked := Unpack(made, state.Secret{}, soundOrBroken); unpacked == nil || unpacked.Error() != err.Error() {
 					t.Errorf("compaction %d has the error %v, but unpacking its result %v", i, err, unpacked)
 				}
 				packed = slices.Concat(made, counted(soundSeries), counted(brokenSeries))

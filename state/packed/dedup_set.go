@@ -14,17 +14,17 @@ import (
 // Packed, each is the distance from the previous tile, then its 8 bytes.
 type dedupSet struct {
 	series *state.Series
-	secret Secret
+	secret state.Secret
 	list   []dedupEntry
 }
 
 func init() {
 	packings[state.DedupSet] = packing{
-		empty: func(s *state.Series, secret Secret) State {
+		empty: func(s *state.Series, secret state.Secret) State {
 			return &dedupSet{series: s, secret: secret}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-			return appendDedupEntry(dst, mutation.Tile-before, int64(secret.hash(mutation.Member))), mutation.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret state.Secret) ([]byte, int64) {
+			return appendDedupEntry(dst, mutation.Tile-before, int64(secret.Hash(mutation.Member))), mutation.Tile
 		},
 	}
 }
@@ -41,7 +41,7 @@ func (d *dedupSet) Apply(mutation *state.Mutation) {
 
 // hashOf returns the hash of a mutation's event ID.
 func (d *dedupSet) hashOf(mutation *state.Mutation) int64 {
-	return int64(d.secret.hash(mutation.Member))
+	return int64(d.secret.Hash(mutation.Member))
 }
 
 func (d *dedupSet) add(n dedupEntry) {

@@ -182,6 +182,7 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 	if c.inner == nil {
 		c.inner = &Compactor{embedded: true}
 	}
+	c.inner.Secret = c.Secret
 	var past map[uint32]bool
 	if c.Idle {
 		past = c.inner.past(child.Sections, series, now)
@@ -197,6 +198,7 @@ func (c *Compactor) compactChild(child Child, series func(tag uint32) *state.Ser
 // past returns the series that keep nothing any more at a moment.
 func (c *Compactor) past(sections []byte, series func(tag uint32) *state.Series, now int64) map[uint32]bool {
 	defer c.clear()
+	c.pool.keyed(c.Secret)
 	c.take(sections, series)
 	past := map[uint32]bool{}
 	for _, p := range c.parts {

@@ -60,9 +60,9 @@ type Part struct {
 	State    State         // nil if the series is unknown
 }
 
-// Unpack splits packed state by series, in stored order. If the state is damaged, it lists what can be read and returns
+// Unpack splits packed state, whose values were hashed with a secret, by series, in stored order. If the state is damaged, it lists what can be read and returns
 // an error.
-func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error) {
+func Unpack(packed []byte, secret state.Secret, known func(tag uint32) *state.Series) ([]Part, error) {
 	var parts []Part
 	var found damage
 	err := Sections(packed, func(tag uint32, body []byte) error {
@@ -74,7 +74,7 @@ func Unpack(packed []byte, known func(tag uint32) *state.Series) ([]Part, error)
 			i = len(parts)
 			parts = append(parts, Part{Tag: tag, Series: known(tag)})
 			if parts[i].Series != nil {
-				parts[i].State = New(parts[i].Series)
+				parts[i].State = NewKeyed(parts[i].Series, secret)
 			}
 		}
 		p := &parts[i]

@@ -56,7 +56,7 @@ func TestEveryStateHasEntries(t *testing.T) {
 		p.Add(&mutation)
 		packed = p.End(packed)
 		packed = appendSection(packed, s.Tag()+1, []byte("others"))
-		parts, err := Unpack(packed, func(tag uint32) *state.Series {
+		parts, err := Unpack(packed, state.Secret{}, func(tag uint32) *state.Series {
 			if tag == s.Tag() {
 				return s
 			}

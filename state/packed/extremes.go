@@ -18,10 +18,10 @@ type extremes struct {
 
 func init() {
 	packings[state.Extremes] = packing{
-		empty: func(s *state.Series, _ Secret) State {
+		empty: func(s *state.Series, _ state.Secret) State {
 			return &extremes{series: s}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return appendExtreme(dst, mutation.Series, mutation.Tile, before, extreme{mutation.Num, mutation.Member}), mutation.Tile
 		},
 	}

@@ -102,7 +102,7 @@ func TestFalsePositives(t *testing.T) {
 // as that of a library.
 func TestBloomFilterEqualsLibrary(t *testing.T) {
 	const probes = 400_000
-	var secret Secret
+	var secret state.Secret
 	for _, test := range []struct {
 		values int
 		rate   float64
@@ -111,7 +111,7 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 		ours := bloom{bits: make([]byte, size), hashes: hashes}
 		theirs := library.New(uint(8*size), uint(hashes))
 		for n := range test.values {
-			ours.add(secret.hash(valueOf(n)))
+			ours.add(secret.Hash(valueOf(n)))
 			theirs.Add(valueOf(n))
 		}
 		// The number of set bits deviates by less than the root of the bits.
@@ -122,7 +122,7 @@ func TestBloomFilterEqualsLibrary(t *testing.T) {
 		var found, foundThere int
 		for n := range probes {
 			v := valueOf(math.MaxInt32 + n)
-			if ours.has(secret.hash(v)) {
+			if ours.has(secret.Hash(v)) {
 				found++
 			}
 			if theirs.Test(v) {

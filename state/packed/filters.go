@@ -12,23 +12,23 @@ import (
 // the filter.
 type filters struct {
 	series *state.Series
-	secret Secret
+	secret state.Secret
 	tiles  map[int64]*filter
 }
 
 func init() {
 	packings[state.Filters] = packing{
-		empty: func(s *state.Series, secret Secret) State {
+		empty: func(s *state.Series, secret state.Secret) State {
 			return &filters{series: s, secret: secret, tiles: map[int64]*filter{}}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret Secret) ([]byte, int64) {
-			return appendFilterMutation(dst, mutation.Tile-before, secret.hash(mutation.Member)), mutation.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret state.Secret) ([]byte, int64) {
+			return appendFilterMutation(dst, mutation.Tile-before, secret.Hash(mutation.Member)), mutation.Tile
 		},
 	}
 }
 
 func (f *filters) Apply(mutation *state.Mutation) {
-	f.at(mutation.Tile).add(f.secret.hash(mutation.Member), f.series)
+	f.at(mutation.Tile).add(f.secret.Hash(mutation.Member), f.series)
 }
 
 func (f *filters) at(tile int64) *filter {
@@ -74,13 +74,13 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 
 // union is the union of the filters of several tiles.
 type union struct {
-	secret  Secret
+	secret  state.Secret
 	filters []*filter
 }
 
 // Has reports whether a value was added, see state.Filter.
 func (u union) Has(text []byte) bool {
-	hash := u.secret.hash(text)
+	hash := u.secret.Hash(text)
 	return slices.ContainsFunc(u.filters, func(f *filter) bool { return f.has(hash) })
 }
 

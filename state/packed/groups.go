@@ -23,6 +23,7 @@ import (
 // bound is that key, 0 and the tile.
 type groups struct {
 	series *state.Series
+	secret state.Secret
 	states map[string]tiled
 	bounds map[int64]string // by tile; nil for none
 	trimAt int              // the number of keys at which trimming is tried
@@ -31,11 +32,11 @@ type groups struct {
 
 func init() {
 	packings[state.Groups] = packing{
-		empty: func(s *state.Series, _ Secret) State {
-			return &groups{series: s, states: map[string]tiled{}, first: math.MinInt64}
+		empty: func(s *state.Series, secret state.Secret) State {
+			return &groups{series: s, secret: secret, states: map[string]tiled{}, first: math.MinInt64}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendGroupMutation(dst, mutation), before
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret state.Secret) ([]byte, int64) {
+			return appendGroupMutation(dst, mutation, secret), before
 		},
 	}
 }
@@ -61,7 +62,7 @@ func (g *groups) Apply(mutation *state.Mutation) {
 func (g *groups) at(key []byte) tiled {
 	s := g.states[string(key)]
 	if s == nil {
-		s = newTiled(g.series)
+		s = newTiled(g.series, g.secret)
 		g.states[string(key)] = s
 	}
 	return s
@@ -121,10 +122,10 @@ func lengthen(dst []byte, start int) []byte {
 }
 
 // appendGroupMutation packs a mutation of one key.
-func appendGroupMutation(dst []byte, mutation *state.Mutation) []byte {
+func appendGroupMutation(dst []byte, mutation *state.Mutation, secret state.Secret) []byte {
 	dst = appendKey(dst, mutation.Key)
 	start := len(dst)
-	return lengthen(appendTiledMutation(dst, mutation, firstTile(mutation.Series)), start)
+	return lengthen(appendTiledMutation(dst, mutation, firstTile(mutation.Series), secret), start)
 }
 
 // trim drops the keys of each tile after the first most+1, and those beyond its bound. If most is 0, it keeps all

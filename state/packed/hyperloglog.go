@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// hyperLogLog estimates the number of distinct values bit for bit like Redis, with the same hash, registers and
-// estimator (Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017).
+// hyperLogLog estimates the number of distinct values, with the registers and the estimator of Redis (Ertl, "New
+// cardinality estimation algorithms for HyperLogLog sketches", 2017) and hashes keyed with the namespace's secret.
 //
 // A sketch that takes too much is made coarser, with half as many registers. It is then equal to one that had them from
 // the start.
@@ -24,14 +24,14 @@ const (
 	hllLeastBits = 7
 	hllRegisters = 1 << hllBits
 	hllRanks     = 64 - hllBits
-	hllSeed      = 0xadc83b19
 	hllFew       = 500 // inserting into more is slow
 	// hllAlpha is 1 / (2 ln 2).
 	hllAlpha = 0.721347520444481703680
 )
 
-func (h *hyperLogLog) add(value []byte) {
-	register, rank := registerOf(value)
+// add adds a value, given its hash.
+func (h *hyperLogLog) add(hash uint64) {
+	register, rank := registerOf(hash)
 	h.set(register, rank, 0)
 }
 
@@ -41,9 +41,8 @@ func (h *hyperLogLog) registers() int { return hllRegisters >> h.coarser }
 // standardError returns the relative standard error of the estimate.
 func (h *hyperLogLog) standardError() float64 { return 1.04 / math.Sqrt(float64(h.registers())) }
 
-// registerOf returns the register of a value, and the rank to which the value raises it.
-func registerOf(value []byte) (register uint16, rank uint8) {
-	hash := murmur64(value, hllSeed)
+// registerOf returns the register of a value with a hash, and the rank to which the value raises it.
+func registerOf(hash uint64) (register uint16, rank uint8) {
 	return uint16(hash % hllRegisters), uint8(bits.TrailingZeros64(hash>>hllBits|1<<hllRanks) + 1)
 }
 
@@ -239,25 +238,6 @@ func tau(x float64) float64 {
 			return z / 3
 		}
 	}
-}
-
-// murmur64 is MurmurHash64A.
-func murmur64(data []byte, seed uint64) uint64 {
-	const m, r = 0xc6a4a7935bd1e995, 47
-	h := seed ^ uint64(len(data))*m
-	for ; len(data) >= 8; data = data[8:] {
-		k := binary.LittleEndian.Uint64(data) * m
-		k ^= k >> r
-		h = (h ^ k*m) * m
-	}
-	if len(data) > 0 {
-		var tail [8]byte
-		copy(tail[:], data)
-		h = (h ^ binary.LittleEndian.Uint64(tail[:])) * m
-	}
-	h ^= h >> r
-	h *= m
-	return h ^ h>>r
 }
 
 // raised is the number of non-zero registers.

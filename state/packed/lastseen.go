@@ -20,10 +20,10 @@ type lastSeen struct {
 
 func init() {
 	packings[state.LastSeen] = packing{
-		empty: func(s *state.Series, _ Secret) State {
+		empty: func(s *state.Series, _ state.Secret) State {
 			return &lastSeen{max: s.Max, times: map[string]int64{}}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return appendSeen(dst, mutation.Num-before, string(mutation.Member)), mutation.Num
 		},
 	}

@@ -15,6 +15,7 @@ import (
 // records come in order and are appended; late ones are sorted in when the log is read or packed, or has grown by half.
 // Trimming moves the header up; the space before it is reused only when the memory has to grow.
 type log struct {
+	secret  state.Secret // for functions of values that are chosen by their hashes
 	max     int
 	bytes   int // the greatest packed length
 	held    state.Log
@@ -28,10 +29,10 @@ type log struct {
 
 func init() {
 	packings[state.Logs] = packing{
-		empty: func(s *state.Series, _ Secret) State {
-			return &log{max: s.Max, bytes: s.Bytes, cutOff: state.MinTime}
+		empty: func(s *state.Series, secret state.Secret) State {
+			return &log{secret: secret, max: s.Max, bytes: s.Bytes, cutOff: state.MinTime}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return append(dst, mutation.Member...), before
 		},
 	}
@@ -231,7 +232,7 @@ func LogOf(s State) state.GrowingLog {
 
 func (l *log) Read(*state.Read) state.WindowState {
 	l.order()
-	return state.WindowState{Log: l.held}
+	return state.WindowState{Log: l.held, Secret: l.secret}
 }
 
 // Prune drops the records before first.

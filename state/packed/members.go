@@ -20,6 +20,7 @@ import (
 // eight bytes without tiles, which its tile follows.
 type members struct {
 	series  *state.Series
+	secret  state.Secret
 	origin  int64 // its first tile; a division each time is more than the rest of unpacking a member
 	list    []member
 	places  map[string]int   // in list, if indexed
@@ -38,10 +39,10 @@ type member struct {
 
 func init() {
 	packings[state.Members] = packing{
-		empty: func(s *state.Series, _ Secret) State {
-			return &members{series: s, origin: firstTile(s), least: math.MaxInt64}
+		empty: func(s *state.Series, secret state.Secret) State {
+			return &members{series: s, secret: secret, origin: firstTile(s), least: math.MaxInt64}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return appendMember(dst, mutation.Member, []int64{mutation.Tile}, before), before
 		},
 	}
@@ -202,6 +203,7 @@ func appendMember[T string | []byte](dst []byte, member T, met []int64, before i
 
 func (m *members) Read(r *state.Read) (out state.WindowState) {
 	m.trim(m.series.Values)
+	out.Secret = m.secret
 	out.Members = make([]string, 0, len(m.list))
 	for _, held := range m.list {
 		if i, _ := slices.BinarySearch(held.tiles, r.First); i < len(held.tiles) && held.tiles[i] <= r.Last {

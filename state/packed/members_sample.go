@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
-
-	"github.com/weir-stream/weir/state"
 )
 
 // beyond reports whether a tile no longer keeps values with a member's hash, because its bound is not above it.
@@ -14,7 +12,7 @@ func (m *members) beyond(member []byte, tile int64) bool {
 		return false
 	}
 	bound, ok := m.bounds[tile]
-	return ok && state.SampleHash(member) >= bound
+	return ok && m.secret.Hash(member) >= bound
 }
 
 // mergeBound merges a tile's bound.
@@ -44,7 +42,7 @@ func (m *members) lower(tile int64, bound uint64) {
 func (m *members) enforce() {
 	for at := range m.list {
 		held := &m.list[at]
-		hash := state.SampleHash([]byte(held.value))
+		hash := m.secret.HashString(held.value)
 		held.tiles = slices.DeleteFunc(held.tiles, func(tile int64) bool {
 			bound, ok := m.bounds[tile]
 			return ok && hash >= bound
@@ -76,7 +74,7 @@ func (m *members) trim(most int) {
 	}
 	list := make([]hashed, 0, len(m.list))
 	for _, held := range m.list {
-		list = append(list, hashed{state.SampleHash([]byte(held.value)), held.tiles})
+		list = append(list, hashed{m.secret.HashString(held.value), held.tiles})
 	}
 	slices.SortFunc(list, func(a, b hashed) int { return cmp.Compare(a.hash, b.hash) })
 	counts := map[int64]int{}

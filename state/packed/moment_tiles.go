@@ -16,10 +16,10 @@ type momentTiles struct {
 
 func init() {
 	packings[state.MomentTiles] = packing{
-		empty: func(s *state.Series, _ Secret) State {
+		empty: func(s *state.Series, _ state.Secret) State {
 			return &momentTiles{series: s}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return appendMoments(dst, mutation.Tile-before, state.MomentsOf(math.Float64frombits(uint64(mutation.Num)))), mutation.Tile
 		},
 	}

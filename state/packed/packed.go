@@ -43,7 +43,7 @@ func appendTag(dst []byte, tag uint32) []byte {
 // Packer packs mutations: Begin or Next begins a section of a series, Add adds mutations to it, and End appends it. It reuses
 // its memory, and is not safe for concurrent use.
 type Packer struct {
-	Secret Secret // values are hashed with it
+	Secret state.Secret // values are hashed with it
 
 	series   *state.Series
 	body     []byte
@@ -133,6 +133,8 @@ func walk(packed []byte, from int, visit func(tag uint32, body []byte) error) (e
 
 // Compactor compacts packed state. It reuses its memory, and is not safe for concurrent use. Its zero value is ready.
 type Compactor struct {
+	// Secret is that with which the values of the state were hashed.
+	Secret state.Secret
 	// Children returns the series of the children that are embedded under a tag. If it returns nil, the series are
 	// unknown and the children stay unchanged.
 	Children func(tag uint32) func(tag uint32) *state.Series
@@ -180,6 +182,7 @@ type part struct {
 // damage.
 func (c *Compactor) Compact(dst, packed []byte, known func(tag uint32) *state.Series, garbage func(tag uint32) bool, now int64, nonce Nonce) ([]byte, error) {
 	defer c.clear()
+	c.pool.keyed(c.Secret)
 	c.take(packed, known)
 	oldest := c.oldest(now)
 	c.parts = slices.DeleteFunc(c.parts, func(p part) bool {

@@ -4,7 +4,10 @@ import "github.com/weir-stream/weir/state"
 
 // pool reuses states that are no longer needed, which saves allocations. It is not safe for concurrent use. Its zero
 // value is empty.
-type pool struct{ spares map[*state.Series]*spare }
+type pool struct {
+	secret state.Secret // values are hashed with it
+	spares map[*state.Series]*spare
+}
 
 // spare is the unused state of one series.
 type spare struct{ free State } // nil for none
@@ -21,14 +24,21 @@ func emptyState(used State) bool {
 	return ok
 }
 
-// take returns an empty state of a series for merging and packing. It has no secret to hash with.
+// keyed empties the pool if its states hash values with another secret.
+func (s *pool) keyed(secret state.Secret) {
+	if s.secret != secret {
+		*s = pool{secret: secret}
+	}
+}
+
+// take returns an empty state of a series.
 func (s *pool) take(series *state.Series) State {
 	if p := s.spares[series]; p != nil && p.free != nil {
 		free := p.free
 		p.free = nil
 		return free
 	}
-	return New(series)
+	return NewKeyed(series, s.secret)
 }
 
 // put returns a state of a series to the pool. It must not be used any more.

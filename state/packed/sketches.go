@@ -12,22 +12,25 @@ import (
 // sketch.
 type sketches struct {
 	series *state.Series
+	secret state.Secret
 	tiles  map[int64]*hyperLogLog
 	spare  []*hyperLogLog // empty ones, from dropped tiles
 }
 
 func init() {
 	packings[state.Sketches] = packing{
-		empty: func(s *state.Series, _ Secret) State {
-			return &sketches{series: s, tiles: map[int64]*hyperLogLog{}}
+		empty: func(s *state.Series, secret state.Secret) State {
+			return &sketches{series: s, secret: secret, tiles: map[int64]*hyperLogLog{}}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
-			return appendSketchMutation(dst, mutation.Member, mutation.Tile-before), mutation.Tile
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, secret state.Secret) ([]byte, int64) {
+			return appendSketchMutation(dst, mutation.Tile-before, secret.Hash(mutation.Member)), mutation.Tile
 		},
 	}
 }
 
-func (s *sketches) Apply(mutation *state.Mutation) { s.at(mutation.Tile).add(mutation.Member) }
+func (s *sketches) Apply(mutation *state.Mutation) {
+	s.at(mutation.Tile).add(s.secret.Hash(mutation.Member))
+}
 
 func (s *sketches) at(tile int64) *hyperLogLog {
 	h := s.tiles[tile]
@@ -62,10 +65,10 @@ func (s *sketches) Merge(packed []byte) error {
 
 func (s *sketches) Append(dst []byte) []byte { return appendTiles(dst, s.series, s.tiles) }
 
-// appendSketchMutation packs a sketch of one value.
-func appendSketchMutation(dst, value []byte, distance int64) []byte {
+// appendSketchMutation packs a sketch of one value, given its hash.
+func appendSketchMutation(dst []byte, distance int64, hash uint64) []byte {
 	dst = binary.AppendVarint(dst, distance)
-	register, rank := registerOf(value)
+	register, rank := registerOf(hash)
 	return binary.AppendUvarint(append(dst, 1), uint64(packedRegister(register, rank)))
 }
 

@@ -20,10 +20,10 @@ type tiles struct {
 
 func init() {
 	packings[state.Tiles] = packing{
-		empty: func(s *state.Series, _ Secret) State {
+		empty: func(s *state.Series, _ state.Secret) State {
 			return &tiles{series: s, origin: firstTile(s)}
 		},
-		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ Secret) ([]byte, int64) {
+		appendMutation: func(dst []byte, mutation *state.Mutation, before int64, _ state.Secret) ([]byte, int64) {
 			return appendTile(dst, mutation.Series, mutation.Tile-before, number{num: mutation.Num}), mutation.Tile
 		},
 	}

@@ -49,7 +49,7 @@ func TestTotals(t *testing.T) {
 				var part []byte
 				before := firstTile(s)
 				for range 1 + random.IntN(6) {
-					part, before = appendMutation(part, randomMutation(random, s), before, Secret{})
+					part, before = appendMutation(part, randomMutation(random, s), before, state.Secret{})
 				}
 				if random.IntN(2) == 0 { // as after a compaction
 					compact := New(s)

@@ -11,10 +11,11 @@ import (
 // answers reads and applies mutations. It is not safe for concurrent use. Its zero value is empty, and hashes values
 // without a secret.
 type View struct {
-	Secret Secret // values are hashed with it
-	Losses Losses // of the key
-	Err    error  // why the key cannot be read; all reads return it
+	Secret state.Secret // values are hashed with it
+	Losses Losses       // of the key
+	Err    error        // why the key cannot be read; all reads return it
 
+	keyed state.Secret // that of the states
 	parts []viewed
 }
 
@@ -51,10 +52,12 @@ func (v *View) Clear() { v.parts = nil }
 
 // Begin makes the states, empty and with the secret, and removes the windows of totals.
 func (v *View) Begin() {
+	same := v.keyed == v.Secret
+	v.keyed = v.Secret
 	for i := range v.parts {
 		p := &v.parts[i]
 		p.totals.Reset(p.series)
-		if p.stated && p.state == nil {
+		if p.stated && (p.state == nil || !same) {
 			p.state = NewKeyed(p.series, v.Secret)
 		}
 	}
@@ -203,5 +206,5 @@ func (v *View) Empty() {
 			p.state = nil
 		}
 	}
-	v.Losses, v.Secret, v.Err = nil, Secret{}, nil
+	v.Losses, v.Secret, v.Err = nil, state.Secret{}, nil
 }

@@ -23,7 +23,7 @@ type Store struct {
 	// ends holds for each partition the offset after the last record applied.
 	ends map[state.Partition]int64
 
-	secret packed.Secret
+	secret state.Secret
 	buffer []byte // for packing states
 }
 
@@ -45,10 +45,10 @@ const leastSweep = 1024
 
 // New returns an empty store that hashes values without a secret, so the same events always give the same answers.
 // Without a secret, values with equal hashes can be constructed.
-func New() *Store { return NewKeyed(packed.Secret{}) }
+func New() *Store { return NewKeyed(state.Secret{}) }
 
 // NewKeyed returns an empty store that hashes values with a secret.
-func NewKeyed(secret packed.Secret) *Store {
+func NewKeyed(secret state.Secret) *Store {
 	return &Store{entries: map[key]*entry{}, ends: map[state.Partition]int64{}, secret: secret}
 }
 

@@ -319,6 +319,7 @@ func (w *writer) reportsDamage(key string) bool {
 // compactKey compacts the content of a key. The error says what is damaged, see packed.Compactor.
 func (w *writer) compactKey(ctx context.Context, c candidate, now int64) (compacted, error) {
 	g := w.groupOf(c)
+	w.merger.Secret = w.packer.Secret
 	w.merger.Children, w.merger.Idle, w.merger.Most = g.children, w.idleOnly, g.most
 	w.merger.Latest = state.Believed(math.MaxInt64, time.Now())
 	var nonce packed.Nonce

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -201,7 +200,7 @@ func (s *Store) take(found map[string]string) error {
 	if found[keyspace.SecretField] == "" {
 		return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "no"}
 	}
-	secret, err := packed.ParseSecret(found[keyspace.SecretField])
+	secret, err := state.ParseSecret(found[keyspace.SecretField])
 	if err != nil {
 		return &layoutError{Namespace: s.namespace, What: keyspace.SecretField, Found: "a damaged"}
 	}
@@ -264,7 +263,7 @@ func (s *Store) putLayout(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret := packed.NewSecret()
+	secret := state.NewSecret()
 	if known := s.secret.Load(); known != nil {
 		secret = *known // the layout may have been lost, but not the state written with the secret
 	}
@@ -338,17 +337,17 @@ const reshardingAge = 50 * time.Millisecond
 // Secret returns the secret with which packed state is hashed. If there was no layout when it was last read, it is read
 // again. A zero secret means that there is still none, and so no state was written before. The error is a layoutError if
 // the namespace has another layout now.
-func (s *Store) Secret(ctx context.Context) (packed.Secret, error) {
+func (s *Store) Secret(ctx context.Context) (state.Secret, error) {
 	if err := s.moved(); err != nil {
-		return packed.Secret{}, err
+		return state.Secret{}, err
 	}
 	known := s.secret.Load()
 	if known == nil {
 		if err := s.CheckLayout(ctx); err != nil {
-			return packed.Secret{}, err
+			return state.Secret{}, err
 		}
 		if known = s.secret.Load(); known == nil {
-			return packed.Secret{}, nil
+			return state.Secret{}, nil
 		}
 	}
 	return *known, nil
@@ -360,7 +359,7 @@ func (s *Store) Seal(ctx context.Context) (state.Seal, error) {
 		return *s.seal, nil
 	}
 	secret, err := s.Secret(ctx)
-	if err == nil && secret == (packed.Secret{}) {
+	if err == nil && secret == (state.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", s.namespace)
 	}
 	return secret.Seal(), err
@@ -393,7 +392,7 @@ func (s *Store) moved() error {
 // learnSecret sets the namespace's secret for hashing.
 func (w *writer) learnSecret(ctx context.Context) (err error) {
 	w.packer.Secret, err = w.store.Secret(ctx)
-	if err == nil && w.packer.Secret == (packed.Secret{}) {
+	if err == nil && w.packer.Secret == (state.Secret{}) {
 		err = fmt.Errorf("namespace %q has not been created", w.store.namespace)
 	}
 	return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -103,7 +102,7 @@ func TestShardsWithDifferentSecrets(t *testing.T) {
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		want := fmt.Sprintf("namespace %q has more than one secret to hash values with, so its state cannot be read: use another namespace", s.namespace)
-		s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[2]), keyspace.SecretField, packed.NewSecret().Text())
+		s.redis.HSet(t.Context(), keyspace.ProgressKey(s.tags[2]), keyspace.SecretField, state.NewSecret().Text())
 		if err := New(s.redis, s.namespace, 4).Create(t.Context()); fmt.Sprint(err) != want {
 			t.Errorf("with a layout:\ngot  %v\nwant %s", err, want)
 		}

@@ -81,13 +81,13 @@ func (s *Store) readWith(ctx context.Context, ask func(*master, []redis.Cmder) g
 
 // secretFor returns the secret if reads need it. It is looked up after the state was read: if there is still none,
 // there was no state.
-func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (packed.Secret, error) {
+func (s *Store) secretFor(ctx context.Context, reads []state.Read, pending *state.Batch) (state.Secret, error) {
 	needed := pending != nil
 	for i := range reads { // a read is large to copy
 		needed = needed || reads[i].Series.Layout().NeedsSecret()
 	}
 	if !needed {
-		return packed.Secret{}, nil
+		return state.Secret{}, nil
 	}
 	return s.Secret(ctx)
 }

@@ -15,14 +15,14 @@ type receiver struct {
 	reads        []state.Read
 	windowStates []state.WindowState // by read
 	pending      *state.Batch        // nil for none
-	secret       packed.Secret
+	secret       state.Secret
 
 	groups []*states // their states, empty
 }
 
 var receivers = sync.Pool{New: func() any { return new(receiver) }}
 
-func newReceiver(reads []state.Read, windowStates []state.WindowState, pending *state.Batch, secret packed.Secret) *receiver {
+func newReceiver(reads []state.Read, windowStates []state.WindowState, pending *state.Batch, secret state.Secret) *receiver {
 	r := receivers.Get().(*receiver)
 	r.reads, r.windowStates, r.pending, r.secret = reads, windowStates, pending, secret
 	return r

@@ -54,7 +54,7 @@ func BenchmarkReceive(b *testing.B) {
 	windowStates := make([]state.WindowState, len(reads))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newReceiver(reads, windowStates, nil, packed.Secret{})
+		r := newReceiver(reads, windowStates, nil, state.Secret{})
 		r.receive(&l)
 		r.free()
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 	"github.com/weir-stream/weir/value"
@@ -59,7 +58,7 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 // Namespaces have their own secrets, and processes that make one concurrently agree.
 func TestSecretsOfNamespaces(t *testing.T) {
 	onEach(t, 1, func(t *testing.T, s *Store) {
-		known := map[packed.Secret]string{}
+		known := map[state.Secret]string{}
 		for n := range 8 {
 			name := fmt.Sprint(s.namespace, "-", n)
 			makers := make([]*Store, 8)
@@ -82,7 +81,7 @@ func TestSecretsOfNamespaces(t *testing.T) {
 					t.Errorf("two processes that made namespace %s concurrently have two secrets", name)
 				}
 			}
-			if known[secret] != "" || secret == (packed.Secret{}) {
+			if known[secret] != "" || secret == (state.Secret{}) {
 				t.Errorf("namespace %s has the secret of namespace %q, or none", name, known[secret])
 			}
 			known[secret] = name

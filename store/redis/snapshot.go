@@ -29,11 +29,11 @@ func (s *Store) Snapshot(ctx context.Context, reads []state.Read) (state.Snapsho
 // and when an extension needed more of its series.
 type snapshot struct {
 	store  *Store
-	secret packed.Secret
+	secret state.Secret
 	views  map[entityKey][]*packed.View
 }
 
-func (s *Store) newSnapshot(secret packed.Secret) *snapshot {
+func (s *Store) newSnapshot(secret state.Secret) *snapshot {
 	return &snapshot{store: s, secret: secret, views: make(map[entityKey][]*packed.View)}
 }
 

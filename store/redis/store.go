@@ -27,14 +27,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // format is the version of the layout of keys and values.
-const format = 10
+const format = 11
 
 //go:embed candidate.lua
 var candidateLua string
@@ -64,16 +63,16 @@ type Store struct {
 	registered  registrations
 	fills       planCache[state.Fill]
 	archives    planCache[state.Archive]
-	claimed     sync.Map                      // []any by version: arguments of claim.lua about fills
-	secret      atomic.Pointer[packed.Secret] // nil until a layout was found
-	layoutRead  atomic.Int64                  // when the layout was last read, in milliseconds since 1970
-	other       atomic.Pointer[layoutError]   // the namespace has another layout than this store
-	resharding  atomic.Int64                  // the number of shards that the namespace is being spread over; 0 if it is not
-	halted      atomic.Pointer[halted]        // shards that lack keys; nil if none does
-	hashing     *keyspace.Hashing             // nil if keys contain the entities themselves
-	seal        *state.Seal                   // nil for one of the namespace's secret
-	written     sync.Once                     // makes what writers share
-	expiry      []expiry                      // by shard
+	claimed     sync.Map                     // []any by version: arguments of claim.lua about fills
+	secret      atomic.Pointer[state.Secret] // nil until a layout was found
+	layoutRead  atomic.Int64                 // when the layout was last read, in milliseconds since 1970
+	other       atomic.Pointer[layoutError]  // the namespace has another layout than this store
+	resharding  atomic.Int64                 // the number of shards that the namespace is being spread over; 0 if it is not
+	halted      atomic.Pointer[halted]       // shards that lack keys; nil if none does
+	hashing     *keyspace.Hashing            // nil if keys contain the entities themselves
+	seal        *state.Seal                  // nil for one of the namespace's secret
+	written     sync.Once                    // makes what writers share
+	expiry      []expiry                     // by shard
 	slack       time.Duration
 	noteEmptied func(keys int64)
 	servers     serverWatch

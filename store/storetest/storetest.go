@@ -118,6 +118,16 @@ func applyingStore(t testing.TB, s store.Store) State {
 	return &applying{s, s.NewWriter()}
 }
 
+// Secret returns the secret of a store that hashes values with one.
+func (a *applying) Secret(ctx context.Context) (state.Secret, error) {
+	if keyed, ok := a.Store.(interface {
+		Secret(context.Context) (state.Secret, error)
+	}); ok {
+		return keyed.Secret(ctx)
+	}
+	return state.Secret{}, nil
+}
+
 type applying struct {
 	store.Store
 	writer store.Writer

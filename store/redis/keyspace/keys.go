@@ -70,7 +70,7 @@ func ChangedKey(tag, token string) string { return tag + "changed/" + token }
 const (
 	// ShardsField is the number of shards. The progress of old shards has it, too: the number of those that took over.
 	ShardsField = "shards"
-	// SecretField holds the namespace's packed.Secret.
+	// SecretField holds the namespace's state.Secret.
 	SecretField = "secret"
 	// FormatField is the version of the layout of keys and values.
 	FormatField = "format"

@@ -27,7 +27,7 @@ func (s *Store) Save(shard int) (restore func()) {
 	}
 }
 
-func (sh *shard) copy(secret packed.Secret) *shard {
+func (sh *shard) copy(secret state.Secret) *shard {
 	c := *sh
 	c.ended, c.topics, c.logs, c.spoiled = maps.Clone(sh.ended), maps.Clone(sh.topics), maps.Clone(sh.logs), maps.Clone(sh.spoiled)
 	c.owned = copied(sh.owned, func(*ownership) {})

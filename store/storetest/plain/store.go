@@ -18,7 +18,7 @@ var _ store.Store = (*Store)(nil)
 
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
-	secret packed.Secret
+	secret state.Secret
 
 	mu     sync.Mutex // guards all that follows, so each call is one step
 	shards []*shard
@@ -51,7 +51,7 @@ const slack = time.Hour
 // New returns an empty store with a number of shards.
 func New(shards int) *Store {
 	s := &Store{
-		secret: packed.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
+		secret: state.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
 		busiest: map[string]published{}, steps: endless,
 	}
 	for range shards {
@@ -183,6 +183,9 @@ func (sh *shard) pass(timestamp int64, now time.Time) {
 }
 
 var errSpoiled = errors.New("what is held was not written by Weir")
+
+// Secret returns the secret with which values are hashed.
+func (s *Store) Secret(context.Context) (state.Secret, error) { return s.secret, nil }
 
 // mutate applies a mutation, unless its entity is spoiled.
 func (s *Store) mutate(sh *shard, entity string, m *state.Mutation, refused map[key]bool) {

@@ -1,4 +1,4 @@
-package packed
+package state
 
 import (
 	"encoding/hex"
@@ -10,7 +10,7 @@ import (
 func TestHashIsSipHash(t *testing.T) {
 	key, _ := hex.DecodeString("000102030405060708090a0b0c0d0e0f")
 	text, _ := hex.DecodeString("000102030405060708090a0b0c0d0e")
-	if got, want := secretOf(key).hash(text), uint64(0xa129ca6149be45e5); got != want {
+	if got, want := secretOf(key).Hash(text), uint64(0xa129ca6149be45e5); got != want {
 		t.Errorf("hash %x, want %x", got, want)
 	}
 }

@@ -1,14 +1,13 @@
-package packed
+package state
 
 import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"unsafe"
 
 	"github.com/dchest/siphash"
-
-	"github.com/weir-stream/weir/state"
 )
 
 // Secret keys the hash of a namespace's values and event IDs, SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein, "SipHash: a
@@ -52,6 +51,12 @@ func (Secret) String() string { return "(secret)" }
 func (Secret) GoString() string { return "(secret)" }
 
 // Seal returns the key for what the namespace writes to topics.
-func (k Secret) Seal() state.Seal { return state.NewSeal([]byte(k.Text())) }
+func (k Secret) Seal() Seal { return NewSeal([]byte(k.Text())) }
 
-func (k Secret) hash(text []byte) uint64 { return siphash.Hash(k.first, k.second, text) }
+// Hash returns the hash of a value's text.
+func (k Secret) Hash(text []byte) uint64 { return siphash.Hash(k.first, k.second, text) }
+
+// HashString is Hash.
+func (k Secret) HashString(text string) uint64 {
+	return k.Hash(unsafe.Slice(unsafe.StringData(text), len(text))) // read only
+}
