@@ -336,7 +336,7 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 			}
 			resharder.Await = func(context.Context) error {
 				awaited++
-				restart(name == "restarted at the end" && awaited == 2)
+				restart(name == "restarted at the end" && awaited == 4)
 				return nil
 			}
 			if err := resharder.Spread(t.Context(), 4); err != nil {
