@@ -145,12 +145,5 @@ func (f *frame) held(start int) value.Value {
 	return value.Value{Type: value.String, Str: f.text[start:len(f.text):len(f.text)]}
 }
 
-// hold returns a text as a value in the frame's memory.
-func (f *frame) hold(text string) value.Value {
-	start := len(f.text)
-	f.text = append(f.text, text...)
-	return f.held(start)
-}
-
 func intOf(n int64) value.Value   { return value.Value{Type: value.Int, Num: n} }
 func textOf(s []byte) value.Value { return value.Value{Type: value.String, Str: s} }

@@ -210,7 +210,7 @@ func (s *Store) look(ctx context.Context, record bool) error {
 			continue
 		}
 		before, known := w.last[v.address]
-		if before.at == v.at {
+		if before.at.Equal(v.at) {
 			if jumped[v] > 0 {
 				w.ahead[shard] = v.clock
 			}
