@@ -119,7 +119,7 @@ func TestBadUse(t *testing.T) {
 		{"run --config /none.yaml", "weir: settings: open /none.yaml: no such file or directory"},
 		{"run --shards 0 --log.level loud", "--shards: shards 0 is not allowed: 1 to 16384\n" +
 			`--log.level: log.level "loud" is not allowed: debug, info, warn or error`},
-		{"run --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"run --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
 		{"generate", "weir: at least one of the flags in the group [brokers config output] is required"},
 		{"generate --output - --events -1", "weir: --events -1: not below 0"},
 		{"generate --output - --rate -1", "weir: --rate -1: not below 0"},
@@ -150,8 +150,8 @@ func TestBadUse(t *testing.T) {
 		{"state", "weir: name an entity by its keys, such as user_id=u000001"},
 		{"state u1", `weir: "u1" is not a key with a value, such as user_id=u000001`},
 		{"state user_id=1 user_id=2", `weir: key "user_id" is given twice`},
-		{"state user_id=1 --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
-		{"progress --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"state user_id=1 --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
+		{"progress --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
 		{"doctor --shards 0", "--shards: shards 0 is not allowed: 1 to 16384"},
 		{"dance", `weir: unknown command "dance" for "weir"`},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,21 +100,27 @@ func (s *settings) deadLetterTopic(cmd *cobra.Command) (*deadletter.Topic, *conf
 	if err != nil {
 		return nil, nil, err
 	}
+	topic, err := openDeadLetters(cmd.Context(), cfg)
+	return topic, cfg, err
+}
+
+// openDeadLetters returns the topic of settings, with the seal of their namespace.
+func openDeadLetters(ctx context.Context, cfg *config.Config) (*deadletter.Topic, error) {
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	topic := &deadletter.Topic{Client: client, Name: cfg.Kafka.DeadLetterTopic, Namespace: cfg.Namespace}
 	store, err := openStore(cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	if err := store.Adopt(cmd.Context()); err != nil {
-		return nil, nil, err
+	if err := store.Adopt(ctx); err != nil {
+		return nil, err
 	}
-	topic.Seal, err = store.Seal(cmd.Context())
-	return topic, cfg, err
+	topic.Seal, err = store.Seal(ctx)
+	return topic, err
 }
 
 func newDeadLettersListCommand(s *settings) *cobra.Command {
@@ -224,13 +231,17 @@ which they were not too late have counted them.`,
 			if err := filter.parse(args, time.Now()); err != nil {
 				return err
 			}
-			topic, cfg, err := s.deadLetterTopic(cmd)
+			cfg, err := s.load(cmd)
 			if err != nil {
 				return err
 			}
 			if cfg.Kafka.Isolation != "read_committed" {
 				return fmt.Errorf("kafka.isolation is %s: processors would count what an interrupted replay has rolled back; set read_committed",
 					cfg.Kafka.Isolation)
+			}
+			topic, err := openDeadLetters(cmd.Context(), cfg)
+			if err != nil {
+				return err
 			}
 			store, err := openStore(cfg)
 			if err != nil {

@@ -151,7 +151,7 @@ func TestMaterializeBadUse(t *testing.T) {
 		{"--output DIR/out.csv --input DIR/in.csv --until 1h", "weir: if any flags in the group [input until] are set none of the others can be; [input until] were all set"},
 		{"--output DIR/out.csv --from-topics --features DIR/features.yaml --since yesterday",
 			`weir: --from-topics: --since: "yesterday" is neither a moment such as 2026-01-31T23:59:59Z nor a time ago such as 24h`},
-		{"--features DIR/none.yaml --stream pay --input DIR/in.csv --output DIR/out.csv", "DIR/none.yaml: cannot read definitions: no such file or directory"},
+		{"--features DIR/none.yaml --stream pay --input DIR/in.csv --output DIR/out.csv", "--features: features names DIR/none.yaml, which cannot be read: no such file or directory"},
 		{"--features DIR --stream pa --input DIR/in.csv --output DIR/out.csv", `weir: --stream: unknown stream "pa"; did you mean "pay"?`},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.csv --columns paid,usr", `weir: --columns: unknown feature or field "usr" of stream pay; did you mean "user"?`},
 		{"--features DIR --stream pay --input DIR/none.csv --output DIR/out.csv", "weir: --input: open DIR/none.csv: no such file or directory"},
