@@ -111,13 +111,19 @@ func (c *changes) put(f *found) {
 		in.data = binary.AppendUvarint(in.data, uint64(c.series[m.Series].index))
 		in.data = binary.AppendVarint(binary.AppendVarint(in.data, m.Tile), m.Num)
 		if m.Text == nil {
-			in.data = appendText(appendText(in.data, nil), nil)
-		} else {
-			in.data = appendText(appendText(in.data, m.Member), m.Key)
+			in.data = append(in.data, withoutText)
+		} else { // both of its texts may be empty
+			in.data = appendText(appendText(append(in.data, withText), m.Member), m.Key)
 		}
 	}
 	in.changes = append(in.changes, f.change)
 }
+
+// What precedes the texts of a mutation.
+const (
+	withoutText = 0
+	withText    = 1
+)
 
 // change reads what put has written of a change: its entity and its mutations.
 func (w *worker) change(s *step) (entity []byte, mutations []state.Mutation) {
@@ -128,7 +134,8 @@ func (w *worker) change(s *step) (entity []byte, mutations []state.Mutation) {
 	for j := range w.mutations {
 		m, text := &w.mutations[j], &w.texts[j]
 		*m = state.Mutation{Series: s.of.Registry.Series[i.uint()], Tile: i.int(), Num: i.int()}
-		if text.Member, text.Key = i.text(), i.text(); text.Member != nil || text.Key != nil {
+		if i.uint() == withText {
+			text.Member, text.Key = i.text(), i.text()
 			m.Text = text
 		}
 	}

@@ -299,6 +299,37 @@ features:
 	}
 }
 
+// An empty text is a value like any other, and so is a zero, also where an entity has nothing else.
+func TestEmptyTextsAndZeros(t *testing.T) {
+	r := load(t, `
+streams: {s: {topic: t, timestamp: at, id: id, fields: {user: string, name: string, rate: float}}}
+features:
+  distinct:  COUNT_DISTINCT(1h, s, user, name)
+  estimated: COUNT_DISTINCT(1h, s, user, name, method=hll)
+  last_seen: COUNT_DISTINCT(1h, s, user, name, method=last_seen)
+  logged:    COUNT_DISTINCT(1h, s, user, name, tile=exact)
+  mode:      MODE(1h, s, name, user)
+  least:     MIN(1h, s, name, user)
+  entropy:   ENTROPY(1h, s, name, user)
+  per:       COUNT(1h, s, user, per=name)
+  median:    QUANTILE(1h, s, rate, user, p=0.5)
+`)
+	names := []string{"distinct", "estimated", "last_seen", "logged", "mode", "least", "entropy", "per", "median"}
+	got, _, err := materialize(t, r, "s", "ndjson", `
+{"at":1700000000000,"id":"1","user":"u","name":"","rate":0}
+{"at":1700000000001,"id":"2","user":"u","name":""}
+{"at":1700000000002,"id":"3","user":"v","name":null,"rate":0}
+`[1:], names...)
+	want := `id,distinct,estimated,last_seen,logged,mode,least,entropy,per,median
+1,1,1,1,1,,,0,"{"""":1}",0
+2,1,1,1,1,,,0,"{"""":2}",0
+3,0,0,0,0,,,,{},0
+`
+	if err != nil || got != want {
+		t.Errorf("error %v, got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
 func TestBadColumns(t *testing.T) {
 	for _, c := range []struct{ stream, columns, want string }{
 		{"login", "", "stream login has no id, which identifies the events of a training set; add id: PATH to it"},
