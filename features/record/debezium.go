@@ -71,6 +71,10 @@ type debeziumScanner struct {
 	meta   []movedNode
 }
 
+// unavailable stands for a great value that did not change, which the log of the database does not have; see the property
+// unavailable.value.placeholder of Debezium's connectors. It is no value of the row.
+const unavailable = "__debezium_unavailable_value"
+
 // Scan finds the values of the tree in a change event.
 func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	clear(values)
@@ -95,6 +99,11 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + typ.String()}
 	}
 	copy(values, row)
+	for i := range values[:s.size] {
+		if v := &values[i]; v.Type == String && string(v.Text) == unavailable {
+			*v = Datum{Type: Null}
+		}
+	}
 	for _, m := range s.meta {
 		copy(values[m.slot:m.until], s.values[m.from:])
 	}

@@ -97,6 +97,8 @@ streams:
 			"5, 7, string u, string Riga, string d, timestamp 9, null"},
 		{nil, `{"before": null, "after": ` + row + `, "source": {"table": "logins"}, "op": "r"}`, ""},
 		{nil, "", ""},
+		{nil, `{"after": {"id": 7, "at": 5, "user": "u", "address": {"city": "__debezium_unavailable_value"}}, "source": {"table": "payments"}, "op": "u"}`,
+			"5, 7, string u, null, string u, null, null"},
 		{nil, `{"source": {"table": "payments"}, "op": "t", "ts_ms": 9}`, ""},
 		{nil, `{"source": {"table": "payments"}, "op": "m", "message": {}}`, ""},
 		{nil, `{"before": {"user": "before"}, "after": null, "source": {"table": "payments"}, "op": "u"}`, "wrong_type: stream s: after: expected an object, found null"},
