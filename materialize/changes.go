@@ -110,20 +110,10 @@ func (c *changes) put(f *found) {
 		m := &c.batch.Mutations[i]
 		in.data = binary.AppendUvarint(in.data, uint64(c.series[m.Series].index))
 		in.data = binary.AppendVarint(binary.AppendVarint(in.data, m.Tile), m.Num)
-		if m.Text == nil {
-			in.data = append(in.data, withoutText)
-		} else { // both of its texts may be empty
-			in.data = appendText(appendText(append(in.data, withText), m.Member), m.Key)
-		}
+		in.data = appendMutationText(in.data, m.Text)
 	}
 	in.changes = append(in.changes, f.change)
 }
-
-// What precedes the texts of a mutation.
-const (
-	withoutText = 0
-	withText    = 1
-)
 
 // change reads what put has written of a change: its entity and its mutations.
 func (w *worker) change(s *step) (entity []byte, mutations []state.Mutation) {
@@ -134,8 +124,7 @@ func (w *worker) change(s *step) (entity []byte, mutations []state.Mutation) {
 	for j := range w.mutations {
 		m, text := &w.mutations[j], &w.texts[j]
 		*m = state.Mutation{Series: s.of.Registry.Series[i.uint()], Tile: i.int(), Num: i.int()}
-		if i.uint() == withText {
-			text.Member, text.Key = i.text(), i.text()
+		if i.mutationText(text) {
 			m.Text = text
 		}
 	}

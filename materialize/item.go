@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -67,6 +68,25 @@ func (i *item) text() []byte {
 		return nil
 	}
 	return i.bytes(n - 1)
+}
+
+// appendMutationText appends the text of a mutation; nil means none, which is not the same as one that is empty.
+func appendMutationText(dst []byte, t *state.Text) []byte {
+	if t == nil {
+		return append(dst, 0)
+	}
+	dst = append(binary.AppendUvarint(dst, uint64(len(t.Member))+1), t.Member...)
+	return append(binary.AppendUvarint(dst, uint64(len(t.Key))), t.Key...)
+}
+
+// mutationText reads what appendMutationText has written, without a copy, and reports whether there is a text.
+func (i *item) mutationText(t *state.Text) bool {
+	n := i.uint()
+	if n == 0 {
+		return false
+	}
+	t.Member, t.Key = i.bytes(n-1), i.bytes(i.uint())
+	return true
 }
 
 // appendTyped appends a value with its type.

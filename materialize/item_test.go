@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"bytes"
 	"reflect"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/source"
+	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -56,6 +58,36 @@ func TestItems(t *testing.T) {
 		i = item{rest: written[:rapid.IntRange(0, len(written)-1).Draw(t, "cut")]}
 		if i.event(&got, wanted); i.err == nil {
 			t.Fatal("no error for an event that was cut short")
+		}
+	})
+}
+
+// The text of a mutation is read back as it was written, and one that is empty is not taken for none: an empty text is
+// a member, and the key of the number 0.
+func TestTextsOfMutations(t *testing.T) {
+	bytesOf := rapid.SliceOfN(rapid.Byte(), 0, 300)
+	rapid.Check(t, func(t *rapid.T) {
+		var texts []*state.Text
+		var written []byte
+		for range rapid.IntRange(1, 4).Draw(t, "texts") {
+			var text *state.Text
+			if rapid.Bool().Draw(t, "has a text") {
+				text = &state.Text{Member: bytesOf.Draw(t, "member"), Key: bytesOf.Draw(t, "key")}
+			}
+			texts, written = append(texts, text), appendMutationText(written, text)
+		}
+		i := item{rest: written}
+		for _, want := range texts {
+			var got state.Text
+			if has := i.mutationText(&got); has != (want != nil) || i.err != nil {
+				t.Fatalf("read %v, error %v; want %v", has, i.err, want)
+			}
+			if want != nil && (!bytes.Equal(got.Member, want.Member) || !bytes.Equal(got.Key, want.Key)) {
+				t.Fatalf("%+v was read as %+v", *want, got)
+			}
+		}
+		if len(i.rest) > 0 {
+			t.Fatalf("%d bytes are left", len(i.rest))
 		}
 	})
 }

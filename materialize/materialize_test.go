@@ -361,7 +361,7 @@ streams:
     topic: events
     timestamp: at
     id: id
-    fields: {user: string, device: string, amount: decimal, score: float}
+    fields: {user: string, device: string, amount: decimal, score: float, place: string}
 features:
   count_1h: COUNT(1h, pay, user)
   sum_1d: SUM(1d, pay, amount, user, where='score > 0.5')
@@ -382,12 +382,25 @@ features:
   last_three: SUM(last 3, pay, amount, device)
   before: LAST(rolling 1d last 5, pay, device, user, exclude=current)
   derived: {expr: exact_sum / count_1h, default: 7}
+  quantile: QUANTILE(1d, pay, score, user, p=0.3)
+  places: COUNT_DISTINCT(1d, pay, user, place)
+  place_of: MODE(1d, pay, place, user)
+  mix: ENTROPY(1d, pay, place, user)
+  least_place: MIN(1d, pay, place, user)
+  last_place: LAST(1d, pay, place, user)
+  exact_places: COUNT_DISTINCT(1d, pay, user, place, tile=exact)
+  recent_places: COUNT_DISTINCT(1d, pay, user, place, method=last_seen)
+  near_places: APPROX_COUNT_DISTINCT(1d, pay, user, place)
+  spread: VAR_POP(1d, pay, amount, user)
   through: COUNT_DISTINCT(1d, pay, SET(2h, pay, user, device), user, max=2)
   through_exact: SUM(2h, pay, amount, SET(1d, pay, device, user), tile=exact, where='score > 0.5')
 `
 
-// randomEvents returns events of randomDefinitions, as lines and decoded. Some are out of order,
-// and some lack fields.
+// byPlace is one more of randomDefinitions, whose values are not scalars.
+const byPlace = "  by_place: SUM(1d, pay, amount, user, per=place)\n"
+
+// randomEvents returns events of randomDefinitions, as lines and decoded. Some are out of order, some lack fields, and
+// many have empty, zero, equal or extreme values.
 func randomEvents(t *testing.T) (in string, events []map[string]any) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -398,7 +411,9 @@ func randomEvents(t *testing.T) (in string, events []map[string]any) {
 		e := map[string]any{"at": now - random.Int64N(60_000), "id": i}
 		for name, value := range map[string]any{
 			"user": fmt.Sprint("u", random.IntN(4)), "device": fmt.Sprint("d", random.IntN(6)),
-			"amount": float64(random.IntN(10_000)) / 100, "score": random.Float64(),
+			"amount": json.Number(pick(random, fmt.Sprintf("%d.%02d", random.IntN(100), random.IntN(100)), "0", "-0.00", "7.5", "-9000000000000")),
+			"score":  json.Number(pick(random, fmt.Sprint(random.Float64()), "0.0", "-0.0", "5e-324", "0.5", "1e300")),
+			"place":  pick(random, fmt.Sprint("p", random.IntN(4)), "", "|", "\x00", strings.Repeat("long", 60)),
 		} {
 			if random.IntN(20) > 0 {
 				e[name] = value
@@ -414,9 +429,17 @@ func randomEvents(t *testing.T) (in string, events []map[string]any) {
 	return lines.String(), events
 }
 
-// near reports whether two values are equal except for rounding in a sum.
-func near(a, b string) bool {
+// pick returns an ordinary value half of the time, and else one of those at the edges.
+func pick(random *rand.Rand, ordinary string, edges ...string) string {
+	if i := random.IntN(2 * len(edges)); i < len(edges) {
+		return edges[i]
+	}
+	return ordinary
+}
+
+// near reports whether two values are equal except for a relative error.
+func near(a, b string, relative float64) bool {
 	x, err1 := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
-	return a == b || err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*math.Abs(y)
+	return a == b || err1 == nil && err2 == nil && math.Abs(x-y) <= relative*math.Abs(y)
 }

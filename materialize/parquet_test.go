@@ -189,7 +189,7 @@ func TestParquetEqualsCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := toParquet(t, r, "pay", in, 1<<14)
+	file := toParquet(t, r, "pay", in, 1<<15)
 	if n := len(file.RowGroups()); n < 5 || n > 50 {
 		t.Errorf("%d row groups, want 5 to 50", n)
 	}
