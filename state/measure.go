@@ -67,7 +67,7 @@ var measures = [...]measure{
 	Approx:       {name: "approx", layout: Sketches, of: field, member: TextMember, combine: onceIsEnough, needs: sameTile | sameMember},
 	Seen:         {name: "seen", layout: Filters, of: field, member: TextMember, combine: onceIsEnough, needs: sameTile | sameMember},
 	LastTimes:    {name: "last_times", layout: LastSeen, of: field, num: timeOf, member: TextMember, combine: keepLatest, needs: sameMember},
-	ValueMoments: {name: "moments", layout: MomentTiles, of: field, num: float},
+	ValueMoments: {name: "moments", layout: MomentTiles, of: field, num: number},
 
 	FirstValue: extremes("first_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time < held.Time }),
 	LastValue:  extremes("last_value", timeOf, ValueMember, func(c, held Candidate) bool { return c.Time >= held.Time }),
@@ -108,7 +108,6 @@ type Input struct {
 func one(Input) int64          { return 1 }
 func timeOf(in Input) int64    { return in.Time }
 func tileBegin(in Input) int64 { return in.Begin } // the tile's begin packs shortest
-func float(in Input) int64     { return int64(math.Float64bits(in.Value.Float64())) }
 
 func number(in Input) int64 {
 	if in.Value.Type == value.Float {

@@ -16,6 +16,13 @@ func (s *IntSum) Add(n int64) {
 	s.high += n>>63 + int64(carry)
 }
 
+// AddSum adds another sum.
+func (s *IntSum) AddSum(o IntSum) {
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, o.low, 0)
+	s.high += o.high + int64(carry)
+}
+
 // Sub subtracts an int.
 func (s *IntSum) Sub(n int64) {
 	var borrow uint64
@@ -27,4 +34,10 @@ func (s *IntSum) Sub(n int64) {
 func (s *IntSum) Set(v *Value) {
 	sum := sumOf(s.high, s.low)
 	v.Num, v.Carry = sum.Num, sum.Carry
+}
+
+// IntSumOf returns the number of an Int or a Decimal, without its scale, as a sum.
+func IntSumOf(v Value) IntSum {
+	high, low := v.words()
+	return IntSum{high: high, low: low}
 }

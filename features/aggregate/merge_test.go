@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"math/big"
 	"slices"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -189,31 +189,53 @@ func sliceOf(m state.Measure, c Call, events []Sample) state.WindowState {
 	return s
 }
 
-// Moments do not depend on how values are grouped, up to the last digits, even if the spread is
-// small beside the values.
-func TestMomentsMerge(t *testing.T) {
+// Variances do not depend on how values are grouped: those of ints and decimals to the last bit, whatever their size,
+// those of floats up to the error that they state, even if the spread is small beside the values.
+func TestVariancesMerge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		far := rapid.SampledFrom([]float64{0, 1e3, -1e6, 1e9}).Draw(t, "far")
-		values := rapid.SliceOfN(rapid.IntRange(-1000, 1000), 2, 40).Draw(t, "values")
-		parts := make([]state.Moments, 1+rapid.IntRange(0, 5).Draw(t, "parts"))
-		mean := new(big.Rat)
-		for _, n := range values {
-			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
-			parts[i] = parts[i].Add(state.MomentsOf(far + float64(n)/8))
-			mean.Add(mean, big.NewRat(int64(n), int64(8*len(values))))
+		c := Call{Type: rapid.SampledFrom(numeric).Draw(t, "type")}
+		if c.Type == value.Decimal {
+			c.Scale = rapid.Uint8Range(0, value.MaxScale).Draw(t, "scale")
 		}
-		want := new(big.Rat)
-		for _, n := range values {
-			d := new(big.Rat).Sub(big.NewRat(int64(n), 8), mean)
-			want.Add(want, d.Mul(d, d))
+		far := rapid.SampledFrom([]int64{0, 1e3, -1e6, 1e12, 4e18, math.MinInt64 + 1000}).Draw(t, "far")
+		function := rapid.SampledFrom([]deviation{{}, {sample: true}, {root: true}, {sample: true, root: true}}).Draw(t, "function")
+		parts := make([]state.Moments, rapid.IntRange(1, 6).Draw(t, "parts"))
+		var events []Sample
+		for _, n := range rapid.SliceOfN(rapid.Int64Range(-1000, 1000), 0, 40).Draw(t, "values") {
+			v := value.Value{Type: c.Type, Scale: c.Scale, Num: far + n}
+			if c.Type == value.Float {
+				v.Num, v.Flt = 0, float64(far)+float64(n)/8
+			}
+			i := rapid.IntRange(0, len(parts)-1).Draw(t, "part")
+			parts[i] = parts[i].Add(state.MomentsOf(&v))
+			events = append(events, Sample{Value: v})
 		}
 		var m state.Moments
 		for _, p := range parts {
 			m = m.Add(p)
 		}
-		squares, _ := want.Float64()
-		if off := math.Abs(m.Squares - squares); m.N != int64(len(values)) || off > 1e-6*max(1, squares) {
-			t.Fatalf("got %+v, want %d values and %v as the sum of squares", m, len(values), squares)
+		less := 0
+		if function.sample {
+			less = 1
+		}
+		merged, folded, want := function.of(c, &m), function.Fold(c, 0, events), spread(events, less, function.root)
+		for _, r := range []Result{merged, folded} {
+			got := textOf(r.Value)
+			if got == want && r.Found == (len(events) > 0) {
+				continue
+			}
+			x, y := r.Value.Flt, parseFloat(want)
+			if c.Type != value.Float || r.Value.IsNull() || math.Abs(x-y) > max(r.RelativeError, negligible)*y {
+				t.Fatalf("%d values at %d: got %s with an error of %v, want %s", len(events), far, got, r.RelativeError, want)
+			}
 		}
 	})
+}
+
+func parseFloat(text string) float64 {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return f
 }

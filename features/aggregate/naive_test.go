@@ -99,6 +99,10 @@ var naive = map[string]func(c Call, at int64, events, values []Sample) string{
 			return "null"
 		}
 		newer, older := values[len(values)-1], values[len(values)-2]
+		units := new(big.Int).Sub(newer.Value.Big(), older.Value.Big())
+		if !units.IsInt64() {
+			return "null"
+		}
 		return number(new(big.Rat).Sub(rational(newer), rational(older)))
 	},
 	"time_since_first": func(_ Call, at int64, events, _ []Sample) string {
@@ -308,11 +312,22 @@ func drawCall(t *rapid.T, s Spec) Call {
 	return c
 }
 
+// valueOf returns a value of a call's type for a small number: for some numbers one at the edges of the type.
 func valueOf(c Call, n int64) value.Value {
+	edges := map[int64]int64{30: math.MaxInt64, 29: math.MaxInt64 - 1, 28: 1e12 + 1, 27: 1e12 - 1, -29: math.MinInt64 + 1, -30: math.MinInt64}
+	if edge, ok := edges[n]; ok && (c.Type == value.Int || c.Type == value.Decimal) {
+		n = edge
+	}
 	switch c.Type {
 	case value.Float:
+		if n == 30 {
+			return value.Value{Type: value.Float, Flt: math.SmallestNonzeroFloat64}
+		}
 		return value.Value{Type: value.Float, Flt: float64(n) / 4}
 	case value.String:
+		if n == 0 {
+			return value.Value{Type: value.String, Str: []byte{}}
+		}
 		return value.Value{Type: value.String, Str: strconv.AppendInt(nil, n, 10)}
 	case value.Bool:
 		return value.Value{Type: value.Bool, Num: n & 1}

@@ -8,6 +8,9 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
+// negligible is the greatest relative error of a variance of floats that is not stated.
+const negligible = 1e-9
+
 // deviation is the variance of a numeric field, or its square root; see Moments.
 type deviation struct {
 	name   string
@@ -21,12 +24,13 @@ func (d deviation) Spec() Spec {
 	if d.root {
 		s.Title = "standard deviation of a field"
 	}
+	const floats = " Of ints and decimals it is the float nearest to the true value. Of n floats the relative error is at most n·2^-51·√(1 + mean²/variance); if that exceeds 10^-9, `relative_error` states it and `exact` is false."
 	if d.sample {
 		s.Title = "sample " + s.Title
-		s.Note = "Null if there is only one value, or if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`."
+		s.Note = "Null if there is only one value, or if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`." + floats
 	} else {
 		s.Title = "population " + s.Title
-		s.Note = "Null if the squares of the deviations exceed the range of floats."
+		s.Note = "Null if the squares of the deviations exceed the range of floats." + floats
 	}
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s
@@ -34,26 +38,31 @@ func (d deviation) Spec() Spec {
 
 func (deviation) Measures(Call) []state.Measure { return []state.Measure{state.ValueMoments} }
 
-func (d deviation) Merge(_ Call, _ int64, s []state.WindowState) Result { return d.of(s[0].Moments) }
-
-func (d deviation) Fold(_ Call, _ int64, events []Sample) Result {
-	var m state.Moments
-	for _, v := range fieldOf(events) {
-		m = m.Add(state.MomentsOf(v.Float64()))
-	}
-	return d.of(m)
+func (d deviation) Merge(c Call, _ int64, s []state.WindowState) Result {
+	return d.of(c, &s[0].Moments)
 }
 
-func (d deviation) of(m state.Moments) Result {
+func (d deviation) Fold(c Call, _ int64, events []Sample) Result {
+	var m state.Moments
+	for _, v := range fieldOf(events) {
+		m = m.Add(state.MomentsOf(&v))
+	}
+	return d.of(c, &m)
+}
+
+func (d deviation) of(c Call, m *state.Moments) Result {
 	n := m.N
 	if d.sample {
 		n--
 	}
 	r := Result{Found: m.N > 0}
 	if n > 0 {
-		r.Value = float(m.Squares / float64(n))
+		spread := m.Spread(c.Type, c.Scale, n)
 		if d.root {
-			r.Value = float(math.Sqrt(m.Squares / float64(n)))
+			spread = math.Sqrt(spread)
+		}
+		if r.Value = float(spread); m.SpreadError(c.Type) > negligible && !r.Value.IsNull() {
+			r.RelativeError = m.SpreadError(c.Type)
 		}
 	}
 	return r

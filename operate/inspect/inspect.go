@@ -287,7 +287,7 @@ func newEntry(s *state.Series, from *packed.Entry, columns []features.LogColumn)
 		e.Estimate = &from.Estimate
 	}
 	if m := from.Moments; m.N > 0 {
-		e.Moments = &Moments{m.N, m.Mean, m.Squares}
+		e.Moments = &Moments{m.N, m.MeanOf(s.Type, s.Scale), m.Spread(s.Type, s.Scale, 1)}
 	}
 	if from.Record == nil {
 		return e, nil

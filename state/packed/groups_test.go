@@ -67,7 +67,8 @@ func TestFirstKeysOfEveryWindowAreComplete(t *testing.T) {
 
 func written(g state.Group) string {
 	slices.Sort(g.Members)
-	return fmt.Sprintf("%s %v %q %d %d %.6f %.6f", g.Key, g.Buckets, g.Members, g.Count, g.Moments.N, g.Moments.Mean, g.Moments.Squares)
+	m := &g.Moments
+	return fmt.Sprintf("%s %v %q %d %d %.6f %.6f %v %v", g.Key, g.Buckets, g.Members, g.Count, m.N, m.Mean, m.Squares, m.Sum, m.SquareSum)
 }
 
 // The size of a hot entity does not grow with the number of its keys.

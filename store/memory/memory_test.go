@@ -83,12 +83,10 @@ func addEvent(b *state.Batch, list []*state.Series, offset, time, cents int64, d
 			mutation.Num = 1
 		case state.Earliest, state.Latest:
 			mutation.Num = time
-		case state.ValueMoments:
-			mutation.Num = int64(math.Float64bits(float64(cents) / 4))
 		case state.FirstValue, state.LastValue:
 			v := value.Value{Type: s.Type, Num: cents, Flt: float64(cents) / 4, Scale: s.Scale}
 			mutation.Num, mutation.Member = time, b.Hold(state.AppendValue(nil, v))
-		case state.Sum, state.Min, state.Max:
+		case state.Sum, state.Min, state.Max, state.ValueMoments:
 			mutation.Num = cents
 			if s.Type == value.Float {
 				mutation.Num = int64(math.Float64bits(float64(cents) / 4))
@@ -216,8 +214,8 @@ func described(t *testing.T, r state.Read, s *state.WindowState, now int64) stri
 		return text
 	}
 	if r.Series.Measure != state.Record {
-		m := s.Moments // their last digits depend on the order of events
-		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g", s.Buckets, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares)
+		m := s.Moments // the last digits of floats depend on the order of events
+		return fmt.Sprintf("%+v %q %d %d %v %d %.9g %.9g %v %v", s.Buckets, s.Members, s.Count, s.After, s.Capped, m.N, m.Mean, m.Squares, m.Sum, m.SquareSum)
 	}
 	var records []string
 	var times []int64
