@@ -81,12 +81,9 @@ func (w *csvWriter) cell(i int, text []byte) {
 }
 
 // quoted reports whether a text needs quotes because some reader would not read it unchanged. \. alone ends a table for
-// PostgreSQL.
+// PostgreSQL, and without quotes an empty text is null.
 func quoted(text []byte) bool {
-	if len(text) == 0 {
-		return false
-	}
-	if bytes.ContainsAny(text, ",\"\r\n") || string(text) == `\.` {
+	if len(text) == 0 || bytes.ContainsAny(text, ",\"\r\n") || string(text) == `\.` {
 		return true
 	}
 	first, _ := utf8.DecodeRune(text)

@@ -8,16 +8,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// CSV output equals that of encoding/csv.
+// CSV output equals that of encoding/csv, but for the quotes of an empty text, which is not null.
 func TestCSVEqualsStandardOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.SliceOfN(rapid.StringOf(rapid.RuneFrom([]rune("ab,\"\n\r \\.\té\u00a0"))), 1, 4).Draw(t, "row")
-		var got, want strings.Builder
-		standard := csv.NewWriter(&want)
-		if err := standard.Write(row); err != nil {
-			t.Fatal(err)
+		var got strings.Builder
+		var cells []string
+		for _, text := range row {
+			if text == "" {
+				cells = append(cells, `""`)
+				continue
+			}
+			var cell strings.Builder
+			standard := csv.NewWriter(&cell)
+			if err := standard.Write([]string{text}); err != nil {
+				t.Fatal(err)
+			}
+			standard.Flush()
+			cells = append(cells, strings.TrimSuffix(cell.String(), "\n"))
 		}
-		standard.Flush()
+		want := strings.Join(cells, ",") + "\n"
 		w := &csvWriter{out: &got}
 		for i, text := range row {
 			w.cell(i, []byte(text))
@@ -25,8 +35,8 @@ func TestCSVEqualsStandardOne(t *testing.T) {
 		if err := w.end(); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil || got.String() != want.String() {
-			t.Fatalf("%q was written as %q, want %q; error %v", row, got.String(), want.String(), err)
+		if err := w.Close(); err != nil || got.String() != want {
+			t.Fatalf("%q was written as %q, want %q; error %v", row, got.String(), want, err)
 		}
 	})
 }

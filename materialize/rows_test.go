@@ -73,6 +73,28 @@ func TestSpine(t *testing.T) {
 	}
 }
 
+// Empty quotes in a CSV are an empty text, as on a topic, and nothing is null: in events, in the keys of a spine, and in
+// what is written.
+func TestEmptyTextsInCSV(t *testing.T) {
+	m := making{Registry: load(t, `
+streams:
+  pay: {topic: payments, timestamp: at, fields: {user: string, device: string, amount: decimal}}
+features:
+  devices: COUNT_DISTINCT(1h, pay, user, device)
+  last: LAST(1h, pay, device, user)
+`), inputs: []text{{"pay", "pay.csv", "at,user,device,amount\n1700000000000,u,\"\",1\n1700000000000,u,,1\n1700000000000,u,\\N,1\n1700000000000,\"\",NULL,\n"}}}
+	m.spine = "at,user,note\n1700000001000,u,\"\"\n1700000001000,\"\",\n1700000001000,,x\n"
+	got, _, err := m.run(t)
+	want := "at,user,note,devices,last\n1700000001000,u,\"\",2,\\N\n1700000001000,\"\",,1,NULL\n1700000001000,,x,,\n"
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	m.inputs[0].content = "at,user,device,amount\n1700000000000,u,d,\"\"\n"
+	if _, _, err = m.run(t); err == nil || !strings.Contains(err.Error(), "amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found an empty text") {
+		t.Errorf("an empty text as an amount gives the error %v", err)
+	}
+}
+
 // Rows that are events include events of other streams up to their millisecond, and of their own
 // stream those before them. They include themselves unless that is disabled.
 func TestEventsAsRows(t *testing.T) {

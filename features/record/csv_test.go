@@ -94,7 +94,7 @@ func TestCSVPoison(t *testing.T) {
 		{",x,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
 		{",1.5,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found 1.5"},
 		{", 1,,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
-		{",\"\",,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found a text"},
+		{",\"\",,,,,,,,", record.WrongType, "int: expected a 64-bit integer, found an empty text"},
 		{",,0x10,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found a text"},
 		{",,Inf,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found a text"},
 		{",,1e999,,,,,,,", record.WrongType, "float: expected a number that a 64-bit float holds, found 1e999"},

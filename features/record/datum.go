@@ -115,6 +115,9 @@ func (d *Datum) value() value.Value {
 
 // describe names a datum in a message: numbers by value, everything else by type.
 func (d *Datum) describe() string {
+	if d.isText() && len(d.Text) == 0 {
+		return "an empty text"
+	}
 	if d.Type != Number && (d.Type != Untyped || !d.writtenAsNumber()) {
 		return d.Type.String()
 	}

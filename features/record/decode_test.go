@@ -130,7 +130,7 @@ func TestDecodePoison(t *testing.T) {
 		{`"dec":"1,5"`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"},
 		{`"dec":"1.234"`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"},
 		{`"dec":"+1"`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"},
-		{`"dec":""`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one"},
+		{`"dec":""`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found an empty text"},
 		{`"dec":[]`, record.WrongType, "dec: expected a 64-bit decimal with at most 2 digits after the decimal point, found an array"},
 		{`"bool":0`, record.WrongType, "bool: expected a bool, found 0"},
 		{`"at":1.5`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 1.5"},

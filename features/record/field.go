@@ -28,7 +28,7 @@ func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 	var ok bool
 	if *v, ok = s.typed(f, at); !ok {
 		found := at.describe()
-		if f.Type == value.Decimal && at.Type == String {
+		if f.Type == value.Decimal && at.Type == String && len(at.Text) > 0 {
 			found += " that is not one" // others are
 		}
 		return s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), found)

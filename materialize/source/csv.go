@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// csvTable is a CSV whose first line names the columns. An empty cell is null.
+// csvTable is a CSV whose first line names the columns. An empty cell is null, and empty quotes are an empty text.
 type csvTable struct {
 	file    string
 	records csvRecords
@@ -88,7 +88,7 @@ func (t *csvTable) Next() ([]Cell, error) {
 			continue
 		}
 		t.cells[i] = Cell{}
-		if len(text) > 0 {
+		if text != nil {
 			t.cells[i] = Cell{Type: Untyped, Text: text[:len(text):len(text)]}
 		}
 	}
@@ -137,7 +137,7 @@ func newRecords(r io.Reader) csvRecords {
 }
 
 // next reads a record and returns its first cells, at least those that are needed, how many it has,
-// and the number of its first line. The record is valid until the next call.
+// and the number of its first line. A cell without anything, even quotes, is nil. The record is valid until the next call.
 func (r *csvRecords) next() (record [][]byte, count, line int, err error) {
 	var text []byte
 	for len(text) == 0 {
@@ -154,13 +154,21 @@ func (r *csvRecords) next() (record [][]byte, count, line int, err error) {
 	for r.most == 0 || len(r.cells) < r.most {
 		end := bytes.IndexByte(text, ',')
 		if end < 0 {
-			r.cells = append(r.cells, text)
+			r.cells = append(r.cells, unquoted(text))
 			return r.cells, len(r.cells), r.line, nil
 		}
-		r.cells = append(r.cells, text[:end])
+		r.cells = append(r.cells, unquoted(text[:end]))
 		text = text[end+1:]
 	}
 	return r.cells, len(r.cells) + 1 + bytes.Count(text, comma), r.line, nil
+}
+
+// unquoted returns a cell without quotes, nil if it is empty.
+func unquoted(cell []byte) []byte {
+	if len(cell) == 0 {
+		return nil
+	}
+	return cell
 }
 
 // trimLine removes the end of a line.
@@ -194,8 +202,22 @@ func (r *csvRecords) readQuoted(start []byte) (record [][]byte, line int, err er
 		return nil, line, err
 	}
 	r.cells = r.cells[:0]
-	for _, cell := range cells {
-		r.cells = append(r.cells, []byte(cell))
+	for i, cell := range cells {
+		if cell == "" && !r.startsWithQuote(text, i) {
+			r.cells = append(r.cells, nil)
+			continue
+		}
+		r.cells = append(r.cells, append([]byte{}, cell...))
 	}
 	return r.cells, line, nil
+}
+
+// startsWithQuote reports whether a cell of the record that was read last from a text starts with a quote.
+func (r *csvRecords) startsWithQuote(text []byte, cell int) bool {
+	line, column := r.standard.FieldPos(cell)
+	first, _ := r.standard.FieldPos(0)
+	for ; line > first; line-- {
+		text = text[bytes.IndexByte(text, '\n')+1:]
+	}
+	return column <= len(text) && text[column-1] == '"'
 }

@@ -34,6 +34,12 @@ func TestCSVRecordsEqualStandardOnes(t *testing.T) {
 			if wantErr != nil || err != nil {
 				t.Fatalf("%q: error %v, want %v", text, err, wantErr)
 			}
+			for i, cell := range got {
+				row, column := standard.FieldPos(i)
+				if rest := strings.SplitAfter(text, "\n")[row-1]; (cell == nil) != (want[i] == "" && !strings.HasPrefix(rest[column-1:], `"`)) {
+					t.Fatalf("%q: cell %d of %q is null: %v", text, i, want, cell == nil)
+				}
+			}
 			if wantLine, _ := standard.FieldPos(0); line != wantLine || count != len(want) || !begins(want, got, records.most) {
 				t.Fatalf("%q: line %d is %q, want line %d, %q", text, line, got, wantLine, want)
 			}
