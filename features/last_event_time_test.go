@@ -14,7 +14,7 @@ func TestMapLastEventTime(t *testing.T) {
 	for at, want := range map[int64]string{
 		state.LastEventTime:     "<nil>",
 		state.LastEventTime + 1: "stream s: t: the event is of the year 6429; state holds events up to October 6429",
-		253_402_300_799_999:     "stream s: t: the event is of the year 9999; state holds events up to October 6429",
+		253_399_708_799_999:     "stream s: t: the event is of the year 9999; state holds events up to October 6429",
 	} {
 		rec, b := event(fmt.Sprintf(`{"t":%d,"a":"x"}`, at)), state.Batch{Ranges: make([]state.PartitionRange, 1)}
 		rec.Timestamp = -1

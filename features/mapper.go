@@ -99,6 +99,12 @@ func (r *Registry) NewJSONMapper(only ...*record.Stream) *Mapper {
 	return r.newMapper(only, record.NewJSONDecoder(only))
 }
 
+// NewTextMapper makes a mapper of the records of the registry's topics that are given as texts, see
+// record.NewTextDecoder.
+func (r *Registry) NewTextMapper() *Mapper {
+	return r.newMapper(r.Streams, record.NewTextDecoder(r.Streams))
+}
+
 func (r *Registry) newMapper(streams []*record.Stream, decoder *record.Decoder) *Mapper {
 	m := &Mapper{decoder: decoder, series: r.Series, mappings: map[*record.Stream]*streamMapping{}}
 	for _, s := range streams {

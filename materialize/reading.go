@@ -88,7 +88,7 @@ func decoderOf(s source.Source, streams []*record.Stream) *record.Decoder {
 	if d, ok := s.(source.Decodable); ok {
 		return d.NewDecoder(streams)
 	}
-	return record.NewJSONDecoder(streams)
+	return record.NewTextDecoder(streams)
 }
 
 // events reads the next events, n at most. It returns io.EOF after the last one.

@@ -73,6 +73,34 @@ func TestSpine(t *testing.T) {
 	}
 }
 
+// Lines of JSON are records as in their topic, of formats in JSON with their envelopes; the rows of a table have columns
+// for the paths of fields. A tombstone is no event.
+func TestRecordsOfFormats(t *testing.T) {
+	m := making{Registry: load(t, `
+streams:
+  change: {topic: changes, format: debezium, timestamp: at, fields: {user: string, op: {type: string, path: __op}}}
+  event: {topic: events, format: cloudevents, timestamp: at, fields: {user: string, kind: {type: string, path: ce_type}}}
+features:
+  changes: COUNT(1h, change, user, per=op)
+  kinds: COUNT(1h, event, user, per=kind)
+`), inputs: []text{
+		{"change", "a.ndjson", `{"op":"c","before":null,"after":{"at":1700000000000,"user":"u"}}` + "\n" + `{"payload":{"op":"d","before":{"at":1700000000000,"user":"u"}}}` + "\n"},
+		{"change", "b.csv", "at,user,__op\n1700000000000,u,r\n"},
+		{"", "c.ndjson", `{"topic":"events","key":null,"value":{"specversion":"1.0","type":"t","data":{"at":1700000000000,"user":"u"}}}` + "\n" +
+			`{"topic":"events","key":"u","value":null}` + "\n" + `{"topic":"changes","key":"u","value":null}` + "\n"},
+	}}
+	m.spine = "at,user\n1700000001000,u\n"
+	got, summary, err := m.run(t)
+	want := "at,user,changes,kinds\n1700000001000,u,\"{\"\"c\"\":1,\"\"d\"\":1,\"\"r\"\":1}\",\"{\"\"t\"\":1}\"\n"
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || summary.Passed != 2 {
+		t.Errorf("%d passed, %v (-want +got):\n%s", summary.Passed, err, diff)
+	}
+	m.inputs[0].content = `{"at":1700000000000,"user":"u"}`
+	if _, _, err := m.run(t); err == nil || !strings.HasSuffix(err.Error(), "not a change event of Debezium: its op is nothing") {
+		t.Errorf("a row without its envelope gives the error %v", err)
+	}
+}
+
 // Empty quotes in a CSV are an empty text, as on a topic, and nothing is null: in events, in the keys of a spine, and in
 // what is written.
 func TestEmptyTextsInCSV(t *testing.T) {

@@ -58,6 +58,8 @@ type cloudEventsScanner struct {
 	from               []int   // slots of the attributes
 }
 
+func (*cloudEventsScanner) readsWithoutValue() {} // one with its attributes in headers may have no data
+
 // Scan finds the values of the tree in an event.
 func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 	clear(s.values)
@@ -65,6 +67,10 @@ func (s *cloudEventsScanner) Scan(rec *Record, values []Datum) error {
 		if _, ok := rec.Headers.Last(attributePrefix + "specversion"); ok {
 			return s.scanBinary(rec, values)
 		}
+	}
+	if rec.Value == nil {
+		clear(values)
+		return nil // a tombstone
 	}
 	if err := s.structured.Scan(rec, s.values); err != nil {
 		return err

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +56,29 @@ func (f *csvFormat) Check(path []string, _ value.Type) error {
 func (f *csvFormat) NewScanner(tree *Node) Scanner {
 	return &csvScanner{csvFormat: f, tableSlots: newTableSlots(tree, f.columns)}
 }
+
+// csvTextFormat is the format of lines given as strings of JSON, or as objects with the same paths.
+type csvTextFormat struct{ *csvFormat }
+
+func (f csvTextFormat) NewScanner(tree *Node) Scanner {
+	return &csvTextScanner{lines: f.csvFormat.NewScanner(tree), objects: JSON.NewScanner(tree)}
+}
+
+type csvTextScanner struct{ lines, objects Scanner }
+
+// Scan finds the values of the tree in a line or an object.
+func (s *csvTextScanner) Scan(rec *Record, values []Datum) error {
+	if !bytes.HasPrefix(rec.Value, quote) {
+		return s.objects.Scan(rec, values)
+	}
+	var line string
+	if err := json.Unmarshal(rec.Value, &line); err != nil {
+		return &Poison{Reason: Malformed, Message: "malformed JSON: " + err.Error()}
+	}
+	return s.lines.Scan(&Record{Value: []byte(line)}, values)
+}
+
+var quote = []byte{'"'}
 
 // csvScanner reads lines for one tree.
 type csvScanner struct {

@@ -4,8 +4,8 @@ import "fmt"
 
 // debeziumSpec is the row of the format of Debezium's change events in JSON, with or without the
 // schema that Kafka Connect adds. A path leads into the row: as it is after the change, or as it
-// was before a deletion. __op, __ts_ms and __source are those of the envelope. Tombstones, and
-// changes without a row, belong to no stream.
+// was before a deletion. __op, __ts_ms and __source are those of the envelope. Changes without a row
+// belong to no stream.
 var debeziumSpec = FormatSpec{
 	Name: "debezium", Describes: "one change event of Debezium in JSON",
 	New: func(Options) (Format, error) { return debeziumFormat{}, nil },
@@ -71,16 +71,13 @@ type debeziumScanner struct {
 	meta   []movedNode
 }
 
-// unavailable stands for a great value that did not change, which the log of the database does not have; see the property
-// unavailable.value.placeholder of Debezium's connectors. It is no value of the row.
+// unavailable is what the connector for PostgreSQL writes in place of a long value that a change has left as it was: the
+// database does not log it.
 const unavailable = "__debezium_unavailable_value"
 
 // Scan finds the values of the tree in a change event.
 func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	clear(values)
-	if len(rec.Value) == 0 {
-		return nil // a tombstone
-	}
 	clear(s.values)
 	if err := s.json.Scan(rec, s.values); err != nil {
 		return err
@@ -99,7 +96,7 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + typ.String()}
 	}
 	copy(values, row)
-	for i := range values[:s.size] {
+	for i := range values {
 		if v := &values[i]; v.Type == String && string(v.Text) == unavailable {
 			*v = Datum{Type: Null}
 		}

@@ -79,7 +79,9 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 //	bool       true or false
 //	timestamp  a number of milliseconds since 1970, or an RFC 3339 string; or
 //	           what the field's unit says: a number, finer ones rounded down to
-//	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime
+//	           milliseconds, or a string, "2006-01-02 15:04:05" in UTC for datetime;
+//	           the first day of year 1 or 1900 and the last of 9999, in any zone,
+//	           are null: programs write them where there is no time
 //	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
 //
 // A text without a type in its format is read as the type of the field: numbers in JSON's syntax, bools as true, false,
@@ -98,7 +100,13 @@ type topicDecoder struct {
 	scanner Scanner
 	values  []Datum // by slot
 	streams []*streamDecoder
+	// withoutValue means that records without a value may be events. In other topics they are tombstones, which say that a
+	// compacted topic drops the records of their key.
+	withoutValue bool
 }
+
+// valueless is a Scanner of records that may be events without having a value.
+type valueless interface{ readsWithoutValue() }
 
 type streamDecoder struct {
 	stream     *Stream
@@ -130,6 +138,20 @@ func NewJSONDecoder(streams []*Stream) *Decoder {
 	return newDecoder(streams, func(*Stream) Format { return JSON })
 }
 
+// NewTextDecoder makes a decoder of records given as texts of JSON. A record of a format in JSON is as in its topic, and a
+// line of a CSV is a string. One of another format is an object with the same paths.
+func NewTextDecoder(streams []*Stream) *Decoder {
+	return newDecoder(streams, func(s *Stream) Format {
+		switch f := s.Format.(type) {
+		case debeziumFormat, cloudEventsFormat:
+			return f
+		case *csvFormat:
+			return csvTextFormat{f}
+		}
+		return JSON
+	})
+}
+
 func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 	d := &Decoder{topics: map[string]*topicDecoder{}}
 	for _, s := range streams {
@@ -143,6 +165,7 @@ func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 	for _, t := range d.topics {
 		t.values = make([]Datum, t.tree.number(0))
 		t.scanner = formatOf(t.streams[0].stream).NewScanner(t.tree)
+		_, t.withoutValue = t.scanner.(valueless)
 		for _, s := range t.streams {
 			s.data = t.values
 			s.findSlots(t.tree)
@@ -199,7 +222,7 @@ func (s *streamDecoder) findSlots(tree *Node) {
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	d.events = d.events[:0]
 	t := d.of(rec.Partition.Topic)
-	if t == nil {
+	if t == nil || rec.Value == nil && !t.withoutValue {
 		return nil, nil
 	}
 	d.record = *rec
@@ -207,7 +230,7 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		return nil, t.named(err)
 	}
 	if t.values[0].Type == Absent {
-		return nil, nil // a record without a value
+		return nil, nil
 	}
 	for _, s := range t.streams {
 		takes, err := s.matches()

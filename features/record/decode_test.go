@@ -167,7 +167,7 @@ func TestDecodePoison(t *testing.T) {
 func TestDecodeNoObject(t *testing.T) {
 	one, two := defined.Registry(t, decodeDefinitions).NewDecoder(), defined.Registry(t, twoStreams).NewDecoder()
 	for value, want := range map[string]string{
-		"":       "malformed JSON at byte 0 of 0",
+		"":       "the record is empty, and not a tombstone, which has no value at all",
 		"[1]":    "expected an object, found an array",
 		" null ": "expected an object, found null",
 		"{} x":   "malformed JSON at byte 3 of 4",
@@ -247,7 +247,7 @@ func TestEventTime(t *testing.T) {
 		{"rfc3339", `"2023-11-14T21:13:20-01:00"`, recorded, ""},
 		{"ms", `1700000300000`, recorded + 300_000, ""},
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
-		{"rfc3339", `"9999-12-31T00:00:00Z"`, 0, "stream s: t: the event is 2913220 days ahead of its record; the limit is 5m0s"},
+		{"rfc3339", `"9999-12-29T00:00:00Z"`, 0, "stream s: t: the event is 2913218 days ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
 		{"datetime", `"2023-11-14 22:13:20"`, recorded, ""},
 		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
@@ -389,5 +389,30 @@ func TestRecordWithoutTime(t *testing.T) {
 	events, err := defined.Registry(t, twoStreams).NewDecoder().Decode(rec)
 	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
 		t.Errorf("events %+v, error %v; want one at -5000", events, err)
+	}
+}
+
+// Dates that programs write where there is no time are no data, in whatever zone: null in a field, and the reason why an
+// event cannot be used. Their neighbours are data.
+func TestPlaceholdersOfTimes(t *testing.T) {
+	for text, placeholder := range map[string]bool{
+		"0001-01-01T00:00:00Z": true, "0001-01-01T00:00:00-08:00": true, "0001-01-03T00:00:00Z": false,
+		"1900-01-01T00:00:00Z": true, "1900-01-01T00:00:00+08:00": true, "1900-01-01T00:00:00-12:00": true, "1899-12-30T23:59:59Z": false, "1900-01-03T00:00:00Z": false,
+		"9999-12-31T00:00:00Z": true, "9999-12-31T23:59:59.999Z": true, "9999-12-29T00:00:00Z": false,
+		"1970-01-01T00:00:00Z": false, "1969-12-31T00:00:00Z": false, "2026-01-31T00:00:00Z": false,
+	} {
+		d := defined.Registry(t, "streams: {s: {topic: events, timestamp: t, fields: {at: timestamp}}}\n").NewDecoder()
+		rec := event(`{"t": 5, "at": "` + text + `"}`)
+		rec.Timestamp = -1
+		events, err := d.Decode(rec)
+		if err != nil || events[0].Values[0].IsNull() != placeholder {
+			t.Errorf("%s in a field is %v, error %v", text, events, err)
+		}
+		d = defined.Registry(t, "streams: {s: {topic: events, timestamp: {path: t, unit: rfc3339}, fields: {at: timestamp}}}\n").NewDecoder()
+		rec.Value = []byte(`{"t": "` + text + `"}`)
+		_, err = d.Decode(rec)
+		if got := err != nil && strings.HasSuffix(err.Error(), ", a date that stands for none"); got != placeholder {
+			t.Errorf("an event of %s: error %v", text, err)
+		}
 	}
 }

@@ -62,6 +62,9 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 			unit = at.usualUnit()
 		}
 		ms, how := at.moment(unit)
+		if placeholder(ms) && how != value.Overflow {
+			return value.Value{}, true
+		}
 		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && (f.Unit != "" || at.Unit != NoUnit)
 	case value.Location:
 		lat, ok1 := s.degrees(f.lat, 90)

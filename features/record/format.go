@@ -117,7 +117,7 @@ type RegisteredFormat interface {
 type Scanner interface {
 	// Scan puts the values that the scanner's tree looks for into their slots, an Object, or what else is there, into
 	// the slots above them, and Absent into the slots of missing values. Nothing of an earlier record may remain in the
-	// slots. If the record is empty, as a tombstone, all slots are Absent, and it belongs to no stream. The values may
+	// slots. If all slots are Absent, the record belongs to no stream. Tombstones are not scanned. The values may
 	// alias the record, and are valid until the next Scan.
 	//
 	// A record that can never be read is a *Poison without a stream.

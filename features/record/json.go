@@ -41,6 +41,9 @@ type jsonScanner struct {
 func (s *jsonScanner) Scan(rec *Record, values []Datum) error {
 	s.data, s.pos, s.depth, s.values, s.text = rec.Value, 0, 0, values, s.text[:0]
 	s.utf8 = utf8.Valid(s.data)
+	if len(s.data) == 0 {
+		return &Poison{Reason: Malformed, Message: "the record is empty, and not a tombstone, which has no value at all"}
+	}
 	if !s.whole() {
 		return &Poison{Reason: Malformed, Message: fmt.Sprintf("malformed JSON at byte %d of %d", s.pos, len(s.data))}
 	}

@@ -166,8 +166,11 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		}
 		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s%s", unit, at.describe(), at.fittingUnit(unit, recorded))
 	}
+	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
+	if placeholder(ms) {
+		return 0, s.poison(BadTimestamp, path, "the event is of %s, a date that stands for none", day(ms))
+	}
 	if 0 <= ms && ms < yearMillis && recorded >= since1990 {
-		day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
 		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(unit, recorded))
 	}
 	// A record's time may be any number; an event's is within bounds, so the difference does not overflow.
@@ -175,6 +178,18 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s", duration(ms-recorded), limit)
 	}
 	return ms, nil
+}
+
+// placeholder reports whether a timestamp is one that programs write where there is none: the first day of year 1 (the
+// zero time of Go and .NET) or of 1900, or the last day of 9999, in whatever zone.
+func placeholder(ms int64) bool {
+	const (
+		in1900  = -25567 * dayMillis
+		lastDay = lastMoment - dayMillis + 1
+		zone    = 14 * 60 * 60 * 1000 // the farthest from UTC
+	)
+	near := func(day int64) bool { return day-zone <= ms && ms < day+dayMillis+zone }
+	return near(firstMoment) || near(in1900) || near(lastDay)
 }
 
 // An event of the year 1970 in a record of 1990 or later has a timestamp in another unit, or none: today's milliseconds

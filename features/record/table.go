@@ -91,6 +91,8 @@ type tableScanner struct {
 	used []int // columns
 }
 
+func (*tableScanner) readsWithoutValue() {}
+
 // Scan puts the cells of the row into their slots.
 func (s *tableScanner) Scan(_ *Record, values []Datum) (err error) {
 	clear(values)

@@ -52,7 +52,7 @@ type jsonEvents struct {
 
 // NewEvents reads events from lines of JSON. A line is an event as in the topic, or an envelope as
 // `weir generate` writes it: {"topic", "key", "value"}, and optionally the record's "timestamp".
-// The value must be an object. Errors name the file.
+// A value of null is a tombstone. Errors name the file.
 func NewEvents(file string, r io.Reader) Source { return &jsonEvents{lines: newLines(file, r)} }
 
 func (e *jsonEvents) Cut(p *Part, size int) error {
@@ -96,7 +96,9 @@ func (e *jsonEvents) Next(event *Event) error {
 	if !ok {
 		return e.At(e.line, errors.New(`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else`))
 	}
-	event.Topic, event.Value = *envelope.Topic, envelope.Value
+	if event.Topic, event.Value = *envelope.Topic, envelope.Value; string(event.Value) == "null" {
+		event.Value = nil // a tombstone
+	}
 	if envelope.Timestamp != nil {
 		event.RecordTime = *envelope.Timestamp
 	}

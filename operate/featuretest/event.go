@@ -89,8 +89,11 @@ func toJSON(n *yaml.Node) string {
 }
 
 // recordOf returns the record of a stream's event in its topic, including what the file defines for all events of the
-// stream. It fails for members that the stream does not have.
+// stream, nil for a tombstone. It fails for members that the stream does not have.
 func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
+	if e.stream == "" && resolved(e.fields).ShortTag() == "!!null" {
+		return nil, nil // a tombstone
+	}
 	if e.stream == "" {
 		return []byte(toJSON(e.fields)), nil
 	}

@@ -238,3 +238,59 @@ func TestFind(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A record as it is in its topic is read through the format of its stream, and may be a tombstone; an event of a stream is
+// written by its fields, whatever the format.
+func TestRecordsOfFormats(t *testing.T) {
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"f.yaml": `
+streams:
+  change: {topic: changes, format: debezium, timestamp: at, fields: {user: string, op: {type: string, path: __op}}}
+  event: {topic: events, format: cloudevents, timestamp: at, fields: {user: string, kind: {type: string, path: ce_type}}}
+  line: {topic: lines, format: {type: csv, columns: [at, user, device]}, timestamp: at, fields: {user: string, device: string}}
+  plain: {topic: plain, timestamp: at, fields: {user: string}}
+features:
+  changes: COUNT(1d, change, user, per=op)
+  kinds: COUNT(1d, event, user, per=kind)
+  devices: COUNT_DISTINCT(1d, line, user, device)
+  plains: COUNT(1d, plain, user)
+`,
+		"f_test.yaml": `
+tests:
+  - name: formats
+    events:
+      - {topic: changes, came: +1m, value: {op: c, before: null, after: {at: 1767225600000, user: u}}}
+      - {topic: changes, came: +1m, value: {op: d, before: {at: 1767225600000, user: u}, after: null}}
+      - change: {at: +1m, user: u, op: c}
+      - {topic: changes, came: +1m, value: {at: 1767225600000, user: u}, poison: malformed}
+      - {topic: changes, came: +1m, value: null}
+      - {topic: events, came: +1m, value: {specversion: "1.0", type: t, data: {at: 1767225600000, user: u}}}
+      - event: {at: +1m, user: u, kind: k}
+      - {topic: events, came: +1m, value: null}
+      - {topic: lines, came: +1m, value: '1767225600000,u,""'}
+      - {topic: lines, came: +1m, value: '1767225600000,u,'}
+      - {topic: lines, came: +1m, value: '1767225600000,u,d'}
+      - {topic: lines, came: +1m, value: '1767225600000,u', poison: malformed}
+      - {topic: lines, came: +1m, value: null}
+      - {topic: plain, came: +1m, value: {at: 1767225600000, user: u}}
+      - {topic: plain, came: +1m, value: null}
+      - {topic: plain, came: +1m, value: 7, poison: wrong_type}
+    questions:
+      - {at: +5m, entity: {user: u}, expect: {changes: {c: 2, d: 1}, kinds: {t: 1, k: 1}, devices: 2, plains: 1}}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	result, err := Run(context.Background(), filepath.Join(folder, "f_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Tests) != 1 || result.Failed() > 0 {
+		var text bytes.Buffer
+		_ = WriteText(&text, []*Result{result})
+		t.Error(text.String())
+	}
+}

@@ -284,7 +284,7 @@ func (f *file) event(n *yaml.Node) event {
 		}
 	})
 	switch {
-	case e.fields == nil || e.fields.Kind != yaml.MappingNode || (e.stream == "") == (e.topic == ""):
+	case e.fields == nil || e.fields.Kind != yaml.MappingNode && e.stream != "" || (e.stream == "") == (e.topic == ""):
 		f.find(n, "expected an event: STREAM: {at: +5m, FIELD: VALUE, …}, or topic: and value: of a record")
 	case e.stream != "":
 		at := member(e.fields, "at")

@@ -45,7 +45,7 @@ func Run(ctx context.Context, name string) (*Result, error) {
 			return nil, err
 		}
 		began := time.Now()
-		run := &run{file: f, test: &f.tests[i], registry: registry, mapper: registry.NewJSONMapper(), state: memory.New(), asked: asked}
+		run := &run{file: f, test: &f.tests[i], registry: registry, mapper: registry.NewJSONMapper(), records: registry.NewTextMapper(), state: memory.New(), asked: asked}
 		run.result = TestResult{Name: f.tests[i].name, Line: f.tests[i].line}
 		run.do(ctx)
 		run.result.Took = time.Since(began)
@@ -74,7 +74,8 @@ type run struct {
 	*file
 	*test
 	registry *features.Registry
-	mapper   *features.Mapper
+	mapper   *features.Mapper // of events
+	records  *features.Mapper // as they are in their topics
 	state    *memory.Store
 	asked    map[string]bool // features of all tests
 	result   TestResult
@@ -111,16 +112,16 @@ func (r *run) apply(ctx context.Context, e *event) {
 		r.find(e.node, "%v", err)
 		return
 	}
-	topic := e.topic
+	topic, mapper := e.topic, r.records
 	if s, ok := r.registry.Stream(e.stream); ok {
-		topic = s.Topic
+		topic, mapper = s.Topic, r.mapper
 	} else if topics := r.registry.Topics(); !slices.Contains(topics, topic) {
 		r.find(e.node, "%s", spelling.Unknown("topic", topic, topics))
 		return
 	}
 	r.now = max(r.now, e.came)
 	batch := &state.Batch{Ranges: []state.PartitionRange{{}}, Now: e.came}
-	outcome, err := r.mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text}, 0, batch)
+	outcome, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text}, 0, batch)
 	r.offset++
 	poison, isPoison := errors.AsType[*record.Poison](err)
 	switch {

@@ -186,7 +186,6 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 		r.timed = len(reading.Fields)
 		reading.Fields = append(reading.Fields, r.stream.TimeAt(f.input.RecordTime, recordTimeField))
 	}
-	r.decoder = record.NewJSONDecoder([]*record.Stream{&reading})
 	table := reading
 	table.Fields = append(table.Fields, f.input.Coordinates.fields()...)
 	if r.file, err = source.Open(ctx, f.Name, nil, ""); err != nil {
@@ -200,6 +199,11 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 		_ = r.file.Close()
 		return nil, err
 	}
+	newDecoder := record.NewTextDecoder
+	if _, ok := r.source.(source.Decodable); ok { // rows of a table, as objects
+		newDecoder = record.NewJSONDecoder
+	}
+	r.decoder = newDecoder([]*record.Stream{&reading})
 	return r, nil
 }
 

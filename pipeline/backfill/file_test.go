@@ -229,3 +229,28 @@ func TestBeginsAfter(t *testing.T) {
 		t.Error("records are needed from another moment than the later of the cut and the reach")
 	}
 }
+
+// A line of JSON is a record as in its topic, with the envelope of its format; a row of a table has columns for the paths.
+func TestFormatsOfFiles(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  change: {topic: changes, format: debezium, timestamp: at, fields: {user: string, op: {type: string, path: __op}}}
+features:
+  changes: COUNT(30d, change, user, per=op)
+`)
+	for name, text := range map[string]string{
+		"a.ndjson": `{"op":"c","after":{"at":7,"user":"u"}}` + "\n" + `{"op":"d","before":{"at":8,"user":"u"}}` + "\n",
+		"b.csv":    "at,user,__op\n7,u,c\n8,u,d\n",
+		"c.ndjson": `{"topic":"changes","value":{"op":"c","after":{"at":7,"user":"u"}}}` + "\n" + `{"topic":"changes","value":null}` + "\n" +
+			`{"topic":"changes","value":{"op":"c","after":{"at":8,"user":"u"}}}` + "\n",
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := ReadFile(t.Context(), Input{Name: path, Stream: r.Streams[0]}, r, nil)
+		if err != nil || f.Events != 2 || f.Unusable != 0 || f.Earliest != 7 || f.Latest != 8 {
+			t.Errorf("%s: %+v, error %v", name, f, err)
+		}
+	}
+}
