@@ -321,8 +321,8 @@ features:
 {"at":1700000000002,"id":"3","user":"v","name":null,"rate":0}
 `[1:], names...)
 	want := `id,distinct,estimated,last_seen,logged,mode,least,entropy,per,median
-1,1,1,1,1,,,0,"{"""":1}",0
-2,1,1,1,1,,,0,"{"""":2}",0
+1,1,1,1,1,"","",0,"{"""":1}",0
+2,1,1,1,1,"","",0,"{"""":2}",0
 3,0,0,0,0,,,,{},0
 `
 	if err != nil || got != want {
