@@ -141,6 +141,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]enrichedEvent {
 		event := out.Events[0]
 		ask := func(f *features.Feature, entity []byte) query.Answer {
 			reading.Reset(m.Time.UnixMilli())
+			reading.SetPresent(m.Time.UnixMilli() - event.Stream.MaxFuture.Milliseconds())
 			reading.Want(f, string(entity), event.Time)
 			if err := reading.Read(ctx, stored); err != nil {
 				b.t.Fatal(err)

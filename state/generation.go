@@ -83,9 +83,9 @@ func (h *History) Serving(p *Plan) *Plan {
 }
 
 // Best returns the generation of a series that has most for the retained columns: that with events since the earliest moment.
-// Of several that have all events that can be asked for, it is the one that has most of their values and, of these, the one
-// that reaches back furthest, the last one among equals. Of several that have events since the same later moment, it is the
-// first, which also has some from before.
+// Of several that have all events that can be asked for, it is the one that has most of their values, and the last one among
+// equals, whose caps were never lower. Of several that have events since the same later moment, it is the first, which also
+// has some from before.
 func (h *History) Best(series string, p *Plan, retained []Retained) (best Generation) {
 	generations := p.GenerationsOf(series)
 	if h == nil {
@@ -97,7 +97,7 @@ func (h *History) Best(series string, p *Plan, retained []Retained) (best Genera
 		c := h.has(retainedIn(GenerationID(series, g), p.CutOf(g), retained))
 		since := cmp.Compare(max(asked, c.since), max(asked, most.since))
 		if since == 0 && c.since <= asked {
-			since = cmp.Or(cmp.Compare(max(asked, c.whole), max(asked, most.whole)), cmp.Compare(c.since, most.since), -1)
+			since = cmp.Or(cmp.Compare(max(asked, c.whole), max(asked, most.whole)), -1)
 		}
 		if i == 0 || since < 0 {
 			best, most = g, c

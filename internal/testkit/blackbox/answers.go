@@ -256,9 +256,6 @@ func (c *Comparison) chunk(asked []*features.Feature, entities []string, at int6
 		for _, f := range asked {
 			got := answers[i][f.Name]
 			want := c.want(f, entity, at)
-			if got.LaterEvents {
-				got = bearLater(got, f, want)
-			}
 			if got.CompleteSince != nil && c.Gaps {
 				got = bearGap(got, f, want)
 			}

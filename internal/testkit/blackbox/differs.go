@@ -16,6 +16,9 @@ import (
 
 // Differs describes how an answer differs from the model's, "" if it does not.
 func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
+	if got.LaterEvents {
+		got = bearLater(got, f, r)
+	}
 	want, status := r.Value, statusOf(r)
 	_, derived := f.Basis.(*features.Derived)
 	if !r.Found && !derived && f.Per == "" {
