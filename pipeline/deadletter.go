@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -31,6 +32,9 @@ const (
 	// headerLastOffset is the last offset of a batch that cannot be decoded; HeaderOffset is its
 	// first.
 	headerLastOffset = "weir-last-offset"
+	// HeaderCut is there if the letter has only the beginnings of its record's key and value, and maybe not its headers,
+	// because more does not fit into the topic: the lengths of the whole ones, in bytes.
+	HeaderCut = "weir-cut"
 )
 
 // deadLetter is a record on its way to the dead-letter topic.
@@ -121,6 +125,8 @@ func (w *worker) newDeadLetter(rangeIndex int, rec *fetch.Record, poison *record
 		headers = append(headers, record.Header{Key: h[0], Value: []byte(h[1])})
 	}
 	m := SealedMessage(w.seal, w.cfg.DeadLetterTopic, bytes.Clone(rec.Key), bytes.Clone(rec.Value), headers, len(headers)-own)
+	seal := w.seal // of now
+	m.WriterData = shorter(func(most int) kafka.Message { return cutMessage(seal, m, headers[:own], headers[own:], most) })
 	return deadLetter{
 		rangeIndex: rangeIndex, offset: rec.Offset, timestamp: rec.Timestamp,
 		reason: poison.Reason, stream: poison.Stream, path: poison.Path, message: m,
@@ -136,12 +142,37 @@ func SealedMessage(seal state.Seal, topic string, key, value []byte, headers []r
 	return m
 }
 
+// shorter returns a dead letter with at most that many bytes of its record's key, as many of its value, and as many of its
+// headers or none. It is the WriterData of a letter.
+type shorter func(most int) kafka.Message
+
+// cutLengths are what is tried, one after another, of a letter that does not fit into its topic.
+var cutLengths = []int{256 << 10, 32 << 10, 4 << 10, 256}
+
+// cutMessage cuts a letter with its record's headers and Weir's.
+func cutMessage(seal state.Seal, m kafka.Message, own, ours []record.Header, most int) kafka.Message {
+	kept := own
+	if size(kafka.Message{Headers: m.Headers[:len(own)]}) > most {
+		kept = nil
+	}
+	headers := slices.Clone(kept)
+	for _, h := range ours {
+		if h.Key == HeaderMessage {
+			h.Value = fmt.Appendf(nil, "%s; the letter is cut, since more does not fit into its topic: it has %d of the value's %d bytes",
+				h.Value[:min(len(h.Value), most)], min(len(m.Value), most), len(m.Value))
+		}
+		headers = append(headers, h)
+	}
+	headers = append(headers, record.Header{Key: HeaderCut, Value: fmt.Appendf(nil, "%d %d", len(m.Key), len(m.Value))})
+	return SealedMessage(seal, m.Topic, m.Key[:min(len(m.Key), most)], m.Value[:min(len(m.Value), most)], headers, len(headers)-len(kept))
+}
+
 // togetherBytes is the greatest size of dead letters that are written together. Brokers refuse batches that are larger
 // than a topic's max.message.bytes, 1 MiB by default. If that is less, each is written alone.
 const togetherBytes = 512 << 10
 
 // DeadLetterWriter writes dead letters so that they need hardly more room than their records had. A large one is written
-// alone and compressed, as its record may have been. Whether it is too large is up to the brokers.
+// alone and compressed, as its record may have been. Whether it is too large is up to the brokers; then it is cut.
 type DeadLetterWriter struct{ together, alone *kafka.Writer }
 
 // NewDeadLetterWriter makes a writer to a topic.
@@ -199,7 +230,7 @@ func (w *DeadLetterWriter) writeTogether(ctx context.Context, messages []kafka.M
 	}
 	var refused []kafka.Message
 	for i, failure := range failures {
-		if errors.Is(failure, kafka.MessageSizeTooLarge) {
+		if tooLarge(failure) {
 			refused = append(refused, messages[i])
 		} else if failure != nil {
 			return failure
@@ -208,14 +239,28 @@ func (w *DeadLetterWriter) writeTogether(ctx context.Context, messages []kafka.M
 	return w.writeAlone(ctx, refused)
 }
 
-// writeAlone writes messages one by one.
+// writeAlone writes messages one by one. What brokers refuse as too large is written cut: its partition would stop for good
+// otherwise.
 func (w *DeadLetterWriter) writeAlone(ctx context.Context, messages []kafka.Message) error {
 	for _, m := range messages {
-		if err := firstFailure(w.alone.WriteMessages(ctx, m)); err != nil {
+		err := firstFailure(w.alone.WriteMessages(ctx, m))
+		if cut, ok := m.WriterData.(shorter); ok {
+			for _, most := range cutLengths {
+				if tooLarge(err) {
+					err = firstFailure(w.alone.WriteMessages(ctx, cut(most)))
+				}
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tooLarge reports whether a broker has refused a batch because of its size.
+func tooLarge(err error) bool {
+	return errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge)
 }
 
 // Close ends the writer. It does not wait for letters that a caller no longer waits for, because its context has ended:

@@ -1,11 +1,14 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +71,69 @@ func TestDeadLettersInATopicOfSmallBatches(t *testing.T) {
 	b.run()
 	b.expect(10)
 	b.readDead(10)
+}
+
+// A record that fits into its topic, but with the headers of a letter not into that of dead letters, is written cut and
+// says so, and its partition goes on.
+func TestDeadLettersThatDoNotFitAreCut(t *testing.T) {
+	broker := kafkatest.Shared(t)
+	b, topic := newKafkaBench(t, broker, 1)
+	limit := func(of string, bytes int) {
+		reply, err := broker.Client().AlterConfigs(t.Context(), &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: of,
+			Configs: []kafka.AlterConfigRequestConfig{{Name: "max.message.bytes", Value: strconv.Itoa(bytes)}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range reply.Errors {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	limit(topic, 1<<20)
+	limit(b.config.DeadLetterTopic, 300_000)
+	random := rand.NewChaCha8([32]byte{7})
+	noise := func(n int) []byte { // nothing compresses it
+		text := make([]byte, n)
+		_, _ = random.Read(text)
+		return text
+	}
+	value, key, headed := append([]byte("{"), noise(1<<20-200)...), noise(500_000), noise(400_000)
+	poison := []kafka.Message{
+		{Time: time.UnixMilli(at), Value: value, Headers: []kafka.Header{{Key: "trace", Value: []byte("1")}}},
+		{Time: time.UnixMilli(at), Value: []byte("{"), Key: key},
+		{Time: time.UnixMilli(at), Value: []byte("{"), Headers: []kafka.Header{{Key: "trace", Value: headed}}},
+		{Time: time.UnixMilli(at), Value: []byte("{small")},
+	}
+	client := producer(t, broker, kgo.ProducerBatchMaxBytes(2<<20))
+	produce(t, client, topic, payments(0, 10)...)
+	for _, m := range poison {
+		produce(t, client, topic, m)
+	}
+	produce(t, client, topic, payments(10, 20)...)
+	b.run()
+	b.expect(20)
+	for _, letter := range b.readDead(len(poison)) {
+		offset, err := strconv.Atoi(header(letter, "weir-offset"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		original := poison[offset-10]
+		cut, message := header(letter, "weir-cut"), header(letter, "weir-message")
+		if original.Headers == nil && original.Key == nil {
+			if cut != "" || strings.Contains(message, "cut") || string(letter.Value) != "{small" {
+				t.Errorf("a letter that fits is %q: %s, cut %q", letter.Value, message, cut)
+			}
+			continue
+		}
+		want := fmt.Sprintf("; the letter is cut, since more does not fit into its topic: it has %d of the value's %d bytes", len(letter.Value), len(original.Value))
+		if cut != fmt.Sprint(len(original.Key), " ", len(original.Value)) || !strings.HasSuffix(message, want) || header(letter, "weir-reason") != "malformed" ||
+			!bytes.HasPrefix(original.Value, letter.Value) || !bytes.HasPrefix(original.Key, letter.Key) || len(letter.Value)+len(letter.Key) > 300_000 {
+			t.Errorf("the letter of offset %d: cut %q, message %q, %d bytes of key and %d of value", offset, cut, message, len(letter.Key), len(letter.Value))
+		}
+	}
 }
 
 func bySize(a, b kafka.Message) int { return cmp.Compare(len(a.Value), len(b.Value)) }

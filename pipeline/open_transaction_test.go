@@ -41,7 +41,7 @@ func produce(t *testing.T, client *kgo.Client, topic string, messages ...kafka.M
 	t.Helper()
 	var records []*kgo.Record
 	for _, m := range messages {
-		record := &kgo.Record{Topic: topic, Timestamp: m.Time, Value: m.Value}
+		record := &kgo.Record{Topic: topic, Timestamp: m.Time, Key: m.Key, Value: m.Value}
 		for _, h := range m.Headers {
 			record.Headers = append(record.Headers, kgo.RecordHeader(h))
 		}

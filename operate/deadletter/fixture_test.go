@@ -136,6 +136,7 @@ type letter struct {
 	headers   []kgo.RecordHeader // of the record
 	copies    []string           // what these say, if it is a copy
 	forged    bool               // without a seal
+	cut       string             // the lengths of the whole key and value
 }
 
 // setAside writes dead letters like the pipeline.
@@ -158,6 +159,7 @@ func (f *fixture) setAside(letters ...letter) {
 			{pipeline.HeaderTopic, l.source.Topic}, {pipeline.HeaderPartition, strconv.Itoa(int(l.source.Partition))},
 			{pipeline.HeaderOffset, strconv.FormatInt(l.source.Offset, 10)},
 			{pipeline.HeaderTimestamp, strconv.FormatInt(began.Add(-l.age).UnixMilli(), 10)}, {pipeline.HeaderNamespace, cmp.Or(l.namespace, f.topic.Namespace)},
+			{pipeline.HeaderCut, l.cut},
 		} {
 			if h[1] != "" {
 				headers = append(headers, record.Header{Key: h[0], Value: []byte(h[1])})

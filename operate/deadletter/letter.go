@@ -70,6 +70,9 @@ type Letter struct {
 	// Copies are what the headers of the record say if it is a copy itself: of its original, and of the copies in between.
 	Copies []*record.Copy
 
+	// Cut means that the letter has only the beginnings of its record's key and value, because more did not fit.
+	Cut bool
+
 	// The original record, without the headers that a letter adds. A listing does not have it.
 	Key, Value []byte
 	Headers    []record.Header
@@ -120,9 +123,10 @@ func parse(at RecordID, rec *fetch.Record, ours record.HeaderList) (letter *Lett
 		return nil, event{}
 	}
 	list := copies(ours, source)
+	_, cut := ours.Last(pipeline.HeaderCut)
 	return &Letter{
 		At: at, SetAside: rec.Timestamp, Source: source, Timestamp: timestamp, Replays: len(list), Copies: list,
-		Namespace: last(pipeline.HeaderNamespace), Sealed: ours != nil,
+		Namespace: last(pipeline.HeaderNamespace), Sealed: ours != nil, Cut: cut,
 		Reason: last(pipeline.HeaderReason), Message: last(pipeline.HeaderMessage), Stream: last(pipeline.HeaderStream),
 	}, event{}
 }

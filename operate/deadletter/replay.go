@@ -48,13 +48,16 @@ const (
 	Twice   Why = "there twice for one event"
 	Counted Why = "late, so counted already by the features that they are not too late for"
 	Broken  Why = "of batches that cannot be decoded, so there is nothing to replay"
+	Cut     Why = "cut, because their records did not fit into the dead-letter topic: have their producers send them again"
 	NoTopic Why = "of a topic or partition that is not there; with ACLs, allow Describe on the topic"
 	Expired Why = "older than their topic's retention.ms, which would remove them again; --stamp-now gives them the present time"
 	Gone    Why = "removed by the dead-letter topic's retention in the meantime"
 )
 
 // allWhys lists them in the order of the output.
-func allWhys() []Why { return []Why{Foreign, Before, Twice, Counted, Broken, NoTopic, Expired, Gone} }
+func allWhys() []Why {
+	return []Why{Foreign, Before, Twice, Counted, Broken, Cut, NoTopic, Expired, Gone}
+}
 
 // Preview returns what Run would do.
 func (r *Replay) Preview(ctx context.Context) (Summary, error) {

@@ -105,6 +105,21 @@ func TestReplayWritesEachEventOnce(t *testing.T) {
 	}
 }
 
+// A letter that has only the beginning of its record is not replayed.
+func TestReplayLeavesCutLetters(t *testing.T) {
+	f := newFixture(t)
+	f.setAside(
+		letter{source: f.at(0, 1), reason: "malformed", value: "{ and so", cut: "3 1048000"},
+		letter{source: f.at(0, 2), reason: "malformed", value: "whole"},
+	)
+	if got, want := f.replay(), "map[malformed:1] map["+string(Cut)+":1]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if diff := cmp.Diff(map[string]int{"whole": 1}, f.events()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A mistyped position among others is an error, before anything is written.
 func TestReplayOfUnknownPositions(t *testing.T) {
 	f := newFixture(t)

@@ -80,6 +80,8 @@ func (r *Replay) passed(l *Letter, source sourceTopic) Why {
 		return Counted
 	case l.Reason == string(record.BrokenBatch):
 		return Broken
+	case l.Cut:
+		return Cut
 	case !slices.Contains(source.partitions, l.Source.Partition):
 		return NoTopic
 	case !r.StampNow && source.retention > 0 && l.Timestamp < time.Now().Add(-source.retention).UnixMilli():

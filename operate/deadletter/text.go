@@ -81,6 +81,7 @@ type letterJSON struct {
 	Replays     int          `json:"replays"`
 	Replayed    bool         `json:"replayed"`
 	Sealed      bool         `json:"sealed"`
+	Cut         bool         `json:"cut,omitempty"`
 	Key         *string      `json:"key,omitempty"`
 	KeyBase64   []byte       `json:"key_base64,omitempty"`
 	Value       *string      `json:"value,omitempty"`
@@ -98,7 +99,7 @@ type headerJSON struct {
 func (l *Letter) MarshalJSON() ([]byte, error) {
 	j := letterJSON{
 		At: l.At, SetAside: l.SetAside, Source: l.Source, Timestamp: l.Timestamp, Namespace: l.Namespace, Reason: l.Reason,
-		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed, Sealed: l.Sealed,
+		Message: l.Message, Stream: l.Stream, Replays: l.Replays, Replayed: l.Replayed, Sealed: l.Sealed, Cut: l.Cut,
 	}
 	j.Key, j.KeyBase64 = textOrBytes(l.Key)
 	j.Value, j.ValueBase64 = textOrBytes(l.Value)
