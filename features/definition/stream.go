@@ -296,8 +296,16 @@ func (l *loader) path(w word) []string {
 	p := strings.Split(w.text, ".")
 	if slices.Contains(p, "") {
 		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
+	} else if p[0] == "$" || slices.ContainsFunc(p, quoting) {
+		l.report(w.location, "path %q can match nothing: it must be names separated by dots, without quotes, brackets or backslashes; "+
+			"a member whose own name has a dot cannot be read", w.text)
 	}
 	return p
+}
+
+// quoting reports whether a part of a path looks like one of another language, which names members as ["a.b"] or a\.b.
+func quoting(name string) bool {
+	return strings.ContainsAny(name, "\"\\") || strings.Count(name, "[") != strings.Count(name, "]")
 }
 
 // readPath records a path that the stream reads.

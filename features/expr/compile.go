@@ -88,7 +88,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 	}
 	path, ok := pathOf(n)
 	if !ok {
-		return term{}, errorAt(n, "this is not a path in the record")
+		return term{}, errorAt(n, "this is not a path in the record: write names with dots, such as user.name")
 	}
 	i := slices.IndexFunc(c.paths, func(p []string) bool { return slices.Equal(p, path) })
 	if i < 0 {
@@ -118,7 +118,7 @@ func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 func pathOf(n ast.Node) ([]string, bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
-		return []string{n.Value}, true
+		return []string{n.Value}, n.Value != "$env" // all names together, in the Expr language
 	case *ast.ChainNode:
 		return pathOf(n.Node)
 	case *ast.MemberNode:
