@@ -101,13 +101,14 @@ func (r *reading) events(n int) error {
 		}
 		if e.Topic == "" {
 			if in.Stream == nil {
-				return in.at(e.Line, errors.New(`expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE`))
+				err := errors.New(`expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE`)
+				return in.at(e.Line, source.WithHint(err, e.Value))
 			}
 			e.Topic = in.Stream.Topic
 		}
 		events, err := r.decode(&e)
 		if err != nil {
-			err = r.bad(&r.summary, in, e.Line, err)
+			err = r.bad(&r.summary, in, e.Line, source.WithHint(err, e.Value))
 		} else {
 			err = r.addEvent(&e, events)
 		}

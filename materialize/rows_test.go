@@ -101,6 +101,30 @@ features:
 	}
 }
 
+// What is nearly an envelope, or a CSV, is refused with the name of what is wrong.
+func TestFilesOfOtherKinds(t *testing.T) {
+	const noTime = "stream login: at: the event has no timestamp"
+	for _, c := range []struct{ stream, name, content, want string }{
+		{"login", "a.ndjson", `{"topic":"logins","key":null,"value":{"at":1700000000000,"user":"u"},"extra":1}`,
+			noTime + ` (it is no envelope, because of its member "extra": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
+		{"login", "a.ndjson", `{"topic":"logins","partition":0,"offset":7,"tstype":"create","ts":1700000000000,"key":null,"payload":"{\"at\":1700000000000}"}`,
+			noTime + ` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
+		{"", "a.ndjson", `{"topic":"logins","offset":7,"ts":1,"payload":null}`, `expected an envelope {"topic", "key", "value"}; for events without an envelope, name the stream: STREAM=FILE` +
+			` (it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}')`},
+		{"login", "a.ndjson", `{"topic":"logins","value":{"at":1700000000000}}` + "\n" + `{"topic":"logins","value":{"at":1700000000000},"more":1}`,
+			`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else` +
+				` (it is no envelope, because of its member "more": an envelope has topic, key, value and perhaps timestamp, partition, offset and headers)`},
+		{"login", "a.ndjson", `{"topic":"a subject of its own","user":"u"}`, noTime},
+		{"login", "a.csv", "at,user,ip,card\r1700000000000,u,1.1.1.1,1\r", `its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`},
+	} {
+		m := making{Registry: load(t, shop), inputs: []text{{c.stream, c.name, c.content}}, spine: "at,user\n1700000001000,u\n"}
+		m.names = []string{"logins"}
+		if _, _, err := m.run(t); err == nil || !strings.HasSuffix(err.Error(), ": "+c.want) {
+			t.Errorf("%s gives the error\n%v, want\n%s", c.content, err, c.want)
+		}
+	}
+}
+
 // Empty quotes in a CSV are an empty text, as on a topic, and nothing is null: in events, in the keys of a spine, and in
 // what is written.
 func TestEmptyTextsInCSV(t *testing.T) {

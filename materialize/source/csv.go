@@ -39,8 +39,13 @@ func NewCSV(file string, r io.Reader) (Table, error) {
 	return t, nil
 }
 
-// commas returns an error if the names of columns were separated by anything else.
+// commas returns an error if the names of columns were separated by anything else, or their line not ended.
 func commas(columns []string) error {
+	for _, name := range columns {
+		if strings.Contains(name, "\r") {
+			return errors.New(`its lines end with carriage returns alone: convert them, for example with tr '\r' '\n'`)
+		}
+	}
 	if len(columns) == 1 && strings.ContainsAny(columns[0], ";\t|") {
 		return fmt.Errorf("it has one column, %q: separate columns with commas", columns[0])
 	}

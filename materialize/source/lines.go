@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -94,7 +95,8 @@ func (e *jsonEvents) Next(event *Event) error {
 	}
 	envelope, ok := unwrap(line)
 	if !ok {
-		return e.At(e.line, errors.New(`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else`))
+		err := errors.New(`expected an envelope as on the first line: an object of "topic", "key", "value" and perhaps "timestamp", and nothing else`)
+		return e.At(e.line, WithHint(err, line))
 	}
 	if event.Topic, event.Value = *envelope.Topic, envelope.Value; string(event.Value) == "null" {
 		event.Value = nil // a tombstone
@@ -122,6 +124,36 @@ func unwrap(line []byte) (e envelope, ok bool) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&e)
 	return e, err == nil && e.Topic != nil && len(e.Value) > 0 && !d.More()
+}
+
+// WithHint adds to an error about a line what is wrong with it as an envelope, if it may have been meant as one.
+func WithHint(err error, line []byte) error {
+	if hint := nearEnvelope(line); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
+	return err
+}
+
+// nearEnvelope says what is wrong with a line that may have been meant as an envelope; "" if it was not.
+func nearEnvelope(line []byte) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(line, &members) != nil || len(members["topic"]) == 0 || members["topic"][0] != '"' {
+		return ""
+	}
+	if members["value"] == nil {
+		if members["payload"] == nil || members["offset"] == nil {
+			return ""
+		}
+		return "it looks like a line of kcat -J; make an envelope of it with jq -c '{topic, key, value: (.payload | fromjson?), timestamp: .ts}'"
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		switch name {
+		case "topic", "key", "value", "timestamp", "partition", "offset", "headers":
+		default:
+			return fmt.Sprintf("it is no envelope, because of its member %q: an envelope has topic, key, value and perhaps timestamp, partition, offset and headers", name)
+		}
+	}
+	return ""
 }
 
 // jsonTable is a table of flat JSON objects, one per line. The first line has all columns.

@@ -234,7 +234,7 @@ func (r *rows) event() (*record.Event, int64, error) {
 		events, err = r.decoder.Decode(&rec)
 	}
 	if err != nil {
-		return nil, 0, r.at(err)
+		return nil, 0, r.at(source.WithHint(err, r.line.Value))
 	}
 	if len(events) == 0 {
 		return nil, 0, nil
