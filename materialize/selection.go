@@ -24,6 +24,9 @@ type Selection struct {
 	Names   []string
 	Lists   bool // the output supports lists
 	Quality bool // with columns about the quality of each value
+
+	// LeftOut is set by Columns if all features are wanted: why each of the others cannot be computed.
+	LeftOut []error
 }
 
 // Columns finds the columns: the event's id, or those of the spine, and then the wanted ones.
@@ -84,9 +87,11 @@ func (s *Selection) wanted() (columns []Column, err error) {
 	}
 	if s.Service == "" && len(s.Names) == 0 {
 		for _, f := range s.Registry.Features {
-			if s.can(f) == nil {
-				columns = append(columns, columnsOf(f, s.Quality)...)
+			if err := s.can(f); err != nil {
+				s.LeftOut = append(s.LeftOut, err)
+				continue
 			}
+			columns = append(columns, columnsOf(f, s.Quality)...)
 		}
 		if len(columns) == 0 && len(s.Registry.Features) > 0 {
 			return nil, errors.New("no feature can be computed from these inputs for these rows; name features with --columns or --service to see why")

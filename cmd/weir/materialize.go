@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
@@ -208,12 +209,24 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 	if r.Columns, err = s.Columns(); err != nil {
 		return nil, fmt.Errorf("%s: %w", cmp.Or(o.why(), "--input"), err)
 	}
+	o.sayLeftOut(s.LeftOut)
 	if o.fromTopics {
 		if r.Inputs, err = o.openTopics(ctx, cfg, r); err != nil {
 			return nil, fmt.Errorf("--from-topics: %w", err)
 		}
 	}
 	return r, nil
+}
+
+// sayLeftOut says which features have no columns, and why.
+func (o *materializeOptions) sayLeftOut(reasons []error) {
+	const most = 5
+	for _, why := range reasons[:min(len(reasons), most)] {
+		fmt.Fprintf(o.screen, "left out: %v\n", why)
+	}
+	if more := len(reasons) - most; more > 0 {
+		fmt.Fprintf(o.screen, "left out: %s; name features with --columns or --service to see why\n", say.Number(more, "more feature"))
+	}
 }
 
 // why returns the flag that selects the features.

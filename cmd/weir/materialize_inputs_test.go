@@ -46,12 +46,33 @@ func TestMaterializeNamesFilesLeftOut(t *testing.T) {
 		if left > 0 {
 			want = folder + ": left out, being none of .csv, .ndjson, .avro and .parquet: " + folder + "/2.json" + []string{"", " and 1 more"}[left-1] + "\n"
 		}
-		p := start(t, "materialize", "--features", definitions, "--input", folder, "--output", "-")
+		p := start(t, "materialize", "--features", definitions, "--input", folder, "--columns", "paid", "--output", "-")
 		if err := p.wait(t); err != nil {
 			t.Fatal(err)
 		}
 		if said, _, _ := strings.Cut(p.err.String(), "2 rows"); said != want {
 			t.Errorf("beside %s it is said: %q, want %q", name, said, want)
+		}
+	}
+}
+
+// A feature that cannot be computed for the rows, such as one whose key has no column in the spine, is not left out in
+// silence.
+func TestMaterializeSaysWhichFeaturesAreLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	definitions := writeFile(t, dir, "features.yaml", strings.Replace(trainingDefinitions, "features:", "  login: {topic: login, timestamp: at, fields: {user: string}}\nfeatures:\n  logins: COUNT(1h, login, user)\n  by_amount: COUNT(1h, pay, amount)", 1))
+	events := writeFile(t, dir, "pay.csv", trainingEvents)
+	spine := writeFile(t, dir, "spine.csv", "at,user\n1700000001000,u\n")
+	p := start(t, "materialize", "--features", definitions, "--input", "pay="+events, "--spine", spine, "--output", "-")
+	if err := p.wait(t); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"left out: " + spine + `:1: feature "by_amount" needs amount: unknown column "amount"; known: at, user` + "\n",
+		`left out: feature "logins" reads events of stream login, which has no input; add --input login=FILE` + "\n",
+	} {
+		if !strings.Contains(p.err.String(), want) {
+			t.Errorf("it is said:\n%s\nwant %s", p.err.String(), want)
 		}
 	}
 }
