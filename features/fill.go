@@ -166,20 +166,22 @@ func (w entityWrites) all() (list []*state.Series) {
 	return list
 }
 
-// FilledBy lists the features that need something of a fill, sorted by name. For a fill over a cut these are all that
-// may need it, also if they read another generation now.
+// FilledBy lists the features that need something of a fill, sorted by name: those that read it, and those that lack events
+// and will read it once it is filled. For a fill over a cut these are all that may read it.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
-	name := func(key string) string { return key }
-	if f.Cut != nil {
-		name = r.plan.AsDefined()
+	defined := func(key string) string { return key }
+	if f.Cut != nil || r.history != nil {
+		defined = r.plan.AsDefined()
 	}
-	filled := map[string]bool{}
+	filled, may := map[string]bool{}, map[string]bool{}
 	for _, keys := range f.Columns {
 		for _, key := range keys {
-			filled[name(key)] = true
+			filled[key], may[defined(key)] = true, true
 		}
 	}
-	return r.needing(func(key string) bool { return filled[name(key)] })
+	return r.needing(func(of *Feature, key string) bool {
+		return filled[key] || may[defined(key)] && (f.Cut != nil || r.history.Lacks(of.retained))
+	})
 }
 
 // Unfilled lists the features that need columns of series over a cut which none of the fills has, sorted by name.
@@ -194,13 +196,13 @@ func (r *Registry) Unfilled(cut state.Cut, fills []*state.Fill) (names []string)
 			unfilled[name(key)] = true
 		}
 	}
-	return r.needing(func(key string) bool { return unfilled[name(key)] })
+	return r.needing(func(_ *Feature, key string) bool { return unfilled[name(key)] })
 }
 
 // needing lists the features that need a column, by its key.
-func (r *Registry) needing(column func(key string) bool) (names []string) {
+func (r *Registry) needing(column func(f *Feature, key string) bool) (names []string) {
 	for _, f := range r.Features {
-		if slices.ContainsFunc(f.retained, func(retained state.Retained) bool { return column(retained.Key) }) {
+		if slices.ContainsFunc(f.retained, func(retained state.Retained) bool { return column(f, retained.Key) }) {
 			names = append(names, f.Name)
 		}
 	}

@@ -25,7 +25,7 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 	}
 	g := generations{plan: p, history: h, series: map[*state.Series][]*state.Series{}, features: map[*Feature]*Feature{}}
 	over := *r
-	over.plan, over.Series, over.writes = p, nil, map[*record.Stream][]entityWrites{}
+	over.plan, over.history, over.Series, over.writes = p, h, nil, map[*record.Stream][]entityWrites{}
 	for _, s := range r.Series {
 		over.Series = append(over.Series, g.of(s)...)
 	}

@@ -59,6 +59,9 @@ services:
 	if keeping.Plan() != bound {
 		t.Fatal("the registry does not have the bound plan")
 	}
+	if filled, want := keeping.FilledBy(state.NewFills(bound, []*state.Plan{before.Plan()})[0]), "[column long]"; fmt.Sprint(filled) != want {
+		t.Errorf("the features of the fill are %v, want %s: long still reads the older generation", filled, want)
+	}
 	reads := func(name string) (ids []string) {
 		f, _ := keeping.Feature(name)
 		for _, s := range f.Series {

@@ -24,6 +24,7 @@ type Registry struct {
 	writes  map[*record.Stream][]entityWrites // what an event of each does; see Mapper
 	version string
 	plan    *state.Plan
+	history *state.History // by which the features read generations; nil if there is none
 }
 
 // Files are the files of definitions, as they were written.

@@ -106,6 +106,11 @@ func (h *History) Best(series string, p *Plan, retained []Retained) (best Genera
 	return best
 }
 
+// Lacks reports whether events that can be asked for are missing in columns.
+func (h *History) Lacks(retained []Retained) bool {
+	return h != nil && h.CompleteSince(retained) > h.askedSince(retained)
+}
+
 // has returns what the state has of columns together.
 func (h *History) has(retained []Retained) coverage {
 	together := coverage{MinTime, MinTime}
