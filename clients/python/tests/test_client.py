@@ -121,7 +121,7 @@ def test_answer(asynchronous: bool) -> None:
     assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
     assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)
     assert got.results[0]["seen"].status is None
-    assert sorted(got.results[0]) == ["f", "lifetime", "newer", "seen"]
+    assert sorted(got.results[0]) == ["f", "lifetime", "newer", "past", "seen"]
     assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))
     assert got.pending == (weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, True),)
 
