@@ -171,7 +171,7 @@ func TestBadUse(t *testing.T) {
 func TestUnavailableServersAreReported(t *testing.T) {
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
 	for args, want := range map[string]string{
-		"deadletters list --kafka.brokers 127.0.0.1:1":                                                            "weir: topic weir.dead-letters: " + away,
+		"deadletters list --redis.addresses 127.0.0.1:1":                                                          away,
 		"preview --kafka.brokers 127.0.0.1:1 --features ../../config/features":                                    "weir: read the topics: " + away,
 		"state user_id=u1 --redis.addresses 127.0.0.1:1 --redis.read_timeout 1m --features ../../config/features": away,
 	} {

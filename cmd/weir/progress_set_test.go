@@ -38,7 +38,7 @@ func TestProgressSetRefuses(t *testing.T) {
 		{"transactions/one --to start", "transactions/one: the topic has the partitions 0 to 1"},
 		{"transactions --to 1", "offset 1 is not in the log of transactions/0, which is empty at offset 0: give one from 0 to 0, or start or end"},
 		{"logins --to start", "no topic logins: create it, or set kafka.create_topics; with ACLs, allow Describe on it"},
-		{"transactions --to start --features /none.yaml", "/none.yaml: cannot read definitions: no such file or directory"},
+		{"transactions --to start --features /none.yaml", "--features: features names /none.yaml, which cannot be read: no such file or directory"},
 	} {
 		out, err := weir(t, slices.Concat([]string{"progress", "set"}, flags, strings.Fields(b.args))...)
 		if fmt.Sprint(err) != b.want && (err == nil || message(err) != b.want) {

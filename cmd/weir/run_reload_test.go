@@ -35,7 +35,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 	if code, body := statusOf(t, base+"/readyz"); code != 200 || !strings.Contains(body, `"loaded":false,"error":"no topic others: create it, or set kafka.create_topics; with ACLs, allow Describe on it"`) {
 		t.Errorf("/readyz: got %d %s, want 200 and the refused reload", code, body)
 	}
-	rewrite(t, file, "streams: {}\n")
+	rewrite(t, file, noStream)
 	p.shows(t, "no stream is defined")
 	rewrite(t, file, badFeatures)
 	p.shows(t, file+":4:25:")
@@ -48,6 +48,7 @@ func TestRunReloadsDefinitions(t *testing.T) {
 }
 
 const (
+	noStream    = "macros:\n  M_SAME(part): {expr: part}\n"
 	oneStream   = "streams:\n  login: {topic: logins, timestamp: {path: t, unit: ms}, fields: {user_id: string}}\nfeatures:\n"
 	oneFeature  = oneStream + "  one: COUNT(7d, login, user_id)\n"
 	twoFeatures = oneStream + "  one: COUNT(7d, login, user_id)\n  two: COUNT(1d, login, user_id)\n"

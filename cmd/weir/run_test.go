@@ -296,7 +296,7 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 
 // A processor needs a stream: without one it would be ready, and apply nothing.
 func TestRunWithoutStreams(t *testing.T) {
-	flags := []string{"--features", writeFile(t, t.TempDir(), "features.yaml", "streams: {}\n"),
+	flags := []string{"--features", writeFile(t, t.TempDir(), "features.yaml", noStream),
 		"--api.listen", "127.0.0.1:0", "--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1"}
 	const want = "no stream is defined"
 	if _, err := weir(t, append([]string{"run"}, flags...)...); fmt.Sprint(err) != want {
