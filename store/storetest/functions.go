@@ -345,10 +345,8 @@ func same(got, want value.Value, a query.Answer) bool {
 	most *= math.Abs(want.Float64())
 	if a.StandardError > 0 {
 		const collisions = 3 // of a few values in a HyperLogLog, whatever the secret
-		most = max(collisions, 5*a.StandardError*want.Float64())
-		if a.StandardError > 0.3 { // a sample of a few values may be far off
-			most *= 8
-		}
+		from, to := testkit.SampleBounds(a.StandardError)
+		return got.Float64() >= from*want.Float64()-collisions && got.Float64() <= to*want.Float64()+collisions
 	}
 	if most > 0 {
 		return math.Abs(got.Float64()-want.Float64()) <= most

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -26,7 +27,8 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 	}
 	precise, off := precision(f)
 	if estimated(got, f, want) {
-		precise, off = false, 6*got.StandardError
+		_, most := testkit.SampleBounds(got.StandardError)
+		precise, off = false, most-1
 	}
 	bounds := tolerance{share: off}
 	if !derived && f.Spec.StandardError > 0 {
