@@ -3,6 +3,7 @@ package features
 import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -113,6 +114,15 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 func (f *Feature) IsQuotient() bool {
 	function, ok := f.Function.(aggregate.Mergeable)
 	return ok && len(function.Measures(f.Call)) > 1 && (!f.Window.Exact || f.Condition != "")
+}
+
+// BeforeCurrent reports whether the feature is answered as of before the event in hand, which is being scored: whether an
+// entity had met the event's value. A window that excludes the event needs to have it.
+func (f *Feature) BeforeCurrent() bool {
+	if hop, ok := f.Basis.(*MultiHop); ok {
+		return hop.Each.BeforeCurrent()
+	}
+	return f.Membership() == aggregate.MembersRequired && f.Call.N == aggregate.CurrentLeftOut && f.Window.Exclude == window.ExcludeNothing
 }
 
 // Own returns the event's value of the feature's field, the member that the event's row asks about; null if the event

@@ -84,7 +84,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		}
 		asked := asking{
 			Feature: f, first: i, end: i + 1, cell: len(a.types), keys: at, own: own,
-			before: own || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
+			before: f.BeforeCurrent() || excludeCurrent && !all, forgets: f.Forgets(), keep: f.Keep.Milliseconds(), index: -1, whole: query.CompletenessOf(f, nil),
 		}
 		if index, ok := a.running.Take(f); ok {
 			asked.index, a.runBefore = index, asked.before

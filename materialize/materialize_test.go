@@ -198,8 +198,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// SEEN asks about the event's own value without the event itself: false means a first time, null means no value. Events
-// of the file count in its order.
+// SEEN asks about the event's own value without the event itself, unless that counts: false means a first time, null
+// means no value. Events of the file count in its order.
 func TestFirstTimes(t *testing.T) {
 	r := load(t, `
 streams:
@@ -208,24 +208,26 @@ features:
   known:   SEEN(1h, view, user, page)
   known_ok: SEEN(lifetime, view, user, page, where=ok)
   exactly: SEEN(10s, view, user, page, tile=exact)
+  apart:   SEEN(10s, view, user, page, tile=exact, exclude=current)
+  now_ok:  SEEN(lifetime, view, user, page, where=ok, current=counted)
   views:   COUNT(1h, view, user)
 `)
 	in := "id,at,user,page,ok\n" +
 		"1,1700000000000,u,a,true\n2,1700000001000,u,a,false\n3,1700000002000,u,b,false\n4,1700000003000,u,b,true\n5,1700000004000,v,a,true\n" +
 		"6,1700000005000,u,,true\n7,1700000006000,,a,true\n8,1700000011000,u,a,true\n9,1700000021000,u,a,true\n10,1700007200000,u,a,false\n" +
 		"11,1700007200000,u,a,\n"
-	want := `id,exactly,known,known_ok,views
-1,false,false,false,1
-2,true,true,true,2
-3,false,false,false,3
-4,true,true,false,4
-5,false,false,false,1
-6,,,,5
-7,,,,
-8,false,true,true,6
-9,false,true,true,7
-10,false,false,true,1
-11,true,true,true,2
+	want := `id,apart,exactly,known,known_ok,now_ok,views
+1,false,false,false,false,true,1
+2,true,true,true,true,true,2
+3,false,false,false,false,false,3
+4,true,true,true,false,true,4
+5,false,false,false,false,true,1
+6,,,,,,5
+7,,,,,,
+8,false,false,true,true,true,6
+9,false,false,true,true,true,7
+10,false,false,false,true,true,1
+11,true,true,true,true,true,2
 `
 	got, _, err := materialize(t, r, "view", "csv", in)
 	if err != nil || got != want {

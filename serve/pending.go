@@ -127,6 +127,9 @@ func (q *question) countedPending() []bool {
 	}
 	reads := q.reading.Reads()
 	for i := range reads {
+		if reads[i].Stored {
+			continue
+		}
 		for _, n := range updates[reads[i].Entity] {
 			u := &q.pending.Updates[n]
 			counted[event[n]] = counted[event[n]] || slices.ContainsFunc(q.pending.Mutations[u.From:u.To], func(m state.Mutation) bool {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,10 @@ features:
   per_device: {expr: tx / devices, default: -1}
   refusals: COUNT(1h, refused, user, tile=exact)
   tx: COUNT(1d, payment, user)
+  met: SEEN(30d, login, user, device)
+  met_lately: SEEN(7d, login, user, device, tile=exact)
+  met_now: SEEN(30d, login, user, device, current=counted)
+  met_before: SEEN(7d, login, user, device, tile=exact, exclude=current)
 services:
   all: [devices, last, paid, per_device, refusals, tx]
 `
@@ -122,6 +127,35 @@ func TestPending(t *testing.T) {
 		if !strings.Contains(thought, value) {
 			t.Errorf("the answer does not contain %s: %s", value, thought)
 		}
+	}
+}
+
+// Whether an entity has met a value is answered as of before the pending event, by default; other features of the same
+// state count the event.
+func TestFirstTimeOfPending(t *testing.T) {
+	b := newBus(t)
+	b.arrive("logins", `{"id": 1, "at": 1532519980000, "user": "u1", "device": "d1"}`)
+	ask := func(more string) (met string) {
+		t.Helper()
+		w := do(t, b.handler, "POST", queryPath, `{"features": ["devices", "met", "met_lately", "met_now", "met_before"], "entities": [{"user": "u1"}], "members":
+			{"met": ["d1", "d2"], "met_lately": ["d1", "d2"], "met_now": ["d1", "d2"], "met_before": ["d1", "d2"]}`+more+`}`)
+		for _, v := range regexp.MustCompile(`("devices":."value":|"value":)(\w+)`).FindAllStringSubmatch(w.Body.String(), -1) {
+			met += v[2] + " "
+		}
+		return met
+	}
+	const login = `{"id": 2, "at": 1532519990000, "user": "u1", "device": "d2"}`
+	const pending = `, "pending": {"stream": "login", "event": ` + login + `}`
+	if got, want := ask(pending), "2 true false true false true true true false "; got != want {
+		t.Errorf("with the pending event: got %s, want %s", got, want)
+	}
+	b.arrive("logins", login)
+	if got, want := ask(""), "2 true true true true true true true false "; got != want {
+		t.Errorf("after it has arrived: got %s, want %s", got, want)
+	}
+	w := do(t, b.handler, "POST", queryPath, `{"features": ["met"], "entities": [{"user": "u1"}], "members": ["d3"]`+pending+`}`)
+	if !strings.Contains(w.Body.String(), `"uncounted":true`) {
+		t.Errorf("no answer counts the event, and the outcome does not say so: %s", w.Body)
 	}
 }
 

@@ -19,6 +19,8 @@ type Read struct {
 	// Total means that one bucket with the total of all tiles is enough: their sum, their least or their greatest. A
 	// store may still return the tiles.
 	Total bool
+	// Stored means that pending events do not count.
+	Stored bool
 }
 
 // WindowState is what a series holds of one entity in the tiles wanted.

@@ -20,7 +20,7 @@ type Call struct {
 	Max   int        // the greatest number of values or categories, where these are capped
 
 	// The parameters of the function; see Spec.Parameters.
-	N        int           // k or n
+	N        int           // k, n, or the index of a choice
 	P        float64       // p
 	Duration int64         // half_life or unit, in milliseconds
 	Bins     []value.Value // bins: rising, of the field's type

@@ -12,6 +12,7 @@ const (
 	Accuracy                       // a number from 0.001 to 0.1
 	Condition                      // an expression over the stream's fields that is a bool
 	Rate                           // a probability of errors, from a millionth to a half
+	Choice                         // one of Choices
 )
 
 // Parameter is a parameter of a function besides its field. It has the same name in both forms of a
@@ -21,6 +22,7 @@ type Parameter struct {
 	Type     ParameterType
 	Default  string // as definitions write it; empty if the parameter is required
 	Min, Max int    // of Whole; for Edges the number of them
+	Choices  []string
 }
 
 // kParameter is the greatest length of a list.

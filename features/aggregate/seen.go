@@ -11,16 +11,21 @@ import (
 // to be made smaller.
 type seen struct{}
 
+// CurrentLeftOut is the choice of `current` by which the event in hand does not count.
+const CurrentLeftOut = 0
+
 func (seen) Spec() Spec {
 	return Spec{
 		Name: "seen", Title: "whether the entity has met the values that the question names as `members`",
 		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. It may be more where the key of an entity had to be made shorter, and while the window has values from before `fp` was lowered or the window made longer.\n\n" +
 			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
 			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, and `fp` still holds as long as the key has room.\n\n" +
-			"In an event's own row (`weir materialize`) it is asked about the event's own value, as of just before that event: false is a first time.",
+			"The event in hand does not count, so false is a first time: in an event's own row (`weir materialize`, `enrich`), which asks about the event's own value, and with a question that has the event as `pending`. " +
+			"With `current=counted` it counts, which matters with `where` or `delay`. Once the event is applied, a question counts it like any other; only the log can leave it out again (`exclude=current`).",
 		Types: distinctTypes, FieldLast: true, Exact: true, Neutral: value.Value{Type: value.Bool}, DefaultMax: 1000,
-		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}}, Members: MembersRequired,
-		Result: value.Bool, Example: "SEEN(30d, transaction, user, merchant)",
+		Parameters: []Parameter{{Name: "fp", Type: Rate, Default: "0.01"}, {Name: "current", Type: Choice, Default: "left_out", Choices: []string{"left_out", "counted"}}},
+		Members:    MembersRequired,
+		Result:     value.Bool, Example: "SEEN(30d, transaction, user, merchant)",
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/window"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -60,6 +61,10 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 				l.report(w.location, "%s must be longer than 0", p.Name)
 			}
 			f.Call.Duration = span.Milliseconds()
+		case aggregate.Choice:
+			if f.Call.N = slices.Index(p.Choices, w.text); f.Call.N < 0 {
+				l.report(w.location, "%s", spelling.Unknown(p.Name, w.text, p.Choices))
+			}
 		case aggregate.Edges:
 			if f.Call.Type == value.Null || !slices.Contains(spec.Types, f.Call.Type) {
 				continue // the field has a finding already
@@ -133,6 +138,8 @@ func wanted(p aggregate.Parameter) string {
 		return "a duration such as 1h"
 	case aggregate.Edges:
 		return "a list of ascending values of the field's type, such as [10, 100]"
+	case aggregate.Choice:
+		return strings.Join(p.Choices, " or ")
 	default:
 		return "an expression over the fields of the stream"
 	}
@@ -155,6 +162,8 @@ func parameterText(f *features.Feature, p aggregate.Parameter) string {
 			texts = append(texts, string(v.AppendText(nil)))
 		}
 		return "[" + strings.Join(texts, ", ") + "]"
+	case aggregate.Choice:
+		return p.Choices[f.Call.N]
 	default:
 		return quote(f.Condition)
 	}

@@ -260,6 +260,8 @@ func parameterSchema(p aggregate.Parameter) schema {
 	case aggregate.Edges:
 		list := schema{"type": "array", "items": ref("text"), "minItems": p.Min, "maxItems": p.Max}
 		return schema{"anyOf": []schema{ref("text"), list}}
+	case aggregate.Choice:
+		return schema{"enum": p.Choices}
 	default:
 		return ref("text")
 	}

@@ -25,13 +25,15 @@ type framed struct {
 
 // Frame prepares a feature to be asked about several entities at a moment, in milliseconds. It returns a number for
 // WantFramed.
-func (r *Reading) Frame(f *features.Feature, at int64) int {
+func (r *Reading) Frame(f *features.Feature, at int64) int { return r.frame(f, at, f.BeforeCurrent()) }
+
+func (r *Reading) frame(f *features.Feature, at int64, stored bool) int {
 	next := frame{Feature: f, at: at}
 	for _, part := range f.Parts() {
-		next.parts = append(next.parts, r.Frame(part, at))
+		next.parts = append(next.parts, r.frame(part, at, stored))
 	}
 	if len(next.parts) == 0 {
-		next.windows = r.windowsOf(f, at)
+		next.windows = r.windowsOf(f, at, stored)
 		if !f.Window.Exact {
 			next.from, next.to = f.Window.Covers(f.Series[0], at, r.now)
 		}
@@ -40,13 +42,14 @@ func (r *Reading) Frame(f *features.Feature, at int64) int {
 	return len(r.frames) - 1
 }
 
-// windowsOf returns the windows of a feature's series at a moment, and adds those that are new.
-func (r *Reading) windowsOf(f *features.Feature, at int64) []int {
+// windowsOf returns the windows of a feature's series at a moment, and adds those that are new. Stored means that pending
+// events do not count.
+func (r *Reading) windowsOf(f *features.Feature, at int64, stored bool) []int {
 	_, total := f.Function.(aggregate.Totalled)
 	start := len(r.indices)
 	for _, s := range f.Series {
 		first, last := f.Window.Tiles(s, at-f.Window.Delay.Milliseconds())
-		r.indices = append(r.indices, r.window(state.Read{Series: s, First: first, Last: last, Total: total}))
+		r.indices = append(r.indices, r.window(state.Read{Series: s, First: first, Last: last, Total: total, Stored: stored}))
 	}
 	return r.indices[start:len(r.indices):len(r.indices)]
 }

@@ -56,7 +56,7 @@ features:
 `)
 	given := map[string]string{
 		"k": "3", "n": "2", "p": "0.3", "half_life": "4s", "unit": "2s", "bins": "[-2, 1, 3]", "condition": "'int > 1'",
-		"error": "0.05", "fp": "0.01",
+		"error": "0.05", "fp": "0.01", "current": "left_out",
 	}
 	for i, k := range aggregate.All {
 		spec := k.Spec()

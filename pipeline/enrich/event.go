@@ -84,8 +84,10 @@ type Event struct {
 // entity is the entity that a feature is asked about.
 type entity struct {
 	text string
-	// own is the feature if the question is whether the entity has had the event's value before; else nil.
+	// own is the feature if the question is whether the entity has had the event's value; else nil.
 	own *features.Feature
+	// before is true if the feature is asked before the event is added to the state.
+	before bool
 	// without is the status if there is nothing to ask: the event lacks one of the keys or the value to ask about, or
 	// was so late that state of its time may be gone. It depends on the record alone, so it is the same each time the
 	// event is written.
@@ -121,6 +123,7 @@ func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Rec
 		default:
 			n.entities[i].text = string(text)
 		}
+		n.entities[i].before = f.BeforeCurrent()
 		if f.Membership() == aggregate.MembersRequired && n.entities[i].without == "" {
 			n.entities[i].ask(f.Feature, f.Own(e))
 		}
@@ -168,7 +171,7 @@ func (n *Event) wanted(before bool) iter.Seq2[int, *features.Feature] {
 			if e.own != nil {
 				asked = e.own
 			}
-			if e.without == "" && (e.own != nil) == before && !yield(i, asked) {
+			if e.without == "" && e.before == before && !yield(i, asked) {
 				return
 			}
 		}

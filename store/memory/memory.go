@@ -171,8 +171,10 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 	for i := range reads {
 		r := &reads[i]
 		view := s.view(r.Entity, r.Series)
-		ids := s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...)
-		view.Overlay(pending, r.Entity, ids)
+		if !r.Stored {
+			ids := s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...)
+			view.Overlay(pending, r.Entity, ids)
+		}
 		view.Read(0, r, &states[i])
 	}
 	return states, nil

@@ -38,7 +38,7 @@ func (s *Store) readWith(ctx context.Context, ask func(*master, []redis.Cmder) g
 	}
 	windowStates := newWindowStates(len(reads))
 	room := lookupRoom.Get().(*[]lookup)
-	lookups := s.lookups((*room)[:0], reads)
+	lookups := s.lookups((*room)[:0], reads, pending != nil)
 	defer func() {
 		if clear(lookups); cap(lookups) <= maxRecycled {
 			*room = lookups
@@ -97,6 +97,7 @@ type lookup struct {
 	location
 	reading
 	group, entity string
+	stored        bool // without pending events
 
 	reads []int // indices
 
@@ -109,19 +110,26 @@ type lookup struct {
 // entityKey identifies a state key.
 type entityKey struct{ group, entity string }
 
+// lookupKey identifies a lookup: a state key is read with pending events, or as it is stored.
+type lookupKey struct {
+	entityKey
+	stored bool
+}
+
 // lookupRoom reuses the memory of lookups. A question has one lookup for each key.
 var lookupRoom = sync.Pool{New: func() any { return new([]lookup) }}
 
-// lookups groups the reads by key, into list.
-func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
+// lookups groups the reads by key, into list, and with pending events those that count them apart from those that do not.
+func (s *Store) lookups(list []lookup, reads []state.Read, pending bool) []lookup {
 	var known lookupIndex
 	at, of := 0, make([]int, len(reads))
 	for i := range reads {
 		r := &reads[i]
 		// The previous read often has the same key.
-		if i == 0 || r.Entity != list[at].entity || r.Series.Group != list[at].group {
-			if at = known.find(list, entityKey{r.Series.Group, r.Entity}); at == len(list) {
-				list = append(list, lookup{location: s.locate(r.Series, r.Entity), group: r.Series.Group, entity: r.Entity})
+		stored := pending && r.Stored
+		if i == 0 || r.Entity != list[at].entity || r.Series.Group != list[at].group || stored != list[at].stored {
+			if at = known.find(list, lookupKey{entityKey{r.Series.Group, r.Entity}, stored}); at == len(list) {
+				list = append(list, lookup{location: s.locate(r.Series, r.Entity), group: r.Series.Group, entity: r.Entity, stored: stored})
 			}
 		}
 		of[i] = at
@@ -131,14 +139,14 @@ func (s *Store) lookups(list []lookup, reads []state.Read) []lookup {
 }
 
 // lookupIndex finds lookups in a growing list.
-type lookupIndex map[entityKey]int
+type lookupIndex map[lookupKey]int
 
 // find returns the index of a key in the list, or the index at which to append it.
-func (p *lookupIndex) find(list []lookup, k entityKey) int {
+func (p *lookupIndex) find(list []lookup, k lookupKey) int {
 	const few = 16 // scanning these is faster than making a map
 	if len(list) < few {
 		for at := range list {
-			if list[at].entity == k.entity && list[at].group == k.group {
+			if list[at].entity == k.entity && list[at].group == k.group && list[at].stored == k.stored {
 				return at
 			}
 		}
@@ -147,7 +155,7 @@ func (p *lookupIndex) find(list []lookup, k entityKey) int {
 	if *p == nil {
 		*p = lookupIndex{}
 		for at := range list {
-			(*p)[entityKey{list[at].group, list[at].entity}] = at
+			(*p)[lookupKey{entityKey{list[at].group, list[at].entity}, list[at].stored}] = at
 		}
 	}
 	at, ok := (*p)[k]
@@ -211,7 +219,7 @@ type share struct {
 func (s *Store) shareByMaster(ctx context.Context, lookups []lookup, pending *state.Batch) (shares []share) {
 	for i := range lookups {
 		l := &lookups[i]
-		if pending != nil {
+		if pending != nil && !l.stored {
 			l.ids = packed.IDSeries(l.ids, pending, l.group, l.entity)
 		}
 		m, err := s.masters.of(ctx, l.key)

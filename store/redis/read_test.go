@@ -21,7 +21,7 @@ func TestLookups(t *testing.T) {
 		{Series: users, Entity: "8"}, {Series: users, Entity: "7"},
 	}
 	got := map[string]string{}
-	for _, l := range s.lookups(nil, reads) {
+	for _, l := range s.lookups(nil, reads, false) {
 		got[l.key] = fmt.Sprint(l.group, " ", l.entity, " ", l.reads)
 	}
 	key := func(r state.Read) string { return string(s.appendKey(nil, r.Series, r.Entity)) }
@@ -47,7 +47,7 @@ func TestLookupsOfManyKeys(t *testing.T) {
 			reads = append(reads, state.Read{Series: events, Entity: fmt.Sprint(n)}, state.Read{Series: ever, Entity: fmt.Sprint(n)})
 		}
 	}
-	list := s.lookups(nil, reads)
+	list := s.lookups(nil, reads, false)
 	if len(list) != 2*entities {
 		t.Errorf("%d lookups, want one for each of %d keys", len(list), 2*entities)
 	}

@@ -63,7 +63,8 @@ func (r *receiver) take(l *lookup) error {
 	if err != nil {
 		return err
 	}
-	if len(data) == 0 && len(losses) == 0 && r.pending == nil {
+	pending := r.pending != nil && !l.stored
+	if len(data) == 0 && len(losses) == 0 && !pending {
 		return nil
 	}
 	held := r.states(l.group)
@@ -73,7 +74,7 @@ func (r *receiver) take(l *lookup) error {
 	if err := held.Merge(data); err != nil {
 		return keyspace.NewError(l.key, err)
 	}
-	if r.pending != nil {
+	if pending {
 		if err := r.overlay(held, l, data); err != nil {
 			return err
 		}

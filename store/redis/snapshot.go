@@ -39,7 +39,7 @@ func (s *Store) newSnapshot(secret state.Secret) *snapshot {
 
 func (s *snapshot) Extend(ctx context.Context, reads []state.Read) error {
 	reads = slices.DeleteFunc(slices.Clone(reads), func(r state.Read) bool { return s.has(&r) })
-	lookups := s.store.lookups(nil, reads)
+	lookups := s.store.lookups(nil, reads, false)
 	var commands []redis.Cmder
 	var shards []int // by command
 	for i := range lookups {

@@ -26,7 +26,7 @@ features:
 		reading.Reset(0)
 		reading.Want(registry.Features[0], "u", 0)
 		reads := reading.Reads()
-		key := s.lookups(nil, reads)[0].key
+		key := s.lookups(nil, reads, false)[0].key
 		shown := `key "` + strings.TrimSuffix(key, "u") + `…": `
 		for name, damage := range map[string]func() error{
 			"the state is damaged: the section at byte 0 reaches beyond the end, at byte 4": func() error {

@@ -96,7 +96,7 @@ func conformanceDefinition(k aggregate.Function, field value.Type, j int, per st
 	if spec.Method != "" {
 		options += ", method=" + spec.Method
 	}
-	given := map[string]string{"k": "3", "p": "0.3", "error": "0.02", "unit": "1h", "fp": "0.4", "bins": "[-2, 1, 3]", "condition": "'int > 1'"}
+	given := map[string]string{"k": "3", "p": "0.3", "error": "0.02", "unit": "1h", "fp": "0.4", "current": "counted", "bins": "[-2, 1, 3]", "condition": "'int > 1'"}
 	switch w.size {
 	case "10s":
 		given["unit"] = "1s"

@@ -254,7 +254,9 @@ func (s *Store) ReadOverlay(_ context.Context, reads []state.Read, pending *stat
 	for i := range reads {
 		r := &reads[i]
 		v := s.view(r.Entity, r.Series)
-		v.Overlay(pending, r.Entity, s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...))
+		if !r.Stored {
+			v.Overlay(pending, r.Entity, s.view(r.Entity, packed.IDSeries(nil, pending, r.Series.Group, r.Entity)...))
+		}
 		v.Read(0, r, &answers[i])
 	}
 	return answers, s.allHang()
