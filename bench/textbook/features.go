@@ -57,7 +57,7 @@ func applyTransaction(ctx context.Context, pipe redis.Pipeliner, e *Event) {
 		t.expire(ctx, pipe)
 	}
 
-	t = e.tile("user_avg_amount_7d", user, day, 7*day)
+	t = e.tile("user_avg_amount_7d", user, day, 8*day) // read with a delay of a day
 	pipe.HIncrByFloat(ctx, t.key, "sum", e.Amount)
 	pipe.HIncrBy(ctx, t.key, "count", 1)
 	t.expire(ctx, pipe)

@@ -42,7 +42,7 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 		"device farm":        `device_users_30d +40 `,
 		"card testing":       `card_merchants_7d +30 `,
 		"impossible journey": `user_speed_1d +9916\.`,
-		"account takeover":   `(?s)user_device_tx_30d +1 .*device_failed_logins_1h +6 `,
+		"account takeover":   `(?s)user_avg_amount_7d +(39|40)\.\d+ .*user_device_tx_30d +1 .*device_failed_logins_1h +6 `,
 		"mule":               `(?s)payee_payers_1d +25 .*payee_amount_1d +10000 `,
 		"bust-out":           `user_amount_1d +6200 `,
 	} {

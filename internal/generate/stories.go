@@ -134,7 +134,7 @@ func accountTakeover(now time.Time) Story {
 	for day := 28; day > 0; day -= 2 {
 		at := now.Add(-time.Duration(day) * 24 * time.Hour)
 		t.login(at, user, own, berlin, true)
-		t.payment(at.Add(time.Minute), user, own, card, "m00001", strconv.Itoa(20+day)+".50", "approved")
+		t.payment(at.Add(time.Minute), user, own, card, "m00001", strconv.Itoa(36+day%8)+".50", "approved")
 	}
 	for i := range 7 {
 		t.login(now.Add(time.Duration(i-10)*time.Minute), user, thief, berlin, i == 6)
