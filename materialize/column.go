@@ -26,6 +26,7 @@ type content uint8
 
 const (
 	identity  content = iota // the event's id
+	eventTime                // the event's time
 	passedOn                 // the spine's value
 	ofEvent                  // a field of the event
 	answered                 // the feature's value
@@ -61,6 +62,9 @@ func columnsOf(f *features.Feature, quality bool) []Column {
 	return columns
 }
 
+// TimeColumn is the name of the column with the time of an event, and by default of that with the moments of a spine.
+const TimeColumn = "at"
+
 // idColumn returns the column of the events' ids.
 func idColumn(stream *record.Stream) Column {
 	return Column{Name: strings.Join(stream.ID, "."), of: identity}
@@ -79,6 +83,8 @@ func (c *Column) typed() (value.Type, uint8, aggregate.Shape) {
 		return value.Int, 0, aggregate.Scalar
 	case identity, status:
 		return value.String, 0, aggregate.Scalar
+	case eventTime:
+		return value.Timestamp, 0, aggregate.Scalar
 	default:
 		return c.field.Type, c.field.Scale, aggregate.Scalar
 	}

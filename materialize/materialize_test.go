@@ -2,11 +2,13 @@ package materialize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -74,6 +76,8 @@ type making struct {
 	asServed       bool
 	recordTime     string
 	excludeCurrent bool
+	whole          bool // the output has the time and the keys of events
+	decimals       Decimals
 	memory         int64
 	parquet        *bytes.Buffer // the output unless it is CSV
 	rowGroup       int           // bytes of a row group
@@ -100,7 +104,9 @@ func (m *making) selected(r *Replay) error {
 		}
 	}
 	var err error
-	r.Columns, err = s.Columns()
+	if r.Columns, err = s.Columns(); !m.whole {
+		r.Columns = slices.DeleteFunc(r.Columns, func(c Column) bool { return c.of == eventTime || c.of == ofEvent && !slices.Contains(m.names, c.Name) })
+	}
 	r.Stream, r.Spine = s.Stream, s.Spine
 	return err
 }
@@ -135,7 +141,7 @@ func (m making) run(t testing.TB) (string, Summary, error) {
 		if m.parquet == nil {
 			return NewCSVWriter(&out, columns)
 		}
-		w, err := NewParquetWriter(m.parquet, columns)
+		w, err := NewParquetWriter(m.parquet, columns, cmp.Or(m.decimals, NativeDecimals))
 		w.(*parquetWriter).most = max(m.rowGroup, 1)
 		return w, err
 	})

@@ -56,6 +56,8 @@ func (o *output) fill(m *moment, b *block, answers []cell) error {
 		switch c.of {
 		case identity:
 			o.cells[i] = Cell{Value: value.Value{Type: value.String, Str: e.ID}}
+		case eventTime:
+			o.cells[i] = Cell{Value: value.Value{Type: value.Timestamp, Num: e.Time}}
 		case ofEvent:
 			o.cells[i] = Cell{Value: e.Values[c.at]}
 		case passedOn:

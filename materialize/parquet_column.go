@@ -57,10 +57,33 @@ const (
 	isPart
 )
 
+// Decimals is the type of decimals in Parquet.
+type Decimals string
+
+// The types of decimals.
+const (
+	FloatDecimals  Decimals = "float"   // DOUBLE, the nearest one: what libraries of models take
+	TextDecimals   Decimals = "string"  // STRING
+	NativeDecimals Decimals = "decimal" // DECIMAL(18, scale), which pandas reads as objects
+)
+
+// as returns the type of a column's values.
+func (d Decimals) as(typ value.Type, scale uint8) (value.Type, uint8) {
+	switch {
+	case typ != value.Decimal || d == NativeDecimals:
+		return typ, scale
+	case d == TextDecimals:
+		return value.String, 0
+	default:
+		return value.Float, 0
+	}
+}
+
 // parquet returns the column and its node. Its leaves are numbered from first.
-func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
+func (c *Column) parquet(first int, decimals Decimals) (parquetColumn, parquet.Node) {
 	pc := parquetColumn{name: c.Name}
 	typ, scale, shape := c.typed()
+	typ, scale = decimals.as(typ, scale)
 	leaf := func(level int, typ value.Type, scale uint8, of func(*aggregate.Item) value.Value) {
 		pc.leaves = append(pc.leaves, parquetLeaf{column: first + len(pc.leaves), typ: typ, scale: scale, level: level, of: of})
 	}
@@ -84,7 +107,7 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 		return parquet.Optional(parquet.Group{"lat": degree, "lon": degree})
 	}
 	valueOf := func(i *aggregate.Item) value.Value { return i.Value }
-	if c.of == identity {
+	if c.of == identity || c.of == eventTime {
 		leaf(0, typ, scale, valueOf)
 		return pc, parquetType(typ, scale)
 	}
@@ -97,7 +120,7 @@ func (c *Column) parquet(first int) (parquetColumn, parquet.Node) {
 	}
 	// The library sorts these by name, so the leaves are in that order.
 	if shape == aggregate.Categories {
-		of, digits := c.category()
+		of, digits := decimals.as(c.category())
 		leaf(isElement, of, digits, func(i *aggregate.Item) value.Value { return i.Category })
 		return pc, parquet.Optional(parquet.Map(parquetType(of, digits), val(isPart, valueOf)))
 	}
@@ -139,6 +162,8 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	switch {
 	case v.IsNull():
 		return parquet.NullValue(), nil
+	case l.typ == value.String && v.Type != value.String:
+		return parquet.ByteArrayValue(v.AppendText(nil)), nil
 	case l.typ == value.String:
 		return parquet.ByteArrayValue(v.Str), nil
 	case l.typ == value.Float:
@@ -148,7 +173,7 @@ func (l *parquetLeaf) value(v value.Value) (parquet.Value, error) {
 	case l.typ == value.Decimal:
 		num, ok := digits(v, l.scale)
 		if !ok {
-			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them after the decimal point; write a .csv",
+			return parquet.Value{}, fmt.Errorf("%s has more than the %d digits of a decimal in Parquet, %d of them after the decimal point; write decimals as float or string",
 				v.AppendText(nil), decimalDigits, l.scale)
 		}
 		return parquet.Int64Value(num), nil

@@ -22,22 +22,21 @@ type parquetWriter struct {
 }
 
 // NewParquetWriter writes a Parquet file, compressed with zstd. A column has the type of its
-// feature or field; columns passed on from the spine have the type of their contents. All columns
-// but the event's id are nullable:
+// feature or field; columns passed on from the spine have the type of their contents:
 //
 //	string     STRING                  int    INT64
 //	float      DOUBLE                  bool   BOOLEAN
-//	decimal    DECIMAL(18, scale)      timestamp  TIMESTAMP in milliseconds, UTC
+//	decimal    see Decimals            timestamp  TIMESTAMP in milliseconds, UTC
 //	location   a group of lat and lon, DOUBLE
 //
-// A list is a LIST of such values. A list of counts is a LIST of groups of value and count, and a
+// All columns but the event's id and its time are nullable. A list is a LIST of such values. A list of counts is a LIST of groups of value and count, and a
 // list of bins a LIST of groups of from, to and count. Values by category are a MAP.
-func NewParquetWriter(out io.Writer, columns []Column) (Writer, error) {
+func NewParquetWriter(out io.Writer, columns []Column, decimals Decimals) (Writer, error) {
 	w := &parquetWriter{most: rowGroupSize}
 	root := parquetRoot{}
 	first := 0
 	for i := range columns {
-		c, node := columns[i].parquet(first)
+		c, node := columns[i].parquet(first, decimals)
 		first += len(c.leaves)
 		w.columns = append(w.columns, c)
 		root.fields = append(root.fields, parquetField{node, columns[i].Name})

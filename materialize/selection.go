@@ -29,7 +29,8 @@ type Selection struct {
 	LeftOut []error
 }
 
-// Columns finds the columns: the event's id, or those of the spine, and then the wanted ones.
+// Columns finds the columns: the event's id, its time and its keys of the wanted features, or those of the spine; and
+// then the wanted ones. A field that is named among these is not repeated.
 func (s *Selection) Columns() ([]Column, error) {
 	columns, err := s.first()
 	if err != nil {
@@ -38,6 +39,9 @@ func (s *Selection) Columns() ([]Column, error) {
 	wanted, err := s.wanted()
 	if err != nil {
 		return nil, err
+	}
+	if s.Spine == nil {
+		columns = append(columns, s.timeAndKeys(columns[0].Name, wanted)...)
 	}
 	columns = append(columns, wanted...)
 	if s.Spine != nil {
@@ -60,6 +64,31 @@ func (s *Selection) first() (columns []Column, err error) {
 		columns = append(columns, Column{Name: name, of: passedOn, at: i})
 	}
 	return columns, nil
+}
+
+// timeAndKeys returns the columns by which the rows of events can be told apart, split by time, and joined: the event's
+// time, and its keys of the wanted features.
+func (s *Selection) timeAndKeys(id string, wanted []Column) (columns []Column) {
+	given := map[string]bool{id: true}
+	for _, name := range s.Names {
+		given[name] = true
+	}
+	if !given[TimeColumn] {
+		columns = append(columns, Column{Name: TimeColumn, of: eventTime})
+	}
+	for i := range wanted {
+		if wanted[i].of != answered {
+			continue
+		}
+		for _, key := range wanted[i].feature.By {
+			if !given[key] {
+				given[key] = true
+				at := s.Stream.FieldIndex(key)
+				columns = append(columns, Column{Name: key, of: ofEvent, field: s.Stream.Fields[at], at: at})
+			}
+		}
+	}
+	return columns
 }
 
 func (s *Selection) wanted() (columns []Column, err error) {
@@ -196,6 +225,8 @@ func unlike(columns []Column) error {
 		case !ok:
 		case first.of == passedOn:
 			return fmt.Errorf("column %q is in the spine and also in the output; rename the spine's column", c.Name)
+		case first.of == eventTime:
+			return fmt.Errorf("column %q is repeated; it holds the events' time", c.Name)
 		case first.of == identity:
 			return fmt.Errorf("column %q is repeated; the first column is always %s, the id", c.Name, c.Name)
 		case c.of > answered:

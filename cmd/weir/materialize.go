@@ -34,6 +34,7 @@ type materializeOptions struct {
 	timeColumn, recordTime    string
 	service, as, memory       string
 	inputFormat, outputFormat string
+	decimals                  string
 	columns                   []string
 	excludeCurrent, quality   bool
 
@@ -57,7 +58,8 @@ the features as of the moment of each.
 The rows are those of --spine: a file with a column for each key of the features, a time
 in the column at (milliseconds, or RFC 3339), and others, such as a label, which are
 copied. A row counts all events up to and including that millisecond. Or the rows are the events of a
---stream, each with its ID and the features as of that event, itself included.
+--stream, each with its ID, its time, its keys and the features as of that event, itself
+included.
 
 Events are read from .csv, whose column names are paths of the stream's fields, .ndjson,
 with one JSON object a line, as in the topic or as weir generate writes them, .avro and
@@ -98,7 +100,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, milliseconds, or how long ago, such as 90d (default all)")
 	flags.StringVar(&o.until, "until", "", "with --from-topics: only records before then: RFC 3339, milliseconds, or how long ago (default all)")
 	flags.StringVar(&o.spine, "spine", "", "the rows: a file of entities, moments and labels, also s3://BUCKET/KEY")
-	flags.StringVar(&o.timeColumn, "time-column", "at", "the spine's column of moments")
+	flags.StringVar(&o.timeColumn, "time-column", materialize.TimeColumn, "the spine's column of moments")
 	flags.StringVar(&o.stream, "stream", "", "the rows are the events of this stream, which are also those of an --input without a name")
 	flags.StringVar(&o.output, "output", "", "the training set: .csv, also .gz or .zst, .parquet, or - for standard output")
 	flags.StringSliceVar(&o.columns, "columns", nil, "features and fields to write, in order (default: all features that can be computed)")
@@ -108,6 +110,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags.BoolVar(&o.excludeCurrent, "exclude-current", false, "with --stream: the features as of before the event")
 	flags.BoolVar(&o.quality, "quality", false, "write with each feature its status, whether a bound was reached, and its error")
 	flags.StringVar(&o.memory, "memory", config.Bytes(materialize.DefaultMemory).String(), "events and rows held in memory; more are sorted on disk")
+	flags.StringVar(&o.decimals, "decimals", string(materialize.FloatDecimals), "their type in Parquet: float, string or decimal")
 	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of standard input: ndjson or csv")
 	flags.StringVar(&o.outputFormat, "output-format", source.CSV, "of standard output: csv or parquet")
 	if err := cmd.MarkFlagRequired("output"); err != nil {

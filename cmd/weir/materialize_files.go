@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
@@ -204,12 +206,18 @@ func (o *materializeOptions) format() string {
 
 // writer finds the writer for the output's format.
 func (o *materializeOptions) writer() (func(io.Writer, []materialize.Column) (materialize.Writer, error), error) {
+	all := []string{string(materialize.FloatDecimals), string(materialize.TextDecimals), string(materialize.NativeDecimals)}
+	if !slices.Contains(all, o.decimals) {
+		return nil, fmt.Errorf("--decimals: %s", spelling.Unknown("type", o.decimals, all))
+	}
 	_, compression := source.FormatOf(o.output)
 	switch format := o.format(); {
 	case format == source.Parquet && compression != "":
 		return nil, fmt.Errorf("--output: %s: a .parquet is compressed inside; leave out %s", o.output, compression)
 	case format == source.Parquet:
-		return materialize.NewParquetWriter, nil
+		return func(out io.Writer, columns []materialize.Column) (materialize.Writer, error) {
+			return materialize.NewParquetWriter(out, columns, materialize.Decimals(o.decimals))
+		}, nil
 	case format == source.CSV:
 		return materialize.NewCSVWriter, nil
 	case o.output == source.Stdin:

@@ -18,7 +18,7 @@ func TestMaterializeSameFileTwice(t *testing.T) {
 	}
 	look(t, "--input: "+file+" is an input twice, so its events would count twice", twice("pay="+filepath.Join(dir, "*.csv"), file)...)
 	look(t, "--input: "+enveloped+" is an input twice, so its events would count twice", twice(enveloped, "pay="+enveloped)...)
-	if out, err := weir(t, twice(file, "login="+file)...); err != nil || out != "id,paid\na,1\n" {
+	if out, err := weir(t, twice(file, "login="+file)...); err != nil || out != "id,at,user,paid\na,1700000000000,u,1\n" {
 		t.Errorf("two streams of a file: got %q, %v", out, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestMaterializeFolderWithEqualsSign(t *testing.T) {
 	}
 	file := writeFile(t, folder, "in.csv", trainingEvents)
 	for _, input := range []string{file, "pay=" + file, "pay=" + folder, filepath.Join(dir, "dt=*", "*.csv")} {
-		if out := look(t, "", "materialize", "--features", definitions, "--input", input, "--output", "-"); out != "id,paid\na,1.1\nb,3.1\n" {
+		if out := look(t, "", "materialize", "--features", definitions, "--input", input, "--output", "-"); out != "id,at,user,paid\na,1700000000000,u,1.1\nb,1700000001000,u,3.1\n" {
 			t.Errorf("%s: got %q", input, out)
 		}
 	}

@@ -99,7 +99,7 @@ func TestMaterialize(t *testing.T) {
 			if err := p.wait(t); err != nil {
 				t.Fatal(input, err)
 			}
-			if got, want := readFile(t, output), "id,amount,paid\na,1.1,1.1\nb,2,3.1\n"; got != want {
+			if got, want := readFile(t, output), "id,at,user,amount,paid\na,1700000000000,u,1.1,1.1\nb,1700000001000,u,2,3.1\n"; got != want {
 				t.Errorf("%s to %s:\n%s\nwant\n%s", input, output, got, want)
 			}
 			if want := regexp.MustCompile(`^2 rows of 2 events in \S+, \d+/s; 0 values reached a cap\n$`); !want.MatchString(p.err.String()) {
@@ -118,15 +118,17 @@ func TestMaterializeParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	type row struct {
-		ID   string `parquet:"id"`
-		Paid *int64 `parquet:"paid,optional,decimal(2:18)"`
+		ID   string    `parquet:"id"`
+		At   time.Time `parquet:"at,timestamp(millisecond)"`
+		User *string   `parquet:"user,optional"`
+		Paid *float64  `parquet:"paid,optional"`
 	}
 	rows, err := parquet.ReadFile[row](output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paid := []int64{110, 310}
-	if diff := cmp.Diff([]row{{"a", &paid[0]}, {"b", &paid[1]}}, rows); diff != "" {
+	paid, user := []float64{1.1, 3.1}, "u"
+	if diff := cmp.Diff([]row{{"a", time.UnixMilli(1700000000000).UTC(), &user, &paid[0]}, {"b", time.UnixMilli(1700000001000).UTC(), &user, &paid[1]}}, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -177,11 +179,12 @@ func TestMaterializeBadUse(t *testing.T) {
 			`weir: --spine: DIR/in.csv:1: the moments of the rows: unknown column "when"; known: amount, at, id, user; --time-column names another`},
 		{"--features DIR --input DIR/in.csv --spine DIR/in.csv --stream pay --output DIR/out.csv", "weir: if any flags in the group [spine stream] are set none of the others can be; [spine stream] were all set"},
 		{"--features DIR --input DIR/in.csv --spine DIR/bad.csv --output DIR/bad.csv", "weir: --output: DIR/bad.csv is the input"},
+		{"--features DIR --stream pay --input DIR/in.csv --output DIR/out.parquet --decimals double", `weir: --decimals: unknown type "double"; known: decimal, float, string`},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/in.csv", "weir: --output: DIR/in.csv is the input"},
 		{"--features DIR --stream pay --input DIR/in.csv --output DIR/none/out.csv", "weir: --output: open DIR/none/out.csv: no such file or directory"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.parquet", `weir: DIR/bad.csv:4: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one`},
-		{"--features DIR --stream pay --input DIR/great.csv --output DIR/out.parquet --columns amount",
-			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write a .csv"},
+		{"--features DIR --stream pay --input DIR/great.csv --output DIR/out.parquet --decimals decimal --columns amount",
+			"weir: DIR/great.csv:4: column amount: 20000000000000000 has more than the 18 digits of a decimal in Parquet, 2 of them after the decimal point; write decimals as float or string"},
 		{"--features DIR --stream pay --input DIR/bad.csv --output DIR/out.csv", `weir: DIR/bad.csv:4: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one`},
 	} {
 		t.Run(b.args, func(t *testing.T) {
@@ -228,7 +231,7 @@ func TestMaterializeTwoStreams(t *testing.T) {
 	events := writeFile(t, dir, "pay.csv", trainingEvents)
 	spine := writeFile(t, dir, "labels.csv", "user,when,label\nu,2023-11-14T22:13:20Z,1\nu,1700000001000,0\n")
 	labels := "user,when,label,paid,logins\nu,2023-11-14T22:13:20Z,1,1.1,1\nu,1700000001000,0,3.1,2\n"
-	rows := "id,paid,logins\na,1.1,1\nb,3.1,2\n"
+	rows := "id,at,user,paid,logins\na,1700000000000,u,1.1,1\nb,1700000001000,u,3.1,2\n"
 	writeFile(t, dir, "arrived.csv", "id,at,user,amount,arrived\na,1700000000000,u,1,1700000002000\n")
 	writeFile(t, dir, "moments.csv", "user,at\nu,1700000001000\nu,1700000002000\n")
 	for _, c := range []struct{ args, stdin, want string }{
@@ -238,7 +241,7 @@ func TestMaterializeTwoStreams(t *testing.T) {
 		{"--service risk --stream pay --input login=DIR/logins --input - --input-format csv", readFile(t, events), rows},
 		{"--columns paid --stream pay --exclude-current --input -", `{"topic":"pay","key":"u","value":{"id":"a","at":1700000000000,"user":"u","amount":1}}` + "\n" +
 			`{"topic":"login","key":"u","value":{"at":1700000000000,"user":"u"}}` + "\n" + `{"topic":"pay","key":"u","value":{"id":"b","at":1700000000001,"user":"u","amount":1}}`,
-			"id,paid\na,0\nb,1\n"},
+			"id,at,user,paid\na,1700000000000,u,0\nb,1700000000001,u,1\n"},
 		{"--columns paid --input pay=DIR/arrived.csv --spine DIR/moments.csv --as served --record-time arrived", "",
 			"user,at,paid\nu,1700000001000,0\nu,1700000002000,1\n"},
 	} {
