@@ -23,10 +23,11 @@ import (
 func entityOf(f *features.Feature, row map[string]string) (string, bool) {
 	var keys []string
 	for _, key := range f.By {
-		if row[key] == "" {
+		text, ok := row[key]
+		if !ok {
 			return "", false
 		}
-		keys = append(keys, row[key])
+		keys = append(keys, strings.NewReplacer(`\`, `\\`, "|", `\|`).Replace(text))
 	}
 	return strings.Join(keys, "|"), true
 }
@@ -129,14 +130,20 @@ func twoStreamsOf(seed uint64) (all []timed) {
 			at = came - random.Int64N(3*3600_000)
 		}
 		user, device := fmt.Sprint("u", random.IntN(4)), fmt.Sprint("d", random.IntN(6))
+		amount, score, no := fmt.Sprintf("%d.25", random.IntN(100)), fmt.Sprint(random.Float64()), strconv.Itoa(random.IntN(9))
+		if random.IntN(8) == 0 {
+			user, device = pick(random, user, ""), pick(random, device, "", "|", strings.Repeat("d", 120))
+			amount, score = pick(random, amount, "0", "-0.01", "92233720368547758.07", "null"), pick(random, score, "0", "1e308", "-1e308", "null")
+			no = pick(random, no, "0", "9223372036854775807", "-9223372036854775808", "null")
+		}
 		if random.IntN(2) == 0 {
-			all = append(all, timed{"pay", fmt.Sprintf(`{"id":%d,"at":%d,"user":%q,"device":%q,"amount":%d.25,"score":%g,"meta":{"came":%d}}`,
-				i, at, user, device, random.IntN(100), random.Float64(), came), at, came})
+			all = append(all, timed{"pay", fmt.Sprintf(`{"id":%d,"at":%d,"user":%q,"device":%q,"amount":%s,"score":%s,"meta":{"came":%d}}`,
+				i, at, user, device, amount, score, came), at, came})
 			continue
 		}
 		at = at / 1000 * 1000 // logins have a resolution of seconds
-		all = append(all, timed{"login", fmt.Sprintf(`{"at":%d,"user":%q,"device":%q,"no":%d,"meta":{"came":%d}}`,
-			at/1000, user, device, random.IntN(9), came), at, came})
+		all = append(all, timed{"login", fmt.Sprintf(`{"at":%d,"user":%q,"device":%q,"no":%s,"meta":{"came":%d}}`,
+			at/1000, user, device, no, came), at, came})
 	}
 	return all
 }
@@ -260,11 +267,16 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 			at = e.at // in the same millisecond
 		}
 		user, device := fmt.Sprint("u", random.IntN(5)), fmt.Sprint("d", random.IntN(7))
-		if random.IntN(20) == 0 {
-			user = ""
+		keys, cell := map[string]string{"user": user, "device": device, "note": fmt.Sprint("n", i)}, user
+		switch random.IntN(20) {
+		case 0:
+			delete(keys, "user")
+			cell = ""
+		case 1:
+			keys["user"], cell = "", `""`
 		}
-		wanted = append(wanted, row{at, map[string]string{"user": user, "device": device, "note": fmt.Sprint("n", i)}})
-		spine += fmt.Sprintf("n%d,%s,%d,%s,%d\n", i, device, at, user, i%2)
+		wanted = append(wanted, row{at, keys})
+		spine += fmt.Sprintf("n%d,%s,%d,%s,%d\n", i, device, at, cell, i%2)
 	}
 	slices.SortStableFunc(wanted, func(a, b row) int { return cmp.Compare(a.at, b.at) })
 	for _, c := range []struct {

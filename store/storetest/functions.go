@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,10 +138,19 @@ func (c *conformance) event() []byte {
 		at = state.FloorDiv(at, day) * day // on the edge of all tiles
 	}
 	n := c.random.IntN(2000) - 1000
+	edge := func(ordinary string, edges ...string) string {
+		if c.random.IntN(12) > 0 {
+			return ordinary
+		}
+		return edges[c.random.IntN(len(edges))]
+	}
 	members := []string{
 		fmt.Sprintf(`"user":"u|%d"`, c.random.IntN(3)), fmt.Sprintf(`"seat":%d`, c.random.IntN(2)),
-		fmt.Sprintf(`"string":"s%d"`, n%7), fmt.Sprintf(`"int":%d`, n%50), fmt.Sprintf(`"float":%v`, float64(n)/8),
-		fmt.Sprintf(`"decimal":%d.%03d`, n, c.random.IntN(1000)), fmt.Sprintf(`"bool":%v`, n%2 == 0),
+		`"string":` + edge(fmt.Sprintf(`"s%d"`, n%7), `""`, `"|"`, `"\u0000"`, `"\\"`, "null", `"`+strings.Repeat("é", 700)+`"`),
+		`"int":` + edge(strconv.Itoa(n%50), "0", "9223372036854775807", "-9223372036854775808", "null"),
+		`"float":` + edge(fmt.Sprint(float64(n)/8), "0", "-0.0", "1e15", "5e-324", "null"),
+		`"decimal":` + edge(fmt.Sprintf("%d.%03d", n, c.random.IntN(1000)), "0", "-0.000", "9223372036854775.807", "-9223372036854775.808", "null"),
+		fmt.Sprintf(`"bool":%v`, n%2 == 0),
 		fmt.Sprintf(`"timestamp":%d`, at-int64(n%5)),
 	}
 	if c.random.IntN(5) == 0 {
