@@ -16,7 +16,7 @@ var numeric = []value.Type{value.Int, value.Float, value.Decimal}
 func (sum) Spec() Spec {
 	return Spec{
 		Name: "sum", Title: "sum of a field",
-		Note:  "The sum of ints and decimals is exact in 128 bits: one that exceeds the 64 bits of a field is written with all its digits. The sum of floats in an exact window is the float nearest to the true sum, in whatever order they arrive.",
+		Note:  "The sum of ints and decimals is exact in 128 bits: one that exceeds the 64 bits of a field is written with all its digits. The sum of floats in an exact window is the float nearest to the true sum, in whatever order they arrive. In tiles, a sum beyond the greatest float stays there, `capped`, until its tile leaves the window.",
 		Types: numeric, Exact: true, MultiHop: true, Neutral: integer(0),
 		Example: "SUM(1d, transaction, amount, user)",
 	}
