@@ -46,6 +46,9 @@ type fakeReader struct {
 	mu      sync.Mutex
 	calls   [][]state.Read
 	pending *state.Batch // of the last question that had one
+	// position is the progress of every partition in one of two shards.
+	position    state.Position
+	progressErr error
 }
 
 func (r *fakeReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
@@ -87,6 +90,10 @@ func (r *fakeReader) Busiest(ctx context.Context) ([]state.Busiest, error) {
 		return nil, r.countBusiest(ctx)
 	}
 	return r.busiest, r.err
+}
+
+func (r *fakeReader) Progress(context.Context, []state.Partition) ([][]state.Position, error) {
+	return [][]state.Position{{{Offset: -1}, r.position}}, r.progressErr
 }
 
 func (r *fakeReader) Applied(context.Context, state.Partition, int64, []state.Read) (bool, error) {

@@ -120,8 +120,18 @@ func (q *question) waitForEvent(ctx context.Context, h *handler) error {
 	}
 	q.applied, q.appliedAt = applied, h.Now()
 	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
+	if !applied && h.untouched(ctx, q.wait.partition) {
+		q.waited = append(q.waited, `,"nothing_applied":true`...)
+	}
 	q.waited = append(q.waited, '}')
 	return nil
+}
+
+// untouched reports whether no record of a partition was ever applied in any shard; false if that is unknown. An API does
+// not ask Kafka which partitions there are.
+func (h *handler) untouched(ctx context.Context, p state.Partition) bool {
+	positions, err := h.Reader.Progress(ctx, []state.Partition{p})
+	return err == nil && !slices.ContainsFunc(positions[0], state.Position.Exists)
 }
 
 // pollApplied waits until the event is applied, or the time to wait is over.

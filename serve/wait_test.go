@@ -210,6 +210,30 @@ func TestWaitingForMultiHopFeatures(t *testing.T) {
 	}
 }
 
+// A record of a partition of which nothing was ever applied, perhaps since there is no such partition, is not merely late.
+func TestWaitingForNothing(t *testing.T) {
+	for want, reader := range map[string]*fakeReader{
+		`"waited":{"applied":false,"nothing_applied":true}`: {position: state.Position{Offset: -1}},
+		`"waited":{"applied":false}`:                        {position: state.Position{Offset: 0}},
+		`"waited":{"applied":false},`:                       {position: state.Position{Offset: -1}, progressErr: errors.New("down")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := defined.Registry(t, memberDefinitions)
+			reader.read = func(_ context.Context, reads []state.Read) ([]state.WindowState, error) {
+				return make([]state.WindowState, len(reads)), nil
+			}
+			h := newHandler(reader, func(c *setup) {
+				c.Registry = func() *features.Registry { return r }
+				c.Applied = (&arrival{after: time.Hour}).applied
+			})
+			w := do(t, h, "POST", queryPath, `{"features": ["views"], "entities": [{"user": "u1"}], "wait_for": {"topic": "views", "partition": 77, "offset": 5}}`)
+			if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("got %d %s, want %s", w.Code, w.Body, want)
+			}
+		})
+	}
+}
+
 // If the progress is unknown, no record counts as applied.
 func TestWaitingTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -119,6 +119,8 @@ type Reader interface {
 	// Applied reports whether the record at an offset of a partition is applied in the shards of all reads, or in all
 	// shards if there are no reads.
 	Applied(ctx context.Context, p state.Partition, offset int64, reads []state.Read) (bool, error)
+	// Progress is that of Progress.
+	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
 	// Recycle takes back the window states of a Read, ReadOverlay or ReadReplica for reuse: the
 	// caller must not use them any more.
 	Recycle(states []state.WindowState)

@@ -204,6 +204,20 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []
 	return s.ends[p] > offset, nil
 }
 
+// Progress returns one shard's position of each partition, under any plan.
+func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]state.Position, error) {
+	all := make([][]state.Position, len(partitions))
+	for i, p := range partitions {
+		p.Topic, _, _ = strings.Cut(p.Topic, "@")
+		end, applied := s.ends[p]
+		if !applied {
+			end = -1
+		}
+		all[i] = []state.Position{{Offset: end}}
+	}
+	return all, nil
+}
+
 // view returns a copy of the states of some series of an entity.
 func (s *Store) view(entity string, series ...*state.Series) *packed.View {
 	v := &packed.View{Secret: s.secret}
