@@ -86,7 +86,7 @@ func text(s string) value.Value { return value.Value{Type: value.String, Str: []
 // parameters are the values of functions' parameters.
 var parameters = map[string]string{
 	"k": "3", "n": "2", "p": "0.3", "half_life": "1d", "unit": "1h", "bins": "[1, 3, 6]", "condition": "'units > 1'",
-	"error": "0.05", "fp": "0.01",
+	"error": "0.05", "fp": "0.01", "current": "counted",
 }
 
 // multiHop are multi-hop features; each inner feature is part of the same text.

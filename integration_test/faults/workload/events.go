@@ -4,6 +4,7 @@ package workload
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +22,7 @@ type Options struct {
 	spacing    time.Duration
 	logins     float64
 	nulls      float64
+	edges      float64 // share of values that are empty, zero or extreme
 	outOfOrder float64
 	late       float64 // share of events up to lateBy after their time
 	lateBy     time.Duration
@@ -33,7 +35,7 @@ func DrawOptions(r *rand.Rand) Options {
 	return Options{
 		users: 5 + r.IntN(60), hot: []float64{0, 0.1, 0.6}[r.IntN(3)],
 		spacing: []time.Duration{time.Second, 30 * time.Second, 5 * time.Minute}[r.IntN(3)],
-		logins:  r.Float64() / 2, nulls: r.Float64() / 10, outOfOrder: r.Float64() / 4, late: r.Float64() / 20,
+		logins:  r.Float64() / 2, nulls: r.Float64() / 10, edges: r.Float64() / 20, outOfOrder: r.Float64() / 4, late: r.Float64() / 20,
 		lateBy: time.Duration(1+r.IntN(20)) * 24 * time.Hour, duplicates: r.Float64() / 10, poison: r.Float64() / 100,
 	}
 }
@@ -122,10 +124,17 @@ func (g *Generator) value(topic string, user int) []byte {
 	fields := []string{
 		fmt.Sprintf(`"id":"e%d"`, g.count), fmt.Sprintf(`"at":%d`, g.at()), fmt.Sprintf(`"kind":%q`, kind), fmt.Sprintf(`"user":"u%d"`, user),
 	}
+	edge := func(ordinary string, edges ...string) string {
+		if g.chance(g.edges) {
+			return edges[g.random.IntN(len(edges))]
+		}
+		return ordinary
+	}
 	optional := []string{
-		fmt.Sprintf(`"card":"c%d"`, user*2+g.random.IntN(2)), fmt.Sprintf(`"shop":"s%d"`, g.random.IntN(12)),
-		fmt.Sprintf(`"ip":"10.0.%d.%d"`, user%5, g.random.IntN(8)), fmt.Sprintf(`"amount":%s`, amount),
-		fmt.Sprintf(`"units":%d`, g.random.IntN(9)-3), fmt.Sprintf(`"score":%g`, float64(g.random.IntN(64))/8),
+		`"card":` + edge(fmt.Sprintf(`"c%d"`, user*2+g.random.IntN(2)), `""`, `"|"`), `"shop":` + edge(fmt.Sprintf(`"s%d"`, g.random.IntN(12)), `""`, `"\u0000"`),
+		fmt.Sprintf(`"ip":"10.0.%d.%d"`, user%5, g.random.IntN(8)), `"amount":` + edge(amount, "0", "-0.01", "92233720368547758.07"),
+		`"units":` + edge(strconv.Itoa(g.random.IntN(9)-3), "0", "9223372036854775807", "-9223372036854775808"),
+		`"score":` + edge(fmt.Sprint(float64(g.random.IntN(64))/8), "0", "5e-324", "1e9"),
 		fmt.Sprintf(`"ok":%t`, g.chance(0.7)), fmt.Sprintf(`"place":{"lat":%d,"lon":%d}`, g.random.IntN(9)*10-40, g.random.IntN(9)*30-120),
 	}
 	for _, field := range optional {

@@ -107,7 +107,7 @@ func inJSON(v value.Value) string {
 	case value.Null:
 		return "null"
 	case value.String:
-		return strconv.Quote(string(v.Str)) // only plain letters
+		return quoted(v.Str)
 	case value.Location:
 		return fmt.Sprintf(`{"lat":%g,"lon":%g}`, v.Flt, v.Lon)
 	default:
@@ -115,12 +115,21 @@ func inJSON(v value.Value) string {
 	}
 }
 
+// quoted returns a text in JSON.
+func quoted(text []byte) string {
+	out, err := json.Marshal(string(text))
+	if err != nil {
+		panic(err) // every text can be written
+	}
+	return string(out)
+}
+
 func listInJSON(items []aggregate.Item, shape aggregate.Shape) string {
 	var texts []string
 	for _, i := range items {
 		switch shape {
 		case aggregate.Categories:
-			texts = append(texts, fmt.Sprintf("%q:%s", i.Category.AppendText(nil), inJSON(i.Value)))
+			texts = append(texts, quoted(i.Category.AppendText(nil))+":"+inJSON(i.Value))
 		case aggregate.Counts:
 			texts = append(texts, fmt.Sprintf(`{"value":%s,"count":%d}`, inJSON(i.Value), i.Count))
 		case aggregate.Bins:
