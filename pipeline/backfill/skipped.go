@@ -59,7 +59,7 @@ func (r *runner) tell(ctx context.Context, b *batch) bool {
 			break
 		}
 		if ctx.Err() == nil {
-			r.report.trouble(fmt.Errorf("the topic of dead letters, which notes what cannot be used: %w", err))
+			r.report.trouble(fmt.Errorf("write to %s, the topic of dead letters, what cannot be used: %w", r.cfg.DeadLetterTopic, err))
 		}
 		if !retry.Wait(ctx, lookInterval) {
 			return false

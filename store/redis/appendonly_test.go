@@ -3,8 +3,11 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
@@ -57,6 +60,74 @@ func TestTornAppendOnlyFile(t *testing.T) {
 				t.Errorf("got %+v, error %v; want a count of 27", windowStates, err)
 			}
 		})
+	}
+}
+
+// A server that crashes again while it rewrites its file ends once at its next start, and has counted every batch once.
+func TestCrashWhileTheFileIsRewritten(t *testing.T) {
+	server := redistest.New(t, redistest.Options{AOF: true, Config: map[string]string{"appendfsync": "always", "rdb-key-save-delay": "500000"}})
+	client, order := server.Client(t), &commandOrder{}
+	client.AddHook(order)
+	s := newStore(t, client, 1)
+	start(t, s, transactions)
+	w := s.newWriter()
+	write := func(from, to int64) {
+		t.Helper()
+		for from < to {
+			b := begin(t, s, transactions)
+			for i := range 9 {
+				fill(b, 0, event{offset: from + int64(i), device: fmt.Sprint("d", i), user: "u", time: 101 * day})
+			}
+			apply(t, w, b)
+			from = b.Ranges[0].Progress[0].Offset
+		}
+	}
+	write(0, 27)
+	for crash := range 2 {
+		server.Kill()
+		if crash == 0 {
+			server.TearAOF(30)
+		}
+		server.Start()
+		order.names = nil
+		if err := s.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rewrite, load := slices.Index(order.names, "bgrewriteaof"), slices.Index(order.names, "script")
+		if rewrite < 0 || load < rewrite {
+			t.Errorf("the file is not rewritten before the scripts are loaded: %v", order.names)
+		}
+		write(begin(t, s, transactions).Ranges[0].To, int64(36+9*crash))
+		if got := client.InfoMap(t.Context(), "persistence").Item("Persistence", "aof_rewrite_in_progress"); crash == 0 && got != "1" {
+			t.Fatal("the file is already rewritten")
+		}
+	}
+	for i := range 9 {
+		windowStates, err := s.Read(t.Context(), []state.Read{{Series: events, Entity: fmt.Sprint("d", i), First: 101, Last: 101}})
+		if err != nil || len(windowStates[0].Buckets) != 1 || windowStates[0].Buckets[0].Value.Num != 5 {
+			t.Errorf("d%d: got %+v, error %v; want a count of 5", i, windowStates, err)
+		}
+	}
+}
+
+// commandOrder notes the names of the commands of one goroutine.
+type commandOrder struct{ names []string }
+
+func (*commandOrder) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o *commandOrder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		o.names = append(o.names, command.Name())
+		return next(ctx, command)
+	}
+}
+
+func (o *commandOrder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		for _, c := range commands {
+			o.names = append(o.names, c.Name())
+		}
+		return next(ctx, commands)
 	}
 }
 

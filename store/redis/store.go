@@ -200,8 +200,8 @@ func loadScriptsOn(ctx context.Context, m *master) error {
 	if err := m.err(); err != nil {
 		return err
 	}
+	mendAppendOnly(ctx, m.node)
 	pipe := m.node.Pipeline()
-	info := pipe.Info(ctx, "persistence")
 	apply, compact := pipe.ScriptLoad(ctx, applyLua), pipe.ScriptLoad(ctx, compactLua)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	if err := errors.Join(apply.Err(), compact.Err()); err != nil {
@@ -210,7 +210,6 @@ func loadScriptsOn(ctx context.Context, m *master) error {
 		}
 		return err
 	}
-	mendAppendOnly(ctx, m.node, info.Val())
 	return nil
 }
 
@@ -222,12 +221,14 @@ func scriptGone(err error) bool {
 // A crash may tear the append-only file inside what a script has written, which is logged as MULTI … EXEC. Redis
 // (7.0.15, as tested) then truncates the file after the last whole command and continues to append: the MULTI stays
 // open. When the file is read a second time, the commands queued after it merge with later ones, so that a batch that
-// was applied again counts twice. Rewriting the file removes the open MULTI.
+// was applied again counts twice. When it begins to rewrite the file, Redis goes on in a new one, so the MULTI ends where
+// the old one does: a second crash, even while the file is rewritten, takes back what was queued and nothing else.
 
-// mendAppendOnly makes a server rewrite its append-only file if it has not done so since it was started. A server that
-// does not allow it is left unchanged; weir doctor reports that.
-func mendAppendOnly(ctx context.Context, c redis.Cmdable, info string) {
-	if rewriteNeeded(info) {
+// mendAppendOnly makes a server rewrite its append-only file if it has not done so since it was started. It comes before
+// the scripts are loaded, because from then on every process may write with them. A server that does not allow it is left
+// unchanged; weir doctor reports that.
+func mendAppendOnly(ctx context.Context, c redis.Cmdable) {
+	if info, err := c.Info(ctx, "persistence").Result(); err == nil && rewriteNeeded(info) {
 		_ = c.BgRewriteAOF(ctx).Err() // one that is under way, or not allowed
 	}
 }
