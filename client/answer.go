@@ -85,7 +85,7 @@ type Feature struct {
 // Member is the answer about one member.
 type Member struct {
 	Member Value // as sent
-	Met    bool
+	Met    Value // a bool; null if it is unknown
 	Status Status
 }
 
@@ -109,7 +109,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 		Oldest            *int64
 		Members           []struct {
 			Member json.RawMessage
-			Value  bool
+			Value  json.RawMessage
 			Status Status
 		}
 	}
@@ -122,7 +122,7 @@ func (f *Feature) UnmarshalJSON(text []byte) error {
 		Capped: wire.Capped, LaterEvents: wire.LaterEvents, CompleteSince: moment(wire.CompleteSince), CompleteAt: moment(wire.CompleteAt), Filled: wire.Filled, Oldest: moment(wire.Oldest),
 	}
 	for _, m := range wire.Members {
-		f.Members = append(f.Members, Member{Value{m.Member}, m.Value, m.Status})
+		f.Members = append(f.Members, Member{Value{m.Member}, Value{m.Value}, m.Status})
 	}
 	return nil
 }

@@ -66,11 +66,12 @@ func ExampleClient_Query_members() {
 	}
 	for _, m := range answer.Results[0].Features["user_merchant_seen"].Members {
 		merchant, _ := m.Member.String()
-		fmt.Println(merchant, m.Met)
+		met, known := m.Met.Bool()
+		fmt.Println(merchant, met, known)
 	}
 	// Output:
-	// m000001 true
-	// m000009 false
+	// m000001 true true
+	// m000009 false true
 }
 
 func ExampleError() {

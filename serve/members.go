@@ -3,7 +3,6 @@ package serve
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/valyala/fastjson"
 
@@ -174,7 +173,7 @@ func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte 
 		dst = append(dst, `{"member":`...)
 		dst = append(dst, q.members.echoes.bytes[from:to]...)
 		dst = append(dst, `,"value":`...)
-		dst = strconv.AppendBool(dst, a.Items[i].Value.Num != 0)
+		dst = query.AppendTyped(dst, a.Items[i].Value)
 		dst = append(dst, `,"status":"`...)
 		dst = append(dst, a.Status...)
 		dst = append(dst, `"}`...)

@@ -87,7 +87,12 @@ func fold(f *features.Feature, logs []*eventLog, at int64, buffer *[]aggregate.S
 		slices.SortStableFunc(samples, func(a, b aggregate.Sample) int { return cmp.Compare(a.Time, b.Time) })
 	}
 	r = f.Fold(at-f.Window.Delay.Milliseconds(), samples, secret)
-	r.Capped = r.Capped || capped && !f.Settled(samples)
+	if capped && !f.Settled(samples) {
+		r.Capped = true
+		if f.Call.Members != nil {
+			aggregate.DoubtMembers(r.Items)
+		}
+	}
 	return r, c, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -64,7 +65,12 @@ func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	expired(&h.first, h.Set, r.expiry) // unknown when the list was read
 	h.first.complete(h.Set, c.part(0))
 	a.restOn(&h.first)
-	a.Capped = a.Capped || h.first.Capped
+	if h.first.Capped {
+		a.Capped = true
+		if h.Each.Call.Members != nil {
+			aggregate.DoubtMembers(a.Items)
+		}
+	}
 	a.Exact = a.Exact && h.first.Exact && !a.Capped
 	a.LaterEvents = a.LaterEvents || h.first.LaterEvents
 	a.late()

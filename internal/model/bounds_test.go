@@ -95,6 +95,9 @@ features:
 	for n := range 2000 {
 		asked := value.Value{Type: value.String, Str: fmt.Append(nil, "u", n)}
 		a := r.answerOf(f.AskedAbout([]value.Value{asked}), "d")
+		if unknown := a.Items[0].Value.IsNull(); unknown != !a.Exact {
+			t.Fatalf("u%d is %v in an answer that is exact: %t", n, a.Items[0].Value, a.Exact)
+		}
 		switch found := a.Items[0].Value.Num == 1; {
 		case found && n >= 1000:
 			t.Fatalf("u%d is found, but never occurred", n)
@@ -110,6 +113,69 @@ features:
 	}
 	if kept != 100 || sureAbsent < 50 || unsure < 900 {
 		t.Errorf("%d are found, %d certainly absent and %d uncertain; want 100, at least 50 and at least 900", kept, sureAbsent, unsure)
+	}
+}
+
+// Whoever floods an entity with values makes no other value known: beyond what its filters hold it is unknown whether a
+// value was met, and what is said to be new is new. The same in a log that has dropped events.
+func TestFloodOfValuesSeen(t *testing.T) {
+	definitions := `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {device: string, user: string%s}
+features:
+  logged: SEEN(30d, pay, device, user, tile=exact, max=500)
+`
+	fields, values := "", ""
+	for n := range 18 { // which share the bytes of a key
+		fields += fmt.Sprintf(", f%d: string", n)
+		definitions += fmt.Sprintf("  seen%d: SEEN(30d, pay, device, f%[1]d)\n", n)
+		values += fmt.Sprintf(`,"f%d":"u%%[1]d"`, n)
+	}
+	definitions = fmt.Sprintf(definitions, fields)
+	r := newReplay(t, definitions)
+	ask := func(name string, n int) query.Answer {
+		f, _ := r.registry.Feature(name)
+		return r.answerOf(f.AskedAbout([]value.Value{{Type: value.String, Str: fmt.Append(nil, "u", n)}}), "d")
+	}
+	flooded := false
+	for n := range 10_000 {
+		r.event(`{"t":%[2]d,"device":"d","user":"u%[1]d"`+values+"}", n, recorded*1000-int64(n%3)*86_400_000)
+		if n != 100 && n != 2000 && n != 5000 && n != 9999 {
+			continue
+		}
+		r.flush()
+		for _, name := range []string{"seen0", "seen17", "logged"} {
+			const asked = 1000
+			yes, unknown, rate := 0, 0, 0.0
+			for i := range asked {
+				a := ask(name, 1_000_000+i)
+				rate = a.FalsePositiveRate
+				switch v := a.Items[0].Value; {
+				case v.IsNull() && (!a.Capped || a.Exact):
+					t.Fatalf("%s is unknown, and the answer does not say that it is capped: %+v", name, a)
+				case v.IsNull():
+					unknown++
+				case v.Num == 1:
+					yes++
+				}
+				if known := ask(name, i*n/asked).Items[0].Value; !known.IsNull() && known.Num == 0 {
+					t.Fatalf("%s of %d values: u%d is said to be new", name, n, i*n/asked)
+				}
+			}
+			if yes > 30 { // three times as many as fp allows
+				t.Errorf("%s of %d values: %d of %d new values are said to have been met, with a stated rate of %v", name, n, yes, asked, rate)
+			}
+			flooded = flooded || unknown > 0
+			if n == 100 && unknown > 0 {
+				t.Errorf("%s of %d values: %d of %d new values are unknown", name, n, unknown, asked)
+			}
+		}
+	}
+	if !flooded {
+		t.Error("no filter was flooded")
 	}
 }
 

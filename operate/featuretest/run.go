@@ -222,7 +222,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 		r.result.Values++
 		got := string(a.Status)
 		if len(a.Items) > 0 {
-			got = fmt.Sprint(a.Items[0].Value.Num != 0)
+			got = string(query.AppendTyped(nil, a.Items[0].Value))
 		}
 		if got != toJSON(yes) {
 			r.fail(member, "%s of %s at %s: expected %s of %q, got %s", f.Name, entityText(f, entity), r.momentText(q.at), toJSON(yes), member.Value, got)

@@ -100,7 +100,7 @@ def test_answer(asynchronous: bool) -> None:
             "newer": feature(status="A_LATER_ONE"),
             "past": feature(status="LATER_EVENTS", later_events=True, exact=False),
             "lifetime": feature(**{"from": None, "value": {"a": [1, None, 0.5]}}),
-            "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}], "from": 0, "to": 1, "exact": True},
+            "seen": {"members": [{"member": "m", "value": True, "status": "PRESENT"}, {"member": "n", "value": None, "status": "PRESENT"}], "capped": True, "from": 0, "to": 1, "exact": True},
         },
         waited={"applied": True},
         read_from="replica",
@@ -119,7 +119,7 @@ def test_answer(asynchronous: bool) -> None:
     past = got.results[0]["past"]
     assert (past.status, past.later_events, f.later_events) == (weir.Status.LATER_EVENTS, True, False)
     assert (got.results[0]["lifetime"].value, got.results[0]["lifetime"].start) == ({"a": [1, None, 0.5]}, None)
-    assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT),)
+    assert got.results[0]["seen"].members == (weir.Member("m", True, weir.Status.PRESENT), weir.Member("n", None, weir.Status.PRESENT))
     assert got.results[0]["seen"].status is None
     assert sorted(got.results[0]) == ["f", "lifetime", "newer", "past", "seen"]
     assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))

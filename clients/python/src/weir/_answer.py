@@ -32,10 +32,10 @@ class Status(str, Enum):
 
 @dataclass(frozen=True)
 class Member:
-    """Whether a member that the question names occurred for an entity."""
+    """Whether a member that the question names occurred for an entity; ``met`` is None if that is unknown."""
 
     member: Any
-    met: bool
+    met: bool | None
     status: Status | str
 
 

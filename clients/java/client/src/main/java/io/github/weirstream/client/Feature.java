@@ -44,8 +44,12 @@ public record Feature(
     Instant oldest,
     List<Member> members) {
 
-  /** Whether a value occurred. */
-  public record Member(JsonNode member, boolean met, Status status) {}
+  /**
+   * Whether a value occurred.
+   *
+   * @param met null if it is unknown
+   */
+  public record Member(JsonNode member, Boolean met, Status status) {}
 
   /**
    * Whether the value covers its whole window and nothing after it, so that a rule may use it. An unknown value must not count as 0, which would

@@ -45,7 +45,7 @@ final class Wire {
 
   private record Waited(boolean applied) {}
 
-  private record Member(JsonNode member, boolean value, String status) {}
+  private record Member(JsonNode member, Boolean value, String status) {}
 
   private record Value(
       JsonNode value,

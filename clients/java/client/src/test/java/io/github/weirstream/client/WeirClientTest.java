@@ -138,7 +138,7 @@ class WeirClientTest {
             + "'relative_error':0.01,'uncertain':2,'capped':true,'a_later_field':1},"
             + "'past':{'value':2,'status':'LATER_EVENTS','from':0,'to':1,'exact':false,'later_events':true},"
             + "'lifetime':{'value':{'a':[1,null]},'status':'A_LATER_ONE','from':null,'to':1000,'exact':true},"
-            + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'}],'from':0,'to':1,'exact':true}";
+            + "'seen':{'members':[{'member':'m','value':true,'status':'PRESENT'},{'member':'n','value':null,'status':'PRESENT'}],'capped':true,'from':0,'to':1,'exact':true}";
     Answer answer =
         ask(
             answer(
@@ -165,6 +165,7 @@ class WeirClientTest {
     assertNull(lifetime.from());
     assertNull(lifetime.filled());
     assertNull(lifetime.completeAt());
+    assertNull(answer.results().get(0).feature("seen").members().get(1).met());
     Feature.Member member = answer.results().get(0).feature("seen").members().get(0);
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());
