@@ -222,9 +222,9 @@ func TestMapLate(t *testing.T) {
 			t.Errorf("age %d: got %+v, mutations %q; want late %v, %d mutations", c.age, out, mutations(b), c.late, c.count)
 		}
 		rec := old(c.age)
-		rec.Timestamp = -1
+		rec.Timestamp = record.NoTime
 		if out := mustMap(t, m, rec, b); out.Late {
-			t.Errorf("age %d: late, although the record has no timestamp", c.age)
+			t.Errorf("age %d: late, although the record is not of a topic", c.age)
 		}
 	}
 	m = defined.Registry(t, strings.Replace(mapperDefinitions, "match: type", "late: dead_letter\n    match: type", 1)).NewMapper()

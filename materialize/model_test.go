@@ -58,7 +58,7 @@ func TestReplayEqualsModel(t *testing.T) {
 		for name, v := range events[i] {
 			e[name] = fmt.Sprint(v)
 		}
-		err := plain.Apply(record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: []byte(lines[i])})
+		err := plain.Apply(record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: record.NoTime, Value: []byte(lines[i])})
 		if err != nil || rows[n+1][0] != e["id"] {
 			t.Fatal(err, rows[n+1][0], e["id"])
 		}
@@ -198,7 +198,7 @@ func newLoop(t *testing.T, m making, want int) (*loop, Summary) {
 func (l *loop) apply(e timed) {
 	l.t.Helper()
 	s, _ := l.registry.Stream(e.stream)
-	rec := record.Record{Partition: state.Partition{Topic: s.Topic}, Timestamp: -1, Value: []byte(e.line)}
+	rec := record.Record{Partition: state.Partition{Topic: s.Topic}, Timestamp: record.NoTime, Value: []byte(e.line)}
 	if l.asServed {
 		rec.Timestamp = e.came
 	}

@@ -121,7 +121,7 @@ func (r *reading) events(n int) error {
 
 // decode reads an event as each stream reads it. As served, its record time counts.
 func (r *reading) decode(e *source.Event) ([]record.Event, error) {
-	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: -1, Value: e.Value}
+	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: record.NoTime, Value: e.Value}
 	if !r.AsServed {
 		return r.decoder.Decode(&rec)
 	}
@@ -146,7 +146,7 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 	}
 	m := moment{input: r.input, line: e.Line, recordTime: -1}
 	if r.AsServed {
-		if m.recordTime = e.RecordTime; m.recordTime < 0 {
+		if m.recordTime = e.RecordTime; m.recordTime == record.NoTime {
 			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
 		r.addMoment(&m, m.recordTime, events)

@@ -156,7 +156,7 @@ func passed(t value.Type, text []byte) (Cell, error) {
 
 // row decodes the row that was read last, as an event.
 func (s *Spine) row() ([]record.Event, error) {
-	events, err := s.rows.Decode(&record.Record{Partition: state.Partition{Topic: s.stream.Topic}, Timestamp: -1})
+	events, err := s.rows.Decode(&record.Record{Partition: state.Partition{Topic: s.stream.Topic}, Timestamp: record.NoTime})
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		if poison.Reason == record.MissingTimestamp {
 			return nil, fmt.Errorf("column %s: the row has no time", s.time)

@@ -164,7 +164,7 @@ func TestMomentOfPending(t *testing.T) {
 	b := newBus(t)
 	for more, want := range map[string]string{
 		`, "pending": []`: `{"at":1532520000000,"pending":[],`,
-		`, "pending": {"stream": "payment", "event": ` + payment("p", 30, "ok") + `}`:                                                                           `{"at":1532520030000,`,
+		`, "pending": {"stream": "payment", "event": ` + payment("p", 30, "ok") + `}`:                                                                           `{"at":1532520000000,"pending":[{"stream":"payment","time":1532520000000,`,
 		`, "pending": {"stream": "payment", "event": ` + payment("p", -3000, "ok") + `}`:                                                                        `{"at":1532517000000,`,
 		`, "pending": [{"stream": "payment", "event": ` + payment("p", -9, "ok") + `}, {"stream": "payment", "event": ` + payment("q", -10, "ok") + `}]`:        `{"at":1532519991000,`,
 		`, "at": 1532519000000, "pending": {"stream": "payment", "event": ` + payment("p", -9, "ok") + `}`:                                                      `{"at":1532519000000,`,

@@ -115,10 +115,14 @@ func setResult(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result)
 	}
 	switch {
 	case !r.Found && per != "":
-		a.Items, a.Status = []aggregate.Item{}, NotFound
+		a.Items = []aggregate.Item{}
 	case !r.Found:
-		a.Value, a.Status = spec.Neutral, NotFound
-	case r.IsNull():
+		a.Value = spec.Neutral
+	}
+	switch {
+	case !r.Found && !r.Capped: // what a cap dropped may have been in the window
+		a.Status = NotFound
+	case a.Value.IsNull() && a.Items == nil:
 		a.Status = NullValue
 	}
 }

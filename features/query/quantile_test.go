@@ -28,7 +28,7 @@ features:
   `+strings.Join(definitions, "\n  "))
 	held, mapper := memory.New(), r.NewMapper()
 	b := &state.Batch{}
-	rec := record.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: -1}
+	rec := record.Record{Partition: state.Partition{Topic: "tx"}, Timestamp: record.NoTime}
 	const start = int64(1_700_002_800_000)
 	n := int64(1)
 	for i := range int64(prime - 1) {

@@ -100,7 +100,7 @@ func avroBytes(t testing.TB, schema string, event map[string]any) []byte {
 }
 
 func avroRecord(data []byte) *record.Record {
-	return &record.Record{Partition: state.Partition{Topic: "events"}, Offset: 42, Timestamp: -1, Value: data}
+	return &record.Record{Partition: state.Partition{Topic: "events"}, Offset: 42, Timestamp: record.NoTime, Value: data}
 }
 
 func shown(e record.Event) string {

@@ -41,7 +41,7 @@ streams:
 // line is a line of the stream, with an event's cells from str on.
 func line(cells string) *record.Record {
 	rec := event("x,1700000000000,i1," + cells)
-	rec.Timestamp = -1
+	rec.Timestamp = record.NoTime
 	return rec
 }
 
@@ -191,7 +191,7 @@ func TestCSVAndJSONAgree(t *testing.T) {
 		w.Flush()
 		var texts []string
 		for i, value := range [][]byte{written, written, csvLine.Bytes()} {
-			events, err := decoders[i].Decode(&record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: value})
+			events, err := decoders[i].Decode(&record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: record.NoTime, Value: value})
 			if err != nil {
 				t.Fatalf("%s: %v", value, err)
 			}
@@ -226,7 +226,7 @@ streams:
 `).NewDecoder()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		data = append(bytes.Clone(data), ",0"...)
-		events, err := d.Decode(&record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data})
+		events, err := d.Decode(&record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: record.NoTime, Value: data})
 		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {
 			t.Fatalf("%v is not poison", err)

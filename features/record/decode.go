@@ -15,14 +15,18 @@ import (
 type Record struct {
 	Partition  state.Partition
 	Offset     int64
-	Timestamp  int64 // milliseconds since 1970; -1 for none
+	Timestamp  int64 // milliseconds since 1970; NoTime if it is not of a topic
 	Key, Value []byte
 	Headers    Headers // nil for none
 	Log        string  // the tag of the log that Offset belongs to, see state.LogID; empty if unknown
 }
 
-// Unwritten is the offset of a record that counts as coming after all others.
-const Unwritten = math.MaxInt64
+const (
+	// Unwritten is the offset of a record that counts as coming after all others.
+	Unwritten = math.MaxInt64
+	// NoTime is the timestamp of a record that is not of a topic: its event has its own time, whatever that is.
+	NoTime = math.MinInt64
+)
 
 // Fits returns a *Poison if the record's value has more bytes than a limit, 0 for none.
 func (r *Record) Fits(limit int) error {
@@ -244,7 +248,7 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		if e.Time, err = s.eventTime(rec.Timestamp); err != nil {
 			return nil, err
 		}
-		if rec.Timestamp < 0 {
+		if rec.Timestamp == NoTime {
 			e.Now = e.Time
 		}
 		if e.ID, err = s.identity(); err != nil {

@@ -81,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 	}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := r.NewDecoder()
-		rec := &record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: -1, Value: data}
+		rec := &record.Record{Partition: state.Partition{Topic: "events"}, Timestamp: record.NoTime, Value: data}
 		events, err := d.Decode(rec)
 		var p *record.Poison
 		if err != nil && !errors.As(err, &p) {

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -50,7 +51,7 @@ func decodeOne(t testing.TB, d *record.Decoder, members string) ([]value.Value, 
 		members = `"e":{"t":-1},` + members
 	}
 	rec := event("{" + strings.TrimSuffix(members, ",") + "}")
-	rec.Timestamp = -1
+	rec.Timestamp = record.NoTime
 	events, err := d.Decode(rec)
 	if err != nil {
 		return nil, err
@@ -245,7 +246,7 @@ func TestEventTime(t *testing.T) {
 		{"ns", `1700000000000999999`, recorded, ""},
 		{"rfc3339", `"2023-11-14T22:13:20.000999Z"`, recorded, ""},
 		{"rfc3339", `"2023-11-14T21:13:20-01:00"`, recorded, ""},
-		{"ms", `1700000300000`, recorded + 300_000, ""},
+		{"ms", `1700000300000`, recorded, ""}, // a clock that is ahead
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"9999-12-29T00:00:00Z"`, 0, "stream s: t: the event is 2913218 days ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
@@ -279,6 +280,18 @@ features: {}
 			}
 		case err != nil || events[0].Time != c.ms || events[0].Now != recorded:
 			t.Errorf("%s %s: %v, %v; want %d", c.value, c.unit, events, err, c.ms)
+		}
+	}
+}
+
+// Nothing would bound the time of an event in a record without a timestamp.
+func TestRecordWithoutATimestamp(t *testing.T) {
+	r := defined.Registry(t, "streams:\n  s: {topic: events, timestamp: t, fields: {a: string}}\nfeatures: {}\n")
+	rec := event(`{"t":NOW}`)
+	for _, rec.Timestamp = range []int64{-1, -2, math.MinInt64 + 1} {
+		_, err := r.NewDecoder().Decode(rec)
+		if want := "stream s: the record has no timestamp, which bounds that of its event: let the topic have LogAppendTime"; fmt.Sprint(err) != want {
+			t.Errorf("a timestamp of %d: %v, want %s", rec.Timestamp, err, want)
 		}
 	}
 }
@@ -385,7 +398,7 @@ features: {}
 // A record without a time is as old as its event.
 func TestRecordWithoutTime(t *testing.T) {
 	rec := event(`{"type":"transaction","user_id":"u","timestamp":-5000}`)
-	rec.Timestamp = -1
+	rec.Timestamp = record.NoTime
 	events, err := defined.Registry(t, twoStreams).NewDecoder().Decode(rec)
 	if err != nil || len(events) != 1 || events[0].Time != -5000 || events[0].Now != -5000 {
 		t.Errorf("events %+v, error %v; want one at -5000", events, err)
@@ -403,7 +416,7 @@ func TestPlaceholdersOfTimes(t *testing.T) {
 	} {
 		d := defined.Registry(t, "streams: {s: {topic: events, timestamp: t, fields: {at: timestamp}}}\n").NewDecoder()
 		rec := event(`{"t": 5, "at": "` + text + `"}`)
-		rec.Timestamp = -1
+		rec.Timestamp = record.NoTime
 		events, err := d.Decode(rec)
 		if err != nil || events[0].Values[0].IsNull() != placeholder {
 			t.Errorf("%s in a field is %v, error %v", text, events, err)

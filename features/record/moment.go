@@ -142,7 +142,8 @@ func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 	return ms, how
 }
 
-// eventTime returns the time of the record's event.
+// eventTime returns the time of the record's event. No event is later than its record: a clock that is ahead by up to
+// MaxFuture is corrected to it. Otherwise events that do not count yet could push those that do out of a log.
 func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	at := &s.data[s.time.slot]
 	path := s.stream.Timestamp.Path
@@ -173,11 +174,16 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	if 0 <= ms && ms < yearMillis && recorded >= since1990 {
 		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(unit, recorded))
 	}
-	// A record's time may be any number; an event's is within bounds, so the difference does not overflow.
-	if limit := s.stream.MaxFuture; recorded >= 0 && ms-recorded > limit.Milliseconds() {
+	switch limit := s.stream.MaxFuture; {
+	case recorded == NoTime:
+		return ms, nil
+	case recorded < 0:
+		return 0, s.poison(BadTimestamp, nil, "the record has no timestamp, which bounds that of its event: let the topic have LogAppendTime")
+	case ms-recorded > limit.Milliseconds():
 		return 0, s.poison(FutureTimestamp, path, "the event is %s ahead of its record; the limit is %s", duration(ms-recorded), limit)
+	default:
+		return min(ms, recorded), nil
 	}
-	return ms, nil
 }
 
 // placeholder reports whether a timestamp is one that programs write where there is none: the first day of year 1 (the

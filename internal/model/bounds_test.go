@@ -116,6 +116,42 @@ features:
 	}
 }
 
+// Events that claim to be of the future hide none of the present: they count at once, like any others. If a cap has dropped
+// all that a feature asks for, its answer does not say that nothing was there.
+func TestEventsFromTheFutureHideNothing(t *testing.T) {
+	r := newReplay(t, `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {user: string, amount: int}
+features:
+  count: COUNT(1h, pay, user, tile=exact, max=500)
+  large: SUM(1h, pay, amount, user, tile=exact, max=500, where='amount > 0')
+  mean:  AVG(1h, pay, amount, user, tile=exact, max=500, where='amount > 0')
+`)
+	now := int64(recorded * 1000)
+	for range 3 {
+		r.event(`{"t":%d,"user":"u","amount":50000}`, now-1000)
+	}
+	for range 400 {
+		r.event(`{"t":%d,"user":"u","amount":0}`, now+290_000)
+	}
+	r.flush()
+	if count, large := r.answer("count", "u"), r.answer("large", "u"); count.Value.Num != 403 || large.Value.Num != 150_000 || !large.Exact {
+		t.Errorf("the count is %v, the sum %v, exact %t; want 403 and 150000, exact", count.Value.Num, large.Value.Num, large.Exact)
+	}
+	for range 200 {
+		r.event(`{"t":%d,"user":"u","amount":0}`, now+290_000)
+	}
+	r.flush()
+	for name, want := range map[string]query.Status{"count": query.Present, "large": query.Present, "mean": query.NullValue} {
+		if a := r.answer(name, "u"); a.Status != want || !a.Capped || a.Exact {
+			t.Errorf("%s after its events were dropped: %s, capped %t, exact %t; want %s, capped and not exact", name, a.Status, a.Capped, a.Exact, want)
+		}
+	}
+}
+
 // Whoever floods an entity with values makes no other value known: beyond what its filters hold it is unknown whether a
 // value was met, and what is said to be new is new. The same in a log that has dropped events.
 func TestFloodOfValuesSeen(t *testing.T) {

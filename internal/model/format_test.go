@@ -107,7 +107,7 @@ func TestFormatsEqualModel(t *testing.T) {
 			own, _ := f.registry.Feature(feature.Name)
 			for _, entity := range f.model.Entities(own) {
 				got, want := answer(t, stored, feature, entity, at, at), f.model.Answer(own, entity, at)
-				if diff := cmp.Diff(want.Value, got.Value); diff != "" || want.Found != (got.Status != query.NotFound) {
+				if diff := cmp.Diff(want.Value, got.Value); diff != "" || (want.Found || want.Capped) != (got.Status != query.NotFound) {
 					t.Errorf("%s of %s in format %s is %s (-model +store):\n%s", feature.Name, entity, format, got.Status, diff)
 				}
 			}

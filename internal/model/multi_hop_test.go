@@ -86,7 +86,7 @@ func TestMultiHopEqualsModel(t *testing.T) {
 					want.Value = f.Function.Spec().Neutral
 				}
 				diff := cmp.Diff(want.Value, got.Value) + cmp.Diff(want.Items, got.Items)
-				if diff != "" || want.Found != (got.Status != query.NotFound) || want.Capped != got.Capped || got.Exact == got.Capped {
+				if diff != "" || (want.Found || want.Capped) != (got.Status != query.NotFound) || want.Capped != got.Capped || got.Exact == got.Capped {
 					t.Fatalf("%s of %s is %+v (-model +answer):\n%s", f.Definition, entity, got, diff)
 				}
 				if want.Found {

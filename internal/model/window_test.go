@@ -161,7 +161,7 @@ func (c *windowCheck) check(f *features.Feature, user string, at int64, got quer
 		}
 	})
 	diff := cmp.Diff(want.Value, got.Value, near) + cmp.Diff(want.Items, got.Items, near)
-	if diff != "" || want.Found != (got.Status != query.NotFound) || want.Capped != got.Capped || want.Uncertain != got.Uncertain {
+	if diff != "" || (want.Found || want.Capped) != (got.Status != query.NotFound) || want.Capped != got.Capped || want.Uncertain != got.Uncertain {
 		c.Fatalf("%s of %s at %d is %s, capped %v, want capped %v (-model +answer):\n%s",
 			f.Definition, user, at, got.Status, got.Capped, want.Capped, diff)
 	}

@@ -10,8 +10,8 @@ type Event struct {
 	Topic string
 	// Value is the value of the record, a JSON object. It is valid until the next event is read.
 	Value []byte
-	// RecordTime is the record time in the event's envelope, in milliseconds since 1970; -1 if it
-	// has none.
+	// RecordTime is the record time in the event's envelope, in milliseconds since 1970; record.NoTime
+	// if it has none.
 	RecordTime int64
 	// Line is the event's line, for At.
 	Line int

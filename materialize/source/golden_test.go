@@ -159,7 +159,7 @@ func decodedOf(t testing.TB, path string, stream *record.Stream, directly bool) 
 		if err != nil {
 			return got, err
 		}
-		rec := record.Record{Timestamp: -1, Value: e.Value}
+		rec := record.Record{Timestamp: record.NoTime, Value: e.Value}
 		rec.Partition.Topic = stream.Topic
 		decoded, err := decoder.Decode(&rec)
 		if err != nil {
@@ -327,7 +327,7 @@ func TestEnvelopes(t *testing.T) {
 	for s.Next(&e) == nil {
 		got = append(got, fmt.Sprintf("%s %s %d %d", e.Topic, e.Value, e.RecordTime, e.Line))
 	}
-	if want := []string{`a {"x": 1} -1 1`, `b {"x":2} 1700000000000 2`}; !cmp.Equal(got, want) {
+	if want := []string{fmt.Sprintf(`a {"x": 1} %d 1`, int64(record.NoTime)), `b {"x":2} 1700000000000 2`}; !cmp.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for line, want := range map[string]bool{in: true, `{"topic":"a","value":1}` + "\n": true, `{"topic":"a","user":1,"value":{}}`: false, `{"value":{}}`: false, "": false, "\n\n" + in: true, mark + in: true} {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/weir-stream/weir/features/record"
 )
 
 // maxLine is the greatest length of a line, or of a record of a CSV, in bytes.
@@ -89,7 +91,7 @@ func (e *jsonEvents) Next(event *Event) error {
 		_, e.wrapped = unwrap(line)
 		e.known = true
 	}
-	*event = Event{Value: line, RecordTime: -1, Line: e.line}
+	*event = Event{Value: line, RecordTime: record.NoTime, Line: e.line}
 	if !e.wrapped {
 		return nil
 	}

@@ -84,7 +84,7 @@ func allOf(s Source, decoder *record.Decoder, stream *record.Stream) (got []stri
 		if err := s.Next(&e); err != nil {
 			return append(got, err.Error())
 		}
-		r := record.Record{Timestamp: -1, Value: e.Value}
+		r := record.Record{Timestamp: record.NoTime, Value: e.Value}
 		r.Partition.Topic = stream.Topic
 		decoded, err := decoder.Decode(&r)
 		if err != nil {

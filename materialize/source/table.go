@@ -121,14 +121,14 @@ func (e *events) Next(event *Event) error {
 	}
 	if e.cells != nil {
 		e.cells.set(cells)
-		*event = Event{RecordTime: -1, Line: e.Line()}
+		*event = Event{RecordTime: record.NoTime, Line: e.Line()}
 		return nil
 	}
 	e.value, err = e.root.append(e.value[:0], cells)
 	if err != nil {
 		return e.At(e.Line(), err)
 	}
-	*event = Event{Value: e.value, RecordTime: -1, Line: e.Line()}
+	*event = Event{Value: e.value, RecordTime: record.NoTime, Line: e.Line()}
 	return nil
 }
 

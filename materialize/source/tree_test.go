@@ -41,7 +41,7 @@ features: {}
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec})
+		events, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: record.NoTime, Value: rec})
 		if err == nil && (string(events[0].Values[0].Str) != cell || string(events[0].ID) != cell) {
 			t.Errorf("%q became %s, which was decoded as %q", cell, rec, events[0].Values[0].Str)
 		}
@@ -50,7 +50,7 @@ features: {}
 		}
 		rec, err = root.append(nil, cells("0", "1", "", cell))
 		if err == nil {
-			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: -1, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
+			if _, err := decoder.Decode(&record.Record{Partition: state.Partition{Topic: "t"}, Timestamp: record.NoTime, Value: rec}); err != nil && !strings.Contains(err.Error(), "64-bit float") {
 				t.Errorf("%q became %s, which cannot be decoded: %v", cell, rec, err)
 			}
 		}

@@ -225,7 +225,7 @@ func (r *rows) event() (*record.Event, int64, error) {
 		rec.Partition.Topic = r.stream.Topic
 	}
 	if r.timed >= 0 {
-		rec.Timestamp = -1
+		rec.Timestamp = record.NoTime
 	}
 	events, err := r.decoder.Decode(&rec)
 	if r.timed >= 0 && err == nil && len(events) > 0 {
@@ -241,7 +241,7 @@ func (r *rows) event() (*record.Event, int64, error) {
 	}
 	e := &events[0]
 	e.Stream = r.stream
-	if rec.Timestamp < 0 {
+	if rec.Timestamp == record.NoTime {
 		rec.Timestamp = e.Time
 	}
 	return e, rec.Timestamp, nil

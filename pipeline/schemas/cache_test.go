@@ -75,7 +75,7 @@ func framed(t *testing.T, id byte, schema string, event map[string]any) *record.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &record.Record{Partition: state.Partition{Topic: "payments"}, Timestamp: -1, Value: append([]byte{0, 0, 0, 0, id}, data...)}
+	return &record.Record{Partition: state.Partition{Topic: "payments"}, Timestamp: record.NoTime, Value: append([]byte{0, 0, 0, 0, id}, data...)}
 }
 
 func shown(e record.Event) string {
