@@ -9,13 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
@@ -32,8 +31,10 @@ func TestClientsThatHangUpAndRead(t *testing.T) {
 		read:         func(ctx context.Context, _ []state.Read) ([]state.WindowState, error) { return nil, asked(ctx) },
 		countBusiest: asked,
 	}, func(c *setup) {
-		r := registry()
-		r.Files, r.Streams = inUse, append(slices.Clone(r.Streams), &record.Stream{Name: "pay", Topic: "payments"})
+		r, err := definition.LoadFiles(inUse)
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.Registry = func() *features.Registry { return r }
 		c.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		c.Tools = tools.Config{
@@ -48,7 +49,7 @@ func TestClientsThatHangUpAndRead(t *testing.T) {
 	})
 	server := httptest.NewServer(h)
 	for _, test := range []struct{ line, body string }{
-		{"POST " + queryPath, good},
+		{"POST " + queryPath, `{"features":["paid_1h"],"entities":[{"user":"u"}]}`},
 		{"GET /v1/busiest", ""},
 		{"POST /v1/preview", draft("new.yaml", "features: {n_1h: 'COUNT(1h, pay, user)'}")},
 		{"GET /v1/dead-letters", ""},

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
-	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/features/definition"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/tools"
 	"github.com/weir-stream/weir/state"
@@ -28,13 +27,19 @@ import (
 var inUse = features.Files{Definitions: []features.File{
 	{Path: "streams.yaml", Text: "streams:\n  pay: {topic: payments, timestamp: at, fields: {user: string, amount: decimal}}\n"},
 	{Path: "users.yaml", Text: "features:\n  paid_1h: SUM(1h, pay, amount, user)\n"},
+	{Path: "services.yaml", Text: "services:\n  risk: [paid_1h]\n"},
 }}
+
+// isNew is what a preview says of a feature that comes.
+const isNew = `"effects":[{"feature":"n_1h","loses":false,"effect":"new, from nothing: complete once it is filled, or after 1h"}],`
 
 // withTools serves these definitions.
 func withTools(c tools.Config) http.Handler {
 	return newHandler(&fakeReader{}, func(s *setup) {
-		r := registry()
-		r.Files, r.Streams = inUse, append(slices.Clone(r.Streams), &record.Stream{Name: "pay", Topic: "payments"})
+		r, err := definition.LoadFiles(inUse)
+		if err != nil {
+			panic(err)
+		}
 		s.Registry, s.Tools = func() *features.Registry { return r }, c
 	})
 }
@@ -55,11 +60,15 @@ func TestPreviewChecksAFile(t *testing.T) {
 	}
 	for _, test := range []struct{ name, body, want string }{
 		{"another file", draft("new.yaml", "features: {n_1h: 'COUNT(1h, pay, user)'}"),
-			`{"findings":[],"features":["n_1h"],"no_preview":"1 asked since 11:50:00"}`},
+			`{"findings":[],"features":["n_1h"],` + isNew + `"no_preview":"1 asked since 11:50:00"}`},
 		{"one of no name, for other minutes", `{"text":"features: {n_1h: 'COUNT(1h, pay, user)'}","minutes":60,"file":null}`,
-			`{"findings":[],"features":["n_1h"],"no_preview":"1 asked since 11:00:00"}`},
+			`{"findings":[],"features":["n_1h"],` + isNew + `"no_preview":"1 asked since 11:00:00"}`},
 		{"one in use", draft("users.yaml", "features:\n  paid_1h: SUM(1h, pay, amount, user)\n  n_1h: COUNT(1h, pay, user)\n"),
-			`{"findings":[],"features":["n_1h","paid_1h"],"no_preview":"2 asked since 11:50:00"}`},
+			`{"findings":[],"features":["n_1h","paid_1h"],` + isNew + `"no_preview":"2 asked since 11:50:00"}`},
+		{"a longer window in use, with tiles of another width", draft("users.yaml", "features:\n  paid_1h: SUM(1d, pay, amount, user)\n"),
+			`{"findings":[],"features":["paid_1h"],"effects":[{"feature":"paid_1h","services":["risk"],"loses":true,` +
+				`"effect":"starts over from nothing, and answers less than now: complete once it is filled, or after 1d; with tile=1m it keeps its state"}],` +
+				`"no_preview":"1 asked since 11:50:00"}`},
 		{"no feature", draft("streams.yaml", inUse.Definitions[0].Text+"\n"), `{"findings":[],"features":[],"no_preview":"the file defines no feature"}`},
 		{"mistakes, as weir validate finds them", draft("new.yaml", "features:\n  paid_1h: COUNT(1h, pay, user)\n  n: COUNT(1h, pey, user)\n"), `{"findings":[` +
 			`{"file":"new.yaml","line":2,"column":3,"message":"duplicate feature \"paid_1h\"; it is already defined at users.yaml:2:3"},` +
@@ -153,7 +162,7 @@ func TestToolsAreBounded(t *testing.T) {
 		for _, test := range []struct{ method, path, body, busy, late string }{
 			{"POST", "/v1/preview", `{"text":"features: {n_1h: 'COUNT(1h, pay, user)'}"}`,
 				`{"error":{"code":"overloaded","message":"another preview is under way; ask again in some seconds"}}`,
-				`{"findings":[],"features":["n_1h"],"no_preview":"it took more than 10s: preview fewer minutes, or use weir preview"}`},
+				`{"findings":[],"features":["n_1h"],` + isNew + `"no_preview":"it took more than 10s: preview fewer minutes, or use weir preview"}`},
 			{"GET", "/v1/dead-letters", "",
 				`{"error":{"code":"overloaded","message":"dead letters are being read for another request; ask again in some seconds"}}`,
 				`{"error":{"code":"kafka_unavailable","message":"the dead letters could not be read within 10s"}}`},

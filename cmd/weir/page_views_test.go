@@ -227,12 +227,18 @@ func TestPageOfTheEditor(t *testing.T) {
 	shows(t, tab, "[data-preview=fast] .facts", "Entities1")
 	shows(t, tab, "[data-preview=fast] .facts", "at most, for all features of the same keys")
 	shows(t, tab, "[data-preview=fast]", "user_id=u7219.75")
+	shows(t, tab, "#draft-result div.note", "Once it is in use:fast: new, from nothing: complete once it is filled, or after 5m")
 	// A file in use is offered with its text, and checked in its place.
 	tab.Run(t, chromedp.SetValue("#draft-file", ""), chromedp.Evaluate(`const file = document.querySelector('#draft-file'); file.selectedIndex = 1; file.dispatchEvent(new Event('change'))`, nil))
 	holds(t, tab, `location.hash.startsWith('#/editor?file=') && document.querySelector('#draft-text').value.includes('user_tx_lifetime: COUNT(lifetime')`)
 	tab.Run(t, chromedp.SendKeys("#draft .main", kb.Enter))
 	shows(t, tab, "[data-preview=user_tx_lifetime] .facts", "only these records, a part of the window")
 	holds(t, tab, `document.querySelectorAll('[data-preview]').length === 9`)
+	// It says what a change does to those who ask.
+	tab.Run(t, chromedp.Evaluate(`{ const box = document.querySelector('#draft-text'); box.value = box.value.replace('COUNT(1h', 'COUNT(2h').replace('COUNT(30d', 'COUNT(30h'); }`, nil),
+		chromedp.SendKeys("#draft .main", kb.Enter))
+	shows(t, tab, "#draft-result div.note", "user_tx_1h: answers from its state, which reaches back 1h: complete once it is filled, or after 2h (in payment_risk)")
+	shows(t, tab, "#draft-result div.problem", "user_device_tx_30d: starts over from nothing, and answers less than now: complete once it is filled, or after 30h (in payment_risk)")
 	quiet(t, tab, base)
 
 	// Examples keep the digits that JavaScript would round.

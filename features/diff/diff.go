@@ -59,12 +59,35 @@ type Feature struct {
 	Has      int64    `json:"has_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
 
+	// Tile, in milliseconds, is the width of tiles with which the feature would keep its state; 0 if there is none, or if it
+	// keeps it anyway. Longer windows have wider tiles by default.
+	Tile int64 `json:"tile_ms,omitempty"`
+
 	// fewer means, with Some, that the state has fewer values than the feature needs, and not a shorter past.
 	fewer bool
 }
 
 // Loses reports whether a service loses by the change: a feature of its answers starts from nothing, or is removed.
 func (f *Feature) Loses() bool { return !f.New && len(f.Services) > 0 && (f.Gone || f.State == None) }
+
+// Effect says how the answers of a feature differ for a time, or for good, once definitions change.
+type Effect struct {
+	Feature  string   `json:"feature"`
+	Services []string `json:"services,omitempty"` // that answer with it, before or after
+	Loses    bool     `json:"loses"`              // whether these answer less than before for a time
+	Effect   string   `json:"effect"`
+}
+
+// Effects lists the effects on those who ask, by feature. Features that keep all of their state have none.
+func (d *Difference) Effects() []Effect {
+	list := []Effect{}
+	for i := range d.Features {
+		if f := &d.Features[i]; f.State != All {
+			list = append(list, Effect{f.Name, f.Services, f.Loses(), f.Effect()})
+		}
+	}
+	return list
+}
 
 // Cost is a cost that changes.
 type Cost struct {
@@ -92,19 +115,19 @@ func Of(before, after *features.Registry) *Difference {
 	m := meanings{before: before, after: after, streams: d.Streams, known: map[string][]string{}}
 	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
 	for _, f := range after.Features {
-		at := slices.IndexFunc(changed, func(c Change) bool { return c.Name == f.Name })
+		at, is := slices.BinarySearchFunc(changed, f.Name, func(c Change, name string) int { return cmp.Compare(c.Name, name) })
 		kept, has, fewer := keeps(before.Plan(), f)
-		if at < 0 && kept == All {
+		if !is && kept == All {
 			continue
 		}
 		change := Change{Name: f.Name}
-		if at >= 0 {
+		if is {
 			change = changed[at]
 		}
 		if mistakesMore(before, f) {
 			change.Changes = append(change.Changes, "the state has values whose rate of false positives is greater than fp allows now")
 		}
-		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), Has: has, fewer: fewer})
+		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), Has: has, Tile: keepingTile(before, f, kept), fewer: fewer})
 	}
 	for _, c := range changed {
 		if c.Gone {
@@ -112,29 +135,31 @@ func Of(before, after *features.Registry) *Difference {
 		}
 	}
 	slices.SortFunc(d.Features, func(a, b Feature) int { return cmp.Compare(a.Name, b.Name) })
+	services := servicesOf(before, after)
 	for i := range d.Features {
-		d.Features[i].Services = servicesOf(d.Features[i].Name, before, after)
+		d.Features[i].Services = services[d.Features[i].Name]
 	}
 	d.Cost = costs(cost.Explain(before), cost.Explain(after))
 	return d
 }
 
-// compare lists the names that are added, removed and changed.
+// compare lists the names that are added, removed and changed, sorted.
 func compare[T any](before, after []T, name func(T) string, changes func(before, after T) []string) (all []Change) {
-	find := func(list []T, of string) int {
-		return slices.IndexFunc(list, func(t T) bool { return name(t) == of })
-	}
+	was, is := map[string]T{}, map[string]bool{}
 	for _, b := range before {
-		if find(after, name(b)) < 0 {
-			all = append(all, Change{Name: name(b), Gone: true})
-		}
+		was[name(b)] = b
 	}
 	for _, a := range after {
-		at := find(before, name(a))
-		if at < 0 {
+		is[name(a)] = true
+		if b, had := was[name(a)]; !had {
 			all = append(all, Change{Name: name(a), New: true})
-		} else if c := changes(before[at], a); len(c) > 0 {
+		} else if c := changes(b, a); len(c) > 0 {
 			all = append(all, Change{Name: name(a), Changes: c})
+		}
+	}
+	for _, b := range before {
+		if !is[name(b)] {
+			all = append(all, Change{Name: name(b), Gone: true})
 		}
 	}
 	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Name, b.Name) })
@@ -165,6 +190,24 @@ func keeps(plan *state.Plan, f *features.Feature) (kept Kept, has int64, fewer b
 		has = 0
 	}
 	return kept, has, fewer
+}
+
+// keepingTile returns the width of the tiles that a feature had before, in milliseconds, if wider ones are all that keeps it
+// from its state; else 0.
+func keepingTile(before *features.Registry, f *features.Feature, kept Kept) int64 {
+	b, known := before.Feature(f.Name)
+	if kept != None || !known || len(f.Parts()) > 0 || len(b.Series) != len(f.Series) {
+		return 0
+	}
+	tile := b.Series[0].Tile
+	for i, s := range f.Series {
+		was := b.Series[i]
+		if tile == 0 || was.Tile != tile || s.Tile <= tile || s.Tile%tile != 0 || was.Stream != s.Stream || was.Where != s.Where || !slices.Equal(was.By, s.By) ||
+			was.Measure != s.Measure || was.Field != s.Field || was.Type != s.Type || was.Scale != s.Scale || was.Condition != s.Condition || was.Per != s.Per || was.Keys != s.Keys {
+			return 0
+		}
+	}
+	return tile
 }
 
 // mistakesMore reports whether filters that exist have a greater rate of false positives than a feature allows: fp was
@@ -365,17 +408,21 @@ func serviceChanges(before, after *features.Service) (changes []string) {
 	return changes
 }
 
-// servicesOf returns the services with a feature, before or after.
-func servicesOf(name string, registries ...*features.Registry) (names []string) {
+// servicesOf returns the services of each feature, before or after, sorted.
+func servicesOf(registries ...*features.Registry) map[string][]string {
+	services := map[string][]string{}
 	for _, r := range registries {
 		for _, s := range r.Services {
-			if slices.ContainsFunc(s.Features, func(f *features.Feature) bool { return f.Name == name }) {
-				names = append(names, s.Name)
+			for _, f := range s.Features {
+				services[f.Name] = append(services[f.Name], s.Name)
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	for name, names := range services {
+		slices.Sort(names)
+		services[name] = slices.Compact(names)
+	}
+	return services
 }
 
 // costs lists the costs that change.

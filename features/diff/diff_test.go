@@ -51,6 +51,24 @@ features
 cost
   bytes of an entity user, full: 1 -> 1
 `, "[]"},
+		{[]string{"SUM(1d, pay", "SUM(2d, pay"}, `
+features
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 2d; with tile=1h it keeps its state (in risk)
+      SUM(1d, pay, amount, user) -> SUM(2d, pay, amount, user)
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 2d (in risk)
+      rests on paid
+cost
+  bytes of an entity user, full: 1 -> 1
+`, "[paid ratio]"},
+		{[]string{"SUM(1d, pay, amount, user)", "SUM(2d, pay, amount, user, tile=1h)"}, `
+features
+  ~ paid: answers from its state, which reaches back 1d: complete once it is filled, or after 2d (in risk)
+      SUM(1d, pay, amount, user) -> SUM(2d, pay, amount, user, tile=1h)
+  ~ ratio: answers from its state, which reaches back 1d: complete once it is filled, or after 2d (in risk)
+      rests on paid
+cost
+  bytes of an entity user, full: 1 -> 1
+`, "[]"},
 		{[]string{"max=10", "max=20"}, `
 features
   ~ seen: answers from its state, which has fewer values than it needs: complete once it is filled, or after 2h

@@ -89,5 +89,9 @@ func (f *Feature) Effect() string {
 	case f.New:
 		return "new, from nothing: " + complete
 	}
-	return "starts over from nothing, and answers less than now: " + complete
+	effect := "starts over from nothing, and answers less than now: " + complete
+	if f.Tile > 0 {
+		effect += "; with tile=" + window.FormatMilliseconds(f.Tile) + " it keeps its state"
+	}
+	return effect
 }

@@ -43,7 +43,7 @@ async function put(event) {
     const answer = await ask('v1/preview', JSON.stringify({ file, text: $('draft-text').value, minutes: Number($('draft-minutes').value) }));
     const wrong = answer.findings.length;
     $('draft-said').textContent = wrong > 0 ? `${wrong === 1 ? '1 mistake' : `${wrong} mistakes`}.` : 'All is well.';
-    $('draft-result').replaceChildren(...(wrong > 0 ? [findings(answer.findings, file)] : preview(answer)));
+    $('draft-result').replaceChildren(...(wrong > 0 ? [findings(answer.findings, file)] : [...effects(answer.effects), ...preview(answer)]));
   } catch (error) {
     $('draft-said').textContent = '';
     $('draft-result').replaceChildren(problem(error));
@@ -67,6 +67,11 @@ function select(line, column) {
   $('draft-text').focus();
   $('draft-text').setSelectionRange(at, before + (lines[line - 1] ?? '').length);
 }
+
+// effects says what those who ask see once the file is in use; services that answer less for a time come first.
+const effects = (list = []) => [true, false].map(loses => list.filter(e => e.loses === loses)).filter(some => some.length > 0).map(some =>
+  el('div', { class: some[0].loses ? 'problem' : 'note' }, el('p', {}, some[0].loses ? 'Services would answer less than now for a time:' : 'Once it is in use:'),
+    el('ul', {}, some.map(e => el('li', {}, el('span', { class: 'exact' }, e.feature), `: ${e.effect}${e.services ? ` (in ${e.services.join(', ')})` : ''}`)))));
 
 function preview({ preview: report, no_preview: why }) {
   if (!report) return [el('p', { class: 'note' }, `No preview: ${why}.`)];

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/diff"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/serve/access"
@@ -46,8 +47,10 @@ type Preview struct {
 	// any.
 	Findings []definition.Finding `json:"findings"`
 	// Features are those that the file defines.
-	Features []string        `json:"features"`
-	Preview  *preview.Report `json:"preview,omitempty"`
+	Features []string `json:"features"`
+	// Effects say which features answer differently for a time once the file replaces the definitions in use.
+	Effects []diff.Effect   `json:"effects,omitempty"`
+	Preview *preview.Report `json:"preview,omitempty"`
 	// NoPreview says why there is none although the definitions are right.
 	NoPreview string `json:"no_preview,omitempty"`
 }
@@ -183,6 +186,7 @@ func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error 
 	if err != nil {
 		return reply.Errorf(reply.BodyTooLarge, "the definitions take more than %v to check; check them with weir validate", checkLimit)
 	}
+	p.Effects = diff.Of(served, registry).Effects()
 	var list []*features.Feature
 	for _, name := range p.Features {
 		f, _ := registry.Feature(name)

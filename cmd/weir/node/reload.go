@@ -120,15 +120,12 @@ func (w *reloader) loaded(r *features.Registry) {
 
 // sayEffects logs of which features the answers differ for a time, and how.
 func (w *reloader) sayEffects(d *diff.Difference) {
-	for i := range d.Features {
-		f := &d.Features[i]
+	for _, e := range d.Effects() {
 		level := slog.LevelInfo
-		if f.Loses() {
+		if e.Loses {
 			level = slog.LevelWarn
 		}
-		if f.State != diff.All {
-			w.log.Log(context.Background(), level, "a feature changes", "feature", f.Name, "services", f.Services, "it", f.Effect())
-		}
+		w.log.Log(context.Background(), level, "a feature changes", "feature", e.Feature, "services", e.Services, "it", e.Effect)
 	}
 }
 

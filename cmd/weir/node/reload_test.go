@@ -162,7 +162,7 @@ func TestEffectsOfAChangeAreLogged(t *testing.T) {
 	w.ticks(2)
 	for _, want := range []string{
 		`level=INFO msg="a feature changes" feature=one services=[s] it="answers from its state, which reaches back 7d: complete once it is filled, or after 14d"`,
-		`level=WARN msg="a feature changes" feature=two services=[s] it="starts over from nothing, and answers less than now: complete once it is filled, or after 1d"`,
+		`level=WARN msg="a feature changes" feature=two services=[s] it="starts over from nothing, and answers less than now: complete once it is filled, or after 1d; with tile=1h it keeps its state"`,
 	} {
 		if !strings.Contains(w.log.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, w.log.String())
