@@ -44,7 +44,8 @@ func (r *round) compare() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.res.Records = len(r.ledger.records)
-	r.res.Features, r.res.Compared, r.res.Differences = len(registry.Features), c.Compared+len(poison), c.Wrong+missing
+	r.res.Features, r.res.Compared = len(registry.Features), c.Compared+len(poison)
+	r.res.Differences += c.Wrong + missing
 	for _, n := range c.Incomplete {
 		r.res.Incomplete += n
 	}

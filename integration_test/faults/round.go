@@ -110,6 +110,7 @@ func (r *round) play() {
 	}
 	r.begin()
 	defer r.end()
+	defer r.watch()()
 	r.flow()
 	if r.kit.Failed() {
 		return

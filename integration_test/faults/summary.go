@@ -22,6 +22,8 @@ type result struct {
 	// TakenOver counts the positions with slices ahead from which processors started; see [round.start].
 	TakenOver int `json:"taken_over"`
 	Compared  int `json:"compared"`
+	// Watched counts the questions that were asked while definitions were reloaded; see [round.watch].
+	Watched int `json:"watched,omitempty"`
 	// Incomplete counts answers that rightly report missing events.
 	Incomplete  int      `json:"incomplete"`
 	Differences int      `json:"differences"`

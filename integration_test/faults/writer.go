@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,6 +20,7 @@ type writer struct {
 	plain  *kgo.Client
 	// transactional is recreated after a failed transaction.
 	transactional *kgo.Client
+	newest        atomic.Int64 // the timestamp of the last record, in ms
 }
 
 func newWriter(r *round) *writer {
@@ -123,6 +125,7 @@ func (w *writer) hang(events []workload.Message, timeout time.Duration) (release
 func (w *writer) records(events []workload.Message) []*kgo.Record {
 	records := make([]*kgo.Record, len(events))
 	for i, e := range events {
+		w.newest.Store(e.Timestamp)
 		records[i] = &kgo.Record{Topic: e.Topic + w.round.suffix, Key: e.Key, Value: e.Value, Timestamp: time.UnixMilli(e.Timestamp)}
 	}
 	return records

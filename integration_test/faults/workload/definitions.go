@@ -96,6 +96,13 @@ var multiHop = []string{
 	"SET(7d, login, SET(1d, login, net, user), ip, max=30)",
 }
 
+// Lengthened are counts of the same events. The first of a pair is over a day in all versions of the definitions, and of tiles of
+// its own because of its filter, which all events pass. The other is over a number of days that each version draws.
+var Lengthened = []struct{ Always, Day, Changing, Days string }{
+	{"always_tiled_day", "COUNT(1d, payment, user, tile=1h, where='user != nil')", "tiled_days", "COUNT(%dd, payment, user, tile=1h)"},
+	{"always_logged_day", "COUNT(1d, payment, user, tile=exact, max=100000)", "logged_days", "COUNT(%dd, payment, user, tile=exact, max=100000)"},
+}
+
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
 // and all features named always_….
 func DrawVersions(r *rand.Rand, n int) [][]Feature {
@@ -109,7 +116,11 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 	always = append(always, Feature{"always_by_shop", "COUNT(1d, payment, shop, keep=2d)"})
 	always = append(always, Feature{"always_seen_by_user", "COUNT(lifetime, payment, user)"},
 		Feature{"always_ratio", "{expr: always_seen_by_user / always_twice, default: 0}"}, Feature{"always_twice", "COUNT(7d, payment, user)"})
+	for _, pair := range Lengthened {
+		always = append(always, Feature{pair.Always, pair.Day})
+	}
 	pool := drawFeatures(r)
+	lengths, days := []int{1, 2, 5, 12}, make([]int, len(Lengthened))
 	var versions [][]Feature
 	for range n {
 		version := slices.Clone(always)
@@ -117,6 +128,10 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 			if r.IntN(2) == 0 {
 				version = append(version, f)
 			}
+		}
+		for i, pair := range Lengthened {
+			days[i] = (days[i] + 1 + r.IntN(len(lengths)-1)) % len(lengths) // another length than that of the version before
+			version = append(version, Feature{pair.Changing, fmt.Sprintf(pair.Days, lengths[days[i]])})
 		}
 		versions = append(versions, version)
 	}

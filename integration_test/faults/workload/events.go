@@ -40,6 +40,9 @@ func DrawOptions(r *rand.Rand) Options {
 	}
 }
 
+// Users returns the number of users; their names are u0, u1 and so on.
+func (o Options) Users() int { return o.users }
+
 // Spread returns the options with events spread over at least a number of users, none of whom has most of them.
 func (o Options) Spread(users int) Options {
 	o.users, o.hot = max(o.users, users), min(o.hot, 0.1)
