@@ -91,6 +91,7 @@ func (h *History) Best(series string, p *Plan, retained []Retained) (best Genera
 	if h == nil {
 		return generations[len(generations)-1]
 	}
+	h = h.byRecords()
 	asked := h.askedSince(retained)
 	var most coverage
 	for i, g := range generations {
@@ -104,6 +105,14 @@ func (h *History) Best(series string, p *Plan, retained []Retained) (best Genera
 		}
 	}
 	return best
+}
+
+// byRecords returns the history as of the newest record, to compare generations by. While records of the past are applied, Now is
+// far later: a safe bound for what an answer states, but by it nothing is left of state that is kept for less than is needed.
+func (h *History) byRecords() *History {
+	at := *h
+	at.Now = at.Newest
+	return &at
 }
 
 // Lacks reports whether events that can be asked for are missing in columns.
@@ -267,7 +276,7 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int64 {
 	since := MinTime
 	for key, kept := range columns {
-		since = max(since, k.History.coverage(&Retained{
+		since = max(since, k.History.byRecords().coverage(&Retained{
 			Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: kept, Cut: k.cut(g.Cut),
 		}).since)
 	}
@@ -333,15 +342,14 @@ func (k *Known) taken(p *Plan, series string) bool {
 // as long as is wanted now.
 func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 	candidates := map[Generation]map[string]Retention{}
-	least := map[string]int64{} // since when a candidate has each column
+	history, least := k.History.byRecords(), map[string]int64{} // since when a candidate has each column
 	consider := func(when keptWhen, take func(g Generation, has map[string]int64)) {
 		for _, g := range k.generations(w.series) {
 			has := map[string]int64{}
 			for key, want := range w.columns {
 				column := Retained{Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: want, Cut: k.cut(g.Cut)}
 				if k.kept(&column) == when && !k.broken(&column) {
-					asked := k.History.askedSince([]Retained{column})
-					has[key] = max(asked, k.History.coverageFrom(&column, k.Now).since)
+					has[key] = max(history.askedSince([]Retained{column}), history.coverageFrom(&column, k.Now).since)
 				}
 			}
 			if len(has) > 0 {
