@@ -345,7 +345,7 @@ type FillEpoch struct {
 	// ArchivedSince is the event time, in ms, from which these archives have all events.
 	Archived      bool
 	ArchivedSince int64
-	// Broken is true if the fill can never be complete.
+	// Broken is true if the fill can never be complete; see History.GivenUp.
 	Broken bool
 	Since  int64 // see Filling; over all shards and partitions
 	// Opened is when a plan without the fill last took a partition that it still has, in ms by the clock; 0 for never.
@@ -355,6 +355,24 @@ type FillEpoch struct {
 	Filled, All int64
 	// FilledRows and AllRows count only rows of files.
 	FilledRows, AllRows int64
+}
+
+// GivenUp reports whether a fill can never be complete, so that what is needed of it is filled in another generation. It was
+// given up for a partition, or a plan with all of it has a partition that does not know it: then the plans went back in time,
+// and were registered again with other fills than the partition had been claimed with.
+func (h *History) GivenUp(f *Fill) bool {
+	known := false
+	for i := range h.Fills {
+		if e := &h.Fills[i]; e.Fill.ID == f.ID {
+			if known = true; e.Broken {
+				return true
+			}
+		}
+	}
+	return !known && slices.ContainsFunc(h.PlanEpochs, func(e PlanEpoch) bool {
+		p := h.Plans[e.Version]
+		return len(f.Columns[e.Topic]) > 0 && e.Last == MaxTime && p != nil && f.In(p) == KeptAll
+	})
 }
 
 // AddRows adds the rows of an archive in one shard. `at` is the position there, negative if there is none.

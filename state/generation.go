@@ -455,7 +455,7 @@ func (k *Known) filled(topic, key string, whole func(*FillEpoch) bool) readiness
 		return readyLater
 	}
 	for _, f := range k.Fills {
-		if f.Has(topic, key) {
+		if f.Has(topic, key) && !k.History.GivenUp(f) {
 			return readyLater // no shard knows it yet
 		}
 	}

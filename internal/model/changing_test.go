@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -27,6 +28,7 @@ type changing struct {
 	records    []record.Record    // of both, in the order of writing
 	now        int64              // the greatest timestamp, in ms
 	times      map[int64]bool     // of the events; no two have the same
+	lost       bool               // the plans have gone back in time
 
 	truth      reference            // without caps
 	least      reference            // with the least caps so far
@@ -63,13 +65,17 @@ func (c *changing) succeed(err error) {
 
 // take makes a processor use definitions, or bind its present ones again.
 func (c *changing) take(i int, given *features.Registry) {
-	ctx, p := context.Background(), &c.processors[i]
-	plan, history, err := c.store.Bind(ctx, given.Plan())
+	plan, history, err := c.store.Bind(context.Background(), given.Plan())
 	c.succeed(err)
+	c.takeBound(i, given, plan, history)
+}
+
+// takeBound makes a processor use definitions with the plan that they were bound to.
+func (c *changing) takeBound(i int, given *features.Registry, plan *state.Plan, history *state.History) {
+	ctx, p := context.Background(), &c.processors[i]
 	p.given, p.bound = given, given.Keeping(plan, history)
 	p.mapper = p.bound.NewMapper()
-	_, err = c.store.Register(ctx, state.Registration{Plan: plan})
-	c.succeed(err)
+	c.register(plan)
 	claims, err := c.store.Claim(ctx, []state.Partition{partition(i)}, plan.Version)
 	c.succeed(err)
 	if p.progress = claims[0].Progress; !p.progress[0].Exists() {
@@ -81,6 +87,12 @@ func (c *changing) take(i int, given *features.Registry) {
 		p.progress = progress[0]
 	}
 	c.refer(given)
+}
+
+// register registers a plan as in use.
+func (c *changing) register(p *state.Plan) {
+	_, err := c.store.Register(context.Background(), state.Registration{Plan: p})
+	c.succeed(err)
 }
 
 // refer adds the reference of definitions.
@@ -201,7 +213,8 @@ func (c *changing) always(name string) bool {
 func (c *changing) plansText() (text string) {
 	h := c.history()
 	for _, e := range h.PlanEpochs {
-		text += fmt.Sprintf("plan %s until %d: %v %v\n", e.Version, e.Last, h.Plans[e.Version].Generations, h.Plans[e.Version].Retained)
+		plan := cmp.Or(h.Plans[e.Version], &state.Plan{}) // it may be lost
+		text += fmt.Sprintf("plan %s until %d: %v %v\n", e.Version, e.Last, plan.Generations, plan.Retained)
 	}
 	for _, f := range h.Fills {
 		text += fmt.Sprintf("fill %s of %v: whole %v, broken %v, since %d\n", f.Fill.ID, f.Fill.Columns, f.Whole, f.Broken, f.Since)

@@ -103,7 +103,7 @@ func (b *Binding) FillsOver(ctx context.Context, cut state.Cut) (fills []*state.
 		return nil, nil, err
 	}
 	for _, fill := range all {
-		if fill.Cut != nil && *fill.Cut == cut && !givenUp(b.History, fill) {
+		if fill.Cut != nil && *fill.Cut == cut && !b.History.GivenUp(fill) {
 			fills = append(fills, fill)
 		}
 	}
@@ -113,9 +113,4 @@ func (b *Binding) FillsOver(ctx context.Context, cut state.Cut) (fills []*state.
 		return slices.ContainsFunc(whole, part.PartOf)
 	})
 	return fills, b.Registry.Unfilled(cut, fills), nil
-}
-
-// givenUp reports whether a fill can never be complete: processors bind to another generation.
-func givenUp(h *state.History, f *state.Fill) bool {
-	return slices.ContainsFunc(h.Fills, func(e state.FillEpoch) bool { return e.Fill.ID == f.ID && e.Broken })
 }

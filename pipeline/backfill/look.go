@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/features"
@@ -78,7 +79,8 @@ func (r *runner) look(ctx context.Context) (enough bool) {
 }
 
 // fillings reads the progress of the fill by partition and shard. If a fill with all of its columns has a partition,
-// nothing is left for this one.
+// nothing is left for this one. If a partition does not know the fill, it may be that no plan with it has taken the partition
+// yet, or that the fill is given up.
 func (r *runner) fillings(ctx context.Context, partitions []state.Partition) ([][]state.Filling, error) {
 	fillings, err := r.cfg.Store.Fillings(ctx, r.fill, partitions)
 	if err != nil {
@@ -94,6 +96,24 @@ func (r *runner) fillings(ctx context.Context, partitions []state.Partition) ([]
 				if is := &fillings[i][shard]; !is.Known && other.Known && !other.Broken {
 					*is = state.Filling{Known: true, Begun: true, At: state.NoPosition, Since: state.MinTime}
 				}
+			}
+		}
+	}
+	unknown := func(of []state.Filling) bool {
+		return slices.ContainsFunc(of, func(f state.Filling) bool { return !f.Known })
+	}
+	if !slices.ContainsFunc(fillings, unknown) {
+		return fillings, nil
+	}
+	history, err := r.cfg.Store.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	givenUp := history.GivenUp(r.fill)
+	for i := range fillings {
+		if givenUp && unknown(fillings[i]) {
+			for shard := range fillings[i] {
+				fillings[i][shard] = state.Filling{Known: true, Broken: true, At: state.NoPosition, Since: state.MinTime}
 			}
 		}
 	}

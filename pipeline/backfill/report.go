@@ -32,7 +32,7 @@ func (r *reporter) progress(p Progress) {
 			r.log.Info("the assigned partitions are backfilled", "features", r.features, "records", p.All, "after", now.Sub(r.pace.began).Round(time.Millisecond))
 		}
 		r.pace = pace{}
-	case p.All == 0:
+	case p.Filled == p.All: // what else is left is given up, or not known yet
 	case r.pace.began.IsZero():
 		r.pace.note(p, now)
 		r.logged = now

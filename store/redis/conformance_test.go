@@ -129,6 +129,19 @@ func (s *tested) Save(shard int) (restore func()) {
 	}
 }
 
+func (s *tested) SavePlans() (restore func()) {
+	s.t.Helper()
+	key := plansKey(s.namespace)
+	held := s.redis.HGetAll(s.t.Context(), key).Val()
+	return func() {
+		s.t.Helper()
+		s.redis.Del(s.t.Context(), key)
+		if err := s.redis.HSet(s.t.Context(), key, held).Err(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // keysOf returns the keys of a shard, and the server that has them.
 func (s *tested) keysOf(shard int) (context.Context, redis.UniversalClient, []string) {
 	s.t.Helper()

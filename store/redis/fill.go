@@ -222,7 +222,7 @@ func rowsOf(fills []*state.Fill, archive string, fields map[string]string) (at s
 }
 
 // fillEpochs returns the progress of fills according to all shards.
-func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]state.FillEpoch, error) {
+func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string, plans map[string]*state.Plan) ([]state.FillEpoch, error) {
 	ids := map[string]bool{}
 	for _, fields := range shards {
 		for name := range fields {
@@ -242,10 +242,11 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	var epochs []state.FillEpoch
 	for _, f := range fills {
 		before := f.Before(fills)
+		whole := wholeIn(f, plans)
 		for topic := range f.Columns {
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, fields := range shards {
-				if err := addShard(&e, before, fields); err != nil {
+				if err := addShard(&e, before, whole, fields); err != nil {
 					return nil, err
 				}
 			}
@@ -260,14 +261,28 @@ func (s *Store) fillEpochs(ctx context.Context, shards []map[string]string) ([]s
 	return epochs, nil
 }
 
-// addShard adds the progress of a shard to that of a fill, which continues those before.
-func addShard(e *state.FillEpoch, before []*state.Fill, fields map[string]string) error {
+// wholeIn returns a function that reports whether the plan of a version is known to keep all of a fill.
+func wholeIn(f *state.Fill, plans map[string]*state.Plan) func(version string) bool {
+	known := map[string]bool{}
+	return func(version string) bool {
+		whole, found := known[version]
+		if !found {
+			whole = plans[version] != nil && f.In(plans[version]) == state.KeptAll
+			known[version] = whole
+		}
+		return whole
+	}
+}
+
+// addShard adds the progress of a shard to that of a fill, which continues those before. `whole` reports whether the plan of
+// a version keeps all of the fill.
+func addShard(e *state.FillEpoch, before []*state.Fill, whole func(version string) bool, fields map[string]string) error {
 	if fields == nil {
 		e.Whole = false // it has never answered
 	}
 	for name := range fields {
 		under, id, isProgress := strings.Cut(name, "/")
-		topic, _, _ := strings.Cut(under, "@")
+		topic, version, _ := strings.Cut(under, "@")
 		if !isProgress || topic != e.Topic {
 			continue
 		}
@@ -281,7 +296,8 @@ func addShard(e *state.FillEpoch, before []*state.Fill, fields map[string]string
 			return err
 		}
 		filled, all := f.Share()
-		e.Whole, e.Broken, e.Since = e.Whole && f.Done(), e.Broken || f.Broken, max(e.Since, f.Since)
+		e.Whole, e.Since = e.Whole && f.Done(), max(e.Since, f.Since)
+		e.Broken = e.Broken || f.Broken || !f.Known && whole(version)
 		e.Filled, e.All, e.Opened = e.Filled+filled, e.All+all, max(e.Opened, f.Opened)
 	}
 	return nil

@@ -65,7 +65,7 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Fills, err = s.fillEpochs(ctx, fields); err != nil {
+	if h.Fills, err = s.fillEpochs(ctx, fields, h.Plans); err != nil {
 		return nil, err
 	}
 	h.Slack = s.slack.Milliseconds()

@@ -27,22 +27,50 @@ const (
 	archivePrefix = "archive:"
 )
 
-// notePlan adds the plan and its fills if they are new, and finds what is to be filled.
+// notePlan adds the plan and its fills if they are new, and finds what is to be filled. It puts back plans and fills that the
+// store has read before and the namespace has lost: another master has taken the place of the one that had them, or an older
+// copy. They never change, so whoever puts them back puts back the same.
 func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 	for {
-		known, fields, err := s.allPlans(ctx)
+		known, listed, err := s.allPlans(ctx)
 		if err != nil {
 			return err
 		}
-		fresh := newFills(p, &known)
-		if known.Plans[p.Version] != nil && len(fresh) == 0 {
+		for _, f := range newFills(p, &known) {
+			known.Fills[f.ID] = f
+		}
+		known.Plans[p.Version] = p
+		fields, err := lackingFields(&known, listed)
+		if err != nil {
+			return err
+		}
+		if len(fields) == 0 {
 			s.claimed.Store(p.Version, claimFills(p, &known))
 			return nil
 		}
-		if err := s.addPlan(ctx, p, fresh, fields); err != nil {
+		if err := s.addToPlans(ctx, len(listed), fields); err != nil {
 			return err
 		}
 	}
+}
+
+// lackingFields returns the fields of plans and fills that are not listed: names and values.
+func lackingFields(known *state.Known, listed map[string]bool) (fields []any, err error) {
+	add := func(name string, content any) {
+		if listed[name] || err != nil {
+			return
+		}
+		var text []byte
+		text, err = json.Marshal(content)
+		fields = append(fields, name, text)
+	}
+	for version, p := range known.Plans {
+		add(version, p)
+	}
+	for id, f := range known.Fills {
+		add(fillPrefix+id, f)
+	}
+	return fields, err
 }
 
 // newFills returns the fills that a plan adds: of series that no plan had before, and of the parts of other fills that
@@ -58,26 +86,9 @@ func newFills(p *state.Plan, known *state.Known) []*state.Fill {
 	return fresh
 }
 
-// addPlan adds a plan and fills, unless others were added meanwhile.
-func (s *Store) addPlan(ctx context.Context, p *state.Plan, fills []*state.Fill, fields int) error {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	args := []any{"eval", planLua, 1, plansKey(s.namespace), fields, p.Version, text}
-	for _, f := range fills {
-		text, err := json.Marshal(f)
-		if err != nil {
-			return err
-		}
-		args = append(args, f.ID, text)
-	}
-	return s.addToPlans(ctx, args)
-}
-
-// addToPlans runs plan.lua.
-func (s *Store) addToPlans(ctx context.Context, args []any) error {
-	command := redis.NewCmd(ctx, args...)
+// addToPlans adds fields, names and values, unless others were added since a number of them was read.
+func (s *Store) addToPlans(ctx context.Context, read int, fields []any) error {
+	command := redis.NewCmd(ctx, append([]any{"eval", planLua, 1, plansKey(s.namespace), read}, fields...)...)
 	command.SetFirstKeyPos(3)
 	return s.sendAbout(ctx, plansKey(s.namespace), command)
 }
@@ -94,7 +105,7 @@ func (s *Store) Archives(ctx context.Context) ([]*state.Archive, error) {
 // AddArchive adds the files of a draft that the namespace does not know to those before its cut.
 func (s *Store) AddArchive(ctx context.Context, draft *state.Archive) error {
 	for {
-		known, fields, err := s.allPlans(ctx)
+		known, listed, err := s.allPlans(ctx)
 		if err != nil {
 			return fmt.Errorf("read the archives: %w", err)
 		}
@@ -106,22 +117,25 @@ func (s *Store) AddArchive(ctx context.Context, draft *state.Archive) error {
 		if err != nil {
 			return err
 		}
-		if err := s.addToPlans(ctx, []any{"eval", planLua, 1, plansKey(s.namespace), fields, archivePrefix + a.ID, text}); err != nil {
+		if err := s.addToPlans(ctx, len(listed), []any{archivePrefix + a.ID, text}); err != nil {
 			return fmt.Errorf("register the files: %w", err)
 		}
 	}
 }
 
-// allPlans reads all plans that ever wrote to the namespace, their fills, and the archives, and the
-// number of these fields.
-func (s *Store) allPlans(ctx context.Context) (known state.Known, fields int, err error) {
+// allPlans reads all plans that ever wrote to the namespace, their fills, and the archives, and the names of these fields.
+// Plans and fills that the store has read before are among them even if the namespace has lost them since. (Files that were
+// registered before may have been registered again.)
+func (s *Store) allPlans(ctx context.Context) (known state.Known, listed map[string]bool, err error) {
 	names := redis.NewStringSliceCmd(ctx, "hkeys", plansKey(s.namespace))
 	if err := s.sendAbout(ctx, plansKey(s.namespace), names); err != nil {
-		return known, 0, err
+		return known, nil, err
 	}
-	versions, fills := map[string]bool{}, map[string]bool{}
+	listed = map[string]bool{}
+	versions, fills := s.plans.ids(), s.fills.ids()
 	var archives []string
 	for _, name := range names.Val() {
+		listed[name] = true
 		if id, isFill := strings.CutPrefix(name, fillPrefix); isFill {
 			fills[id] = true
 		} else if id, isArchive := strings.CutPrefix(name, archivePrefix); isArchive {
@@ -131,17 +145,17 @@ func (s *Store) allPlans(ctx context.Context) (known state.Known, fields int, er
 		}
 	}
 	if known.Plans, err = s.plansOf(ctx, versions); err != nil {
-		return known, 0, err
+		return known, nil, err
 	}
 	if known.Fills, err = s.fillsOf(ctx, fills); err != nil {
-		return known, 0, err
+		return known, nil, err
 	}
 	found, err := s.archives.get(ctx, s, "archive", archivePrefix, archives, func(id string) *state.Archive { return &state.Archive{ID: id} })
 	known.Archives = slices.Collect(maps.Values(found))
-	if err == nil && len(known.Plans)+len(known.Fills)+len(found) < len(names.Val()) {
+	if err == nil && len(known.Plans)+len(known.Fills)+len(found) < len(versions)+len(fills)+len(archives) {
 		err = fmt.Errorf("read the plans: %w", state.ErrUnavailable)
 	}
-	return known, len(names.Val()), err
+	return known, listed, err
 }
 
 // claimFills returns the arguments of claim.lua about fills: fills that continue others come after these.
@@ -187,6 +201,17 @@ func claimFills(p *state.Plan, known *state.Known) []any {
 type planCache[T any] struct {
 	mu    sync.Mutex
 	known map[string]*T
+}
+
+// ids returns the IDs of all that is cached.
+func (c *planCache[T]) ids() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ids := map[string]bool{}
+	for id := range c.known {
+		ids[id] = true
+	}
+	return ids
 }
 
 // plansOf returns the known plans among the versions.

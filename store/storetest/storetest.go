@@ -33,6 +33,8 @@ type Namespace interface {
 	Another() store.Store
 	// Save returns a function that puts a shard back to the moment of the call, as a failover or an older copy may.
 	Save(shard int) (restore func())
+	// SavePlans returns a function that puts the plans, and what is registered with them, back to the moment of the call.
+	SavePlans() (restore func())
 	// Interrupt has calls of Apply fail after some more steps: the changes that the store makes at once, in one shard. A
 	// negative number ends that.
 	Interrupt(steps int)
@@ -91,6 +93,7 @@ func TestStore(t *testing.T, open Open) {
 	t.Run("fill own", func(t *testing.T) { testFillOwn(t, four) })
 	t.Run("no position", func(t *testing.T) { testNoPosition(t, four) })
 	t.Run("parts of fills", func(t *testing.T) { testParts(t, four) })
+	t.Run("plans back", func(t *testing.T) { testPlansBack(t, open) })
 	t.Run("archive", func(t *testing.T) { testArchive(t, four) })
 }
 

@@ -30,12 +30,9 @@ func (f *filling) spoil() {
 // if not at all.
 func (s *Store) feed(sh *shard, p state.Partition, o *ownership, version string) {
 	plan := s.plans[version]
-	if plan == nil && o != nil {
-		// It is unknown which series the plan feeds.
-		for _, f := range sh.fillings {
-			if f.in == p {
-				f.spoil()
-			}
+	for _, f := range sh.fillings {
+		if f.in == p && o != nil && (plan == nil || s.fills[f.of.ID] == nil) {
+			f.spoil() // it is unknown which of its series the plan feeds
 		}
 	}
 	if plan == nil {
@@ -239,7 +236,7 @@ func (s *Store) fillEpochs() (epochs []state.FillEpoch) {
 		for topic := range f.Columns {
 			e := state.FillEpoch{Fill: f, Topic: topic, Whole: true, Since: state.MinTime}
 			for _, sh := range s.shards {
-				sh.add(&e, f.Before(s.fills))
+				s.add(sh, &e, f.Before(s.fills))
 			}
 			if f.Cut != nil {
 				s.addArchives(&e)
@@ -261,8 +258,8 @@ func (sh *shard) knows(f *state.Fill) bool {
 
 // add adds the progress of the shard to that of a fill. If no plan with the fill has taken the partition, it adds the
 // progress of the fills before.
-func (sh *shard) add(e *state.FillEpoch, before []*state.Fill) {
-	for p := range sh.owned {
+func (s *Store) add(sh *shard, e *state.FillEpoch, before []*state.Fill) {
+	for p, o := range sh.owned {
 		if p.Topic != e.Topic {
 			continue
 		}
@@ -273,7 +270,8 @@ func (sh *shard) add(e *state.FillEpoch, before []*state.Fill) {
 			}
 		}
 		filled, all := f.Share()
-		e.Whole, e.Broken, e.Since = e.Whole && f.Done(), e.Broken || f.Broken, max(e.Since, f.Since)
+		e.Whole, e.Since = e.Whole && f.Done(), max(e.Since, f.Since)
+		e.Broken = e.Broken || f.Broken || !f.Known && s.whole(e.Fill, o)
 		e.Filled, e.All, e.Opened = e.Filled+filled, e.All+all, max(e.Opened, f.Opened)
 	}
 }

@@ -27,6 +27,18 @@ func (s *Store) Save(shard int) (restore func()) {
 	}
 }
 
+// SavePlans returns a function that puts the plans back to the moment of the call.
+func (s *Store) SavePlans() (restore func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	plans, fills, archives := maps.Clone(s.plans), maps.Clone(s.fills), slices.Clone(s.archives)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.plans, s.fills, s.archives = maps.Clone(plans), maps.Clone(fills), slices.Clone(archives)
+	}
+}
+
 func (sh *shard) copy(secret state.Secret) *shard {
 	c := *sh
 	c.ended, c.topics, c.logs, c.spoiled = maps.Clone(sh.ended), maps.Clone(sh.topics), maps.Clone(sh.logs), maps.Clone(sh.spoiled)

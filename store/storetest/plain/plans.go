@@ -32,7 +32,7 @@ func (s *Store) Register(_ context.Context, r state.Registration) (rivals []stat
 			newest = u.began
 		}
 		// A plan of the same definitions with other generations keeps their beginning.
-		if _, known := s.used[mine]; !known && other.group == r.Group && s.plans[other.version].Definitions() == r.Plan.Definitions() && u.began.After(began) {
+		if _, known := s.used[mine]; !known && other.group == r.Group && (&state.Plan{Version: other.version}).Definitions() == r.Plan.Definitions() && u.began.After(began) {
 			began = u.began
 		}
 	}
