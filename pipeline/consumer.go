@@ -30,7 +30,7 @@ func (c *consumer) run(ctx context.Context) error {
 			cancel()
 			continue
 		}
-		pool := newPool(current, c.p, registry, c.commit)
+		pool := newPool(current, c.p, given, registry, c.commit)
 		c.mu.Lock()
 		c.pool = pool
 		pool.accept(c.assigned)

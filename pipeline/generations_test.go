@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -169,8 +171,26 @@ func TestExistingStateIsRefilled(t *testing.T) {
 	b.awaitDefinitions(before)
 	b.processor.Reload(after)
 	b.awaitDefinitions(after)
-	testkit.Eventually(t, 2*time.Minute, "one generation is left", func() (bool, string) {
-		h, err := b.store.History(t.Context())
+	b.awaitOneGeneration(after)
+	close(ended)
+	flowing.Wait()
+	b.expectAll(after, 24000)
+	b.writeStamped(24000, 24100)
+	b.expectAll(after, 24100)
+	b.processor.Reload(before)
+	b.awaitDefinitions(before)
+	b.writeStamped(24100, 24200)
+	b.expectAll(before, 24200)
+	b.processor.Reload(after)
+	b.awaitDefinitions(after)
+	b.expectAll(after, 24200)
+}
+
+// awaitOneGeneration waits until definitions are applied with only one generation of each series.
+func (b *bench) awaitOneGeneration(r *features.Registry) {
+	b.t.Helper()
+	testkit.Eventually(b.t, 2*time.Minute, "one generation is left", func() (bool, string) {
+		h, err := b.store.History(b.t.Context())
 		if err != nil {
 			return false, err.Error()
 		}
@@ -184,22 +204,46 @@ func TestExistingStateIsRefilled(t *testing.T) {
 					return false, fmt.Sprintf("%+v", p)
 				}
 			}
-			return p.Definitions() == after.Plan().Version && len(p.Generations) > 0, fmt.Sprintf("%+v", p)
+			return p.Definitions() == r.Plan().Version && len(p.Generations) > 0, fmt.Sprintf("%+v", p)
 		}
 		return false, "none"
 	})
-	close(ended)
-	flowing.Wait()
-	b.expectAll(after, 24000)
-	b.writeStamped(24000, 24100)
-	b.expectAll(after, 24100)
-	b.processor.Reload(before)
-	b.awaitDefinitions(before)
-	b.writeStamped(24100, 24200)
-	b.expectAll(before, 24200)
+}
+
+// Redis goes back to before a generation was filled, while a processor no longer keeps the one that was complete then: it
+// keeps it again, so no feature that was complete then lacks anything.
+func TestRedisGoesBackToBeforeAGenerationWasFilled(t *testing.T) {
+	b := newFilling(t)
+	server := redistest.New(t, redistest.Options{AOF: true})
+	b.useRedis(server)
+	before, after := registryOf(t, had), registryOf(t, wantMore)
+	b.config.Registry, b.config.Backfill = before, false
+	b.run()
+	b.writeStamped(0, 3000)
+	b.committed(3000)
 	b.processor.Reload(after)
 	b.awaitDefinitions(after)
-	b.expectAll(after, 24200)
+	unfilled := server.SaveCopy()
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.config.Registry, b.config.Backfill, b.config.BindInterval = after, true, 20*time.Millisecond
+	b.run()
+	b.awaitOneGeneration(after)
+	server.RestoreCopy(unfilled)
+	whole := false
+	for began := time.Now(); !whole && time.Since(began) < 2*time.Minute; {
+		answers, _ := b.asked(after, []string{"seconds", "biggest", "paid", "long_seconds"}, stampAt(2999))
+		whole = true
+		for name, a := range answers {
+			lacks := a.Status == query.Incomplete
+			if lacks && !strings.HasPrefix(name, "long_seconds") {
+				t.Fatalf("%s was complete, and is now complete only since %d", name, a.CompleteSince)
+			}
+			whole = whole && !lacks
+		}
+	}
+	b.expectAll(after, 3000)
 }
 
 // A cap that is raised is filled again: the events that the lower one has cut off are read from the log again, and

@@ -21,7 +21,8 @@ import (
 // pool holds the workers that process partitions by one registry. A worker starts with its first partition.
 type pool struct {
 	p        *Processor
-	registry *features.Registry
+	given    *features.Registry
+	registry *features.Registry // bound to generations
 	commit   func(map[state.Partition]int64)
 
 	ctx        context.Context // of the workers
@@ -35,11 +36,11 @@ type pool struct {
 	of         map[state.Partition]int
 }
 
-func newPool(ctx context.Context, p *Processor, registry *features.Registry, commit func(map[state.Partition]int64)) *pool {
+func newPool(ctx context.Context, p *Processor, given, registry *features.Registry, commit func(map[state.Partition]int64)) *pool {
 	ctx, fail := context.WithCancelCause(ctx)
 	patient, giveUp := outlast(ctx, p.cfg.ShutdownTimeout)
 	return &pool{
-		p: p, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
+		p: p, given: given, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
 		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), recentLoad: newLoad(), of: make(map[state.Partition]int),
 	}
 }
@@ -127,7 +128,7 @@ func (s *pool) begin(i int) {
 		tracing:    p.tracing, live: p.live,
 		resumer: recovery.Resumer{
 			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
-			Register: p.definitions.registration(s.registry.Plan()).renew,
+			Register: s.register,
 			Metrics:  recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},
 		partitions: make(map[state.Partition]*assignedPartition), current: newBatch(), spare: newBatch(),
@@ -146,6 +147,18 @@ func (s *pool) begin(i int) {
 			s.fail(err)
 		}
 	})
+}
+
+// register registers the plan before partitions are claimed for it. If the definitions bind to another plan now, they are bound
+// again, and nothing is claimed: the store may have gone back to before a generation was filled, and this plan may no longer
+// keep the one that was complete then.
+func (s *pool) register(ctx context.Context) ([]state.Rival, error) {
+	if s.p.bindsOtherwise(ctx, s.given, s.registry.Plan()) {
+		s.p.definitions.rebind(s.given)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.p.definitions.registration(s.registry.Plan()).renew(ctx)
 }
 
 func (s *pool) newApplier(name string) *applier {

@@ -159,12 +159,19 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 		case <-ctx.Done():
 			return
 		}
-		plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
-		if err != nil || history.Missing != nil || plan.Version == bound.Version {
-			continue // the next look may know it
+		if p.bindsOtherwise(ctx, given, bound) {
+			p.definitions.rebind(given)
+			return
 		}
-		p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)
-		p.definitions.rebind(given)
-		return
 	}
+}
+
+// bindsOtherwise reports whether definitions bind to another plan now, as far as that can be known.
+func (p *Processor) bindsOtherwise(ctx context.Context, given *features.Registry, bound *state.Plan) bool {
+	plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
+	if err != nil || history.Missing != nil || plan.Version == bound.Version {
+		return false
+	}
+	p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)
+	return true
 }
