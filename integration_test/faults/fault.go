@@ -28,7 +28,7 @@ type fault struct {
 // faults lists all faults; similar ones share a file.
 var faults = []*fault{
 	killProcessor, hangProcessor, killAllProcessors, rollProcessors, scaleProcessors, reloadDefinitions, loseOwnKeys,
-	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, tearFile, failOverLate,
+	killRedis, hangRedis, loseReplies, cutConnections, olderCopy, plansBack, tearFile, failOverLate,
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
 	backlog,

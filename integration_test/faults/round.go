@@ -110,13 +110,15 @@ func (r *round) play() {
 	}
 	r.begin()
 	defer r.end()
-	defer r.watch()()
+	unwatch := r.watch()
+	defer unwatch()
 	r.flow()
 	if r.kit.Failed() {
 		return
 	}
 	r.awaitApplied()
 	if r.scenario.Interlude != nil {
+		unwatch() // keys may be evicted, or the processes replaced
 		r.interlude()
 	}
 	r.compare()
