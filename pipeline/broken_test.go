@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
@@ -192,29 +193,67 @@ func TestPlacementBehindABrokenBatch(t *testing.T) {
 	b.expect(20)
 }
 
-// A batch that a disk has damaged stops its partition, or is set aside.
-func TestBatchWithAWrongChecksum(t *testing.T) {
-	logs := t.TempDir()
-	broker := kafkatest.New(t, kafkatest.Options{Dir: logs})
-	b, topic := newKafkaBench(t, broker, 1)
-	plain := producer(t, broker, kgo.ProducerBatchCompression(kgo.NoCompression()))
-	produce(t, plain, topic, payments(0, 10)...)
-	produce(t, plain, topic, payments(5_000, 5_005)...)
-	produce(t, plain, topic, payments(10, 30)...)
-	broker.Stop()
-	segment := filepath.Join(logs, topic+"-0", "00000000000000000000.log")
-	raw, err := os.ReadFile(segment)
-	if err != nil {
-		t.Fatal(err)
+// Batches that a disk has damaged stop their partition, or are set aside, also if the damage is to their offsets, which no
+// checksum covers and by which brokers find them.
+func TestDamagedBatch(t *testing.T) {
+	states := func(offset int64) func(*testing.T, []byte) {
+		return func(_ *testing.T, batch []byte) { binary.BigEndian.PutUint64(batch, uint64(offset)) }
 	}
-	at := bytes.Index(raw, []byte(`"cents":5002`))
-	if at < 0 {
-		t.Fatal("the payment is not in the segment")
+	misplaced := func(first, last int64) string {
+		return fmt.Sprintf("misplaced batch: it states the offsets %d to %d, which no checksum covers, but ", first, last)
 	}
-	raw[at+len(`"cents":`)] = '9'
-	if err := os.WriteFile(segment, raw, 0o600); err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct {
+		damage func(t *testing.T, batch []byte)
+		reason string
+		lost   bool // the broker does not find it by its offset, so a process that was not there when it was met cannot tell
+	}{
+		"value": {damage: func(t *testing.T, batch []byte) {
+			at := bytes.Index(batch, []byte(`"cents":5002`))
+			if at < 0 {
+				t.Fatal("the payment is not in the batch")
+			}
+			batch[at+len(`"cents":`)] = '9'
+		}, reason: "checksum mismatch"},
+		"offset of the next batch": {damage: states(15), reason: misplaced(15, 19) + "the batch after it begins at 15"},
+		"offset after the end":     {damage: states(10 + 1<<20), reason: misplaced(1048586, 1048590) + "the batch after it begins at 15"},
+		"offset of an earlier batch": {damage: states(3), lost: true,
+			reason: "misplaced batch: one that states the offset 3 has the offsets 10 to 14, and the broker does not find it there"},
+		"no offset": {damage: states(-5), lost: true,
+			reason: "misplaced batch: one that states the offset -5 has the offsets 10 to 14, and the broker does not find it there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			logs := t.TempDir()
+			broker := kafkatest.New(t, kafkatest.Options{Dir: logs})
+			b, topic := newKafkaBench(t, broker, 1)
+			plain := producer(t, broker, kgo.ProducerBatchCompression(kgo.NoCompression()))
+			produce(t, plain, topic, payments(0, 10)...)
+			produce(t, plain, topic, payments(5_000, 5_005)...)
+			produce(t, plain, topic, payments(10, 30)...)
+			broker.Stop()
+			segment := filepath.Join(logs, topic+"-0", "00000000000000000000.log")
+			raw, err := os.ReadFile(segment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch := raw
+			for binary.BigEndian.Uint64(batch) != 10 {
+				batch = batch[12+binary.BigEndian.Uint32(batch[8:]):]
+			}
+			test.damage(t, batch)
+			if err := os.WriteFile(segment, raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			broker.Start()
+			if !test.lost {
+				b.stoppedThenSetAside(topic, 14, test.reason)
+				return
+			}
+			began := time.Now().UnixMilli()
+			b.config.SetBrokenAside = true
+			b.run()
+			b.expect(30)
+			b.expectSetAside(topic, 10, 14, began, test.reason)
+		})
 	}
-	broker.Start()
-	b.stoppedThenSetAside(topic, 14, "checksum mismatch")
 }

@@ -21,6 +21,7 @@ type metrics struct {
 	vanished    *prometheus.CounterVec
 	stopped     *prometheus.GaugeVec
 	broken      *prometheus.CounterVec
+	absent      *prometheus.CounterVec
 	enriched    *prometheus.CounterVec
 	refused     prometheus.Counter
 	cutKeys     prometheus.Counter
@@ -57,6 +58,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_broken_batches_total",
 			Help: "How often a batch of the log could not be decoded, by topic and outcome: stopped (the partition waits and tries again), set_aside.",
 		}, []string{"topic", "outcome"}),
+		absent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_absent_offsets_total",
+			Help: "Offsets between those read that no batch of the log has, by topic. Compaction leaves them; in a topic that was never compacted, records were lost.",
+		}, []string{"topic"}),
 		vanished: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_vanished_records_total",
 			Help: "Records that were applied and have vanished from a log that was truncated, by topic.",
@@ -123,7 +128,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.greatestKey = newPeak("weir_greatest_key_bytes",
 		"Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.", time.Now)
-	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.absent, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 
@@ -254,6 +259,7 @@ func (m *metrics) assigned(partitions []state.Partition) {
 		m.lost.WithLabelValues(p.Topic)
 		m.broken.WithLabelValues(p.Topic, brokenStopped)
 		m.broken.WithLabelValues(p.Topic, brokenSetAside)
+		m.absent.WithLabelValues(p.Topic)
 		m.vanished.WithLabelValues(p.Topic)
 	}
 }

@@ -159,6 +159,7 @@ func (w *worker) mapFetched() {
 		if !ok {
 			w.from.position = w.decoder.NextOffset()
 			w.passBroken(w.from)
+			w.metrics.absent.WithLabelValues(w.from.Topic).Add(float64(w.decoder.Absent()))
 			w.current.extend(w.from)
 			w.fetched.Release()
 			w.fetched = nil

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"math"
 )
 
 // Record batch v2 as the Kafka protocol lays it out, big-endian:
@@ -49,7 +48,7 @@ type recordBatch struct {
 }
 
 // parseRecordBatch reads the batch at the start of raw. whole is false if raw ends before the batch does: brokers cut a
-// response at its size limit. It does not verify the checksum.
+// response at its size limit. It does not verify the checksum, nor the base offset, which the checksum does not cover.
 func parseRecordBatch(raw []byte) (b recordBatch, whole bool, err error) {
 	if len(raw) <= batchMagicAt {
 		return b, false, nil
@@ -69,8 +68,8 @@ func parseRecordBatch(raw []byte) (b recordBatch, whole bool, err error) {
 	}
 	raw = raw[:b.size]
 	lastDelta := int32(binary.BigEndian.Uint32(raw[23:]))
-	if b.base < 0 || lastDelta < 0 || b.base > math.MaxInt64-1-int64(lastDelta) {
-		return b, false, fmt.Errorf("a base offset of %d with a last offset delta of %d", b.base, lastDelta)
+	if lastDelta < 0 {
+		return b, false, fmt.Errorf("a last offset delta of %d", lastDelta)
 	}
 	b.last = b.base + int64(lastDelta)
 	b.epoch = int32(binary.BigEndian.Uint32(raw[12:]))
@@ -114,16 +113,19 @@ func (b *recordBatch) abortsTransaction() (bool, error) {
 	return binary.BigEndian.Uint16(r.Key[2:]) == 0, nil
 }
 
-// scan walks the headers of a record set and returns the offset after its last whole batch, or from if that is further,
-// and the leader epoch of that batch, -1 where there is none. The error is about the first header that cannot be read.
-func scan(raw []byte, from int64) (next int64, epoch int32, err error) {
-	next, epoch = from, -1
-	for {
+// scan walks the headers of the batches of p and returns where that ends, and the leader epoch of its last whole batch,
+// -1 where there is none. The error is about the first header that cannot be read, or not be where it is.
+func scan(p *PartitionData) (at sequence, epoch int32, err error) {
+	at, epoch = sequenceOf(p), -1
+	for raw := p.records; ; {
 		b, whole, err := parseRecordBatch(raw)
 		if err != nil || !whole {
-			return next, epoch, err
+			return at, epoch, err
 		}
-		next, epoch = max(next, b.last+1), max(epoch, b.epoch)
 		raw = raw[b.size:]
+		if err := at.place(&b, raw); err != nil {
+			return at, epoch, err
+		}
+		epoch = max(epoch, b.epoch)
 	}
 }

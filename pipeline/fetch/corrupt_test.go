@@ -37,12 +37,7 @@ func TestCorrupt(t *testing.T) {
 			reason: "unsupported message format: magic 1, only magic 2 (written since Kafka 0.11) can be read"},
 		{name: "negative length", bad: edited(set(8, 0xff)), reason: "a batch length of -16777149 is too short for a header"},
 		{name: "short length", bad: edited(set(8, 0, 0, 0, 48)), reason: "a batch length of 48 is too short for a header"},
-		{name: "negative base", bad: edited(set(0, 0x80)),
-			reason: "a base offset of -9223372036854775796 with a last offset delta of 1"},
-		{name: "negative delta", bad: edited(set(23, 0x80)),
-			reason: "a base offset of 12 with a last offset delta of -2147483647"},
-		{name: "offset overflow", bad: edited(set(0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)),
-			reason: "a base offset of 9223372036854775807 with a last offset delta of 1"},
+		{name: "negative delta", bad: edited(set(23, 0x80)), reason: "a last offset delta of -2147483647"},
 		{name: "negative count", bad: edited(set(57, 0xff, 0xff, 0xff, 0xff)), end: 14, reason: "a batch of -1 records"},
 		{name: "too few records", bad: edited(set(57, 0, 0, 0, 3)), offset: 14, end: 14, reason: errLength.Error()},
 		{name: "too many records", bad: edited(set(57, 0, 0, 0, 1)), offset: 13, end: 14,
@@ -161,7 +156,7 @@ func TestEndOfABrokenBatch(t *testing.T) {
 		"before another":             {slices.Concat(damaged, second), 13, 12},
 		"the last":                   {damaged, 13, 13},
 		"without a high watermark":   {damaged, 0, 511},
-		"before one that is cut":     {slices.Concat(damaged, second[:30]), 13, 13},
+		"before one that is cut":     {slices.Concat(damaged, second[:30]), 13, 12},
 		"beyond the high watermark?": {damaged, 9, -1},
 	} {
 		var d Decoder

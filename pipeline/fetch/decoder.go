@@ -22,6 +22,7 @@ type Decoder struct {
 	part *PartitionData
 	rest []byte // the batches not yet begun
 	next int64
+	at   sequence
 	err  error
 
 	// The batch being read.
@@ -48,6 +49,7 @@ func (d *Decoder) Reset(p *PartitionData) {
 	}
 	d.inflater.reset()
 	d.part, d.rest, d.next, d.err = p, p.records, p.Offset, nil
+	d.at = sequenceOf(p)
 	d.inside, d.records, d.left = false, nil, 0
 	clear(d.aborting)
 	d.aborted, d.reached = d.aborted[:0], 0
@@ -61,6 +63,10 @@ func (d *Decoder) Reset(p *PartitionData) {
 // also after everything that is not for the caller: control batches, aborted records, empty batches, and what
 // compaction removed from the end of a batch. It never moves backwards. After an error it is CorruptError.Offset.
 func (d *Decoder) NextOffset() int64 { return d.next }
+
+// Absent returns how many offsets the partition's data lacks so far, between the one asked for and the last batch read:
+// no batch has them. Compaction removes batches; in the log of any other topic a damaged header hides what they had.
+func (d *Decoder) Absent() int64 { return d.at.absent }
 
 // Next reads the next record into r. It returns false at the end of the partition's data; a cut batch at the end is
 // left to the next fetch. Its error is a *CorruptError, and stays.
@@ -107,6 +113,9 @@ func (d *Decoder) open() error {
 	b := &d.batch
 	d.records, d.left, d.delta = nil, 0, -1
 	if err := b.verify(); err != nil {
+		return err
+	}
+	if err := d.at.place(b, d.rest); err != nil {
 		return err
 	}
 	for d.reached < len(d.aborted) && d.aborted[d.reached].FirstOffset <= b.last {
@@ -176,7 +185,7 @@ func (d *Decoder) pass() {
 func (d *Decoder) fail(err error) error {
 	e := &CorruptError{Topic: d.part.Topic, Partition: d.part.Partition, Offset: d.next, EndOffset: -1, Reason: err}
 	if d.inside {
-		e.EndOffset, e.Timestamp = d.end(), d.batch.maxTimestamp
+		e.EndOffset, e.Timestamp = d.end(err), d.batch.maxTimestamp
 	}
 	d.err = e
 	return e
@@ -184,10 +193,12 @@ func (d *Decoder) fail(err error) error {
 
 // end returns the offset after the current batch, -1 if unknown. The checksum does not cover the base offset of the
 // following batch, but its position depends on the length alone.
-func (d *Decoder) end() int64 {
+func (d *Decoder) end(err error) int64 {
 	end := d.batch.last + 1
-	if following, whole, err := parseRecordBatch(d.rest); err == nil && whole && following.base > d.batch.base {
-		end = min(end, following.base)
+	if misplaced, is := errors.AsType[*misplacedError](err); is {
+		end = misplaced.end
+	} else if following, seen := baseOf(d.rest); seen && following > d.batch.base {
+		end = min(end, following)
 	}
 	if d.part.highWatermark > 0 {
 		end = min(end, d.part.highWatermark)

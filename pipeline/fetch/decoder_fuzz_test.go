@@ -28,7 +28,8 @@ func FuzzDecoder(f *testing.F) {
 		}
 		const limit = 1 << 16
 		d := Decoder{maxInflatedBytes: limit}
-		d.Reset(&PartitionData{records: raw, Offset: from, aborted: []abortedTransaction{{producer, first}}})
+		p := &PartitionData{records: raw, Offset: from, aborted: []abortedTransaction{{producer, first}}}
+		d.Reset(p)
 		next := from
 		for {
 			var r Record
@@ -48,8 +49,8 @@ func FuzzDecoder(f *testing.F) {
 			}
 			next = d.NextOffset()
 			if err == nil && !ok {
-				if end, _, err := scan(raw, from); end != next || err != nil {
-					t.Fatalf("decoded up to %d, but scanned up to %d; error %v", next, end, err)
+				if end, _, err := scan(p); end.next != next || err != nil {
+					t.Fatalf("decoded up to %d, but scanned up to %d; error %v", next, end.next, err)
 				}
 			}
 			if !ok {

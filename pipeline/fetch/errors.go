@@ -45,13 +45,20 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Reason }
 
-// checksumTries is how often a batch with a wrong checksum is fetched before it is given up.
-const checksumTries = 3
+// Damaged reports whether something has changed the batch since it was written, such as a disk: its checksum is wrong, or
+// it cannot be where it is. Otherwise it was written like that.
+func (e *CorruptError) Damaged() bool {
+	_, misplaced := errors.AsType[*misplacedError](e.Reason)
+	return misplaced || errors.Is(e, ErrChecksum)
+}
 
-// FetchAgain reports whether to fetch the batch again, after a number of consecutive failures to decode it: if its
-// checksum was wrong, a single read may have failed, or a replica may be replaced.
+// damagedTries is how often a damaged batch is fetched before it is given up.
+const damagedTries = 3
+
+// FetchAgain reports whether to fetch the batch again, after a number of consecutive failures to decode it: if it is
+// damaged, a single read may have failed, or a replica may be replaced.
 func (e *CorruptError) FetchAgain(failures int) bool {
-	return failures < checksumTries && errors.Is(e, ErrChecksum)
+	return failures < damagedTries && e.Damaged()
 }
 
 // OffsetOutOfRangeError says that a fetch position is outside the log. The partition is fetched no further until Seek

@@ -265,7 +265,24 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		p.recover(pos)
 		return
 	}
-	next, epoch, err := scan(rp.RecordBatches, pos.offset)
+	part := &PartitionData{
+		Topic:            pos.Topic,
+		Partition:        pos.ID,
+		leaderEpoch:      sent.epoch,
+		Offset:           pos.offset,
+		aligned:          pos.aligned,
+		misplaced:        p.misplaced[pos.Partition],
+		Isolation:        p.cfg.Isolation,
+		highWatermark:    rp.HighWatermark,
+		lastStableOffset: rp.LastStableOffset,
+		logStartOffset:   rp.LogStartOffset,
+		records:          rp.RecordBatches,
+		pos:              pos,
+		generation:       pos.generation,
+		response:         resp,
+	}
+	at, epoch, err := scan(part)
+	next := at.next
 	if next == pos.offset && err == nil {
 		// Not one whole batch was sent: brokers since 0.10.1 send at least one, but not every implementation of the
 		// protocol does.
@@ -278,25 +295,22 @@ func (p *Poller) accept(sent sentPosition, rp *kmsg.FetchResponseTopicPartition,
 		return
 	}
 	p.recover(pos)
-	part := &PartitionData{
-		Topic:            pos.Topic,
-		Partition:        pos.ID,
-		leaderEpoch:      sent.epoch,
-		Offset:           pos.offset,
-		Isolation:        p.cfg.Isolation,
-		highWatermark:    rp.HighWatermark,
-		lastStableOffset: rp.LastStableOffset,
-		LastEpoch:        max(pos.fetchedEpoch, epoch),
-		logStartOffset:   rp.LogStartOffset,
-		records:          rp.RecordBatches,
-		pos:              pos,
-		generation:       pos.generation,
-		response:         resp,
+	if misplaced, is := errors.AsType[*misplacedError](err); is {
+		p.misplaced[pos.Partition] = misplaced
+	} else {
+		delete(p.misplaced, pos.Partition)
 	}
+	if at.absent > 0 && !pos.aligned {
+		// Where reading goes on, a damaged batch may be one that the broker does not find.
+		p.cfg.Logger.Warn("some offsets are in no batch, as is usual in a compacted topic, and elsewhere a loss",
+			"topic", pos.Topic, "partition", pos.ID, "from", pos.offset, "to", next, "absent", at.absent)
+	}
+	part.LastEpoch = max(pos.fetchedEpoch, epoch)
 	for _, a := range rp.AbortedTransactions {
 		part.aborted = append(part.aborted, abortedTransaction{a.ProducerID, a.FirstOffset})
 	}
 	resp.records += next - pos.offset
+	pos.aligned = pos.aligned || next > pos.offset
 	pos.offset, pos.fetchedEpoch = next, part.LastEpoch
 	pos.maxBytes = p.cfg.PartitionMaxBytes
 	pos.stopped = err != nil // the decoder finds the same header, and its caller decides

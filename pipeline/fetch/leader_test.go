@@ -1,8 +1,10 @@
 package fetch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -283,6 +285,31 @@ func TestCorruptHeaderStopsThePartition(t *testing.T) {
 	p.Seek("t", 0, next)
 	if diff := cmp.Diff([]string{"1:1", "2:2"}, pollUntil(t, p, 3)); diff != "" {
 		t.Errorf("records after Seek (-want +got):\n%s", diff)
+	}
+}
+
+// Where reading begins, offsets that are in no batch are logged, because a damaged batch may hide there.
+func TestOffsetsInNoBatchAreLogged(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	produce(t, newClient(t, c), numbered("t", 0, 0, 9)...)
+	var lines bytes.Buffer
+	p := newPoller(t, c, func(cfg *PollerConfig) { cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil)) })
+	respond(c, encode(t, testBatch{base: 5, records: run("a")}))
+	respond(c, encode(t, testBatch{base: 8, records: run("b")}))
+	p.Add("t", 0, 3)
+	for range 2 {
+		part, err := p.Poll(testContext(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d Decoder
+		if _, _, err := decode(&d, part); err != nil || d.Absent() != 2 {
+			t.Errorf("%d offsets are absent, error %v; want 2", d.Absent(), err)
+		}
+	}
+	p.Close()
+	if n := strings.Count(lines.String(), "some offsets are in no batch"); n != 1 || !strings.Contains(lines.String(), "topic=t partition=0 from=3 to=6 absent=2") {
+		t.Errorf("want one line about the offsets 3 and 4:\n%s", lines.String())
 	}
 }
 

@@ -39,6 +39,9 @@ type PartitionData struct {
 	Offset      int64 // the requested offset; records before it are skipped
 	Isolation   Isolation
 
+	aligned   bool            // see sequence
+	misplaced *misplacedError // what was wrong with the answer before
+
 	highWatermark    int64 // the offset after the last replicated record
 	lastStableOffset int64 // the offset of the first record of the oldest open transaction, or highWatermark
 	logStartOffset   int64 // the first offset still in the log

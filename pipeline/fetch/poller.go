@@ -87,6 +87,7 @@ type Poller struct {
 	mu        sync.Mutex
 	closed    bool
 	positions map[state.Partition]*position
+	misplaced map[state.Partition]*misplacedError // what was wrong with the last answers
 	leaders   map[int32]*leader
 	queue     []*PartitionData
 	troubles  retry.Trouble
@@ -96,6 +97,7 @@ type Poller struct {
 type position struct {
 	state.Partition
 	offset       int64
+	aligned      bool   // see sequence
 	generation   uint64 // changes at every Seek; data that was fetched under an earlier one is dropped
 	maxBytes     int32  // doubled while a batch does not fit
 	stopped      bool   // an error was reported, and only a Seek resumes
@@ -122,6 +124,7 @@ func NewPoller(cfg PollerConfig) *Poller {
 		ready:     make(chan struct{}, 1),
 		lost:      make(chan struct{}, 1),
 		positions: make(map[state.Partition]*position),
+		misplaced: make(map[state.Partition]*misplacedError),
 		leaders:   make(map[int32]*leader),
 		troubles:  retry.Trouble{Log: cfg.Logger, What: "fetching"},
 	}
@@ -178,7 +181,7 @@ func (p *Poller) Seek(topic string, partition int32, offset int64) {
 }
 
 func (p *Poller) seek(pos *position, offset int64, epoch int32) {
-	pos.offset, pos.fetchedEpoch = offset, epoch
+	pos.offset, pos.aligned, pos.fetchedEpoch = offset, false, epoch
 	pos.generation++
 	pos.stopped = false
 	if pos.leader != nil {
