@@ -42,8 +42,9 @@ type Kafka struct {
 	Start             string        `key:"start"`     // earliest or latest, for partitions never seen
 	Isolation         string        `key:"isolation"` // read_committed or read_uncommitted
 	DeadLetterTopic   string        `key:"dead_letter_topic"`
-	OnDataLoss        string        `key:"on_data_loss"`    // stop or continue
-	OnBrokenBatch     string        `key:"on_broken_batch"` // stop or set_aside
+	OnDataLoss        string        `key:"on_data_loss"`     // stop or continue
+	OnBrokenBatch     string        `key:"on_broken_batch"`  // set_aside or stop
+	OnDamagedBatch    string        `key:"on_damaged_batch"` // stop or set_aside
 	MaxRecordBytes    Bytes         `key:"max_record_bytes"`
 	CreateTopics      bool          `key:"create_topics"`
 	TopicPartitions   int           `key:"topic_partitions"`  // -1: the brokers' default

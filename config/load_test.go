@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 		Kafka: config.Kafka{
 			Brokers: []string{"localhost:9092"}, Group: "weir", ClientID: "weir",
 			Start: "earliest", Isolation: "read_committed",
-			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", OnBrokenBatch: "stop", MaxRecordBytes: 1 << 20,
+			DeadLetterTopic: "weir.dead-letters", OnDataLoss: "stop", OnBrokenBatch: "set_aside", OnDamagedBatch: "stop", MaxRecordBytes: 1 << 20,
 			TopicPartitions: -1, TopicReplication: -1,
 			SessionTimeout: 10 * time.Second, RebalanceTimeout: 30 * time.Second, HeartbeatInterval: 3 * time.Second,
 			Fetch: config.Fetch{MaxBytes: 32 << 20, PartitionMaxBytes: 1 << 20},

@@ -43,7 +43,8 @@ var rules = []rule{
 	oneOf("kafka.isolation", func(c *Config) string { return c.Kafka.Isolation }, "read_committed", "read_uncommitted"),
 	{"kafka.dead_letter_topic", "a topic's name: 1 to 249 letters, digits, dots, underscores or dashes", func(c *Config) bool { return topicName.MatchString(c.Kafka.DeadLetterTopic) }},
 	oneOf("kafka.on_data_loss", func(c *Config) string { return c.Kafka.OnDataLoss }, "stop", "continue"),
-	oneOf("kafka.on_broken_batch", func(c *Config) string { return c.Kafka.OnBrokenBatch }, "stop", "set_aside"),
+	oneOf("kafka.on_broken_batch", func(c *Config) string { return c.Kafka.OnBrokenBatch }, "set_aside", "stop"),
+	oneOf("kafka.on_damaged_batch", func(c *Config) string { return c.Kafka.OnDamagedBatch }, "stop", "set_aside"),
 	{"kafka.max_record_bytes", "1KiB to 256MiB", func(c *Config) bool { return within(c.Kafka.MaxRecordBytes, 1<<10, 256<<20) }},
 	{"kafka.topic_partitions", "-1, or 1 to 10000", func(c *Config) bool {
 		return c.Kafka.TopicPartitions == -1 || within(c.Kafka.TopicPartitions, 1, 10000)

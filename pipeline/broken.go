@@ -36,9 +36,13 @@ func (e *brokenBatchError) Error() string {
 		return fmt.Sprintf("the batch at offset %d cannot be decoded: %v; its end is unknown, so it cannot be set aside: "+
 			"find where the next one begins, with kafka-dump-log.sh, and run: weir progress set %s --to OFFSET --yes", e.Offset, e.Reason, name)
 	}
+	setting := "kafka.on_broken_batch"
+	if e.Damaged() {
+		setting = "kafka.on_damaged_batch"
+	}
 	return fmt.Sprintf("the batch of offsets %d to %d cannot be decoded: %v; to go on without it, "+
-		"run: weir progress set %s --to %d --yes, or set kafka.on_broken_batch to set_aside, which writes a dead letter of it",
-		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1)
+		"run: weir progress set %s --to %d --yes, or set %s to set_aside, which writes a dead letter of it",
+		e.Offset, lastOf(e.CorruptError), e.Reason, name, lastOf(e.CorruptError)+1, setting)
 }
 
 // StopReason returns the metric's label.
@@ -54,7 +58,11 @@ func (w *worker) meetBroken(err error) {
 		p.broken = broken{offset: e.Offset}
 	}
 	p.broken.failures++
-	if w.cfg.SetBrokenAside && e.EndOffset >= 0 && !e.FetchAgain(p.broken.failures) {
+	aside := w.cfg.SetBrokenAside
+	if e.Damaged() {
+		aside = w.cfg.SetDamagedAside
+	}
+	if aside && e.EndOffset >= 0 && !e.FetchAgain(p.broken.failures) {
 		w.setAside(e)
 		return
 	}

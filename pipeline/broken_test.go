@@ -113,8 +113,9 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 
 // stoppedThenSetAside reads a topic whose second batch, with offsets 10 to last, cannot be decoded. The payments 0 to
 // 29 are before and after it.
-func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
+func (b *bench) stoppedThenSetAside(topic string, last int, reason string, damaged bool) {
 	b.t.Helper()
+	b.config.SetBrokenAside, b.config.SetDamagedAside = damaged, !damaged // neither is for the other
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
 	b.run()
@@ -131,7 +132,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string) {
 		b.t.Fatal(err)
 	}
 	began := time.Now().UnixMilli()
-	b.config.SetBrokenAside, b.config.Metrics = true, nil
+	b.config.SetBrokenAside, b.config.SetDamagedAside, b.config.Metrics = !damaged, damaged, nil
 	b.run()
 	b.expect(30)
 	b.expectSetAside(topic, 10, last, began, reason)
@@ -146,7 +147,7 @@ func TestBatchBeyondInflationLimit(t *testing.T) {
 	produce(t, plain, topic, payments(0, 10)...)
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
 	produce(t, plain, topic, payments(10, 30)...)
-	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes")
+	b.stoppedThenSetAside(topic, 10, "the batch inflates to more than the limit of 67108864 bytes", false)
 }
 
 // A partition that is stopped at a batch continues when it is placed after the batch, as its message says. It is ready
@@ -246,11 +247,11 @@ func TestDamagedBatch(t *testing.T) {
 			}
 			broker.Start()
 			if !test.lost {
-				b.stoppedThenSetAside(topic, 14, test.reason)
+				b.stoppedThenSetAside(topic, 14, test.reason, true)
 				return
 			}
 			began := time.Now().UnixMilli()
-			b.config.SetBrokenAside = true
+			b.config.SetDamagedAside = true
 			b.run()
 			b.expect(30)
 			b.expectSetAside(topic, 10, 14, began, test.reason)

@@ -30,9 +30,9 @@ type Config struct {
 	GroupInstanceID string
 	Isolation       fetch.Isolation // by default ReadCommitted
 	Recovery        recovery.Rules  // see there for the defaults
-	// SetBrokenAside skips a batch that cannot be decoded, with a dead letter that names its
-	// offsets. By default its partition stops there.
-	SetBrokenAside bool
+	// SetBrokenAside skips a batch that was written so that it cannot be decoded, and SetDamagedAside one that was damaged
+	// since, each with a dead letter that names its offsets. By default the partition stops there.
+	SetBrokenAside, SetDamagedAside bool
 	// Backfill fills new features with records that were applied before, using BackfillRate of a
 	// core; see package backfill.
 	Backfill     bool

@@ -90,6 +90,7 @@ func (w *wiring) addProcessor(cfg *config.Config) error {
 		Isolation: connect.Isolation(cfg), Recovery: recovery.Rules{Start: recovery.Start(k.Start), ContinueOnLoss: k.OnDataLoss == "continue"},
 		Backfill: cfg.Backfill.Mode == "auto", BackfillRate: cfg.Backfill.Rate,
 		SetBrokenAside:  k.OnBrokenBatch == "set_aside",
+		SetDamagedAside: k.OnDamagedBatch == "set_aside",
 		DeadLetterTopic: k.DeadLetterTopic, MaxRecordBytes: int(k.MaxRecordBytes),
 		Workers: p.WorkerCount(), MaxEvents: p.Batch.MaxEvents, MaxBytes: int(p.Batch.MaxBytes), Freshness: p.Freshness,
 		CommitInterval: p.CommitInterval, ShutdownTimeout: p.ShutdownTimeout,
