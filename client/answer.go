@@ -40,8 +40,12 @@ type Outcome struct {
 	Stream       string
 	Time         time.Time
 	Deduplicated bool // it was not counted twice if it was already applied
-	Late         bool // it was too late for some features, which do not count it
-	Uncounted    bool // no answer counts it: it is of other entities than those asked about, or no feature selects it
+	// Met is when the record that already has the event's ID was written, to the second: the earliest that the entities
+	// asked about remember; zero if none does. They do not count the event again. If it is long before Time, the ID may
+	// have been reused for another event.
+	Met       time.Time
+	Late      bool // it was too late for some features, which do not count it
+	Uncounted bool // no answer counts it: it is of other entities than those asked about, or no feature selects it
 }
 
 // Result is the answer about one entity.
@@ -139,6 +143,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 			Stream             string
 			Time               int64
 			Deduplicated, Late bool
+			Met                *int64
 			Uncounted          bool
 		}
 	}
@@ -148,7 +153,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied,
 		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond}
 	for _, p := range wire.Pending {
-		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, p.Late, p.Uncounted})
+		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, moment(p.Met), p.Late, p.Uncounted})
 	}
 	return nil
 }

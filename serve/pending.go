@@ -100,6 +100,10 @@ func (q *question) appendOutcomes(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, o.time, 10)
 		dst = append(dst, `,"deduplicated":`...)
 		dst = strconv.AppendBool(dst, o.deduplicated)
+		if at, known := q.met(i); known {
+			dst = append(dst, `,"met":`...)
+			dst = strconv.AppendInt(dst, at, 10)
+		}
 		if o.late {
 			dst = append(dst, `,"late":true`...)
 		}
@@ -112,6 +116,21 @@ func (q *question) appendOutcomes(dst []byte) []byte {
 		dst = append(dst, '[')
 	}
 	return append(dst, ']')
+}
+
+// met returns the earliest time at which an entity that was read met a pending event's ID; known is false if none knows
+// it.
+func (q *question) met(i int) (at int64, known bool) {
+	from, to := 0, q.outcomes[i].updates
+	if i > 0 {
+		from = q.outcomes[i-1].updates
+	}
+	for _, m := range q.pending.Met {
+		if from <= m.Update && m.Update < to && (!known || m.At < at) {
+			at, known = m.At, true
+		}
+	}
+	return at, known
 }
 
 // countedPending reports for each pending event whether it changes any state that the answers are computed from.

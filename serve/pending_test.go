@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -74,11 +75,16 @@ func newBus(t *testing.T) *bus {
 	return b
 }
 
-// arrive applies an event of a topic.
+// arrive applies an event of a topic, of a record that is written at noon.
 func (b *bus) arrive(topic, event string) {
 	b.Helper()
+	b.arriveAt(noon, topic, event)
+}
+
+func (b *bus) arriveAt(at time.Time, topic, event string) {
+	b.Helper()
 	batch := &state.Batch{}
-	record := &record.Record{Partition: state.Partition{Topic: topic}, Timestamp: noon.UnixMilli(), Value: []byte(event)}
+	record := &record.Record{Partition: state.Partition{Topic: topic}, Timestamp: at.UnixMilli(), Value: []byte(event)}
 	if _, err := b.registry.NewMapper().Map(record, 0, batch); err != nil {
 		b.Fatal(err)
 	}
@@ -184,7 +190,7 @@ func TestPendingThatHasArrived(t *testing.T) {
 	event := payment("p1", 0, "ok")
 	b.arrive("payments", event)
 	got := b.ask(`, "pending": [{"stream": "payment", "event": ` + event + `}, {"stream": "login", "event": ` + login + `}]`)
-	for _, want := range []string{`"tx":{"value":1,`, `"paid":{"value":12.3,`, `"devices":{"value":1,`, `"deduplicated":true},`, `"deduplicated":false}]`} {
+	for _, want := range []string{`"tx":{"value":1,`, `"paid":{"value":12.3,`, `"devices":{"value":1,`, `"deduplicated":true,"met":1532520000000},`, `"deduplicated":false}]`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the answer does not contain %s: %s", want, got)
 		}
@@ -298,6 +304,35 @@ func TestPendingOfManyQuestions(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// Whoever reuses the ID of an old event hides the event in hand, and the answer says when the ID was met.
+func TestReusedID(t *testing.T) {
+	b := newBus(t)
+	b.arriveAt(noon.Add(-5*time.Minute+345*time.Millisecond), "payments", payment("p1", -301, "ok"))
+	b.arriveAt(noon.Add(-time.Minute), "payments", payment("p1", -60, "ok"))
+	other := strings.Replace(payment("p1", 0, "ok"), `"u1"`, `"u2"`, 1)
+	for _, test := range []struct{ name, question, want string }{
+		{"reused", `"entities": [{"user": "u1"}], "pending": {"stream": "payment", "event": ` + payment("p1", 0, "ok") + `}`,
+			`"pending":[{"stream":"payment","time":1532520000000,"deduplicated":true,"met":1532519700000}],"results":[{"entity":{"user":"u1"},"features":{"tx":{"value":2,`},
+		{"new", `"entities": [{"user": "u1"}], "pending": {"stream": "payment", "event": ` + payment("p2", 0, "ok") + `}`,
+			`"deduplicated":true}],"results":[{"entity":{"user":"u1"},"features":{"tx":{"value":3,`},
+		{"known to somebody else", `"entities": [{"user": "u2"}], "pending": {"stream": "payment", "event": ` + other + `}`,
+			`"deduplicated":true}],"results":[{"entity":{"user":"u2"},"features":{"tx":{"value":1,`},
+		{"of somebody who is not asked about", `"entities": [{"user": "u2"}], "pending": {"stream": "payment", "event": ` + payment("p1", 0, "ok") + `}`,
+			`"deduplicated":true,"uncounted":true}],`},
+		{"the second of several", `"entities": [{"user": "u1"}], "pending": [{"stream": "payment", "event": ` + payment("p2", 0, "ok") + `}, {"stream": "payment", "event": ` +
+			payment("p1", 0, "ok") + `}]`, `"deduplicated":true},{"stream":"payment","time":1532520000000,"deduplicated":true,"met":1532519700000}],`},
+		{"twice in a question", `"entities": [{"user": "u1"}], "pending": [{"stream": "payment", "event": ` + payment("p2", 0, "ok") + `}, {"stream": "payment", "event": ` +
+			payment("p2", 0, "ok") + `}]`, `"deduplicated":true},{"stream":"payment","time":1532520000000,"deduplicated":true,"met":1532520000000}],`},
+		{"without an ID", `"entities": [{"user": "u1"}], "pending": {"stream": "payment", "event": ` + strings.Replace(payment("p1", 0, "ok"), `"p1"`, "null", 1) + `}`,
+			`"deduplicated":false}],"results":[{"entity":{"user":"u1"},"features":{"tx":{"value":3,`},
+	} {
+		w := do(t, b.handler, "POST", queryPath, `{"features": ["tx"], `+test.question+`}`)
+		if !strings.Contains(w.Body.String(), test.want) {
+			t.Errorf("%s: %s, want %s", test.name, w.Body, test.want)
+		}
+	}
 }
 
 // A pending event that no answer counts is reported: that of another user, or one that no feature asked for selects.

@@ -59,6 +59,12 @@ type EntityUpdate struct {
 	From, To int
 }
 
+// Met says when an entity met the event of an update before.
+type Met struct {
+	Update int   // index in Batch.Updates
+	At     int64 // the earliest time of a record with its ID that the entity knows, in milliseconds, rounded down to a tile
+}
+
 // PartitionRange is one partition's share of a batch.
 type PartitionRange struct {
 	Partition Partition
@@ -129,6 +135,9 @@ type Batch struct {
 	Refusal string
 	// RefusedKey is the key in the store concerned, if known. It names the entity, so not every client may see it.
 	RefusedKey string
+	// Met lists the updates that a read which laid the batch over the state left out, since the entity knows their IDs.
+	// One that was read several times may be in it as often.
+	Met []Met
 
 	bytes []byte
 	texts []Text

@@ -105,7 +105,7 @@ type Reader interface {
 	// in the Err of its window state.
 	Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error)
 	// ReadOverlay answers all reads in one round trip as if a batch had just been applied, except events that were
-	// applied meanwhile and whose IDs are remembered. Without a batch it is Read.
+	// applied meanwhile and whose IDs are remembered: these it adds to the batch's Met. Without a batch it is Read.
 	ReadOverlay(ctx context.Context, reads []state.Read, pending *state.Batch) ([]state.WindowState, error)
 	// ReadReplica answers like ReadOverlay, but from replicas if they are fresh enough, and returns how old the state
 	// may be.

@@ -189,7 +189,8 @@ async function put() {
 
 const pendingNote = p => el('p', { class: 'note' }, `Counts a pending event of ${p.stream} at ${moment(p.time)}` +
   (p.late ? ', too late for some features' : '') +
-  (p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'));
+  (p.met !== undefined ? `; not counted again, since its ID was met at ${moment(p.met)}`
+    : p.deduplicated ? '; not counted twice if it has already arrived' : '; counted twice if it has already arrived'));
 
 // resize changes the number of entities.
 function resize(by) {

@@ -53,10 +53,14 @@ func (d *dedupSet) add(n dedupEntry) {
 	d.list = d.list[max(0, len(d.list)-d.series.Max):]
 }
 
-// has reports whether an event with the mutation's ID was applied, at any time.
-func (d *dedupSet) has(mutation *state.Mutation) bool {
+// met returns the first moment of the earliest tile with the mutation's ID; known is false if none has it.
+func (d *dedupSet) met(mutation *state.Mutation) (at int64, known bool) {
 	hash := d.hashOf(mutation)
-	return slices.ContainsFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
+	i := slices.IndexFunc(d.list, func(n dedupEntry) bool { return n.hash == hash })
+	if i < 0 {
+		return 0, false
+	}
+	return d.list[i].tile * d.series.Tile, true
 }
 
 func (d *dedupSet) Merge(packed []byte) error {

@@ -136,11 +136,15 @@ func (v *View) Apply(mutation *state.Mutation) {
 }
 
 // Overlay applies the mutations of pending events to an entity. It skips events whose IDs the entity remembers, because
-// they have been applied meanwhile. ids is the view of the series of IDs, see IDSeries.
+// they have been applied meanwhile, and adds them to pending.Met. ids is the view of the series of IDs, see IDSeries.
 func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	for i := range pending.Updates {
 		u := &pending.Updates[i]
-		if string(u.Entity) != entity || ids.remembers(pending.IDMutation(u)) {
+		if string(u.Entity) != entity {
+			continue
+		}
+		if at, known := ids.met(pending.IDMutation(u)); known {
+			pending.Met = append(pending.Met, state.Met{Update: i, At: at})
 			continue
 		}
 		for j := u.From; j < u.To; j++ {
@@ -153,13 +157,16 @@ func (v *View) Overlay(pending *state.Batch, entity string, ids *View) {
 	}
 }
 
-// remembers reports whether an event was already applied, given the mutation with its ID.
-func (v *View) remembers(id *state.Mutation) bool {
+// met reports whether and when an event was already applied, given the mutation with its ID.
+func (v *View) met(id *state.Mutation) (at int64, known bool) {
 	if id == nil {
-		return false
+		return 0, false
 	}
 	i := v.Index(id.Series)
-	return i >= 0 && v.parts[i].state.(*dedupSet).has(id)
+	if i < 0 {
+		return 0, false
+	}
+	return v.parts[i].state.(*dedupSet).met(id)
 }
 
 // IDSeries appends the series of IDs that show which of the pending events were applied to an

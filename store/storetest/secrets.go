@@ -116,8 +116,13 @@ func testSecrets(t *testing.T, open Open) {
 			// Pending events are remembered, so they add nothing, not even their users.
 			for user, want := range map[string]bool{"u1": true, "u2": true, "u3": false} {
 				for _, id := range []string{"e1", "e2"} {
-					if seen, n := met(t, of, meeting(user, id), user); seen != want || n != 2 {
+					pending := meeting(user, id)
+					if seen, n := met(t, of, pending, user); seen != want || n != 2 {
 						t.Errorf("%s: %s is seen: %v, with %d events; want %v and 2", name, user, seen, n, want)
+					}
+					before := state.Met{At: pending.Mutations[pending.Updates[0].To-1].Tile * ids.Tile}
+					if len(pending.Met) == 0 || slices.ContainsFunc(pending.Met, func(m state.Met) bool { return m != before }) {
+						t.Errorf("%s: the event %s was met %v, want %v", name, id, pending.Met, before)
 					}
 				}
 			}

@@ -106,6 +106,10 @@ class PendingOutcome:
     """Whether it came too late for some features, which do not count it."""
     uncounted: bool = False
     """Whether no answer counts it: it is of other entities than those asked about, or no feature selects it."""
+    met: datetime | None = None
+    """When the record that already has the event's ID was written, to the second: the earliest that the entities asked about
+    remember; None if none does. They do not count the event again. If it is long before `time`, the ID may have been reused
+    for another event."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,9 @@ def decode(body: bytes, decimals: bool) -> Answer:
             Result(r["entity"], {name: _feature(f) for name, f in r["features"].items()}) for r in wire["results"]
         ),
         pending=tuple(
-            PendingOutcome(p["stream"], _moment(p["time"]), p["deduplicated"], p.get("late", False), p.get("uncounted", False))
+            PendingOutcome(
+                p["stream"], _moment(p["time"]), p["deduplicated"], p.get("late", False), p.get("uncounted", False), _moment_or_none(p.get("met"))
+            )
             for p in wire.get("pending", ())
         ),
         applied=waited and waited["applied"],

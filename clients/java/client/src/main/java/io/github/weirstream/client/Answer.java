@@ -45,8 +45,11 @@ public record Answer(
    * How a pending event was read.
    *
    * @param deduplicated whether it counts only once if it has been applied meanwhile
+   * @param met when the record that already has the event's ID was written, to the second: the earliest that the entities
+   *     asked about remember; null if none does. They do not count the event again. If it is long before its time, the
+   *     ID may have been reused for another event
    * @param late whether it came too late for some features, which do not count it
    * @param uncounted whether no answer counts it: it is of other entities than those asked about, or no feature selects it
    */
-  public record PendingOutcome(String stream, Instant time, boolean deduplicated, boolean late, boolean uncounted) {}
+  public record PendingOutcome(String stream, Instant time, boolean deduplicated, Instant met, boolean late, boolean uncounted) {}
 }

@@ -41,7 +41,7 @@ final class Wire {
 
   private record Result(JsonNode entity, Map<String, Value> features) {}
 
-  private record Pending(String stream, Long time, boolean deduplicated, boolean late, boolean uncounted) {}
+  private record Pending(String stream, Long time, boolean deduplicated, Long met, boolean late, boolean uncounted) {}
 
   private record Waited(boolean applied) {}
 
@@ -116,7 +116,7 @@ final class Wire {
         wire.pending == null
             ? List.of()
             : wire.pending.stream()
-                .map(p -> new Answer.PendingOutcome(p.stream, moment(p.time), p.deduplicated, p.late, p.uncounted))
+                .map(p -> new Answer.PendingOutcome(p.stream, moment(p.time), p.deduplicated, moment(p.met), p.late, p.uncounted))
                 .toList(),
         wire.waited != null && wire.waited.applied,
         "replica".equals(wire.readFrom),

@@ -144,7 +144,7 @@ class WeirClientTest {
             answer(
                 features,
                 ",'waited':{'applied':true},'read_from':'replica','staleness_ms':1500,"
-                    + "'pending':[{'stream':'t','time':7,'deduplicated':true,'uncounted':true}]"),
+                    + "'pending':[{'stream':'t','time':7,'deduplicated':true,'uncounted':true},{'stream':'t','time':7,'deduplicated':true,'met':2000}]"),
             QUESTION);
     Feature f = answer.results().get(0).feature("f");
     assertEquals(new BigDecimal("0.10000000000000000001"), f.value().decimalValue());
@@ -170,7 +170,11 @@ class WeirClientTest {
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());
     assertEquals(Duration.ofMillis(1500), answer.staleness());
-    assertEquals(List.of(new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, false, true)), answer.pending());
+    assertEquals(
+        List.of(
+            new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, null, false, true),
+            new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, Instant.ofEpochSecond(2), false, false)),
+        answer.pending());
     assertThrows(IllegalArgumentException.class, () -> answer.results().get(0).feature("g"));
   }
 
