@@ -194,12 +194,12 @@ func unanswered(err error) bool {
 func loading(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "LOADING ") }
 
 // passing reports whether an error is temporary: the server, or another one, will soon serve the key, because it is
-// loading its data, the slot is moving, or the cluster lacks slots.
+// loading its data, the slot is moving and the masters do not agree who has it, or the cluster lacks slots.
 func passing(err error) bool {
 	if err == nil {
 		return false
 	}
 	text := err.Error()
-	return slices.ContainsFunc([]string{"LOADING ", "TRYAGAIN ", "CLUSTERDOWN ", "MASTERDOWN "},
+	return slices.ContainsFunc([]string{"LOADING ", "TRYAGAIN ", "MOVED ", "ASK ", "CLUSTERDOWN ", "MASTERDOWN "},
 		func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }

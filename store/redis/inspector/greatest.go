@@ -89,7 +89,7 @@ func (s *Inspector) walk(ctx context.Context, c redis.Cmdable, most int, until t
 			}
 		}
 		found.Looked += len(keys)
-		if keys, err = measure(ctx, c, keys, memory); err != nil {
+		if keys, err = measure(ctx, s.redis, keys, memory); err != nil {
 			return state.LongKeys{}, fmt.Errorf("look at the memory of keys: %w", err)
 		}
 		found.Keys = longest(append(found.Keys, keys...), candidates*most)
@@ -107,7 +107,7 @@ func (s *Inspector) walk(ctx context.Context, c redis.Cmdable, most int, until t
 		}
 	}
 	length := func(p redis.Pipeliner, key string) *redis.IntCmd { return p.StrLen(ctx, key) }
-	if found.Keys, err = measure(ctx, c, found.Keys, length); err != nil {
+	if found.Keys, err = measure(ctx, s.redis, found.Keys, length); err != nil {
 		return state.LongKeys{}, fmt.Errorf("look at the lengths of keys: %w", err)
 	}
 	return found, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,4 +204,57 @@ func TestGreatestIsPaced(t *testing.T) {
 			t.Errorf("a server that refuses: got %+v, error %v", found, err)
 		}
 	})
+}
+
+// scanned calls a function after a master has listed some keys.
+type scanned struct{ then func() }
+
+func (scanned) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s scanned) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if keys, is := cmd.(*redis.ScanCmd); is && err == nil {
+			if names, _ := keys.Val(); len(names) > 0 {
+				s.then()
+			}
+		}
+		return err
+	}
+}
+
+func (scanned) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A slot that moves to another master after its keys were listed does not end the walk.
+func TestGreatestWhileASlotMoves(t *testing.T) {
+	cluster := redistest.NewCluster(t)
+	client := cluster.Client(t)
+	w := &walked{t, client, "moving"}
+	w.write(walkedShards, 0, "a", 1000)
+	tag := w.tags(walkedShards)[0]
+	from := redistest.SlotOwner(t.Context(), tag, cluster.Nodes...)
+	to := cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	var once sync.Once
+	err := client.ForEachMaster(t.Context(), func(ctx context.Context, master *redis.Client) error {
+		master.AddHook(scanned{func() {
+			once.Do(func() {
+				if err := redistest.MoveSlot(ctx, keyspace.SlotOf(tag[1:len(tag)-1]), from, to, cluster.Nodes...); err != nil {
+					t.Error(err)
+				}
+			})
+		}})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.inspector(nil).Greatest(t.Context(), 3, time.Minute)
+	if err != nil || len(found.Keys) != 1 || found.Keys[0].Bytes != 1000 {
+		t.Errorf("got %+v, error %v; want the key of 1000 bytes", found, err)
+	}
 }

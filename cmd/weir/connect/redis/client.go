@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/weir-stream/weir/config"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 // Client makes the client of the server, the Sentinels or the cluster; it
@@ -23,7 +24,9 @@ func Client(cfg *config.Config) (redis.UniversalClient, error) {
 	case "sentinel":
 		return redis.NewFailoverClient(options.Failover()), nil
 	case "cluster":
-		return redis.NewClusterClient(options.Cluster()), nil
+		client := redis.NewClusterClient(options.Cluster())
+		redisstore.FollowSlots(client)
+		return client, nil
 	default:
 		return redis.NewClient(options.Simple()), nil
 	}
