@@ -57,12 +57,7 @@ explore: ## property tests with CASES random cases each (5000, some 12 minutes o
 
 FUZZTIME ?= 1m
 fuzz: ## every fuzz target for FUZZTIME (1m)
-	@for package in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
-			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
-		done; \
-	done
+	./.ci/fuzz $(FUZZTIME)
 
 MINUTES ?= 10
 faults: ## random trials against a model, on real Kafka and Redis, for MINUTES (10); see docs/faults.md
