@@ -37,6 +37,7 @@ type materializeOptions struct {
 	decimals                  string
 	columns                   []string
 	excludeCurrent, quality   bool
+	namespaceSecret           bool
 
 	stdin      io.Reader
 	stdinTaken bool
@@ -109,6 +110,7 @@ func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags.StringVar(&o.recordTime, "record-time", "", "the field that says when a record arrived (default: the timestamp of its envelope)")
 	flags.BoolVar(&o.excludeCurrent, "exclude-current", false, "with --stream: the features as of before the event")
 	flags.BoolVar(&o.quality, "quality", false, "write with each feature its status, whether a bound was reached, and its error")
+	flags.BoolVar(&o.namespaceSecret, "namespace-secret", false, "hash values with the secret of the settings' namespace, from Redis: its estimates to the digit")
 	flags.StringVar(&o.memory, "memory", config.Bytes(materialize.DefaultMemory).String(), "events and rows held in memory; more are sorted on disk")
 	flags.StringVar(&o.decimals, "decimals", string(materialize.FloatDecimals), "their type in Parquet: float, string or decimal")
 	flags.StringVar(&o.inputFormat, "input-format", source.NDJSON, "of standard input: ndjson or csv")
@@ -179,6 +181,11 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 		return nil, errors.New("--record-time needs --as served: otherwise it does not matter when a record arrived")
 	}
 	secret := state.NewSecret()
+	if o.namespaceSecret {
+		if secret, err = secretOf(ctx, cfg); err != nil {
+			return nil, fmt.Errorf("--namespace-secret: %w", err)
+		}
+	}
 	r := &materialize.Replay{
 		Registry: registry, NewState: func() materialize.State { return memory.NewKeyed(secret) }, Memory: int64(size),
 		AsServed: o.as == "served", RecordTime: o.recordTime, ExcludeCurrent: o.excludeCurrent,

@@ -139,6 +139,23 @@ func sealOf(ctx context.Context, cfg *config.Config) (state.Seal, error) {
 	return seal, nil
 }
 
+// secretOf returns the secret with which the settings' namespace hashes values.
+func secretOf(ctx context.Context, cfg *config.Config) (state.Secret, error) {
+	deployment, err := openRedis(cfg)
+	if err != nil {
+		return state.Secret{}, err
+	}
+	defer func() { _ = deployment.Close() }()
+	if err := deployment.Adopt(ctx); err != nil {
+		return state.Secret{}, err
+	}
+	secret, err := deployment.Store().Secret(ctx)
+	if err == nil && secret == (state.Secret{}) {
+		err = fmt.Errorf("namespace %q has not been created", cfg.Namespace)
+	}
+	return secret, err
+}
+
 // sealPatience is how long a training set waits for Redis, which it needs for nothing else.
 const sealPatience = 2 * time.Second
 

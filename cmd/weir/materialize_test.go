@@ -17,11 +17,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
+	"github.com/redis/go-redis/v9"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/materialize"
+	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
 const trainingDefinitions = `
@@ -106,6 +110,43 @@ func TestMaterialize(t *testing.T) {
 				t.Errorf("standard error is %q, want %s", p.err.String(), want)
 			}
 		}
+	}
+}
+
+// With the secret of a namespace, estimates of runs agree to the digit; without it, each run has its own.
+func TestMaterializeWithTheSecretOfANamespace(t *testing.T) {
+	dir, server := t.TempDir(), redistest.Embedded(t)
+	definitions := writeFile(t, dir, "features.yaml", strings.Replace(trainingDefinitions, "SUM(1h, pay, amount, user)", "APPROX_COUNT_DISTINCT(1h, pay, user, amount)", 1))
+	var events strings.Builder
+	events.WriteString("id,at,user,amount\n")
+	for i := range 3000 {
+		fmt.Fprintf(&events, "%d,1700000000000,u,%d\n", i, i)
+	}
+	input := writeFile(t, dir, "in.csv", events.String())
+	run := func(more ...string) (string, error) {
+		return weir(t, append([]string{"materialize", "--features", definitions, "--stream", "pay", "--input", input, "--output", "-", "--redis.addresses", server.Addr()}, more...)...)
+	}
+	if _, err := run("--namespace-secret"); err == nil || message(err) != `weir: --namespace-secret: namespace "weir" has not been created` {
+		t.Errorf("without a namespace: error %v", err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+	if err := redisstore.New(client, config.Default().Namespace, config.Default().Shards).Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]int{}
+	for range 4 {
+		out, err := run("--namespace-secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows[out]++
+	}
+	if len(rows) != 1 {
+		t.Errorf("four runs with one secret have %d outputs", len(rows))
+	}
+	if out, err := run(); err != nil || rows[out] > 0 {
+		t.Errorf("a run with a secret of its own has the same estimates; error %v", err)
 	}
 }
 
