@@ -132,7 +132,7 @@ func TestLeastPrivileges(t *testing.T) {
 	for more, want := range map[string]string{
 		`,"pending":{"stream":"payment","event":{"at":1767225899000,"id":"u1-1","user":"u1","device":"d1","cents":1}}`: `"deduplicated":true`,
 		`,"wait_for":{"topic":"payments","partition":0,"offset":0}`:                                                    `"waited":{"applied":true}`,
-		`,"wait_for":{"topic":"payments","partition":7,"offset":0,"timeout_ms":1}`:                                     `"waited":{"applied":false}`,
+		`,"wait_for":{"topic":"payments","partition":7,"offset":0,"timeout_ms":1}`:                                     `"waited":{"applied":false,"nothing_applied":true}`,
 	} {
 		if body := ask(more); !strings.Contains(body, want) {
 			t.Errorf("%s: %s, want %s", more, body, want)

@@ -46,16 +46,16 @@ func TestTutorialsTest(t *testing.T) {
 	writeFile(t, dir, "merchants_test.yaml", tests)
 	report := filepath.Join(t.TempDir(), "report.xml")
 	out, err := weir(t, "test", dir, "--junit", report)
-	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "12 tests, 0 failed, 39 values compared\n") || strings.Contains(out, "not asked about") {
-		t.Errorf("want 12 tests to pass: error %v, output\n%s", err, out)
+	if err != nil || !strings.Contains(out, "ok   a card at two merchants\n") || !strings.HasSuffix(out, "13 tests, 0 failed, 41 values compared\n") || strings.Contains(out, "not asked about") {
+		t.Errorf("want 13 tests to pass: error %v, output\n%s", err, out)
 	}
-	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="12" failures="0" errors="0">`) {
-		t.Errorf("the report does not count 12 tests:\n%s", got)
+	if got := readFile(t, report); !strings.Contains(got, `<testsuites tests="13" failures="0" errors="0">`) {
+		t.Errorf("the report does not count 13 tests:\n%s", got)
 	}
 
 	writeFile(t, dir, "transactions.yaml", strings.Replace(readFile(t, filepath.Join(dir, "transactions.yaml")), "COUNT_DISTINCT(1h, transaction, user_id, m", "COUNT_DISTINCT(5m, transaction, user_id, m", 1))
 	out, err = weir(t, "test", dir)
-	if err == nil || message(err) != "weir: 1 of 12 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
+	if err == nil || message(err) != "weir: 1 of 13 tests failed" || !strings.Contains(out, "FAIL a card at two merchants\n       merchants_test.yaml:10: user_merchants_1h of user_id=u1 at ") {
 		t.Errorf("want one test to fail: error %v, output\n%s", err, out)
 	}
 }
