@@ -19,14 +19,15 @@ needed := {
 	"user_usual_amount_30d",
 }
 
-# One question for all rules, with the payment as a pending event. Errors have the status
-# code 0, so that a rule decides what they mean.
+# One question for all rules, with the payment as a pending event. A key that the payment
+# lacks is null, and so are its features. Errors have the status code 0, so that a rule
+# decides what they mean.
 answer := http.send({
 	"method": "POST",
 	"url": sprintf("%s/v1/query", [weir_url]),
 	"body": {
 		"service": "payment_risk",
-		"entities": [{"user_id": input.user_id, "device_id": input.device_id}],
+		"entities": [{key: object.get(input, key, null) | some key in ["user_id", "device_id"]}],
 		"pending": {"stream": "transaction", "event": input},
 	},
 	"timeout": weir_timeout,
