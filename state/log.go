@@ -195,11 +195,11 @@ func (l Log) Records(visit func(LogRecord) bool) error {
 // After an error v is null. A string aliases the log.
 func (r *LogRecord) Column(c Column, v *value.Value) (ok bool, err error) {
 	for rest := r.columns; len(rest) > 0; {
+		*v = value.Value{}
 		if len(rest) < 3 {
 			return false, errLog
 		}
 		tag := uint32(rest[0])<<16 | uint32(rest[1])<<8 | uint32(rest[2])
-		*v = value.Value{}
 		if rest, err = readColumn(rest[3:], wire(tag&7), v); err != nil {
 			return false, err // v is still null
 		}

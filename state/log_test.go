@@ -136,6 +136,7 @@ func TestLogDamaged(t *testing.T) {
 // Reading a log of any bytes neither panics nor reads beyond its end.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte(LogHeader))
+	f.Add([]byte("\x01000000\b00000000")) // a tag is cut
 	record := AppendLogTime(nil, 5)
 	for _, c := range logColumns {
 		record = AppendLogColumn(record, c, value.Value{Type: value.String, Num: 7, Flt: math.Pi, Str: []byte("abc")})
