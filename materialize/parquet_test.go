@@ -36,6 +36,24 @@ func open(t *testing.T, written []byte) *parquet.File {
 	return file
 }
 
+// rowsOf returns the rows of a file in JSON.
+func rowsOf(t *testing.T, file *parquet.File) (list []string) {
+	t.Helper()
+	rows := parquet.NewGenericReader[map[string]any](file, file.Schema())
+	for range rows.NumRows() {
+		row := []map[string]any{{}}
+		if n, err := rows.Read(row); n != 1 {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, string(text))
+	}
+	return list
+}
+
 func TestParquet(t *testing.T) {
 	r := load(t, `
 streams:
@@ -74,20 +92,7 @@ features:
 	if diff := cmp.Diff(wantSchema, file.Schema().String()); diff != "" {
 		t.Errorf("schema (-want +got):\n%s", diff)
 	}
-	var got []string
-	rows := parquet.NewGenericReader[map[string]any](file, file.Schema())
-	for range rows.NumRows() {
-		row := []map[string]any{{}}
-		if n, err := rows.Read(row); n != 1 {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(row[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, string(text))
-	}
-	if diff := cmp.Diff(wantRows, got); diff != "" {
+	if diff := cmp.Diff(wantRows, rowsOf(t, file)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
@@ -270,19 +275,7 @@ features:
 			t.Fatal(err)
 		}
 		file := open(t, out.Bytes())
-		got := file.Schema().String()
-		rows := parquet.NewGenericReader[map[string]any](file, file.Schema())
-		for range rows.NumRows() {
-			row := []map[string]any{{}}
-			if n, err := rows.Read(row); n != 1 {
-				t.Fatal(err)
-			}
-			text, err := json.Marshal(row[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			got += string(text) + "\n"
-		}
+		got := file.Schema().String() + strings.Join(rowsOf(t, file), "\n")
 		for _, part := range want {
 			if !strings.Contains(got, part) {
 				t.Errorf("decimals as %s: no %s in\n%s", decimals, part, got)
