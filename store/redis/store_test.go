@@ -61,8 +61,13 @@ func onEach(t *testing.T, shards int, test func(t *testing.T, s *Store)) {
 	}
 }
 
+// knownSecret hashes the few users of these tests to different registers, so that estimates of their number are exact.
+var knownSecret, _ = state.ParseSecret("d2VpcidzIHRlc3RzIDE2IQ==")
+
+// newStore makes a namespace, with a known secret.
 func newStore(t testing.TB, client redis.UniversalClient, shards int, options ...Option) *Store {
 	s := New(client, testkit.Namespace(t), shards, options...)
+	s.secret.Store(&knownSecret)
 	if err := s.Create(context.Background()); err != nil {
 		t.Fatal(err)
 	}
