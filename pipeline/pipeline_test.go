@@ -249,9 +249,9 @@ type slowStore struct {
 	let chan struct{}
 }
 
-func (s slowStore) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+func (s slowStore) Claim(ctx context.Context, p []state.Partition, by state.Claimant) ([]state.Claim, error) {
 	<-s.let
-	return s.Store.Claim(ctx, p, version, givesWayTo...)
+	return s.Store.Claim(ctx, p, by)
 }
 
 // A processor is not ready until all assigned partitions are read.

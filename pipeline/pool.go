@@ -149,16 +149,19 @@ func (s *pool) begin(i int) {
 	})
 }
 
-// register registers the plan before partitions are claimed for it. If the definitions bind to another plan now, they are bound
-// again, and nothing is claimed: the store may have gone back to before a generation was filled, and this plan may no longer
-// keep the one that was complete then.
-func (s *pool) register(ctx context.Context) ([]state.Rival, error) {
+// register registers the plan before partitions are claimed for it, and returns the history on which it was bound. If the
+// definitions bind to another plan now, they are bound again, and nothing is claimed: the store may have gone back to before a
+// generation was filled, and this plan may no longer keep the one that was complete then. If it goes back later, nothing is
+// claimed either; see state.Claimant.
+func (s *pool) register(ctx context.Context) ([]state.Rival, *state.History, error) {
 	if s.p.bindsOtherwise(ctx, s.given, s.registry.Plan()) {
 		s.p.definitions.rebind(s.given)
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
-	return s.p.definitions.registration(s.registry.Plan()).renew(ctx)
+	seen := s.p.last.Load().history
+	rivals, err := s.p.definitions.registration(s.registry.Plan()).renew(ctx)
+	return rivals, seen, err
 }
 
 func (s *pool) newApplier(name string) *applier {

@@ -27,9 +27,9 @@ type Processor struct {
 	history *enrich.History
 
 	definitions *definitions
-	last        binding              // of the definitions that are applied, or were
-	live        *backfill.Live       // batches under way
-	backfiller  *backfill.Backfiller // nil if nothing is filled
+	last        atomic.Pointer[binding] // the last look at the definitions that are applied, or were; nil before the first
+	live        *backfill.Live          // batches under way
+	backfiller  *backfill.Backfiller    // nil if nothing is filled
 }
 
 // New returns a processor; Run makes it work.

@@ -114,16 +114,16 @@ func until(ctx context.Context, closed <-chan struct{}) (context.Context, contex
 func (p *Processor) bind(ctx context.Context, given *features.Registry) *features.Registry {
 	trouble := retry.Trouble{Log: p.log, What: "binding the definitions to the existing state"}
 	for {
-		b := binding{}
+		b := &binding{}
 		var err error
 		b.plan, b.history, err = p.cfg.Store.Bind(ctx, given.Plan())
-		if last := p.last; errors.Is(err, state.ErrUnavailable) && last.plan != nil && last.plan.Definitions() == given.Plan().Version {
+		if last := p.last.Load(); errors.Is(err, state.ErrUnavailable) && last != nil && last.plan.Definitions() == given.Plan().Version {
 			b, err = last, nil
 		}
 		if err == nil {
 			trouble.Over()
 			p.health.clear("definitions")
-			p.last = b
+			p.last.Store(b)
 			p.definitions.bound(b.plan)
 			return given.Keeping(b.plan, b.history)
 		}
@@ -169,7 +169,11 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 // bindsOtherwise reports whether definitions bind to another plan now, as far as that can be known.
 func (p *Processor) bindsOtherwise(ctx context.Context, given *features.Registry, bound *state.Plan) bool {
 	plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
-	if err != nil || history.Missing != nil || plan.Version == bound.Version {
+	if err == nil && plan.Version == bound.Version {
+		p.last.Store(&binding{plan, history})
+		return false
+	}
+	if err != nil || history.Missing != nil {
 		return false
 	}
 	p.log.Info("features are answered from other generations of their state from now on", "plan", plan.Version, "before", bound.Version)

@@ -166,14 +166,14 @@ type spy struct {
 	applied map[state.Partition]time.Time // under their plans, the first batch
 }
 
-func (s *spy) Claim(ctx context.Context, p []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+func (s *spy) Claim(ctx context.Context, p []state.Partition, by state.Claimant) ([]state.Claim, error) {
 	at := time.Now() // Redis reads its clock somewhat later, before the reply
-	claims, err := s.Store.Claim(ctx, p, version, givesWayTo...)
+	claims, err := s.Store.Claim(ctx, p, by)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, c := range claims {
 		if c.OwnedMs == 0 {
-			s.claimed[p[i].WithPlan(version)] = at
+			s.claimed[p[i].WithPlan(by.Version)] = at
 		}
 	}
 	return claims, err

@@ -129,6 +129,9 @@ type History struct {
 	// Missing returns why it is unknown which plans wrote the state of a read, or nil if it is known. A nil function
 	// means that it is known for all state.
 	Missing func(*Read) error
+	// Servers says which run of which server each shard was read from, if the history is from Store.Bind and the server says
+	// it; "" if not.
+	Servers []string
 
 	// Lag is the least time, in ms, between the newest applied record and the clock when it was applied; nil if none
 	// was applied. State is pruned by the times of records, but expires by the clock: if the lag grows, keys may expire

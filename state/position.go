@@ -204,11 +204,20 @@ func ParseFirstSeen(text string) (FirstSeen, error) {
 	return FirstSeen{Log: log, Partitions: n}, nil
 }
 
+// Claimant is a plan that claims partitions.
+type Claimant struct {
+	Version    string
+	GivesWayTo []string // versions of the plans that keep their partitions
+	// Seen is the history on which the plan was bound; nil if it was bound on none. In shards whose server has been restarted or
+	// replaced since then, nothing is claimed: they may have gone back to when definitions bound to another plan.
+	Seen *History
+}
+
 // Claim is the result of a plan's claim of a partition.
 type Claim struct {
 	Progress []Position // by shard
-	// Missing has, for each shard that could not be claimed because its master does not answer, the error. The progress
-	// of these shards is unknown. It is nil if all were claimed.
+	// Missing has, for each shard that could not be claimed because its master does not answer or is not the one that the claimant
+	// has seen, the error. The progress of these shards is unknown. It is nil if all were claimed.
 	Missing []error
 	// OwnedMs is for how many milliseconds the plan has had the partition in the shard that it took last, and the
 	// partition has been past its last gap; MaxInt64 if unknown.

@@ -41,10 +41,9 @@ type Store interface {
 	Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.History, error)
 	// Register records that a group applies a plan, and returns the rivals that began later.
 	Register(ctx context.Context, r state.Registration) ([]state.Rival, error)
-	// Claim fences partitions for the plan of a version: batches of other plans can no longer change their state. It
-	// returns a claim for each partition. It leaves partitions to the plans that this one gives way to, listed by
-	// version.
-	Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error)
+	// Claim fences partitions for a plan: batches of other plans can no longer change their state. It returns a claim for each
+	// partition.
+	Claim(ctx context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error)
 	// Fills returns the fills that a plan keeps completely. The columns that a plan is the first to keep become a fill
 	// when it is registered; what the fill lacks of a partition is recorded when the plan claims the partition.
 	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)

@@ -76,7 +76,7 @@ func (c *changing) takeBound(i int, given *features.Registry, plan *state.Plan, 
 	p.given, p.bound = given, given.Keeping(plan, history)
 	p.mapper = p.bound.NewMapper()
 	c.register(plan)
-	claims, err := c.store.Claim(ctx, []state.Partition{partition(i)}, plan.Version)
+	claims, err := c.store.Claim(ctx, []state.Partition{partition(i)}, state.Claimant{Version: plan.Version})
 	c.succeed(err)
 	if p.progress = claims[0].Progress; !p.progress[0].Exists() {
 		at := partition(i).WithPlan(plan.Version)

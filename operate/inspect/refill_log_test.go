@@ -77,7 +77,7 @@ func (l *log) take(definitions string) {
 	if _, err := l.store.Register(l.t.Context(), state.Registration{Plan: plan, Group: "group", Begins: true}); err != nil {
 		l.t.Fatal(err)
 	}
-	claims, err := l.store.Claim(l.t.Context(), []state.Partition{payments}, plan.Version)
+	claims, err := l.store.Claim(l.t.Context(), []state.Partition{payments}, state.Claimant{Version: plan.Version})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (k *keeping) take(names ...string) *state.Plan {
 	if _, err := k.store.Register(k.Context(), state.Registration{Plan: plan}); err != nil {
 		k.Fatal(err)
 	}
-	if _, err := k.store.Claim(k.Context(), []state.Partition{k.partition}, plan.Version); err != nil {
+	if _, err := k.store.Claim(k.Context(), []state.Partition{k.partition}, state.Claimant{Version: plan.Version}); err != nil {
 		k.Fatal(err)
 	}
 	return plan

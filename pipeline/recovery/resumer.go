@@ -36,8 +36,9 @@ type Resumer struct {
 	Store   store.Store
 	Brokers Brokers
 	Plan    *state.Plan // the plan to apply
-	// Register registers the plan with the store, and returns the rivals to which it gives way.
-	Register func(context.Context) ([]state.Rival, error)
+	// Register registers the plan with the store, and returns the rivals to which it gives way, and the history on which the plan was
+	// bound.
+	Register func(context.Context) ([]state.Rival, *state.History, error)
 	Metrics  Metrics
 	Log      *slog.Logger
 }
@@ -147,19 +148,19 @@ func (r *Resumer) find(ctx context.Context, partitions []state.Partition, pendin
 	if err != nil {
 		return nil, err
 	}
-	rivals, err := r.Register(ctx)
+	rivals, seen, err := r.Register(ctx)
 	if err != nil {
 		return nil, err
 	}
-	givesWayTo := make([]string, len(rivals))
+	claimant := state.Claimant{Version: r.Plan.Version, Seen: seen}
 	for i := range rivals {
-		givesWayTo[i] = rivals[i].Version
+		claimant.GivesWayTo = append(claimant.GivesWayTo, rivals[i].Version)
 	}
 	ids := make([]state.Partition, len(pending))
 	for n, i := range pending {
 		ids[n] = partitions[i]
 	}
-	claims, err := r.Store.Claim(ctx, ids, r.Plan.Version, givesWayTo...)
+	claims, err := r.Store.Claim(ctx, ids, claimant)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (*countingStore) Create(context.Context) error { return nil }
 
 func (*countingStore) Seal(context.Context) (state.Seal, error) { return state.Seal{}, nil }
 
-func (s *countingStore) Claim(_ context.Context, partitions []state.Partition, _ string, _ ...string) ([]state.Claim, error) {
+func (s *countingStore) Claim(_ context.Context, partitions []state.Partition, _ state.Claimant) ([]state.Claim, error) {
 	s.claims++
 	claims := make([]state.Claim, len(partitions))
 	for i, p := range partitions {
@@ -99,7 +99,7 @@ func TestResumingTakesTheRoundTripsOfOnePartition(t *testing.T) {
 			}
 			r := &Resumer{
 				Rules: Rules{}.WithDefaults(), Store: s, Brokers: b, Plan: &state.Plan{Version: "v"},
-				Register: func(context.Context) ([]state.Rival, error) { return nil, nil }, Log: slog.New(slog.DiscardHandler),
+				Register: func(context.Context) ([]state.Rival, *state.History, error) { return nil, nil, nil }, Log: slog.New(slog.DiscardHandler),
 			}
 			for i, got := range r.Resume(t.Context(), ids) {
 				want := int64(10) // the start of the log

@@ -3,7 +3,8 @@
 -- epoch ended.
 --
 -- KEYS[1]  the shard's progress, see find.lua
--- ARGV     version of the plan
+-- ARGV     run of the server on whose state the plan was bound, as in empty.lua ("" if unknown)
+--          version of the plan
 --          for how many ms ahead of Redis' clock a record's timestamp is believed
 --          number of versions that this plan gives way to, and these: their plans keep partitions
 --          for how many ms a plan without a fill may have had a partition
@@ -26,11 +27,11 @@
 -- plan with the fill's series, and from each claim of a plan without them to the next claim of a plan
 -- with them.
 
-local refusal = frozen()
+local refusal = frozen() or otherRun(ARGV[1])
 if refusal then return refusal end
 
-local version, maxAhead = ARGV[1], tonumber(ARGV[2])
-local a = 3 -- index of the next argument to read
+local version, maxAhead = ARGV[2], tonumber(ARGV[3])
+local a = 4 -- index of the next argument to read
 
 -- readSet reads a number and that many arguments.
 local function readSet()

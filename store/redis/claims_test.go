@@ -2,12 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -66,7 +68,7 @@ func TestSeriesUsed(t *testing.T) {
 		}
 		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad/3", "noon")
 		want := "claim 1 partitions: " + keyspace.ProgressKey(s.tags[0]) + `: "noon" is not a position`
-		if _, err := s.Claim(ctx, []state.Partition{transactions}, "bad"); fmt.Sprint(err) != want {
+		if _, err := s.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: "bad"}); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	})
@@ -85,7 +87,7 @@ func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
 			if _, err := s.Register(ctx, state.Registration{Plan: plan}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Claim(ctx, []state.Partition{transactions}, version); err != nil {
+			if _, err := s.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: version}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,4 +107,39 @@ func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Nothing is claimed in shards of a server that is not in the run that the claimant's definitions were bound to: it may have
+// gone back to when they were bound to another plan.
+func TestClaimsOfAServerThatWasRestarted(t *testing.T) {
+	server := redistest.New(t, redistest.Options{AOF: true})
+	s := newStore(t, server.Client(t), 2)
+	start(t, s, transactions)
+	bind := func() *state.History {
+		_, h, err := s.Bind(t.Context(), planOf("onlyA"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	claim := func(version string, seen *state.History) error {
+		_, err := s.Claim(t.Context(), []state.Partition{transactions}, state.Claimant{Version: version, Seen: seen})
+		return err
+	}
+	before := bind()
+	if err := claim("one", before); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	server.Start()
+	want := "claim 1 partitions: its server has been restarted or replaced since the definitions were bound to its state: this part of the store cannot be reached"
+	if err := claim("two", before); !errors.Is(err, state.ErrUnavailable) || err.Error() != want {
+		t.Errorf("after a restart: error %v, want %s", err, want)
+	}
+	if err := claim("two", &state.History{Servers: before.Servers[:1]}); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("bound before the namespace was spread over more shards: error %v, want %v", err, state.ErrUnavailable)
+	}
+	if err := claim("two", bind()); err != nil {
+		t.Errorf("bound again: %v", err)
+	}
 }

@@ -33,20 +33,15 @@ end
 if not any then return {1, walk, place, 0} end
 redis.call('PERSIST', key)
 
--- server names this run of the server, as far as the server says: that of the demo does not.
+-- server names this run of the server, and its replication, as far as the server says it.
 local function server()
-  local name = ''
-  for _, about in ipairs({{'server', 'run_id'}, {'replication', 'master_replid'}}) do
-    local info = redis.pcall('INFO', about[1])
-    name = name .. (type(info) == 'string' and string.match(info, about[2] .. ':(%w+)') or '') .. '/'
-  end
-  return name
+  local replication = redis.pcall('INFO', 'replication')
+  return (runOfServer() or '') .. '/' .. (type(replication) == 'string' and string.match(replication, 'master_replid:(%w+)') or '') .. '/'
 end
 
 -- evicted returns what the progress says of keys that the server has evicted before its shards begin: they had none of them.
 local function evicted()
-  local about, stats = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'stats')
-  local run = type(about) == 'string' and string.match(about, 'run_id:(%w+)')
+  local run, stats = runOfServer(), redis.pcall('INFO', 'stats')
   local count = type(stats) == 'string' and string.match(stats, 'evicted_keys:(%d+)')
   return run and count and count ~= '0' and run .. ':' .. count
 end

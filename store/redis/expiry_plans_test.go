@@ -97,7 +97,7 @@ func TestTimeToLiveOfANewPlanThatAnotherProcessBegan(t *testing.T) {
 		}
 		claim := func(s *Store, version string) {
 			t.Helper()
-			if _, err := s.Claim(t.Context(), []state.Partition{transactions}, version); err != nil {
+			if _, err := s.Claim(t.Context(), []state.Partition{transactions}, state.Claimant{Version: version}); err != nil {
 				t.Fatal(err)
 			}
 		}

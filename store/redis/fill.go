@@ -36,7 +36,7 @@ func (s *Store) Bind(ctx context.Context, p *state.Plan) (*state.Plan, *state.Hi
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the plans of the namespace: %w", err)
 	}
-	if known.History, err = s.History(ctx); err != nil {
+	if known.History, err = s.historyOfServers(ctx); err != nil {
 		return nil, nil, err
 	}
 	if known.Now, err = s.Clock(ctx); err != nil {
@@ -320,7 +320,7 @@ func fillingOf(fills []*state.Fill, p state.Partition, fields map[string]string)
 	return filling, nil
 }
 
-// claimArgs returns the first arguments of claim.lua.
+// claimArgs returns the arguments of claim.lua between the run of the server and the partitions.
 func (s *Store) claimArgs(version string, givesWayTo []string) []any {
 	args := []any{version, state.MaxAhead.Milliseconds(), len(givesWayTo)}
 	for _, keeper := range givesWayTo {

@@ -58,6 +58,18 @@ local function notBegun()
   return not begun(key) and redis.error_reply('NOTBEGUN the shard has no progress and was not emptied')
 end
 
+-- runOfServer returns the ID of this run of the server, nil if the server does not say it: that of the demo does not.
+local function runOfServer()
+  local about = redis.pcall('INFO', 'server')
+  return type(about) == 'string' and string.match(about, 'run_id:(%w+)') or nil
+end
+
+-- otherRun returns the error of a server that is not in the run with an ID, false for any other and without an ID.
+local function otherRun(id)
+  if id == '' or (runOfServer() or id) == id then return false end
+  return redis.error_reply('OTHERRUN the server was restarted or replaced')
+end
+
 -- hmget reads fields of the progress. A call is about no more partitions than Lua can pass to a
 -- command, see callPartitions.
 local function hmget(names) return redis.call('HMGET', key, unpack(names)) end

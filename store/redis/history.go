@@ -23,6 +23,23 @@ func plansKey(namespace string) string { return namespace + ":plans" }
 // known. For shards whose master does not answer it has what was last known, and says so. It fails if no master
 // answers.
 func (s *Store) History(ctx context.Context) (*state.History, error) {
+	h, _, err := s.history(ctx)
+	return h, err
+}
+
+// historyOfServers is History with the runs of the servers. They are asked first: one that is restarted before the rest is read is
+// not the one that was read.
+func (s *Store) historyOfServers(ctx context.Context) (*state.History, error) {
+	servers := s.askServers(ctx, s.masters.question)
+	h, missing, err := s.history(ctx)
+	if err == nil {
+		h.Servers = s.past.keepRuns(servers, missing)
+	}
+	return h, err
+}
+
+// history also returns why shards are missing.
+func (s *Store) history(ctx context.Context) (*state.History, []error, error) {
 	var servers []*server
 	var asking sync.WaitGroup
 	asking.Go(func() { servers = s.askServers(ctx, s.masters.question) })
@@ -41,12 +58,12 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 			unknown++
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("read the history: %w", err)
+			return nil, nil, fmt.Errorf("read the history: %w", err)
 		}
 		fields := reply.Val()
 		var err error
 		if found[shard], err = readEpochs(fields); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if missing[shard] = lacking.at(shard); missing[shard] != nil {
 			unknown++
@@ -57,16 +74,16 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		}
 	}
 	if unknown == len(s.tags) {
-		return nil, fmt.Errorf("read the history: %w", missing[0])
+		return nil, nil, fmt.Errorf("read the history: %w", missing[0])
 	}
 	s.past.keep(found, missing)
 	fields := s.past.keepFields(replies, missing)
 	h, err := s.unite(ctx, found)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if h.Fills, err = s.fillEpochs(ctx, fields, h.Plans); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.Slack = s.slack.Milliseconds()
 	for shard, v := range servers {
@@ -75,21 +92,21 @@ func (s *Store) History(ctx context.Context) (*state.History, error) {
 		}
 		ahead, err := parseAhead(fields[shard][keyspace.AheadField])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		h.Ahead = state.Ahead{Clock: max(h.Ahead.Clock, ahead.Clock), Newest: max(h.Ahead.Newest, ahead.Newest)}
 	}
 	if h.Lag, err = leastLag(replies); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if h.Newest, err = newestRecord(fields); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	h.Now = max(h.Newest, time.Now().UnixMilli())
 	if unknown > 0 {
 		h.Missing = func(r *state.Read) error { return missing[s.shardOf(r.Entity)] }
 	}
-	return h, nil
+	return h, missing, nil
 }
 
 // newestRecord returns the greatest timestamp, in ms, of a record that a shard has applied.
@@ -179,6 +196,40 @@ type past struct {
 	epochs []epochs
 	fields []map[string]string // of the progress
 	clocks []int64
+	runs   []string // of their servers
+}
+
+// unread is the run of a server that no server has: that of a shard that was never read.
+const unread = "?"
+
+// keepRuns stores the runs of the servers of the shards, and fills in those of shards that did not answer.
+func (p *past) keepRuns(servers []*server, missing []error) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runs == nil {
+		p.runs = slices.Repeat([]string{unread}, len(servers))
+	}
+	for shard, v := range servers {
+		switch {
+		case missing[shard] != nil:
+		case v == nil:
+			p.runs[shard] = ""
+		default:
+			p.runs[shard] = v.run
+		}
+	}
+	return slices.Clone(p.runs)
+}
+
+// serverSeen returns the run of a shard's server on which a history is based, as claim.lua takes it.
+func (s *Store) serverSeen(h *state.History, shard int) string {
+	switch {
+	case h == nil || h.Servers == nil:
+		return ""
+	case len(h.Servers) != len(s.tags):
+		return unread
+	}
+	return h.Servers[shard]
 }
 
 // keepFields stores the progress fields of the shards, and fills in those of shards that did not

@@ -279,7 +279,7 @@ func TestSwitchIsLostBeforeOldShardsSayWhatTookOver(t *testing.T) {
 		if err := r.store.Adopt(r.Context()); err != nil || r.store.Shards() != 2 {
 			r.Fatalf("found %d shards, error %v; want 2", r.store.Shards(), err)
 		}
-		if _, err := r.store.Claim(r.Context(), []state.Partition{transactions}, ""); !frozen(err) {
+		if _, err := r.store.Claim(r.Context(), []state.Partition{transactions}, state.Claimant{Version: ""}); !frozen(err) {
 			r.Errorf("a claim of the old shards: error %v, want that they are frozen", err)
 		}
 		r.to(8)

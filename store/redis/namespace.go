@@ -301,8 +301,8 @@ func (n *Namespace) Log(ctx context.Context, tag string) (state.LogID, error) {
 }
 
 // Claim calls the current store.
-func (n *Namespace) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
-	return with(ctx, n, func(s *Store) ([]state.Claim, error) { return s.Claim(ctx, partitions, version, givesWayTo...) })
+func (n *Namespace) Claim(ctx context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error) {
+	return with(ctx, n, func(s *Store) ([]state.Claim, error) { return s.Claim(ctx, partitions, by) })
 }
 
 // Gap calls the current store.

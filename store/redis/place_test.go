@@ -29,7 +29,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 			t.Fatalf("placed %d, error %v; want %d", placed, err, n)
 		}
 		apply(t, s.newWriter(), b)
-		claims, err := s.Claim(ctx, partitions, "w")
+		claims, err := s.Claim(ctx, partitions, state.Claimant{Version: "w"})
 		if err != nil {
 			t.Fatal(err)
 		}

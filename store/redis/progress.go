@@ -39,8 +39,9 @@ var readLua string
 const callPartitions = 500
 
 // Claim takes partitions for a plan, with one pipeline to each master. It returns one claim for
-// each partition. Shards whose master does not answer while others do are missing in the claims.
-func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+// each partition. Shards whose master does not answer, or is another than the claimant has seen, while others can be claimed
+// are missing in the claims.
+func (s *Store) Claim(ctx context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error) {
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
 		claims[i].Progress = make([]state.Position, len(s.tags))
@@ -49,11 +50,12 @@ func (s *Store) Claim(ctx context.Context, partitions []state.Partition, version
 	var calls progressCalls
 	for first := 0; first < len(partitions); first += callPartitions {
 		some := partitions[first:min(first+callPartitions, len(partitions))]
-		args := s.claimArgs(version, givesWayTo)
+		args := s.claimArgs(by.Version, by.GivesWayTo)
 		for _, p := range some {
 			args = append(args, p.Topic, p.ID)
 		}
 		for shard, tag := range s.tags {
+			args := append([]any{s.serverSeen(by.Seen, shard)}, args...)
 			calls.add(claimLua, shard, tag, args, 4*len(some), func(reply []any) error {
 				for i := range some {
 					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
@@ -343,8 +345,17 @@ func (c progressCalls) exchange(ctx context.Context, s *Store) []*redis.Cmd {
 		some := commands[first:min(first+len(s.tags), len(c))]
 		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
 	}
+	for _, reply := range replies {
+		if err := reply.Err(); err != nil && strings.HasPrefix(err.Error(), "OTHERRUN ") {
+			reply.SetErr(errOtherRun)
+		}
+	}
 	return replies
 }
+
+// errOtherRun is the error of a claim in a shard of a server that the claimant has not seen. It is a state.ErrUnavailable, until
+// the definitions are bound again.
+var errOtherRun = fmt.Errorf("its server has been restarted or replaced since the definitions were bound to its state: %w", state.ErrUnavailable)
 
 // begin empties the shards of the calls that were refused because their shards have not begun, and sends these calls again.
 func (c progressCalls) begin(ctx context.Context, s *Store, replies []*redis.Cmd) error {

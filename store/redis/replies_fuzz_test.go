@@ -153,7 +153,7 @@ func FuzzReplies(f *testing.F) {
 		fill(pending, 0, event{device: "d", user: "u", time: 100 * day, cents: 5})
 		for _, read := range []func() error{
 			func() error { _, err := s.Progress(ctx, partitions); return err },
-			func() error { _, err := s.Claim(ctx, partitions, "2"); return err },
+			func() error { _, err := s.Claim(ctx, partitions, state.Claimant{Version: "2"}); return err },
 			func() error { _, err := s.History(ctx); return err },
 			func() error { _, err := s.Log(ctx, "ab"); return err },
 			func() error { _, err := s.Clock(ctx); return err },

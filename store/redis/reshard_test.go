@@ -222,7 +222,7 @@ func TestFrozenShardsDoNotChange(t *testing.T) {
 		for what, err := range map[string]error{
 			"dropped": errorOf(r.store.Drop(ctx, held, nil, packed.Loss{}, 0)), "refilled": r.store.Refill(ctx, held, inspector.Refill{}),
 			"applied": w.Apply(ctx, b), "gap noted": r.store.Gap(ctx, transactions, day),
-			"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, "v9")),
+			"claimed": errorOf(r.store.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: "v9"})),
 			"placed":  errorOf(r.store.Place(ctx, testkit.FirstPlacement(transactions, 2, 7))),
 			"filled":  r.store.StartFill(ctx, state.FillStart{Fill: &state.Fill{ID: "f"}, Partition: transactions, Log: "l"}),
 		} {
@@ -332,7 +332,7 @@ func TestHalfCopiedShardIsNotUsed(t *testing.T) {
 		progress := keyspace.ProgressKey(r.store.tags[shard])
 		r.store.redis.Del(ctx, progress, childKey(r.store, beside, "d3"))
 		r.store.redis.HSet(ctx, progress, keyspace.FrozenField, "token")
-		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, ""); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
+		if _, err := r.store.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: ""}); err == nil || !strings.Contains(err.Error(), "weir reshard has not finished") {
 			r.Errorf("a claim of a frozen shard: got error %v, want a refusal", err)
 		}
 		const command = "1 of 8 shards lack keys, which a failover has lost: run weir reshard --to 8 --yes first"
@@ -361,7 +361,7 @@ func (r *resharded) othersGoOn(lacking int) *state.Batch {
 	if err := n.Adopt(r.Context()); err != nil {
 		r.Fatal(err)
 	}
-	claims, err := n.Claim(r.Context(), []state.Partition{transactions}, "")
+	claims, err := n.Claim(r.Context(), []state.Partition{transactions}, state.Claimant{Version: ""})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -299,7 +299,7 @@ func TestSweepWaitsForPlansThatKeepMore(t *testing.T) {
 		w.pay(110, "here")
 		sweeper := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes)
 		for _, step := range [][2]string{{"longer", "3 3 3"}, {"p", "3 0 0"}} {
-			if _, err := s.Claim(t.Context(), []state.Partition{transactions}, step[0]); err != nil {
+			if _, err := s.Claim(t.Context(), []state.Partition{transactions}, state.Claimant{Version: step[0]}); err != nil {
 				t.Fatal(err)
 			}
 			w.round(sweeper)

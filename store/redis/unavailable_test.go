@@ -170,7 +170,7 @@ func TestAMasterThatHangsIsNotAsked(t *testing.T) {
 		if err := errors.Join(h.Create(ctx), register()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Claim(ctx, []state.Partition{transactions}, "two"); err != nil {
+		if _, err := h.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: "two"}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // claim takes a partition for the plan of a version.
 func claim(t *testing.T, s store.Store, p state.Partition, version string, givesWayTo ...string) state.Claim {
 	t.Helper()
-	claims, err := s.Claim(t.Context(), []state.Partition{p}, version, givesWayTo...)
+	claims, err := s.Claim(t.Context(), []state.Partition{p}, state.Claimant{Version: version, GivesWayTo: givesWayTo})
 	if err != nil {
 		t.Fatal(err)
 	}

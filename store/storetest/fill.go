@@ -59,7 +59,7 @@ func (f *filling) take(version string, series ...*state.Series) {
 	if _, err := f.store.Register(f.Context(), state.Registration{Plan: f.plan}); err != nil {
 		f.Fatal(err)
 	}
-	claims, err := f.store.Claim(f.Context(), []state.Partition{transactions}, version)
+	claims, err := f.store.Claim(f.Context(), []state.Partition{transactions}, state.Claimant{Version: version})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func testFill(t *testing.T, open func() store.Store) {
 			t.Fatal(err)
 		}
 		f.take("v2", events, added, more)
-		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
+		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, state.Claimant{Version: "v2"}); err != nil {
 			t.Fatal(err)
 		}
 		fill := f.fill(added, more)
@@ -386,7 +386,7 @@ func testFill(t *testing.T, open func() store.Store) {
 		f.start(fill, 0, 1)
 		f.apply(fill, 0, 30, added)
 		next := state.Partition{Topic: transactions.Topic, ID: transactions.ID + 1}
-		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, "v2"); err != nil {
+		if _, err := f.store.Claim(t.Context(), []state.Partition{next}, state.Claimant{Version: "v2"}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.store.Place(t.Context(), testkit.FirstPlacement(next.WithPlan("v2"), f.store.Shards(), 0)); err != nil {

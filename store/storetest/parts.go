@@ -77,7 +77,7 @@ func (f *filling) takeBeside(version string, series ...*state.Series) {
 	if _, err := f.store.Register(f.Context(), state.Registration{Plan: planOf(version, series...)}); err != nil {
 		f.Fatal(err)
 	}
-	if _, err := f.store.Claim(f.Context(), []state.Partition{beside}, version); err != nil {
+	if _, err := f.store.Claim(f.Context(), []state.Partition{beside}, state.Claimant{Version: version}); err != nil {
 		f.Fatal(err)
 	}
 }

@@ -38,7 +38,7 @@ func newOwner(t *testing.T, s store.Store, version string) *owner {
 	if _, err := s.Register(ctx, state.Registration{Plan: plan(version)}); err != nil {
 		t.Fatal(err)
 	}
-	claims, err := s.Claim(ctx, []state.Partition{transactions}, version)
+	claims, err := s.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: version})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (s *Store) note(p *state.Plan) {
 }
 
 // Claim takes partitions for the plan of a version.
-func (s *Store) Claim(_ context.Context, partitions []state.Partition, version string, givesWayTo ...string) ([]state.Claim, error) {
+func (s *Store) Claim(_ context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	claims := make([]state.Claim, len(partitions))
@@ -78,7 +78,7 @@ func (s *Store) Claim(_ context.Context, partitions []state.Partition, version s
 				continue
 			}
 			sh.clamp(s.now().Add(state.MaxAhead).UnixMilli())
-			claims[i].Progress[shard] = s.claim(&claims[i], sh, p, version, givesWayTo)
+			claims[i].Progress[shard] = s.claim(&claims[i], sh, p, by.Version, by.GivesWayTo)
 		}
 	}
 	return claims, s.allHang()
