@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -27,7 +28,7 @@ func TestConformance(t *testing.T) {
 				if mutations > 0 {
 					options = append(options, CallMutations(mutations))
 				}
-				return &tested{newStore(t, client, shards, options...), t, options, hook}
+				return &tested{created(t, New(client, testkit.Namespace(t), shards, options...)), t, options, hook}
 			})
 		})
 	}
@@ -39,7 +40,7 @@ func TestConformanceInTime(t *testing.T) {
 		server := redistest.Embedded(t)
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Minute})
 		t.Cleanup(func() { client.Close() })
-		return &timed{&tested{newStore(t, client, shards), t, nil, &cutOff{left: -1}}, server, 0}
+		return &timed{&tested{created(t, New(client, testkit.Namespace(t), shards)), t, nil, &cutOff{left: -1}}, server, 0}
 	})
 }
 
@@ -52,7 +53,7 @@ func TestConformanceWithoutAMaster(t *testing.T) {
 	options := []Option{hangingDeadlines}
 	storetest.TestPartialFailure(t, func(shards int) storetest.Parted {
 		for {
-			p := &parted{&tested{newStore(t, client, shards, options...), t, options, hook}, cluster.Nodes[0], nil}
+			p := &parted{&tested{created(t, New(client, testkit.Namespace(t), shards, options...)), t, options, hook}, cluster.Nodes[0], nil}
 			for _, tag := range p.tags {
 				m, err := p.masters.of(t.Context(), tag)
 				if err != nil {

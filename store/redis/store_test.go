@@ -68,6 +68,11 @@ var knownSecret, _ = state.ParseSecret("d2VpcidzIHRlc3RzIDE2IQ==")
 func newStore(t testing.TB, client redis.UniversalClient, shards int, options ...Option) *Store {
 	s := New(client, testkit.Namespace(t), shards, options...)
 	s.secret.Store(&knownSecret)
+	return created(t, s)
+}
+
+// created makes the namespace of a store, with a secret of its own unless the store has one.
+func created(t testing.TB, s *Store) *Store {
 	if err := s.Create(context.Background()); err != nil {
 		t.Fatal(err)
 	}
