@@ -17,6 +17,7 @@ import (
 // A crash may tear what a script wrote to the append-only file. Torn batches count once, also after
 // the server has read the file a second time.
 func TestTornAppendOnlyFile(t *testing.T) {
+	t.Parallel()
 	// Within the last command, within others, and between them.
 	for _, torn := range []int64{3, 30, 90} {
 		t.Run(fmt.Sprint(torn), func(t *testing.T) {
@@ -65,6 +66,7 @@ func TestTornAppendOnlyFile(t *testing.T) {
 
 // A server that crashes again while it rewrites its file ends once at its next start, and has counted every batch once.
 func TestCrashWhileTheFileIsRewritten(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{AOF: true, Config: map[string]string{"appendfsync": "always", "rdb-key-save-delay": "500000"}})
 	client, order := server.Client(t), &commandOrder{}
 	client.AddHook(order)
@@ -132,6 +134,7 @@ func (o *commandOrder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 }
 
 func TestRewriteNeeded(t *testing.T) {
+	t.Parallel()
 	const restarted = "# Persistence\r\naof_enabled:1\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\naof_last_rewrite_time_sec:-1\r\n"
 	for info, want := range map[string]bool{
 		restarted: true,

@@ -18,6 +18,7 @@ import (
 
 // Reads equal a plain loop over the events, for any division of the events into batches.
 func TestApplyEqualsPlainLoop(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		random := rand.New(rand.NewPCG(1, 2))
 		start(t, s, transactions)
@@ -37,6 +38,7 @@ func TestApplyEqualsPlainLoop(t *testing.T) {
 // A batch with more mutations than a call takes is cut between events, and continues after any of
 // the cuts.
 func TestLongBatchIsCut(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		var list []event
@@ -66,6 +68,7 @@ func firstLines(text string, n int) string {
 
 // A server that lost the script gets it again, and only failed calls are resent.
 func TestScriptForgotten(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		list := randomEvents(rand.New(rand.NewPCG(5, 6)), 50)
@@ -89,6 +92,7 @@ func TestScriptForgotten(t *testing.T) {
 // A string that is not a state is dropped with a note when compacted, and reads as damaged before and after. The error
 // has the key, but its text does not name the entity. Other keys of the same question are read.
 func TestForeignString(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -128,6 +132,7 @@ func TestForeignString(t *testing.T) {
 
 // A Redis that refuses to write does so before anything changes.
 func TestFullMemoryChangesNothing(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	s := newStore(t, client, 1)
@@ -149,6 +154,7 @@ func TestFullMemoryChangesNothing(t *testing.T) {
 
 // A sum beyond 64 bits within a batch, between batches or in a compaction is exact, also if it later fits into 64 bits.
 func TestSumsExceed64Bits(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()

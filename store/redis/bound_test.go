@@ -45,6 +45,7 @@ features:
 // No key becomes longer than 1 MiB, for any events of an entity. Beyond that the oldest tiles of the longest series are
 // dropped, and reads of those say so.
 func TestNoKeyBecomesLongerThanAMebibyte(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const batches, size, now = 8, 700, 19_700 * day
 		ctx := context.Background()
@@ -190,6 +191,7 @@ func wantCrowd(t *testing.T, s *Store, list []event, met bool) {
 // Many writers append to one entity, each through a partition of its own, and each replaces what it has compacted only
 // with its next batch. The key still stays below 1 MiB, and so does the key of a child.
 func TestManyWritersKeepTheBound(t *testing.T) {
+	t.Parallel()
 	for name, met := range map[string]bool{"one key": false, "with a child": true} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {

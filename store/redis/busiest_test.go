@@ -15,6 +15,7 @@ func busiestOf(entity string) state.Busiest {
 
 // If keys hash entities, nothing that is published names one.
 func TestBusiestAreHashed(t *testing.T) {
+	t.Parallel()
 	client := redistest.Shared(t).Client(t)
 	s := New(client, testkit.Namespace(t), 4, HashEntities([]byte("0123456789abcdef")))
 	if err := s.Create(t.Context()); err != nil {
@@ -44,6 +45,7 @@ func TestBusiestAreHashed(t *testing.T) {
 
 // A value of another type in the key is an error.
 func TestBusiestOfAnother(t *testing.T) {
+	t.Parallel()
 	client := redistest.Shared(t).Client(t)
 	s := newStore(t, client, 4)
 	if err := client.HSet(t.Context(), busiestKey(s.namespace), "x", "1:{").Err(); err != nil {

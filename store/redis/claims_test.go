@@ -30,6 +30,7 @@ func planOf(version string) *state.Plan {
 }
 
 func TestSeriesUsed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for version, at := range map[string]int64{"onlyA": 3000, "both": 2000} {
@@ -77,6 +78,7 @@ func TestSeriesUsed(t *testing.T) {
 // A series that is filled is in use until a plan without it takes its partitions, though the registrations come back from
 // two days before: a plan with the series that takes the partitions again within half a day only fills what it missed.
 func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
@@ -112,6 +114,7 @@ func TestSeriesIsUsedUntilItsPartitionsAreTaken(t *testing.T) {
 // Nothing is claimed in shards of a server that is not in the run that the claimant's definitions were bound to: it may have
 // gone back to when they were bound to another plan.
 func TestClaimsOfAServerThatWasRestarted(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newStore(t, server.Client(t), 2)
 	start(t, s, transactions)

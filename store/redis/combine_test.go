@@ -14,6 +14,7 @@ import (
 // The calls for what is collected take whole slices, one after the other, and stay within the limit unless a single
 // slice exceeds it.
 func TestCallsTakeWholeSlices(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := combiner{limit: rapid.IntRange(1, 50).Draw(t, "limit")}
 		counter := &state.Series{ID: "count", Group: "g", Measure: state.CountEvents}
@@ -46,6 +47,7 @@ func TestCallsTakeWholeSlices(t *testing.T) {
 
 // Calls of a long batch stay short, too, if its mutations are few and long.
 func TestLongMembersMakeShortCalls(t *testing.T) {
+	t.Parallel()
 	c := combiner{limit: defaultCallMutations}
 	for n := 0; !c.tooMany(); n++ {
 		device := fmt.Appendf(nil, "d%d", n)
@@ -69,6 +71,7 @@ func TestLongMembersMakeShortCalls(t *testing.T) {
 // A key that fills a call of its own ends what is applied together, by its mutations or by their size; as many of many keys
 // do not.
 func TestKeyThatFillsACall(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		size, keys int
 		want       int // mutations until there are too many
@@ -94,6 +97,7 @@ func TestKeyThatFillsACall(t *testing.T) {
 
 // Of mutations that one can express, one is left, in whatever order events come.
 func TestCombinerCombinesAll(t *testing.T) {
+	t.Parallel()
 	series := []*state.Series{
 		{ID: "count", Group: "g", Measure: state.CountEvents}, {ID: "set", Group: "g", Measure: state.Distinct},
 		{ID: "last", Group: "g", Measure: state.LastTimes}, {ID: "moments", Group: "g", Measure: state.ValueMoments},
@@ -163,6 +167,7 @@ func mutationsOf(c *combiner, in int32) []state.Mutation {
 
 // Entities whose hashes are equal by chance stay apart, and so do mutations.
 func TestCombinerSurvivesEqualHashes(t *testing.T) {
+	t.Parallel()
 	const hash = 7
 	var c combiner
 	count := &state.Series{ID: "count", Group: "g", Measure: state.CountEvents}
@@ -214,6 +219,7 @@ func TestCombinerSurvivesEqualHashes(t *testing.T) {
 
 // An index finds all that was added under a hash since the last reset, however many slots it keeps.
 func TestHashIndex(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var x hashIndex
 		added := map[uint64][]int{}
@@ -241,6 +247,7 @@ func TestHashIndex(t *testing.T) {
 
 // Slots that are no longer needed are given up, so that small batches need not clear them.
 func TestHashIndexShrinks(t *testing.T) {
+	t.Parallel()
 	var x hashIndex
 	for i := range 1000 {
 		x.add(uint64(i)<<32, i)

@@ -31,6 +31,7 @@ func tend(t *testing.T, s *Store, w *writer) (refused int, refusal, key string) 
 // A compaction drops state that is no longer kept, and only that. Keys do not grow without bound, and their time to
 // live is only extended.
 func TestCompactionPrunes(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -61,6 +62,7 @@ func TestCompactionPrunes(t *testing.T) {
 
 // Series that the definitions no longer have stay as written.
 func TestCompactionKeepsUnknownSeries(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -88,6 +90,7 @@ func applyTwenty(t *testing.T, s *Store, w *writer, from int64) {
 
 // Series that have not been used for long are dropped; series in recent use, and unknown ones, stay.
 func TestCompactionDropsGarbage(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -133,6 +136,7 @@ func TestCompactionDropsGarbage(t *testing.T) {
 
 // Garbage in embedded children is dropped, too, also if it is the only garbage of the key.
 func TestCompactionDropsGarbageOfChildren(t *testing.T) {
+	t.Parallel()
 	unused := &state.Series{ID: "unuse", Group: "pairs", Parent: "devic", By: []string{"device", "user"}, Measure: state.CountEvents,
 		Tile: day, Keep: 20 * day, GroupKeep: 21 * day, ParentKeep: 21 * day}
 	for name, test := range map[string]struct {
@@ -172,6 +176,7 @@ func TestCompactionDropsGarbageOfChildren(t *testing.T) {
 // In a copy of the namespace that is older than a day, no plan has been used for that long. State of a plan that has a
 // partition still stays: its processors may not have registered yet, or cannot.
 func TestCompactionInAStaleCopy(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		live := &state.Plan{Version: "live", Retained: map[string]state.Retention{amount.ID + ".x": {}}}
@@ -226,6 +231,7 @@ func (*unlisted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 
 // If garbage cannot be listed, the keys that were read are compacted later.
 func TestCompactionAfterGarbageCouldNotBeListed(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -267,6 +273,7 @@ func TestCompactionAfterGarbageCouldNotBeListed(t *testing.T) {
 // A key that a compaction leaves empty is deleted if it has no time to live. Otherwise it stays,
 // empty, with that time: writers rely on it.
 func TestCompactionThatLeavesNothing(t *testing.T) {
+	t.Parallel()
 	for name, lives := range map[string]time.Duration{"forever": 0, "for a while": 100 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
@@ -297,6 +304,7 @@ func replacing(held, by []byte) []any {
 // A compaction after another one, or after the store went back in time, changes nothing; what was
 // appended meanwhile stays.
 func TestCompactionIsTooLate(t *testing.T) {
+	t.Parallel()
 	t.Run("of a short state", func(t *testing.T) { compactTooLate(t, 0, 3, "") })
 	t.Run("of a long state", func(t *testing.T) { compactTooLate(t, 0, 30, "") })
 	t.Run("of state that has grown little since the last one", func(t *testing.T) { compactTooLate(t, 20, 3, "") })
@@ -381,6 +389,7 @@ func compactTooLate(t *testing.T, earlier, more int, user string) {
 
 // Of one registry, series may be replaced by as many generations while the first series stays.
 func TestCompactorLearnsReplacedSeries(t *testing.T) {
+	t.Parallel()
 	var c compactor
 	generation := *users
 	generation.ID = "later"

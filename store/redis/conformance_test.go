@@ -19,6 +19,7 @@ import (
 
 // The store passes the conformance suite on each kind of server.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, connect := range servers {
 		t.Run(name, func(t *testing.T) {
 			client, hook := connect(t), &cutOff{left: -1}
@@ -36,6 +37,7 @@ func TestConformance(t *testing.T) {
 
 // It passes what depends on the clock where that can be moved.
 func TestConformanceInTime(t *testing.T) {
+	t.Parallel()
 	storetest.TestTime(t, func(shards int) storetest.Timed {
 		server := redistest.Embedded(t)
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Minute})
@@ -46,6 +48,7 @@ func TestConformanceInTime(t *testing.T) {
 
 // It passes what happens while some shards cannot be reached: one master of a cluster hangs.
 func TestConformanceWithoutAMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	client := hangingClient(t, cluster)
 	hook := &cutOff{left: -1}

@@ -11,6 +11,7 @@ import (
 
 // Keys are counted by group, without those of other namespaces. Of many keys a sample gives an estimate.
 func TestCountKeys(t *testing.T) {
+	t.Parallel()
 	for name, connect := range ownServers() {
 		t.Run(name, func(t *testing.T) { testCountKeys(t, newStore(t, connect(t), 4)) })
 	}

@@ -59,6 +59,7 @@ func holdings() map[string]holding {
 // A key with any content stays below 1 MiB under eight writers. What cannot be read is damaged until it is dropped;
 // everything else is counted, and states after the drop what was lost.
 func TestKeyWithAnyContentStaysShort(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		for name, test := range holdings() {
 			t.Run(name, func(t *testing.T) {
@@ -216,6 +217,7 @@ func (d *damaging) check(list []event, damaged string) {
 
 // A note of damage survives compactions, moves and appends.
 func TestDamageStaysUntilItIsDropped(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)
 	s.redis.Set(t.Context(), childKey(s, beside, "d1"), childSection("pairs", "u1", unending), 0)

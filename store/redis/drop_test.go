@@ -53,6 +53,7 @@ func lostUntil(t *testing.T, s *Store, device string, series ...*state.Series) (
 // A drop removes what is damaged and keeps readable series. All readers then state what they lack, also after further
 // events and a compaction.
 func TestDrop(t *testing.T) {
+	t.Parallel()
 	known := func(tag uint32) *state.Series {
 		i := slices.IndexFunc(allSeries, func(s *state.Series) bool { return s.Tag() == tag })
 		if i < 0 {

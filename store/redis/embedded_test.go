@@ -61,6 +61,7 @@ func count(t testing.TB, s *Store, series *state.Series, entity string) (n int64
 
 // A device and its pair count alike: sections around that of the child do not share bodies with those in it.
 func TestEqualBodiesAroundAChild(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		after := *beside
@@ -92,6 +93,7 @@ func childKey(s *Store, series *state.Series, entity string) string {
 // State of a pair is embedded in the key of its first value while it is short, spilled to a key of its own when it is
 // long, and read from both.
 func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]Option{"plain": nil, "hashed": {HashEntities(secret)}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, plain *Store) {
@@ -145,6 +147,7 @@ func TestChildrenAreEmbeddedAndSpilled(t *testing.T) {
 
 // Keys of spilled children are compacted like any others.
 func TestSpilledKeysAreCompacted(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -168,6 +171,7 @@ func TestSpilledKeysAreCompacted(t *testing.T) {
 
 // A damaged pair within its parent's key can be dropped without the others.
 func TestDamagedChild(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		start(t, s, transactions)
@@ -225,6 +229,7 @@ func TestDamagedChild(t *testing.T) {
 
 // If the key of a parent is damaged or was dropped, reads of its children say so.
 func TestDamagedParent(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		start(t, s, transactions)

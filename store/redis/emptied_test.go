@@ -107,6 +107,7 @@ func (l *lost) read() {
 // A shard that has lost its progress and not its state is emptied, and read again from the log: no event counts twice. Other
 // shards, and keys that hold no state, stay.
 func TestShardThatLostItsProgressIsEmptied(t *testing.T) {
+	t.Parallel()
 	for name, shards := range map[string][]int{"one shard": {2}, "some shards": {0, 3}, "all shards": {0, 1, 2, 3}} {
 		t.Run(name, func(t *testing.T) {
 			onLost(t, servers, func(l *lost) {
@@ -147,6 +148,7 @@ func TestShardThatLostItsProgressIsEmptied(t *testing.T) {
 // A shard that has progress is not emptied when more partitions are placed, even if that is only the progress of a plan or of a fill
 // from files.
 func TestShardWithProgressIsNotEmptied(t *testing.T) {
+	t.Parallel()
 	onLost(t, servers, func(l *lost) {
 		ctx, progress := l.Context(), keyspace.ProgressKey(l.tags[1])
 		for _, fields := range [][]any{
@@ -186,6 +188,7 @@ func TestShardWithProgressIsNotEmptied(t *testing.T) {
 
 // A shard begins with rows of files, too: it is emptied before.
 func TestShardIsEmptiedBeforeFilesAreRead(t *testing.T) {
+	t.Parallel()
 	onLost(t, servers, func(l *lost) {
 		l.loses(1)
 		fill := &state.Fill{ID: "f", Cut: &state.Cut{Topic: transactions.Topic}}
@@ -201,6 +204,7 @@ func TestShardIsEmptiedBeforeFilesAreRead(t *testing.T) {
 
 // Two owners find at once that a shard has lost its progress. One has begun to apply when the other goes on.
 func TestTwoOwnersEmptyAShard(t *testing.T) {
+	t.Parallel()
 	kinds := ownServers()
 	delete(kinds, "miniredis") // SCAN returns all keys at once
 	onLost(t, kinds, func(l *lost) {
@@ -254,6 +258,7 @@ func TestTwoOwnersEmptyAShard(t *testing.T) {
 
 // A server goes back to an older copy while a shard is emptied: keys behind the walk are there again, and are deleted all the same.
 func TestServerGoesBackWhileAShardIsEmptied(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{AOF: true})
 	l := newLost(t, server.Client(t))
 	for n := range 200 { // so many that a walk takes many steps
@@ -296,6 +301,7 @@ func TestServerGoesBackWhileAShardIsEmptied(t *testing.T) {
 // While a shard is emptied no key appears behind the walk: none is spilled, dropped or refilled. Shards that are being copied are not
 // emptied.
 func TestNoKeysAppearInAShardThatIsEmptied(t *testing.T) {
+	t.Parallel()
 	onLost(t, servers, func(l *lost) {
 		ctx, shard := l.Context(), l.shardOf("d1")
 		progress := keyspace.ProgressKey(l.tags[shard])
@@ -343,6 +349,7 @@ func TestNoKeysAppearInAShardThatIsEmptied(t *testing.T) {
 
 // A full memory does not keep a shard from being emptied, which makes room.
 func TestShardIsEmptiedInAFullMemory(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	l := newLost(t, server.Client(t))
 	l.loses(0, 1, 2, 3)
@@ -360,6 +367,7 @@ func TestShardIsEmptiedInAFullMemory(t *testing.T) {
 // A shard whose slot is moving key by key is not emptied, because some of its keys may be at the other master. Once its slot has
 // moved, it is.
 func TestShardWhoseSlotMovesIsNotEmptied(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string]int{"no key has moved": 0, "some keys have moved": 5, "all keys have moved": 1000} {
 		t.Run(name, func(t *testing.T) {
 			m := newMoving(t)

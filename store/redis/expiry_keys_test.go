@@ -67,6 +67,7 @@ func countOf(t *testing.T, s *Store, from int64, now int64, devices ...string) *
 // Every key that can expire has a time to live when two owners of a partition overlap: a call that
 // was refused, because the other owner was faster, has set none.
 func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		other := New(s.redis, s.namespace, 1)
@@ -79,6 +80,7 @@ func TestKeysExpireAfterOwnersOverlap(t *testing.T) {
 
 // Every key that can expire has a time to live also after a compaction that left nothing of it.
 func TestEmptiedKeysExpire(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w, emptied := s.newWriter(), false
@@ -100,6 +102,7 @@ func TestEmptiedKeysExpire(t *testing.T) {
 // A key that was deleted from outside, and is written again before it is due, has a time to live from the first write
 // on. A key that is kept forever has none.
 func TestRewrittenKeysExpire(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)
@@ -132,6 +135,7 @@ func TestRewrittenKeysExpire(t *testing.T) {
 
 // A new key and its time to live are one command in the append-only file.
 func TestNewKeyIsOneCommand(t *testing.T) {
+	t.Parallel()
 	client := redistest.New(t, redistest.Options{}).Client(t)
 	s := newStore(t, client, 1)
 	start(t, s, transactions)

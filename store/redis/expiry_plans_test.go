@@ -14,6 +14,7 @@ import (
 // any plan wants after the next append: the other plan has no reason to give it its time again, and one that keeps the key
 // forever may append only once.
 func TestAppendToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		lives := func(of *state.Series, offset int64, left time.Duration) time.Duration {
@@ -39,6 +40,7 @@ func TestAppendToAnEmptiedKeyDoesNotShortenItsLife(t *testing.T) {
 // The same holds for the key of a child to which a compaction spills. If the child has state of another plan, it lives
 // for as long as its parent.
 func TestTimeToLiveOfASpilledChild(t *testing.T) {
+	t.Parallel()
 	const own, longer, forever = time.Hour, 90 * 24 * time.Hour, -1
 	for _, test := range []struct {
 		what                string
@@ -83,6 +85,7 @@ func TestTimeToLiveOfASpilledChild(t *testing.T) {
 // A key gets the time to live of a new plan from its first append on, also if another process took the partition for that
 // plan, and this one only takes it over: it knows when it gave the key the time of the old plan, which was shorter.
 func TestTimeToLiveOfANewPlanThatAnotherProcessBegan(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		writer, other := s.newWriter(), New(s.redis, s.namespace, 1)
@@ -116,6 +119,7 @@ func TestTimeToLiveOfANewPlanThatAnotherProcessBegan(t *testing.T) {
 // A child that a compaction spills lives for as long as any plan needs it, if another plan has state in it: that plan's
 // processors do not know of the child's own key, and an entity may have no further event.
 func TestSpilledStateOfALongerPlanDoesNotExpire(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		parent, short, long, forever := *beside, *pairs, *pairs, *pairs
@@ -164,6 +168,7 @@ func TestSpilledStateOfALongerPlanDoesNotExpire(t *testing.T) {
 // State of another plan in a child is of a series that this plan does not have. Whether the other may keep it forever, the
 // parent's key shows only if this plan does not keep that forever itself.
 func TestOthersInAChild(t *testing.T) {
+	t.Parallel()
 	const forever = 0
 	later := *pairs
 	later.ID = "later"

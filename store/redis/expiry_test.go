@@ -22,6 +22,7 @@ const hour = int64(3600_000)
 const kept = 8 * hour
 
 func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
+	t.Parallel()
 	e := &newExpiries(1)[0]
 	const first = int64(1_700_000_000_000)
 	for _, step := range []struct {
@@ -51,6 +52,7 @@ func TestTimesToLiveAreRenewedAfterAnEighthOfThem(t *testing.T) {
 
 // A key is busy if two batches append to it within two seconds of the records' time, whatever the clock says.
 func TestBusyKeysAreKnownByTheTimeOfRecords(t *testing.T) {
+	t.Parallel()
 	e := &newExpiries(1)[0]
 	const now, first = int64(1_800_000_000_000), int64(1_700_000_000_000)
 	for _, step := range []struct {
@@ -77,6 +79,7 @@ func TestBusyKeysAreKnownByTheTimeOfRecords(t *testing.T) {
 // The memory for keys is bounded: two neighbouring entries hold the two keys that were given their
 // time last.
 func TestRememberedTimesToLiveAreBounded(t *testing.T) {
+	t.Parallel()
 	e := &newExpiries(expiryEntries / 2)[0] // with two entries
 	if n := len(e.entries); n != 2 {
 		t.Fatalf("%d entries, want 2", n)
@@ -99,6 +102,7 @@ func TestRememberedTimesToLiveAreBounded(t *testing.T) {
 
 // Forgetting makes all keys due, in constant time.
 func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
+	t.Parallel()
 	e := &newExpiries(1)[0]
 	const now, keys = int64(1_700_000_000_000), 10_000
 	var before []expiryEntry
@@ -128,6 +132,7 @@ func TestTimesToLiveAreForgottenAtOnce(t *testing.T) {
 // Most keys of a shard find an entry, although the part of an entity's hash that determines its
 // shard is the same for all.
 func TestKeysOfAShardSpreadOverItsEntries(t *testing.T) {
+	t.Parallel()
 	const shards = 64
 	e := &newExpiries(shards)[7]
 	keys := len(e.entries) / 4
@@ -190,6 +195,7 @@ func BenchmarkTimesToLive(b *testing.B) {
 
 // A call that failed may have set no times to live.
 func TestTimesToLiveAreSetAgainAfterAFailure(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, server.Addr())
 	client := redis.NewClient(&redis.Options{Addr: link.Addr(), MaxRetries: -1})
@@ -216,6 +222,7 @@ func TestTimesToLiveAreSetAgainAfterAFailure(t *testing.T) {
 
 // A store that went back in time may have older times to live: keys are given new ones, even if they were set recently.
 func TestTimesToLiveAreSetAgainAfterTheStoreWentBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)

@@ -11,6 +11,7 @@ import (
 // Plans that keep a group for different times write into one key: it lives for as long as the
 // longest needs, also if that is forever.
 func TestTimesToLiveAreNotShortened(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		keeping := func(keep int64) *state.Series {

@@ -60,6 +60,7 @@ var long = strings.Repeat("u", checkBytes)
 // A key without room for what a batch appends is compacted before that. The other keys of the call
 // still get the times to live that were due.
 func TestFullKeysAreCompactedFirst(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -85,6 +86,7 @@ func TestFullKeysAreCompactedFirst(t *testing.T) {
 
 // A single writer gets a key in time to compact it: no call finds it full, and so none is sent twice.
 func TestSingleWriterFindsNoFullKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		watch := &traffic{}
@@ -109,6 +111,7 @@ func TestSingleWriterFindsNoFullKeys(t *testing.T) {
 // Several calls of a pipeline that append a little each fill a key too. The batch is too long for all of its mutations
 // to be combined.
 func TestManySmallAppendsFillAKey(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const calls, limit = 5, 90
 		start(t, s, transactions)
@@ -139,6 +142,7 @@ func TestManySmallAppendsFillAKey(t *testing.T) {
 
 // The key of a child without room for what its parent spills is compacted before that.
 func TestFullChildrenAreCompactedFirst(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		key, random := childKey(s, metBy, "d1|u1"), rand.New(rand.NewPCG(3, 4))
@@ -160,6 +164,7 @@ func TestFullChildrenAreCompactedFirst(t *testing.T) {
 
 // An event that takes more than a key may grow by is applied once the key has been compacted.
 func TestEventsLongerThanTheRoom(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w, user := s.newWriter(), strings.Repeat("u", 500<<10)
@@ -208,6 +213,7 @@ func (r *refilling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 
 // A batch that never finds room fails, and waits like any batch that Redis refuses.
 func TestBatchesWithoutRoomFail(t *testing.T) {
+	t.Parallel()
 	client := miniredis(t)
 	s := newStore(t, client, 1)
 	start(t, s, transactions)

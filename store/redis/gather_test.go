@@ -41,6 +41,7 @@ func (g gate) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipeli
 // While pipelines are under way, callers gather; each gets its own replies, and one that gives up
 // does not affect the others.
 func TestConcurrentReadsShareAPipeline(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()
 	held := gate{arrived: make(chan int), pass: make(chan struct{})}
@@ -133,6 +134,7 @@ func (p *pipelineCosts) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 // answered within the same deadline: a server that is only slow would count as one that does not answer, and the reads
 // would never succeed.
 func TestLongBatchesHaveSeveralDeadlines(t *testing.T) {
+	t.Parallel()
 	onEach(t, 32, func(t *testing.T, s *Store) {
 		s.callMutations = 1
 		start(t, s, transactions)
@@ -172,6 +174,7 @@ func TestLongBatchesHaveSeveralDeadlines(t *testing.T) {
 
 // Commands are cut into pipelines by their number and their arguments.
 func TestPipelines(t *testing.T) {
+	t.Parallel()
 	const long = maxCost / longCost // calls in a pipeline
 	for _, c := range []struct {
 		args []int

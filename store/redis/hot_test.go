@@ -93,6 +93,7 @@ func checkHot(t *testing.T, s *Store, list []event) {
 // A key that many calls of a batch append to is returned by one of them, and the bytes returned are in proportion to
 // the bytes appended.
 func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		watch := &traffic{}
@@ -135,6 +136,7 @@ func TestHotKeyIsACandidateOncePerPipeline(t *testing.T) {
 // What one pipeline appends to a key is bounded: the rest of the batch goes with the next ones, and
 // the progress of all partitions moves correctly.
 func TestHotKeyInSeveralPipelines(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions, logins)
 		watch := &traffic{}
@@ -165,6 +167,7 @@ func TestHotKeyInSeveralPipelines(t *testing.T) {
 // Damage is reported once a minute, and not with every batch that appends to the key. It is still noticed after
 // appends.
 func TestDamageIsReportedOnceAMinute(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w, offset, refused := s.newWriter(), int64(0), 0
@@ -230,6 +233,7 @@ func (r *replacements) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 // All keys of a shard may be candidates at once. No call replaces many of them, or many bytes, because Redis serves no
 // other client meanwhile. One pipeline has all calls.
 func TestKeysAreReplacedByManyCalls(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ user, most int }{"many keys": {1, maxReplacedKeys}, "long keys": {1000, maxReplacedKeys / 2}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, 1, func(t *testing.T, s *Store) {
@@ -268,6 +272,7 @@ func TestKeysAreReplacedByManyCalls(t *testing.T) {
 
 // One call replaces keys of one shard, within the bounds. A key and the children that it spills are in the same call.
 func TestReplacedTogether(t *testing.T) {
+	t.Parallel()
 	key := func(shard, held, packed, children int) (c compacted) {
 		c.shard, c.held, c.packed = shard, make([]byte, held), make([]byte, packed)
 		for range children {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions, logins)

@@ -18,6 +18,7 @@ var (
 // State under hashed entities is written, read and inspected like any other, and no key names an
 // entity.
 func TestHashedEntities(t *testing.T) {
+	t.Parallel()
 	onEach(t, 3, func(t *testing.T, plain *Store) {
 		ctx := context.Background()
 		s := New(plain.redis, plain.namespace+"-hashed", 3, HashEntities(secret))
@@ -55,6 +56,7 @@ func TestHashedEntities(t *testing.T) {
 
 // The hash is the standard one: openssl dgst -sha256 -hmac.
 func TestHashIsHMAC(t *testing.T) {
+	t.Parallel()
 	s := New(nil, "ns", 1, HashEntities(secret))
 	got := string(s.appendEntityKey(nil, 0, "g", []byte("jane.doe")))
 	if want := "{ns:0gra}g:m9NbAJ8T1CixOGvs8st7EA"; got != want {
@@ -68,6 +70,7 @@ func TestHashIsHMAC(t *testing.T) {
 
 // A namespace is used with the secret that it was made with, or refused.
 func TestNamespaceWithAnotherSecret(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		name := func(kind string) string { return s.namespace + "-" + kind }

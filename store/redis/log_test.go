@@ -16,6 +16,7 @@ import (
 
 // A log has the events that were appended, without those that its horizon and its cap have dropped.
 func TestLogIsKeptAndTrimmed(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w := s.newWriter()
@@ -76,6 +77,7 @@ func TestLogIsKeptAndTrimmed(t *testing.T) {
 
 // A burst of events of one entity is one append; the cap keeps its last events.
 func TestLogTakesBursts(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		b := begin(t, s, transactions)
@@ -102,6 +104,7 @@ func TestLogTakesBursts(t *testing.T) {
 // A log keeps the last events by time up to its cap, and states up to when others were dropped. The order and the
 // batches of events do not matter, nor compactions in between; pending events are included.
 func TestLogDropsByTime(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		w, held := s.newWriter(), memory.NewKeyed(*s.secret.Load())

@@ -36,6 +36,7 @@ func lasting(layout map[string]string) map[string]string {
 // What was seen is still seen, and an ID that was applied is still known, once the layout is lost and every process that
 // knew the secret has ended: the API reads the secret from the shards, and the next processor writes the layout again.
 func TestSecretOutlivesItsLayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		apply(t, s.newWriter(), meeting(t, s, "u1", "e1"))
@@ -68,6 +69,7 @@ func TestSecretOutlivesItsLayout(t *testing.T) {
 // Two processes draw a secret each, because the layout was lost in between and no shard had begun. The shards that the
 // first one begins record the secret of the layout, which it uses from then on.
 func TestShardsBeginWithTheSecretOfTheLayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, first *Store) {
 		loseLayout(t, first)
 		second := New(first.redis, first.namespace, 4)
@@ -87,6 +89,7 @@ func TestShardsBeginWithTheSecretOfTheLayout(t *testing.T) {
 
 // A process that has the secret writes it into a lost layout before its shards begin, so that no other is drawn.
 func TestShardsBeginOnlyWithALayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		before := layout(t, s)
 		loseLayout(t, s)
@@ -99,6 +102,7 @@ func TestShardsBeginOnlyWithALayout(t *testing.T) {
 
 // Shards with different secrets are copies from different times, of which no process can read all.
 func TestShardsWithDifferentSecrets(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		want := fmt.Sprintf("namespace %q has more than one secret to hash values with, so its state cannot be read: use another namespace", s.namespace)
@@ -115,6 +119,7 @@ func TestShardsWithDifferentSecrets(t *testing.T) {
 
 // Keys that were hashed are not read without hashing, whether or not the layout was lost.
 func TestHashingOutlivesItsLayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, plain *Store) {
 		s := newStore(t, plain.redis, 4, HashEntities(secret))
 		start(t, s, transactions)
@@ -133,6 +138,7 @@ func TestHashingOutlivesItsLayout(t *testing.T) {
 
 // The number of shards is found again after several reshardings, though the settings still have the first one.
 func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		for _, shards := range []int{4, 8} {
 			r.to(shards)
@@ -173,6 +179,7 @@ func TestNumberOfShardsOutlivesItsLayout(t *testing.T) {
 // The layout comes back as it was before two reshardings, whose old keys were deleted. Processes that run and that start
 // continue with the last number of shards, and a processor that starts corrects the layout.
 func TestLayoutFromBeforeReshardings(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ancient := layout(r.T, r.store)
 		ancient[keyspace.ReshardingField], ancient[keyspace.ResharderField] = "4", "token"
@@ -218,6 +225,7 @@ func TestLayoutFromBeforeReshardings(t *testing.T) {
 // The layout is lost, or comes back as it was before a resharding whose old keys are still there. All processes continue
 // with the new shards, a processor that starts corrects the layout, and then the old keys can be deleted.
 func TestLayoutFromBeforeAResharding(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		before := layout(r.T, r.store)
 		before[keyspace.ReshardingField], before[keyspace.ResharderField] = "8", "token"
@@ -264,6 +272,7 @@ func TestLayoutFromBeforeAResharding(t *testing.T) {
 // then loses the switch: nothing is applied to the old shards, and the same command reshards again, without what was
 // applied since: the log has that.
 func TestSwitchIsLostBeforeOldShardsSayWhatTookOver(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		before := layout(r.T, r.store)
 		old := r.store.tags
@@ -291,6 +300,7 @@ func TestSwitchIsLostBeforeOldShardsSayWhatTookOver(t *testing.T) {
 
 // While a master that may have the secret does not answer, none is drawn. Any shard that answers is enough.
 func TestNoSecretIsDrawnWhileShardsAreUnknown(t *testing.T) {
+	t.Parallel()
 	h := newHung(t)
 	masterOf := func(key string) string {
 		m, err := h.masters.of(t.Context(), key)
@@ -335,6 +345,7 @@ func (h *hung) again() *Store {
 // The master of the layout also has one of the old shards, and both come back as they were before a resharding whose old
 // keys were deleted. The other old shards still say what took over.
 func TestLayoutAndAnOldShardFromBeforeAResharding(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		before := layout(r.T, r.store)
 		first := keyspace.ProgressKey(r.store.tags[0])
@@ -365,6 +376,7 @@ func TestLayoutAndAnOldShardFromBeforeAResharding(t *testing.T) {
 
 // The layout is lost, or comes back from before the switch, while old keys are about to be deleted: they stay.
 func TestLayoutIsLostAsOldKeysAreDeleted(t *testing.T) {
+	t.Parallel()
 	for name, returns := range map[string]bool{"lost": false, "from before": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, miniredis(t), 2)

@@ -18,6 +18,7 @@ import (
 // A full memory refuses a batch, and recovers: compacting the batch's keys makes room for it, here by dropping state
 // that they no longer need. The batch counts once.
 func TestRecoveryFromFullMemory(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
@@ -71,6 +72,7 @@ func TestRecoveryFromFullMemory(t *testing.T) {
 // A refused batch of more keys than are read at once has all of them compacted, in several attempts: its first keys may
 // have nothing to free.
 func TestFullMemoryRelievesAllKeys(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := s.newWriter()
 		c := scriptCall{}
@@ -90,6 +92,7 @@ func TestFullMemoryRelievesAllKeys(t *testing.T) {
 
 // Where a full memory refuses all else, operators look at state, and free the memory that a resharding takes.
 func TestOperatorsOfAFullMemory(t *testing.T) {
+	t.Parallel()
 	client := redistest.New(t, redistest.Options{}).Client(t)
 	r := &resharded{T: t, store: New(client, testkit.Namespace(t), 2), random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
 	if err := r.store.Create(t.Context()); err != nil {
@@ -143,6 +146,7 @@ func unwrapped(err error) error {
 
 // Each version of Redis has its own way to say that a script could not write because the memory is full.
 func TestMemoryFull(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{
 		"OOM command not allowed when used memory > 'maxmemory'. script: 6c0a5b0e, on @user_script:81.":                                               true, // 7.0
 		"ERR Error running script (call to f_6c0a5b0e): @user_script:81: @user_script: 81: -OOM command not allowed when used memory > 'maxmemory'. ": true, // 6.2

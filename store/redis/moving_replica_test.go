@@ -16,6 +16,7 @@ import (
 // While a slot moves key by key, the replicas of the master that it leaves lack the keys that have moved. They do not
 // redirect, so their answers would be too low. They are asked again some time after the slot has moved.
 func TestSlotThatMovesIsNotReadFromReplicas(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t)
 	c.AddReplica(t, 0)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ReadOnly: true})

@@ -94,6 +94,7 @@ func (m *moving) count(want, others int64) {
 // While a slot moves key by key, a call about keys on both sides is refused: its shard lags, the others continue, and
 // nothing is lost once the slot has moved.
 func TestSlotMovesKeyByKey(t *testing.T) {
+	t.Parallel()
 	m := newMoving(t)
 	slot := m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 5)
 	if r := m.batch(10, 20); r.Behind || !r.Lags(m.shard) || r.Lags(m.shardOf(m.devices[8])) {
@@ -121,6 +122,7 @@ func TestSlotMovesKeyByKey(t *testing.T) {
 // A slot whose keys have all moved, but which has not been handed over yet, is read from its new
 // master (ASK): nothing lags, and no answer is missing.
 func TestSlotWhoseKeysHaveMoved(t *testing.T) {
+	t.Parallel()
 	m := newMoving(t)
 	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 1000)
 	if r := m.batch(10, 20); r.Behind || slices.Contains(r.Lagging, true) {
@@ -138,6 +140,7 @@ func TestSlotWhoseKeysHaveMoved(t *testing.T) {
 // A slot moves to a master that has no shard of the namespace, as when a cluster grows, and so not the scripts. Events
 // go on before the slot has been handed over, and keys are compacted there.
 func TestSlotMovesToAMasterWithoutShards(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	client := cluster.Client(t)
 	s := newStore(t, client, 1)
@@ -185,6 +188,7 @@ func TestSlotMovesToAMasterWithoutShards(t *testing.T) {
 // A command that is redirected runs once, also if the first one that its node was sent with it is
 // refused because its slot is moving: at once, or where both were redirected to.
 func TestRedirectedCommandsRunOnce(t *testing.T) {
+	t.Parallel()
 	for name, redirectedBefore := range map[string]bool{"by the first node": false, "by the second node": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHung(t, Deadlines(time.Minute, time.Minute)) // no master hangs
@@ -232,6 +236,7 @@ func TestRedirectedCommandsRunOnce(t *testing.T) {
 // A compaction replaces keys of a slot that moves. Redis redirects a script to the other master as soon as it accesses
 // a missing key, so a key must not be missing in between.
 func TestCompactionInASlotThatMoves(t *testing.T) {
+	t.Parallel()
 	m := newMoving(t)
 	m.halfMoved(m.tags[m.shard], m.node, m.cluster.Nodes[1], 0)
 	const batches = 200

@@ -129,6 +129,7 @@ func (s overlaid) Read(ctx context.Context, reads []state.Read) ([]state.WindowS
 
 // A question with pending events writes nothing.
 func TestQuestionsWriteNothing(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, redistest.Shared(t).Client(t), 4)
 	r := newRemembering(t, s)
 	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))
@@ -152,6 +153,7 @@ func TestQuestionsWriteNothing(t *testing.T) {
 // A pending event whose id was already applied is not counted twice. One whose id was not, or that has none, is
 // counted.
 func TestPendingThatHasArrived(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
 		const both = `"user":"x","device":"x"`
@@ -176,6 +178,7 @@ func TestPendingThatHasArrived(t *testing.T) {
 
 // A key of another type is damaged, also with pending events.
 func TestPendingOnForeignKey(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
 	pending := r.batch("transactions", `"id":"a","user":"x"`)
@@ -192,6 +195,7 @@ func TestPendingOnForeignKey(t *testing.T) {
 
 // An event that is applied during a question about it is counted once.
 func TestPendingThatArrivesMeanwhile(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		r := newRemembering(t, s)
 		for n := range 60 {
@@ -219,6 +223,7 @@ func TestPendingThatArrivesMeanwhile(t *testing.T) {
 
 // IDs are forgotten after their time, and above their maximum number the oldest first.
 func TestIDsAreForgotten(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	start(t, s, transactions)
 	w := s.newWriter()
@@ -273,6 +278,7 @@ func TestIDsAreForgotten(t *testing.T) {
 
 // A question with pending events is still one round trip.
 func TestPendingIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, redistest.Shared(t).Client(t), 1)
 	r := newRemembering(t, s)
 	r.apply(r.batch("transactions", `"id":"a","user":"x","device":"x"`))

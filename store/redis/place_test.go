@@ -13,6 +13,7 @@ import (
 
 // Thousands of partitions may be claimed and placed at once.
 func TestThousandsOfPartitionsPerCall(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const n = 4100
@@ -54,6 +55,7 @@ func TestThousandsOfPartitionsPerCall(t *testing.T) {
 // A call may have thousands of partition ranges, as once each commit interval all partitions are checked. Lua passes no
 // more than 8000 values at once.
 func TestThousandsOfRangesPerCall(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const n = 8200
 		b := &state.Batch{EveryShard: true, Now: 7}
@@ -81,6 +83,7 @@ func TestThousandsOfRangesPerCall(t *testing.T) {
 // An owner that hung with records of a log that was since truncated or recreated changes nothing when it continues, at
 // any offset of the partition.
 func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		const log = "aaaaaaaa"
@@ -127,6 +130,7 @@ func TestRecordsOfATruncatedLogAreRefused(t *testing.T) {
 
 // A namespace of another layout is refused with advice.
 func TestOlderLayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		s.redis.HSet(context.Background(), keyspace.LayoutKey(s.namespace), keyspace.FormatField, "2")
 		want := fmt.Sprintf("namespace %q was written in layout 2, and this version of Weir reads and writes layout 12 only: "+

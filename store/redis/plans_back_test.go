@@ -11,6 +11,7 @@ import (
 // A process goes on with plans and fills that it knows while the namespace lacks them, since the master of the plans went back in
 // time, and puts them back when it registers the next time.
 func TestLostPlansArePutBack(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		register := func(version string) {
 			t.Helper()

@@ -13,6 +13,7 @@ import (
 // Reads of one key share a lookup, in any position. Entities with the same text in two groups, such as a user and a
 // card with the same number, have two keys.
 func TestLookups(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
 	s := New(client, "n", 1)
@@ -37,6 +38,7 @@ func TestLookups(t *testing.T) {
 
 // The same holds for many keys in any order.
 func TestLookupsOfManyKeys(t *testing.T) {
+	t.Parallel()
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
 	s := New(client, "n", 4)

@@ -14,6 +14,7 @@ import (
 // A read for which a total suffices gets one bucket, except for a sum of floats, and when a pending
 // event is to be added.
 func TestTotalsAreOneBucket(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		start(t, s, transactions)
@@ -63,6 +64,7 @@ func TestTotalsAreOneBucket(t *testing.T) {
 // A reused receiver answers like a new one, both for other series and for the same ones of another
 // entity.
 func TestReceiversAreReused(t *testing.T) {
+	t.Parallel()
 	packedDays := func(days ...int64) (data []byte) {
 		var packer packed.Packer
 		for _, d := range days {

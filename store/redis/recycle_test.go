@@ -10,6 +10,7 @@ import (
 
 // Recycled window states hold nothing of an earlier question, but room for a few buckets.
 func TestRecycledWindowStatesAreEmpty(t *testing.T) {
+	t.Parallel()
 	until := int64(1)
 	few := []state.Bucket{{Tile: 1, Value: value.Value{Type: value.String, Str: []byte("jane")}}}
 	many := make([]state.Bucket, maxBuckets+1)
@@ -34,6 +35,7 @@ func TestRecycledWindowStatesAreEmpty(t *testing.T) {
 
 // Reads into recycled window states return the state, or an empty one if there is none.
 func TestReadsIntoRecycledWindowStates(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, miniredis(t), 1)
 	start(t, s, transactions)
 	b := begin(t, s, transactions)

@@ -66,6 +66,7 @@ func (h redirectedHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 
 // While masters do not agree who has a slot, commands wait until they do, alone and in pipelines.
 func TestCommandsFollowADisputedSlot(t *testing.T) {
+	t.Parallel()
 	for name, call := range map[string]func(*disputed) error{
 		"alone": func(d *disputed) error {
 			n, err := d.redis.HLen(t.Context(), keyspace.ProgressKey(d.tags[d.shard])).Result()
@@ -116,6 +117,7 @@ func TestCommandsFollowADisputedSlot(t *testing.T) {
 
 // If the masters do not agree, the shard is unavailable, and the others are not.
 func TestSlotThatStaysDisputed(t *testing.T) {
+	t.Parallel()
 	d := newDisputed(t)
 	FollowSlots(d.redis)
 	if _, err := d.Progress(t.Context(), []state.Partition{transactions}); !errors.Is(err, state.ErrUnavailable) {

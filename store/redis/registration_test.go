@@ -12,6 +12,7 @@ import (
 
 // No two plans begin at the same moment, or neither would take precedence.
 func TestPlansThatStartAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		at := time.UnixMilli(1_000_000)
 		for _, r := range []state.Registration{
@@ -37,6 +38,7 @@ func TestPlansThatStartAtTheSameTime(t *testing.T) {
 // While the master of the plans hangs, a processor that continues with its plan keeps the rivals it
 // knows; one that begins waits.
 func TestRegisterWithoutItsMaster(t *testing.T) {
+	t.Parallel()
 	h := newHung(t)
 	register := func(group, version string, begins bool) ([]state.Rival, error) {
 		return h.Register(t.Context(), state.Registration{Plan: &state.Plan{Version: version}, Group: group, Begins: begins})

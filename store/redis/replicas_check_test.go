@@ -17,6 +17,7 @@ import (
 // Each replica is reported with the state in which questions find it: one that keeps up, one that lacks what its master
 // has, one that is dead, and one that is a master.
 func TestCheckReplicas(t *testing.T) {
+	t.Parallel()
 	const within = 3 * time.Second
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
@@ -92,6 +93,7 @@ func (o *onceAsked) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 // A replica that only lags, as after a short fault of its link, has time to catch up.
 func TestCheckReplicasWaitsForOneThatLags(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
 	replica := redistest.NewReplica(t, link.Addr())

@@ -99,6 +99,7 @@ func (r *replicated) await(t *testing.T, what string, want func(count int64, f s
 
 // A replica answers and states how old its state may be. Everything that it lacks was written within that time.
 func TestReplicaAnswersWithItsStaleness(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
 	replica := redistest.NewReplica(t, link.Addr())
@@ -135,6 +136,7 @@ func TestReplicaAnswersWithItsStaleness(t *testing.T) {
 
 // If a replica dies, another replica answers, or else the master.
 func TestMasterAnswersForDeadReplicas(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	first, second := redistest.NewReplica(t, master.Addr()), redistest.NewReplica(t, master.Addr())
 	r := newReplicated(t, master.Client(t), oneMaster(master.Addr(), first.Addr(), second.Addr()), time.Minute)
@@ -158,6 +160,7 @@ func TestMasterAnswersForDeadReplicas(t *testing.T) {
 
 // A replica that was restarted is empty until it has synchronised, and must not answer meanwhile.
 func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
 	replica := redistest.NewReplica(t, link.Addr())
@@ -187,6 +190,7 @@ func TestEmptyReplicaDoesNotAnswer(t *testing.T) {
 
 // In a cluster each master has replicas of its own, or none.
 func TestReplicasOfACluster(t *testing.T) {
+	t.Parallel()
 	const devices = 40 // in the shards of all masters
 	c := redistest.NewCluster(t)
 	c.AddReplica(t, 0)
@@ -206,6 +210,7 @@ func TestReplicasOfACluster(t *testing.T) {
 
 // The freshness of a replica comes from offsets of its own replication only.
 func TestFreshness(t *testing.T) {
+	t.Parallel()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 	r := &replicas{within: 10 * time.Second, sights: map[string][]sight{}}
@@ -255,6 +260,7 @@ func TestFreshness(t *testing.T) {
 
 // A replica of a cluster that is not connected lacks what is written, although its master does not name it.
 func TestDisconnectedReplicaIsBehind(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	replica := cluster.AddReplica(t, 1)
 	s := newStore(t, cluster.Client(t), 6)

@@ -26,6 +26,7 @@ import (
 // Keys that change while the keys are copied and compared are copied again: those that events are applied to, and those
 // that children are spilled to. State cannot be dropped meanwhile.
 func TestReshardWhileEventsAreApplied(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		var mu sync.Mutex
 		written, comparing := 0, false
@@ -65,6 +66,7 @@ func TestReshardWhileEventsAreApplied(t *testing.T) {
 // Processes that use a namespace continue with its new shards: writers, questions and claims. Each event counts once,
 // and no answer is lower than an earlier one.
 func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()
@@ -123,6 +125,7 @@ func TestNamespaceIsSpreadWhileItIsUsed(t *testing.T) {
 
 // A process that asks for nothing finds the new number of shards, too.
 func TestWatchFindsMoreShards(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()
@@ -167,6 +170,7 @@ func (r *resharded) applyOnce(n *Namespace, w store.Writer, b *state.Batch) {
 
 // A process that hangs while it copies, and continues after another has finished or given up, changes nothing.
 func TestReshardingThatHungChangesNothing(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		for _, after := range []int64{1, 2, 3} {
 			var steps atomic.Int64
@@ -198,6 +202,7 @@ func TestReshardingThatHungChangesNothing(t *testing.T) {
 // A process that hangs after it has copied everything changes nothing, either: before it gives the new shards their
 // progress, or before it switches over.
 func TestReshardingThatHungAtTheEndChangesNothing(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		hangs      func(r *resharded, hung *reshard.Resharder, meanwhile func())
 		another    func(r *resharded) error
@@ -309,6 +314,7 @@ func (r *resharded) again() {
 // A master that was replaced by a replica, or restarted, while its keys were copied may have gone back in time: copying
 // starts over. The last moment is when everything is copied, and replicas are waited for.
 func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
+	t.Parallel()
 	for name, persistence := range map[string]redistest.Options{"same": {}, "restarted": {AOF: true}, "restarted at the end": {AOF: true}} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.New(t, persistence)
@@ -355,6 +361,7 @@ func TestReshardBeginsAgainWhenAServerWasReplaced(t *testing.T) {
 // A shard comes back from a moment at which it was half copied, after the old keys were deleted: the same command has it
 // begin anew, and leaves shards alone that are complete, or frozen to be copied further.
 func TestHalfCopiedShardWithoutOldKeysBeginsAnew(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		r.to(8)

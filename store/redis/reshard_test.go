@@ -153,6 +153,7 @@ func masterClients(t *testing.T, cluster *redis.ClusterClient) (list []*redis.Cl
 // A namespace that is spread over more shards gives the same answers, keeps its times to live, and still counts each
 // event once.
 func TestReshard(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		old := r.store
@@ -212,6 +213,7 @@ func TestReshard(t *testing.T) {
 
 // While shards are frozen, nothing is applied to them, claimed, placed, dropped, refilled or spilled, and questions are answered.
 func TestFrozenShardsDoNotChange(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		held, _ := r.store.Inspect(ctx, beside, "d0")
@@ -251,6 +253,7 @@ func errorOf[T any](_ T, err error) error { return err }
 // Resharding that is killed at any moment can be started again, with the same command, or given up. Events are applied
 // meanwhile.
 func TestReshardingIsKilled(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		for kill := 1; ; kill += 5 {
 			ctx, cancel := context.WithCancel(r.Context())
@@ -293,6 +296,7 @@ func TestReshardingIsKilled(t *testing.T) {
 
 // Copies that are lost before they are used are found, and a key that cannot be copied is named.
 func TestReshardingComparesCopies(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		lost := childKey(New(r.store.redis, r.store.namespace, 8, r.options...), beside, "d3")
@@ -325,6 +329,7 @@ func TestReshardingComparesCopies(t *testing.T) {
 
 // A new shard that lost its last copies in a failover is not used until it is copied again.
 func TestHalfCopiedShardIsNotUsed(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		ctx := r.Context()
 		r.to(8)
@@ -422,6 +427,7 @@ func (r *resharded) applyAgain(b *state.Batch) {
 
 // The progress of an old shard stays, with what took over from it, although its slot moves while the old keys are deleted.
 func TestOldKeysAreDeletedWhileTheirSlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	r := &resharded{T: t, store: New(cluster.Client(t), testkit.Namespace(t), 2), random: rand.New(rand.NewPCG(3, 4)), want: map[string]int64{}}
 	if err := r.store.Create(t.Context()); err != nil {
@@ -448,6 +454,7 @@ func TestOldKeysAreDeletedWhileTheirSlotMoves(t *testing.T) {
 
 // Impossible numbers of shards are refused with the reason.
 func TestReshardRefuses(t *testing.T) {
+	t.Parallel()
 	s := newStore(t, miniredis(t), 4)
 	r := resharderOf(s)
 	for _, to := range []int{0, 2, 4, 6, 32768} {

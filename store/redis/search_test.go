@@ -9,6 +9,7 @@ import (
 // A process whose settings have another number of shards than the namespace finds that of the namespace, though the
 // layout is lost: with a number from before a resharding, too.
 func TestNumberOfShardsIsSearched(t *testing.T) {
+	t.Parallel()
 	onResharded(t, func(r *resharded) {
 		before := layout(r.T, r.store)
 		for _, shards := range []int{2, 8} {
@@ -35,6 +36,7 @@ func TestNumberOfShardsIsSearched(t *testing.T) {
 
 // While a master that may have shards does not answer, a namespace without a layout is not taken for a new one.
 func TestNumberOfShardsIsNotSearchedInPart(t *testing.T) {
+	t.Parallel()
 	h := newHung(t)
 	start(t, h.Store, transactions)
 	loseLayout(t, h.Store)

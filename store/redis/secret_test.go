@@ -57,6 +57,7 @@ func seen(t *testing.T, s store.Reader, pending *state.Batch, users ...string) (
 
 // Namespaces have their own secrets, and processes that make one concurrently agree.
 func TestSecretsOfNamespaces(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		known := map[state.Secret]string{}
 		for n := range 8 {
@@ -113,6 +114,7 @@ func (o *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.P
 
 // A process that found no namespace, and is overtaken by another one that makes it, uses the other's secret.
 func TestFirstSecretWins(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
 		s.redis.AddHook(&overtaking{name: "hsetnx", happen: func() {
@@ -133,6 +135,7 @@ func TestFirstSecretWins(t *testing.T) {
 // An API that starts before its namespace exists answers from it as soon as it does, and continues after it was emptied
 // and created again with another secret.
 func TestSecretIsDiscovered(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		api := New(s.redis, s.namespace+"-late", 1)
 		if err := api.CheckLayout(t.Context()); err != nil {
@@ -167,6 +170,7 @@ func TestSecretIsDiscovered(t *testing.T) {
 
 // A layout without a valid secret is refused without showing it.
 func TestLayoutWithoutSecret(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		for secret, found := range map[string]string{"": "no", "c2hvcnQ=": "a damaged"} {
 			if err := s.redis.HSet(t.Context(), keyspace.LayoutKey(s.namespace), keyspace.SecretField, secret).Err(); err != nil {
@@ -185,6 +189,7 @@ func TestLayoutWithoutSecret(t *testing.T) {
 
 // Nothing is hashed without the secret: state of a namespace that was never made is not written.
 func TestWriterNeedsSecret(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		start(t, s, transactions)
 		none := New(s.redis, s.namespace+"-none", 1)

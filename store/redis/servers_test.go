@@ -65,6 +65,7 @@ func (w *watched) since(now time.Time, keep int64) int64 {
 
 // A server that may evict keys is refused, unless that is allowed or it has no limit.
 func TestEvictionIsRefused(t *testing.T) {
+	t.Parallel()
 	const want = "is allkeys-lru: set noeviction, or redis.allow_eviction: true, with which answers are INCOMPLETE once keys are evicted"
 	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory-policy": "allkeys-lru"}})
 	client := server.Client(t)
@@ -100,6 +101,7 @@ func TestEvictionIsRefused(t *testing.T) {
 // From the first eviction on, the state is complete only since then: at once for who reads the history, and for good once
 // a processor has recorded it, also after the server was replaced.
 func TestEvictionIsNoticed(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory-policy": "volatile-random"}})
 	client := server.Client(t)
 	evict := func() {
@@ -157,6 +159,7 @@ func TestEvictionIsNoticed(t *testing.T) {
 
 // A shard that is read again has all events, though its server has evicted keys before.
 func TestShardsBeginAgainAfterEviction(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory-policy": "volatile-random"}})
 	client := server.Client(t)
 	w := newWatched(t, client, AllowEviction(true))
@@ -188,6 +191,7 @@ func TestShardsBeginAgainAfterEviction(t *testing.T) {
 // A clock that is set ahead for a while lets keys expire. What they held is missing, and nothing else: not what is kept for
 // longer, nor what was applied later.
 func TestClockAhead(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{OwnClock: true})
 	w := newWatched(t, server.Client(t))
 	now := time.Now()

@@ -10,6 +10,7 @@ import (
 
 // Calls of a long batch combine the mutations of all of its events, and stay short.
 func TestLongBatchesCombine(t *testing.T) {
+	t.Parallel()
 	client := redistest.Shared(t).Client(t)
 	s := newStore(t, client, 2, CallMutations(40))
 	start(t, s, transactions)
@@ -28,6 +29,7 @@ func TestLongBatchesCombine(t *testing.T) {
 
 // The mutations of an event go together, however many entities of a shard it changes: a position cannot divide them.
 func TestEventsAreNotDivided(t *testing.T) {
+	t.Parallel()
 	client := redistest.Shared(t).Client(t)
 	s := newStore(t, client, 1, CallMutations(1))
 	start(t, s, transactions)

@@ -14,6 +14,7 @@ import (
 
 // A key that holds another type of value is an error, not an empty state.
 func TestSnapshotOfDamagedKeys(t *testing.T) {
+	t.Parallel()
 	registry := defined.Registry(t, `
 streams:
   event: {topic: transactions, timestamp: at, fields: {user: string}}

@@ -295,6 +295,7 @@ func checkAll(t *testing.T, s *Store, list []event) {
 }
 
 func TestLayout(t *testing.T) {
+	t.Parallel()
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		if err := s.Create(ctx); err != nil {
@@ -314,6 +315,7 @@ func TestLayout(t *testing.T) {
 
 // The number of shards that a store is made with is for a new namespace. An existing namespace keeps its number.
 func TestAdopt(t *testing.T) {
+	t.Parallel()
 	onEach(t, 8, func(t *testing.T, s *Store) {
 		ctx := context.Background()
 		start(t, s, transactions)

@@ -138,6 +138,7 @@ func (w *sweeping) wantCounts(user string, from, to int64, want string) {
 // For a user without further events only state that is kept forever remains, on each kind of server. State of others
 // that is still kept stays.
 func TestSweepKeepsSeriesInUse(t *testing.T) {
+	t.Parallel()
 	onEach(t, 4, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		var gone []string
@@ -163,6 +164,7 @@ func TestSweepKeepsSeriesInUse(t *testing.T) {
 
 // A key that cannot be made shorter is left unchanged.
 func TestSweepRewritesOnlyKeysThatShrink(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		w.pay(100, "gone", "here")
@@ -185,6 +187,7 @@ func TestSweepRewritesOnlyKeysThatShrink(t *testing.T) {
 
 // Events that come while a key is swept are not lost, and nothing counts twice.
 func TestSweepBesideEvents(t *testing.T) {
+	t.Parallel()
 	onEach(t, 2, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		users := []string{"a", "b", "c", "d"}
@@ -218,6 +221,7 @@ func TestSweepBesideEvents(t *testing.T) {
 
 // An event arrives between the read and the replacement.
 func TestSweepKeepsConcurrentEvents(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		w.pay(100, "a")
@@ -237,6 +241,7 @@ func TestSweepKeepsConcurrentEvents(t *testing.T) {
 // State that an earlier plan kept forever is dropped after a day without use: a lifetime that no definitions have any
 // more, and the rest of its key.
 func TestSweepDropsRemovedSeries(t *testing.T) {
+	t.Parallel()
 	days := *userDays
 	days.GroupKeep = 3 * day
 	present := []*state.Series{&days, cardDays}
@@ -284,6 +289,7 @@ func TestSweepDropsRemovedSeries(t *testing.T) {
 
 // While definitions are replaced, the state of plans that are still applied is left alone.
 func TestSweepWaitsForPlansThatKeepMore(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		longer := *userDays

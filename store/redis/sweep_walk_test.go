@@ -17,6 +17,7 @@ import (
 
 // One processor of a namespace sweeps at a time, and another one after it has ended.
 func TestSweepsTakeTurns(t *testing.T) {
+	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		w := newSweeping(t, s)
 		first, second := w.sweeper(planKeeping("p", sweptOnes...), sweptOnes), New(s.redis, s.namespace, 1).newSweeper(planKeeping("p", sweptOnes...), sweptOnes)
@@ -40,6 +41,7 @@ func TestSweepsTakeTurns(t *testing.T) {
 
 // If no key that lives forever has series that forget, no processor sweeps, and no commands are sent.
 func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	s := newStore(t, server.Client(t), 2)
 	w := newSweeping(t, s)
@@ -63,6 +65,7 @@ func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
 // A sweep reads exactly the keys that were idle for as long as their series are kept. A walk takes one round, and the
 // next one begins an hour after it.
 func TestSweepReadsIdleKeysOnly(t *testing.T) {
+	t.Parallel()
 	for name, connect := range servers {
 		if name == "miniredis" { // it does not support idle times
 			continue
@@ -118,6 +121,7 @@ func TestSweepReadsIdleKeysOnly(t *testing.T) {
 // A server that counts how often keys are used does not report idle times: each key is read once a
 // day.
 func TestSweepWithoutIdleTimes(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	s := newStore(t, server.Client(t), 2)
 	if err := s.redis.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lfu").Err(); err != nil {
@@ -167,6 +171,7 @@ func (*scans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 // A master that does not answer is skipped: it is not asked for keys, and those that were found stay
 // to be read.
 func TestSweepSkipsUnavailableMasters(t *testing.T) {
+	t.Parallel()
 	client := redistest.NewCluster(t).Client(t)
 	s := newStore(t, client, 8)
 	w := newSweeping(t, s)
@@ -217,6 +222,7 @@ func TestSweepSkipsUnavailableMasters(t *testing.T) {
 
 // A sweep continues at the replica that a Sentinel has promoted.
 func TestSweepAfterAFailover(t *testing.T) {
+	t.Parallel()
 	primary := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, primary.Addr())
 	sentinel := redistest.NewSentinel(t, "weir", primary, 1)

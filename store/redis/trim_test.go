@@ -14,6 +14,7 @@ import (
 // A key takes no more memory than its content after it was appended to, and keeps its time to live. Replicas get the
 // appends alone.
 func TestKeysAreTrimmed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	server := redistest.New(t, redistest.Options{})
 	client, replica := server.Client(t), redistest.NewReplica(t, server.Addr()).Client(t)
@@ -54,6 +55,7 @@ func TestKeysAreTrimmed(t *testing.T) {
 
 // A key that soon gets the next append keeps the room for it.
 func TestBusyKeysAreNotTrimmed(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	client := redistest.New(t, redistest.Options{}).Client(t)
 	s := newStore(t, client, 1)
@@ -77,6 +79,7 @@ func TestBusyKeysAreNotTrimmed(t *testing.T) {
 
 // A busy key that something deletes gets its time to live again.
 func TestBusyKeysKeepTheirTimesToLive(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	client := redistest.New(t, redistest.Options{}).Client(t)
 	s := newStore(t, client, 1)

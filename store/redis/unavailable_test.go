@@ -129,6 +129,7 @@ func (h *hung) amount(devices ...string) []state.WindowState {
 // While one master of three hangs, nothing asks it once that is known, so nothing waits for its deadline, and Ready says what
 // is missing. What the others do meanwhile is a promise of all stores, see TestConformanceWithoutAMaster.
 func TestAMasterThatHangsIsNotAsked(t *testing.T) {
+	t.Parallel()
 	h := newHung(t)
 	ctx := t.Context()
 	register := func() error {
@@ -195,6 +196,7 @@ func TestAMasterThatHangsIsNotAsked(t *testing.T) {
 // A server that loads its data counts as one that does not answer. If it is the only one, questions and batches fail as
 // a whole: there are no others that could go on.
 func TestServerLoadsItsData(t *testing.T) {
+	t.Parallel()
 	server := redistest.Embedded(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1, ReadTimeout: time.Minute})
 	t.Cleanup(func() { _ = client.Close() })
