@@ -28,6 +28,7 @@ func newFilling(t *testing.T) *bench {
 
 // A feature that is defined while events flow is complete soon after, even if it was removed and added again.
 func TestNewFeaturesAreFilled(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	with, without := registryOf(t, bySecond), b.config.Registry
 	b.run()
@@ -57,6 +58,7 @@ func TestNewFeaturesAreFilled(t *testing.T) {
 
 // A processor reports its backfills, their progress and the time they take.
 func TestBackfillsUnderWay(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	b.config.BackfillRate, b.config.MaxEvents = 0.01, 20 // slow enough to be seen
 	b.run()
@@ -103,6 +105,7 @@ func (w fillWatch) Apply(ctx context.Context, b *state.Batch) error {
 
 // While a live batch is applied, a backfill goes on slowly.
 func TestBackfillGivesWay(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	b.config.MaxEvents = 20
 	fills, hold, released := make(chan time.Time), make(chan chan struct{}, 1), make(chan struct{})
@@ -141,6 +144,7 @@ func (b *bench) awaitWhole(r *features.Registry, name string, want int64) {
 
 // Without backfill new features begin empty, and say so.
 func TestNothingIsFilledWithoutBackfill(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	b.config.Backfill = false
 	with := registryOf(t, bySecond)
@@ -158,6 +162,7 @@ func TestNothingIsFilledWithoutBackfill(t *testing.T) {
 // A backfill that is interrupted, and another that continues it, count each record once. Records
 // older than any new window needs are not read.
 func TestBackfillContinuesInAnotherProcessor(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	b.config.BackfillRate = 0.01
 	b.config.MaxEvents = 50

@@ -18,6 +18,7 @@ import (
 // One worker processes all partitions while the load is low, and all share them while it is high. Each event counts
 // once while partitions move between workers.
 func TestPartitionsFollowTheLoad(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics, lines := prometheus.NewRegistry(), &logLines{}
 	b.config.Metrics = metrics
@@ -69,6 +70,7 @@ func (w *appliersWriter) Apply(ctx context.Context, b *state.Batch) error {
 
 // Two partitions that are hot come to different workers, whatever their numbers. Each event counts once.
 func TestHotPartitionsPart(t *testing.T) {
+	t.Parallel()
 	b := newBenchOf(t, definitions, map[string]int{"payments": 4, deadLetters: 1})
 	metrics, of := prometheus.NewRegistry(), &appliers{last: make(map[int32]*appliersWriter)}
 	b.config.Metrics = metrics
@@ -96,6 +98,7 @@ func TestHotPartitionsPart(t *testing.T) {
 
 // Events that come fast are not collected for as long as they may wait: some for each shard are enough.
 func TestManyEventsWaitForLess(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics, b.config.Workers, b.config.MaxEvents = metrics, 1, 1_000_000

@@ -21,6 +21,7 @@ func (away) Available(context.Context, int) error { return errAway }
 // The backlog of lagging shards is known for as long as they lag, also if the partition is read again for other shards
 // and these cannot be claimed.
 func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
+	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, applied: 120}
 	at := func(offsets ...int64) (list []state.Position) {
@@ -59,6 +60,7 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 // What shards had is recorded when they begin to lag: the next batch may be under way when the partition is read again,
 // and it must still show whether the store went back in time meanwhile.
 func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
+	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	progress := []state.Position{at(100, 1), at(70, 1)}
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: progress, behind: unknown, position: 120}
@@ -71,6 +73,7 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 
 // A partition is read again ever more rarely for shards that take nothing: meanwhile the others get nothing new.
 func TestReadingInVainBecomesRare(t *testing.T) {
+	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, lacked: unknown, inVain: inVain}
 	lag := func(from int64) (wait time.Duration) {

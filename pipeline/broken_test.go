@@ -140,6 +140,7 @@ func (b *bench) stoppedThenSetAside(topic string, last int, reason string, damag
 
 // A batch that inflates beyond all bounds stops its partition, or is set aside.
 func TestBatchBeyondInflationLimit(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)
@@ -153,6 +154,7 @@ func TestBatchBeyondInflationLimit(t *testing.T) {
 // A partition that is stopped at a batch continues when it is placed after the batch, as its message says. It is ready
 // although no record follows yet.
 func TestPlacementBehindABrokenBatch(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	plain := producer(t, broker)

@@ -17,6 +17,7 @@ import (
 
 // Offsets that have not moved are committed again only once a minute, and in another generation.
 func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
+	t.Parallel()
 	a, b := state.Partition{Topic: "a"}, state.Partition{Topic: "b"}
 	first, second := new(group.Generation), new(group.Generation)
 	first.ID, second.ID = 1, 2
@@ -52,6 +53,7 @@ func TestUnmovedOffsetsAreNotCommitted(t *testing.T) {
 // A processor that stops does not wait for a coordinator that does not answer: neither for the commit under way, nor for
 // the last one.
 func TestCommitsAreGivenUp(t *testing.T) {
+	t.Parallel()
 	p := state.Partition{Topic: "payments"}
 	broker := kafkatest.Embedded(t, map[string]int{p.Topic: 1})
 	asked := make(chan struct{}, 1)

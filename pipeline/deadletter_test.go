@@ -31,6 +31,7 @@ import (
 // Brokers take batches of up to 1 MiB by default. Dead letters that are larger together go into several, and one whose
 // record was larger but compressed is compressed, too.
 func TestLargeDeadLetters(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	client := producer(t, broker, kgo.ProducerBatchCompression(kgo.GzipCompression()), kgo.ProducerBatchMaxBytes(4<<20))
@@ -50,6 +51,7 @@ func TestLargeDeadLetters(t *testing.T) {
 
 // Dead letters that are small enough for their topic one by one may be too large for it together.
 func TestDeadLettersInATopicOfSmallBatches(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	reply, err := broker.Client().AlterConfigs(t.Context(), &kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{{
@@ -76,6 +78,7 @@ func TestDeadLettersInATopicOfSmallBatches(t *testing.T) {
 // A record that fits into its topic, but with the headers of a letter not into that of dead letters, is written cut and
 // says so, and its partition goes on.
 func TestDeadLettersThatDoNotFitAreCut(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	limit := func(of string, bytes int) {
@@ -140,6 +143,7 @@ func bySize(a, b kafka.Message) int { return cmp.Compare(len(a.Value), len(b.Val
 
 // The error of a batch that cannot be written says once why.
 func TestErrorOfDeadLetters(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	b.config.DeadLetterTopic = topic + "-missing"
@@ -156,6 +160,7 @@ func TestErrorOfDeadLetters(t *testing.T) {
 
 // A processor that stops does not wait for a broker that does not answer, once the time for what is under way is over.
 func TestDeadLettersAreGivenUp(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{deadLetters: 1})
 	asked := make(chan struct{})
 	broker.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
@@ -187,6 +192,7 @@ func TestDeadLettersAreGivenUp(t *testing.T) {
 
 // While dead letters cannot be written, only some of them are tried: the other partitions of the worker wait meanwhile.
 func TestDeadLettersThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{deadLetters: 1})
 	fault := broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	transport := new(kafka.Transport)
@@ -210,6 +216,7 @@ func TestDeadLettersThatCannotBeWritten(t *testing.T) {
 // Records that are read again for shards that lag have their dead letters already. These are not counted and listed
 // again.
 func TestDeadLettersAreCountedOnce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics, b.config.Workers = metrics, 1
@@ -241,6 +248,7 @@ func TestDeadLettersAreCountedOnce(t *testing.T) {
 // While enriched events cannot be written, their records are read again and again. The dead letters of others between
 // them are written once.
 func TestDeadLettersBesideEnrichedEventsThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics, b.config.Workers = metrics, 1
@@ -267,6 +275,7 @@ func TestDeadLettersBesideEnrichedEventsThatCannotBeWritten(t *testing.T) {
 
 // Whoever writes events may give them headers of Weir's. They count as what they are, and their dead letters are found.
 func TestForgedHeadersHideNothing(t *testing.T) {
+	t.Parallel()
 	b, topic := newKafkaBench(t, kafkatest.Shared(t), 1)
 	client, metrics := producer(t, kafkatest.Shared(t)), prometheus.NewRegistry()
 	b.config.Metrics = metrics

@@ -29,6 +29,7 @@ import (
 // registry is unavailable, or refuses the schema, their partitions stop and say so; afterwards no event is missing or
 // out of order. Definitions with more features have another schema.
 func TestEnrichInAvro(t *testing.T) {
+	t.Parallel()
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
 	behind, err := url.Parse(fake.URL())

@@ -107,6 +107,7 @@ func TestEnrichAcrossCrashes(t *testing.T) {
 
 // After Redis is put back to an older copy, events are written again, the same as before.
 func TestEnrichWhenRedisGoesBackInTime(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)

@@ -13,6 +13,7 @@ import (
 // An event of an entity with damaged state is written without values of the features concerned, and the partition
 // continues.
 func TestEnrichFromDamagedState(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics

@@ -16,6 +16,7 @@ import (
 // While a Redis master hangs, enriched events wait. Their answers are the same as if it had not hung, also for events
 // that arrive while its shards still lag. Other streams continue, in the same worker.
 func TestEnrichWhileAMasterHangs(t *testing.T) {
+	t.Parallel()
 	with := strings.Replace(enrichedDefinitions, "streams:\n", "streams:\n"+
 		"  login: {topic: logins, timestamp: at, fields: {user: string}}\n", 1)
 	with = strings.Replace(with, "features:\n", "features:\n  logins: COUNT(lifetime, login, user)\n", 1)

@@ -30,6 +30,7 @@ services:
 // While processors are down, time passes for Redis but not for the records. State that lives long enough is there when
 // they return. If it may have expired, events that depend on it say so, until the lag is made up.
 func TestEnrichAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		slack time.Duration
 		want  []string

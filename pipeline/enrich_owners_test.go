@@ -13,6 +13,7 @@ import (
 // Two owners of every partition at once, as there are for a moment when one hangs and the group
 // reassigns its partitions, write the same.
 func TestEnrichByTwoOwners(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		b := newEnrichBench(t)
 		sent := purchases(seed, 900)
@@ -53,6 +54,7 @@ func (h held) Snapshot(ctx context.Context, reads []state.Read) (state.Snapshot,
 // A processor that hung after a read does not answer from it once another one has applied more, even if less than its
 // own batch.
 func TestEnrichFromStaleSnapshot(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	b.config.Workers = 1
 	sent := purchases(9, 300)

@@ -257,6 +257,7 @@ func (b *bench) checkEnriched(sent []kafka.Message) (repeated int) {
 
 // Each event is written with its features as of that event, independent of the rest of its batch.
 func TestEnrich(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -281,6 +282,7 @@ func TestEnrich(t *testing.T) {
 // Events that cannot be written stop their partition and no other; once they can be written, none is missing and the
 // order is that of the log.
 func TestEnrichedEventsCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -312,6 +314,7 @@ func TestEnrichedEventsCannotBeWritten(t *testing.T) {
 
 // Randomly failing requests do not change the order.
 func TestEnrichWithFailingRequests(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	random := rand.New(rand.NewPCG(6, 1))
 	b.broker.Fault(kfake.Fault{

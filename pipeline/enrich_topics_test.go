@@ -19,6 +19,7 @@ import (
 // If the topics have different numbers of partitions, keys determine the partition, and the events of each source
 // partition stay in order there.
 func TestEnrichIntoOtherPartitions(t *testing.T) {
+	t.Parallel()
 	const outs = 2
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, enrichedTopic: outs, deadLetters: 1})
 	sent := purchases(10, 600)
@@ -48,6 +49,7 @@ func TestEnrichIntoOtherPartitions(t *testing.T) {
 // While one partition of their topic cannot be written, the events that go to another one are written once: their records
 // are read again and again.
 func TestEnrichedEventsBesideAPartitionThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	const outs = 2
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, enrichedTopic: outs, deadLetters: 1})
 	fault := b.broker.Fault(kfake.Fault{
@@ -81,6 +83,7 @@ func TestEnrichedEventsBesideAPartitionThatCannotBeWritten(t *testing.T) {
 // A record that two streams accept is written for each, with the features of its own service, even
 // if both are written to one topic.
 func TestEnrichTwoStreams(t *testing.T) {
+	t.Parallel()
 	b := newBenchOf(t, `
 streams:
   payment:
@@ -126,6 +129,7 @@ services:
 
 // A processor waits for a missing output topic, and says so.
 func TestEnrichedTopicIsMissing(t *testing.T) {
+	t.Parallel()
 	b := newBenchOf(t, enrichedDefinitions, map[string]int{"payments": partitions, deadLetters: 1})
 	b.run()
 	testkit.Eventually(t, time.Minute, "readiness names the topic", func() (bool, string) {

@@ -44,6 +44,7 @@ func (s countsHistories) History(ctx context.Context) (*state.History, error) {
 // Features of an event that are younger than their windows are incomplete, as in answers, until the window begins after
 // them. The history is not read for each event.
 func TestEnrichWithYoungFeatures(t *testing.T) {
+	t.Parallel()
 	b := newBenchOf(t, youngDefinitions, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
 	reads := new(atomic.Int64)
 	b.config.Store = countsHistories{b.store, reads}

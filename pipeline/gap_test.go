@@ -90,6 +90,7 @@ func (b *bench) checkGaps(watch *gapWatch, n int) {
 // Questions share a history for a moment. Records after a gap are applied only once no answer is
 // based on a history without the gap.
 func TestRecordsAfterAGapWaitForTheGracePeriod(t *testing.T) {
+	t.Parallel()
 	t.Run("records are lost", func(t *testing.T) {
 		b := newBench(t)
 		b.write(payments(0, 30)...)

@@ -134,6 +134,7 @@ func (b *bench) expectAll(r *features.Registry, n int) {
 // If features need more of existing state, it is filled from the log, beside the state of other features, which stay
 // complete all the time.
 func TestExistingStateIsRefilled(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	b.config.BindInterval = 20 * time.Millisecond
 	before, after := registryOf(t, had), registryOf(t, wantMore)
@@ -213,6 +214,7 @@ func (b *bench) awaitOneGeneration(r *features.Registry) {
 // Redis goes back to before a generation was filled, while a processor no longer keeps the one that was complete then: it
 // keeps it again, so no feature that was complete then lacks anything.
 func TestRedisGoesBackToBeforeAGenerationWasFilled(t *testing.T) {
+	t.Parallel()
 	b := newFilling(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
@@ -249,6 +251,7 @@ func TestRedisGoesBackToBeforeAGenerationWasFilled(t *testing.T) {
 // A cap that is raised is filled again: the events that the lower one has cut off are read from the log again, and
 // answers are no longer capped.
 func TestGreaterCapsAreRefilled(t *testing.T) {
+	t.Parallel()
 	const caps = `
   recent: COUNT(2h, payment, user, tile=exact, max=%d)
   cents_met: SET(2h, payment, user, cents, max=%d)

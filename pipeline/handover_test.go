@@ -84,6 +84,7 @@ func (w gapsWriter) Apply(ctx context.Context, b *state.Batch) error {
 
 // While the group rebalances, even for long, the partitions that stay with a processor are applied.
 func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	const partitions = 6
 	b, topic := newKafkaBench(t, broker, partitions)
@@ -168,6 +169,7 @@ func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 // While the group's coordinator is unavailable, the assigned partitions are still processed, and the processor's
 // readiness says what is wrong.
 func TestGroupUnavailable(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.HeartbeatInterval, b.config.SessionTimeout = 20*time.Millisecond, 6*time.Second
 	b.config.Logger = slog.New(slog.DiscardHandler) // each commit that fails is a line

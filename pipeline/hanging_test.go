@@ -43,6 +43,7 @@ func (w lagOnce) Apply(ctx context.Context, b *state.Batch) error {
 
 // Enriched events wait until lagging shards have caught up, even if their masters answer.
 func TestEnrichedEventsWaitForLaggingShards(t *testing.T) {
+	t.Parallel()
 	b := newEnrichBench(t)
 	// Commits are rarer than batches: shards catch up at each commit interval.
 	b.config.Workers, b.config.CommitInterval = 1, 500*time.Millisecond
@@ -57,6 +58,7 @@ func TestEnrichedEventsWaitForLaggingShards(t *testing.T) {
 
 // A partition that cannot be fetched is reported, although the group and all other partitions go on.
 func TestPartitionCannotBeFetched(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -84,6 +86,7 @@ func TestPartitionCannotBeFetched(t *testing.T) {
 
 // While Redis takes nothing, nothing is fetched, and the lag grows all the same.
 func TestLagGrowsWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
@@ -117,6 +120,7 @@ func TestLagGrowsWhileRedisIsAway(t *testing.T) {
 
 // Events that wait for Redis in a batch count as lag, also when nothing follows them: Weir is stuck then.
 func TestEventsInABatchAreLag(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
@@ -146,6 +150,7 @@ func TestEventsInABatchAreLag(t *testing.T) {
 
 // A partition that failed is tried again soon, however rarely offsets are committed.
 func TestRareCommitsDelayNoRetry(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.CommitInterval = time.Hour
 	b.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: deadLetters, Err: kerr.TopicAuthorizationFailed, Count: 1})
@@ -177,6 +182,7 @@ func behindLinks(t *testing.T) (b *bench, redisLink, kafkaLink *testkit.FaultyPr
 // A hanging proxy or load balancer keeps connections open and answers nothing. The processor waits, readiness says so,
 // and each event counts once.
 func TestHangingConnections(t *testing.T) {
+	t.Parallel()
 	b, redisLink, kafkaLink, write := behindLinks(t)
 	write(0, 100)
 	b.run()

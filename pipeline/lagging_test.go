@@ -18,6 +18,7 @@ import (
 // While one Redis master of three hangs, events of the others' entities are applied, in all
 // partitions; then its own are, each once.
 func TestOneMasterHangs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
@@ -51,6 +52,7 @@ func TestOneMasterHangs(t *testing.T) {
 
 // If one of two masters that do not answer recovers, its shards do not wait for those of the other.
 func TestMasterReturnsWhileAnotherHangs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)
@@ -89,6 +91,7 @@ func TestMasterReturnsWhileAnotherHangs(t *testing.T) {
 // A processor that starts while a master hangs takes its partitions in the shards of the others; the rest follows when
 // the master has recovered, each event once.
 func TestPartitionsAreAssignedWhileAMasterHangs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cluster := redistest.NewCluster(t)
 	b.onCluster(cluster)

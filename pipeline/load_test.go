@@ -20,6 +20,7 @@ import (
 // The load is high after several full batches since the last look, and low after several looks
 // without any.
 func TestLoad(t *testing.T) {
+	t.Parallel()
 	l := newLoad()
 	for i, step := range []struct {
 		full         int
@@ -51,6 +52,7 @@ func TestLoad(t *testing.T) {
 
 // Records are counted by partition, whatever became of them, and each look begins anew.
 func TestRecordsAreCountedByPartition(t *testing.T) {
+	t.Parallel()
 	l, a, b := newLoad(), state.Partition{Topic: "a"}, state.Partition{Topic: "b"}
 	for range 2 {
 		batch := newBatch()
@@ -69,6 +71,7 @@ func TestRecordsAreCountedByPartition(t *testing.T) {
 
 // One batch of the default size that is full makes the load high, as eight of a tenth of it do.
 func TestFullBatchesCountByTheirSize(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		events, bytes int
 		want          int64
@@ -103,6 +106,7 @@ func poolOf(t *testing.T, workers int, of map[state.Partition]int) *pool {
 
 // An unavailable store does not count as low load.
 func TestPartitionsStayWhileUnhealthy(t *testing.T) {
+	t.Parallel()
 	s := poolOf(t, 2, map[state.Partition]int{{Topic: "a"}: 0, {Topic: "b"}: 1})
 	s.recentLoad.calm = calmLooks
 	s.p.health.set("worker 1", errors.New("no Redis"))
@@ -117,6 +121,7 @@ func TestPartitionsStayWhileUnhealthy(t *testing.T) {
 
 // Partitions are spread by their records when batches are full, and again only after some looks.
 func TestPartitionsAreSpreadByTheirRecords(t *testing.T) {
+	t.Parallel()
 	a, b, c, d := state.Partition{Topic: "a"}, state.Partition{Topic: "b"}, state.Partition{Topic: "c"}, state.Partition{Topic: "d"}
 	s := poolOf(t, 2, map[state.Partition]int{a: 0, b: 1, c: 0, d: 1})
 	look := func(full bool, hot ...state.Partition) {
@@ -151,6 +156,7 @@ func TestPartitionsAreSpreadByTheirRecords(t *testing.T) {
 
 // While there is a backlog, what is left of it counts: it shows which partitions are hot, however much was fetched.
 func TestBacklogIsDemand(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker.ListenAddrs()...), kgo.DefaultProduceTopic("payments"))
 	if err != nil {
@@ -213,6 +219,7 @@ func (c spreadCase) busiest(of []int) int64 {
 }
 
 func TestSpread(t *testing.T) {
+	t.Parallel()
 	for what, test := range map[string]struct {
 		spreadCase
 		want []int
@@ -235,6 +242,7 @@ func TestSpread(t *testing.T) {
 // For any demand, partitions move only if that is worth it, no worker then has much more than need be, and the next
 // look moves nothing.
 func TestSpreadOfAnyDemand(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := spreadCase{workers: rapid.IntRange(1, 5).Draw(t, "workers")}
 		total, hottest := int64(0), int64(0)

@@ -13,6 +13,7 @@ import (
 
 // An alert sees a counter rise only if the counter existed before.
 func TestAlertCountersStartAtZero(t *testing.T) {
+	t.Parallel()
 	registry := prometheus.NewRegistry()
 	newMetrics(registry).assigned([]state.Partition{{Topic: "payments"}, {Topic: "payments", ID: 1}, {Topic: "logins"}})
 	want := `
@@ -37,6 +38,7 @@ weir_rewinds_total{topic="payments"} 0
 
 // A look at the log takes a while. What it finds does not replace the lag after a fetch that came meanwhile.
 func TestLagOfALookThatIsOvertaken(t *testing.T) {
+	t.Parallel()
 	g := newMetrics(prometheus.NewRegistry()).lagOf(state.Partition{Topic: "payments"})
 	for name, fetched := range map[string]bool{"alone": false, "overtaken": true} {
 		g.set(fetch.Lag{})

@@ -75,6 +75,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 // A producer that hangs in a transaction blocks everything written after it. That is not an error of the processor, but
 // metrics show it.
 func TestOpenTransactionIsSeen(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 1)
 	metrics := prometheus.NewRegistry()

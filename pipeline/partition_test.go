@@ -24,6 +24,7 @@ func in(id state.LogID, p state.Position) state.Position {
 
 // A loss in the store is detected if a shard has less of the same log than it was known to have, and only then.
 func TestStoreThatWentBackIsDetected(t *testing.T) {
+	t.Parallel()
 	none := state.NoPosition
 	for name, c := range map[string]struct {
 		confirmed, found []state.Position
@@ -52,6 +53,7 @@ func TestStoreThatWentBackIsDetected(t *testing.T) {
 // A shard whose master does not answer when the partition is read again is compared once it answers, even if meanwhile
 // the others were compared and the partition was read again.
 func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
+	t.Parallel()
 	away := errors.New("away")
 	p := assignedPartition{progress: []state.Position{at(5, 1), at(7, 1)}}
 	p.confirm()

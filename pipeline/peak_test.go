@@ -9,6 +9,7 @@ import (
 
 // The greatest value counts for at least peakAge, and at most twice as long.
 func TestPeak(t *testing.T) {
+	t.Parallel()
 	now := time.UnixMilli(1_532_496_076_032)
 	start := now
 	p := newPeak("x", "", func() time.Time { return now })

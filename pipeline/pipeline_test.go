@@ -214,6 +214,7 @@ func (b *bench) progress() [][]state.Position {
 }
 
 func TestEventsAreApplied(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write(payments(0, 500)...)
 	b.run()
@@ -256,6 +257,7 @@ func (s slowStore) Claim(ctx context.Context, p []state.Partition, by state.Clai
 
 // A processor is not ready until all assigned partitions are read.
 func TestReadyOnceAllPartitionsAreRead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	slow := slowStore{b.store, make(chan struct{})}
 	b.config.Store = slow

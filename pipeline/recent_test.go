@@ -8,6 +8,7 @@ import (
 
 // A processor lists its latest dead letters, and none from the part of a batch that is read again.
 func TestLatestDeadLettersAreListed(t *testing.T) {
+	t.Parallel()
 	p := &Processor{}
 	if letters := p.DeadLetters(); len(letters) > 0 {
 		t.Errorf("%d dead letters are listed before there are any", len(letters))
@@ -36,6 +37,7 @@ func TestLatestDeadLettersAreListed(t *testing.T) {
 
 // A batch that was made before the records were read again ends before their dead letters, which stay known as written.
 func TestWrittenLettersAreForgottenOnceApplied(t *testing.T) {
+	t.Parallel()
 	p, letter, written := &assignedPartition{}, &deadLetter{offset: 7}, writtenLetters{}
 	written.add(p.underPlan, letter)
 	for _, step := range []struct {

@@ -33,6 +33,7 @@ func (s *registered) Register(_ context.Context, r state.Registration) ([]state.
 // otherwise a deployment could not take precedence by a rollback. Continuing with them does not count, and neither does
 // a pool of older definitions that is about to end.
 func TestWhenAProcessorRegistersItsPlan(t *testing.T) {
+	t.Parallel()
 	parse := func(text string) *features.Registry {
 		t.Helper()
 		return defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {u: string, n: int}}}\nfeatures:\n"+text)
@@ -93,6 +94,7 @@ func (s *unbound) Bind(_ context.Context, p *state.Plan) (*state.Plan, *state.Hi
 
 // The log says when definitions could not be bound, and when that was over.
 func TestFailedBindingIsLoggedUntilItIsOver(t *testing.T) {
+	t.Parallel()
 	r := defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {u: string}}}\nfeatures:\n  a: COUNT(1d, s, u)")
 	for _, test := range []struct{ failures, lines int }{{0, 0}, {1, 2}, {3, 2}} {
 		synctest.Test(t, func(t *testing.T) {

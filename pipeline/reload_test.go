@@ -107,6 +107,7 @@ func (b *bench) expectSeconds(r *features.Registry, n int) (since int64) {
 // While definitions change repeatedly as events flow, no event is lost or counts twice, and a new feature has all
 // events since the time that it states.
 func TestReloadWhileEventsFlow(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	with, without := registryOf(t, bySecond), registryOf(t)
@@ -209,6 +210,7 @@ func (b *bench) watch(hold func()) *spy {
 // A plan that lacks something that another plan kept is applied only when no process can still use the old history. A
 // plan that keeps more is applied at once.
 func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = time.Hour
 	b.watch(nil)
@@ -249,6 +251,7 @@ func TestPlansThatLackStateWaitForTheGracePeriod(t *testing.T) {
 // A processor with old definitions that hangs with a batch under way, loses its partitions and then continues, changes
 // nothing.
 func TestProcessorResumesAfterHanging(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	held, release := make(chan struct{}, 100), make(chan struct{})
 	b.config.Recovery.GracePeriod = time.Hour
@@ -283,6 +286,7 @@ func TestProcessorResumesAfterHanging(t *testing.T) {
 
 // Skipped records do not count as applied events.
 func TestStartAtTheEndIsNotCompleteForever(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.Recovery.Start = recovery.Latest
 	b.write(payments(0, 30)...)
@@ -300,6 +304,7 @@ func TestStartAtTheEndIsNotCompleteForever(t *testing.T) {
 // A record dated far into the future, in any stream, keeps a feature that is added later incomplete
 // for a day, not forever.
 func TestReloadAfterRecordFromFarFuture(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	b.run()

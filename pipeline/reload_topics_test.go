@@ -28,6 +28,7 @@ features:
 // Definitions with another topic make the processor join the group for it, without leaving; without
 // the topic, it stops reading it.
 func TestReloadOfOtherTopics(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	if err := b.broker.CreateTopic("logins", 2, nil); err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func (b *bench) refuseJoins() (admit func()) {
 
 // Definitions with a missing topic do not delay the others.
 func TestReloadWithAMissingTopic(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	both := defined.Registry(t, definitions+"---"+logins)
 	b.run()

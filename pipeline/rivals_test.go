@@ -45,6 +45,7 @@ func (b *bench) awaitReady(p *pipeline.Processor) {
 // Two deployments with different definitions on one namespace do not take its partitions from each other forever: the
 // one that began last gets them, and the other one stops its partitions and says why. Nothing is lost or counts twice.
 func TestOneOfTwoDeploymentsWins(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	old, with := registryOf(t), registryOf(t, bySecond)
 	first, stopFirst, firstMetrics := b.deploy("blue", old)
@@ -86,6 +87,7 @@ func TestOneOfTwoDeploymentsWins(t *testing.T) {
 
 // Within a group the group decides which member has a partition: it takes the partition even if another plan had it.
 func TestPlansOfOneGroupAreNoRivals(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.Recovery.GracePeriod = 20 * time.Millisecond
 	b.deploy("blue", registryOf(t))

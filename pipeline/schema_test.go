@@ -51,6 +51,7 @@ func avroPayments(t *testing.T, schema, from, to int) []kafka.Message {
 // A registry that is unavailable stops the partitions that need it, which say so and lose nothing. Records with known
 // schemas are still applied, and a record with an unknown schema is a dead letter.
 func TestRegistryUnavailable(t *testing.T) {
+	t.Parallel()
 	fake := srfake.New()
 	t.Cleanup(fake.Close)
 	client, err := sr.NewClient(sr.URLs(fake.URL()))

@@ -12,6 +12,7 @@ import (
 
 // A processor with an instance ID that restarts continues with its partitions, and the other processor does not notice.
 func TestStaticProcessorStartsAgain(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 2)
 	b.config.SessionTimeout, b.config.HeartbeatInterval = 20*time.Second, 100*time.Millisecond

@@ -48,6 +48,7 @@ func (b *bench) await(applied int) {
 
 // A batch has one span, with links to the sampled traces of its records, up to the limit.
 func TestSpanOfABatch(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()
 	b.config.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))
@@ -123,6 +124,7 @@ func (w *shyWriter) Apply(ctx context.Context, b *state.Batch) error {
 
 // A batch's span records what the batch waited for.
 func TestSpanRecordsWaits(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	spans := tracetest.NewInMemoryExporter()
 	b.config.TracerProvider = sdk.NewTracerProvider(sdk.WithSyncer(spans))

@@ -53,6 +53,7 @@ func header(m kafka.Message, key string) string {
 
 // Each kind of poison is set aside unchanged, with its reason and its source. The events before and after it count.
 func TestPoisonIsSetAside(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.config.MaxRecordBytes = 1000
 	poison := []struct{ value, reason, stream, message string }{
@@ -112,6 +113,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 
 // A dead letter that cannot be written stops only its partition. Once it can be written, nothing is missing.
 func TestDeadLetterCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -145,6 +147,7 @@ func TestDeadLetterCannotBeWritten(t *testing.T) {
 
 // The processor waits for a Redis that was killed. Records that its file lacks are read again.
 func TestRedisRestarts(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	b.useRedis(server)
@@ -171,6 +174,7 @@ func (b *bench) useRedis(server *redistest.Server) {
 // A Redis that is put back to an older copy, or to nothing, is detected and brought up to date,
 // even if no further events come.
 func TestRedisGoesBackInTime(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	metrics := prometheus.NewRegistry()
 	b.config.Metrics = metrics
@@ -214,6 +218,7 @@ func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
 // Records that were not applied and are gone from the log stop their partition, which says which records; the others
 // continue. If so configured, it continues without them and counts them.
 func TestRecordsLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write(payments(0, 30)...)
 	b.run()
@@ -332,6 +337,7 @@ func (b *bench) logID() state.LogID {
 // the new log and with any setting for lost records. Nothing of it is applied until an operator decides; then it
 // continues by itself.
 func TestTopicRecreated(t *testing.T) {
+	t.Parallel()
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprint("running ", running), func(t *testing.T) {
 			b := newBench(t)
@@ -368,6 +374,7 @@ func TestTopicRecreated(t *testing.T) {
 
 // Two processors share the partitions, and one takes over when the other ends.
 func TestProcessorsShare(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.run()
 	first, stopFirst := b.processor, b.stop

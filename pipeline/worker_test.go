@@ -24,6 +24,7 @@ import (
 // Records that were fetched before their partition is rewound are dropped: they would move the progress past the
 // records in between.
 func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
@@ -66,6 +67,7 @@ func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 // A batch with records of a partition from before it was resumed gets no second range of it: both ranges would find the
 // same progress, and records would count twice.
 func TestBatchHasOneRangeOfAPartition(t *testing.T) {
+	t.Parallel()
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, progress: make([]state.Position, 1)}
 	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, progress: make([]state.Position, 1)}
 	w := &worker{
@@ -91,6 +93,7 @@ func TestBatchHasOneRangeOfAPartition(t *testing.T) {
 
 // At shutdown, the batch after a failed one must not skip the records of the failed one.
 func TestLastBatchSkipsNothing(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		end  func(under *workerBatch)
@@ -140,6 +143,7 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 // Everything fetched goes into one batch, also from several answers, as far as there is room. The batch is then
 // applied, or grows while the previous one is applied.
 func TestBatchTakesAllThatWasFetched(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 3})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
@@ -205,6 +209,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 
 // The newest timestamp that a worker remembers is bounded by the clock, so a wrong one does not stay forever.
 func TestNewestTimestampIsBounded(t *testing.T) {
+	t.Parallel()
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: make([]state.Position, 1)}
 	w := &worker{
@@ -219,6 +224,7 @@ func TestNewestTimestampIsBounded(t *testing.T) {
 
 // A batch counts as live from its first record until it is complete.
 func TestBatchesWithRecordsAreLive(t *testing.T) {
+	t.Parallel()
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, recentLoad: newLoad(), live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), spare: newBatch(),
@@ -254,6 +260,7 @@ func TestBatchesWithRecordsAreLive(t *testing.T) {
 
 // The first batches may be about to come when a processor begins, so its fills give way from the start.
 func TestFillsBeginBesideLiveEvents(t *testing.T) {
+	t.Parallel()
 	if p := New(Config{}); reflect.DeepEqual(p.live, &backfill.Live{}) {
 		t.Error("fills begin as in a process without live events")
 	}
@@ -273,6 +280,7 @@ func (f *headerFormat) Scan(rec *record.Record, _ []record.Datum) error {
 
 // A format gets the record's key and headers, and its poison is a dead letter of its stream.
 func TestFormatSeesKeyAndHeaders(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{"payments": 1})
 	transport := &kafka.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
