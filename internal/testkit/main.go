@@ -12,8 +12,13 @@ import (
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
 // together is how many parallel tests of a package run at once unless -parallel is given. They mostly wait for servers, so it is
-// more than a machine has cores.
-const together = "16"
+// more than a small machine has cores; under the race detector they compute more, and servers must still answer in time.
+func together() string {
+	if Race {
+		return "3"
+	}
+	return "6"
+}
 
 // Run runs the tests of a package, stops the servers they shared, prints which those were, and
 // returns the tests' exit code.
@@ -22,7 +27,7 @@ func Run(m *testing.M) int {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		if err := flag.Set("test.parallel", together); err != nil {
+		if err := flag.Set("test.parallel", together()); err != nil {
 			panic(err) // every test binary has the flag
 		}
 	}
