@@ -85,6 +85,8 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 	d.function = c.function
 	d.unflatten()
 	options := d.options()
+	var by word
+	options["by"], options["field"] = &by, &d.field
 	for _, o := range c.options {
 		target, ok := options[o.name.text]
 		switch {
@@ -101,9 +103,12 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 		return nil
 	}
 	spec := function.Spec()
-	least := 3
-	if spec.Types != nil {
-		least = 4
+	least, fieldFollows := 3, spec.Types != nil && !d.field.given()
+	if fieldFollows {
+		least++
+	}
+	if by.given() {
+		least--
 	}
 	if len(c.arguments) < least {
 		l.report(c.function.location, "%s takes %d arguments or more, not %d: %s",
@@ -112,16 +117,35 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 	}
 	d.window, d.stream, d.by = l.windowText(c.arguments[0]), c.arguments[1], c.arguments[2:]
 	switch last := len(d.by) - 1; {
-	case spec.Types == nil:
+	case !fieldFollows:
 	case spec.FieldLast:
 		d.field, d.by = d.by[last], d.by[:last]
 	default:
 		d.field, d.by = d.by[0], d.by[1:]
 	}
+	if by.given() {
+		for _, w := range d.by {
+			l.report(w.location, "argument %q follows the stream, but by is given by its name: name the fields in one place", w.text)
+		}
+		d.by = l.words(by)
+	}
 	if !l.throughCall(d, c) {
 		return nil
 	}
 	return function
+}
+
+// words reads one word, or a list of words in square brackets.
+func (l *loader) words(w word) []word {
+	inner, opened := strings.CutPrefix(w.text, "[")
+	if !opened {
+		return []word{w}
+	}
+	list := split(w.part(1, strings.TrimSuffix(inner, "]")), ",")
+	if len(list) == 0 {
+		l.report(w.location, "by must name at least one field, not an empty list")
+	}
+	return list
 }
 
 // expectedForm returns the one-line form of a function, for messages.

@@ -20,7 +20,9 @@ import (
 // features have pages of their own, whose examples and figures the tests below check.
 const documentationHead = `# Functions
 
-A feature is one line, ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. Function names are case-insensitive. See also
+A feature is one line, ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. In one line, ` + "`by`" + ` and ` + "`field`" + `
+may also be named, as in ` + "`COUNT_DISTINCT(30d, login, by=device_id, field=user_id)`" + `; ` + "`weir explain`" + ` says in words what a feature
+computes: *count_distinct of user_id for each device_id*. Function names are case-insensitive. See also
 [windows](windows.md), [options and limits](feature-options.md) and [multi-hop features](multi-hop.md).
 
 In the tables below,

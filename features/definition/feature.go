@@ -100,16 +100,33 @@ func (l *loader) function(d *writtenFeature, macros ...string) aggregate.Functio
 	return nil
 }
 
-// otherNames are what SQL and pandas call functions, whose nearest names here mean something else.
+// otherNames are what SQL, pandas and stream processors call functions, with what to write here instead: the nearest names
+// here may mean something else.
 var otherNames = map[string]string{
-	"average": "avg", "mean": "avg", "median": "quantile", "percentile": "quantile", "std": "stddev", "var": "variance",
-	"distinct": "count_distinct", "nunique": "count_distinct", "unique": "set",
+	"average": "AVG", "mean": "AVG", "total": "SUM",
+	"median": "QUANTILE with p=0.5", "percentile": "QUANTILE with p, from 0 to 1", "percentile_cont": "QUANTILE with p, from 0 to 1",
+	"percentile_approx": "QUANTILE with p, from 0 to 1", "approx_percentile": "QUANTILE with p, from 0 to 1",
+	"std": "STDDEV", "stdev": "STDDEV", "var": "VARIANCE",
+	"distinct": "COUNT_DISTINCT", "distinct_count": "COUNT_DISTINCT", "nunique": "COUNT_DISTINCT", "uniq": "COUNT_DISTINCT",
+	"unique_count": "COUNT_DISTINCT", "cardinality": "COUNT_DISTINCT",
+	"unique": "SET", "collect_set": "SET", "array_agg": "LAST_K", "collect_list": "LAST_K", "last_n": "LAST_K", "first_n": "FIRST_K",
+	"first_value": "FIRST", "earliest": "FIRST", "last_value": "LAST", "latest": "LAST", "topk": "TOP_K", "top_n": "TOP_K",
+	"most_frequent": "MODE", "bool_or": "COUNT with where='…'",
 }
+
+// ifSuffixes are the ends of functions over the events that meet a condition, as in AVG_IF and sumIf.
+var ifSuffixes = []string{"_if", "_where", "if"}
 
 // unknownFunction returns the message for a function that does not exist.
 func unknownFunction(name string, known []string) string {
-	if ours, ok := otherNames[strings.ToLower(name)]; ok {
-		return fmt.Sprintf("unknown function %q; did you mean %q?", name, ours)
+	lower := strings.ToLower(name)
+	if ours, ok := otherNames[lower]; ok {
+		return fmt.Sprintf("unknown function %q: write %s", name, ours)
+	}
+	for _, suffix := range ifSuffixes {
+		if of, cut := strings.CutSuffix(lower, suffix); cut && slices.Contains(known, of) {
+			return fmt.Sprintf("unknown function %q: write %s(…, where='…')", name, strings.ToUpper(of))
+		}
 	}
 	return spelling.Unknown("function", name, known)
 }

@@ -50,7 +50,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)
 	elsewhere := []word{d.window.whole, d.stream, d.field}
 	for _, o := range c.options {
-		if o.name.text != "through" {
+		if o.name.text != "through" && o.name.text != "by" {
 			elsewhere = append(elsewhere, o.value)
 		}
 	}

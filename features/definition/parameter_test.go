@@ -17,6 +17,13 @@ func TestParametersAreCanonical(t *testing.T) {
 	for definition, want := range map[string]string{
 		`last_k(7d, tx, device, user, k=05, tile=exact)`:                                      `LAST_K(7d, tx, device, user, k=5)`,
 		`SET(7d, tx, user, device, tile=exact)`:                                               `SET(7d, tx, user, device, tile=exact)`,
+		`COUNT(7d, tx, by=user)`:                                                              `COUNT(7d, tx, user)`,
+		`COUNT_DISTINCT(7d, tx, by=[device, amount], field=user)`:                             `COUNT_DISTINCT(7d, tx, device, amount, user)`,
+		`COUNT_DISTINCT(7d, tx, user, by=device)`:                                             `COUNT_DISTINCT(7d, tx, device, user)`,
+		`COUNT_DISTINCT(7d, tx, device, field=user)`:                                          `COUNT_DISTINCT(7d, tx, device, user)`,
+		`SET(7d, tx, by=device, field=user)`:                                                  `SET(7d, tx, device, user)`,
+		`SET(7d, tx, user, by=device)`:                                                        `SET(7d, tx, device, user)`,
+		`COUNT(7d, tx, by=SET(30d, tx, device, user))`:                                        `COUNT(7d, tx, SET(30d, tx, device, user))`,
 		`ACTIVE(lifetime, tx, user)`:                                                          `ACTIVE(lifetime, tx, user)`,
 		`QUANTILE(7d, tx, amount, user, p=1, error=1e-2)`:                                     `QUANTILE(7d, tx, amount, user, p=1)`,
 		`QUANTILE(7d, tx, amount, user, p=1, error=0.050)`:                                    `QUANTILE(7d, tx, amount, user, p=1, error=0.05)`,
