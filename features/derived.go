@@ -31,6 +31,7 @@ func (d *Derived) valueType(*Feature) value.Type            { return d.Expr.Type
 func (d *Derived) scale(*Feature) uint8                     { return max(d.Expr.Scale(), d.Default.Scale) }
 func (d *Derived) shape(*Feature) aggregate.Shape           { return aggregate.Scalar }
 func (d *Derived) membership(*Feature) aggregate.Membership { return aggregate.NoMembers }
+func (d *Derived) meaning(*Feature) string                  { return "" }
 func (d *Derived) forgets(*Feature) bool                    { return slices.ContainsFunc(d.Of, (*Feature).Forgets) }
 func (d *Derived) askedAbout(*Feature, []value.Value)       {} // it has no Membership
 func (d *Derived) retain(*Feature) []state.Retained         { return retainedBy(d.Of) }

@@ -53,6 +53,7 @@ type Basis interface {
 	shape(f *Feature) aggregate.Shape
 	membership(f *Feature) aggregate.Membership
 	forgets(f *Feature) bool
+	meaning(f *Feature) string
 	fanOut() int
 	key(f *Feature, name string) record.Field
 	askedAbout(asked *Feature, members []value.Value)
@@ -73,6 +74,10 @@ func (f *Feature) Shape() aggregate.Shape { return f.Basis.shape(f) }
 
 // Membership reports whether a question may name members, that is, values of the feature's field.
 func (f *Feature) Membership() aggregate.Membership { return f.Basis.membership(f) }
+
+// Meaning says in words what the feature computes, of what and for each of what: in a definition, the order of its fields says
+// it. It is empty for an expression.
+func (f *Feature) Meaning() string { return f.Basis.meaning(f) }
 
 // Forgets reports whether the feature forgets its past after a time, Keep.
 func (f *Feature) Forgets() bool { return f.Basis.forgets(f) }

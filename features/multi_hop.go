@@ -24,6 +24,7 @@ func (m *MultiHop) valueType(*Feature) value.Type            { return m.Each.Typ
 func (m *MultiHop) scale(*Feature) uint8                     { return m.Each.Scale() }
 func (m *MultiHop) shape(*Feature) aggregate.Shape           { return m.Each.Shape() }
 func (m *MultiHop) membership(*Feature) aggregate.Membership { return m.Each.Membership() }
+func (m *MultiHop) meaning(*Feature) string                  { return m.Each.Meaning() + " in the " + m.Set.Meaning() }
 func (m *MultiHop) forgets(*Feature) bool                    { return m.Set.Forgets() || m.Each.Forgets() }
 func (m *MultiHop) fanOut() int                              { return m.Max }
 func (m *MultiHop) key(_ *Feature, name string) record.Field { return m.Set.Key(name) }

@@ -1,6 +1,8 @@
 package features
 
 import (
+	"strings"
+
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
@@ -44,8 +46,20 @@ func (OverStream) Parts() []*Feature { return nil }
 
 func (OverStream) valueType(f *Feature) value.Type { return f.Spec.ResultOf(f.Call.Type) }
 func (OverStream) scale(f *Feature) uint8          { return f.Call.Scale }
-func (OverStream) forgets(f *Feature) bool         { return f.Window.Forgets() }
-func (OverStream) fanOut() int                     { return 0 }
+func (OverStream) meaning(f *Feature) string {
+	of := f.Field
+	if of == "" {
+		of = f.Stream.Name + " events"
+	}
+	meaning := f.Spec.Name + " of " + of + " for each " + strings.Join(f.By, " and ")
+	if f.Per != "" {
+		meaning += ", split by " + f.Per
+	}
+	return meaning
+}
+
+func (OverStream) forgets(f *Feature) bool { return f.Window.Forgets() }
+func (OverStream) fanOut() int             { return 0 }
 
 func (OverStream) shape(f *Feature) aggregate.Shape {
 	if f.Per != "" {

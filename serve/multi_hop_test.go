@@ -243,7 +243,8 @@ func TestMultiHopInTheCatalogue(t *testing.T) {
 	got := found["logins"]
 	got.Series = nil
 	if diff := cmp.Diff(catalogue.Feature{
-		Name: "logins", Definition: `COUNT(1h, login, SET(7d, login, device, user), where='n > 2', max=2)`, Stream: "login", Where: "n > 2",
+		Name: "logins", Definition: `COUNT(1h, login, SET(7d, login, device, user), where='n > 2', max=2)`, Stream: "login",
+		Meaning: "count of login events for each user in the set of user for each device", Where: "n > 2",
 		Function: "count", Through: &catalogue.Through{Set: "SET(7d, login, device, user)", Key: "user", Max: 2},
 		Keys: []catalogue.Key{{Name: "device", Type: "string"}}, Window: "1h", Tile: "1m", Keep: "1h",
 	}, got); diff != "" {

@@ -96,7 +96,8 @@ type Feature struct {
 	Description   string   `json:"description,omitempty"`
 	Owner         string   `json:"owner,omitempty"`
 	Definition    string   `json:"definition"`
-	Parts         []string `json:"parts,omitempty"` // of a derived feature
+	Meaning       string   `json:"meaning,omitempty"` // see features.Feature.Meaning
+	Parts         []string `json:"parts,omitempty"`   // of a derived feature
 	State         []string `json:"state"`
 	Series        []string `json:"series"`
 	Keys          int      `json:"keys"`              // that a question reads at most, over all entities
@@ -179,7 +180,7 @@ func explainSeries(s *state.Series, users []string) Series {
 
 func explainFeature(f *features.Feature) Feature {
 	p := Feature{
-		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition,
+		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Meaning: f.Meaning(),
 		FanOut:     f.FanOut(),
 		RoundTrips: 1, // all keys in one pipeline
 		Exact:      true,

@@ -136,7 +136,7 @@ func TestExplain(t *testing.T) {
 		series[s.Features[0]+" "+s.Measure] = s
 	}
 	if diff := cmp.Diff(Feature{
-		Name: "average", Description: "d", Owner: "o", Definition: "AVG(1d, tx, amount, user, where='ok')",
+		Name: "average", Description: "d", Owner: "o", Definition: "AVG(1d, tx, amount, user, where='ok')", Meaning: "avg of amount for each user",
 		State: []string{"tiles"}, Series: []string{series["average sum"].ID, series["average count_values"].ID},
 		Keys: 1, RoundTrips: 1, Exact: true,
 	}, features["average"]); diff != "" {
@@ -183,8 +183,8 @@ func TestExplainTilesByKey(t *testing.T) {
 		// One key with eight series of 9 days each (of 100 devices, and of one range each; two of
 		// the ratio, of moments and of values) and the log.
 		fmt.Sprintf("user    8       %d               %d\n", 150+8*8+3*(5+14)+2*5+18+14+25, 150+8*8+100*(9*5+14)+2*(9*5+14)+2*9*5+9*18+9*14+1000*25),
-		"rough    tiles by key  1     1      ±2%    QUANTILE(",
-		"sharp    log           1     1      yes    QUANTILE(",
+		"rough    tiles by key  1     1      ±2%    quantile of amount for each user ",
+		"sharp    log           1     1      yes    quantile of amount for each user ",
 		"sum of amount per device, first 100  1d",
 		"count per range of amount",
 		"fee > 1, ok",
@@ -209,7 +209,7 @@ func TestExplainJSON(t *testing.T) {
 		`{"name":"tx","topic":"transactions","entities":1,"filters":0,"mutations":1}],` +
 		`"entities":[{"by":["user"],"series":["VAgsA"],"bytes_once":163,"bytes_full":203}],` +
 		`"series":[{"id":"VAgsA","group":"ch8w","stream":"tx","by":["user"],"measure":"count","state":"tiles","tile":"1d","keep":"169h","features":["f"]}],` +
-		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
+		`"features":[{"name":"f","definition":"COUNT(7d, tx, user)","meaning":"count of tx events for each user","state":["tiles"],"series":["VAgsA"],"keys":1,"round_trips":1,"exact":true}]}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

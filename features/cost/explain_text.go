@@ -25,7 +25,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 	for _, e := range p.Entities {
 		t.row(strings.Join(e.By, ", "), len(e.Series), e.BytesOnce, e.BytesFull)
 	}
-	t.section("FEATURE", "STATE", "KEYS", "TRIPS", "EXACT", "DEFINITION")
+	t.section("FEATURE", "STATE", "KEYS", "TRIPS", "EXACT", "MEANS", "DEFINITION")
 	for _, f := range p.Features {
 		exact := "yes"
 		switch {
@@ -34,7 +34,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		case !f.Exact:
 			exact = "±" + percent(max(f.StandardError, f.RelativeError))
 		}
-		t.row(f.Name, strings.Join(f.State, ", "), f.Keys, f.RoundTrips, exact, f.Definition)
+		t.row(f.Name, strings.Join(f.State, ", "), f.Keys, f.RoundTrips, exact, cmp.Or(f.Meaning, "-"), f.Definition)
 	}
 	t.section("SERIES", "GROUP", "STREAM", "ENTITY", "KEEPS", "TILE", "KEPT", "WHERE", "FEATURES")
 	for _, s := range p.Series {

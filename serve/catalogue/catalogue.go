@@ -27,7 +27,8 @@ type Feature struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Owner       string   `json:"owner,omitempty"`
-	Definition  string   `json:"definition"` // in the one-line form
+	Definition  string   `json:"definition"`        // in the one-line form
+	Meaning     string   `json:"meaning,omitempty"` // see features.Feature.Meaning
 	Stream      string   `json:"stream,omitempty"`
 	Where       string   `json:"where,omitempty"`
 	Per         string   `json:"per,omitempty"`   // the field by whose values the answer is split
@@ -166,7 +167,7 @@ func describeStream(s *record.Stream, w features.Work, e *features.Enrichment) S
 
 func describe(f *features.Feature, users map[string][]string) Feature {
 	d := Feature{
-		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Where: f.Where, Per: f.Per,
+		Name: f.Name, Description: f.Description, Owner: f.Owner, Definition: f.Definition, Meaning: f.Meaning(), Where: f.Where, Per: f.Per,
 		Timeline: query.HasTimeline(f),
 	}
 	switch basis := f.Basis.(type) {

@@ -55,6 +55,7 @@ function entry(f) {
       el('a', { class: 'button', href: toView('ask', { feature: f.name }), 'aria-label': `Ask ${f.name}` }, 'Ask')),
     f.description && el('p', {}, f.description),
     el('code', { class: 'definition' }, f.definition),
+    f.meaning && el('p', { class: 'meaning' }, f.meaning),
     lineage(f),
     facts([
       ['Owner', f.owner],
