@@ -325,48 +325,6 @@ func (w *worker) commitOf(b *workerBatch) {
 	w.commit(offsets)
 }
 
-// stop stops a partition until the next try.
-func (w *worker) stop(p *assignedPartition, err error) {
-	w.abandon(p)
-	p.retryAt = time.Now().Add(p.trouble.Failed(err))
-	w.stopped(p, recovery.ReasonOf(err))
-	w.health.set(p.String(), err)
-}
-
-// stopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.
-func (w *worker) stopped(p *assignedPartition, reason string) {
-	if p.stopped == reason {
-		return
-	}
-	if p.stopped != "" {
-		w.metrics.stopped.WithLabelValues(p.Topic, p.stopped).Dec()
-	}
-	if reason != "" {
-		w.metrics.stopped.WithLabelValues(p.Topic, reason).Inc()
-	}
-	p.stopped = reason
-}
-
-// abandon removes a partition from everything under way in this goroutine.
-func (w *worker) abandon(p *assignedPartition) {
-	w.poller.Remove(p.Topic, p.ID)
-	w.current.drop(p)
-	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
-		p.confirm()
-	}
-	p.progress = nil // results for it are now ignored
-	p.unfetched = false
-	w.dropFetched(p)
-}
-
-// dropFetched drops the current records if they are the partition's.
-func (w *worker) dropFetched(p *assignedPartition) {
-	if w.from == p && w.fetched != nil {
-		w.fetched.Release()
-		w.fetched = nil
-	}
-}
-
 // flush applies and commits the mapped records, as far as the time to shut down allows. The next owner reads the rest
 // again.
 func (w *worker) flush() {

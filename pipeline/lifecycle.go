@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/retry"
+	"github.com/weir-stream/weir/state"
+)
+
+// change is a request to change the partitions of a worker.
+type change struct {
+	take     []state.Partition
+	release  []state.Partition
+	released chan<- struct{}   // closed once they are flushed
+	abandon  []state.Partition // partitions to release without further waiting
+}
+
+// change takes partitions, or begins to release them.
+func (w *worker) change(ctx context.Context, c change) {
+	var taken []*assignedPartition
+	for _, id := range c.take {
+		p := &assignedPartition{
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown, lacked: unknown, inVain: inVain,
+			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
+		}
+		w.partitions[id] = p
+		taken = append(taken, p)
+	}
+	w.resume(ctx, taken...)
+	if len(c.release) > 0 {
+		w.release(c.release, c.released)
+	}
+	for _, id := range c.abandon {
+		if p := w.partitions[id]; p != nil {
+			w.abandon(p)
+			w.forget(p)
+		}
+	}
+	w.forgetReleased()
+}
+
+// resumed is recovery's result for partitions.
+type resumed struct {
+	partitions []*assignedPartition
+	attempts   []int // of each, when it was asked
+	found      []recovery.Resumption
+}
+
+// resume makes recovery find where partitions continue. Everything under way for them is ignored. The others continue
+// meanwhile, because it may take long if a broker or a Redis master does not answer.
+func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
+	if len(partitions) == 0 {
+		return
+	}
+	r := resumed{partitions: partitions}
+	targets := make([]state.Partition, len(partitions))
+	for i, p := range partitions {
+		w.abandon(p)
+		p.laggingShards, p.retryAt, p.lacks = nil, time.Time{}, nil
+		p.attempt++
+		p.resuming = true
+		r.attempts = append(r.attempts, p.attempt)
+		targets[i] = p.Partition
+	}
+	w.recovering.Go(func() {
+		r.found = w.resumer.Resume(ctx, targets)
+		select {
+		case w.resumed <- r:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
+func (w *worker) goOn(ctx context.Context, r resumed) {
+	for i, p := range r.partitions {
+		if w.partitions[p.Partition] != p || p.leaving != nil || p.attempt != r.attempts[i] {
+			continue // it was released meanwhile
+		}
+		p.resuming = false
+		found := &r.found[i]
+		w.tellRewind(p, found.First)
+		switch {
+		case found.Err != nil && ctx.Err() != nil: // the worker is ending, and nothing is wrong with the partition
+		case found.Err != nil:
+			w.stop(p, found.Err)
+		case found.Early > 0:
+			p.retryAt = time.Now().Add(found.Early)
+			w.graceTimer.Reset(found.Early)
+		default:
+			w.readFrom(p, found)
+		}
+	}
+}
+
+// tellRewind counts and logs, once, that the store went back in time without a batch being refused, because it did not
+// answer meanwhile.
+func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
+	if found == nil {
+		return
+	}
+	if p.wentBack(found) {
+		w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
+		w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+	}
+	p.compared(found)
+}
+
+// readFrom reads a partition from the lowest progress of all shards.
+func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
+	w.seal, w.mapper.Seal = found.Seal, found.Seal
+	p.progress, p.lagging = found.Progress, found.Lagging
+	p.position, p.applied, p.epoch, p.log = found.Known.Offset, found.Known.Offset, -1, found.Known.Log.Tag()
+	for _, at := range p.progress {
+		p.epoch = max(p.epoch, at.Epoch)
+	}
+	w.passBroken(p)      // it may have been placed after the batch
+	if !p.broken.met() { // else it is still stopped
+		w.stopped(p, "")
+		w.health.clear(p.String())
+	}
+	if found.Why != nil {
+		w.lagFromTheStart(p, found.Why)
+	} else {
+		p.behind = unknown
+	}
+	w.poller.Resume(p.Topic, p.ID, found.Known)
+}
+
+// retry resumes the partitions whose wait is over.
+func (w *worker) retry(ctx context.Context) {
+	var due []*assignedPartition
+	for _, p := range w.partitions {
+		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil && w.supplied(ctx, p) {
+			due = append(due, p)
+		}
+	}
+	w.resume(ctx, due...)
+}
+
+// stop stops a partition until the next try.
+func (w *worker) stop(p *assignedPartition, err error) {
+	w.abandon(p)
+	p.retryAt = time.Now().Add(p.trouble.Failed(err))
+	w.stopped(p, recovery.ReasonOf(err))
+	w.health.set(p.String(), err)
+}
+
+// stopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.
+func (w *worker) stopped(p *assignedPartition, reason string) {
+	if p.stopped == reason {
+		return
+	}
+	if p.stopped != "" {
+		w.metrics.stopped.WithLabelValues(p.Topic, p.stopped).Dec()
+	}
+	if reason != "" {
+		w.metrics.stopped.WithLabelValues(p.Topic, reason).Inc()
+	}
+	p.stopped = reason
+}
+
+// abandon removes a partition from everything under way in this goroutine.
+func (w *worker) abandon(p *assignedPartition) {
+	w.poller.Remove(p.Topic, p.ID)
+	w.current.drop(p)
+	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
+		p.confirm()
+	}
+	p.progress = nil // results for it are now ignored
+	p.unfetched = false
+	w.dropFetched(p)
+}
+
+// dropFetched drops the current records if they are the partition's.
+func (w *worker) dropFetched(p *assignedPartition) {
+	if w.from == p && w.fetched != nil {
+		w.fetched.Release()
+		w.fetched = nil
+	}
+}
+
+// release stops reading partitions, and applies their mapped records in every shard, so that the next owner continues
+// where this one ends.
+func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
+	left := &leaving{released: released}
+	for _, id := range ids {
+		p := w.partitions[id]
+		if p == nil {
+			continue
+		}
+		p.leaving = left
+		left.partitions++
+		w.poller.Remove(p.Topic, p.ID)
+		w.dropFetched(p)
+		if p.active() && p != w.current.kept {
+			w.current.rangeOf(p)
+			w.due = true
+		}
+	}
+	if left.partitions == 0 {
+		close(released)
+	}
+}
+
+// leaving counts partitions that are released together.
+type leaving struct {
+	partitions int // not flushed yet
+	released   chan<- struct{}
+}
+
+// forgetReleased forgets the partitions to be released that have nothing under way.
+func (w *worker) forgetReleased() {
+	for _, p := range w.partitions {
+		if p.leaving != nil && p.in == nil {
+			w.forget(p)
+		}
+	}
+}
+
+// forget ends the processing of a partition.
+func (w *worker) forget(p *assignedPartition) {
+	w.poller.Remove(p.Topic, p.ID)
+	w.stopped(p, "")
+	delete(w.partitions, p.Partition)
+	if p.leaving == nil {
+		return
+	}
+	if p.leaving.partitions--; p.leaving.partitions == 0 {
+		close(p.leaving.released)
+	}
+}
