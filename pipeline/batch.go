@@ -17,6 +17,7 @@ import (
 type workerBatch struct {
 	state.Batch
 	partitions []*assignedPartition // by range
+	leases     []int                // of the partitions, by range
 	dead       []deadLetter
 	enriched   []*enrich.Event // events of enriched streams, in the order of their records
 	gaps       []gap
@@ -78,7 +79,7 @@ func (b *workerBatch) reset() {
 	clear(b.enriched)
 	clear(b.outcomes)
 	b.Batch.Reset()
-	b.partitions, b.dead, b.timestamps = b.partitions[:0], b.dead[:0], b.timestamps[:0]
+	b.partitions, b.leases, b.dead, b.timestamps = b.partitions[:0], b.leases[:0], b.dead[:0], b.timestamps[:0]
 	b.failures, b.enriched, b.links, b.gaps = b.failures[:0], b.enriched[:0], b.links[:0], b.gaps[:0]
 	b.events, b.bytes, b.began, b.unapplied, b.kept = 0, 0, time.Time{}, false, nil
 }
@@ -88,7 +89,7 @@ func (b *workerBatch) rangeOf(p *assignedPartition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Ranges)
 		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
-		b.partitions = append(b.partitions, p)
+		b.partitions, b.leases = append(b.partitions, p), append(b.leases, p.lease)
 		b.failures = append(b.failures, nil)
 	}
 	return p.index

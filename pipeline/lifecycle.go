@@ -44,7 +44,7 @@ func (w *worker) change(ctx context.Context, c change) {
 // resumed is recovery's result for partitions.
 type resumed struct {
 	partitions []*assignedPartition
-	attempts   []int // of each, when it was asked
+	leases     []int // of each, when recovery was asked
 	found      []recovery.Resumption
 }
 
@@ -59,9 +59,7 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 	for i, p := range partitions {
 		w.abandon(p)
 		p.laggingShards, p.retryAt, p.lacks = nil, time.Time{}, nil
-		p.attempt++
-		p.resuming = true
-		r.attempts = append(r.attempts, p.attempt)
+		r.leases = append(r.leases, p.lease)
 		targets[i] = p.Partition
 	}
 	w.recovering.Go(func() {
@@ -76,10 +74,9 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 // goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
 func (w *worker) goOn(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
-		if w.partitions[p.Partition] != p || p.leaving != nil || p.attempt != r.attempts[i] {
+		if w.partitions[p.Partition] != p || p.leaving != nil || p.lease != r.leases[i] {
 			continue // it was released meanwhile
 		}
-		p.resuming = false
 		found := &r.found[i]
 		w.tellRewind(p, found.First)
 		switch {
@@ -162,14 +159,15 @@ func (w *worker) stopped(p *assignedPartition, reason string) {
 	p.stopped = reason
 }
 
-// abandon removes a partition from everything under way in this goroutine.
+// abandon ends the lease of a partition, and removes it from everything under way in this goroutine.
 func (w *worker) abandon(p *assignedPartition) {
 	w.poller.Remove(p.Topic, p.ID)
 	w.current.drop(p)
 	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
 		p.confirm()
 	}
-	p.progress = nil // results for it are now ignored
+	p.lease++ // results for it are now ignored
+	p.progress = nil
 	p.unfetched = false
 	w.dropFetched(p)
 }

@@ -12,9 +12,12 @@ import (
 // assignedPartition is a partition that a worker has been assigned.
 type assignedPartition struct {
 	state.Partition
-	underPlan state.Partition  // the name of its progress, with the version of the plan
-	progress  []state.Position // by shard, nil while it is not processed; shared with the batches under way
-	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
+	underPlan state.Partition // the name of its progress, with the version of the plan
+	// lease is the number of the current lease: the time from one resumption to the next, in which the batches of the
+	// partition have the same progress. What comes back under an earlier one is ignored.
+	lease    int
+	progress []state.Position // by shard, nil while it is not processed; shared with the batches of the lease
+	lagging  []bool           // by shard, see state.PartitionRange; shared likewise
 	// confirmed is the known progress when the partition was last abandoned or began to lag; nil if there is none. If a
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
@@ -30,9 +33,7 @@ type assignedPartition struct {
 	gauges   *lagGauges // of its lag; nil while it is unknown
 	reported time.Time  // when they were last set, or the brokers asked
 
-	resuming bool     // recovery is finding where to continue
-	attempt  int      // of recovery
-	leaving  *leaving // nil unless the group has revoked it
+	leaving *leaving // nil unless the group has revoked it
 
 	// A partition that cannot continue is read again at retryAt; zero if it continues.
 	retryAt time.Time
@@ -52,11 +53,6 @@ type assignedPartition struct {
 	waits         retry.Backoff
 	lacked        int64         // what behind was when shards began to lag the last time
 	inVain        retry.Backoff // the wait after the partition was read again and lagging shards took nothing
-}
-
-// has reports whether the progress is the partition's current one, and not from before it was resumed.
-func (p *assignedPartition) has(progress []state.Position) bool {
-	return len(p.progress) > 0 && &p.progress[0] == &progress[0]
 }
 
 // active reports whether the partition is read and applied.

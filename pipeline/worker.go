@@ -273,7 +273,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	var behind []*assignedPartition
 	for i := range b.Ranges {
 		p := b.partitions[i]
-		if !p.has(b.Ranges[i].Progress) {
+		if p.lease != b.leases[i] {
 			if p == b.kept && !b.Ranges[i].Behind {
 				p.applied = max(p.applied, b.Ranges[i].To) // before it stopped
 			}
@@ -344,7 +344,7 @@ func (w *worker) completeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
 	for i, p := range b.partitions {
-		if (b.Ranges[i].Behind || b.unapplied) && p.has(b.Ranges[i].Progress) {
+		if (b.Ranges[i].Behind || b.unapplied) && p.lease == b.leases[i] {
 			w.abandon(p) // its later records would move the progress past those that failed
 		}
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"slices"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/pipeline/fetch"
+	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -316,5 +319,26 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	}
 	if len(w.current.dead) != 1 || w.current.dead[0].reason != record.Malformed || w.current.dead[0].stream != "payment" {
 		t.Errorf("unexpected dead letters %+v", w.current.dead)
+	}
+}
+
+// What was under way when a partition was resumed changes nothing of it: neither a batch nor what recovery found.
+func TestEarlierLeasesAreIgnored(t *testing.T) {
+	t.Parallel()
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, applied: 5, progress: make([]state.Position, 1), trouble: retry.Trouble{Log: slog.New(slog.DiscardHandler)}}
+	w := &worker{
+		poller: fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}}), current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()), health: newHealth(),
+		partitions: map[state.Partition]*assignedPartition{p.Partition: p}, commit: func(map[state.Partition]int64) {},
+	}
+	defer w.poller.Close()
+	under := newBatch()
+	under.fail(under.rangeOf(p), errors.New("no broker"))
+	found := resumed{[]*assignedPartition{p}, []int{p.lease}, []recovery.Resumption{{Err: errors.New("no leader")}}}
+	w.abandon(p)
+	lease := p.lease
+	w.goOn(t.Context(), found)
+	w.complete(t.Context(), under)
+	if p.lease != lease || p.applied != 5 || !p.retryAt.IsZero() || w.health.err() != nil {
+		t.Errorf("the partition is %+v, health %v; want it as it was", p, w.health.err())
 	}
 }
