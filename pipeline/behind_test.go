@@ -23,7 +23,7 @@ func (away) Available(context.Context, int) error { return errAway }
 func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, applied: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, behind: unknown, applied: 120}
 	at := func(offsets ...int64) (list []state.Position) {
 		for _, offset := range offsets {
 			list = append(list, state.Position{Offset: offset})
@@ -50,6 +50,7 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	check("taken without them", 70, 70, lag)
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: p.progress, Lagging: lagging})
 	check("a batch without them", 70, 70, lag)
+	p.phase = catchingUp
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(120, 120, 120), To: 120})
 	check("caught up", unknown, 120, lag) // readiness is reported once the partition is read again
 	p.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
@@ -63,7 +64,7 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	progress := []state.Position{at(100, 1), at(70, 1)}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, progress: progress, behind: unknown, position: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, progress: progress, behind: unknown, position: 120}
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: progress, Lagging: []bool{false, true}})
 	p.progress = nil // it was abandoned while a batch was applied
 	if !p.wentBack(&state.Claim{Progress: []state.Position{at(100, 1), at(60, 1)}}) {
@@ -75,9 +76,9 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 func TestReadingInVainBecomesRare(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, behind: unknown, lacked: unknown, inVain: inVain}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, behind: unknown, lacked: unknown, inVain: inVain}
 	lag := func(from int64) (wait time.Duration) {
-		p.laggingShards, p.progress = nil, nil // it is read again
+		p.phase, p.laggingShards, p.progress = catchingUp, nil, nil // it is read again
 		before := time.Now()
 		w.noteLag(t.Context(), p, &state.PartitionRange{Progress: []state.Position{at(100, 1), at(from, 1)}, Lagging: []bool{false, true}, To: 80})
 		return p.catchUpAt.Sub(before)

@@ -45,7 +45,7 @@ var errNotApplied = errors.New("their calls got no answer")
 
 // noteLag records which shards of a partition lag after a batch.
 func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.PartitionRange) {
-	lagged := len(p.laggingShards) > 0
+	lagged := p.phase == lagging
 	p.laggingShards = p.laggingShards[:0]
 	behind := int64(math.MaxInt64)
 	for shard, at := range r.Progress {
@@ -61,11 +61,13 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 	switch {
 	case len(p.laggingShards) == 0:
 		p.behind = unknown
-		if p.waits.Tried() && r.To > p.caughtUp {
+		if p.phase == catchingUp && r.To > p.caughtUp && w.move(p, reading) {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
 			p.waits.Reset()
 			p.inVain.Reset()
 		}
+		return
+	case !lagged && !w.move(p, lagging):
 		return
 	case !lagged:
 		p.catchUpAt = time.Now().Add(p.untilCatchUp())
@@ -150,7 +152,7 @@ func leaveLagging(b *enrich.Batch) {
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
-		if len(p.laggingShards) == 0 || p.leaving != nil || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
+		if len(p.laggingShards) == 0 || p.phase == leaving || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
 			continue
 		}
 		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)

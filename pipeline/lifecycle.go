@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/recovery"
@@ -28,13 +29,12 @@ func (w *worker) change(ctx context.Context, c change) {
 		w.partitions[id] = p
 		taken = append(taken, p)
 	}
-	w.resume(ctx, taken...)
+	w.find(ctx, taken)
 	if len(c.release) > 0 {
 		w.release(c.release, c.released)
 	}
 	for _, id := range c.abandon {
 		if p := w.partitions[id]; p != nil {
-			w.abandon(p)
 			w.forget(p)
 		}
 	}
@@ -48,17 +48,21 @@ type resumed struct {
 	found      []recovery.Resumption
 }
 
-// resume makes recovery find where partitions continue. Everything under way for them is ignored. The others continue
-// meanwhile, because it may take long if a broker or a Redis master does not answer.
+// resume makes recovery find where partitions continue. Everything under way for them is ignored.
 func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
+	w.find(ctx, slices.DeleteFunc(partitions, func(p *assignedPartition) bool { return !w.move(p, resuming) }))
+}
+
+// find makes recovery find where partitions continue that are resuming. The others continue meanwhile, because it may
+// take long if a broker or a Redis master does not answer.
+func (w *worker) find(ctx context.Context, partitions []*assignedPartition) {
 	if len(partitions) == 0 {
 		return
 	}
 	r := resumed{partitions: partitions}
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
-		w.abandon(p)
-		p.laggingShards, p.retryAt, p.lacks = nil, time.Time{}, nil
+		p.laggingShards, p.lacks = nil, nil
 		r.leases = append(r.leases, p.lease)
 		targets[i] = p.Partition
 	}
@@ -74,8 +78,8 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 // goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
 func (w *worker) goOn(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
-		if w.partitions[p.Partition] != p || p.leaving != nil || p.lease != r.leases[i] {
-			continue // it was released meanwhile
+		if p.phase != resuming || p.lease != r.leases[i] {
+			continue // it is leaving or was released meanwhile
 		}
 		found := &r.found[i]
 		w.tellRewind(p, found.First)
@@ -84,8 +88,10 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 		case found.Err != nil:
 			w.stop(p, found.Err)
 		case found.Early > 0:
-			p.retryAt = time.Now().Add(found.Early)
-			w.graceTimer.Reset(found.Early)
+			if w.move(p, waiting) {
+				p.retryAt = time.Now().Add(found.Early)
+				w.graceTimer.Reset(found.Early)
+			}
 		default:
 			w.readFrom(p, found)
 		}
@@ -107,6 +113,15 @@ func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
 
 // readFrom reads a partition from the lowest progress of all shards.
 func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
+	to := reading
+	if found.Why != nil {
+		to = lagging
+	} else if p.waits.Tried() {
+		to = catchingUp
+	}
+	if !w.move(p, to) {
+		return
+	}
 	w.seal, w.mapper.Seal = found.Seal, found.Seal
 	p.progress, p.lagging = found.Progress, found.Lagging
 	p.position, p.applied, p.epoch, p.log = found.Known.Offset, found.Known.Offset, -1, found.Known.Log.Tag()
@@ -130,7 +145,7 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 func (w *worker) retry(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
-		if !p.retryAt.IsZero() && !time.Now().Before(p.retryAt) && p.leaving == nil && w.supplied(ctx, p) {
+		if (p.phase == waiting || p.phase == stopped) && !time.Now().Before(p.retryAt) && w.supplied(ctx, p) {
 			due = append(due, p)
 		}
 	}
@@ -139,7 +154,13 @@ func (w *worker) retry(ctx context.Context) {
 
 // stop stops a partition until the next try.
 func (w *worker) stop(p *assignedPartition, err error) {
-	w.abandon(p)
+	if w.move(p, stopped) {
+		w.fail(p, err)
+	}
+}
+
+// fail reports why a stopped partition cannot continue, and sets when it is tried next.
+func (w *worker) fail(p *assignedPartition, err error) {
 	p.retryAt = time.Now().Add(p.trouble.Failed(err))
 	w.stopped(p, recovery.ReasonOf(err))
 	w.health.set(p.String(), err)
@@ -183,17 +204,21 @@ func (w *worker) dropFetched(p *assignedPartition) {
 // release stops reading partitions, and applies their mapped records in every shard, so that the next owner continues
 // where this one ends.
 func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
-	left := &leaving{released: released}
+	left := &departure{released: released}
 	for _, id := range ids {
 		p := w.partitions[id]
 		if p == nil {
 			continue
 		}
-		p.leaving = left
+		active := p.active()
+		if !w.move(p, leaving) {
+			continue
+		}
+		p.left = left
 		left.partitions++
 		w.poller.Remove(p.Topic, p.ID)
 		w.dropFetched(p)
-		if p.active() && p != w.current.kept {
+		if active && p != w.current.kept {
 			w.current.rangeOf(p)
 			w.due = true
 		}
@@ -203,8 +228,8 @@ func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
 	}
 }
 
-// leaving counts partitions that are released together.
-type leaving struct {
+// departure counts partitions that are released together.
+type departure struct {
 	partitions int // not flushed yet
 	released   chan<- struct{}
 }
@@ -212,7 +237,7 @@ type leaving struct {
 // forgetReleased forgets the partitions to be released that have nothing under way.
 func (w *worker) forgetReleased() {
 	for _, p := range w.partitions {
-		if p.leaving != nil && p.in == nil {
+		if p.phase == leaving && p.in == nil {
 			w.forget(p)
 		}
 	}
@@ -220,13 +245,15 @@ func (w *worker) forgetReleased() {
 
 // forget ends the processing of a partition.
 func (w *worker) forget(p *assignedPartition) {
-	w.poller.Remove(p.Topic, p.ID)
-	w.stopped(p, "")
-	delete(w.partitions, p.Partition)
-	if p.leaving == nil {
+	if !w.move(p, released) {
 		return
 	}
-	if p.leaving.partitions--; p.leaving.partitions == 0 {
-		close(p.leaving.released)
+	w.stopped(p, "")
+	delete(w.partitions, p.Partition)
+	if p.left == nil {
+		return
+	}
+	if p.left.partitions--; p.left.partitions == 0 {
+		close(p.left.released)
 	}
 }

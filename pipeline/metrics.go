@@ -224,7 +224,7 @@ func (w *worker) measureLag(ctx context.Context) {
 	var ids []state.Partition
 	var measures []measure
 	for id, p := range w.partitions {
-		if p.gauges != nil && p.leaving == nil && time.Since(p.reported) >= patiently*w.cfg.lookInterval() {
+		if p.gauges != nil && p.phase != leaving && time.Since(p.reported) >= patiently*w.cfg.lookInterval() {
 			p.reported = time.Now()
 			ids, measures = append(ids, id), append(measures, measure{p.gauges, p.processed(), p.gauges.soFar()})
 		}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,15 +10,35 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// assignedPartition is a partition that a worker has been assigned.
+// assignedPartition is a partition that a worker has been assigned. It is in one phase at a time:
+//
+//	      taken                                 +--------------- active ----------------+
+//	        |                                   |                                       |
+//	        v          found where to continue  |  +------------+  has it  +---------+  |
+//	+--------------+ -------------------------->|  | catchingUp | -------> | reading |  |
+//	|   resuming   |                            |  +------------+          +---------+  |
+//	+--------------+ <--------------------------|         | a master does       |       |
+//	   |  ^  |  ^     the position is gone, the |         | not answer          |       |
+//	   |  |  |  |     store went back in time,  |         |    +---------+      |       |
+//	   |  |  |  |     or its masters answer     |         +--> | lagging | <----+       |
+//	   |  |  |  |                               |              +---------+              |
+//	   |  |  |  | due  +---------+              +---------------------------------------+
+//	   |  |  |  +----- | stopped | <------------------------------+  cannot continue
+//	   |  |  +-------> +---------+
+//	   |  | due  +---------+
+//	   |  +----- | waiting |         each of these -- revoked --> leaving -- nothing is under way --> released
+//	   +-------> +---------+         each of all --- the worker ends ------------------------------> released
+//	  too early
+//
+// All changes of the phase go through worker.move. A lease is the time from one resumption to the next, or to the end: it
+// ends where a partition is no longer active, unless it is leaving.
 type assignedPartition struct {
 	state.Partition
-	underPlan state.Partition // the name of its progress, with the version of the plan
-	// lease is the number of the current lease: the time from one resumption to the next, in which the batches of the
-	// partition have the same progress. What comes back under an earlier one is ignored.
-	lease    int
-	progress []state.Position // by shard, nil while it is not processed; shared with the batches of the lease
-	lagging  []bool           // by shard, see state.PartitionRange; shared likewise
+	phase     phase
+	underPlan state.Partition  // the name of its progress, with the version of the plan
+	lease     int              // the number of the current one; what comes back under an earlier one is ignored
+	progress  []state.Position // by shard, nil while it is not processed; shared with the batches of the lease
+	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
 	// confirmed is the known progress when the partition was last abandoned or began to lag; nil if there is none. If a
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
@@ -33,14 +54,13 @@ type assignedPartition struct {
 	gauges   *lagGauges // of its lag; nil while it is unknown
 	reported time.Time  // when they were last set, or the brokers asked
 
-	leaving *leaving // nil unless the group has revoked it
+	left *departure // of one that is leaving
 
-	// A partition that cannot continue is read again at retryAt; zero if it continues.
-	retryAt time.Time
+	retryAt time.Time // when one that waits or is stopped is resumed
 	trouble retry.Trouble
 	broken  broken
 	lacks   *record.MissingSchema // the schema it waits for; nil for none
-	// stopped is why it cannot continue, as a label of the metrics; "" if it can.
+	// stopped is why it cannot continue, as a label of the metrics; "" if it can. It stays until the partition is active.
 	stopped   string
 	unfetched bool // it is stopped because the brokers do not let it be fetched; the poller tries again
 
@@ -55,8 +75,77 @@ type assignedPartition struct {
 	inVain        retry.Backoff // the wait after the partition was read again and lagging shards took nothing
 }
 
+// phase is where a partition is in its life, see assignedPartition.
+type phase int
+
+const (
+	resuming   phase = iota // recovery is finding where to continue
+	reading                 // it is read, and applied in all shards
+	catchingUp              // likewise, and the shards that lagged do not have yet what the others had
+	lagging                 // it is read, and applied in the shards whose masters answer
+	waiting                 // its plan has just claimed it, and must not be applied yet
+	stopped                 // it cannot continue for now
+	leaving                 // it was revoked; what is under way is still applied
+	released                // the worker has nothing to do with it any more
+)
+
+func (s phase) String() string {
+	return [...]string{"resuming", "reading", "catching up", "lagging", "waiting", "stopped", "leaving", "released"}[s]
+}
+
+// transitions are the arrows of the picture.
+var transitions = [...][]phase{
+	resuming:   {reading, catchingUp, lagging, waiting, stopped, leaving, released},
+	reading:    {resuming, lagging, stopped, leaving, released},
+	catchingUp: {resuming, reading, lagging, stopped, leaving, released},
+	lagging:    {resuming, stopped, leaving, released},
+	waiting:    {resuming, leaving, released},
+	stopped:    {resuming, leaving, released},
+	leaving:    {released},
+	released:   {},
+}
+
+// transitionError says that the program tried to change a phase into one that cannot follow it.
+type transitionError struct{ from, to phase }
+
+func (e *transitionError) Error() string {
+	return fmt.Sprintf("a partition that is %v cannot become %v: this is an error in the program", e.from, e.to)
+}
+
+// strict makes a wrong transition a panic. Tests set it.
+var strict bool
+
+// move changes the phase of a partition. Its lease ends unless it stays or becomes active, or leaves. A transition that
+// the picture does not have is refused, with false: the partition starts over from the progress in the store, which is
+// right whatever went wrong before, and nothing that is under way for it counts.
+func (w *worker) move(p *assignedPartition, to phase) bool {
+	if slices.Contains(transitions[p.phase], to) {
+		if p.phase = to; to != leaving && !p.active() {
+			w.abandon(p)
+		}
+		return true
+	}
+	err := &transitionError{p.phase, to}
+	if strict {
+		panic(err)
+	}
+	w.log.Error("the phase of a partition was about to change wrongly", "topic", p.Topic, "partition", p.ID, "error", err)
+	switch p.phase {
+	case released: // another may have its name now
+	case leaving:
+		w.abandon(p) // the next owner reads it again
+	default:
+		p.phase = stopped
+		w.abandon(p)
+		w.fail(p, err)
+	}
+	return false
+}
+
 // active reports whether the partition is read and applied.
-func (p *assignedPartition) active() bool { return p.progress != nil }
+func (p *assignedPartition) active() bool {
+	return p.phase == reading || p.phase == catchingUp || p.phase == lagging
+}
 
 // wentBack reports whether a shard has less progress in the same log than was confirmed, or none.
 func (p *assignedPartition) wentBack(found *state.Claim) bool {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
@@ -52,8 +51,7 @@ func (w *worker) supplied(ctx context.Context, p *assignedPartition) bool {
 		return true
 	}
 	if err := w.cfg.Schemas.Supply(ctx, p.lacks); err != nil {
-		p.retryAt = time.Now().Add(p.trouble.Failed(err))
-		w.health.set(p.String(), err)
+		w.fail(p, err)
 		return false
 	}
 	return true

@@ -67,7 +67,7 @@ func (w *worker) run(ctx context.Context) error {
 	defer w.graceTimer.Stop()
 	defer func() {
 		for _, p := range w.partitions {
-			w.stopped(p, "")
+			w.forget(p)
 		}
 	}()
 	for {
@@ -128,7 +128,7 @@ func (w *worker) accept(ctx context.Context, fetched *fetch.PartitionData, err e
 	gone, isGone := errors.AsType[fetch.PositionError](err)
 	switch {
 	case isGone:
-		if p := w.partitions[gone.Of()]; p != nil && p.leaving == nil {
+		if p := w.partitions[gone.Of()]; p != nil && p.active() {
 			w.log.Warn("the position is not in the log", "error", gone)
 			w.resume(ctx, p)
 		}
@@ -280,9 +280,9 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 			continue // it was resumed meanwhile, or stopped
 		}
 		switch {
-		case p.leaving != nil && (b.failures[i] != nil || b.Ranges[i].Behind):
+		case p.phase == leaving && b.Ranges[i].Behind:
 			w.abandon(p) // the next owner reads it again
-		case p.leaving != nil:
+		case p.phase == leaving:
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
 		case b.Ranges[i].Behind:
@@ -301,7 +301,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 func (w *worker) advance(ctx context.Context, p *assignedPartition, b *workerBatch, rangeIndex int) {
 	r := &b.Ranges[rangeIndex]
 	p.applied = r.To
-	if p.retryAt.IsZero() && !p.broken.met() {
+	if !p.broken.met() {
 		p.trouble.Over()
 		w.noteLag(ctx, p, r)
 	}
@@ -345,7 +345,7 @@ func (w *worker) completeLast() {
 	w.commitOf(b)
 	for i, p := range b.partitions {
 		if (b.Ranges[i].Behind || b.unapplied) && p.lease == b.leases[i] {
-			w.abandon(p) // its later records would move the progress past those that failed
+			w.forget(p) // its later records would move the progress past those that failed
 		}
 	}
 	b.reset()
