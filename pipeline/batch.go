@@ -88,8 +88,8 @@ func (b *workerBatch) reset() {
 func (b *workerBatch) rangeOf(p *assignedPartition) int {
 	if p.in != b {
 		p.in, p.index = b, len(b.Ranges)
-		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.progress, Lagging: p.lagging})
-		b.partitions, b.leases = append(b.partitions, p), append(b.leases, p.lease)
+		b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p.underPlan, To: p.position, Epoch: p.epoch, Progress: p.lease.progress, Lagging: p.lease.lagging})
+		b.partitions, b.leases = append(b.partitions, p), append(b.leases, p.lease.number)
 		b.failures = append(b.failures, nil)
 	}
 	return p.index

@@ -23,7 +23,7 @@ func (away) Available(context.Context, int) error { return errAway }
 func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, behind: unknown, applied: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, backlog: noBacklog, applied: 120}
 	at := func(offsets ...int64) (list []state.Position) {
 		for _, offset := range offsets {
 			list = append(list, state.Position{Offset: offset})
@@ -36,24 +36,24 @@ func TestBacklogOfLaggingShardsIsRemembered(t *testing.T) {
 		if err := w.health.err(); err != nil {
 			got = err.Error()
 		}
-		if p.behind != behind || p.processed() != processed || got != health {
-			t.Errorf("%s: behind %d, processed up to %d, %q; want %d, %d, %q", what, p.behind, p.processed(), got, behind, processed, health)
+		if p.backlog.from != behind || p.processed() != processed || got != health {
+			t.Errorf("%s: behind %d, processed up to %d, %q; want %d, %d, %q", what, p.backlog.from, p.processed(), got, behind, processed, health)
 		}
 	}
 	const lag = "payments/0: 2 state shards lag from offset 70 on, the others go on: it hangs"
 	lagging := []bool{false, true, true}
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(100, 80, 70), Lagging: lagging})
 	check("a call without an answer", 70, 70, lag)
-	p.laggingShards = nil // it is read again
-	p.progress, p.lagging = []state.Position{{Offset: 100}, state.NoPosition, state.NoPosition}, lagging
+	p.backlog.shards = nil // it is read again
+	p.lease.progress, p.lease.lagging = []state.Position{{Offset: 100}, state.NoPosition, state.NoPosition}, lagging
 	w.lagFromTheStart(p, errAway)
 	check("taken without them", 70, 70, lag)
-	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: p.progress, Lagging: lagging})
+	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: p.lease.progress, Lagging: lagging})
 	check("a batch without them", 70, 70, lag)
 	p.phase = catchingUp
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: at(120, 120, 120), To: 120})
 	check("caught up", unknown, 120, lag) // readiness is reported once the partition is read again
-	p.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
+	p.lease.progress = []state.Position{{Offset: 120}, state.NoPosition, state.NoPosition}
 	w.lagFromTheStart(p, errAway)
 	check("taken without them after that", unknown, 120, "payments/0: 2 state shards could not be claimed, the others go on: it hangs")
 }
@@ -64,9 +64,9 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
 	progress := []state.Position{at(100, 1), at(70, 1)}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, progress: progress, behind: unknown, position: 120}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: progress}, backlog: noBacklog, position: 120}
 	w.noteLag(t.Context(), p, &state.PartitionRange{Progress: progress, Lagging: []bool{false, true}})
-	p.progress = nil // it was abandoned while a batch was applied
+	p.lease.progress = nil // it was abandoned while a batch was applied
 	if !p.wentBack(&state.Claim{Progress: []state.Position{at(100, 1), at(60, 1)}}) {
 		t.Error("a lagging shard that came back with less progress is not detected")
 	}
@@ -76,12 +76,12 @@ func TestLaggingShardsThatWentBackAreDetected(t *testing.T) {
 func TestReadingInVainBecomesRare(t *testing.T) {
 	t.Parallel()
 	w := &worker{cfg: &Config{Store: away{}}, log: slog.New(slog.DiscardHandler), health: newHealth()}
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, behind: unknown, lacked: unknown, inVain: inVain}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, backlog: noBacklog}
 	lag := func(from int64) (wait time.Duration) {
-		p.phase, p.laggingShards, p.progress = catchingUp, nil, nil // it is read again
+		p.phase, p.backlog.shards, p.lease.progress = catchingUp, nil, nil // it is read again
 		before := time.Now()
 		w.noteLag(t.Context(), p, &state.PartitionRange{Progress: []state.Position{at(100, 1), at(from, 1)}, Lagging: []bool{false, true}, To: 80})
-		return p.catchUpAt.Sub(before)
+		return p.backlog.readAt.Sub(before)
 	}
 	var sum time.Duration // for which it has lagged
 	for range 12 {

@@ -67,14 +67,7 @@ func (w *worker) meetBroken(err error) {
 		return
 	}
 	w.metrics.broken.WithLabelValues(p.Topic, brokenStopped).Inc()
-	// The records before the broken batch are applied in every shard. Otherwise they would be read again for shards
-	// without their records, each time the batch is tried. The rest is fetched again for another batch: a partition
-	// must not have two ranges in one batch, because the progress would be valid for both.
-	p.position = e.Offset
-	w.current.extend(p)
-	w.current.keep(p)
-	w.due = true
-	w.stop(p, &brokenBatchError{e})
+	w.stopAt(e.Offset, &brokenBatchError{e})
 }
 
 // setAside skips a batch of the current partition. A dead letter and a gap of the history are
@@ -102,8 +95,7 @@ func (w *worker) setAside(e *fetch.CorruptError) {
 func (w *worker) passBroken(p *assignedPartition) {
 	if p.broken.met() && p.position > p.broken.offset {
 		p.broken = broken{}
-		w.stopped(p, "")
-		w.health.clear(p.String())
+		w.report(p, nil)
 		p.trouble.Over()
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/pipeline/fetch"
-	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -99,14 +98,12 @@ func (w *worker) noteUnfetched() {
 	}
 	for id, p := range w.partitions {
 		switch err := failing[id]; {
-		case err != nil && (p.unfetched || p.stopped == ""):
-			p.unfetched = true
-			w.stopped(p, recovery.ReasonOf(err))
-			w.health.set(p.String(), &unfetchedError{err})
-		case err == nil && p.unfetched:
-			p.unfetched = false
-			w.stopped(p, "")
-			w.health.clear(p.String())
+		case err != nil && (p.lease.unfetched || p.stopped == ""):
+			p.lease.unfetched = true
+			w.report(p, &unfetchedError{err})
+		case err == nil && p.lease.unfetched:
+			p.lease.unfetched = false
+			w.report(p, nil)
 		}
 	}
 }

@@ -43,38 +43,55 @@ const unknown = int64(-1)
 // errNotApplied is the reason why shards lag although their master answers again.
 var errNotApplied = errors.New("their calls got no answer")
 
+// backlog is what the lagging shards of a partition lack.
+type backlog struct {
+	shards []int         // that lag, until the partition is resumed
+	from   int64         // the lowest offset that they lack, or unknown
+	to     int64         // the end of what they lacked the last time
+	readAt time.Time     // when the partition is read again from there, at the earliest
+	waits  retry.Backoff // before that
+	before int64         // what from was when shards began to lag the last time
+	// inVain is the wait before a partition is read again for shards that take nothing although their master answers: their
+	// slot has stopped in the middle of its move, or the master has too much to do. Until the partition is back where it was,
+	// the other shards get nothing new, and the longer the lag, the longer that takes. So the wait grows as the lag does.
+	inVain retry.Backoff
+}
+
+// noBacklog is that of a partition whose shards do not lag.
+var noBacklog = backlog{from: unknown, before: unknown, inVain: retry.Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Minute}}
+
 // noteLag records which shards of a partition lag after a batch.
 func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.PartitionRange) {
-	lagged := p.phase == lagging
-	p.laggingShards = p.laggingShards[:0]
+	lagged, l := p.phase == lagging, &p.backlog
+	l.shards = l.shards[:0]
 	behind := int64(math.MaxInt64)
 	for shard, at := range r.Progress {
 		if r.Lags(shard) {
 			if !at.Exists() { // it could not be claimed, and keeps its position
-				at.Offset = p.behind
+				at.Offset = l.from
 			}
 			behind = min(behind, at.Offset)
-			p.laggingShards = append(p.laggingShards, shard)
+			l.shards = append(l.shards, shard)
 		}
 	}
-	p.behind = behind
+	l.from = behind
 	switch {
-	case len(p.laggingShards) == 0:
-		p.behind = unknown
-		if p.phase == catchingUp && r.To > p.caughtUp && w.move(p, reading) {
+	case len(l.shards) == 0:
+		l.from = unknown
+		if p.phase == catchingUp && r.To > l.to && w.move(p, reading) {
 			w.log.Info("the shards that lagged have caught up", "topic", p.Topic, "partition", p.ID)
-			p.waits.Reset()
-			p.inVain.Reset()
+			l.waits.Reset()
+			l.inVain.Reset()
 		}
 		return
 	case !lagged && !w.move(p, lagging):
 		return
 	case !lagged:
-		p.catchUpAt = time.Now().Add(p.untilCatchUp())
+		l.readAt = time.Now().Add(l.untilCatchUp())
 		p.confirm() // the next batch may be under way when it is abandoned
 	}
-	p.caughtUp = r.To
-	err := &laggingError{Shards: len(p.laggingShards), Offset: p.behind, Err: errNotApplied}
+	l.to = r.To
+	err := &laggingError{Shards: len(l.shards), Offset: l.from, Err: errNotApplied}
 	if why := w.unavailable(ctx, p); why != nil {
 		err.Err = why
 	}
@@ -84,40 +101,35 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 	w.health.set(p.String(), err)
 }
 
-// inVain is the wait before a partition is read again for shards that take nothing although their master answers: their
-// slot has stopped in the middle of its move, or the master has too much to do. Until the partition is back where it was,
-// the other shards get nothing new, and the longer the lag, the longer that takes. So the wait grows as the lag does.
-var inVain = retry.Backoff{First: 50 * time.Millisecond, Longest: 5 * time.Minute}
-
-// untilCatchUp returns how long to wait before the partition is read again for the shards that lag now.
-func (p *assignedPartition) untilCatchUp() time.Duration {
-	wait := p.waits.Next()
-	if p.behind > p.lacked {
-		p.inVain.Reset()
+// untilCatchUp returns how long to wait before a partition is read again for the shards that lag now.
+func (l *backlog) untilCatchUp() time.Duration {
+	wait := l.waits.Next()
+	if l.from > l.before {
+		l.inVain.Reset()
 	} else {
-		wait = max(wait, p.inVain.Next())
+		wait = max(wait, l.inVain.Next())
 	}
-	p.lacked = p.behind
+	l.before = l.from
 	return wait
 }
 
 // lagFromTheStart records that some shards could not be claimed when the partition was taken. They lag like those whose
 // master has stopped answering since; if they already lagged, what they lack is unchanged.
 func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
-	for shard, lags := range p.lagging {
+	for shard, lags := range p.lease.lagging {
 		if lags {
-			p.laggingShards = append(p.laggingShards, shard)
+			p.backlog.shards = append(p.backlog.shards, shard)
 		}
 	}
-	p.catchUpAt = time.Now().Add(p.waits.Next())
-	err := &laggingError{Shards: len(p.laggingShards), Offset: p.behind, Err: why}
+	p.backlog.readAt = time.Now().Add(p.backlog.waits.Next())
+	err := &laggingError{Shards: len(p.backlog.shards), Offset: p.backlog.from, Err: why}
 	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	w.health.set(p.String(), err)
 }
 
 // unavailable returns why a lagging shard cannot be reached yet, or nil if all can be reached.
 func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
-	for _, shard := range p.laggingShards {
+	for _, shard := range p.backlog.shards {
 		if err := w.cfg.Store.Available(ctx, shard); err != nil {
 			return err
 		}
@@ -127,7 +139,7 @@ func (w *worker) unavailable(ctx context.Context, p *assignedPartition) error {
 
 // reachable reports whether some lagging shard can be reached.
 func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
-	return slices.ContainsFunc(p.laggingShards, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
+	return slices.ContainsFunc(p.backlog.shards, func(shard int) bool { return w.cfg.Store.Available(ctx, shard) == nil })
 }
 
 // leaveLagging leaves partitions with lagging shards and events to be enriched out of a batch, because the state lacks
@@ -152,10 +164,10 @@ func leaveLagging(b *enrich.Batch) {
 func (w *worker) catchUp(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
-		if len(p.laggingShards) == 0 || p.phase == leaving || time.Now().Before(p.catchUpAt) || !w.reachable(ctx, p) {
+		if len(p.backlog.shards) == 0 || p.phase == leaving || time.Now().Before(p.backlog.readAt) || !w.reachable(ctx, p) {
 			continue
 		}
-		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.behind, "to", p.position)
+		w.log.Info("reading a partition again for the shards that lag", "topic", p.Topic, "partition", p.ID, "from", p.backlog.from, "to", p.position)
 		due = append(due, p)
 	}
 	w.resume(ctx, due...)
@@ -163,8 +175,8 @@ func (w *worker) catchUp(ctx context.Context) {
 
 // processed returns the offset up to which a partition is applied, or the lowest one that lagging shards lack.
 func (p *assignedPartition) processed() int64 {
-	if len(p.laggingShards) > 0 && p.behind >= 0 {
-		return p.behind
+	if len(p.backlog.shards) > 0 && p.backlog.from >= 0 {
+		return p.backlog.from
 	}
 	return p.applied
 }

@@ -23,7 +23,7 @@ func (w *worker) change(ctx context.Context, c change) {
 	var taken []*assignedPartition
 	for _, id := range c.take {
 		p := &assignedPartition{
-			Partition: id, underPlan: id.WithPlan(w.plan.Version), behind: unknown, lacked: unknown, inVain: inVain,
+			Partition: id, underPlan: id.WithPlan(w.plan.Version), backlog: noBacklog,
 			trouble: retry.Trouble{Log: w.log.With("topic", id.Topic, "partition", id.ID), What: "processing the partition"},
 		}
 		w.partitions[id] = p
@@ -62,8 +62,8 @@ func (w *worker) find(ctx context.Context, partitions []*assignedPartition) {
 	r := resumed{partitions: partitions}
 	targets := make([]state.Partition, len(partitions))
 	for i, p := range partitions {
-		p.laggingShards, p.lacks = nil, nil
-		r.leases = append(r.leases, p.lease)
+		p.backlog.shards = nil
+		r.leases = append(r.leases, p.lease.number)
 		targets[i] = p.Partition
 	}
 	w.recovering.Go(func() {
@@ -78,7 +78,7 @@ func (w *worker) find(ctx context.Context, partitions []*assignedPartition) {
 // goOn reads partitions from the store's progress. A partition that cannot continue is stopped.
 func (w *worker) goOn(ctx context.Context, r resumed) {
 	for i, p := range r.partitions {
-		if p.phase != resuming || p.lease != r.leases[i] {
+		if p.phase != resuming || p.lease.number != r.leases[i] {
 			continue // it is leaving or was released meanwhile
 		}
 		found := &r.found[i]
@@ -89,7 +89,7 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 			w.stop(p, found.Err)
 		case found.Early > 0:
 			if w.move(p, waiting) {
-				p.retryAt = time.Now().Add(found.Early)
+				p.pause.until = time.Now().Add(found.Early)
 				w.graceTimer.Reset(found.Early)
 			}
 		default:
@@ -116,27 +116,26 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	to := reading
 	if found.Why != nil {
 		to = lagging
-	} else if p.waits.Tried() {
+	} else if p.backlog.waits.Tried() {
 		to = catchingUp
 	}
 	if !w.move(p, to) {
 		return
 	}
 	w.seal, w.mapper.Seal = found.Seal, found.Seal
-	p.progress, p.lagging = found.Progress, found.Lagging
+	p.lease.progress, p.lease.lagging = found.Progress, found.Lagging
 	p.position, p.applied, p.epoch, p.log = found.Known.Offset, found.Known.Offset, -1, found.Known.Log.Tag()
-	for _, at := range p.progress {
+	for _, at := range p.lease.progress {
 		p.epoch = max(p.epoch, at.Epoch)
 	}
 	w.passBroken(p)      // it may have been placed after the batch
 	if !p.broken.met() { // else it is still stopped
-		w.stopped(p, "")
-		w.health.clear(p.String())
+		w.report(p, nil)
 	}
 	if found.Why != nil {
 		w.lagFromTheStart(p, found.Why)
 	} else {
-		p.behind = unknown
+		p.backlog.from = unknown
 	}
 	w.poller.Resume(p.Topic, p.ID, found.Known)
 }
@@ -145,7 +144,7 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 func (w *worker) retry(ctx context.Context) {
 	var due []*assignedPartition
 	for _, p := range w.partitions {
-		if (p.phase == waiting || p.phase == stopped) && !time.Now().Before(p.retryAt) && w.supplied(ctx, p) {
+		if (p.phase == waiting || p.phase == stopped) && !time.Now().Before(p.pause.until) && w.supplied(ctx, p) {
 			due = append(due, p)
 		}
 	}
@@ -161,7 +160,29 @@ func (w *worker) stop(p *assignedPartition, err error) {
 
 // fail reports why a stopped partition cannot continue, and sets when it is tried next.
 func (w *worker) fail(p *assignedPartition, err error) {
-	p.retryAt = time.Now().Add(p.trouble.Failed(err))
+	p.pause.until = time.Now().Add(p.trouble.Failed(err))
+	w.report(p, err)
+}
+
+// stopAt stops the current partition at a record, or batch, that it cannot get past. What is before it is applied in every
+// shard: otherwise it would be read again for shards without records of it, each time the partition is tried. The rest is
+// fetched again for another batch: a partition must not have two ranges in one batch, because the progress would be valid
+// for both.
+func (w *worker) stopAt(offset int64, err error) {
+	w.from.position = offset
+	w.current.extend(w.from)
+	w.current.keep(w.from)
+	w.due = true
+	w.stop(w.from, err)
+}
+
+// report says why a partition cannot continue, in the metrics and in health; nil means that it can.
+func (w *worker) report(p *assignedPartition, err error) {
+	if err == nil {
+		w.stopped(p, "")
+		w.health.clear(p.String())
+		return
+	}
 	w.stopped(p, recovery.ReasonOf(err))
 	w.health.set(p.String(), err)
 }
@@ -182,19 +203,17 @@ func (w *worker) stopped(p *assignedPartition, reason string) {
 
 // abandon ends the lease of a partition, and removes it from everything under way in this goroutine.
 func (w *worker) abandon(p *assignedPartition) {
-	w.poller.Remove(p.Topic, p.ID)
+	w.endReading(p)
 	w.current.drop(p)
-	if p.progress != nil && w.spare != nil { // else the applying goroutine writes to it
+	if p.lease.progress != nil && w.spare != nil { // else the applying goroutine writes to it
 		p.confirm()
 	}
-	p.lease++ // results for it are now ignored
-	p.progress = nil
-	p.unfetched = false
-	w.dropFetched(p)
+	p.lease = lease{number: p.lease.number + 1} // what comes back for the old one is ignored
 }
 
-// dropFetched drops the current records if they are the partition's.
-func (w *worker) dropFetched(p *assignedPartition) {
+// endReading stops fetching a partition, and drops what was fetched and is not mapped.
+func (w *worker) endReading(p *assignedPartition) {
+	w.poller.Remove(p.Topic, p.ID)
 	if w.from == p && w.fetched != nil {
 		w.fetched.Release()
 		w.fetched = nil
@@ -204,34 +223,26 @@ func (w *worker) dropFetched(p *assignedPartition) {
 // release stops reading partitions, and applies their mapped records in every shard, so that the next owner continues
 // where this one ends.
 func (w *worker) release(ids []state.Partition, released chan<- struct{}) {
-	left := &departure{released: released}
+	left := 1
+	gone := func() {
+		if left--; left == 0 {
+			close(released)
+		}
+	}
 	for _, id := range ids {
 		p := w.partitions[id]
-		if p == nil {
+		if p == nil || !w.move(p, leaving) {
 			continue
 		}
-		active := p.active()
-		if !w.move(p, leaving) {
-			continue
-		}
-		p.left = left
-		left.partitions++
-		w.poller.Remove(p.Topic, p.ID)
-		w.dropFetched(p)
-		if active && p != w.current.kept {
+		p.gone = gone
+		left++
+		w.endReading(p)
+		if p.lease.progress != nil && p != w.current.kept {
 			w.current.rangeOf(p)
 			w.due = true
 		}
 	}
-	if left.partitions == 0 {
-		close(released)
-	}
-}
-
-// departure counts partitions that are released together.
-type departure struct {
-	partitions int // not flushed yet
-	released   chan<- struct{}
+	gone()
 }
 
 // forgetReleased forgets the partitions to be released that have nothing under way.
@@ -250,10 +261,7 @@ func (w *worker) forget(p *assignedPartition) {
 	}
 	w.stopped(p, "")
 	delete(w.partitions, p.Partition)
-	if p.left == nil {
-		return
-	}
-	if p.left.partitions--; p.left.partitions == 0 {
-		close(p.left.released)
+	if p.gone != nil {
+		p.gone()
 	}
 }

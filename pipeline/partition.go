@@ -34,11 +34,13 @@ import (
 // ends where a partition is no longer active, unless it is leaving.
 type assignedPartition struct {
 	state.Partition
+	underPlan state.Partition // the name of its progress, with the version of the plan
 	phase     phase
-	underPlan state.Partition  // the name of its progress, with the version of the plan
-	lease     int              // the number of the current one; what comes back under an earlier one is ignored
-	progress  []state.Position // by shard, nil while it is not processed; shared with the batches of the lease
-	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
+	lease     lease
+	backlog   backlog // of the shards that lag
+	pause     pause
+	gone      func() // tells that it is released; nil unless it was revoked
+
 	// confirmed is the known progress when the partition was last abandoned or began to lag; nil if there is none. If a
 	// shard is later found with less, the store went back in time.
 	confirmed []state.Position
@@ -54,25 +56,24 @@ type assignedPartition struct {
 	gauges   *lagGauges // of its lag; nil while it is unknown
 	reported time.Time  // when they were last set, or the brokers asked
 
-	left *departure // of one that is leaving
-
-	retryAt time.Time // when one that waits or is stopped is resumed
 	trouble retry.Trouble
 	broken  broken
-	lacks   *record.MissingSchema // the schema it waits for; nil for none
-	// stopped is why it cannot continue, as a label of the metrics; "" if it can. It stays until the partition is active.
-	stopped   string
-	unfetched bool // it is stopped because the brokers do not let it be fetched; the poller tries again
+	// stopped is why it cannot continue, as a label of the metrics; "" if it can. It stays until the partition gets on.
+	stopped string
+}
 
-	// If the master of some shards does not answer, the partition continues in the others. behind is the lowest offset
-	// that the lagging shards lack, or unknown. The partition is read again from there, at catchUpAt at the earliest.
-	laggingShards []int
-	behind        int64
-	catchUpAt     time.Time
-	caughtUp      int64 // the end of what lagging shards lacked the last time
-	waits         retry.Backoff
-	lacked        int64         // what behind was when shards began to lag the last time
-	inVain        retry.Backoff // the wait after the partition was read again and lagging shards took nothing
+// lease is what a partition has while it is active, and until what is under way then is applied.
+type lease struct {
+	number    int              // what comes back with another one is ignored
+	progress  []state.Position // by shard; shared with the batches of the lease
+	lagging   []bool           // by shard, see state.PartitionRange; shared likewise
+	unfetched bool             // the brokers do not let it be fetched; the poller tries again
+}
+
+// pause is what a partition has while it is waiting or stopped.
+type pause struct {
+	until time.Time             // when it is resumed
+	lacks *record.MissingSchema // without which it cannot be resumed; nil for none
 }
 
 // phase is where a partition is in its life, see assignedPartition.
@@ -105,13 +106,6 @@ var transitions = [...][]phase{
 	released:   {},
 }
 
-// transitionError says that the program tried to change a phase into one that cannot follow it.
-type transitionError struct{ from, to phase }
-
-func (e *transitionError) Error() string {
-	return fmt.Sprintf("a partition that is %v cannot become %v: this is an error in the program", e.from, e.to)
-}
-
 // strict makes a wrong transition a panic. Tests set it.
 var strict bool
 
@@ -120,23 +114,22 @@ var strict bool
 // right whatever went wrong before, and nothing that is under way for it counts.
 func (w *worker) move(p *assignedPartition, to phase) bool {
 	if slices.Contains(transitions[p.phase], to) {
-		if p.phase = to; to != leaving && !p.active() {
+		p.phase, p.pause = to, pause{}
+		if to != leaving && !p.active() {
 			w.abandon(p)
 		}
 		return true
 	}
-	err := &transitionError{p.phase, to}
+	err := fmt.Errorf("a partition that is %v cannot become %v: this is an error in the program", p.phase, to)
 	if strict {
 		panic(err)
 	}
 	w.log.Error("the phase of a partition was about to change wrongly", "topic", p.Topic, "partition", p.ID, "error", err)
-	switch p.phase {
-	case released: // another may have its name now
-	case leaving:
-		w.abandon(p) // the next owner reads it again
-	default:
-		p.phase = stopped
+	if p.phase != released { // else another may have its name now
 		w.abandon(p)
+	}
+	if p.phase != released && p.phase != leaving {
+		p.phase = stopped
 		w.fail(p, err)
 	}
 	return false
@@ -162,7 +155,7 @@ func (p *assignedPartition) wentBack(found *state.Claim) bool {
 // claimed, the earlier record is kept.
 func (p *assignedPartition) confirm() {
 	earlier := p.confirmed
-	p.confirmed = slices.Clone(p.progress)
+	p.confirmed = slices.Clone(p.lease.progress)
 	for shard, at := range earlier {
 		if !p.confirmed[shard].Exists() {
 			p.confirmed[shard] = at

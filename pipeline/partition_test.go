@@ -55,7 +55,7 @@ func TestStoreThatWentBackIsDetected(t *testing.T) {
 func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
-	p := assignedPartition{progress: []state.Position{at(5, 1), at(7, 1)}}
+	p := assignedPartition{lease: lease{progress: []state.Position{at(5, 1), at(7, 1)}}}
 	p.confirm()
 	first := &state.Claim{Progress: []state.Position{at(5, 1), at(7, 1)}}
 	first.Miss(1, away)
@@ -64,7 +64,7 @@ func TestStoreWentBackWhileAMasterWasDown(t *testing.T) {
 			t.Error("a shard with unknown progress is reported as having gone back")
 		}
 		p.compared(first)
-		p.progress = []state.Position{at(5, 1), state.NoPosition}
+		p.lease.progress = []state.Position{at(5, 1), state.NoPosition}
 		p.confirm()
 	}
 	back := &state.Claim{Progress: []state.Position{at(9, 1), at(6, 1)}}

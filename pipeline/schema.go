@@ -19,38 +19,26 @@ type Schemas interface {
 }
 
 // mapWithSchemas maps a record, and fetches the schema that it names if the schema is new. If it is unavailable, the
-// partition remembers what it lacks, and the error says why.
-func (w *worker) mapWithSchemas(rec *record.Record, rangeIndex int, b *state.Batch) (features.Outcome, error) {
+// partition lacks it, and the error says why.
+func (w *worker) mapWithSchemas(rec *record.Record, rangeIndex int, b *state.Batch) (out features.Outcome, lacks *record.MissingSchema, err error) {
 	for {
-		out, err := w.mapper.Map(rec, rangeIndex, b)
-		missing, lacks := errors.AsType[*record.MissingSchema](err)
-		if !lacks {
-			return out, err
+		out, err = w.mapper.Map(rec, rangeIndex, b)
+		missing, is := errors.AsType[*record.MissingSchema](err)
+		if !is {
+			return out, nil, err
 		}
 		if err := w.cfg.Schemas.Supply(w.ctx, missing); err != nil {
-			w.from.lacks = missing
-			return out, err
+			return out, missing, err
 		}
 	}
-}
-
-// awaitSchema stops the current partition at a record whose schema is unavailable. Earlier records
-// are applied; see meetBroken.
-func (w *worker) awaitSchema(offset int64, err error) {
-	p := w.from
-	p.position = offset
-	w.current.extend(p)
-	w.current.keep(p)
-	w.due = true
-	w.stop(p, err)
 }
 
 // supplied reports whether the partition has the schema that it lacked; if not, it keeps waiting, and is not read.
 func (w *worker) supplied(ctx context.Context, p *assignedPartition) bool {
-	if p.lacks == nil {
+	if p.pause.lacks == nil {
 		return true
 	}
-	if err := w.cfg.Schemas.Supply(ctx, p.lacks); err != nil {
+	if err := w.cfg.Schemas.Supply(ctx, p.pause.lacks); err != nil {
 		w.fail(p, err)
 		return false
 	}

@@ -177,7 +177,7 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	b := w.current
 	w.begin(b)
 	rangeIndex, before := b.rangeOf(w.from), len(b.Updates)
-	out, err := w.mapWithSchemas(&record.Record{
+	out, lacks, err := w.mapWithSchemas(&record.Record{
 		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Log: w.from.log,
 		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
 	}, rangeIndex, &b.Batch)
@@ -185,8 +185,9 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 		w.metrics.forged.Add(float64(w.mapper.Forged))
 		w.mapper.Forged = 0
 	}
-	if w.from.lacks != nil {
-		w.awaitSchema(rec.Offset, err)
+	if lacks != nil {
+		w.stopAt(rec.Offset, err)
+		w.from.pause.lacks = lacks
 		return false
 	}
 	var poison *record.Poison
@@ -273,7 +274,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	var behind []*assignedPartition
 	for i := range b.Ranges {
 		p := b.partitions[i]
-		if p.lease != b.leases[i] {
+		if p.lease.number != b.leases[i] {
 			if p == b.kept && !b.Ranges[i].Behind {
 				p.applied = max(p.applied, b.Ranges[i].To) // before it stopped
 			}
@@ -288,7 +289,7 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 		case b.Ranges[i].Behind:
 			w.log.Warn("the store went back in time, was spread over more shards, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
-			p.progress, p.confirmed = nil, nil // it is reported
+			p.lease.progress, p.confirmed = nil, nil // it is reported
 			behind = append(behind, p)
 		default:
 			w.advance(ctx, p, b, i)
@@ -344,7 +345,7 @@ func (w *worker) completeLast() {
 	b := <-w.applier.done
 	w.commitOf(b)
 	for i, p := range b.partitions {
-		if (b.Ranges[i].Behind || b.unapplied) && p.lease == b.leases[i] {
+		if (b.Ranges[i].Behind || b.unapplied) && p.lease.number == b.leases[i] {
 			w.forget(p) // its later records would move the progress past those that failed
 		}
 	}

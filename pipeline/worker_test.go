@@ -71,8 +71,8 @@ func TestRecordsFetchedBeforeRewindAreDropped(t *testing.T) {
 // same progress, and records would count twice.
 func TestBatchHasOneRangeOfAPartition(t *testing.T) {
 	t.Parallel()
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, phase: reading, progress: make([]state.Position, 1)}
-	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, phase: reading, progress: make([]state.Position, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
+	other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 10}, recentLoad: newLoad(), current: newBatch(), spare: newBatch(), due: true,
 		applier:    &applier{todo: make(chan *workerBatch, 1)},
@@ -110,8 +110,8 @@ func TestLastBatchSkipsNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			poller := fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}})
 			defer poller.Close()
-			p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, phase: reading, progress: make([]state.Position, 1)}
-			other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, position: 5, phase: reading, progress: make([]state.Position, 1)}
+			p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
+			other := &assignedPartition{Partition: state.Partition{Topic: "logins"}, position: 5, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 			w := &worker{
 				cfg: &Config{MaxEvents: 10, MaxBytes: 10}, recentLoad: newLoad(), poller: poller, live: &backfill.Live{}, current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()),
 				applier:    &applier{todo: make(chan *workerBatch, 1), done: make(chan *workerBatch, 2)},
@@ -179,7 +179,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 			w.mapper.MaxRecordBytes = 1 << 10
 			for i := range int32(3) {
 				id := state.Partition{Topic: "payments", ID: i}
-				w.partitions[id] = &assignedPartition{Partition: id, phase: reading, progress: make([]state.Position, 1)}
+				w.partitions[id] = &assignedPartition{Partition: id, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 				poller.Add(id.Topic, i, 0)
 			}
 			testkit.Eventually(t, time.Minute, "all partitions are fetched", func() (bool, string) {
@@ -214,7 +214,7 @@ func TestBatchTakesAllThatWasFetched(t *testing.T) {
 func TestNewestTimestampIsBounded(t *testing.T) {
 	t.Parallel()
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, progress: make([]state.Position, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	w := &worker{
 		cfg: &Config{}, current: newBatch(), live: &backfill.Live{}, from: p, mapper: registry.NewMapper(),
 	}
@@ -231,7 +231,7 @@ func TestBatchesWithRecordsAreLive(t *testing.T) {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	w := &worker{
 		cfg: &Config{MaxEvents: 10, MaxBytes: 1000}, recentLoad: newLoad(), live: &backfill.Live{}, mapper: registry.NewMapper(), current: newBatch(), spare: newBatch(),
-		from:    &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, progress: make([]state.Position, 1)},
+		from:    &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}},
 		applier: &applier{todo: make(chan *workerBatch, 1)},
 	}
 	w.mapper.MaxRecordBytes = 1 << 10
@@ -298,7 +298,7 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 	registry := defined.Registry(t, "streams:\n  payment: {topic: payments, timestamp: at, fields: {user: string}}\n")
 	format := &headerFormat{}
 	registry.Streams[0].Format = format
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, progress: make([]state.Position, 1)}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, phase: reading, lease: lease{progress: make([]state.Position, 1)}}
 	poller := fetch.NewPoller(fetch.PollerConfig{Transport: transport, Bootstrap: kafka.TCP(broker.ListenAddrs()...)})
 	defer poller.Close()
 	poller.Add("payments", 0, 0)
@@ -325,7 +325,7 @@ func TestFormatSeesKeyAndHeaders(t *testing.T) {
 // What was under way when a partition was resumed changes nothing of it: neither a batch nor what recovery found.
 func TestEarlierLeasesAreIgnored(t *testing.T) {
 	t.Parallel()
-	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, applied: 5, phase: reading, progress: make([]state.Position, 1), trouble: retry.Trouble{Log: slog.New(slog.DiscardHandler)}}
+	p := &assignedPartition{Partition: state.Partition{Topic: "payments"}, position: 8, applied: 5, phase: reading, lease: lease{progress: make([]state.Position, 1)}, trouble: retry.Trouble{Log: slog.New(slog.DiscardHandler)}}
 	w := &worker{
 		poller: fetch.NewPoller(fetch.PollerConfig{Transport: &kafka.Transport{}}), current: newBatch(), metrics: newMetrics(prometheus.NewRegistry()), health: newHealth(),
 		partitions: map[state.Partition]*assignedPartition{p.Partition: p}, commit: func(map[state.Partition]int64) {},
@@ -333,12 +333,12 @@ func TestEarlierLeasesAreIgnored(t *testing.T) {
 	defer w.poller.Close()
 	under := newBatch()
 	under.fail(under.rangeOf(p), errors.New("no broker"))
-	found := resumed{[]*assignedPartition{p}, []int{p.lease}, []recovery.Resumption{{Err: errors.New("no leader")}}}
-	w.abandon(p)
-	lease := p.lease
+	found := resumed{[]*assignedPartition{p}, []int{p.lease.number}, []recovery.Resumption{{Err: errors.New("no leader")}}}
+	w.move(p, resuming)
+	number := p.lease.number
 	w.goOn(t.Context(), found)
 	w.complete(t.Context(), under)
-	if p.lease != lease || p.applied != 5 || !p.retryAt.IsZero() || w.health.err() != nil {
+	if p.lease.number != number || p.applied != 5 || p.phase != resuming || w.health.err() != nil {
 		t.Errorf("the partition is %+v, health %v; want it as it was", p, w.health.err())
 	}
 }
