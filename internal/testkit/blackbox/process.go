@@ -20,9 +20,9 @@ func Listening(log string) (url string, ok bool) {
 	return "http://" + found[1], true
 }
 
-var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE)$`)
+var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE|.*this is an error in the program.*)$`)
 
-// Broken returns the part of a log that reports a panic or a data race; "" if there is none.
+// Broken returns the part of a log that reports a panic, a data race or a wrong transition of a partition; "" if there is none.
 func Broken(log string) string {
 	at := broken.FindStringIndex(log)
 	if at == nil {
