@@ -77,17 +77,9 @@ func (w *worker) look(ctx context.Context) {
 // seconds.
 const patiently = 10
 
-// unfetchedError says that a partition cannot be fetched: it has no leader, or one that does not answer or refuses.
-type unfetchedError struct{ err error }
-
-func (e *unfetchedError) Error() string { return fmt.Sprintf("nothing can be fetched: %v", e.err) }
-
-func (e *unfetchedError) Unwrap() error { return e.err }
-
-// Degraded says that the processor works: others are fetched, and it need not be replaced while all brokers are away.
-func (*unfetchedError) Degraded() bool { return true }
-
-// noteUnfetched reports partitions that cannot be fetched as stopped, until they can be.
+// noteUnfetched reports partitions that cannot be fetched as stopped, until they can be: they have no leader, or one that
+// does not answer or refuses. The processor works: others are fetched, and it need not be replaced while all brokers are
+// away.
 func (w *worker) noteUnfetched() {
 	failing := make(map[state.Partition]error)
 	for _, t := range w.poller.Troubles() {
@@ -100,7 +92,7 @@ func (w *worker) noteUnfetched() {
 		switch err := failing[id]; {
 		case err != nil && (p.lease.unfetched || p.stopped == ""):
 			p.lease.unfetched = true
-			w.report(p, &unfetchedError{err})
+			w.report(p, degradedError{fmt.Errorf("nothing can be fetched: %w", err)})
 		case err == nil && p.lease.unfetched:
 			p.lease.unfetched = false
 			w.report(p, nil)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,24 +19,14 @@ import (
 // is read again from their progress, and the other shards skip what they have. Batches cannot leave a hole meanwhile,
 // because a lagging shard applies nothing more, see state.PartitionRange.
 
-// laggingError says that some shards lag while the others continue: the processor works, but not for all entities.
-type laggingError struct {
-	Shards int
-	Offset int64 // the lowest offset that they lack; negative if unknown
-	Err    error // why
-}
-
-func (e *laggingError) Error() string {
-	if e.Offset < 0 {
-		return fmt.Sprintf("%d state shards could not be claimed, the others go on: %v", e.Shards, e.Err)
+// lags says that some shards lag, from an offset on or from an unknown one, while the others continue: the processor
+// works, but not for all entities.
+func lags(shards int, from int64, why error) error {
+	if from < 0 {
+		return degradedError{fmt.Errorf("%d state shards could not be claimed, the others go on: %w", shards, why)}
 	}
-	return fmt.Sprintf("%d state shards lag from offset %d on, the others go on: %v", e.Shards, e.Offset, e.Err)
+	return degradedError{fmt.Errorf("%d state shards lag from offset %d on, the others go on: %w", shards, from, why)}
 }
-
-func (e *laggingError) Unwrap() error { return e.Err }
-
-// Degraded says that the processor works.
-func (*laggingError) Degraded() bool { return true }
 
 // unknown is the offset of shards that lack an unknown range.
 const unknown = int64(-1)
@@ -91,11 +82,13 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 		p.confirm() // the next batch may be under way when it is abandoned
 	}
 	l.to = r.To
-	err := &laggingError{Shards: len(l.shards), Offset: l.from, Err: errNotApplied}
-	if why := w.unavailable(ctx, p); why != nil {
-		err.Err = why
-	}
-	if !lagged {
+	w.tellLag(p, cmp.Or(w.unavailable(ctx, p), errNotApplied), !lagged)
+}
+
+// tellLag says in health, and in the log if it is new, that shards of a partition lag.
+func (w *worker) tellLag(p *assignedPartition, why error, isNew bool) {
+	err := lags(len(p.backlog.shards), p.backlog.from, why)
+	if isNew {
 		w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	}
 	w.health.set(p.String(), err)
@@ -116,15 +109,13 @@ func (l *backlog) untilCatchUp() time.Duration {
 // lagFromTheStart records that some shards could not be claimed when the partition was taken. They lag like those whose
 // master has stopped answering since; if they already lagged, what they lack is unchanged.
 func (w *worker) lagFromTheStart(p *assignedPartition, why error) {
-	for shard, lags := range p.lease.lagging {
-		if lags {
+	for shard, is := range p.lease.lagging {
+		if is {
 			p.backlog.shards = append(p.backlog.shards, shard)
 		}
 	}
 	p.backlog.readAt = time.Now().Add(p.backlog.waits.Next())
-	err := &laggingError{Shards: len(p.backlog.shards), Offset: p.backlog.from, Err: why}
-	w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
-	w.health.set(p.String(), err)
+	w.tellLag(p, why, true)
 }
 
 // unavailable returns why a lagging shard cannot be reached yet, or nil if all can be reached.
@@ -148,13 +139,13 @@ func leaveLagging(b *enrich.Batch) {
 	for i := range b.Ranges {
 		r := &b.Ranges[i]
 		lagging := 0
-		for _, lags := range r.Lagging {
-			if lags {
+		for _, is := range r.Lagging {
+			if is {
 				lagging++
 			}
 		}
 		if lagging > 0 {
-			b.Leave(i, &laggingError{Shards: lagging, Offset: state.Lowest(r.Progress), Err: errNotApplied})
+			b.Leave(i, lags(lagging, state.Lowest(r.Progress), errNotApplied))
 		}
 	}
 }

@@ -181,10 +181,10 @@ func (w *worker) report(p *assignedPartition, err error) {
 	if err == nil {
 		w.stopped(p, "")
 		w.health.clear(p.String())
-		return
+	} else {
+		w.stopped(p, recovery.ReasonOf(err))
+		w.health.set(p.String(), err)
 	}
-	w.stopped(p, recovery.ReasonOf(err))
-	w.health.set(p.String(), err)
 }
 
 // stopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.

@@ -62,7 +62,7 @@ func (p *Processor) follow(ctx context.Context, member *group.Member, topics []s
 		if err != nil {
 			if ctx.Err() == nil {
 				if c.hasPartitions() {
-					err = &awayError{err}
+					err = cannotJoin(err)
 				}
 				p.health.set("group", err)
 				retry.Wait(ctx, joining.Failed(err))
@@ -93,7 +93,7 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 				p.log.Info("joining the consumer group for other topics; the assigned partitions go on", "generation", g.ID, "topics", wanted)
 				return wanted
 			}
-			p.health.set("group", &awayError{err})
+			p.health.set("group", cannotJoin(err))
 			again = time.After(missing.Failed(err))
 		} else {
 			p.health.clear("group")
@@ -110,15 +110,10 @@ func (p *Processor) stay(ctx context.Context, g *group.Generation, topics []stri
 	}
 }
 
-// awayError says that the group cannot be joined, while partitions are still processed.
-type awayError struct{ err error }
-
-func (e *awayError) Error() string {
-	return fmt.Sprintf("the assigned partitions go on, but no others can be added: %v", e.err)
+// cannotJoin says why the group cannot be joined, while partitions are still processed.
+func cannotJoin(why error) error {
+	return degradedError{fmt.Errorf("the assigned partitions go on, but no others can be added: %w", why)}
 }
-
-func (e *awayError) Unwrap() error { return e.err }
-func (*awayError) Degraded() bool  { return true }
 
 // leave leaves the group, so that others take over at once.
 func (p *Processor) leave(member *group.Member) {

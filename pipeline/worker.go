@@ -274,19 +274,18 @@ func (w *worker) complete(ctx context.Context, b *workerBatch) {
 	var behind []*assignedPartition
 	for i := range b.Ranges {
 		p := b.partitions[i]
-		if p.lease.number != b.leases[i] {
-			if p == b.kept && !b.Ranges[i].Behind {
-				p.applied = max(p.applied, b.Ranges[i].To) // before it stopped
+		switch r := &b.Ranges[i]; {
+		case p.lease.number != b.leases[i]: // it was resumed meanwhile, or stopped
+			if p == b.kept && !r.Behind {
+				p.applied = max(p.applied, r.To) // before it stopped
 			}
-			continue // it was resumed meanwhile, or stopped
-		}
-		switch {
-		case p.phase == leaving && b.Ranges[i].Behind:
-			w.abandon(p) // the next owner reads it again
 		case p.phase == leaving:
+			if r.Behind {
+				w.abandon(p) // the next owner reads it again
+			}
 		case b.failures[i] != nil:
 			w.stop(p, b.failures[i])
-		case b.Ranges[i].Behind:
+		case r.Behind:
 			w.log.Warn("the store went back in time, was spread over more shards, or another plan took the partition; reading it again", "topic", p.Topic, "partition", p.ID)
 			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
 			p.lease.progress, p.confirmed = nil, nil // it is reported
