@@ -90,7 +90,7 @@ func (w *worker) noteUnfetched() {
 	}
 	for id, p := range w.partitions {
 		switch err := failing[id]; {
-		case err != nil && (p.lease.unfetched || p.stopped == ""):
+		case err != nil && (p.lease.unfetched || p.reason == ""):
 			p.lease.unfetched = true
 			w.report(p, degradedError{fmt.Errorf("nothing can be fetched: %w", err)})
 		case err == nil && p.lease.unfetched:

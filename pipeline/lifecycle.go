@@ -179,26 +179,26 @@ func (w *worker) stopAt(offset int64, err error) {
 // report says why a partition cannot continue, in the metrics and in health; nil means that it can.
 func (w *worker) report(p *assignedPartition, err error) {
 	if err == nil {
-		w.stopped(p, "")
+		w.countStopped(p, "")
 		w.health.clear(p.String())
 	} else {
-		w.stopped(p, recovery.ReasonOf(err))
+		w.countStopped(p, recovery.ReasonOf(err))
 		w.health.set(p.String(), err)
 	}
 }
 
-// stopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.
-func (w *worker) stopped(p *assignedPartition, reason string) {
-	if p.stopped == reason {
+// countStopped updates the count of stopped partitions by reason; "" means that the partition is not stopped.
+func (w *worker) countStopped(p *assignedPartition, reason string) {
+	if p.reason == reason {
 		return
 	}
-	if p.stopped != "" {
-		w.metrics.stopped.WithLabelValues(p.Topic, p.stopped).Dec()
+	if p.reason != "" {
+		w.metrics.stopped.WithLabelValues(p.Topic, p.reason).Dec()
 	}
 	if reason != "" {
 		w.metrics.stopped.WithLabelValues(p.Topic, reason).Inc()
 	}
-	p.stopped = reason
+	p.reason = reason
 }
 
 // abandon ends the lease of a partition, and removes it from everything under way in this goroutine.
@@ -259,7 +259,7 @@ func (w *worker) forget(p *assignedPartition) {
 	if !w.move(p, released) {
 		return
 	}
-	w.stopped(p, "")
+	w.countStopped(p, "")
 	delete(w.partitions, p.Partition)
 	if p.gone != nil {
 		p.gone()

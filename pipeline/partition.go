@@ -12,26 +12,32 @@ import (
 
 // assignedPartition is a partition that a worker has been assigned. It is in one phase at a time:
 //
-//	      taken                                 +--------------- active ----------------+
-//	        |                                   |                                       |
-//	        v          found where to continue  |  +------------+  has it  +---------+  |
-//	+--------------+ -------------------------->|  | catchingUp | -------> | reading |  |
-//	|   resuming   |                            |  +------------+          +---------+  |
-//	+--------------+ <--------------------------|         | a master does       |       |
-//	   |  ^  |  ^     the position is gone, the |         | not answer          |       |
-//	   |  |  |  |     store went back in time,  |         |    +---------+      |       |
-//	   |  |  |  |     or its masters answer     |         +--> | lagging | <----+       |
-//	   |  |  |  |                               |              +---------+              |
-//	   |  |  |  | due  +---------+              +---------------------------------------+
-//	   |  |  |  +----- | stopped | <------------------------------+  cannot continue
-//	   |  |  +-------> +---------+
-//	   |  | due  +---------+
-//	   |  +----- | waiting |         each of these -- revoked --> leaving -- nothing is under way --> released
-//	   +-------> +---------+         each of all --- the worker ends ------------------------------> released
-//	  too early
+//	 taken                           +------------------- active ------------------+
+//	   |                             |                                             |
+//	   v       found where to        |  +------------+  caught up    +---------+   |
+//	+----------+  continue           |  | catchingUp | ------------> | reading |   |
+//	|          | ------------------> |  +------------+               +---------+   |
+//	| resuming |                     |        |        +---------+        |        |
+//	|          | <------------------ |        +------> | lagging | <------+        |
+//	+----------+  read again (1)     |                 +---------+                 |
+//	  |  ^  |  ^                     +---------------------------------------------+
+//	  |  |  |  |      due                                   |
+//	  |  |  |  +------------ +---------+   cannot continue  |
+//	  |  |  +--------------> | stopped | <------------------+
+//	  |  |  cannot continue  +---------+
+//	  |  |
+//	  |  |            due
+//	  |  +------------------ +---------+
+//	  +--------------------> | waiting |
+//	          too early (2)  +---------+
 //
-// All changes of the phase go through worker.move. A lease is the time from one resumption to the next, or to the end: it
-// ends where a partition is no longer active, unless it is leaving.
+//	any of these -- revoked --> leaving -- nothing is under way --> released <-- the worker ends -- any
+//
+// (1) The store went back in time, the position is not in the log, or masters of lagging shards answer again.
+// (2) See recovery.Rules.GracePeriod.
+//
+// All changes of the phase go through worker.move. A lease is the time for which a partition is active, and what is under
+// way of it when it leaves: its batches carry the number of the lease, and count only until it ends.
 type assignedPartition struct {
 	state.Partition
 	underPlan state.Partition // the name of its progress, with the version of the plan
@@ -58,8 +64,9 @@ type assignedPartition struct {
 
 	trouble retry.Trouble
 	broken  broken
-	// stopped is why it cannot continue, as a label of the metrics; "" if it can. It stays until the partition gets on.
-	stopped string
+	// reason is why it cannot continue, as a label of the metrics; "" if it can. It outlasts the phase: a partition that is
+	// tried again counts as stopped until it gets on.
+	reason string
 }
 
 // lease is what a partition has while it is active, and until what is under way then is applied.
@@ -120,6 +127,7 @@ func (w *worker) move(p *assignedPartition, to phase) bool {
 		}
 		return true
 	}
+
 	err := fmt.Errorf("a partition that is %v cannot become %v: this is an error in the program", p.phase, to)
 	if strict {
 		panic(err)
