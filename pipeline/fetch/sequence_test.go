@@ -38,6 +38,10 @@ func TestMisplacedBatch(t *testing.T) {
 			log:  []testBatch{batch(0, "a", "b"), batch(1000, "c", "d"), batch(4, "e")},
 			want: []string{"0:a", "1:b"}, next: 2, reason: states(1000, 1001, "the batch after it begins at 4"), skipTo: 4,
 		},
+		"after the next one, at the position": {
+			from: 2, log: []testBatch{batch(1000, "c", "d"), batch(4, "e")},
+			next: 2, reason: states(1000, 1001, "the batch after it begins at 4"), skipTo: 4,
+		},
 		"after the next one, which is cut": {
 			log: []testBatch{batch(0, "a", "b"), batch(1000, "c", "d"), batch(4, "e")}, cut: true,
 			want: []string{"0:a", "1:b"}, next: 2, reason: states(1000, 1001, "the batch after it begins at 4"), skipTo: 4,
@@ -78,6 +82,10 @@ func TestMisplacedBatch(t *testing.T) {
 			log: []testBatch{batch(0, "a"), batch(math.MaxInt64, "b", "b"), batch(3, "c")}, want: []string{"0:a"}, next: 1,
 			reason: states(math.MaxInt64, math.MinInt64, "there are no such"), skipTo: 3,
 		},
+		"the last of all numbers": {
+			log: []testBatch{batch(0, "a"), batch(math.MaxInt64, "b")}, want: []string{"0:a"}, next: 1,
+			reason: states(math.MaxInt64, math.MaxInt64, "there are no such"), skipTo: 2,
+		},
 		"epoch": {
 			log: []testBatch{epoch(batch(0, "a"), 3), epoch(batch(1, "b"), 4), batch(2, "c")}, want: []string{"0:a"}, next: 1,
 			reason: states(1, 1, "it also states the leader epoch 4, and its leader's is 3"), skipTo: 2,
@@ -94,7 +102,25 @@ func TestMisplacedBatch(t *testing.T) {
 			from: 2, log: []testBatch{batch(2, "c", "d"), batch(2, "e")},
 			next: 2, reason: states(2, 3, "the batch after it begins at 2"), skipTo: -1,
 		},
+		"two in a row": {
+			log:  []testBatch{batch(0, "a", "b"), batch(1000, "c", "d"), batch(2, "e")},
+			want: []string{"0:a", "1:b"}, next: 2, reason: states(1000, 1001, "the batch after it begins at 2"), skipTo: 4,
+		},
 		// Not wrong:
+		"refused before, and no longer beyond the end": {
+			from: 2, misplaced: &misplacedError{at: 2, states: 5}, log: []testBatch{batch(5, "c", "d"), batch(7, "e")}, end: 8,
+			want: []string{"5:c", "6:d", "7:e"}, next: 8, absent: 3,
+		},
+		"repaired, and another is where it claimed to be": {
+			from: 2, misplaced: &misplacedError{at: 2, states: 4}, log: []testBatch{batch(2, "c", "d"), batch(4, "e")}, want: []string{"2:c", "3:d", "4:e"}, next: 5,
+		},
+		"removed since, as the batch before shows": {
+			misplaced: &misplacedError{at: 2, states: 1}, log: []testBatch{batch(0, "a", "b"), batch(4, "e")}, end: 5,
+			want: []string{"0:a", "1:b", "4:e"}, next: 5, absent: 2,
+		},
+		"what compaction left after one set aside": {
+			from: 4, misplaced: &misplacedError{at: 2, states: 1}, log: []testBatch{batch(6, "e")}, end: 7, want: []string{"6:e"}, next: 7, absent: 2,
+		},
 		"set aside before, at what it states": {
 			from: 4, misplaced: &misplacedError{at: 2, states: 4}, log: []testBatch{batch(4, "c", "d"), batch(4, "e")}, want: []string{"4:e"}, next: 5, absent: 2,
 		},
@@ -113,6 +139,8 @@ func TestMisplacedBatch(t *testing.T) {
 			from: 2, log: []testBatch{batch(5, "a"), {base: 10, lastDelta: 4}, batch(20, "b")}, end: 21,
 			want: []string{"5:a", "20:b"}, next: 21, absent: 3 + 4 + 5,
 		},
+		"after a gap, where the end is unknown": {from: 2, log: []testBatch{batch(5, "a")}, want: []string{"5:a"}, next: 6, absent: 3},
+		"a position inside of a batch":          {from: 4, log: []testBatch{batch(3, "x", "e")}, want: []string{"4:e"}, next: 5},
 		"up to the end of the log": {
 			from: 2, log: []testBatch{batch(5, "a", "b")}, end: 7, want: []string{"5:a", "6:b"}, next: 7, absent: 3,
 		},
@@ -150,6 +178,23 @@ func TestMisplacedBatch(t *testing.T) {
 				t.Error("want it to be damage, and to be fetched three times")
 			}
 		})
+	}
+}
+
+// A batch that was refused for its leader epoch is taken once that leader is known, also if nothing follows it yet.
+func TestNewerLeaderEpochIsTakenOnceItIsKnown(t *testing.T) {
+	p := &PartitionData{Topic: "t", leaderEpoch: 3, records: encode(t, testBatch{records: run("a"), afterCRC: func(raw []byte) { raw[15] = 4 }})}
+	for _, leader := range []int32{3, 4, -1} {
+		p.leaderEpoch = leader
+		var d Decoder
+		got, _, err := decode(&d, p)
+		misplaced, refused := errors.AsType[*misplacedError](err)
+		if want := leader == 3; refused != want || len(got) == 1 == want {
+			t.Errorf("leader epoch %d: records %v, error %v; want it refused: %v", leader, got, err, want)
+		}
+		if refused {
+			p.misplaced = misplaced
+		}
 	}
 }
 
