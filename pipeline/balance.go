@@ -180,7 +180,7 @@ func (s *pool) give(to map[state.Partition]int) {
 	}
 }
 
-func countOf(list []int, value int) (n int) {
+func countOf[T comparable](list []T, value T) (n int) {
 	for _, v := range list {
 		if v == value {
 			n++

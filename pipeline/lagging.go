@@ -138,14 +138,8 @@ func (w *worker) reachable(ctx context.Context, p *assignedPartition) bool {
 func leaveLagging(b *enrich.Batch) {
 	for i := range b.Ranges {
 		r := &b.Ranges[i]
-		lagging := 0
-		for _, is := range r.Lagging {
-			if is {
-				lagging++
-			}
-		}
-		if lagging > 0 {
-			b.Leave(i, lags(lagging, state.Lowest(r.Progress), errNotApplied))
+		if shards := countOf(r.Lagging, true); shards > 0 {
+			b.Leave(i, lags(shards, state.Lowest(r.Progress), errNotApplied))
 		}
 	}
 }

@@ -82,7 +82,10 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 			continue // it is leaving or was released meanwhile
 		}
 		found := &r.found[i]
-		w.tellRewind(p, found.First)
+		if found.First != nil && p.wentBack(found.First) { // no batch was refused, because the store did not answer meanwhile
+			w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
+			w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
+		}
 		switch {
 		case found.Err != nil && ctx.Err() != nil: // the worker is ending, and nothing is wrong with the partition
 		case found.Err != nil:
@@ -96,19 +99,6 @@ func (w *worker) goOn(ctx context.Context, r resumed) {
 			w.readFrom(p, found)
 		}
 	}
-}
-
-// tellRewind counts and logs, once, that the store went back in time without a batch being refused, because it did not
-// answer meanwhile.
-func (w *worker) tellRewind(p *assignedPartition, found *state.Claim) {
-	if found == nil {
-		return
-	}
-	if p.wentBack(found) {
-		w.log.Warn("the store went back in time; reading the partition again", "topic", p.Topic, "partition", p.ID)
-		w.metrics.rewinds.WithLabelValues(p.Topic).Inc()
-	}
-	p.compared(found)
 }
 
 // readFrom reads a partition from the lowest progress of all shards.

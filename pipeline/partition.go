@@ -148,15 +148,17 @@ func (p *assignedPartition) active() bool {
 	return p.phase == reading || p.phase == catchingUp || p.phase == lagging
 }
 
-// wentBack reports whether a shard has less progress in the same log than was confirmed, or none.
-func (p *assignedPartition) wentBack(found *state.Claim) bool {
+// wentBack reports whether a shard has less progress in the same log than was confirmed, or none. The confirmed progress
+// of the shards that were found is dropped. For shards whose master did not answer it is kept until they are found.
+func (p *assignedPartition) wentBack(found *state.Claim) (back bool) {
 	for shard, at := range p.confirmed {
-		now := found.Progress[shard]
-		if found.Misses(shard) == nil && at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset) {
-			return true
+		if found.Misses(shard) == nil {
+			now := found.Progress[shard]
+			back = back || at.Exists() && (!now.Exists() || now.Log == at.Log && now.Offset < at.Offset)
+			p.confirmed[shard] = state.NoPosition
 		}
 	}
-	return false
+	return back
 }
 
 // confirm records the known progress of a partition that is abandoned or begins to lag. For shards that could not be
@@ -167,16 +169,6 @@ func (p *assignedPartition) confirm() {
 	for shard, at := range earlier {
 		if !p.confirmed[shard].Exists() {
 			p.confirmed[shard] = at
-		}
-	}
-}
-
-// compared drops the confirmed progress of the shards that were found. For shards whose master did not answer it is
-// kept until they are found.
-func (p *assignedPartition) compared(found *state.Claim) {
-	for shard := range p.confirmed {
-		if found.Misses(shard) == nil {
-			p.confirmed[shard] = state.NoPosition
 		}
 	}
 }
