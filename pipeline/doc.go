@@ -23,6 +23,8 @@
 // partition from the lowest progress of all shards; the writer skips what a shard has
 // already applied.
 //
+// What a worker does with each of its partitions is its phase; assignedPartition has the picture.
+//
 // Definitions may change at any time, see Processor.Reload. Progress is stored under the
 // version of the plan that is applied. A worker claims a partition before it reads it, and a
 // worker with other definitions that still holds a batch of the partition then applies

@@ -22,7 +22,8 @@ func Listening(log string) (url string, ok bool) {
 
 var broken = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|WARNING: DATA RACE|.*this is an error in the program.*)$`)
 
-// Broken returns the part of a log that reports a panic, a data race or a wrong transition of a partition; "" if there is none.
+// Broken returns the part of a log that reports a panic, a data race or another error in the program; "" if there is
+// none.
 func Broken(log string) string {
 	at := broken.FindStringIndex(log)
 	if at == nil {
