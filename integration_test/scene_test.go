@@ -118,9 +118,6 @@ func (s *scene) start(role string, more ...string) *weir {
 func (s *scene) kill(victims ...interface{ Kill() }) {
 	s.t.Helper()
 	for _, v := range victims {
-		if server, ok := v.(*redistest.Server); ok {
-			server.AwaitRewritten()
-		}
 		v.Kill()
 		s.kills++
 	}
@@ -129,7 +126,6 @@ func (s *scene) kill(victims ...interface{ Kill() }) {
 // restore kills a Redis server and starts it with an older copy of its data.
 func (s *scene) restore(server *redistest.Server, older redistest.Copy) {
 	s.t.Helper()
-	server.AwaitRewritten()
 	server.RestoreCopy(older)
 	s.kills++
 }

@@ -18,7 +18,6 @@ var olderCopy = &fault{name: "older copy", lane: redisLane, topologies: []string
 	pause(random, 0, 4*time.Second)
 	n.RestoreCopy(old)
 	r.redis.AwaitServing(r.kit)
-	r.awaitMended(n)
 }}
 
 // The plans of the namespace alone are put back to what they were some seconds ago, as by a failover of their master, while all

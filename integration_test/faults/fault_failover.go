@@ -28,7 +28,6 @@ var killMaster = &fault{name: "master killed", lane: redisLane, topologies: []st
 	pause(random, 0, 5*time.Second)
 	n.Start()
 	r.redis.AwaitServing(r.kit)
-	r.awaitMended(n)
 }}
 
 // The master hangs. When it continues, a replica may have been promoted. The master learns of that only after a while,

@@ -20,5 +20,4 @@ func (r *round) tear(n *servers.Node, most int64) {
 	}
 	n.Start()
 	r.redis.AwaitServing(r.kit)
-	r.awaitMended(n)
 }

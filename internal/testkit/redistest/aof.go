@@ -1,14 +1,10 @@
 package redistest
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // TearAOF cuts up to most bytes off the end of a killed server's append-only file, as a power loss
@@ -40,25 +36,4 @@ func modified(file string) (t time.Time) {
 		t = info.ModTime()
 	}
 	return t
-}
-
-// AwaitRewritten waits until the append-only file of a server that was started again is rewritten,
-// unless no script has run since. Only then may the server crash again: Redis 7.0 runs what a crash
-// has torn when it reads the file a second time, see "The append-only file is torn" in
-// docs/exactly-once.md.
-func (r *Server) AwaitRewritten() {
-	r.t.Helper()
-	if !r.aof || !r.again {
-		return
-	}
-	client := r.Client(r.t)
-	testkit.Eventually(r.t, 2*time.Minute, "the append-only file is rewritten", func() (bool, string) {
-		info, err := client.InfoMap(context.Background(), "persistence", "commandstats").Result()
-		if err != nil {
-			return false, err.Error()
-		}
-		file := info["Persistence"]
-		rewritten := file["aof_last_rewrite_time_sec"] != "-1" && file["aof_rewrite_in_progress"] == "0"
-		return rewritten || info["Commandstats"]["cmdstat_evalsha"] == "", fmt.Sprint(file)
-	})
 }

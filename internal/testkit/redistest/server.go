@@ -25,7 +25,6 @@ type Server struct {
 	secure string
 	dir    string
 	aof    bool
-	again  bool          // it was started again
 	runner server.Runner // nil if given
 	origin string
 }
@@ -219,7 +218,6 @@ func (r *Server) signal(sig syscall.Signal) {
 // has torn from a file before the last one.
 func (r *Server) Start() {
 	r.t.Helper()
-	r.again = true
 	for last := false; ; last = true {
 		if err := r.runner.Start(); err != nil {
 			r.t.Fatal(err)
