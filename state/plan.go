@@ -154,8 +154,8 @@ const aged = 1000
 // Ahead states that clocks of servers were ahead for a while, so that keys expired early.
 type Ahead struct {
 	Clock int64 // the greatest time that they have shown, in ms
-	// Newest is the greatest timestamp, in ms, of a record that had been applied before. Keys of later records live as
-	// long as they should.
+	// Newest is the greatest timestamp, in ms, of a record that had been applied when that was last noticed. Keys of later
+	// records live as long as they should.
 	Newest int64
 }
 

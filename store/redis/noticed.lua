@@ -1,9 +1,9 @@
--- Records in one state shard what a processor has noticed of its server: that it has evicted keys, or that its clock is
--- ahead.
+-- Records in one state shard what a processor has noticed of its server: that it has evicted keys, or that its clock was
+-- set: it may have been ahead.
 --
 -- KEYS[1]  the shard's progress, see find.lua
 -- ARGV     run of the server; number of keys that it has evicted since it was started
---          time in ms that its clock has shown, if it was set ahead; else 0
+--          greatest time in ms that its clock has shown, if it was set; else 0
 -- Returns  1, or 0 if the shard is frozen and nothing was recorded
 --
 -- What evicted keys held is missing, as in a gap. If another run was recorded, that server may have evicted keys after it

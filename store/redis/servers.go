@@ -55,7 +55,7 @@ type serverWatch struct {
 	allowed bool
 	evicted bool              // some server has evicted keys
 	last    map[string]server // by address
-	ahead   map[int]int64     // by shard, what a clock that was set ahead has shown, until it is recorded
+	ahead   map[int]int64     // by shard, the greatest time that a clock which was set has shown, until it is recorded
 }
 
 // server is what a master says about itself.
@@ -204,15 +204,15 @@ func (s *Store) look(ctx context.Context, record bool) error {
 	if w.last == nil {
 		w.last, w.ahead = map[string]server{}, map[int]int64{}
 	}
-	jumped := map[*server]time.Duration{}
+	shown := map[*server]int64{} // the greatest time that a clock which was set has shown, or would show now
 	for shard, v := range servers {
 		if v == nil {
 			continue
 		}
 		before, known := w.last[v.address]
 		if before.at.Equal(v.at) {
-			if jumped[v] > 0 {
-				w.ahead[shard] = v.clock
+			if shown[v] > 0 {
+				w.ahead[shard] = shown[v]
 			}
 			continue
 		}
@@ -226,11 +226,12 @@ func (s *Store) look(ctx context.Context, record bool) error {
 		if !known {
 			continue
 		}
-		if off := time.Duration(v.clock-before.clock)*time.Millisecond - v.at.Sub(before.at); off > jump || off < -jump {
+		// A clock that goes back may have been ahead until now, also if nobody saw that begin.
+		passed := v.at.Sub(before.at)
+		if off := time.Duration(v.clock-before.clock)*time.Millisecond - passed; off > jump || off < -jump {
 			w.note(ServerNote{Address: v.address, Jump: off})
-			if jumped[v] = off; off > 0 {
-				w.ahead[shard] = v.clock
-			}
+			shown[v] = max(v.clock, before.clock+passed.Milliseconds())
+			w.ahead[shard] = shown[v]
 		}
 	}
 	if record {

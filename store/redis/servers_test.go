@@ -232,6 +232,31 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
+// A clock that is set back may have been ahead, although nobody saw that begin; and what was applied while it was ahead may
+// have joined a key that expired then.
+func TestClockAheadIsSeenAtItsEnd(t *testing.T) {
+	const hour = 3600_000
+	for name, seen := range map[string]bool{"begins unseen": false, "begins in sight": true} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.New(t, redistest.Options{OwnClock: true})
+			w := newWatched(t, server.Client(t))
+			now := time.Now()
+			w.apply(now.Add(-time.Minute), "a", "b")
+			if seen {
+				_ = w.look(t.Context(), true)
+			}
+			server.SetClock(3 * time.Hour)
+			_ = w.look(t.Context(), true)
+			w.apply(now.Add(-time.Second), "a")
+			server.SetClock(0)
+			_ = w.look(t.Context(), true)
+			if since, want := w.since(now, hour), now.Add(-time.Second).UnixMilli()+1; since != want {
+				t.Errorf("afterwards, what is kept for 1h is complete since %d ms before now, want %d", now.UnixMilli()-since, now.UnixMilli()-want)
+			}
+		})
+	}
+}
+
 // noted are the jumps of clocks that were noted, in hours.
 func (w *watched) noted() (jumps []string) {
 	for n := range slices.Values(w.notes) {
