@@ -25,14 +25,14 @@ func (r *round) compare() {
 	reloaded := len(r.scenario.Versions) > 1
 	differences := servers.NewKit("comparison", r.failure)
 	interlude := r.scenario.Interlude
-	evicted := interlude != nil && interlude.name == eviction
-	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || evicted, Gaps: interlude != nil && !evicted, Members: workload.Members}
+	forgotten := interlude != nil && interlude.forgets
+	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
 	if reloaded {
 		r.awaitComplete(&c, registry, clock)
 	}
 	c.All(registry, clock, r.moments(clock)...)
 	for name, n := range c.Incomplete {
-		if !evicted && (strings.HasPrefix(name, "always_") || interlude == nil) && n > 0 {
+		if !forgotten && (strings.HasPrefix(name, "always_") || interlude == nil) && n > 0 {
 			c.Wrong++
 			differences.Errorf("%d answers of %s, which was always kept or is backfilled, say that they are complete only since %d", n, name, c.Since[name])
 		}

@@ -23,6 +23,8 @@ type fault struct {
 	lane       lane
 	topologies []string // nil for all
 	happen     func(r *round, random *rand.Rand)
+	// forgets says that answers may lack events afterwards, if they say so.
+	forgets bool
 }
 
 // faults lists all faults; similar ones share a file.
@@ -32,7 +34,7 @@ var faults = []*fault{
 	killMaster, hangMaster, failOver, moveSlots,
 	killBroker, hangBroker, loseBrokerReplies, hangTransaction, addPartitions,
 	backlog,
-	truncateLog, remakeTopic, startOver, reshard, evictKeys,
+	truncateLog, remakeTopic, startOver, reshard, cutOffReplica, evictKeys, setClock,
 }
 
 func faultNames() (names []string) {

@@ -12,12 +12,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit"
 )
 
-// eviction is the name of the fault after which answers may lack events, if they say so.
-const eviction = "keys evicted"
-
 // The memory of a server is limited for a moment, with a policy that lets it evict keys: in some rounds progress and
 // the namespace's own keys, too. Answers say from when on they are complete again.
-var evictKeys = &fault{name: eviction, lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var evictKeys = &fault{name: "keys evicted", lane: interludeLane, forgets: true, happen: func(r *round, random *rand.Rand) {
 	client := redis.NewClient(&redis.Options{Addr: r.redis.Master(random.IntN(3)).Addr()})
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

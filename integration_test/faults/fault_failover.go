@@ -6,19 +6,15 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/integration_test/faults/servers"
-	"github.com/weir-stream/weir/internal/testkit"
 )
 
 // The server fails over to a replica whose link broke before, so that the last writes are lost.
 var failOverLate = &fault{name: "failover that loses writes", lane: redisLane, topologies: []string{"single"}, happen: func(r *round, random *rand.Rand) {
-	s := r.redis.(*servers.Single)
-	replication := testkit.Proxy(r.kit, s.Master(0).Addr())
-	replica := servers.NewReplica(r.kit, replication.Addr())
+	replica := r.redis.Standby(r.kit, 0)
 	pause(random, 0, 500*time.Millisecond)
-	replication.Cut()
+	replica.CutOff()
 	pause(random, 0, 2*time.Second)
-	s.Master(0).Kill()
-	s.FailOver(replica)
+	replica.TakeOver()
 }}
 
 // The master dies, and returns before or after its replica is promoted.

@@ -62,6 +62,13 @@ func (c *Cluster) Client() redis.UniversalClient { return c.redis }
 // Master returns the nth of the current masters.
 func (c *Cluster) Master(n int) *Node { return c.nth(n, c.masters()) }
 
+// MasterOf returns the master that serves the slot of a key.
+func (c *Cluster) MasterOf(key string) *Node {
+	masters := c.masters()
+	serves := func(n *Node) bool { return redistest.SlotOwner(context.Background(), key, n.Server) != nil }
+	return c.nth(max(0, slices.IndexFunc(masters, serves)), masters)
+}
+
 // Replica returns the nth of the servers that are not masters now.
 func (c *Cluster) Replica(n int) *Node {
 	masters := c.masters()
@@ -93,6 +100,19 @@ func (c *Cluster) FailOver(ctx context.Context, replica *Node, vote bool) error 
 		how = "force"
 	}
 	return command(ctx, replica.Addr(), "cluster", "failover", how)
+}
+
+// Standby returns the nth replica, which hangs to be cut off.
+func (c *Cluster) Standby(k *Kit, n int) *Standby {
+	replica := c.Replica(n)
+	i := slices.IndexFunc(c.servers, replica.replicaOf)
+	if i < 0 {
+		k.Fatalf("%s follows no master", replica.Addr())
+	}
+	master := c.servers[i]
+	return &Standby{CutOff: replica.Pause, TakeOver: func() {
+		takeOver(k, master, replica, func(ctx context.Context) error { return c.FailOver(ctx, replica, false) })
+	}}
 }
 
 // MoveSlot moves the slot of a hash tag to the nth of the other masters while it is written to. As if it had so many keys that

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 )
 
-// NewReplica starts a replica of the master at an address, host:port.
-func NewReplica(k *Kit, master string) *Node {
-	return &Node{Server: redistest.NewReplica(k, master)}
+// newReplica starts a replica of the master at an address, host:port.
+func newReplica(k *Kit, master string) *Node {
+	return &Node{Server: redistest.NewReplicaWith(k, master, redistest.Options{OwnClock: true})}
 }
 
 // Node is a Redis server that knows whether it was killed.
@@ -68,6 +68,13 @@ func (n *Node) linked() (bool, string) {
 	}
 	ok := strings.Contains(info, "role:master") || strings.Contains(info, "master_link_status:up")
 	return ok, fmt.Sprintf("%s: %s", n.Addr(), info)
+}
+
+// replicaOf reports whether the server follows another one.
+func (n *Node) replicaOf(master *Node) bool {
+	info, err := n.info("replication")
+	_, port, _ := strings.Cut(master.Addr(), ":")
+	return err == nil && strings.Contains(info, "role:slave") && strings.Contains(info, "master_port:"+port+"\r\n")
 }
 
 // isMaster reports whether the server considers itself a master.

@@ -22,8 +22,8 @@ type Sentinel struct {
 // NewSentinel starts the servers. The master has an append-only file or keeps nothing across
 // restarts; the replica has none.
 func NewSentinel(k *Kit, aof bool) *Sentinel {
-	master := redistest.New(k, redistest.Options{AOF: aof})
-	s := &Sentinel{servers: []*Node{{Server: master, AOF: aof}, NewReplica(k, master.Addr())}}
+	master := redistest.New(k, redistest.Options{AOF: aof, OwnClock: true})
+	s := &Sentinel{servers: []*Node{{Server: master, AOF: aof}, newReplica(k, master.Addr())}}
 	s.watcher = redistest.NewSentinel(k, sentinelName, master, 1)
 	s.redis = redis.NewFailoverClient(&redis.FailoverOptions{MasterName: sentinelName, SentinelAddrs: []string{s.watcher.Addr()}})
 	k.Cleanup(func() { _ = s.redis.Close() })
@@ -49,6 +49,9 @@ func (s *Sentinel) Master(int) *Node {
 	return s.servers[0]
 }
 
+// MasterOf returns the master that the Sentinel names.
+func (s *Sentinel) MasterOf(string) *Node { return s.Master(0) }
+
 func (s *Sentinel) named() string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -60,6 +63,16 @@ func (s *Sentinel) named() string {
 // replica is not fit to be promoted.
 func (s *Sentinel) FailOver(ctx context.Context) error {
 	return command(ctx, s.watcher.Addr(), "sentinel", "failover", sentinelName)
+}
+
+// Standby returns the other server, which hangs to be cut off.
+func (s *Sentinel) Standby(k *Kit, _ int) *Standby {
+	master := s.Master(0)
+	replica := s.servers[0]
+	if replica == master {
+		replica = s.servers[1]
+	}
+	return &Standby{CutOff: replica.Pause, TakeOver: func() { takeOver(k, master, replica, s.FailOver) }}
 }
 
 // AwaitServing waits until the Sentinel is content with its master and the other server follows

@@ -18,7 +18,7 @@ type Single struct {
 
 // NewSingle starts a server that has an append-only file or keeps nothing across restarts.
 func NewSingle(k *Kit, aof bool) *Single {
-	s := &Single{server: &Node{Server: redistest.New(k, redistest.Options{AOF: aof}), AOF: aof}}
+	s := &Single{server: &Node{Server: redistest.New(k, redistest.Options{AOF: aof, OwnClock: true}), AOF: aof}}
 	s.Link = testkit.Proxy(k, s.server.Addr())
 	s.redis = redis.NewClient(&redis.Options{Addr: s.Link.Addr()})
 	k.Cleanup(func() { _ = s.redis.Close() })
@@ -34,11 +34,19 @@ func (s *Single) Client() redis.UniversalClient { return s.redis }
 // Master returns the server behind the proxy.
 func (s *Single) Master(int) *Node { return s.server }
 
-// FailOver promotes a replica and points the name at it.
-func (s *Single) FailOver(replica *Node) {
-	replica.Promote()
-	s.server = replica
-	s.Link.Retarget(replica.Addr())
+// MasterOf returns the server behind the proxy.
+func (s *Single) MasterOf(string) *Node { return s.server }
+
+// Standby starts a replica that nobody but the master knows. To take over, it is promoted, and the name points at it.
+func (s *Single) Standby(k *Kit, _ int) *Standby {
+	replication := testkit.Proxy(k, s.server.Addr())
+	replica := newReplica(k, replication.Addr())
+	return &Standby{CutOff: replication.Cut, TakeOver: func() {
+		s.server.Kill()
+		replica.Promote()
+		s.server = replica
+		s.Link.Retarget(replica.Addr())
+	}}
 }
 
 // AwaitServing waits until the server answers.

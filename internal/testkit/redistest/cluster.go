@@ -22,7 +22,8 @@ type Cluster struct {
 	// some.
 	Replicas []*Server
 
-	gone time.Duration // how long a node is silent before it is given up
+	gone     time.Duration // how long a node is silent before it is given up
+	ownClock bool          // each node has a clock of its own
 }
 
 const (
@@ -41,25 +42,24 @@ func NewCluster(t testing.TB) *Cluster {
 // NewClusterOf starts a cluster like [NewCluster] of a number of masters.
 func NewClusterOf(t testing.TB, masters int) *Cluster {
 	t.Helper()
-	c := startCluster(t, masters, patience)
+	c := startCluster(t, masters, &Cluster{gone: patience})
 	c.announce(t, false)
 	return c
 }
 
 // NewClusterThatFailsOver starts a cluster like [NewCluster], in which the replica of a master takes over after the
-// master was silent for two seconds.
+// master was silent for two seconds. Each node has a clock that [Server.SetClock] moves.
 func NewClusterThatFailsOver(t testing.TB) *Cluster {
 	t.Helper()
-	c := startCluster(t, 3, 2*time.Second)
+	c := startCluster(t, 3, &Cluster{gone: 2 * time.Second, ownClock: true})
 	c.announce(t, false)
 	return c
 }
 
-// startCluster starts a cluster, which takes more than two seconds: Redis lets no cluster serve earlier. Nodes that are
-// silent for longer than gone are given up, and then refuse commands for a while.
-func startCluster(t testing.TB, masters int, gone time.Duration) *Cluster {
+// startCluster starts a cluster without nodes, which takes more than two seconds: Redis lets no cluster serve earlier. Nodes
+// that are silent for longer than gone are given up, and then refuse commands for a while.
+func startCluster(t testing.TB, masters int, c *Cluster) *Cluster {
 	t.Helper()
-	c := &Cluster{gone: gone}
 	for range masters {
 		c.Nodes = append(c.Nodes, c.newNode(t))
 	}
@@ -92,7 +92,8 @@ func (c *Cluster) announce(t testing.TB, shared bool) {
 func (c *Cluster) newNode(t testing.TB) *Server {
 	t.Helper()
 	return start(t, Options{
-		AOF: true,
+		AOF:      true,
+		OwnClock: c.ownClock,
 		Config: map[string]string{
 			"cluster-enabled": "yes", "cluster-node-timeout": fmt.Sprint(c.gone.Milliseconds()), "cluster-require-full-coverage": "no",
 			"repl-ping-replica-period": "1",

@@ -19,7 +19,7 @@ func SharedCluster(t testing.TB) *Cluster {
 	sharedCluster.Lock()
 	defer sharedCluster.Unlock()
 	if sharedCluster.cluster == nil {
-		c := startCluster(lasting{t}, 3, patience)
+		c := startCluster(lasting{t}, 3, &Cluster{gone: patience})
 		c.announce(t, true)
 		sharedCluster.cluster = c
 	}

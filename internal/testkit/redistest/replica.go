@@ -19,11 +19,17 @@ import (
 // [testkit.Proxy], and returns when the replica has the data and receives the writes that follow.
 func NewReplica(t testing.TB, primary string) *Server {
 	t.Helper()
+	return NewReplicaWith(t, primary, Options{})
+}
+
+// NewReplicaWith is NewReplica with settings.
+func NewReplicaWith(t testing.TB, primary string, opts Options) *Server {
+	t.Helper()
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, Options{Config: map[string]string{"replica-read-only": "yes"}})
+	r := start(t, opts)
 	client := r.Client(t)
 	if err := client.ReplicaOf(context.Background(), host, port).Err(); err != nil {
 		t.Fatal(err)
