@@ -80,7 +80,7 @@ type seenTypes struct{ any, text, fraction, number, truth, time bool }
 
 func (t *seenTypes) see(c *source.Cell) {
 	switch c.Type {
-	case source.Null:
+	case source.Null, source.Object, source.Array:
 		return
 	case source.Number:
 		t.seeNumber(string(c.Text))
@@ -170,7 +170,7 @@ func (s *Spine) row() ([]record.Event, error) {
 func appendCells(dst []byte, cells []source.Cell) []byte {
 	for _, c := range cells {
 		switch {
-		case c.Type == source.Null:
+		case c.Type == source.Null, c.Type == source.Object, c.Type == source.Array:
 			c.Text = nil
 		case c.Text == nil:
 			c.Text = []byte{} // an empty text is not null

@@ -6,7 +6,11 @@ import (
 )
 
 // avroCompiler makes the types that read a schema's records.
-type avroCompiler struct{ compiled map[avroUse]*avroType }
+type avroCompiler struct {
+	compiled map[avroUse]*avroType
+	made     int // types
+	most     int // beyond which no more are made; 0 for any number
+}
 
 // avroUse is a use of a named type, read as one of the reader's schema for a node. It is compiled once: records may
 // contain themselves, and a short schema may name a type more often than there is memory for.
@@ -18,14 +22,25 @@ type avroUse struct {
 // compileAvro makes the type that reads records of a schema for a tree. The reader's schema, which may be nil, has
 // aliases of fields and defaults of fields that the schema lacks.
 func compileAvro(s, reader *avroSchema, tree *Node) *avroType {
-	c := &avroCompiler{map[avroUse]*avroType{}}
-	return c.compile(s, reader, tree)
+	t, _ := compileAvroUpTo(0, s, reader, tree)
+	return t
+}
+
+// compileAvroUpTo is compileAvro for a tree that the schema has made itself. It fails if that takes more types than a number, 0
+// for any: a short schema of unions and maps can ask for more than there is memory for.
+func compileAvroUpTo(most int, s, reader *avroSchema, tree *Node) (t *avroType, ok bool) {
+	c := &avroCompiler{compiled: map[avroUse]*avroType{}, most: most}
+	t = c.compile(s, reader, tree)
+	return t, most == 0 || c.made <= most
 }
 
 func (c *avroCompiler) compile(s, reader *avroSchema, n *Node) *avroType {
 	use := avroUse{s, reader, n}
 	if t := c.compiled[use]; t != nil {
 		return t
+	}
+	if c.made++; c.most > 0 && c.made > c.most {
+		return &avroType{}
 	}
 	t := &avroType{encoding: avroEncodings[s.kind], node: n, unit: avroUnits[s.logical], scale: s.scale, size: s.size}
 	if s.name != "" {

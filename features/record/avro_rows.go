@@ -7,19 +7,23 @@ import (
 )
 
 // AvroRows reads the records of a schema as rows, whose columns are the fields, also of nested records, by their path
-// with dots. A field that may be of several types besides null is not a column, nor are arrays, maps and the fields of a
-// record within itself.
+// with dots. Arrays, maps and the fields of a record within itself are no columns. A field that may be of several types has
+// the columns of each; one that may be a record or something else is a column, too, which tells which it is.
 type AvroRows struct {
 	scanner avroScanner
 	program *avroType
 	columns []string
 	nodes   []*Node // of the columns
-	fields  int     // seen
+	known   map[*Node]bool
+	fields  int // seen
 	values  []Datum
 }
 
 // maxAvroFields bounds the fields of a row: a schema of a few lines may nest more of them than there is memory for.
 const maxAvroFields = 10_000
+
+// maxAvroTypes bounds the types by which a row is read.
+const maxAvroTypes = 20 * maxAvroFields
 
 // NewAvroRows reads a schema, which must be of type record.
 func NewAvroRows(schema []byte) (*AvroRows, error) {
@@ -27,12 +31,16 @@ func NewAvroRows(schema []byte) (*AvroRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, root := &AvroRows{}, &Node{}
+	r, root := &AvroRows{known: map[*Node]bool{}}, &Node{}
 	if r.add(root, "", s, []*avroSchema{s}); r.fields > maxAvroFields {
 		return nil, fmt.Errorf("its records have more than %d fields", maxAvroFields)
 	}
 	r.values = make([]Datum, root.number(0))
-	if r.program = compileAvro(s, nil, root); r.program.empty {
+	var ok bool
+	if r.program, ok = compileAvroUpTo(maxAvroTypes, s, nil, root); !ok {
+		return nil, fmt.Errorf("its records are read by more than %d types", maxAvroTypes)
+	}
+	if r.program.empty {
 		return nil, errors.New("its records take no bytes")
 	}
 	return r, nil
@@ -44,33 +52,40 @@ func (r *AvroRows) add(n *Node, path string, s *avroSchema, within []*avroSchema
 		if r.fields++; r.fields > maxAvroFields {
 			return
 		}
-		of := f.schema
-		if of.kind == "union" {
-			of = orNull(of)
-		}
-		switch of.kind {
-		case "union", "array", "map", "null":
-		case "record":
-			if !slices.Contains(within, of) {
-				r.add(n.add([]string{f.name}), path+f.name+".", of, append(within[:len(within):len(within)], of))
-			}
-		default:
-			r.columns = append(r.columns, path+f.name)
-			r.nodes = append(r.nodes, n.add([]string{f.name}))
-		}
+		r.addField(n, path, f, within)
 	}
 }
 
-// orNull returns the type that a union has beside null; the union itself if there are several.
-func orNull(union *avroSchema) *avroSchema {
-	if len(union.parts) == 2 {
-		for i, branch := range union.parts {
-			if branch.kind == "null" {
-				return union.parts[1-i]
-			}
+// addField adds the columns of a field of a record.
+func (r *AvroRows) addField(n *Node, path string, f *avroField, within []*avroSchema) {
+	types := []*avroSchema{f.schema}
+	if f.schema.kind == "union" {
+		types = f.schema.parts
+		r.fields += max(0, len(types)-2) // one that is null or something else counts once
+	}
+	var records []*avroSchema
+	scalar, list := false, false
+	for _, of := range types {
+		switch of.kind {
+		case "null":
+		case "record":
+			records = append(records, of)
+		case "array", "map":
+			list = true
+		default:
+			scalar = true
 		}
 	}
-	return union
+	if scalar || list && records != nil {
+		if c := n.add([]string{f.name}); !r.known[c] {
+			r.known[c], r.columns, r.nodes = true, append(r.columns, path+f.name), append(r.nodes, c)
+		}
+	}
+	for _, of := range records {
+		if !slices.Contains(within, of) {
+			r.add(n.add([]string{f.name}), path+f.name+".", of, append(within[:len(within):len(within)], of))
+		}
+	}
 }
 
 // Columns returns the names of the columns.

@@ -299,8 +299,13 @@ func FuzzAvroSchema(f *testing.F) {
 				t.Fatalf("a record takes no bytes")
 			}
 		}
-		for column := range rows.Columns() {
-			rows.Cell(column)
+		columns := map[string]bool{}
+		for i, column := range rows.Columns() {
+			if columns[column] {
+				t.Fatalf("two columns %q", column)
+			}
+			columns[column] = true
+			rows.Cell(i)
 		}
 	})
 }
@@ -326,6 +331,15 @@ func nestedSchema(levels int, last string) string {
 func within(types string) string {
 	return `{"type": "record", "name": "P", "fields": [{"name": "t", "type": "long"}, {"name": "x", "type": ` + types + `}]}`
 }
+
+// mapOfMany may be a record of 1,000 fields, or a map whose values may be of 1,000 types: each field may be any of these.
+var mapOfMany = fmt.Sprintf(`[{"type": "map", "values": ["int"%s]}, {"type": "record", "name": "Many", "fields": [%s{"name": "last", "type": "int"}]}]`,
+	strings.Repeat(`, "null"`, 999), func() (fields string) {
+		for i := range 999 {
+			fields += fmt.Sprintf(`{"name": "f%d", "type": "int"}, `, i)
+		}
+		return fields
+	}())
 
 // hostileSchemas are short, and would take more time or memory than there is if they were taken at their word.
 var hostileSchemas = []struct{ name, field, text, data, want string }{
@@ -393,6 +407,8 @@ func TestBadAvroSchemas(t *testing.T) {
 		field(`"type": {"type": "bytes", "logicalType": "decimal", "precision": 1001}`): "the schema cannot be read: a decimal has a precision of 1001 digits; at most 1000 are read",
 		field(`"type": "null"`):                                                         "its records take no bytes",
 		within(nestedSchema(20, `"int"`)):                                               "its records have more than 10000 fields",
+		within(nestedSchema(3, `["int", `+strings.Repeat(`"null",`, 9)+`"string"]`)):    "its records have more than 10000 fields",
+		within(mapOfMany): "its records are read by more than 200000 types",
 	} {
 		if _, err := record.NewAvroRows([]byte(text)); fmt.Sprint(err) != want {
 			t.Errorf("%.80s: got error %v, want %s", text, err, want)

@@ -100,6 +100,10 @@ func (t *avroTable) cell(d record.Datum) Cell {
 			return Cell{Type: Time, Text: t.text[from:len(t.text):len(t.text)], Ms: at.UnixMilli()}
 		}
 		return Cell{Type: Number, Text: d.Text}
+	case record.Object:
+		return Cell{Type: Object}
+	case record.Array:
+		return Cell{Type: Array}
 	}
 	return Cell{}
 }

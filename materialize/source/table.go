@@ -19,6 +19,8 @@ const (
 	Number // a number as JSON writes it
 	Bool   // true or false
 	Time
+	Object // a value with parts, which may be columns of their own; it has no text
+	Array
 )
 
 // Cell is the value of a row in one column.
@@ -60,21 +62,27 @@ type events struct {
 
 // decodedCells are the cells of a row for a decoder.
 type decodedCells struct {
-	leaves []*node // by column; nil for those that are not read
-	cells  []Cell
-	text   []byte // memory of the row's texts
+	nodes []*node // by column; nil for those that are not read
+	cells []Cell
+	text  []byte // memory of the row's texts
 }
 
 // newDecoder makes a decoder of the cells, which are set for each row.
 func (c *decodedCells) newDecoder(t Table, root *node, streams []*record.Stream) *record.Decoder {
-	c.leaves = make([]*node, len(t.Columns()))
-	root.leaves(c.leaves)
-	return record.NewTableDecoder(streams, t.Columns(), func(column int) (d record.Datum, err error) {
-		cell := &c.cells[column]
-		if cell.Type == Null {
-			return record.Datum{Type: record.Null}, nil
+	c.nodes = make([]*node, len(t.Columns()))
+	root.read(c.nodes)
+	columns := slices.Clone(t.Columns())
+	for i, n := range c.nodes {
+		if n == nil {
+			columns[i] = "" // the path of nothing
 		}
-		d, c.text, err = c.leaves[column].datum(c.text, cell)
+	}
+	return record.NewTableDecoder(streams, columns, func(column int) (d record.Datum, err error) {
+		n, cell := c.nodes[column], &c.cells[column]
+		if cell.Type == Null || n.children != nil && !n.covered(c.cells) {
+			return record.Datum{}, nil // what is above or below it tells what it is
+		}
+		d, c.text, err = n.datum(c.text, cell)
 		return d, err
 	})
 }

@@ -20,7 +20,8 @@ type node struct {
 	name     string
 	path     string
 	children []*node
-	column   int
+	column   int // -1 for none
+	over     int // the column of an object itself, beside those of its parts; -1 for none
 	typ      cellType
 	unit     string // of a timestamp, see record.TimestampPath; empty: milliseconds or RFC 3339
 }
@@ -45,7 +46,7 @@ var cellTypes = map[value.Type]cellType{
 
 // newTree finds the columns that a stream needs.
 func newTree(stream *record.Stream, header []string) (*node, error) {
-	root := &node{}
+	root := &node{column: -1, over: -1}
 	wanted := func(what string, path []string, f cellType, unit string) error {
 		n := root.add(path)
 		if f != isUntyped && n.typ != isString {
@@ -72,7 +73,25 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 	for _, path := range stream.Match.Paths() {
 		errs = append(errs, wanted("match", path, isUntyped, ""))
 	}
-	return root, errors.Join(append(errs, root.check())...)
+	errs = append(errs, root.check())
+	root.findOver(header)
+	return root, errors.Join(errs...)
+}
+
+// findOver finds the columns of objects themselves.
+func (n *node) findOver(header []string) {
+	for _, c := range n.children {
+		if c.children != nil {
+			c.over = slices.Index(header, c.path)
+			c.findOver(header)
+		}
+	}
+}
+
+// covered reports whether the column of an object itself says what it is: in a file with types, it may be something else
+// than an object.
+func (n *node) covered(cells []Cell) bool {
+	return n.over >= 0 && cells[n.over].Type != Null && cells[n.over].Type != Untyped
 }
 
 // add returns the node at a path below n, and creates it if necessary.
@@ -81,7 +100,7 @@ func (n *node) add(path []string) *node {
 		at := slices.IndexFunc(n.children, func(c *node) bool { return c.name == name })
 		if at < 0 {
 			at = len(n.children)
-			n.children = append(n.children, &node{name: name, path: strings.Join(path[:i+1], "."), column: -1})
+			n.children = append(n.children, &node{name: name, path: strings.Join(path[:i+1], "."), column: -1, over: -1})
 		}
 		n = n.children[at]
 	}
@@ -106,19 +125,24 @@ func (n *node) columns(dst []int) []int {
 	if n.children == nil {
 		return append(dst, n.column)
 	}
+	if n.over >= 0 {
+		dst = append(dst, n.over)
+	}
 	for _, c := range n.children {
 		dst = c.columns(dst)
 	}
 	return dst
 }
 
-// leaves sets the nodes of columns, by index.
-func (n *node) leaves(of []*node) {
-	if n.children == nil {
-		of[n.column] = n
+// read sets the nodes of the columns that are read, by index.
+func (n *node) read(of []*node) {
+	for _, column := range []int{n.column, n.over} {
+		if column >= 0 {
+			of[column] = n
+		}
 	}
 	for _, c := range n.children {
-		c.leaves(of)
+		c.read(of)
 	}
 }
 
@@ -127,7 +151,7 @@ func (n *node) empty(cells []Cell) bool {
 	if n.children == nil {
 		return cells[n.column].Type == Null
 	}
-	return !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
+	return !n.covered(cells) && !slices.ContainsFunc(n.children, func(c *node) bool { return !c.empty(cells) })
 }
 
 // append appends the node's value as JSON. An object without values is null.
@@ -137,6 +161,9 @@ func (n *node) append(dst []byte, cells []Cell) (_ []byte, err error) {
 	}
 	if n.children == nil {
 		return n.appendCell(dst, &cells[n.column])
+	}
+	if n.covered(cells) && cells[n.over].Type != Object {
+		return n.appendCell(dst, &cells[n.over])
 	}
 	for i, c := range n.children {
 		dst = append(dst, "{,"[min(i, 1)])
@@ -161,6 +188,10 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 		return append(dst, "false"...), nil
 	case d.Type == record.String:
 		return appendString(dst, d.Text), nil
+	case d.Type == record.Object:
+		return append(dst, "{}"...), nil
+	case d.Type == record.Array:
+		return append(dst, "[]"...), nil
 	default:
 		return append(dst, d.Text...), nil
 	}
@@ -172,6 +203,12 @@ func (n *node) appendCell(dst []byte, c *Cell) ([]byte, error) {
 func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 	number, text := record.Datum{Type: record.Number, Text: c.Text}, record.Datum{Type: record.String, Text: c.Text}
 	start := len(buffer)
+	switch c.Type {
+	case Object:
+		return record.Datum{Type: record.Object}, buffer, nil
+	case Array:
+		return record.Datum{Type: record.Array}, buffer, nil
+	}
 	switch n.typ {
 	case isNumber:
 		if c.Type == Number || c.Type != Bool && c.Type != Time && isJSONNumber(c.Text) {
