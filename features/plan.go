@@ -105,6 +105,9 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 			continue
 		}
 		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Unit)
+		if f.Base64 {
+			text += " base64"
+		}
 		if f.Type == value.String && f.MaxBytes != value.MaxText && slices.Contains(kept, f.Name) {
 			text += fmt.Sprintf(" of %d bytes", f.MaxBytes)
 		}

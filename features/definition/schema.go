@@ -172,6 +172,7 @@ func fieldSchema() schema {
 		"type":      ref("type"),
 		"path":      described(ref("path"), "path in the record; the field's name by default"),
 		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits after the decimal point"),
+		"encoding":  described(schema{"enum": encodings}, "of a decimal: its digits without the point, as an integer of bytes in base64"),
 		"unit":      described(schema{"enum": timeUnits}, "unit of a timestamp"),
 		"expr":      described(ref("text"), "expression over the fields defined before this one"),
 		"max_bytes": described(maxBytesSchema(), "the longest string that is kept whole, in bytes; of longer ones the beginning and a hash are kept"),

@@ -34,7 +34,7 @@ var (
 	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_bytes", "max_future", "late", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit"}
-	fieldKeys     = []string{"type", "path", "scale", "unit", "expr", "max_bytes", "required"}
+	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "expr", "max_bytes", "required"}
 )
 
 // stream compiles a stream. It omits the parts that are wrong, so that the stream's features can still be checked.
@@ -180,6 +180,7 @@ func (l *loader) field(e entry, before []record.Field) (f record.Field, at locat
 		l.report(e.key.location, "%s needs type", what)
 	}
 	l.decimal(&f, words["scale"])
+	l.encoding(&f, words["encoding"])
 	l.unit(&f, words["unit"])
 	l.fieldMaxBytes(&f, words["max_bytes"])
 	if w := words["required"]; w.given() {
@@ -215,6 +216,20 @@ func (l *loader) decimal(f *record.Field, scale word) {
 			l.report(scale.location, "bad scale %q: it must be a number of digits from 0 to %d", scale.text, value.MaxScale)
 		}
 		f.Scale = uint8(n)
+	}
+}
+
+// encodings are the encodings of decimals.
+var encodings = []string{"base64"}
+
+func (l *loader) encoding(f *record.Field, encoding word) {
+	switch {
+	case !encoding.given():
+	case f.Type != value.Decimal && f.Type != value.Null:
+		l.report(encoding.location, "encoding is for decimals, and field %q is of type %s", f.Name, f.Type)
+	default:
+		l.oneOf(encoding, "encoding", encodings)
+		f.Base64 = true
 	}
 }
 

@@ -387,6 +387,9 @@ func fieldText(f record.Field) string {
 	if f.Unit != "" {
 		text += " in " + f.Unit
 	}
+	if f.Base64 {
+		text += " in base64"
+	}
 	if f.Required {
 		text += " required"
 	}

@@ -157,6 +157,16 @@ cost
   bytes of an entity device, full: 1 -> 1
   bytes of an entity user, full: 1 -> 1
 `, "[]"},
+		{[]string{"amount: decimal", "amount: {type: decimal, encoding: base64}"}, `
+streams
+  ~ pay
+      field amount decimal amount scale 2 -> decimal amount scale 2 in base64
+features
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      rests on paid
+`, "[paid ratio]"},
 		{[]string{"note: string}", "note: string, shop: int}"}, `
 streams
   ~ pay

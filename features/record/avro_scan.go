@@ -219,24 +219,33 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 // appendDecimal appends a decimal whose digits are a big-endian integer in two's complement.
 func appendDecimal(dst, digits []byte, scale int) []byte {
 	from := len(dst)
-	for len(digits) > 8 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
-		digits = digits[1:]
-	}
-	if len(digits) > 8 {
+	if digits = minimal(digits); len(digits) > 8 {
 		n := new(big.Int).SetBytes(digits)
 		if digits[0] >= 0x80 {
 			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
 		}
 		return pointed(n.Append(dst, 10), from, scale)
 	}
-	var n int64
+	return pointed(strconv.AppendInt(dst, integer(digits), 10), from, scale)
+}
+
+// minimal returns a big-endian integer in two's complement without bytes beyond eight that only repeat its sign.
+func minimal(digits []byte) []byte {
+	for len(digits) > 8 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
+		digits = digits[1:]
+	}
+	return digits
+}
+
+// integer returns a big-endian integer in two's complement, of at most eight bytes.
+func integer(digits []byte) (n int64) {
 	if len(digits) > 0 && digits[0] >= 0x80 {
 		n = -1
 	}
 	for _, b := range digits {
 		n = n<<8 | int64(b)
 	}
-	return pointed(strconv.AppendInt(dst, n, 10), from, scale)
+	return n
 }
 
 // pointed inserts a decimal point before the last scale digits of the integer that begins at from.

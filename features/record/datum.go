@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/base64"
 	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -74,6 +75,20 @@ func (d *Datum) float() (float64, bool) {
 // writtenAsNumber reports whether the text is a number in JSON's syntax.
 func (d *Datum) writtenAsNumber() bool {
 	return len(d.Text) > 0 && value.ScanNumber(d.Text, 0) == len(d.Text)
+}
+
+// base64 returns the integer of at most 64 bits that its text encodes: big-endian, in two's complement, in base64.
+func (d *Datum) base64() (n int64, ok bool) {
+	var buffer [maxDecimal]byte
+	if !d.isText() || len(d.Text) == 0 || base64.StdEncoding.DecodedLen(len(d.Text)) > len(buffer) {
+		return 0, false
+	}
+	length, err := base64.StdEncoding.Strict().Decode(buffer[:], d.Text)
+	if err != nil {
+		return 0, false
+	}
+	digits := minimal(buffer[:length])
+	return integer(digits), len(digits) <= 8
 }
 
 // truth returns its value as a bool.

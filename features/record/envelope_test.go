@@ -1,13 +1,19 @@
 package record_test
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/value"
 )
 
 // headers are the headers of a test's record.
@@ -123,6 +129,49 @@ streams:
 		{nil, `[]`, "wrong_type: stream s: expected an object, found an array"},
 		{nil, `{"op"`, "malformed: stream s: malformed JSON at byte 5 of 5"},
 	})
+}
+
+// A decimal in base64 is its digits as an integer of bytes, as Debezium writes it by default.
+func TestDecimalsInBase64(t *testing.T) {
+	const definitions = `
+streams:
+  s:
+    topic: events
+    timestamp: at
+    format: debezium
+    fields: {amount: {type: decimal, scale: 3, encoding: base64}}
+`
+	of := func(amount string) string { return `{"op": "c", "after": {"at": 5, "amount": ` + amount + `}}` }
+	refused := func(found string) string {
+		return "wrong_type: stream s: amount: expected a decimal of at most 64 bits in base64, found " + found
+	}
+	checkFormat(t, definitions, []formatCase{
+		{nil, of(`"AeJA"`), "5, , decimal 123.456"},
+		{nil, of(`"/w=="`), "5, , decimal -0.001"},
+		{nil, of(`"AA=="`), "5, , decimal 0"},
+		{nil, of(`"1000"`), "5, , decimal -2667.212"}, // 0xd74d34
+		{nil, of(`"gAAAAAAAAAA="`), "5, , decimal -9223372036854775.808"},
+		{nil, of(`"AH//////////"`), "5, , decimal 9223372036854775.807"},
+		{nil, of(`"////////////////"`), "5, , decimal -0.001"},
+		{nil, of("null"), "5, , null"},
+		{nil, of(`"AIAAAAAAAAAA"`), refused("a string that is not one")},
+		{nil, of(`"` + strings.Repeat("A", 4000) + `"`), refused("a string that is not one")},
+		{nil, of(`"AeJ"`), refused("a string that is not one")},
+		{nil, of(`"12.50"`), refused("a string that is not one")},
+		{nil, of(`""`), refused("an empty text")},
+		{nil, of("12.5"), refused("12.5")},
+		{nil, of(`{"scale": 2, "value": "AeJA"}`), refused("an object")},
+	})
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		n := random.Int64()>>random.IntN(64) ^ -random.Int64N(2)
+		digits := binary.BigEndian.AppendUint64(nil, uint64(n))
+		for len(digits) > 1 && int8(digits[0]) == int8(digits[1])>>7 {
+			digits = digits[1:]
+		}
+		want := value.Value{Type: value.Decimal, Num: n, Scale: 3}
+		checkFormat(t, definitions, []formatCase{{nil, of(strconv.Quote(base64.StdEncoding.EncodeToString(digits))), "5, , " + show(want)}})
+	}
 }
 
 func TestCloudEvents(t *testing.T) {

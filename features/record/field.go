@@ -50,6 +50,10 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 		flt, ok := at.float()
 		return value.Value{Type: value.Float, Flt: flt}, ok
 	case value.Decimal:
+		if f.Base64 {
+			num, ok := at.base64()
+			return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, ok
+		}
 		if at.Type != Number && !at.isText() {
 			return value.Value{}, false
 		}
@@ -82,6 +86,9 @@ func (f *fieldDecoder) expected() string {
 	case value.Float:
 		return "a number that a 64-bit float holds"
 	case value.Decimal:
+		if f.Base64 {
+			return "a decimal of at most 64 bits in base64"
+		}
 		return fmt.Sprintf("a 64-bit decimal with at most %d digits after the decimal point", f.Scale)
 	case value.Timestamp:
 		switch f.Unit {

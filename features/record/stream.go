@@ -76,6 +76,9 @@ type Field struct {
 	// Unit is how a timestamp is encoded in the record, as in TimestampPath; if empty, it is a
 	// number of milliseconds or an RFC 3339 string.
 	Unit string
+	// Base64 means that a decimal is a text: its digits without the point, as a big-endian integer in two's complement, in
+	// base64.
+	Base64 bool
 	// MaxBytes is the greatest length of a string that is kept; longer ones are shortened, see
 	// value.Shorten.
 	MaxBytes int

@@ -63,6 +63,8 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 		case f.Expr != nil:
 		case f.Type == value.Location:
 			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, ""), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, ""))
+		case f.Base64:
+			errs = append(errs, wanted(what, f.Path, isUntyped, "")) // a text of digits is no number
 		default:
 			errs = append(errs, wanted(what, f.Path, cellTypes[f.Type], f.Unit))
 		}

@@ -56,3 +56,17 @@ features: {}
 		}
 	})
 }
+
+// A text of digits is no number for a decimal in base64.
+func TestDecimalInBase64(t *testing.T) {
+	stream := defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {x: {type: decimal, encoding: base64}}}}\nfeatures: {}\n").Streams[0]
+	root, err := newTree(stream, []string{"at", "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for typ, want := range map[CellType]string{Untyped: `{"at":5,"x":"1000"}`, String: `{"at":5,"x":"1000"}`, Number: `{"at":5,"x":1000}`} {
+		if got, err := root.append(nil, []Cell{{Type: Number, Text: []byte("5")}, {Type: typ, Text: []byte("1000")}}); err != nil || string(got) != want {
+			t.Errorf("a cell of type %d: got %s, error %v; want %s", typ, got, err, want)
+		}
+	}
+}
