@@ -39,10 +39,12 @@ func (s *tableSlots) find(n *Node, path string, columns []string) {
 	}
 }
 
-// end sets the values above the cells, once these are set and all others are Absent.
+// end sets the values above the cells, once these are set and all others are Absent. A column without types that has the name
+// of an object, beside those of its parts, does not matter.
 func (s *tableSlots) end(values []Datum) {
 	for _, n := range s.objects {
-		if values[n.slot].Type == Absent {
+		switch values[n.slot].Type {
+		case Absent, Null, Untyped:
 			values[n.slot].Type = objectOver(n, values)
 		}
 	}
