@@ -14,7 +14,7 @@ DATE    ?= $(shell git log -1 --format=%cI 2>/dev/null)
 
 build: ## the binary, ./weir
 	CGO_ENABLED=0 go build -trimpath -o weir \
-		-ldflags="-X main.release=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/weir
+		-ldflags="-s -w -X main.release=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)" ./cmd/weir
 
 man: build ## manual pages, into dist/man
 	./weir man dist/man
