@@ -122,6 +122,8 @@ type exactFilter map[string]bool
 
 func (f exactFilter) Has(text []byte) bool { return f[string(text)] }
 
+func (exactFilter) Full() bool { return false }
+
 func (f exactFilter) FalsePositiveRate() float64 { return 0 }
 
 // statesOf returns the window states of a function's series after events, in tiles of one millisecond.

@@ -7,8 +7,9 @@ import (
 
 // seen reports for each value in a question whether an event had it. Tiles answer from Bloom filters, see
 // state.BloomSize: a value that occurred is always found. Another value may be found, too, with the probability that
-// the answer states. If that exceeds fp, because the filters may not grow further or had to be made smaller, it is unknown
-// whether a value that is found occurred: else whoever floods an entity with values would make all of them known.
+// the answer states. If that exceeds fp, because they had another fp before, it is unknown whether a value that is found
+// occurred. Filters without room for more add no further values, so of one that is not found it is unknown, too: else
+// whoever floods an entity with values would make all of them known, or forgotten.
 type seen struct{}
 
 // CurrentLeftOut is the choice of `current` by which the event in hand does not count.
@@ -17,7 +18,7 @@ const CurrentLeftOut = 0
 func (seen) Spec() Spec {
 	return Spec{
 		Name: "seen", Title: "whether the entity has met the values that the question names as `members`",
-		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. Where that would be exceeded, a value that is not surely new is null, and the answer is `capped`: where an entity has met many times more values than `max`, or its key had to be made shorter, and while the window has values from before `fp` was lowered or the window made longer. So a rule that asks for a first time must decide about null.\n\n" +
+		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. Where that would be exceeded, a value that is not surely new is null, and the answer is `capped`: while the window has values from before `fp` was lowered or the window made longer. Where an entity has met more values than its key has room for, further ones are not kept, and a value that is not found is null, too. So a rule that asks for a first time must decide about null.\n\n" +
 			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
 			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, as long as the key has room.\n\n" +
 			"The event in hand does not count, so false is a first time: in an event's own row (`weir materialize`, `enrich`), which asks about the event's own value, and with a question that has the event as `pending`. " +
@@ -39,7 +40,10 @@ func (seen) Merge(c Call, _ int64, s []state.WindowState) Result {
 	rate := filter.FalsePositiveRate()
 	r := c.asked(true, func(text []byte) (yes, known bool) {
 		yes = filter.Has(text)
-		return yes, !yes || rate <= c.P
+		if yes {
+			return true, rate <= c.P
+		}
+		return false, !filter.Full()
 	})
 	r.FalsePositiveRate = rate
 	return r

@@ -152,8 +152,8 @@ features:
 	}
 }
 
-// Whoever floods an entity with values makes no other value known: beyond what its filters hold it is unknown whether a
-// value was met, and what is said to be new is new. The same in a log that has dropped events.
+// Whoever floods an entity with values makes no other value known, and none that was met before unknown, except in a log
+// that drops the events: beyond what filters hold it is unknown whether a value was met. What is said to be new is new.
 func TestFloodOfValuesSeen(t *testing.T) {
 	definitions := `
 streams:
@@ -199,6 +199,11 @@ features:
 				}
 				if known := ask(name, i*n/asked).Items[0].Value; !known.IsNull() && known.Num == 0 {
 					t.Fatalf("%s of %d values: u%d is said to be new", name, n, i*n/asked)
+				}
+			}
+			for i := range 100 {
+				if v := ask(name, i).Items[0].Value; name != "logged" && (v.IsNull() || v.Num != 1) {
+					t.Fatalf("%s of %d values: u%d was met before the others, and is not known", name, n, i)
 				}
 			}
 			if yes > 30 { // three times as many as fp allows

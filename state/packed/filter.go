@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"maps"
 	"math"
@@ -16,13 +17,17 @@ import (
 // and half the share: a scalable Bloom filter (P. S. Almeida, C. Baquero, N. Preguiça, D. Hutchison, "Scalable Bloom
 // filters", 2007). The shares of any number of layers add up to at most the rate of the series.
 //
-// Packed, it is twice the number of hashes, plus one if there are layers; the hashes, 8 bytes each,
-// ascending; the number of layers, and for each its number of bytes, its number of bits for a
-// value, and its bytes.
+// A filter that has no room for another layer keeps the next hashes as they are while there is room for them. Then it is
+// full: further values are not added, so it is unknown of a value that is not found whether it was met. No more values
+// make it find one that was not. See filters for the room.
+//
+// Packed, it is four times the number of hashes, plus two if it is full, plus one if there are layers; the hashes, 8
+// bytes each, ascending; the number of layers, and for each its number of bytes, its number of bits for a value, and its
+// bytes.
 type filter struct {
+	full   bool
 	layers []bloom
-	few    map[uint64]struct{} // hashes in no layer; there are some only if the last layer is full
-	most   int                 // number of hashes in few that move into a layer; 0 if unknown
+	few    map[uint64]struct{} // hashes in no layer; there are some only if the last layer has its share
 }
 
 // bloom is a Bloom filter that counts its bits.
@@ -42,20 +47,6 @@ func layerSize(s *state.Series, layer int) (size, hashes int) {
 	return state.BloomSize(s.Max<<min(layer, maxDoublings), layerRate(s, layer))
 }
 
-// mayGrow reports whether the filters of all tiles of a series may have one more layer. If not, the last one is filled
-// further, and its rate rises.
-func mayGrow(s *state.Series, layers int) bool {
-	if s.Bytes == 0 {
-		return true
-	}
-	total := 0
-	for i := range layers + 1 {
-		size, _ := layerSize(s, i)
-		total += size
-	}
-	return total*max(1, s.Tiles) <= s.Bytes
-}
-
 func layerRate(s *state.Series, layer int) float64 { return math.Ldexp(s.Rate, -layer-1) }
 
 func (f *filter) has(hash uint64) bool {
@@ -65,33 +56,38 @@ func (f *filter) has(hash uint64) bool {
 	return slices.ContainsFunc(f.layers, func(b bloom) bool { return b.has(hash) })
 }
 
-func (f *filter) add(hash uint64, s *state.Series) {
-	if f.has(hash) {
+// add adds a value if the filter has room for it within that many bytes.
+func (f *filter) add(hash uint64, s *state.Series, most int) {
+	if f.full || f.has(hash) {
 		return
 	}
 	n := len(f.layers)
 	if n > 0 {
-		if last := &f.layers[n-1]; last.rate(last.hashes) <= layerRate(s, n-1) || !mayGrow(s, n) {
+		if last := &f.layers[n-1]; last.rate(last.hashes) <= layerRate(s, n-1) {
 			last.add(hash)
 			return
 		}
 	}
-	f.few[hash] = struct{}{}
-	if f.most == 0 {
-		f.most = math.MaxInt
-		if size, _ := layerSize(s, n); size > 0 {
-			f.most = size / hashSize
-		}
+	size, hashes := layerSize(s, n)
+	room := most - f.size()
+	layered := size > 0 && layerOverhead+size-len(f.few)*hashSize <= room // they move into the layer
+	if !layered && room < hashSize {
+		f.full = true
+		return
 	}
-	if len(f.few) > f.most {
-		size, hashes := layerSize(s, n)
-		layer := bloom{bits: make([]byte, size), hashes: hashes}
-		for h := range f.few {
-			layer.add(h)
-		}
-		f.layers, f.most = append(f.layers, layer), 0
+	f.few[hash] = struct{}{}
+	if layered && len(f.few)*hashSize > size {
+		f.layers = append(f.layers, newLayer(f.few, size, hashes))
 		clear(f.few)
 	}
+}
+
+func newLayer(values map[uint64]struct{}, size, hashes int) bloom {
+	b := bloom{bits: make([]byte, size), hashes: hashes}
+	for hash := range values {
+		b.add(hash)
+	}
+	return b
 }
 
 // position returns the i-th bit of a value. Mixing the hash with i by SplitMix64 makes the bits independent of each
@@ -128,10 +124,20 @@ func (b *bloom) rate(more int) float64 {
 	return math.Pow(float64(b.ones+more)/float64(8*len(b.bits)), float64(b.hashes))
 }
 
+// The bits of a packed filter's first number.
+const (
+	hasLayers  = 1 << 0
+	isFull     = 1 << 1
+	headerBits = 2
+)
+
 func (f *filter) pack(dst []byte) []byte {
-	header := uint64(len(f.few)) << 1
+	header := uint64(len(f.few)) << headerBits
 	if len(f.layers) > 0 {
-		header |= 1
+		header |= hasLayers
+	}
+	if f.full {
+		header |= isFull
 	}
 	dst = binary.AppendUvarint(dst, header)
 	for _, hash := range slices.Sorted(maps.Keys(f.few)) {
@@ -149,26 +155,30 @@ func (f *filter) pack(dst []byte) []byte {
 	return dst
 }
 
-// merge merges a packed filter. Its layers come before the hashes, because these may go into the
-// last layer.
-func (f *filter) merge(r *decoder, s *state.Series) {
+// merge merges a packed filter. An empty filter takes it as it is, so that packing and merging changes nothing. Its
+// layers come before the hashes, because these may go into the last layer.
+func (f *filter) merge(r *decoder, s *state.Series, most int) {
+	if len(f.few) == 0 && len(f.layers) == 0 {
+		most = math.MaxInt
+	}
 	header := r.uvarint()
-	n := header >> 1
+	n := header >> headerBits
 	if n > uint64(r.rest())/hashSize || header == 0 {
 		r.fail()
 		return
 	}
 	packed := r.bytes(n * hashSize)
-	if header&1 == 1 {
-		f.mergeLayers(r, s)
+	if header&hasLayers != 0 {
+		f.mergeLayers(r, s, most)
 	}
 	for ; r.err == nil && len(packed) > 0; packed = packed[hashSize:] {
-		f.add(binary.BigEndian.Uint64(packed), s)
+		f.add(binary.BigEndian.Uint64(packed), s, most)
 	}
+	f.full = f.full || header&isFull != 0 // only now: what it has was added before
 }
 
 // mergeLayers appends packed layers.
-func (f *filter) mergeLayers(r *decoder, s *state.Series) {
+func (f *filter) mergeLayers(r *decoder, s *state.Series, most int) {
 	n := r.uvarint()
 	if n == 0 {
 		r.fail()
@@ -184,84 +194,48 @@ func (f *filter) mergeLayers(r *decoder, s *state.Series) {
 		for _, eight := range packed {
 			b.ones += bits.OnesCount8(eight)
 		}
-		f.layers = append(f.layers, b)
+		if !slices.ContainsFunc(f.layers, b.equal) {
+			f.layers = append(f.layers, b)
+		}
 	}
 	before := f.few
-	f.few, f.most = map[uint64]struct{}{}, 0
+	f.few = map[uint64]struct{}{}
 	for _, hash := range slices.Sorted(maps.Keys(before)) {
-		f.add(hash, s)
+		f.add(hash, s, most)
+	}
+}
+
+// equal reports whether another layer is the same.
+func (b *bloom) equal(other bloom) bool {
+	return b.hashes == other.hashes && bytes.Equal(b.bits, other.bits)
+}
+
+// shorten drops half of the hashes, those of no layer being the last values; without hashes the last layer.
+func (f *filter) shorten() {
+	f.full = true
+	if len(f.few) == 0 {
+		f.layers = f.layers[:max(0, len(f.layers)-1)]
+		return
+	}
+	hashes := slices.Sorted(maps.Keys(f.few))
+	for _, hash := range hashes[len(hashes)/2:] {
+		delete(f.few, hash)
 	}
 }
 
 const (
-	// leastFilter is the length of a filter, in bytes, below which it is not shortened.
-	leastFilter = 64
-	// squeezedBits is the number of bits of a filter for each value that was kept as a hash,
-	// squeezedHashes how many of them the value sets.
-	squeezedBits, squeezedHashes = 32, 5
+	// overhead is what a filter takes at most beside its hashes and layers, and layerOverhead a layer beside its bits, in
+	// bytes.
+	overhead, layerOverhead = 7, 4
+	// leastFilter is how many bytes every filter may have: eight hashes.
+	leastFilter = overhead + 8*hashSize
 )
 
-// squeeze halves the longest filters, and reports whether there are any. Values that were added are still found; the
-// rate of false positives rises, and is stated.
-func (f *filters) squeeze() bool {
-	longest := 0
-	for _, held := range f.tiles {
-		longest = max(longest, held.size())
-	}
-	if longest <= leastFilter {
-		return false
-	}
-	for _, held := range f.tiles {
-		if held.size() > longest/2 {
-			held.halve()
-		}
-	}
-	return true
-}
-
-// size returns the approximate packed length of the filter.
+// size returns the packed length of the filter, or little more.
 func (f *filter) size() int {
-	n := len(f.few) * hashSize
+	n := overhead + len(f.few)*hashSize
 	for _, b := range f.layers {
-		n += len(b.bits)
+		n += layerOverhead + len(b.bits)
 	}
 	return n
-}
-
-// halve moves the hashes into a layer of their own, and halves the other layers.
-func (f *filter) halve() {
-	for i := range f.layers {
-		if len(f.layers[i].bits) > 1 {
-			f.layers[i].halve()
-		}
-	}
-	if len(f.few) == 0 {
-		return
-	}
-	b := bloom{bits: make([]byte, (len(f.few)*squeezedBits+7)/8), hashes: squeezedHashes}
-	for hash := range f.few {
-		b.add(hash)
-	}
-	f.layers = append(f.layers, b)
-	clear(f.few)
-	f.most = 0
-}
-
-// halve halves its length. The position of a bit is a fraction of the length. This fraction stays the same, up to one
-// of two neighbouring bits.
-func (b *bloom) halve() {
-	half := bloom{bits: make([]byte, (len(b.bits)+1)/2), hashes: b.hashes}
-	was, is := 8*len(b.bits), 8*len(half.bits)
-	for n := range was {
-		if b.bits[n/8]&(1<<(n%8)) == 0 {
-			continue
-		}
-		for at := n * is / was; at <= ((n+1)*is-1)/was; at++ {
-			half.bits[at/8] |= 1 << (at % 8)
-		}
-	}
-	for _, eight := range half.bits {
-		half.ones += bits.OnesCount8(eight)
-	}
-	*b = half
 }

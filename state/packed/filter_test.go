@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -182,7 +183,7 @@ func TestDamagedFilters(t *testing.T) {
 	packed := whole.Append(nil)
 	for name, damaged := range map[string][]byte{
 		"nothing in it":  {0, 0},
-		"hashes missing": {0, 4, 1, 2, 3, 4, 5, 6, 7, 8},
+		"hashes missing": {0, 8, 1, 2, 3, 4, 5, 6, 7, 8},
 		"no layers":      {0, 1, 0},
 		"an empty layer": {0, 1, 1, 0, 3},
 		"no hashes":      {0, 1, 1, 1, 0, 255},
@@ -221,4 +222,108 @@ func TestFiltersOfAWindow(t *testing.T) {
 	if filter := held.Read(&state.Read{Series: s, First: 6, Last: 9}).Filter; filter != nil {
 		t.Errorf("tiles without events have values: %s", fmt.Sprint(filter))
 	}
+}
+
+// However many values are met, at most the stated rate of those that were not is found. The values that the filter has
+// no room for make it full, so that of others nothing is said. Packing, merging and squeezing change nothing of that.
+func TestFloodedFilter(t *testing.T) {
+	const probes, fp = 20_000, 0.01
+	for _, most := range []int{100, 1000, 14_563, 100_000} {
+		s := filterSeries(1000, fp)
+		s.Bytes, s.Tiles = most, 1
+		held := New(s)
+		read := &state.Read{Series: s, First: 0, Last: 0}
+		for from := 0; from < 100_000; from += 5000 {
+			meet(held, s, 0, from, from+5000)
+			packed := Fit(nil, s, held)
+			if len(packed) > most {
+				t.Errorf("%d bytes: %d are taken", most, len(packed))
+			}
+			again := New(s)
+			for range 2 { // merging twice is merging once
+				if err := again.Merge(packed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			held = again
+		}
+		filter, found := held.Read(read).Filter, 0
+		for n := range probes {
+			if filter.Has(valueOf(math.MaxInt32 + n)) {
+				found++
+			}
+		}
+		if stated := filter.FalsePositiveRate(); stated > fp || float64(found) > stated*probes+5*math.Sqrt(fp*probes)+1 {
+			t.Errorf("%d bytes: %d of %d values are found that never occurred, the stated rate is %v", most, found, probes, stated)
+		}
+		missed := 0
+		for n := range 100_000 {
+			if !filter.Has(valueOf(n)) {
+				missed++
+			}
+		}
+		if missed > 0 && !filter.Full() {
+			t.Errorf("%d bytes: %d values are missed, and the filter does not say that it is full", most, missed)
+		}
+		if most < 100_000 && !filter.Full() {
+			t.Errorf("%d bytes: the filter has room for 100,000 values", most)
+		}
+	}
+}
+
+// However values are spread over tiles, those that were found once stay found, a filter that lacks some says so, the
+// filters stay within the bytes of their series, and each tile has room for its share of them. Packing and merging
+// changes nothing.
+func TestFiltersShareTheirRoom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := filterSeries(rapid.SampledFrom([]int{1, 10, 300, 1000}).Draw(t, "max"), rapid.SampledFrom([]float64{0.4, 0.01, 1e-6, 0}).Draw(t, "rate"))
+		s.Tiles = rapid.SampledFrom([]int{1, 2, 31, 1440}).Draw(t, "tiles")
+		s.Bytes = rapid.SampledFrom([]int{1, 4096, 14_563, 262_144}).Draw(t, "bytes")
+		held := New(s)
+		fitting := s.Tiles*leastFilter <= s.Bytes/2
+		known, met := map[int64][]int{}, map[int64]int{}
+		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			tile := rapid.Int64Range(0, int64(min(8, s.Tiles)-1)).Draw(t, "tile")
+			from := met[tile]
+			met[tile] += rapid.SampledFrom([]int{1, 7, 60, 900, 9000}).Draw(t, "values")
+			meet(held, s, tile, from+1_000_000*int(tile), met[tile]+1_000_000*int(tile))
+			packed := held.Append(nil)
+			if fitting && len(packed) > s.Bytes {
+				t.Fatalf("step %d: the filters take %d bytes, want at most %d", step, len(packed), s.Bytes)
+			}
+			if rapid.Bool().Draw(t, "packed") {
+				held = New(s)
+				if err := held.Merge(packed); err != nil {
+					t.Fatal(err)
+				}
+				if again := held.Append(nil); !bytes.Equal(again, packed) {
+					t.Fatalf("step %d: merged and packed again, %d bytes became others", step, len(packed))
+				}
+			}
+			for tile, n := range met {
+				filter := held.Read(&state.Read{Series: s, First: tile, Last: tile}).Filter
+				found := 0
+				for i := range n {
+					if filter.Has(valueOf(i + 1_000_000*int(tile))) {
+						found++
+					} else if !filter.Full() {
+						t.Fatalf("step %d: value %d of tile %d is not found, and the filter is not full", step, i, tile)
+					}
+				}
+				if least := min(n, max(8, (s.Bytes/(2*s.Tiles)-overhead)/hashSize)); found < least {
+					t.Fatalf("step %d: %d of %d values of tile %d are found, want at least %d", step, found, n, tile, least)
+				}
+				for _, i := range known[tile] {
+					if !filter.Has(valueOf(i)) {
+						t.Fatalf("step %d: value %d of tile %d was found before, and is not any more", step, i, tile)
+					}
+				}
+				for i := max(0, n-20); i < n; i++ {
+					if v := i + 1_000_000*int(tile); filter.Has(valueOf(v)) {
+						known[tile] = append(known[tile], v)
+					}
+				}
+			}
+		}
+	})
 }

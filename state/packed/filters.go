@@ -3,6 +3,7 @@ package packed
 import (
 	"encoding/binary"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/weir-stream/weir/state"
@@ -10,10 +11,16 @@ import (
 
 // filters hold a filter for each tile. Packed, each is the distance from the previous tile, then
 // the filter.
+//
+// Half of the bytes of the series are shared out evenly: no other tile makes a filter full within its share, or within
+// leastFilter. Beyond its share a filter takes at most half of what the other filters have left of the other half of the
+// bytes. So values of one time do not take the room of all others, however narrow the tiles are, and together the
+// filters exceed the bytes of their series only if they all are tiny.
 type filters struct {
 	series *state.Series
 	secret state.Secret
 	tiles  map[int64]*filter
+	taken  int // bytes that filters have beyond their shares
 }
 
 func init() {
@@ -28,7 +35,36 @@ func init() {
 }
 
 func (f *filters) Apply(mutation *state.Mutation) {
-	f.at(mutation.Tile).add(f.secret.Hash(mutation.Member), f.series)
+	hash := f.secret.Hash(mutation.Member)
+	f.change(mutation.Tile, func(held *filter, most int) { held.add(hash, f.series, most) })
+}
+
+// change changes the filter of a tile, which may have at most that many bytes afterwards.
+func (f *filters) change(tile int64, change func(held *filter, most int)) {
+	held := f.at(tile)
+	if f.series.Bytes == 0 {
+		change(held, math.MaxInt)
+		return
+	}
+	f.taken -= f.beyondShare(held)
+	left := max(0, f.series.Bytes/2-f.taken)
+	change(held, max(leastFilter, f.share()+left/min(2, f.tilesKept())))
+	f.taken += f.beyondShare(held)
+}
+
+func (f *filters) tilesKept() int { return max(1, f.series.Tiles) }
+
+// share returns the bytes that each filter may have, whatever the others have.
+func (f *filters) share() int { return f.series.Bytes / (2 * f.tilesKept()) }
+
+func (f *filters) beyondShare(held *filter) int { return max(0, held.size()-f.share()) }
+
+// retake computes taken again.
+func (f *filters) retake() {
+	f.taken = 0
+	for _, held := range f.tiles {
+		f.taken += f.beyondShare(held)
+	}
 }
 
 func (f *filters) at(tile int64) *filter {
@@ -36,6 +72,7 @@ func (f *filters) at(tile int64) *filter {
 	if held == nil {
 		held = &filter{few: map[uint64]struct{}{}}
 		f.tiles[tile] = held
+		f.taken += f.beyondShare(held)
 	}
 	return held
 }
@@ -44,7 +81,7 @@ func (f *filters) Merge(packed []byte) error {
 	r, tile := decoder{packed: packed}, firstTile(f.series)
 	for r.more() {
 		if tile += r.varint(); r.err == nil {
-			f.at(tile).merge(&r, f.series)
+			f.change(tile, func(held *filter, most int) { held.merge(&r, f.series, most) })
 		}
 	}
 	return r.err
@@ -55,7 +92,7 @@ func (f *filters) Append(dst []byte) []byte { return appendTiles(dst, f.series, 
 // appendFilterMutation packs a filter of one value, given its hash.
 func appendFilterMutation(dst []byte, distance int64, hash uint64) []byte {
 	dst = binary.AppendVarint(dst, distance)
-	dst = binary.AppendUvarint(dst, 1<<1)
+	dst = binary.AppendUvarint(dst, 1<<headerBits)
 	return binary.BigEndian.AppendUint64(dst, hash)
 }
 
@@ -64,6 +101,7 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 	for tile, held := range f.tiles {
 		if r.First <= tile && tile <= r.Last {
 			wanted.filters = append(wanted.filters, held)
+			wanted.full = wanted.full || held.full
 		}
 	}
 	if wanted.filters != nil {
@@ -76,7 +114,11 @@ func (f *filters) Read(r *state.Read) (out state.WindowState) {
 type union struct {
 	secret  state.Secret
 	filters []*filter
+	full    bool
 }
+
+// Full reports whether values of the window may be missing, see state.Filter.
+func (u union) Full() bool { return u.full }
 
 // Has reports whether a value was added, see state.Filter.
 func (u union) Has(text []byte) bool {
@@ -101,7 +143,33 @@ func (u union) FalsePositiveRate() float64 {
 	return min(1, sum)
 }
 
-func (f *filters) Prune(first int64) (empty bool) { return pruneTiles(f.tiles, first) }
+func (f *filters) Prune(first int64) (empty bool) {
+	before := len(f.tiles)
+	empty = pruneTiles(f.tiles, first)
+	if len(f.tiles) < before {
+		f.retake()
+	}
+	return empty
+}
+
+// squeeze drops the values that were added last of the longest filters, which are full from then on, and reports whether
+// there are any. What is still found is found at the same rate.
+func (f *filters) squeeze() bool {
+	longest := 0
+	for _, held := range f.tiles {
+		longest = max(longest, held.size())
+	}
+	if longest <= leastFilter {
+		return false
+	}
+	for _, held := range f.tiles {
+		if size := held.size(); size > max(leastFilter, longest/2) {
+			held.shorten()
+		}
+	}
+	f.retake()
+	return true
+}
 
 func (f *filters) entries() (list []Entry) {
 	for _, tile := range slices.Sorted(maps.Keys(f.tiles)) {

@@ -33,7 +33,7 @@ import (
 )
 
 // format is the version of the layout of keys and values.
-const format = 12
+const format = 13
 
 //go:embed candidate.lua
 var candidateLua string
