@@ -11,7 +11,7 @@ type Status string
 // The statuses.
 const (
 	Present       Status = "PRESENT"         // computed from events in the window
-	NullValue     Status = "NULL_VALUE"      // events in the window, but no value
+	NullValue     Status = "NULL_VALUE"      // events in the window, but no value; or, if Capped, none of them is left
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
 	Incomplete    Status = "INCOMPLETE"      // computed only from events since CompleteSince, for example because the feature is younger than its window
 	LaterEvents   Status = "LATER_EVENTS"    // the moment lies in the past, and the value may count events after it

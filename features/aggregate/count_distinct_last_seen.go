@@ -14,7 +14,7 @@ func (countDistinctLastSeen) Spec() Spec {
 	return Spec{
 		Name: "count_distinct", Method: "last_seen", Title: "number of distinct values of a field; the newest are kept",
 		Types: distinctTypes, FieldLast: true, Exact: true, Neutral: integer(0), DefaultMax: 1000,
-		Note:   "The `max` values that were seen last are kept, 1000 by default. For a moment in the past, values that were seen again after it are not counted: the answer's status is `LATER_EVENTS`, and its `uncertain` says how many these are.",
+		Note:   "The `max` values that were seen last are kept, 1000 by default. For a moment in the past, values that were seen again after it are not counted: the answer's status is `LATER_EVENTS`, and its `uncertain` says how many these are. If it is all `max`, the value is null.",
 		Result: value.Int, Example: "COUNT_DISTINCT(30d, transaction, device, user, method=last_seen)",
 	}
 }
@@ -28,7 +28,7 @@ func (countDistinctLastSeen) Merge(c Call, _ int64, s []state.WindowState) Resul
 	after := min(s[0].After, most)
 	count := min(s[0].Count, most-after)
 	return Result{
-		Value: integer(count), Found: count+after > 0,
+		Value: integer(count), Found: count > 0 || 0 < after && after < most,
 		// If one of the kept values is older than the window, no value in the window is missing.
 		Uncertain: after, Capped: count+after == most,
 	}

@@ -114,16 +114,25 @@ func setResult(a *Answer, spec *aggregate.Spec, per string, r *aggregate.Result)
 		a.Shape = aggregate.Categories
 	}
 	switch {
-	case !r.Found && per != "":
-		a.Items = []aggregate.Item{}
-	case !r.Found:
-		a.Value = spec.Neutral
+	case r.Found:
+		if r.IsNull() {
+			a.Status = NullValue
+		}
+	case r.Capped:
+		a.withhold()
+	case per != "":
+		a.Items, a.Status = []aggregate.Item{}, NotFound
+	default:
+		a.Value, a.Status = spec.Neutral, NotFound
 	}
-	switch {
-	case !r.Found && !r.Capped: // what a cap dropped may have been in the window
-		a.Status = NotFound
-	case a.Value.IsNull() && a.Items == nil:
-		a.Status = NullValue
+}
+
+// withhold takes the value from an answer that knows no event of its window, but lacks some because of a cap: 0 would say
+// that there were none. What it says about members stays.
+func (a *Answer) withhold() {
+	a.Value, a.Status = value.Value{}, Present
+	if len(a.Items) == 0 {
+		a.Items, a.Status = nil, NullValue
 	}
 }
 

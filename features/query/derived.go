@@ -24,12 +24,13 @@ func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completen
 }
 
 // derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and
-// null if the expression cannot be computed. If a part could not be read, there is no value, not even the default. The
-// answer is complete if each part is.
+// null if the expression cannot be computed. If a part could not be read, or if a cap has left no value of it, there is
+// none, not even the default: `a > 2 ? "many" : "few"` is few where a is null. The answer is complete if each part is.
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
 	whole  Answer // as complete as all parts; nothing else of it is used
+	lacks  bool   // a cap has left no value of a part
 }
 
 func newDerivation(of *expr.Expr, parts int) *derivation {
@@ -39,6 +40,7 @@ func newDerivation(of *expr.Expr, parts int) *derivation {
 // begin begins an answer that covers the event times of all parts together.
 func (d *derivation) begin(a *Answer, from, to int64) {
 	*a = Answer{Status: NotFound, Exact: true, CompleteSince: state.MinTime, From: from, To: to}
+	d.lacks = false
 	w := &d.whole
 	w.Status, w.CompleteSince, w.From, w.To = NotFound, state.MinTime, from, to
 	w.CompleteAt, w.Filling, w.Filled = 0, false, 0
@@ -47,6 +49,7 @@ func (d *derivation) begin(a *Answer, from, to int64) {
 // take adds the answer of a part.
 func (d *derivation) take(a *Answer, part int, p *Answer) {
 	d.values[part] = p.Value
+	d.lacks = d.lacks || p.Capped && p.Value.IsNull()
 	d.whole.restOn(p)
 	a.Exact = a.Exact && p.Exact
 	a.StandardError = max(a.StandardError, p.StandardError)
@@ -68,10 +71,11 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 		unread(a, f, a.Err, at, now)
 		return
 	}
-	// Over features there are no errors.
-	a.Value, _ = d.expr.Eval(d.values)
-	if a.Value.IsNull() {
-		a.Value = of.Default
+	if a.Value = (value.Value{}); !d.lacks {
+		a.Value, _ = d.expr.Eval(d.values) // over features there are no errors
+		if a.Value.IsNull() {
+			a.Value = of.Default
+		}
 	}
 	if a.Value.IsNull() && a.Status == Present {
 		a.Status = NullValue

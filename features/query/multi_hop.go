@@ -68,9 +68,7 @@ func (r *Reading) secondHop(a *Answer, h *multiHop, c *Completeness) {
 	if h.first.Capped {
 		a.Capped = true
 		if a.Status == NotFound { // members that are not asked may have events
-			if a.Status = Present; a.Value.IsNull() && a.Items == nil {
-				a.Status = NullValue
-			}
+			a.withhold()
 		}
 		if h.Each.Call.Members != nil {
 			aggregate.DoubtMembers(a.Items)

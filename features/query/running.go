@@ -208,14 +208,15 @@ func (f *runningFeature) set(a *Answer, of aggregate.Running, capped bool) {
 	found, reached := of.Result(&a.Value)
 	a.Capped = capped || reached
 	a.Exact, a.Status = f.exact && !a.Capped, Present
-	if !found {
-		a.Value = f.neutral
-	}
 	switch {
-	case !found && !a.Capped:
-		a.Status = NotFound
-	case a.Value.IsNull():
-		a.Status = NullValue
+	case found:
+		if a.Value.IsNull() {
+			a.Status = NullValue
+		}
+	case a.Capped:
+		a.withhold()
+	default:
+		a.Value, a.Status = f.neutral, NotFound
 	}
 }
 

@@ -6,7 +6,7 @@ type Status string
 // The statuses of an answer.
 const (
 	Present   Status = "PRESENT"    // computed from events in the window
-	NullValue Status = "NULL_VALUE" // events in the window, but no value
+	NullValue Status = "NULL_VALUE" // events in the window, but no value; or a cap has left none of them
 	NotFound  Status = "NOT_FOUND"  // no event in the window: the neutral value
 	// Incomplete means that the state lacks events of the window, for example because the feature is younger than the
 	// window. The value counts the events that the state holds. It replaces the three above; see Answer.CompleteSince.

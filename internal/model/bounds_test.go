@@ -5,10 +5,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -145,11 +147,108 @@ features:
 		r.event(`{"t":%d,"user":"u","amount":0}`, now+290_000)
 	}
 	r.flush()
-	for name, want := range map[string]query.Status{"count": query.Present, "large": query.Present, "mean": query.NullValue} {
-		if a := r.answer(name, "u"); a.Status != want || !a.Capped || a.Exact {
-			t.Errorf("%s after its events were dropped: %s, capped %t, exact %t; want %s, capped and not exact", name, a.Status, a.Capped, a.Exact, want)
+	if a := r.answer("count", "u"); a.Value.Num != 500 || a.Status != query.Present || !a.Capped || a.Exact {
+		t.Errorf("the count after events were dropped is %v, %s, capped %t, exact %t; want 500, PRESENT, capped and not exact", a.Value.Num, a.Status, a.Capped, a.Exact)
+	}
+	for _, name := range []string{"large", "mean"} {
+		checkWithheld(t, name, r.answer(name, "u"))
+	}
+}
+
+// checkWithheld checks an answer for a window of which a bound has left nothing.
+func checkWithheld(t *testing.T, name string, a query.Answer) {
+	t.Helper()
+	if !a.Value.IsNull() || a.Items != nil || a.Status != query.NullValue || !a.Capped || a.Exact {
+		t.Errorf("%s of a window of which nothing is left: %v %v, %s, capped %t, exact %t; want no value, NULL_VALUE, capped and not exact",
+			name, a.Value, a.Items, a.Status, a.Capped, a.Exact)
+	}
+}
+
+// Whoever fills the log of an entity with other events, so that nothing of a window is left, gets no 0 from any function.
+func TestNothingLeftOfAWindow(t *testing.T) {
+	definitions := `
+streams:
+  pay:
+    topic: pay
+    timestamp: t
+    fields: {user: string, shop: string, n: int, x: float, b: bool, at: location}
+features:
+`
+	const others = `
+  all:     COUNT(1h, pay, user, tile=exact)
+  of:      {expr: f0 * 2, default: 0}
+  both:    {expr: 'f0 > 0 ? "some" : "none"'}
+  through: COUNT(1h, pay, SET(30d, pay, shop, user), where='b', tile=exact)
+`
+	given := map[string]string{"k": "3", "p": "0.3", "error": "0.02", "unit": "1h", "fp": "0.4", "current": "counted", "bins": "[-2, 1, 3]", "condition": "'n > 1'", "n": "1", "half_life": "1h"}
+	names := map[string]bool{"of": true, "both": true, "through": true}
+	for i, function := range aggregate.All {
+		spec := function.Spec()
+		if spec.Members == aggregate.MembersRequired {
+			continue
+		}
+		field := ""
+		switch {
+		case slices.Contains(spec.Types, value.Int):
+			field = "n, "
+		case slices.Contains(spec.Types, value.Location):
+			field = "at, "
+		case slices.Contains(spec.Types, value.Bool):
+			field = "b, "
+		case spec.Types != nil:
+			field = "x, "
+		}
+		arguments := field + "user"
+		if spec.FieldLast {
+			arguments = "user, " + strings.TrimSuffix(field, ", ")
+		}
+		options := ""
+		for _, p := range spec.Parameters {
+			options += ", " + p.Name + "=" + given[p.Name]
+		}
+		for suffix, per := range map[string]string{"": "", "p": ", per=shop"} {
+			definition := fmt.Sprintf("  f%d%s: %s(1h, pay, %s, where='b', tile=exact%s%s)\n", i, suffix, spec.Name, arguments, options, per)
+			if _, err := defined.Parse(definitions + definition); err != nil {
+				if per == "" {
+					t.Logf("%s: %v", definition, err)
+				}
+				continue
+			}
+			definitions += definition
+			names[fmt.Sprint("f", i, suffix)] = true
 		}
 	}
+	if len(names) < len(aggregate.All) {
+		t.Errorf("%d features of %d functions", len(names), len(aggregate.All))
+	}
+	r := newReplay(t, definitions+others)
+	event := func(user string, ago int64, b bool) {
+		r.event(`{"t":%d,"user":%q,"shop":"s","n":5,"x":5,"b":%t,"at":{"lat":1,"lon":2}}`, recorded*1000-ago, user, b)
+	}
+	for n := range int64(3) {
+		event("u", 1000+n, true)
+	}
+	for name := range names {
+		if a := r.answer(name, entityOf(name)); a.Capped || a.Status != query.Present && a.Status != query.NullValue {
+			t.Errorf("%s before the flood: %s, capped %t", name, a.Status, a.Capped)
+		}
+	}
+	for n := range int64(1010) { // a log keeps 1000
+		event("u", n%1000, false)
+	}
+	for name := range names {
+		checkWithheld(t, name, r.answer(name, entityOf(name)))
+		if a := r.answer(name, "another"); a.Capped || a.Status != query.NotFound {
+			t.Errorf("%s of another entity: %s, capped %t", name, a.Status, a.Capped)
+		}
+	}
+}
+
+func entityOf(feature string) string {
+	if feature == "through" {
+		return "s"
+	}
+	return "u"
 }
 
 // Whoever floods an entity with values makes no other value known, and none that was met before unknown, except in a log

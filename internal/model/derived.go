@@ -41,6 +41,7 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 	}
 	var r aggregate.Result
 	var values []value.Value
+	lacks := false // a cap has left no value of a part
 	for _, part := range d.Of {
 		var own []string
 		for _, name := range part.By {
@@ -51,9 +52,13 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 			p.Value = part.Spec.Neutral
 		}
 		values = append(values, p.Value)
+		lacks = lacks || p.Capped && p.Value.IsNull()
 		r.Found = r.Found || p.Found
 		r.Capped = r.Capped || p.Capped
 		r.Uncertain = max(r.Uncertain, p.Uncertain)
+	}
+	if lacks {
+		return r
 	}
 	r.Value, _ = d.expr.Eval(values)
 	if r.Value.IsNull() {

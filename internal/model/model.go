@@ -282,6 +282,17 @@ func (m *Model) call(f *features.Feature, call aggregate.Call, entity string, at
 	samples, capped := a.within(at, entity)
 	r := fold(f, call, at, samples)
 	r.Capped = r.Capped || capped && !f.Settled(samples)
+	return withheld(r)
+}
+
+// withheld is the result without a value if a cap dropped all events of the window.
+func withheld(r aggregate.Result) aggregate.Result {
+	if r.Capped && !r.Found {
+		r.Found, r.Value = true, value.Value{}
+		if len(r.Items) == 0 { // items are about members
+			r.Items = nil
+		}
+	}
 	return r
 }
 
@@ -347,5 +358,6 @@ func (f *feature) lastSeen(entity string, at int64) aggregate.Result {
 	r.Found = r.Value.Num+r.Uncertain > 0
 	// If a value older than the window is kept, none of the window was dropped.
 	r.Capped = r.Value.Num+r.Uncertain == int64(most)
-	return r
+	r.Found = r.Found && r.Uncertain < int64(most)
+	return withheld(r)
 }

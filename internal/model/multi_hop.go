@@ -25,5 +25,5 @@ func (m *Model) multiHop(f *features.Feature, multiHop *features.MultiHop, call 
 	samples, capped := each.within(at, members...)
 	r := fold(f, call, at, samples)
 	r.Capped = r.Capped || capped || set.Capped || more
-	return r
+	return withheld(r)
 }

@@ -336,7 +336,7 @@ func equal(got query.Answer, want aggregate.Result, f *features.Feature) bool {
 // statusOf returns the status of an answer that is not marked.
 func statusOf(want aggregate.Result) query.Status {
 	switch {
-	case !want.Found && !want.Capped:
+	case !want.Found:
 		return query.NotFound
 	case want.IsNull():
 		return query.NullValue

@@ -333,7 +333,7 @@ func unmarked(got Answer, f *features.Feature, want aggregate.Result) Answer {
 // statusOf returns the status of a complete answer.
 func statusOf(r aggregate.Result) query.Status {
 	switch {
-	case !r.Found && !r.Capped:
+	case !r.Found:
 		return query.NotFound
 	case r.IsNull():
 		return query.NullValue

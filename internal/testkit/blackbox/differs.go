@@ -35,7 +35,7 @@ func Differs(got Answer, f *features.Feature, r aggregate.Result) string {
 		bounds = tolerance{max(off, 5*got.StandardError), collisions}
 	}
 	shape := f.Shape()
-	scalar := r.Items == nil && shape != aggregate.Categories
+	scalar := r.Items == nil && (r.Found || shape != aggregate.Categories)
 	if got.CompleteSince != nil {
 		return fmt.Sprintf("complete since %d only", *got.CompleteSince)
 	}
