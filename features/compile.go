@@ -283,13 +283,12 @@ func (c *Compiler) Finish(r *Registry) {
 	}
 	keep := map[string]int64{} // of each group
 	for _, s := range r.Series {
-		stream, _ := r.Stream(s.Stream)
 		for _, group := range []string{s.Group, s.Parent} {
 			switch longest, ok := keep[group]; {
 			case s.Keep == 0:
 				keep[group] = 0
 			case !ok || longest > 0:
-				keep[group] = max(longest, s.Keep+s.Tile+stream.MaxFuture.Milliseconds())
+				keep[group] = max(longest, s.Keep+s.Tile)
 			}
 		}
 	}
@@ -298,8 +297,7 @@ func (c *Compiler) Finish(r *Registry) {
 		if s.Parent != "" {
 			s.ParentKeep = keep[s.Parent]
 		}
-		stream, _ := r.Stream(s.Stream)
-		s.Tiles = tilesKept(s, stream)
+		s.Tiles = tilesKept(s)
 	}
 	boundSeries(r.Series, c.times)
 	r.makePlan()
@@ -307,13 +305,12 @@ func (c *Compiler) Finish(r *Registry) {
 }
 
 // tilesKept returns the greatest number of tiles that a tiled series holds of one entity: those from its horizon to the
-// latest event that may be in the future.
-func tilesKept(s *state.Series, stream *record.Stream) int {
+// newest record.
+func tilesKept(s *state.Series) int {
 	if s.Tile == 0 {
 		return 1
 	}
-	span := s.Keep + stream.MaxFuture.Milliseconds()
-	return int((span+s.Tile-1)/s.Tile) + 1
+	return int((s.Keep+s.Tile-1)/s.Tile) + 1
 }
 
 // seriesIdentity returns the text whose hash is the series' ID. It includes the expressions of the derived fields that

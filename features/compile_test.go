@@ -151,23 +151,6 @@ func TestFilterRatePerTile(t *testing.T) {
 	}
 }
 
-// A key lives long enough for an event that lies max_future ahead, for the greatest max_future of the streams.
-func TestGroupKeepIncludesMaxFuture(t *testing.T) {
-	r := defined.Registry(t, `
-streams:
-  soon: {topic: a, timestamp: t, max_future: 0s, fields: {user: string}}
-  later: {topic: b, timestamp: t, max_future: 2d, fields: {user: string}}
-features:
-  a: COUNT(1h, soon, user)
-  b: COUNT(1h, later, user)
-`)
-	for _, s := range r.Series {
-		if got, want := time.Duration(s.GroupKeep)*time.Millisecond, 2*time.Hour+time.Minute+2*window.Day; got != want {
-			t.Errorf("the key of stream %s is kept for %v, want %v", s.Stream, got, want)
-		}
-	}
-}
-
 // All state of an entity is in one group, which lives forever if any of its series does.
 func TestGroups(t *testing.T) {
 	r := defined.Features(t,
@@ -175,7 +158,7 @@ func TestGroups(t *testing.T) {
 		"d: COUNT(7d, tx, device)", "e: COUNT(lifetime, tx, user)", "f: MAX(lifetime, tx, amount, user)",
 		"g: COUNT_DISTINCT(90d, tx, device, user)")
 	series := func(name string) *state.Series { return defined.Feature(t, r, name).Series[0] }
-	device := (91*window.Day + time.Hour + 5*time.Minute).Milliseconds()
+	device := (91*window.Day + time.Hour).Milliseconds()
 	for name, want := range map[string]int64{"a": 0, "b": 0, "c": 0, "d": device, "g": device, "e": 0, "f": 0} {
 		if s := series(name); s.GroupKeep != want {
 			t.Errorf("%s: the group keeps %d, want %d", name, s.GroupKeep, want)

@@ -10,12 +10,10 @@ import (
 // New features are filled from records that were applied before: these are mapped like any others,
 // but only to the new series.
 
-// FillReach is how far back records matter to a fill, in ms before the newest, and how far their
-// events may lie after their records.
+// FillReach is how far back records matter to a fill, in ms before the newest.
 type FillReach struct {
 	Forever bool // all records matter, from After on
 	Reach   int64
-	Future  int64
 	After   int64 // records with earlier timestamps, in ms, do not matter; 0 for none
 }
 
@@ -24,19 +22,17 @@ func (r *Registry) FillReach(f *state.Fill, topic string) (reach FillReach) {
 	for _, stream := range r.Streams {
 		for i := range r.writes[stream] {
 			for _, s := range r.writes[stream][i].filled(stream, f).all() {
-				future := stream.MaxFuture.Milliseconds()
 				if stream.Topic != topic {
 					continue
 				}
 				reach.Forever = reach.Forever || s.Keep == 0
-				reach.Future = max(reach.Future, future)
 				// Questions look back by Keep and one tile; so do answers as of a past moment.
-				reach.Reach = max(reach.Reach, s.Keep+2*s.Tile+future+fillMargin)
+				reach.Reach = max(reach.Reach, s.Keep+2*s.Tile+fillMargin)
 			}
 		}
 	}
 	if f.Cut != nil && f.Cut.Ends == "" {
-		reach.After = max(0, f.Cut.Until-reach.Future)
+		reach.After = f.Cut.Until
 	}
 	return reach
 }

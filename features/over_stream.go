@@ -92,7 +92,7 @@ func (OverStream) retain(f *Feature) (list []state.Retained) {
 	need := func(s *state.Series, key string) {
 		r := state.Retained{
 			Key: key, Topic: f.Stream.Topic, Retention: state.Retention{Keep: keep},
-			Future: f.Stream.MaxFuture.Milliseconds(), Tile: s.Tile, Cut: s.Cut,
+			Tile: s.Tile, Cut: s.Cut,
 		}
 		if s.Layout().Forgets() {
 			r.Max = f.Call.Max

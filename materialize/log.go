@@ -90,21 +90,8 @@ func (r *Replay) history() *state.History {
 	const version = "replayed"
 	h, fill := &state.History{Plans: map[string]*state.Plan{version: r.Registry.Plan()}}, r.Registry.FillOf(all)
 	for topic, from := range since {
-		if from != state.MinTime {
-			from += r.future(topic)
-		}
 		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: topic, Version: version, Last: state.MaxTime})
 		h.Fills = append(h.Fills, state.FillEpoch{Fill: fill, Topic: topic, Whole: true, Since: from})
 	}
 	return h
-}
-
-// future returns how far, in ms, events of a topic may lie after their records.
-func (r *Replay) future(topic string) (ms int64) {
-	for _, s := range r.Registry.Streams {
-		if s.Topic == topic {
-			ms = max(ms, s.MaxFuture.Milliseconds())
-		}
-	}
-	return ms
 }

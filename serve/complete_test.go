@@ -59,7 +59,7 @@ func TestAnswersReportCompleteSince(t *testing.T) {
 	all := `{"features": ["always", "later", "logins", "ratio"], "entities": [{"user": "u1"}]}`
 	want := `{"at":1532520000000,"results":[{"entity":{"user":"u1"},"features":{` +
 		`"always":{"value":0,"status":"NOT_FOUND","from":1532437200000,"to":1532520000000,"exact":true},` +
-		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532510060001,"complete_at":1532595600000},` +
+		`"later":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532510000001,"complete_at":1532595600000},` +
 		`"logins":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001,"complete_at":1532595600000},` +
 		`"ratio":{"value":0,"status":"INCOMPLETE","from":1532437200000,"to":1532520000000,"exact":false,"complete_since":1532511000001,"complete_at":1532595600000}}}]}` + "\n"
 	if diff := cmp.Diff(want, ask(t, all)); diff != "" {

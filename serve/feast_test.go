@@ -101,7 +101,7 @@ func TestFeastReportsCompleteSince(t *testing.T) {
 			`{"values":[0,0],"statuses":["NOT_FOUND","NOT_FOUND"],` + times + `},` +
 			`{"values":[` + value + `,` + value + `],"statuses":["` + status + `","` + status + `"],` + times + since + "}]}\n"
 	}
-	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "null", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510060001,1532510060001]`), ask(noon)); diff != "" {
+	if diff := cmp.Diff(want("2018-07-25T12:00:00.000Z", "null", "OUTSIDE_MAX_AGE", `,"complete_since":[1532510000001,1532510000001]`), ask(noon)); diff != "" {
 		t.Errorf("a window that began before the state was complete: its values are withheld (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want("2018-07-28T12:00:00.000Z", "0", "NOT_FOUND", ""), ask(noon.Add(3*day))); diff != "" {

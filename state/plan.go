@@ -19,9 +19,8 @@ type Retained struct {
 	Key   string
 	Topic string
 	Retention
-	Future int64 // how far an event's time may lie after its record's, in milliseconds
-	Tile   int64 // of the series, in milliseconds
-	Cut    *Cut  // of the series; nil for none
+	Tile int64 // of the series, in milliseconds
+	Cut  *Cut  // of the series; nil for none
 }
 
 // Retention states how much of a column is kept.
@@ -148,8 +147,9 @@ type History struct {
 	Ahead Ahead
 }
 
-// aged is more than the age, in ms, at which a history is still used.
-const aged = 1000
+// aged is more than the records' time advances, in ms, while a history is used: that is a second, in which processors that
+// catch up apply records of minutes.
+const aged = 5 * 60_000
 
 // Ahead states that clocks of servers were ahead for a while, so that keys expired early.
 type Ahead struct {
@@ -261,14 +261,14 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 				whole = max(whole, after)
 			}
 			if !has.covers(Retention{Keep: r.Keep}) {
-				kept = max(kept, min(after, h.heldSince(has, r)))
+				kept = max(kept, min(after, h.heldSince(has)))
 			}
 		case e.Last == MaxTime && moment == MaxTime:
 			return coverage{MaxTime, MaxTime}
 		case filled && e.Version != Gap:
 			// What that plan skipped is filled, and it has not had a partition since; see Fill.
 		default:
-			since = max(since, min(e.Last, moment)+r.Future+1)
+			since = max(since, min(e.Last, moment)+1)
 		}
 	}
 	if !begun {
@@ -287,18 +287,18 @@ func (h *History) after(e PlanEpoch, r *Retained) int64 {
 	case e.Last == MaxTime:
 		return MaxTime
 	case r.Tile > 0:
-		return (FloorDiv(e.Last+r.Future, r.Tile) + 1) * r.Tile
+		return (FloorDiv(e.Last, r.Tile) + 1) * r.Tile
 	}
-	return e.Last + r.Future + 1
+	return e.Last + 1
 }
 
 // heldSince returns the event time, in ms, since which a column is held that a plan keeps for less than is needed. State is
-// pruned by the times of records, which may lie ahead of Now by as much as an event may be from the future.
-func (h *History) heldSince(has Retention, r *Retained) int64 {
+// pruned by the times of records, of which later ones may have come since Now.
+func (h *History) heldSince(has Retention) int64 {
 	if h.Now == 0 {
 		return MaxTime // unknown
 	}
-	return h.Now + aged + r.Future - has.Keep
+	return h.Now + aged - has.Keep
 }
 
 // Known is what a namespace knows: all registered plans and fills, by version.

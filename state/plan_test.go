@@ -20,7 +20,7 @@ func TestCompleteSince(t *testing.T) {
 		"more":    {Retained: map[string]state.Retention{"count.x": {Keep: 7200_000, Max: 100}}},
 	}
 	retained := func(keep int64, max int) state.Retained {
-		return state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: keep, Max: max}, Future: 300, Tile: minute}
+		return state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: keep, Max: max}, Tile: minute}
 	}
 	now := func(version string) state.PlanEpoch {
 		return state.PlanEpoch{Topic: "t", Version: version, Last: state.MaxTime}
@@ -75,9 +75,9 @@ func TestCompleteSinceMovesWithTime(t *testing.T) {
 		other      string
 		want       int64
 	}{
-		"it is still kept for less":    {state.MaxTime, 1000 * minute, "", 880*minute + 1300},
-		"it was until now":             {1000 * minute, 1000 * minute, "long", 880*minute + 1300},
-		"it was until a moment ago":    {990 * minute, 1000 * minute, "long", 880*minute + 1300},
+		"it is still kept for less":    {state.MaxTime, 1000 * minute, "", 885 * minute},
+		"it was until now":             {1000 * minute, 1000 * minute, "long", 885 * minute},
+		"it was until a moment ago":    {990 * minute, 1000 * minute, "long", 885 * minute},
 		"it was long ago":              {700 * minute, 1000 * minute, "long", 701 * minute},
 		"it was not at all for a time": {990 * minute, 1000 * minute, "none", state.MaxTime},
 		"fewer values are kept now":    {990 * minute, 1000 * minute, "fewer", state.MaxTime},
@@ -89,7 +89,7 @@ func TestCompleteSinceMovesWithTime(t *testing.T) {
 			epochs = append(epochs, state.PlanEpoch{Topic: "t", Version: c.other, Last: state.MaxTime})
 		}
 		h := state.History{PlanEpochs: epochs, Plans: plans, Now: c.now}
-		wanted := state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: 240 * minute, Max: 5}, Future: 300, Tile: minute}
+		wanted := state.Retained{Key: "count.x", Topic: "t", Retention: state.Retention{Keep: 240 * minute, Max: 5}, Tile: minute}
 		if got := h.CompleteSince([]state.Retained{wanted}); got != c.want {
 			t.Errorf("%s: complete since %d, want %d", name, got, c.want)
 		}

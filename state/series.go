@@ -45,7 +45,7 @@ type Series struct {
 	// that several features share keeps what the longest needs.
 	Keep int64
 	// GroupKeep is how long after a record was written questions may ask for its Group's state: the longest Keep plus
-	// tile of the series, plus how far ahead their events may lie. It is 0, forever, if any series is kept forever.
+	// tile of the series. It is 0, forever, if any series is kept forever.
 	GroupKeep int64
 	// ParentKeep is the GroupKeep of Parent.
 	ParentKeep int64

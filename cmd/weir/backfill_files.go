@@ -305,13 +305,7 @@ func (f *fromFiles) meets(ctx context.Context, cut *state.Cut, files []*backfill
 		}
 		return err
 	}
-	future := int64(0)
-	for _, s := range f.registry.Streams {
-		if s.Topic == cut.Topic {
-			future = max(future, s.MaxFuture.Milliseconds())
-		}
-	}
-	since, later, err := backfill.BeginsAfter(ctx, poller, cut, future, partitions)
+	since, later, err := backfill.BeginsAfter(ctx, poller, cut, partitions)
 	if err == nil && later {
 		err = fmt.Errorf("--until %s: the log of %s has all events only since %s, so those between would be missing: a later --until, with files up to it, leaves no gap",
 			f.until, cut.Topic, inWords(since))

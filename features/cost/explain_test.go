@@ -108,9 +108,9 @@ func TestExplain(t *testing.T) {
 	}, p.Streams); diff != "" {
 		t.Errorf("streams (-want +got):\n%s", diff)
 	}
-	// A user has a key with 32 tiles of the count, 27 of the sum and of its number, one that is
+	// A user has a key with 32 tiles of the count, 26 of the sum and of its number, one that is
 	// kept forever, and three values.
-	if got, want := p.Entities[2].BytesFull, int64(150+5*8+(32+27+27+1)*5+3*16); got != want {
+	if got, want := p.Entities[2].BytesFull, int64(150+5*8+(32+26+26+1)*5+3*16); got != want {
 		t.Errorf("a user takes %d bytes, want %d", got, want)
 	}
 	if got, want := p.Entities[2].BytesOnce, int64(150+5*8+4*5+16); got != want {

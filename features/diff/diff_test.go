@@ -153,9 +153,6 @@ features
       rests on paid
   ~ seen: all of its state is there
       other records of stream pay become dead letters
-cost
-  bytes of an entity device, full: 1 -> 1
-  bytes of an entity user, full: 1 -> 1
 `, "[]"},
 		{[]string{"amount: decimal", "amount: {type: decimal, encoding: base64}"}, `
 streams

@@ -114,12 +114,10 @@ func (r lossyReader) Read(ctx context.Context, reads []state.Read) ([]state.Wind
 	return states, err
 }
 
-// A feature whose state was dropped is incomplete until max_future after the lost records; so is every feature that
-// depends on it.
+// A feature whose state was dropped is incomplete until after the lost records; so is every feature that depends on it.
 func TestDroppedState(t *testing.T) {
 	const at, hour = int64(1_532_520_000_000), int64(3_600_000)
 	r := defined.Features(t, annDefinitions...)
-	future := defined.Feature(t, r, "count").Stream.MaxFuture.Milliseconds()
 	for name, test := range map[string]struct {
 		reader lossyReader
 		want   map[string]int64 // complete since
@@ -136,7 +134,7 @@ func TestDroppedState(t *testing.T) {
 			var a Answer
 			reading.Next(&a)
 			since, lost := test.want[of]
-			if since += future + 1; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
+			if since++; (a.Status == Incomplete) != lost || lost && (a.CompleteSince != since || a.Exact) {
 				t.Errorf("%s was dropped: %s is %s, complete since %d, exact %v; want incomplete %v, since %d", name, of, a.Status, a.CompleteSince, a.Exact, lost, since)
 			}
 		}

@@ -223,7 +223,7 @@ func (r *Reading) overStream(a *Answer, f *frame, from, to int) (read bool) {
 	for i, position := range r.needs[from:to] {
 		since := state.MinTime
 		if until := r.states[position].LostUntil; until != nil {
-			since = *until + f.Stream.MaxFuture.Milliseconds() + 1
+			since = *until + 1
 		}
 		a.uneven = a.uneven || i > 0 && since != a.since && f.IsQuotient()
 		a.since = max(a.since, since)
@@ -243,7 +243,7 @@ func expired(a *Answer, f *features.Feature, e state.Expiry) {
 		since := state.MinTime
 		switch {
 		case s.GroupKeep > 0:
-			since = e.Since(s.GroupKeep) + f.Stream.MaxFuture.Milliseconds()
+			since = e.Since(s.GroupKeep)
 		case s.Keep > 0:
 			since = e.Since(s.Keep)
 		}

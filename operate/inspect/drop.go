@@ -155,8 +155,7 @@ func (d *dropping) dropped(held inspector.Held, kept packed.Salvage, losses pack
 				continue
 			}
 			if until := of.Of(s.Tag()); until != nil {
-				stream, _ := d.registry.Stream(s.Stream)
-				out.Lost[f.Name] = max(out.Lost[f.Name], *until+stream.MaxFuture.Milliseconds()+1)
+				out.Lost[f.Name] = max(out.Lost[f.Name], *until+1)
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func TestDrop(t *testing.T) {
 		if len(dry) != 1 || dry[0].Key != key || dry[0].Bytes != test.bytes || !strings.HasPrefix(dry[0].Damage, test.wrong) {
 			t.Errorf("%s: unexpected dry run %+v", name, dry)
 		}
-		const since = "  spent_1d would be complete since 2025-01-01T12:05:00.001Z\n"
+		const since = "  spent_1d would be complete since 2025-01-01T12:00:00.001Z\n"
 		if !strings.HasPrefix(text, "user=u1\n  key       "+key+"\n  damaged   "+test.wrong) || !strings.Contains(text, "\n  to drop   all but ") || !strings.Contains(text, since) {
 			t.Errorf("%s: unexpected output of the dry run:\n%s", name, text)
 		}
@@ -89,7 +89,7 @@ func TestDrop(t *testing.T) {
 		}
 		dropped, text := drop(Scope{})
 		if len(dropped) != 1 || !maps.Equal(dropped[0].Lost, dry[0].Lost) || !strings.Contains(text, "  dropped   all but ") ||
-			!strings.Contains(text, "  spent_1d complete since 2025-01-01T12:05:00.001Z\n") {
+			!strings.Contains(text, "  spent_1d complete since 2025-01-01T12:00:00.001Z\n") {
 			t.Errorf("%s: unexpected drop %+v\n%s", name, dropped, text)
 		}
 		if _, of := dropped[0].Lost["shop_pays"]; of {

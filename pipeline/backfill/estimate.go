@@ -41,7 +41,7 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 		}
 		from, since := start(reach, &logs[i], dated[i], moment, newest)
 		e.Records += max(0, logs[i].Stable-from)
-		if since > moment+reach.Future {
+		if since > moment {
 			e.Lost, e.Since = true, max(e.Since, since)
 		}
 	}
@@ -49,10 +49,9 @@ func EstimateFill(ctx context.Context, brokers Brokers, reach features.FillReach
 }
 
 // BeginsAfter returns since when the log of a cut's topic has all events after the cut, in ms, if that is later than
-// the cut: the events in between are neither in files nor in the log. future is how far, in ms, events may lie after
-// their records.
-func BeginsAfter(ctx context.Context, brokers Brokers, cut *state.Cut, future int64, partitions []state.Partition) (since int64, later bool, err error) {
-	reach := features.FillReach{Forever: true, Future: future, After: max(0, cut.Until-future)}
+// the cut: the events in between are neither in files nor in the log.
+func BeginsAfter(ctx context.Context, brokers Brokers, cut *state.Cut, partitions []state.Partition) (since int64, later bool, err error) {
+	reach := features.FillReach{Forever: true, After: cut.Until}
 	e, err := EstimateFill(ctx, brokers, reach, partitions, time.Now().UnixMilli())
 	return e.Since, e.Lost, err
 }

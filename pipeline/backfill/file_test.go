@@ -216,13 +216,13 @@ func TestBeginsAfter(t *testing.T) {
 	}{
 		"it goes further back":      {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: 70, Timestamp: 9003}, state.MinTime, false},
 		"it has everything":         {fetch.Log{Start: 0, End: 100}, fetch.Dated{Offset: 0, Timestamp: 9500}, state.MinTime, false},
-		"it begins later":           {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: 5, Timestamp: 9100}, 9111, true},
+		"it begins later":           {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: 5, Timestamp: 9100}, 9101, true},
 		"nothing was written since": {fetch.Log{Start: 5, End: 100}, fetch.Dated{Offset: -1}, state.MinTime, false},
 	} {
 		b := &fakeBrokers{logs: []fetch.Log{c.log}, dated: []fetch.Dated{c.first}}
-		since, later, err := BeginsAfter(t.Context(), b, cut, 10, make([]state.Partition, 1))
-		if err != nil || since != c.since || later != c.later || b.moment != 9000 {
-			t.Errorf("%s: got since %d, later %v, error %v, asked of %d; want %d, %v, none, 9000", name, since, later, err, b.moment, c.since, c.later)
+		since, later, err := BeginsAfter(t.Context(), b, cut, make([]state.Partition, 1))
+		if err != nil || since != c.since || later != c.later || b.moment != 9010 {
+			t.Errorf("%s: got since %d, later %v, error %v, asked of %d; want %d, %v, none, 9010", name, since, later, err, b.moment, c.since, c.later)
 		}
 	}
 	if matters(features.FillReach{Forever: true, After: 7}, 100) != 7 || matters(features.FillReach{Reach: 50, After: 70}, 100) != 70 || matters(features.FillReach{Reach: 10, After: 70}, 100) != 90 {

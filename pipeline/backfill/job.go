@@ -65,13 +65,13 @@ func stepsOf(fillings []state.Filling) (steps []step) {
 func start(reach features.FillReach, log *fetch.Log, first fetch.Dated, moment, now int64) (from, since int64) {
 	switch {
 	case log.Start > 0 && log.Start == log.End:
-		from, since = log.Start, now+reach.Future+1 // the age of the records that retention has removed is unknown
+		from, since = log.Start, now+1 // the age of the records that retention has removed is unknown
 	case moment == 0 || first.Offset >= 0 && first.Offset <= log.Start:
-		from, since = log.Start, max(moment, first.Timestamp)+reach.Future+1
+		from, since = log.Start, max(moment, first.Timestamp)+1
 	case first.Offset < 0:
-		from, since = beyondAll, moment+reach.Future // all records are older
+		from, since = beyondAll, moment // all records are older
 	default:
-		from, since = first.Offset, moment+reach.Future
+		from, since = first.Offset, moment
 	}
 	if from == 0 && log.Start == 0 {
 		since = state.MinTime // the log has all records

@@ -80,7 +80,7 @@ func TestStepsOfSlices(t *testing.T) {
 
 // A partition is filled from the first needed record, and claims to cover no more.
 func TestStart(t *testing.T) {
-	window, forever := features.FillReach{Reach: 1000, Future: 10}, features.FillReach{Forever: true, Future: 10}
+	window, forever := features.FillReach{Reach: 1000}, features.FillReach{Forever: true}
 	for name, c := range map[string]struct {
 		reach       features.FillReach
 		logStart    int64
@@ -88,16 +88,16 @@ func TestStart(t *testing.T) {
 		first       fetch.Dated
 		from, since int64
 	}{
-		"in the log":               {window, 5, 100, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9010},
+		"in the log":               {window, 5, 100, fetch.Dated{Offset: 70, Timestamp: 9003}, 70, 9000},
 		"all of the log":           {window, 0, 100, fetch.Dated{Offset: 0, Timestamp: 9500}, 0, state.MinTime},
-		"retention has removed it": {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9511},
-		"all records are older":    {window, 5, 100, fetch.Dated{Offset: -1}, beyondAll, 9010},
+		"retention has removed it": {window, 5, 100, fetch.Dated{Offset: 5, Timestamp: 9500}, 5, 9501},
+		"all records are older":    {window, 5, 100, fetch.Dated{Offset: -1}, beyondAll, 9000},
 		"forever":                  {forever, 0, 100, fetch.Dated{Offset: 0, Timestamp: 4}, 0, state.MinTime},
-		"emptied by retention":     {window, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
-		"forever, but emptied":     {forever, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_061},
-		"never written, a window":  {window, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, beyondAll, 9010},
+		"emptied by retention":     {window, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_051},
+		"forever, but emptied":     {forever, 100, 100, fetch.Dated{Offset: -1, Timestamp: -1}, 100, 10_051},
+		"never written, a window":  {window, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, beyondAll, 9000},
 		"never written":            {forever, 0, 0, fetch.Dated{Offset: -1, Timestamp: -1}, 0, state.MinTime},
-		"forever, but retention":   {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8011},
+		"forever, but retention":   {forever, 5, 100, fetch.Dated{Offset: 5, Timestamp: 8000}, 5, 8001},
 	} {
 		if from, since := start(c.reach, &fetch.Log{Start: c.logStart, End: c.logEnd}, c.first, matters(c.reach, 10_000), 10_050); from != c.from || since != c.since {
 			t.Errorf("%s: got offset %d, since %d; want offset %d, since %d", name, from, since, c.from, c.since)

@@ -381,9 +381,8 @@ func (r *runner) raise(ctx context.Context, j *job, timestamp int64) error {
 			timestamp = time.Now().UnixMilli()
 		}
 	}
-	reach := r.work.Registry.FillReach(r.fill, j.Topic)
 	return r.cfg.Store.StartFill(ctx, state.FillStart{
-		Fill: r.fill, Partition: j.Partition, From: j.next, Since: timestamp + reach.Future + 1, Log: j.tag,
+		Fill: r.fill, Partition: j.Partition, From: j.next, Since: timestamp + 1, Log: j.tag,
 	})
 }
 
