@@ -118,6 +118,33 @@ func TestSettingsAndDefinitions(t *testing.T) {
 	}
 }
 
+// Nobody is answered without a token unless the values say so; metrics are for whom the network policy lets in.
+func TestTokensAreRequired(t *testing.T) {
+	load := func(values string) *config.Config {
+		path := filepath.Join(t.TempDir(), "weir.yaml")
+		write(t, path, decode[core.ConfigMap](t, mustRender(t, values), "ConfigMap/weir-settings").Data["weir.yaml"])
+		cfg, err := config.Load(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	for _, values := range []string{"", "settings: {api: {tls: {cert: /tls/tls.crt, key: /tls/tls.key}}}"} {
+		if api := load(values).API; api.TokensFile != "/run/secrets/weir/tokens" || !api.OpenMetrics {
+			t.Errorf("%q: tokens are read from %q, metrics are open: %t", values, api.TokensFile, api.OpenMetrics)
+		}
+	}
+	const open = `settings: {api: {tokens_file: ""}}`
+	if api := load(open).API; api.TokensFile != "" {
+		t.Errorf("tokens are read from %q, want none", api.TokensFile)
+	}
+	for values, want := range map[string]bool{"": true, open: false} {
+		if got := strings.Contains(mustRender(t, values)["NOTES.txt"], "--from-literal=tokens="); got != want {
+			t.Errorf("%q: the notes say how to make a token: %t", values, got)
+		}
+	}
+}
+
 // New settings replace the pods; new definitions do not, because running pods reload them.
 func TestNewSettingsReplacePods(t *testing.T) {
 	pod := func(values string) apps.DeploymentSpec {
