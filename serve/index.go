@@ -114,8 +114,8 @@ func (x *index) unknownFeature(name string, to *credentials.Client) error {
 	return e
 }
 
-// mayName reports whether an error may show a client a stream, its topic and its match: those of the features that the
-// client may ask for.
+// mayName reports whether an error may show a client a stream, its topic, its match and its fields: those of the features
+// that the client may ask for.
 func (x *index) mayName(s *record.Stream, to *credentials.Client) bool {
 	return to == nil || to.Scopes.Everything() || slices.ContainsFunc(x.registry.Features, func(f *features.Feature) bool {
 		return to.Scopes.Feature(x.features[f.Name].services) && readsStream(f, s)

@@ -67,6 +67,9 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
+		if !x.mayName(stream, q.client) { // nor its fields
+			return nil, 0, badEvent(i, "pending event %d cannot be used in stream %q", i, stream.Name)
+		}
 		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
 		e.Reason, e.Path = string(poison.Reason), poison.Path
 		return nil, 0, e

@@ -222,12 +222,9 @@ func (q *question) readFeatures(x *index, names, service *fastjson.Value, limits
 			if err != nil {
 				return wrongItem("features", "a list of names", v)
 			}
-			p, ok := x.features[string(name)]
-			if !ok {
-				return x.unknownFeature(string(name), q.client)
-			}
-			if q.client != nil && !q.client.Scopes.Feature(p.services) {
-				return q.forbidden(p)
+			p, err := q.askable(x, string(name))
+			if err != nil {
+				return err
 			}
 			q.add(p)
 		}
@@ -252,6 +249,18 @@ func (q *question) readFeatures(x *index, names, service *fastjson.Value, limits
 		return reply.Errorf(reply.MissingFeatures, `a question must name features or a service, such as "features": ["device_tx_7d"]`)
 	}
 	return nil
+}
+
+// askable returns a feature, if the client may ask for it.
+func (q *question) askable(x *index, name string) (*preparedFeature, error) {
+	p, ok := x.features[name]
+	if !ok {
+		return nil, x.unknownFeature(name, q.client)
+	}
+	if q.client != nil && !q.client.Scopes.Feature(p.services) {
+		return nil, q.forbidden(p)
+	}
+	return p, nil
 }
 
 // forbidden refuses a feature that is in no service of the client's scopes.

@@ -129,10 +129,10 @@ func (h *handler) queueForBody(ctx context.Context, q *question, bytes int64) er
 
 // readQuery reads the question of a GET. Values that are not JSON are strings; decode finds errors in them.
 func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request) error {
-	x, name := q.indexFor(h), r.PathValue("name")
-	p, ok := x.features[name]
-	if !ok {
-		return x.unknownFeature(name, q.client)
+	name := r.PathValue("name")
+	p, err := q.askable(q.indexFor(h), name) // before errors that name its keys
+	if err != nil {
+		return err
 	}
 	parameters, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
