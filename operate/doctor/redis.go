@@ -144,13 +144,14 @@ func redisServer(ctx context.Context, subject string, client redis.Cmdable, clus
 		f.unreached(Fail, subject, err, "let the user of redis.username run INFO")
 		return f
 	}
-	s := server{subject: subject, info: ParseInfo(text), cluster: cluster, eviction: eviction}
+	s := server{subject: subject, info: ParseInfo(text), config: map[string]string{}, cluster: cluster, eviction: eviction}
 	for _, name := range []string{"save", "stop-writes-on-bgsave-error", "min-replicas-to-write", "aof-load-truncated", "rdbcompression", "auto-aof-rewrite-percentage"} {
-		if values, err := client.ConfigGet(ctx, name).Result(); err == nil {
-			if s.config == nil {
-				s.config = map[string]string{}
-			}
-			s.config[name] = values[name]
+		values, err := client.ConfigGet(ctx, name).Result()
+		if err != nil {
+			break // a provider forbids CONFIG, or the user may not run it
+		}
+		if value, known := values[name]; known {
+			s.config[name] = value
 		}
 	}
 	asked := time.Now()

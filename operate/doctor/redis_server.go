@@ -10,7 +10,7 @@ import (
 type server struct {
 	subject string
 	info    map[string]string
-	// config is the reply to CONFIG GET; nil if it is refused, as by many hosting providers.
+	// config is the reply to CONFIG GET; empty if it is refused, as by many hosting providers.
 	config map[string]string
 	// By the settings: it is a member of a cluster, and may evict keys.
 	cluster, eviction bool
@@ -62,16 +62,24 @@ func (s *server) role(f *Findings) {
 func (s *server) persistence(f *Findings) {
 	const again = "after a crash events since then are read again"
 	save, known := s.config["save"]
+	truncated, says := s.config["aof-load-truncated"]
+	found := "aof-load-truncated is " + truncated
+	if !says {
+		found = "it does not report aof-load-truncated"
+	}
 	switch {
+	case s.info["aof_enabled"] == "" && !known:
+		f.add(Warn, s.subject, "does not report what it keeps on disk: after a crash all events may be read again",
+			"see to it that whoever runs it keeps an append-only file")
 	case s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err":
 		f.add(Fail, s.subject, "the last write to the append-only file failed", "check its log and its disk")
 	case s.info["rdb_last_bgsave_status"] == "err" && known && save != "" && s.config["stop-writes-on-bgsave-error"] == "yes":
 		f.add(Fail, s.subject, "the last snapshot failed: until one succeeds, it refuses writes, and events wait",
 			"check its log, its disk and vm.overcommit_memory; with appendonly yes it needs no snapshots (save \"\")")
 	case s.info["aof_enabled"] == "1" && s.unmended():
-		f.add(Warn, s.subject, "aof-load-truncated is yes, and the append-only file was not rewritten since the start: "+
+		f.add(Warn, s.subject, found+", and the append-only file was not rewritten since the start: "+
 			"if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn twice after another one",
-			"run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started")
+			"run BGREWRITEAOF if it is allowed, and let the user of redis.username run it, as processors do when they find a server started")
 	case s.info["aof_enabled"] == "1" && s.config["rdbcompression"] == "yes" && s.config["auto-aof-rewrite-percentage"] == "100":
 		f.add(OK, s.subject, "keeps an append-only file, which it rewrites whenever it has doubled",
 			"rdbcompression no, or auto-aof-rewrite-percentage 400, each save a seventh of what an event costs it, for a longer file; see docs/sizing.md")
@@ -80,7 +88,7 @@ func (s *server) persistence(f *Findings) {
 	case s.info["rdb_last_bgsave_status"] == "err":
 		f.add(Fail, s.subject, "appendonly is off, and the last snapshot failed", "check its log and its disk; set appendonly yes")
 	case !known:
-		f.add(Warn, s.subject, "appendonly is off, and it does not report whether it makes snapshots: "+again, "set appendonly yes")
+		f.add(Warn, s.subject, "appendonly is off, and it does not report whether it makes snapshots: "+again, "set appendonly yes, or have its provider do so")
 	case save != "":
 		f.add(Warn, s.subject, "appendonly is off, only snapshots are made (save "+save+"): "+again, "set appendonly yes")
 	default:

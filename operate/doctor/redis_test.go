@@ -52,9 +52,12 @@ func TestServer(t *testing.T) {
 		"replica":       {info: "role:slave", place: 1, want: "FAIL is a replica, which accepts no writes: set redis.addresses to the master, or use redis.mode sentinel or cluster"},
 		"cluster":       {info: "cluster_enabled:1", place: 1, want: "FAIL is a member of a cluster, and redis.mode is not cluster: set redis.mode: cluster"},
 		"failed writes": {info: "aof_last_write_status:err", place: 1, want: "FAIL the last write to the append-only file failed: check its log and its disk"},
-		"perhaps torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "WARN aof-load-truncated is yes, " +
+		"perhaps torn, managed": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "WARN it does not report aof-load-truncated, " +
 			"and the append-only file was not rewritten since the start: if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn " +
-			"twice after another one: run BGREWRITEAOF, and let the user of redis.username run it, as processors do when they find a server started"},
+			"twice after another one: run BGREWRITEAOF if it is allowed, and let the user of redis.username run it, as processors do when they find a server started"},
+		"perhaps torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "yes"}, place: 1, want: "WARN aof-load-truncated is yes, " +
+			"and the append-only file was not rewritten since the start: if a crash had torn it, Redis (7.0.15 does; others were not tried) applies what was torn " +
+			"twice after another one: run BGREWRITEAOF if it is allowed, and let the user of redis.username run it, as processors do when they find a server started"},
 		"never torn": {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:9000", config: map[string]string{"aof-load-truncated": "no"}, place: 1, want: "OK keeps an append-only file"},
 		"new file":   {info: "aof_last_rewrite_time_sec:-1 aof_rewrite_in_progress:0 aof_base_size:88", place: 1, want: "OK keeps an append-only file"},
 		"rewritten":  {info: "aof_last_rewrite_time_sec:0 aof_rewrite_in_progress:0 aof_base_size:9000", place: 1, want: "OK keeps an append-only file"},
@@ -74,7 +77,8 @@ func TestServer(t *testing.T) {
 			"for a longer file; see docs/sizing.md"},
 		"rewritten seldom":  {config: map[string]string{"rdbcompression": "yes", "auto-aof-rewrite-percentage": "400"}, place: 1, want: "OK keeps an append-only file"},
 		"failed copies":     {info: "aof_enabled:0 rdb_last_bgsave_status:err", place: 1, want: "FAIL appendonly is off, and the last snapshot failed: check its log and its disk; set appendonly yes"},
-		"silent":            {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes"},
+		"silent":            {info: "aof_enabled:0", place: 1, want: "WARN appendonly is off, and it does not report whether it makes snapshots: after a crash events since then are read again: set appendonly yes, or have its provider do so"},
+		"hidden":            {info: "aof_enabled:", place: 1, want: "WARN does not report what it keeps on disk: after a crash all events may be read again: see to it that whoever runs it keeps an append-only file"},
 		"snapshots":         {info: "aof_enabled:0", config: map[string]string{"save": "60 1"}, place: 1, want: "WARN appendonly is off, only snapshots are made (save 60 1): after a crash events since then are read again: set appendonly yes"},
 		"nothing kept":      {info: "aof_enabled:0", config: map[string]string{"save": ""}, place: 1, want: "FAIL keeps nothing on disk: after a restart all state is read again from the start of the topics, as far as they go back: set appendonly yes"},
 		"unknown policy":    {info: "maxmemory_policy:", place: 2, want: "WARN does not report its maxmemory-policy: make sure that it is noeviction: keys that are evicted are not noticed then"},
