@@ -13,7 +13,7 @@ type expDecaySum struct{}
 func (expDecaySum) Spec() Spec {
 	return Spec{
 		Name: "exp_decay_sum", Title: "exponentially decayed sum of a field: the weight of a value halves with each `half_life`",
-		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`. Null if the sum exceeds the range of floats.",
+		Note:  "The age of a value is measured at the moment asked for, minus the window's `delay`. Null and `capped` if the sum exceeds the range of floats.",
 		Types: numeric, Exact: true, Neutral: float(0),
 		Parameters: []Parameter{{Name: "half_life", Type: Span}},
 		Result:     value.Float, Example: "EXP_DECAY_SUM(7d, transaction, amount, user, half_life=1d)",
@@ -29,5 +29,6 @@ func (expDecaySum) Fold(c Call, at int64, events []Sample) Result {
 		found = true
 		sum += e.Value.Float64() * math.Exp2(-float64(at-e.Time)/float64(c.Duration))
 	}
-	return Result{Value: float(sum), Found: found}
+	v := float(sum)
+	return Result{Value: v, Found: found, Capped: v.IsNull()}
 }

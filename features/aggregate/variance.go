@@ -27,10 +27,10 @@ func (d deviation) Spec() Spec {
 	const floats = " Of ints and decimals it is the float nearest to the true value. Of n floats the relative error is at most n·2^-51·√(1 + mean²/variance); if that exceeds 10^-9, `relative_error` states it and `exact` is false."
 	if d.sample {
 		s.Title = "sample " + s.Title
-		s.Note = "Null if there is only one value, or if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`." + floats
+		s.Note = "Null if there is only one value; null and `capped` if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`." + floats
 	} else {
 		s.Title = "population " + s.Title
-		s.Note = "Null if the squares of the deviations exceed the range of floats." + floats
+		s.Note = "Null and `capped` if the squares of the deviations exceed the range of floats." + floats
 	}
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s
@@ -61,7 +61,9 @@ func (d deviation) of(c Call, m *state.Moments) Result {
 		if d.root {
 			spread = math.Sqrt(spread)
 		}
-		if r.Value = float(spread); m.SpreadError(c.Type) > negligible && !r.Value.IsNull() {
+		r.Value = float(spread)
+		r.Capped = r.Value.IsNull()
+		if m.SpreadError(c.Type) > negligible && !r.Value.IsNull() {
 			r.RelativeError = m.SpreadError(c.Type)
 		}
 	}
