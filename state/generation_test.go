@@ -78,12 +78,13 @@ func (n *namespace) fill() {
 // If definitions need more of a series than it has, a new generation is kept beside the old one
 // until it is complete.
 func TestBind(t *testing.T) {
-	short := generationPlan("short", 1000, "aaaaa.x:col1")
+	const hour = 3600_000
+	short := generationPlan("short", hour, "aaaaa.x:col1")
 	for name, more := range map[string]*Plan{
-		"a longer past": generationPlan("more", 5000, "aaaaa.x:col1"),
+		"a longer past": generationPlan("more", 5*hour, "aaaaa.x:col1"),
 		"forever":       generationPlan("more", 0, "aaaaa.x:col1"),
-		"a column more": generationPlan("more", 1000, "aaaaa.x:col1", "aaaaa.x:col2"),
-		"more values":   {Version: "more", Retained: map[string]Retention{"aaaaa.x:col1": {Keep: 1000, Max: 5}}, Topics: short.Topics},
+		"a column more": generationPlan("more", hour, "aaaaa.x:col1", "aaaaa.x:col2"),
+		"more values":   {Version: "more", Retained: map[string]Retention{"aaaaa.x:col1": {Keep: hour, Max: 5}}, Topics: short.Topics},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNamespace()
