@@ -25,6 +25,7 @@ import (
 // restored from an older copy. In the end every feature of every entity equals the model over all events, and is
 // complete since the beginning. Running the command again changes nothing.
 func TestBackfillFromFiles(t *testing.T) {
+	t.Parallel()
 	past, live := fewer(60_000), fewer(20_000)
 	s, server, g := newFiledScene(t)
 	events := nextEvents(g, past)
@@ -87,6 +88,7 @@ func TestBackfillFromFiles(t *testing.T) {
 // each partition, after what retention has removed, and events are late. The cut by offsets is exact, while the command
 // and a processor are killed and Redis is restored from an older copy.
 func TestBackfillFromFilesByOffsets(t *testing.T) {
+	t.Parallel()
 	past, live := fewer(20_000), fewer(5_000)
 	s, server, g := newFiledScene(t)
 	events := nextEvents(g, past)

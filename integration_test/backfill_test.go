@@ -31,6 +31,7 @@ features:
 // from an older copy. In the end every feature of every entity equals the model over the whole log,
 // and is complete.
 func TestBackfill(t *testing.T) {
+	t.Parallel()
 	events := fewer(60_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	shipped := definitions(t)[:1]

@@ -17,6 +17,7 @@ import (
 
 // These trials test the identity of the log on real brokers that elect, lose and replace it.
 func TestIdentityOfLogs(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.NewCluster(t)
 	redis := redistest.New(t, redistest.Options{})
 	on := func(test func(*testing.T, *kafkatest.Cluster, string)) func(*testing.T) {
@@ -255,6 +256,7 @@ func uncleanElection(t *testing.T, cluster *kafkatest.Cluster, redis string) {
 // After a failover to another site, another cluster with a topic of the same name answers at the
 // same address: Weir applies nothing from it until an operator confirms it.
 func TestAnotherClusterAtTheSameAddress(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	broker := kafkatest.New(t, kafkatest.Options{})
 	topic := kafkatest.CreateTopic(t, broker, 1)

@@ -14,6 +14,7 @@ import (
 
 // Each of three masters fails and goes back in time with its shards, independently of the others.
 func TestExactlyOnceOnCluster(t *testing.T) {
+	t.Parallel()
 	events := fewer(60_000)
 	cluster := redistest.NewCluster(t)
 	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))
@@ -54,6 +55,7 @@ const longestStall = time.Minute
 // Slots move between masters and back, key by key, while events flow. Shards whose slot is moving
 // lag and catch up, no event is lost or counted twice, and nothing stalls for long.
 func TestSlotsMoveWhileEventsFlow(t *testing.T) {
+	t.Parallel()
 	events := fewer(60_000)
 	cluster := redistest.NewCluster(t)
 	s := newScene(t, cluster.Client(t), "--redis.mode", "cluster", "--redis.addresses", strings.Join(cluster.Addrs(), ","))

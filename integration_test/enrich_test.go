@@ -26,6 +26,7 @@ import (
 // that a plain loop over its partition computes, even when processes are killed and Redis goes back
 // in time.
 func TestEnrichedEvents(t *testing.T) {
+	t.Parallel()
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	paths, err := filepath.Abs("testdata/enrich.yaml")

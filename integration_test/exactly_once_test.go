@@ -25,6 +25,7 @@ const seed = 20261
 // Every event counts once although processes are killed, connections are cut, and Redis goes back
 // in time.
 func TestExactlyOnce(t *testing.T) {
+	t.Parallel()
 	events := fewer(200_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	link := testkit.Proxy(t, server.Addr())

@@ -15,6 +15,7 @@ import (
 // Redis fails over to a replica that lacks the last writes, and Weir reads the missing events again
 // from Kafka.
 func TestFailoverToLaggingReplica(t *testing.T) {
+	t.Parallel()
 	events := fewer(30_000)
 	primary := redistest.New(t, redistest.Options{})
 	address := testkit.Proxy(t, primary.Addr()) // stands in for a virtual IP address

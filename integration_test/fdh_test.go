@@ -66,6 +66,7 @@ func publishedFeatures(t *testing.T) string {
 // For the transactions of a tenth of the customers, all ways to make the training set give the same
 // 14 columns to the last digit.
 func TestHandbookInEveryMode(t *testing.T) {
+	t.Parallel()
 	all := readTable(t, publishedFeatures(t))
 	some := table{columns: all.columns}
 	for _, row := range all.rows {

@@ -10,6 +10,7 @@ import (
 // Every event counts once while processors join, leave and are killed during rebalances that a
 // kill, a start or a restart has just triggered.
 func TestExactlyOnceWhileTheGroupRebalances(t *testing.T) {
+	t.Parallel()
 	events := fewer(60_000)
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())

@@ -180,6 +180,7 @@ func (w *watching) awaitAsked(more int) {
 // While definitions change in every way, a count never has less than before, but for what its window no longer has, and
 // says truly since when it is complete; with backfills, interrupted ones among them, and without.
 func TestCountsNeverFallWhileDefinitionsChange(t *testing.T) {
+	t.Parallel()
 	streams := filepath.Join(t.TempDir(), "streams.yaml")
 	if err := os.WriteFile(streams, []byte(`
 streams:

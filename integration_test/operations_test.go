@@ -43,6 +43,7 @@ var promised = []string{
 
 // The test checks what operators see and do, on one process with both roles.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	const events = 3000
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
@@ -145,6 +146,7 @@ func TestOperations(t *testing.T) {
 // On SIGTERM a processor flushes, commits and leaves the group: the committed offsets are those
 // applied, and the next processor continues at once.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	const session = 5 * time.Minute // longer than anything is waited for
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{})

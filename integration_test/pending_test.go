@@ -15,6 +15,7 @@ import (
 // A question with a pending event counts that event once, from before the event is on the bus until
 // long after it is applied.
 func TestPendingWhileItArrives(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	definitions, err := filepath.Abs("testdata/pending.yaml")

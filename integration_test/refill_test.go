@@ -28,6 +28,7 @@ import (
 // are killed. In the end the entities, their neighbours and the entities in the same keys equal the
 // model over the whole log, and are complete.
 func TestRefill(t *testing.T) {
+	t.Parallel()
 	events := fewer(40_000)
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())

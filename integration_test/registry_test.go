@@ -94,6 +94,7 @@ func (r *schemaRegistry) kill() {
 // record of an unknown schema waits, others do not, and nothing is lost. Confluent's deserializer reads Weir's records
 // in Avro, with the schema that Weir registers.
 func TestSerializersOfConfluent(t *testing.T) {
+	t.Parallel()
 	if testkit.Race {
 		t.Skip("the detector finds nothing more than with the registries of pipeline/schemas")
 	}

@@ -159,6 +159,7 @@ func (s *scene) firstRecord() int64 {
 // replaced by a processor that still has them. No event is lost or counted twice, and new features hold every event
 // since their complete_since.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	events := fewer(120_000)
 	s := newReloading(t, "--backfill.mode", "off")
 	const old = "features: {}\n"
@@ -235,6 +236,7 @@ func TestReload(t *testing.T) {
 // The same changes, while processors fill new features: in the end every feature is complete, and has every event of
 // the log once.
 func TestReloadWithBackfill(t *testing.T) {
+	t.Parallel()
 	s := newReloading(t, "--backfill.rate", "0.2")
 	const old = "features: {}\n"
 	api := s.startDefined("api", old)

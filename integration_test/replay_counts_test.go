@@ -146,6 +146,7 @@ func (r *replays) expect(w *weir, want ...string) {
 // Once definitions accept events that they rejected before, a replay applies them; events that are
 // still rejected are set aside again.
 func TestReplayedEventsCount(t *testing.T) {
+	t.Parallel()
 	r := newReplays(t)
 	await := func(w *weir, want string, dead int) {
 		t.Helper()
@@ -190,6 +191,7 @@ func TestReplayedEventsCount(t *testing.T) {
 // use it either, in those that start over because of the correction, in those that are new after the replay, in another
 // namespace, and in state that is refilled.
 func TestReplayBesideBackfills(t *testing.T) {
+	t.Parallel()
 	r := newReplays(t)
 	const sums, cards = "user_paid: SUM(lifetime, pay, amount, user)", "card_pays: COUNT(lifetime, pay, card)"
 	w := r.run(r.define("int", pays, sums))
@@ -224,6 +226,7 @@ func TestReplayBesideBackfills(t *testing.T) {
 // An event that comes from the future of its record can be used only with another timestamp. So a backfill counts its
 // copy, as it never counts the original.
 func TestReplayWithThePresentTime(t *testing.T) {
+	t.Parallel()
 	r := newReplays(t)
 	w := r.run(r.define("int", pays))
 	r.write("1")

@@ -26,6 +26,7 @@ const (
 
 // If a replay is killed at any request, the next one completes it, and each event is written back once.
 func TestReplayUnderKills(t *testing.T) {
+	t.Parallel()
 	proxy := newKillingProxy(t)
 	broker := kafkatest.New(t, kafkatest.Options{Config: map[string]string{
 		"advertised.listeners": "PLAINTEXT://" + proxy.listener.Addr().String(),

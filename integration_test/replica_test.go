@@ -16,6 +16,7 @@ import (
 // A replica answers questions and reports how old its state may be. A question that waits for an
 // event gets it although the replica lacks it.
 func TestReadFromReplica(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, master.Addr())
 	replica := redistest.NewReplica(t, link.Addr())

@@ -17,6 +17,7 @@ import (
 // A namespace gets more shards while events flow and questions are asked. The command is killed repeatedly. Processors
 // and APIs continue by themselves, with hardly any pause, and every event counts once.
 func TestReshard(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{AOF: true})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	go s.store.Watch(t.Context())

@@ -14,6 +14,7 @@ import (
 // The master dies or hangs, and a Sentinel promotes another: processors and API find it by themselves and continue
 // there.
 func TestSentinelNamesAnotherMaster(t *testing.T) {
+	t.Parallel()
 	t.Run("dead", func(t *testing.T) { masterGone(t, func(s *scene, primary *redistest.Server) { s.kill(primary) }) })
 	// The master's connections stay open without answering.
 	t.Run("hung", func(t *testing.T) { masterGone(t, func(_ *scene, primary *redistest.Server) { primary.Pause() }) })

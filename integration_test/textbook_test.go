@@ -38,6 +38,7 @@ func textbookEvent(at int64, amount string) generate.Event {
 }
 
 func TestTextbook(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	w := s.start("processor,api")

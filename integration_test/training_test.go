@@ -29,6 +29,7 @@ type served struct {
 // A training set "as served" equals the live answers at its moments: it holds all events of both streams that had
 // arrived by then, and no later arrivals. A training set by event time also holds those.
 func TestTrainingSetEqualsTheAnswers(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	shipped, err := filepath.Abs("../config/features")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // A client that has written an event and waits for it finds it in the answer.
 func TestReadYourOwnEvent(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	s := newScene(t, server.Client(t), "--redis.addresses", server.Addr())
 	definitions, err := filepath.Abs("testdata/pending.yaml")
