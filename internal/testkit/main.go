@@ -17,7 +17,7 @@ func together() string {
 	if Race {
 		return "3"
 	}
-	return "6"
+	return "4"
 }
 
 // Run runs the tests of a package, stops the servers they shared, prints which those were, and
