@@ -23,10 +23,12 @@ const documentationHead = `# Functions
 A feature is one line, ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. In one line, ` + "`by`" + ` and ` + "`field`" + `
 may also be named, as in ` + "`COUNT_DISTINCT(30d, login, by=device_id, field=user_id)`" + `; ` + "`weir explain`" + ` says in words what a feature
 computes: *count_distinct of user_id for each device_id*. Function names are case-insensitive. See also
-[windows](windows.md), [options and limits](feature-options.md) and [multi-hop features](multi-hop.md).
+[windows](windows.md) and [options and limits](feature-options.md).
 
-In the tables below,
+Each section has the form of a function, an example and, if it has one, the form as a [multi-hop feature](multi-hop.md). Answers are exact
+unless it says otherwise. In the table,
 
+- *number* is an int, a float or a decimal.
 - *from* says what the function is [answered from](feature-options.md#what-is-kept). With ` + "`tile: exact`" + ` it is always the log.
 - *without events* is the answer where the window holds nothing to answer from.
 
@@ -80,62 +82,71 @@ features:
 func documentation() string {
 	var b strings.Builder
 	b.WriteString(documentationHead)
-	b.WriteString("## All functions\n\n| function | answers with | from |\n| --- | --- | --- |\n")
+	b.WriteString("## All functions\n\n| function | answers with | field | result | without events | from |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, k := range aggregate.All {
 		s := k.Spec()
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", called(s), strings.ReplaceAll(called(s), " ", "-"), s.Title, answeredFrom(k))
+		none := "null"
+		if !s.Neutral.IsNull() {
+			none = string(s.Neutral.AppendText(nil))
+		}
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s | %s |\n", called(s), section(s), s.Title, documentedField(s), documentedResult(s), none, answeredFrom(k))
 	}
+	noted := map[string]aggregate.Spec{}
 	for _, k := range aggregate.All {
-		document(&b, k)
+		document(&b, k.Spec(), noted)
 	}
 	return b.String()
 }
 
-// document writes the section of one function.
-func document(b *strings.Builder, k aggregate.Function) {
-	s := k.Spec()
-	fmt.Fprintf(b, "\n## %s\n\n%s%s.", called(s), strings.ToUpper(s.Title[:1]), s.Title[1:])
-	if s.Note != "" {
-		b.WriteString("\n\n" + s.Note)
+// section is the anchor of the section of a function.
+func section(s aggregate.Spec) string { return strings.ReplaceAll(called(s), " ", "-") }
+
+// document writes the section of one function: what the table of all functions does not say. A note that several functions
+// share stands once, with the first of them, by which noted finds it.
+func document(b *strings.Builder, s aggregate.Spec, noted map[string]aggregate.Spec) {
+	fmt.Fprintf(b, "\n## %s\n\n```\n%s\n%s\n", called(s), expectedForm(s), s.Example)
+	if s.MultiHop {
+		fmt.Fprintln(b, flatForm(s))
 	}
-	fmt.Fprintf(b, "\n\n```\n%s\n```\n\n| | |\n| --- | --- |\n", s.Example)
-	row := func(name, text string) { fmt.Fprintf(b, "| %s | %s |\n", name, text) }
-	row("form", "`"+expectedForm(s)+"`")
-	if s.Types != nil {
-		var names []string
-		for _, t := range s.Types {
-			names = append(names, t.String())
+	b.WriteString("```\n")
+	if first, written := noted[s.Note]; written {
+		fmt.Fprintf(b, "\nAs [%s](#%s).\n", called(first), section(first))
+	} else if s.Note != "" {
+		noted[s.Note] = s
+		b.WriteString("\n" + s.Note + "\n")
+	}
+	if !s.Exact && s.StandardError != 0 {
+		fmt.Fprintf(b, "\nAn estimate: its standard error is %s%%.\n", strconv.FormatFloat(100*s.StandardError, 'g', 3, 64))
+	}
+	for n, p := range s.Parameters {
+		if n == 0 {
+			b.WriteString("\n")
 		}
-		row("field", spelling.Alternatives(names))
-	}
-	for _, p := range s.Parameters {
 		text := wanted(p)
 		if p.Default != "" {
 			text += "; by default " + p.Default
 		}
-		row("`"+p.Name+"`", text)
+		fmt.Fprintf(b, "- `%s`: %s\n", p.Name, text)
 	}
-	row("result", documentedResult(s))
-	neutral := "null"
-	if !s.Neutral.IsNull() {
-		neutral = string(s.Neutral.AppendText(nil))
-	}
-	row("without events", neutral)
-	exactness := "yes"
+}
+
+// documentedField says of which types the field of a function may be, for those that have one.
+func documentedField(s aggregate.Spec) string {
 	switch {
-	case slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Type == aggregate.Rate }):
-		exactness = "false is; true is wrong with the rate of false positives that is stated"
-	case !s.Exact:
-		exactness = "no: standard error " + strconv.FormatFloat(100*s.StandardError, 'g', 3, 64) + "%"
+	case s.Types == nil:
+		return ""
+	case len(s.Types) == 3 && !slices.ContainsFunc(s.Types, func(t value.Type) bool { return t != value.Int && t != value.Float && t != value.Decimal }):
+		return "number"
+	case len(s.Types) == 7:
+		return "any"
+	case len(s.Types) == 6 && !slices.Contains(s.Types, value.Location):
+		return "any but location"
 	}
-	if s.Exact && slices.ContainsFunc(s.Parameters, func(p aggregate.Parameter) bool { return p.Type == aggregate.Accuracy }) {
-		exactness = "from the log; from tiles within `error`"
+	var names []string
+	for _, t := range s.Types {
+		names = append(names, t.String())
 	}
-	row("exact", exactness)
-	row("from", answeredFrom(k))
-	if s.MultiHop {
-		row("[multi-hop](multi-hop.md)", "`"+flatForm(s)+"`")
-	}
+	return spelling.Alternatives(names)
 }
 
 func documentedResult(s aggregate.Spec) string {
