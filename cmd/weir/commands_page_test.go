@@ -9,6 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weir-stream/weir/config"
 )
 
 // generatedCommands marks the part of docs/cli.md that is generated from the commands.
@@ -51,16 +54,26 @@ func documentCommands(b *strings.Builder, above *cobra.Command) {
 
 var markdown = strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`)
 
+// documentCommand writes one section, without what the head of the page says of all commands: --help, and the flags of those
+// that take settings.
 func documentCommand(b *strings.Builder, cmd *cobra.Command) {
 	text := cmd.Long
 	if text == "" {
 		text = cmd.Short + "."
 	}
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```sh\n%s\n```\n", cmd.CommandPath(), markdown.Replace(text), cmd.UseLine())
-	cmd.InitDefaultHelpFlag()
-	fmt.Fprintf(b, "\n```text\n%s\n```\n", usages(cmd.Flags(), false))
-	if usages(cmd.Flags(), true) != "" || usages(cmd.InheritedFlags(), true) != "" {
-		b.WriteString("\nEvery [setting](settings.md) is a flag too.\n")
+	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), false
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		settings = settings || config.IsSetting(f)
+		if !config.IsSetting(f) && f.Name != "help" && !(f.Name == "config" && strings.HasSuffix(f.Usage, "see config/weir.yaml")) {
+			own.AddFlag(f)
+		}
+	})
+	if flags := strings.TrimRight(own.FlagUsages(), " \n"); flags != "" {
+		fmt.Fprintf(b, "\n```text\n%s\n```\n", flags)
+	}
+	if settings || usages(cmd.InheritedFlags(), true) != "" {
+		b.WriteString("\nTakes [settings](settings.md).\n")
 	}
 	if cmd.Example != "" {
 		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
