@@ -31,6 +31,27 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestValidateSaysFeaturesInWords(t *testing.T) {
+	out, err := weir(t, "validate", "--verbose", shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, meaning, _ := strings.Cut(strings.TrimSpace(line), " ")
+		lines[name] = strings.TrimSpace(meaning)
+	}
+	for name, want := range map[string]string{
+		"device_users_30d":      "count_distinct of user_id for each device_id",
+		"user_devices_30d":      "count_distinct of device_id for each user_id",
+		"user_approved_part_1d": "{expr: 'user_approved_amount_1d / user_amount_1d'}",
+	} {
+		if lines[name] != want {
+			t.Errorf("%s: %q, want %q", name, lines[name], want)
+		}
+	}
+}
+
 func TestValidatePrintsEveryFinding(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	text := "streams:\n  login: {topic: logins, timestamp: {path: t, unit: ms}, fields: {user_id: string}}\n" +

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +19,7 @@ import (
 
 func newValidateCommand() *cobra.Command {
 	var registryURL string
+	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
 		Short: "Check feature definitions",
@@ -26,6 +30,7 @@ With --registry, what streams read is compared with the latest schema of the sub
 TOPIC-value, for records that name schemas. WEIR_REGISTRY_USERNAME, _PASSWORD, _TOKEN
 and _TLS_… are the credentials.`,
 		Example: `  weir validate config/features
+  weir validate config/features --verbose
   weir validate config/features --registry https://registry:8081`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
@@ -33,12 +38,24 @@ and _TLS_… are the credentials.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), "valid:", say.Summary(registry))
-			return err
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), "valid:", say.Summary(registry)); err != nil || !verbose {
+				return err
+			}
+			return sayMeanings(cmd.OutOrStdout(), registry)
 		},
 	}
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "say in words what each feature computes, and for each of what")
 	cmd.Flags().StringVar(&registryURL, "registry", "", "URL of a Schema Registry whose latest schemas are compared")
 	return cmd
+}
+
+// sayMeanings writes what each feature computes; of an expression, its definition.
+func sayMeanings(to io.Writer, r *features.Registry) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	for _, f := range r.Features {
+		fmt.Fprintf(w, "%s\t%s\n", f.Name, cmp.Or(f.Meaning(), f.Definition))
+	}
+	return w.Flush()
 }
 
 // loadDefinitions loads definitions and checks them against the schemas of a registry, unless its
