@@ -20,6 +20,9 @@ import (
 //go:embed correct.lua
 var correctLua string
 
+//go:embed layout.lua
+var layoutLua string
+
 // layoutError is the error for a namespace with another layout than wanted. It is a store.ErrLayout.
 type layoutError struct {
 	Namespace, What, Found, Wanted string
@@ -269,14 +272,17 @@ func (s *Store) putLayout(ctx context.Context) error {
 	}
 	layout := s.layout()
 	layout[keyspace.SecretField] = secret.Text()
-	// A process that finds one of the other fields finds the secret too. If several processes draw a secret at once,
+	// One call writes all fields: between two, a failover could lose the first. If several processes draw a secret at once,
 	// the first secret stays, and the others read it below.
+	var lacking []any
 	for _, what := range keyspace.LayoutFields {
-		if stored[what] != "" {
-			continue
+		if stored[what] == "" {
+			lacking = append(lacking, what, layout[what])
 		}
-		command := redis.NewBoolCmd(ctx, "hsetnx", keyspace.LayoutKey(s.namespace), what, layout[what])
-		if err := s.sendAbout(ctx, keyspace.LayoutKey(s.namespace), command); err != nil {
+	}
+	if key := keyspace.LayoutKey(s.namespace); lacking != nil {
+		command := redis.NewCmd(ctx, append([]any{"eval", layoutLua, 1, key}, lacking...)...)
+		if err := s.sendAbout(ctx, key, command); err != nil {
 			return fmt.Errorf("write the layout of namespace %q: %w", s.namespace, err)
 		}
 	}

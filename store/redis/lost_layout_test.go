@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -406,5 +408,22 @@ func TestLayoutIsLostAsOldKeysAreDeleted(t *testing.T) {
 			r.write(5)
 			r.check()
 		})
+	}
+}
+
+// One call writes the whole layout: if there were several, a failover between them could lose the secret, and keep the rest.
+func TestLayoutIsWrittenInOneCall(t *testing.T) {
+	t.Parallel()
+	order := &commandOrder{}
+	client := redistest.Shared(t).Client(t)
+	client.AddHook(order)
+	s := created(t, New(client, testkit.Namespace(t), 4))
+	if calls := slices.DeleteFunc(order.names, func(name string) bool {
+		return name != "eval" && !strings.HasPrefix(name, "h") || name == "hello" || name == "hgetall" || name == "hmget"
+	}); !slices.Equal(calls, []string{"eval"}) {
+		t.Errorf("it is written by %v, want one call", calls)
+	}
+	if fields := layout(t, s); len(fields) != len(keyspace.LayoutFields) {
+		t.Errorf("the layout has %v, want %v", fields, keyspace.LayoutFields)
 	}
 }

@@ -117,7 +117,7 @@ func TestFirstSecretWins(t *testing.T) {
 	t.Parallel()
 	onEach(t, 1, func(t *testing.T, s *Store) {
 		first, second := New(s.redis, s.namespace+"-raced", 1), New(s.redis, s.namespace+"-raced", 1)
-		s.redis.AddHook(&overtaking{name: "hsetnx", happen: func() {
+		s.redis.AddHook(&overtaking{name: "eval", happen: func() {
 			if err := first.Create(t.Context()); err != nil {
 				t.Error(err)
 			}
