@@ -36,8 +36,8 @@ func (r *registration) hasBegun() bool {
 	return r.begun
 }
 
-// registerInterval is the time between two calls of Register.
-const registerInterval = time.Minute
+// registerInterval is the time between two calls of Register. If the plans are lost, answers are INCOMPLETE for at most that long.
+const registerInterval = 10 * time.Second
 
 // register regularly registers the plan as in use, so that its state does not count as
 // garbage.
