@@ -138,10 +138,11 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 // words reads one word, or a list of words in square brackets.
 func (l *loader) words(w word) []word {
 	inner, opened := strings.CutPrefix(w.text, "[")
-	if !opened {
+	inner, closed := strings.CutSuffix(inner, "]")
+	if !opened || !closed {
 		return []word{w}
 	}
-	list := split(w.part(1, strings.TrimSuffix(inner, "]")), ",")
+	list := split(w.part(1, inner), ",")
 	if len(list) == 0 {
 		l.report(w.location, "by must name at least one field, not an empty list")
 	}
