@@ -17,7 +17,7 @@ import (
 // generatedCommands marks the part of docs/cli.md that is generated from the commands.
 const generatedCommands = "<!-- Below: go test ./cmd/weir -run CommandsPage -update -->\n"
 
-// docs/cli.md repeats the help of each command.
+// docs/cli.md has the synopsis and the flags of each command.
 func TestCommandsPageIsCurrent(t *testing.T) {
 	const file = "../../docs/cli.md"
 	page := read(t, file)
@@ -55,13 +55,9 @@ func documentCommands(b *strings.Builder, above *cobra.Command) {
 var markdown = strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`)
 
 // documentCommand writes one section, without what the head of the page says of all commands: --help, and the flags of those
-// that take settings.
+// that take settings. The long text and the examples are in the command's help.
 func documentCommand(b *strings.Builder, cmd *cobra.Command) {
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short + "."
-	}
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\n```sh\n%s\n```\n", cmd.CommandPath(), markdown.Replace(text), cmd.UseLine())
+	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```text\n%s\n", cmd.CommandPath(), markdown.Replace(cmd.Short), cmd.UseLine())
 	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		settings = settings || config.IsSetting(f)
@@ -70,12 +66,10 @@ func documentCommand(b *strings.Builder, cmd *cobra.Command) {
 		}
 	})
 	if flags := strings.TrimRight(own.FlagUsages(), " \n"); flags != "" {
-		fmt.Fprintf(b, "\n```text\n%s\n```\n", flags)
+		fmt.Fprintf(b, "\n%s\n", flags)
 	}
+	b.WriteString("```\n")
 	if settings || usages(cmd.InheritedFlags(), true) != "" {
 		b.WriteString("\nTakes [settings](settings.md).\n")
-	}
-	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
 	}
 }
