@@ -41,8 +41,8 @@ func TestSizingPage(t *testing.T) {
 		}
 		want += use + load + "\n" + text.String() + "```" + rest
 	}
-	if len(uses) != 3 {
-		t.Errorf("the page has %d commands, want 2", len(uses)-1)
+	if len(uses) != 2 {
+		t.Errorf("the page has %d commands, want 1", len(uses)-1)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
