@@ -20,19 +20,15 @@ import (
 // features have pages of their own, whose examples and figures the tests below check.
 const documentationHead = `# Functions
 
-A feature is one line, ` + "`FUNCTION(window, stream, arguments…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. In one line, ` + "`by`" + ` and ` + "`field`" + `
-may also be named, as in ` + "`COUNT_DISTINCT(30d, login, by=device_id, field=user_id)`" + `; ` + "`weir explain`" + ` says in words what a feature
-computes: *count_distinct of user_id for each device_id*. Function names are case-insensitive. See also
-[windows](windows.md) and [options and limits](feature-options.md).
+A feature is one line, ` + "`FUNCTION(window, stream, field, by…, name=value…)`" + `, or a mapping with the same names: ` + "`function`, `stream`,\n`field`, `by`, `window`" + ` and the options. Distinct values come last: ` + "`COUNT_DISTINCT(30d, login, device_id, user_id)`" + ` counts users for each
+device, as ` + "`COUNT_DISTINCT(30d, login, by=device_id, field=user_id)`" + ` does; ` + "`weir explain`" + ` says it in words. Names of functions are
+case-insensitive. See also [windows](windows.md), [options and limits](feature-options.md) and, for the forms that go through a list,
+[multi-hop features](multi-hop.md).
 
-Each section has the form of a function, an example and, if it has one, the form as a [multi-hop feature](multi-hop.md). Answers are exact
-unless it says otherwise. In the table,
+Answers are exact unless it says otherwise. *Number* is an int, a float or a decimal; *without events* the answer where the window has nothing
+to answer from; *from* what the function is [answered from](feature-options.md#what-is-kept), with ` + "`tile: exact`" + ` always the log.
 
-- *number* is an int, a float or a decimal.
-- *from* says what the function is [answered from](feature-options.md#what-is-kept). With ` + "`tile: exact`" + ` it is always the log.
-- *without events* is the answer where the window holds nothing to answer from.
-
-This page is generated from the table of functions (` + "`aggregate.All`" + `): ` + "`go test ./features/definition -run Documentation -update`" + `.
+This page is generated: ` + "`go test ./features/definition -run Documentation -update`" + `.
 
 `
 
@@ -82,18 +78,27 @@ features:
 func documentation() string {
 	var b strings.Builder
 	b.WriteString(documentationHead)
-	b.WriteString("## All functions\n\n| function | answers with | field | result | without events | from |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("## All functions\n\n| example | answers with | field | result | without events | from |\n| --- | --- | --- | --- | --- | --- |\n")
+	described := map[string]string{}
 	for _, k := range aggregate.All {
 		s := k.Spec()
+		name, text := "`"+s.Example+"`", detail(s)
+		if first, ok := described[text]; ok {
+			name = fmt.Sprintf("[%s](#%s)", name, first)
+		} else if text != "" {
+			described[text] = section(s)
+			name = fmt.Sprintf("[%s](#%s)", name, section(s))
+		}
 		none := "null"
 		if !s.Neutral.IsNull() {
 			none = string(s.Neutral.AppendText(nil))
 		}
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s | %s |\n", called(s), section(s), s.Title, documentedField(s), documentedResult(s), none, answeredFrom(k))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, s.Title, documentedField(s), documentedResult(s), none, answeredFrom(k))
 	}
-	noted := map[string]aggregate.Spec{}
 	for _, k := range aggregate.All {
-		document(&b, k.Spec(), noted)
+		if s := k.Spec(); described[detail(s)] == section(s) {
+			fmt.Fprintf(&b, "\n## %s\n%s", called(s), detail(s))
+		}
 	}
 	return b.String()
 }
@@ -101,22 +106,14 @@ func documentation() string {
 // section is the anchor of the section of a function.
 func section(s aggregate.Spec) string { return strings.ReplaceAll(called(s), " ", "-") }
 
-// document writes the section of one function: what the table of all functions does not say. A note that several functions
-// share stands once, with the first of them, by which noted finds it.
-func document(b *strings.Builder, s aggregate.Spec, noted map[string]aggregate.Spec) {
-	fmt.Fprintf(b, "\n## %s\n\n```\n%s\n%s\n", called(s), expectedForm(s), s.Example)
-	if s.MultiHop {
-		fmt.Fprintln(b, flatForm(s))
-	}
-	b.WriteString("```\n")
-	if first, written := noted[s.Note]; written {
-		fmt.Fprintf(b, "\nAs [%s](#%s).\n", called(first), section(first))
-	} else if s.Note != "" {
-		noted[s.Note] = s
+// detail says of a function what the table of all functions does not say, if anything.
+func detail(s aggregate.Spec) string {
+	var b strings.Builder
+	if s.Note != "" {
 		b.WriteString("\n" + s.Note + "\n")
 	}
 	if !s.Exact && s.StandardError != 0 {
-		fmt.Fprintf(b, "\nAn estimate: its standard error is %s%%.\n", strconv.FormatFloat(100*s.StandardError, 'g', 3, 64))
+		fmt.Fprintf(&b, "\nAn estimate: its standard error is %s%%.\n", strconv.FormatFloat(100*s.StandardError, 'g', 3, 64))
 	}
 	for n, p := range s.Parameters {
 		if n == 0 {
@@ -126,8 +123,9 @@ func document(b *strings.Builder, s aggregate.Spec, noted map[string]aggregate.S
 		if p.Default != "" {
 			text += "; by default " + p.Default
 		}
-		fmt.Fprintf(b, "- `%s`: %s\n", p.Name, text)
+		fmt.Fprintf(&b, "- `%s`: %s\n", p.Name, text)
 	}
+	return b.String()
 }
 
 // documentedField says of which types the field of a function may be, for those that have one.
@@ -150,7 +148,7 @@ func documentedField(s aggregate.Spec) string {
 }
 
 func documentedResult(s aggregate.Spec) string {
-	one := "the type of the field"
+	one := "the field's"
 	if s.Result != value.Null {
 		one = s.Result.String()
 	}
@@ -159,7 +157,7 @@ func documentedResult(s aggregate.Spec) string {
 	}
 	switch s.Shape {
 	case aggregate.List:
-		return "list of values of " + one
+		return "list of " + one
 	case aggregate.Counts:
 		return "list of `value`, of " + one + ", and `count`"
 	case aggregate.Bins:
@@ -182,7 +180,6 @@ func answeredFrom(k aggregate.Function) string {
 			text += " by range"
 		}
 	}
-	text += " or log"
 	for _, t := range k.Spec().LogTypes {
 		text += "; log for a " + t.String()
 	}
