@@ -1,15 +1,27 @@
-"""What the site shows beyond the pages of this folder."""
+"""What the site shows beyond the pages: references that whoever browses the repository reads as the files that they are."""
 
+import csv
+import re
 from pathlib import Path
 
-SETTINGS = "<!-- The site shows config/weir.yaml here: docs/hooks.py. -->"
+REFERENCE = re.compile(r"<!-- site: (\S+) -->")
+COMMAND = re.compile(r"^(weir .*)\n=+\n", re.MULTILINE)
 
 
 def on_page_markdown(markdown, page, config, **_):
-    """Puts the file of settings, which whoever browses the repository sees as it is, into its page."""
-    if page.file.src_uri != "settings.md":
-        return markdown
-    if SETTINGS not in markdown:
-        raise ValueError("docs/settings.md does not say where config/weir.yaml goes")
-    settings = Path(config.config_file_path).parent / "config" / "weir.yaml"
-    return markdown.replace(SETTINGS, f"```yaml\n{settings.read_text()}```")
+    root = Path(config.config_file_path).parent
+    return REFERENCE.sub(lambda match: shown(root / match[1]), markdown)
+
+
+def shown(file):
+    if file.suffix == ".csv":
+        rows = list(csv.reader(file.open(newline="")))
+        return "\n".join(row(cells) for cells in [rows[0], ["---"] * len(rows[0]), *rows[1:]])
+    if file.suffix == ".yaml":
+        return f"```yaml\n{file.read_text()}```"
+    _, *commands = COMMAND.split(file.read_text())
+    return "\n".join(f"## {name}\n\n```text\n{text.strip()}\n```\n" for name, text in zip(commands[::2], commands[1::2]))
+
+
+def row(cells):
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("_", "\\_") for cell in cells) + " |"

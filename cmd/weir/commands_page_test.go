@@ -14,29 +14,19 @@ import (
 	"github.com/weir-stream/weir/config"
 )
 
-// generatedCommands marks the part of docs/cli.md that is generated from the commands.
-const generatedCommands = "<!-- Below: go test ./cmd/weir -run CommandsPage -update -->\n"
-
-// docs/cli.md has the synopsis and the flags of each command.
+// docs/commands.txt is the help of each command; docs/cli.md refers to it.
 func TestCommandsPageIsCurrent(t *testing.T) {
-	const file = "../../docs/cli.md"
-	page := read(t, file)
-	head, _, found := strings.Cut(page, generatedCommands)
-	if !found {
-		t.Fatalf("%s has no line %q", file, generatedCommands)
-	}
+	const file = "../../docs/commands.txt"
 	var b strings.Builder
-	b.WriteString(head + generatedCommands)
 	documentCommands(&b, newRootCommand())
-	want := b.String()
+	want := strings.TrimPrefix(b.String(), "\n")
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		page = want
 	}
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(page, "\n")); diff != "" {
-		t.Errorf("docs/cli.md (-want +got), rewritten by go test -update:\n%s", diff)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(read(t, file), "\n")); diff != "" {
+		t.Errorf("docs/commands.txt (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }
 
@@ -52,12 +42,14 @@ func documentCommands(b *strings.Builder, above *cobra.Command) {
 	}
 }
 
-var markdown = strings.NewReplacer("*", `\*`, "_", `\_`, "<", `\<`)
-
-// documentCommand writes one section, without what the head of the page says of all commands: --help, and the flags of those
-// that take settings. The long text and the examples are in the command's help.
+// documentCommand writes the help of one command, without what docs/cli.md says of all: --help, and the flags of those that take
+// settings.
 func documentCommand(b *strings.Builder, cmd *cobra.Command) {
-	fmt.Fprintf(b, "\n## %s\n\n%s.\n\n```text\n%s\n", cmd.CommandPath(), markdown.Replace(cmd.Short), cmd.UseLine())
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(b, "\n%s\n%s\n\n%s\n\nUsage:\n  %s\n", cmd.CommandPath(), strings.Repeat("=", len(cmd.CommandPath())), text, cmd.UseLine())
 	own, settings := pflag.NewFlagSet("", pflag.ContinueOnError), false
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		settings = settings || config.IsSetting(f)
@@ -66,10 +58,12 @@ func documentCommand(b *strings.Builder, cmd *cobra.Command) {
 		}
 	})
 	if flags := strings.TrimRight(own.FlagUsages(), " \n"); flags != "" {
-		fmt.Fprintf(b, "\n%s\n", flags)
+		fmt.Fprintf(b, "\nFlags:\n%s\n", flags)
 	}
-	b.WriteString("```\n")
 	if settings || usages(cmd.InheritedFlags(), true) != "" {
-		b.WriteString("\nTakes [settings](settings.md).\n")
+		b.WriteString("\nTakes settings.\n")
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n%s\n", cmd.Example)
 	}
 }

@@ -12,27 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the page that lists the metrics")
+var update = flag.Bool("update", false, "rewrite the lists of metrics and commands")
 
 // helpful matches a metric's name, help and labels in the text of its description.
 var helpful = regexp.MustCompile(`^Desc\{fqName: "(weir_[^"]+)", help: ("(?:[^"\\]|\\.)*"), .*variableLabels: \{([^}]*)\}\}$`)
 
-const metricsHead = `# Metrics
-
-Every process serves its metrics at ` + "`/metrics`" + `, in Prometheus' format, beside those of the Go runtime. [Alerts](alerts.md) use
-them, and so does the dashboard in
-[deploy/grafana](https://github.com/weir-stream/weir/tree/main/deploy/grafana). A name says the unit: ` + "`_seconds`, `_bytes`" + `; what ends
-with ` + "`_total`" + ` only grows until the process is restarted.
-
-This page is generated from the metrics of a process: ` + "`go test ./cmd/weir -run MetricsPage -update`" + `.
-
-| metric | labels | is |
-| --- | --- | --- |
-`
-
-// docs/metrics.md lists the metrics of a process.
+// docs/metrics.csv lists the metrics of a process; docs/metrics.md refers to it.
 func TestMetricsPageIsCurrent(t *testing.T) {
-	const file = "../../docs/metrics.md"
+	const file = "../../docs/metrics.csv"
 	var rows []string
 	for _, d := range descriptions(t) {
 		m := helpful.FindStringSubmatch(d)
@@ -43,23 +30,19 @@ func TestMetricsPageIsCurrent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var labels []string
-		for _, label := range word.FindAllString(m[3], -1) {
-			labels = append(labels, "`"+label+"`")
-		}
-		rows = append(rows, "| `"+m[1]+"` | "+strings.Join(labels, ", ")+" | "+strings.ReplaceAll(help, "|", "\\|")+" |\n")
+		rows = append(rows, m[1]+","+strings.Join(word.FindAllString(m[3], -1), " ")+`,"`+strings.ReplaceAll(help, `"`, `""`)+"\"\n")
 	}
 	if len(rows) < 40 {
 		t.Fatalf("a process has only %d metrics", len(rows))
 	}
 	slices.Sort(rows)
-	want := metricsHead + strings.Join(slices.Compact(rows), "")
+	want := "metric,labels,is\n" + strings.Join(slices.Compact(rows), "")
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff(want, read(t, file)); diff != "" {
-		t.Errorf("docs/metrics.md (-want +got), rewritten by go test -update:\n%s", diff)
+		t.Errorf("docs/metrics.csv (-want +got), rewritten by go test -update:\n%s", diff)
 	}
 }
