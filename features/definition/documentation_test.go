@@ -78,7 +78,7 @@ features:
 func documentation() string {
 	var b strings.Builder
 	b.WriteString(documentationHead)
-	b.WriteString("## All functions\n\n| example | answers with | field | result | without events | from |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("## All functions\n\n| example | answers with, of the field | field | result | without events | from |\n|---|---|---|---|---|---|\n")
 	described := map[string]string{}
 	for _, k := range aggregate.All {
 		s := k.Spec()
@@ -93,7 +93,7 @@ func documentation() string {
 		if !s.Neutral.IsNull() {
 			none = string(s.Neutral.AppendText(nil))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, s.Title, documentedField(s), documentedResult(s), none, answeredFrom(k))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, strings.Replace(s.Title, " of a field", "", 1), documentedField(s), documentedResult(s), none, answeredFrom(k))
 	}
 	for _, k := range aggregate.All {
 		if s := k.Spec(); described[detail(s)] == section(s) {
