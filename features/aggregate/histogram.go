@@ -14,7 +14,7 @@ type histogram struct{}
 func (histogram) Spec() Spec {
 	return Spec{
 		Name: "histogram", Title: "number of values of a field in each of several ranges",
-		Note:  "`bins` are the edges between the ranges: one range lies below the first edge, one between each two, and one from the last edge on. A range includes its lower edge and excludes its upper one.",
+		Note:  "`bins` are the edges between the ranges, of which there is one more. A range includes its lower edge and excludes its upper one.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal}, Exact: true,
 		Parameters: []Parameter{{Name: "bins", Type: Edges, Min: 1, Max: 100}}, Shape: Bins,
 		Example: "HISTOGRAM(30d, transaction, amount, user, bins=[10, 100, 1000])",

@@ -16,7 +16,7 @@ type quantile struct{}
 func (quantile) Spec() Spec {
 	return Spec{
 		Name: "quantile", Title: "`p`-quantile of a field: the least value such that a share `p` of the values is not greater",
-		Note:  "The result is one of the values, as with SQL's `percentile_disc`: `p=0.5` is the median, the lower one of two. From tiles, where values are counted in the bins of a DDSketch, the result is within the relative error `error`, which the answer states. Timestamps, for which a relative error means nothing, are answered from the log.",
+		Note:  "The result is one of the values, as with SQL's `percentile_disc`: `p=0.5` is the median, the lower one of two. From tiles, where values are counted in the bins of a DDSketch, the result is within the relative error `error`, which the answer states.",
 		Types: []value.Type{value.Int, value.Float, value.Decimal, value.Timestamp}, LogTypes: []value.Type{value.Timestamp}, Exact: true,
 		Parameters: []Parameter{{Name: "p", Type: Fraction}, {Name: "error", Type: Accuracy, Default: "0.01"}},
 		Example:    "QUANTILE(30d, transaction, amount, user, p=0.95)",

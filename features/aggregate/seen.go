@@ -17,8 +17,8 @@ const CurrentLeftOut = 0
 
 func (seen) Spec() Spec {
 	return Spec{
-		Name: "seen", Title: "whether the entity has met the values that the question names as `members`",
-		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. Where that would be exceeded, a value that is not surely new is null, and the answer is `capped`: while the window has values from before `fp` was lowered or the window made longer. Where an entity has met more values than its key has room for, further ones are not kept, and a value that is not found is null, too. So a rule that asks for a first time must decide about null.\n\n" +
+		Name: "seen", Title: "whether the entity had the values that the question names as `members`",
+		Note: "False is always right. True is wrong with the `false_positive_rate` that the answer states, at most `fp` for the whole window. Where that would be exceeded, as after `fp` was lowered or the window made longer, a value that is not surely new is null, and the answer `capped`. Where an entity had more values than its key has room for, a value that is not found is null, too. So a rule that asks for a first time must decide about null.\n\n" +
 			"The first values of a tile are kept exactly, as 64-bit hashes; further values go into Bloom filters. `max`, 1000 by default, is the number of " +
 			"values that an entity is expected to meet in a tile, and sizes the filters. With more values the filters grow, as long as the key has room.\n\n" +
 			"The event in hand does not count, so false is a first time: in an event's own row (`weir materialize`, `enrich`), which asks about the event's own value, and with a question that has the event as `pending`. " +

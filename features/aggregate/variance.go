@@ -24,14 +24,12 @@ func (d deviation) Spec() Spec {
 	if d.root {
 		s.Title = "standard deviation of a field"
 	}
-	const floats = " Of ints and decimals it is the float nearest to the true value. Of n floats the relative error is at most n·2^-51·√(1 + mean²/variance); if that exceeds 10^-9, `relative_error` states it and `exact` is false."
 	if d.sample {
 		s.Title = "sample " + s.Title
-		s.Note = "Null if there is only one value; null and `capped` if the squares of the deviations exceed the range of floats. As in PostgreSQL, `variance` is `var_samp` and `stddev` is `stddev_samp`." + floats
 	} else {
 		s.Title = "population " + s.Title
-		s.Note = "Null and `capped` if the squares of the deviations exceed the range of floats." + floats
 	}
+	s.Note = "Of a sample null if there is only one value; null and `capped` if the squares of the deviations exceed the range of floats. Of ints and decimals it is the float nearest to the true value. Of n floats the relative error is at most n·2^-51·√(1 + mean²/variance); if that exceeds 10^-9, `relative_error` states it and `exact` is false."
 	s.Example = strings.ToUpper(d.name) + "(1d, transaction, amount, user)"
 	return s
 }

@@ -95,10 +95,19 @@ func documentation() string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", name, strings.Replace(s.Title, " of a field", "", 1), documentedField(s), documentedResult(s), none, answeredFrom(k))
 	}
+	noted := map[string]aggregate.Spec{}
 	for _, k := range aggregate.All {
-		if s := k.Spec(); described[detail(s)] == section(s) {
-			fmt.Fprintf(&b, "\n## %s\n%s", called(s), detail(s))
+		s := k.Spec()
+		text := detail(s)
+		if described[text] != section(s) {
+			continue
 		}
+		if first, ok := noted[s.Note]; ok {
+			text = strings.Replace(text, s.Note, fmt.Sprintf("As [%s](#%s).", called(first), section(first)), 1)
+		} else if s.Note != "" {
+			noted[s.Note] = s
+		}
+		fmt.Fprintf(&b, "\n## %s\n%s", called(s), text)
 	}
 	return b.String()
 }
