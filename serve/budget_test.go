@@ -276,14 +276,13 @@ func TestRepeatedEntitiesAreAnsweredOnce(t *testing.T) {
 
 // Entities are different even if their keys' texts, joined, are the same.
 func TestRepeatedEntitiesAreEqualInEachText(t *testing.T) {
-	q := newQuestion(noon, newBudgets(1<<20))
-	q.sets = make([]*keySet, 2)
+	q := entities{sets: 2}
 	for i, text := range []string{"a", "bc", "ab", "c", "a", "bc", "", "c", "", "c"} {
 		q.texts.bytes = append(q.texts.bytes, text...)
 		q.texts.end()
 		q.lacks = append(q.lacks, i == 8) // an empty text and a null are different
 	}
-	q.entities = append(q.entities, nil, nil, nil, nil, nil)
+	q.sent = append(q.sent, nil, nil, nil, nil, nil)
 	q.findRepeated()
 	if diff := cmp.Diff([]int{0, 1, 0, 3, 4}, q.first); diff != "" || q.distinct() != 4 {
 		t.Errorf("%d different entities, want 4; first occurrence of each (-want +got):\n%s", q.distinct(), diff)

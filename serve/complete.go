@@ -92,10 +92,10 @@ func (p *preparedFeature) completeness(history *state.History) *query.Completene
 }
 
 // complete finds the completeness of the answers; nil means no history.
-func (q *question) complete(history *state.History) {
-	q.reading.SetExpiry(history.Expiry(q.now))
-	q.since = q.since[:0]
+func (f *found) complete(q *asked, history *state.History) {
+	f.reading.SetExpiry(history.Expiry(q.now))
+	f.since = f.since[:0]
 	for _, p := range q.features {
-		q.since = append(q.since, p.completeness(history))
+		f.since = append(f.since, p.completeness(history))
 	}
 }

@@ -17,67 +17,96 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// nameEntities makes the texts of all entities, one for each key set.
-func (q *question) nameEntities() error {
-	for i, entity := range q.entities {
+// entities are those of a question.
+type entities struct {
+	sent []*fastjson.Value
+	// echoes are the entities as sent. texts are their texts: the text of entity e for set s is at e*sets+s.
+	echoes, texts spans
+	sets          int    // the number of key sets
+	lacks         []bool // like texts: a key is null, so there is nothing to ask
+	// first is, by entity, the first entity with the same texts, which may be itself. Only that one is answered.
+	first []int
+
+	values  []*fastjson.Value // of one entity, by set and key
+	literal []byte            // one value as sent
+	byHash  map[uint64]int    // the first entity with texts of a hash
+}
+
+func (e *entities) emptied() entities {
+	return entities{
+		sent: emptied(e.sent), echoes: e.echoes.emptied(), texts: e.texts.emptied(), lacks: e.lacks[:0], first: e.first[:0],
+		values: emptied(e.values), literal: e.literal[:0], byHash: e.byHash,
+	}
+}
+
+// name makes the texts of all entities, one for each key set.
+func (e *entities) name(s *selection) error {
+	e.sets = len(s.sets)
+	for i, entity := range e.sent {
 		// First keep the entity as sent, because fastjson unescapes in place what is read.
-		q.echoes.bytes = entity.MarshalTo(q.echoes.bytes)
-		q.echoes.end()
-		if err := q.findValues(i, entity); err != nil {
+		e.echoes.bytes = entity.MarshalTo(e.echoes.bytes)
+		e.echoes.end()
+		if err := e.findValues(i, entity, s.sets); err != nil {
 			return err
 		}
-		values := q.values
-		for s, set := range q.sets {
-			start, lacks := len(q.texts.bytes), false
+		values := e.values
+		for n, set := range s.sets {
+			start, lacks := len(e.texts.bytes), false
 			for k, key := range set.keys {
-				v, ok := q.valueOf(values[k], key)
+				v, ok := values[k], false
+				if v != nil {
+					e.literal = v.MarshalTo(e.literal[:0])
+					var val value.Value
+					if val, ok = valueOf(e.literal, key); ok {
+						e.texts.bytes = state.AppendEntity(e.texts.bytes, k == 0, val)
+					}
+				}
 				switch {
 				case ok:
-					q.texts.bytes = state.AppendEntity(q.texts.bytes, k == 0, v)
-				case values[k] != nil && string(q.literal) == "null":
+				case v != nil && given(v) == nil:
 					lacks = true
 				default:
-					return q.badKey(i, s, key, values[k])
+					return key.bad(i, s.features[slices.Index(s.set, n)].Name, v)
 				}
 			}
 			if lacks {
-				q.texts.bytes = q.texts.bytes[:start]
+				e.texts.bytes = e.texts.bytes[:start]
 			}
-			q.lacks = append(q.lacks, lacks)
-			q.texts.end()
+			e.lacks = append(e.lacks, lacks)
+			e.texts.end()
 			values = values[len(set.keys):]
 		}
 	}
-	q.findRepeated()
+	e.findRepeated()
 	return nil
 }
 
 // findRepeated finds for each entity the first one with the same texts. Its features do not depend
 // on its other members.
-func (q *question) findRepeated() {
-	n := len(q.entities)
-	q.first, q.written = slices.Grow(q.first[:0], n)[:n], slices.Grow(q.written[:0], n)[:n]
+func (e *entities) findRepeated() {
+	n := len(e.sent)
+	e.first = slices.Grow(e.first[:0], n)[:n]
 	if n == 1 {
-		q.first[0] = 0
+		e.first[0] = 0
 		return
 	}
-	if q.byHash == nil {
-		q.byHash = map[uint64]int{}
+	if e.byHash == nil {
+		e.byHash = map[uint64]int{}
 	}
-	clear(q.byHash)
-	for e := range q.entities {
-		q.first[e] = e
+	clear(e.byHash)
+	for i := range e.sent {
+		e.first[i] = i
 		var hash maphash.Hash
 		hash.SetSeed(textSeed)
-		for s := range q.sets {
-			_, _ = hash.Write(q.text(e, s))
+		for s := range e.sets {
+			_, _ = hash.Write(e.text(i, s))
 		}
 		sum := hash.Sum64()
-		first, ok := q.byHash[sum]
+		first, ok := e.byHash[sum]
 		if !ok {
-			q.byHash[sum] = e
-		} else if q.sameTexts(first, e) {
-			q.first[e] = first
+			e.byHash[sum] = i
+		} else if e.sameTexts(first, i) {
+			e.first[i] = first
 		}
 	}
 }
@@ -86,17 +115,17 @@ func (q *question) findRepeated() {
 var textSeed = maphash.MakeSeed()
 
 // text returns the text of an entity for a key set.
-func (q *question) text(entity, set int) []byte {
-	from, to := q.texts.bounds(entity*len(q.sets) + set)
-	return q.texts.bytes[from:to]
+func (e *entities) text(entity, set int) []byte {
+	from, to := e.texts.bounds(entity*e.sets + set)
+	return e.texts.bytes[from:to]
 }
 
 // lacksKey reports whether a key of a key set is null in an entity: then it has no text.
-func (q *question) lacksKey(entity, set int) bool { return q.lacks[entity*len(q.sets)+set] }
+func (e *entities) lacksKey(entity, set int) bool { return e.lacks[entity*e.sets+set] }
 
-func (q *question) sameTexts(a, b int) bool {
-	for s := range q.sets {
-		if q.lacksKey(a, s) != q.lacksKey(b, s) || !bytes.Equal(q.text(a, s), q.text(b, s)) {
+func (e *entities) sameTexts(a, b int) bool {
+	for s := range e.sets {
+		if e.lacksKey(a, s) != e.lacksKey(b, s) || !bytes.Equal(e.text(a, s), e.text(b, s)) {
 			return false
 		}
 	}
@@ -104,9 +133,9 @@ func (q *question) sameTexts(a, b int) bool {
 }
 
 // distinct returns the number of distinct entities; each is answered once.
-func (q *question) distinct() (n int) {
-	for e, first := range q.first {
-		if e == first {
+func (e *entities) distinct() (n int) {
+	for i, first := range e.first {
+		if i == first {
 			n++
 		}
 	}
@@ -114,24 +143,24 @@ func (q *question) distinct() (n int) {
 }
 
 // findValues looks up the values of an entity's keys, nil for missing ones.
-func (q *question) findValues(i int, entity *fastjson.Value) (err error) {
+func (e *entities) findValues(i int, entity *fastjson.Value, sets []*keySet) (err error) {
 	n := 0
-	for _, set := range q.sets {
+	for _, set := range sets {
 		n += len(set.keys)
 	}
-	q.values = slices.Grow(q.values[:0], n)[:n]
-	clear(q.values)
+	e.values = slices.Grow(e.values[:0], n)[:n]
+	clear(e.values)
 	entity.GetObject().Visit(func(name []byte, v *fastjson.Value) {
 		n := 0
-		for _, set := range q.sets {
+		for _, set := range sets {
 			for _, key := range set.keys {
 				if key.name == string(name) {
-					if q.values[n] != nil && err == nil {
-						e := duplicateKey(key.name, fmt.Sprintf("entity %d", i))
-						e.Entity = &i
-						err = e
+					if e.values[n] != nil && err == nil {
+						twice := duplicateKey(key.name, fmt.Sprintf("entity %d", i))
+						twice.Entity = &i
+						err = twice
 					}
-					q.values[n] = v
+					e.values[n] = v
 				}
 				n++
 			}
@@ -140,16 +169,15 @@ func (q *question) findValues(i int, entity *fastjson.Value) (err error) {
 	return err
 }
 
-// badKey returns the error for a value that is missing or not of its key's type.
-func (q *question) badKey(entity, set int, key key, v *fastjson.Value) error {
-	feature := q.features[slices.Index(q.set, set)].Name
+// bad returns the error for a value that an entity lacks, or that is not of the key's type.
+func (k key) bad(entity int, feature string, v *fastjson.Value) error {
 	var e *reply.Error
 	if v == nil {
-		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, key.name, key.typ, feature)
+		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, k.name, k.typ, feature)
 	} else {
-		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not%s", key.name, entity, key.want(), feature, show(v), key.lostPlus(v))
+		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not%s", k.name, entity, k.want(), feature, show(v), k.lostPlus(v))
 	}
-	e.Feature, e.Key, e.Entity = feature, key.name, &entity
+	e.Feature, e.Key, e.Entity = feature, k.name, &entity
 	return e
 }
 
@@ -171,23 +199,19 @@ func (k key) want() string {
 	}
 }
 
-// valueOf reads a value of a key, valid until the next; false if it is not of the key's type. It must read JSON exactly
+// valueOf reads a value of a key, which may point into the literal; false if it is not of the key's type. It must read JSON exactly
 // as events are read, or the entity would not be found. So strings with escapes are left to encoding/json, because
 // fastjson differs from it for half surrogate pairs.
-func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) {
-	if v == nil {
-		return val, false
-	}
-	q.literal = v.MarshalTo(q.literal[:0])
+func valueOf(literal []byte, k key) (val value.Value, ok bool) {
 	val = value.Value{Type: k.typ, Scale: k.scale}
-	c := q.literal[0]
+	c := literal[0]
 	switch k.typ {
 	case value.String:
 		ok = c == '"'
-		val.Str = unquoted(q.literal)
+		val.Str = unquoted(literal)
 		if ok && bytes.IndexByte(val.Str, '\\') >= 0 {
 			var text string
-			ok = json.Unmarshal(q.literal, &text) == nil
+			ok = json.Unmarshal(literal, &text) == nil
 			val.Str = []byte(text)
 		}
 	case value.Bool:
@@ -197,15 +221,15 @@ func (q *question) valueOf(v *fastjson.Value, k key) (val value.Value, ok bool) 
 		}
 	case value.Timestamp:
 		const first, last = -62135596800000, 253402300799999 // years 1 to 9999
-		val.Num, ok = parseTime(q.literal)
+		val.Num, ok = parseTime(literal)
 		ok = ok && first <= val.Num && val.Num <= last
 	case value.Decimal:
-		val.Num, ok = parseDecimal(unquoted(q.literal), k.scale)
+		val.Num, ok = parseDecimal(unquoted(literal), k.scale)
 	case value.Int:
-		val.Num, ok = parseDecimal(q.literal, 0)
+		val.Num, ok = parseDecimal(literal, 0)
 	case value.Float: // only for members: entities have no floats
 		var err error
-		val.Flt, err = strconv.ParseFloat(string(q.literal), 64)
+		val.Flt, err = strconv.ParseFloat(string(literal), 64)
 		val.Flt += 0 // there is no negative zero
 		ok = (c == '-' || '0' <= c && c <= '9') && err == nil
 	}

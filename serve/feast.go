@@ -11,7 +11,6 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -34,8 +33,8 @@ type columns struct {
 }
 
 // readFeast reads a question in Feast's protocol.
-func (h *handler) readFeast(q *question) error {
-	root, err := q.parse()
+func (h *handler) readFeast(r *request) error {
+	root, err := r.parse()
 	if err != nil {
 		return err
 	}
@@ -43,8 +42,8 @@ func (h *handler) readFeast(q *question) error {
 	if err != nil {
 		return err
 	}
-	c, x := &columns{}, q.indexFor(h)
-	if err := c.readFeatures(asked, x, q.client); err != nil {
+	c, x := &columns{}, r.viewOf(h)
+	if err := c.readFeatures(asked, x); err != nil {
 		return err
 	}
 	n, err := c.readEntities(asked.entities)
@@ -54,8 +53,8 @@ func (h *handler) readFeast(q *question) error {
 	if n > h.Limits.Values { // before objects are made
 		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.Limits)
 	}
-	q.columns = c
-	c.fillIn(q, x, n)
+	r.columns = c
+	c.fillIn(r, x, n)
 	return nil
 }
 
@@ -141,11 +140,11 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 }
 
 // readFeatures finds the features that a client asks for. A service takes precedence, as in Feast.
-func (c *columns) readFeatures(asked *feastQuestion, x *index, to *credentials.Client) error {
+func (c *columns) readFeatures(asked *feastQuestion, x view) error {
 	if name := asked.featureService; name != "" {
 		inService, ok := x.services[name]
 		if !ok {
-			return x.unknownService(name, to)
+			return x.unknownService(name)
 		}
 		for _, p := range inService {
 			c.labels, c.names = append(c.labels, p.Name), append(c.names, p.Name)
@@ -164,7 +163,7 @@ func (c *columns) readFeatures(asked *feastQuestion, x *index, to *credentials.C
 			if _, ok := x.features[full]; ok && found {
 				name = full
 			} else if _, ok := x.features[name]; !ok {
-				return x.unknownFeature(name, to)
+				return x.unknownFeature(name)
 			}
 			c.labels, c.names = append(c.labels, label), append(c.names, name)
 		}
@@ -203,27 +202,27 @@ func (c *columns) readEntities(entities map[string][]*fastjson.Value) (n int, er
 }
 
 // fillIn makes the request for n entities, with the keys that its features need.
-func (c *columns) fillIn(q *question, x *index, n int) {
-	r, needed := &q.request, map[string]bool{}
-	r.features, r.entities = q.arena.NewArray(), q.arena.NewArray()
+func (c *columns) fillIn(r *request, x view, n int) {
+	needed, features, entities := map[string]bool{}, r.arena.NewArray(), r.arena.NewArray()
 	for i, name := range c.names {
-		r.features.SetArrayItem(i, q.arena.NewString(name))
+		features.SetArrayItem(i, r.arena.NewString(name))
 		for _, by := range x.features[name].By {
 			needed[by] = true
 		}
 	}
 	for e := range n {
-		entity := q.arena.NewObject()
+		entity := r.arena.NewObject()
 		for i, key := range c.keys {
 			if needed[key] {
 				entity.Set(key, c.values[i][e])
 			}
 		}
-		r.entities.SetArrayItem(e, entity)
+		entities.SetArrayItem(e, entity)
 	}
+	*r.part("features"), *r.part("entities") = features, entities
 }
 
-var feastColumns = codec{(*handler).readFeast, (*question).addReads, (*question).encodeColumns, failFeast}
+var feastColumns = codec{(*handler).readFeast, (*found).addReads, (*answer).encodeColumns, failFeast}
 
 // feastStatuses maps statuses to names in Feast's protocol, which has only four: its clients fail
 // on others.
@@ -259,38 +258,38 @@ func partialSince(a *query.Answer) int64 {
 
 // encodeColumns writes the response like Feast's server: columns of the keys and then of the features, over the
 // entities. The event timestamp of a value is the end of its coverage.
-func (q *question) encodeColumns(ctx context.Context, history *state.History) error {
-	q.complete(history)
+func (w *answer) encodeColumns(ctx context.Context) error {
+	q := w.asked
 	byFeature := make([]column, len(q.features))
 	var value []byte
 	size := 0
 	var a query.Answer
-	for e, first := range q.first {
+	for e, first := range q.entities.first {
 		for i := range q.features {
 			c := &byFeature[i]
 			before := c.size()
 			if first != e {
 				c.repeat(first)
 			} else {
-				q.next(&a, e, i)
+				w.next(&a, e, i)
 				value = appendFeast(value[:0], &a)
 				c.add(value, a.Status, a.To, partialSince(&a))
 			}
 			size += c.size() - before
-			if err := q.fits(ctx, size); err != nil {
+			if err := w.fits(ctx, size); err != nil {
 				return err
 			}
 		}
 	}
 	c := q.columns
-	out := append(q.out, `{"metadata":{"feature_names":[`...)
+	out := append(w.out, `{"metadata":{"feature_names":[`...)
 	for i, name := range slices.Concat(c.keys, c.labels) {
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = query.AppendString(out, name)
 	}
-	out = append(append(out, ']'), q.readFrom...)
+	out = append(append(out, ']'), w.found.readFrom...)
 	out = append(out, `},"results":[`...)
 	for i, values := range c.echoes {
 		if i > 0 {
@@ -301,18 +300,18 @@ func (q *question) encodeColumns(ctx context.Context, history *state.History) er
 			key.add(v, query.Present, q.at, state.MinTime)
 		}
 		out = key.append(out)
-		if err := q.fits(ctx, len(out)); err != nil {
+		if err := w.fits(ctx, len(out)); err != nil {
 			return err
 		}
 	}
 	for _, name := range c.names {
 		i := slices.IndexFunc(q.features, func(p *preparedFeature) bool { return p.Name == name })
 		out = byFeature[i].append(append(out, ','))
-		if err := q.fits(ctx, len(out)); err != nil {
+		if err := w.fits(ctx, len(out)); err != nil {
 			return err
 		}
 	}
-	q.out = append(out, "]}\n"...)
+	w.out = append(out, "]}\n"...)
 	return nil
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/serve/tools"
-	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -136,20 +135,20 @@ func (h *handler) guard(next http.Handler) http.Handler {
 
 // codec reads questions and writes their answers in one format.
 type codec struct {
-	read     func(*handler, *question) error                        // makes q.request from q.body; nil if the URL is the whole question
-	addReads func(*question)                                        // lists what the answers need of the state
-	encode   func(*question, context.Context, *state.History) error // into q.out
+	read     func(*handler, *request) error       // makes the parts from the body; nil if the URL is the whole question
+	addReads func(*found, *asked)                 // lists what the answers need of the state
+	encode   func(*answer, context.Context) error // computes the answers and writes them
 	fail     func(http.ResponseWriter, *reply.Error)
 }
 
 var (
-	rows   = codec{(*handler).readJSON, (*question).addReads, (*question).encode, reply.Fail}
-	row    = codec{nil, (*question).addReads, (*question).encode, reply.Fail}
-	points = codec{nil, (*question).addPoints, (*question).encodePoints, reply.Fail}
+	rows   = codec{(*handler).readJSON, (*found).addReads, (*answer).encode, reply.Fail}
+	row    = codec{nil, (*found).addReads, (*answer).encode, reply.Fail}
+	points = codec{nil, (*found).addPoints, (*answer).encodePoints, reply.Fail}
 )
 
-// question answers questions in the format of a codec. read takes them from a request: a body into q.body, a URL into
-// q.request.
+// question answers questions in the format of a codec. read takes them from a request: a body as it is, a URL into
+// the parts.
 func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http.Request) error, in codec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, outcome := h.Now(), failed
@@ -161,16 +160,16 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		ctx, span := h.tracing.question(r)
 		defer span.End()
 		q := newQuestion(began, h.budgets)
-		q.client = access.Client(ctx)
+		q.request.view.client = access.Client(ctx)
 		h.allowTime(w)
 		name := ""
-		if q.client != nil {
-			name = q.client.Name
+		if client := q.request.view.client; client != nil {
+			name = client.Name
 		}
 		received, err := h.enter(h.receiving, name)
 		written := false
 		defer func() {
-			q.releaseAll()
+			q.held.releaseAll()
 			if written { // last of all: another goroutine may use the question at once
 				q.free(h.Reader)
 			}
@@ -190,10 +189,10 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 		if err == nil {
 			outcome = answered
 			h.audit(q, false)
-			h.damaged(q)
-			h.metrics.unavailable.Add(float64(q.unavailable))
+			h.damaged(&q.answer)
+			h.metrics.unavailable.Add(float64(q.answer.unavailable))
 			ended(span, nil)
-			reply.Whole(w, r, q.out)
+			reply.Whole(w, r, q.answer.out)
 			written = true
 			return
 		}
@@ -211,23 +210,23 @@ func (h *handler) question(read func(q *question, w http.ResponseWriter, r *http
 	})
 }
 
-// work answers the question in q.body and leaves the response in q.out, holding no other memory.
+// work answers the question that was received and leaves the response in q.answer, holding no other memory.
 func (h *handler) work(ctx context.Context, q *question, in codec) error {
 	ctx, cancel := context.WithTimeout(ctx, h.Limits.Timeout)
 	defer cancel()
-	if err := q.hold(ctx, parsing, parsedSize*int64(len(q.body))); err != nil {
+	if err := q.held.hold(ctx, parsing, parsedSize*int64(len(q.request.body))); err != nil {
 		return err
 	}
-	q.release(receiving)
+	q.held.release(receiving)
 	if in.read != nil {
-		if err := in.read(h, q); err != nil {
+		if err := in.read(h, &q.request); err != nil {
 			return err
 		}
 	}
 	err := h.answer(ctx, q, in)
-	q.release(parsing)
-	q.release(reading)
-	return q.attribute(err, h.Limits.Timeout)
+	q.held.release(parsing)
+	q.held.release(reading)
+	return q.held.attribute(err, h.Limits.Timeout)
 }
 
 // errAbandoned is the error for a client that hung up.
@@ -269,14 +268,14 @@ func (h *handler) refusal(err error) (*reply.Error, string) {
 }
 
 // damaged counts answers that damaged state prevented, and logs one each second.
-func (h *handler) damaged(q *question) {
-	if q.damaged == 0 {
+func (h *handler) damaged(by *answer) {
+	if by.damaged == 0 {
 		return
 	}
-	h.metrics.damaged.Add(float64(q.damaged))
+	h.metrics.damaged.Add(float64(by.damaged))
 	if h.logDue(&h.damageLogged) {
-		h.Logger.Error("state is damaged: an entity has no answer", "error", q.damage)
-		store.DebugKey(h.Logger, q.damage)
+		h.Logger.Error("state is damaged: an entity has no answer", "error", by.damage)
+		store.DebugKey(h.Logger, by.damage)
 	}
 }
 
@@ -289,12 +288,13 @@ func (h *handler) logDue(last *atomic.Int64) bool {
 
 // audit counts a question for its client.
 func (h *handler) audit(q *question, refused bool) {
+	client, asked := q.request.view.client, &q.asked
 	switch {
-	case h.Access.Audit == nil || q.client == nil:
+	case h.Access.Audit == nil || client == nil:
 	case refused: // it may have been decoded in part only
-		h.Access.Audit.Count(q.client.Name, 0, 0, true)
+		h.Access.Audit.Count(client.Name, 0, 0, true)
 	default:
-		h.Access.Audit.Count(q.client.Name, len(q.entities), len(q.entities)*q.answers(), false)
+		h.Access.Audit.Count(client.Name, len(asked.entities.sent), len(asked.entities.sent)*asked.answers(), false)
 	}
 }
 

@@ -131,17 +131,18 @@ func TestOldestMoment(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			reader := &fakeReader{clock: test.clock, states: stored()}
 			q := newQuestion(noon, newBudgets(1<<20))
-			q.at = test.at
-			q.features = []*preparedFeature{newIndex(registry(), newMetrics(nil).asked).features["device_tx_7d"]}
-			if err := q.findOldest(t.Context(), reader); err != nil {
+			q.asked.at = test.at
+			q.asked.features = []*preparedFeature{newIndex(registry(), newMetrics(nil).asked).features["device_tx_7d"]}
+			f := &q.found
+			if err := f.findOldest(t.Context(), &q.asked, reader); err != nil {
 				t.Fatal(err)
 			}
 			want := test.oldest
 			if want == 0 {
 				want = answerable
 			}
-			if q.oldest[0] != want {
-				t.Errorf("the oldest moment is %d, want %d", q.oldest[0], want)
+			if f.oldest[0] != want {
+				t.Errorf("the oldest moment is %d, want %d", f.oldest[0], want)
 			}
 		})
 	}

@@ -10,10 +10,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
-	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/catalogue"
-	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -95,67 +92,4 @@ func keysOf(f *features.Feature) []key {
 		keys[i] = key{name: name, typ: f.ByTypes[i], scale: f.Key(name).Scale}
 	}
 	return keys
-}
-
-// unknownFeature refuses a name that no feature has. It names only what the client may ask for; nil may ask for
-// everything.
-func (x *index) unknownFeature(name string, to *credentials.Client) error {
-	var names []string
-	for _, f := range x.registry.Features {
-		if to == nil || to.Scopes.Feature(x.features[f.Name].services) {
-			names = append(names, f.Name)
-		}
-	}
-	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
-	if _, ok := x.services[name]; ok && (to == nil || to.Scopes.Service(name)) {
-		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but there is a service of that name: ask for it by service, not by features", reply.Quote(name))
-	}
-	e.Feature = name
-	return e
-}
-
-// mayName reports whether an error may show a client a stream, its topic, its match and its fields: those of the features
-// that the client may ask for.
-func (x *index) mayName(s *record.Stream, to *credentials.Client) bool {
-	return to == nil || to.Scopes.Everything() || slices.ContainsFunc(x.registry.Features, func(f *features.Feature) bool {
-		return to.Scopes.Feature(x.features[f.Name].services) && readsStream(f, s)
-	})
-}
-
-func readsStream(f *features.Feature, s *record.Stream) bool {
-	return f.Stream == s || slices.ContainsFunc(f.Parts(), func(part *features.Feature) bool { return readsStream(part, s) })
-}
-
-// unknownStream refuses a name that no stream has, like unknownFeature.
-func (x *index) unknownStream(name string, to *credentials.Client) *reply.Error {
-	var names []string
-	for _, s := range x.registry.Streams {
-		if x.mayName(s, to) {
-			names = append(names, s.Name)
-		}
-	}
-	return reply.Unknown(reply.UnknownStream, "stream", name, names)
-}
-
-// unknownTopic refuses a topic that no stream reads, like unknownFeature.
-func (x *index) unknownTopic(name string, to *credentials.Client) *reply.Error {
-	var names []string
-	for _, s := range x.registry.Streams {
-		if x.mayName(s, to) && !slices.Contains(names, s.Topic) {
-			names = append(names, s.Topic)
-		}
-	}
-	slices.Sort(names)
-	return reply.Unknown(reply.UnknownTopic, "stream that reads the topic", name, names)
-}
-
-// unknownService refuses a name that no service has, like unknownFeature.
-func (x *index) unknownService(name string, to *credentials.Client) error {
-	var names []string
-	for _, s := range x.registry.Services {
-		if to == nil || to.Scopes.Service(s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	return reply.Unknown(reply.UnknownService, "service", name, names)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/reply"
@@ -21,10 +20,8 @@ type members struct {
 	ends   []int // by feature, in values
 }
 
-func (m *members) reset() {
-	clear(m.values)
-	m.values, m.ends = m.values[:0], m.ends[:0]
-	m.echoes.reset()
+func (m *members) emptied() members {
+	return members{emptied(m.values), m.echoes.emptied(), m.ends[:0]}
 }
 
 // of returns the bounds of the members of a feature, which may have none.
@@ -35,19 +32,8 @@ func (m *members) of(i int) (from, to int) {
 	return from, m.ends[i]
 }
 
-// answers returns the number of values in the answer for one entity: one for each member, and one for each feature
-// without members.
-func (q *question) answers() int {
-	n := 0
-	for i := range q.features {
-		from, to := q.members.of(i)
-		n += max(1, to-from)
-	}
-	return n
-}
-
 // readMembers reads the members: a list for all features of the question, or an object with lists for some of them.
-func (q *question) readMembers(v *fastjson.Value, x *index, limits Limits) error {
+func (q *asked) readMembers(v *fastjson.Value) error {
 	lists := make([]*fastjson.Value, len(q.features))
 	switch {
 	case v == nil:
@@ -56,44 +42,35 @@ func (q *question) readMembers(v *fastjson.Value, x *index, limits Limits) error
 			lists[i] = v
 		}
 	case v.Type() == fastjson.TypeObject:
-		if err := q.listsByFeature(v, x, lists); err != nil {
+		if err := q.listsByFeature(v, lists); err != nil {
 			return err
 		}
 	default:
 		return wrongQuestion("members", "a list of values, or an object with such lists by features", v)
 	}
 	for i, p := range q.features {
-		if err := q.readMembersOf(p, lists[i], limits); err != nil {
+		if err := q.readMembersOf(p, lists[i]); err != nil {
 			return err
 		}
 		q.members.ends = append(q.members.ends, len(q.members.values))
 	}
 	// Not earlier: the values may have moved while more were added.
 	for i := range q.features {
-		q.asked = append(q.asked, q.askedAbout(i))
+		q.about = append(q.about, q.askedAbout(i))
 	}
 	return nil
 }
 
-// askedAbout is feature i, asked about its named members.
-func (q *question) askedAbout(i int) *features.Feature {
-	f := q.features[i].Feature
-	if from, to := q.members.of(i); from < to {
-		return f.AskedAbout(q.members.values[from:to])
-	}
-	return f
-}
-
 // listsByFeature reads the lists in an object under the features' names.
-func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson.Value) (err error) {
+func (q *asked) listsByFeature(v *fastjson.Value, lists []*fastjson.Value) (err error) {
 	v.GetObject().Visit(func(name []byte, list *fastjson.Value) {
 		if err != nil {
 			return
 		}
 		i := slices.IndexFunc(q.features, func(p *preparedFeature) bool { return p.Name == string(name) })
 		switch {
-		case i < 0 && x.features[string(name)] == nil:
-			err = x.unknownFeature(string(name), q.client)
+		case i < 0 && q.view.features[string(name)] == nil:
+			err = q.view.unknownFeature(string(name))
 		case i < 0:
 			e := reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name)
 			e.Feature, e.Key = string(name), "members"
@@ -111,7 +88,7 @@ func (q *question) listsByFeature(v *fastjson.Value, x *index, lists []*fastjson
 }
 
 // readMembersOf reads the members that a feature is asked about; list is nil if there are none.
-func (q *question) readMembersOf(p *preparedFeature, list *fastjson.Value, limits Limits) error {
+func (q *asked) readMembersOf(p *preparedFeature, list *fastjson.Value) error {
 	refuse := func(e *reply.Error) error {
 		e.Feature, e.Key = p.Name, "members"
 		return e
@@ -132,18 +109,19 @@ func (q *question) readMembersOf(p *preparedFeature, list *fastjson.Value, limit
 	if len(values) == 0 {
 		return refuse(reply.Errorf(reply.MissingMembers, "members of feature %q must not be empty", p.Name))
 	}
-	if n := len(q.members.values) + len(values); n > limits.Values {
-		return tooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, limits)
+	if n := len(q.members.values) + len(values); n > q.limits.Values {
+		return tooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, q.limits)
 	}
 	for i, v := range values {
 		// First keep the member as sent, because fastjson unescapes in place what is read.
+		from := len(q.members.echoes.bytes)
 		q.members.echoes.bytes = v.MarshalTo(q.members.echoes.bytes)
 		q.members.echoes.end()
-		member, ok := q.valueOf(v, p.member)
+		member, ok := valueOf(q.members.echoes.bytes[from:], p.member)
 		if !ok {
 			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not%s", i, p.Name, p.member.want(), show(v), p.member.lostPlus(v)))
 		}
-		member.Str = slices.Clone(member.Str) // it is only valid until the next value
+		member.Str = slices.Clone(member.Str) // it points into the echoes
 		q.members.values = append(q.members.values, member)
 	}
 	return nil
@@ -161,22 +139,22 @@ func (k key) example() string {
 	}
 }
 
-// appendMembers appends the answers about members: the value of each, in the order of the question, and once what they
+// append appends the answers about members: the value of each, in the order of the question, and once what they
 // have in common.
-func (q *question) appendMembers(dst []byte, a *query.Answer, first int) []byte {
+func (m *members) append(dst []byte, a *query.Answer, first int, covered *query.Coverages) []byte {
 	dst = append(dst, `{"members":[`...)
 	for i := range a.Items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		from, to := q.members.echoes.bounds(first + i)
+		from, to := m.echoes.bounds(first + i)
 		dst = append(dst, `{"member":`...)
-		dst = append(dst, q.members.echoes.bytes[from:to]...)
+		dst = append(dst, m.echoes.bytes[from:to]...)
 		dst = append(dst, `,"value":`...)
 		dst = query.AppendTyped(dst, a.Items[i].Value)
 		dst = append(dst, `,"status":"`...)
 		dst = append(dst, a.Status...)
 		dst = append(dst, `"}`...)
 	}
-	return a.AppendCoverage(append(dst, ']'), &q.coverages)
+	return a.AppendCoverage(append(dst, ']'), covered)
 }

@@ -74,8 +74,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 // ask counts what a question asks for.
-func (m *metrics) ask(q *question) {
-	n := len(q.entities)
+func (m *metrics) ask(q *asked) {
+	n := len(q.entities.sent)
 	m.values.Observe(float64(n * q.answers()))
 	for i, p := range q.features {
 		from, to := q.members.of(i)

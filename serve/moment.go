@@ -24,7 +24,21 @@ const inSeconds = 100_000_000_000
 // lastYear is the last that RFC 3339 can write.
 const lastYear = 9999
 
-// moment reads the key at of a question: milliseconds, or RFC 3339.
+// moments are the moments of a question, in milliseconds.
+type moments struct {
+	now, at int64
+	given   bool  // at was given
+	present int64 // the first moment that counts as the present
+}
+
+// readMoment reads the key at of a question.
+func (q *asked) readMoment(v *fastjson.Value) (err error) {
+	q.given = true
+	q.at, err = moment(v, q.now)
+	return err
+}
+
+// moment reads milliseconds, or RFC 3339.
 func moment(v *fastjson.Value, now int64) (int64, error) {
 	at, ok := parseTime(v.MarshalTo(nil))
 	inWords := v.Type() == fastjson.TypeString
@@ -73,13 +87,12 @@ func atKey(e *reply.Error) *reply.Error {
 	return e
 }
 
-// answerable stands in question.oldest for a feature whose state reaches back to the moment.
+// answerable stands in found.oldest for a feature whose state reaches back to the moment.
 const answerable = math.MinInt64
 
 // findOldest finds the features whose state does not reach back to the moment, neither by the wall clock nor by the
 // records' clock, which counts in a replay of history.
-func (q *question) findOldest(ctx context.Context, reader store.Reader) error {
-	q.oldest = q.oldest[:0]
+func (f *found) findOldest(ctx context.Context, q *asked, reader store.Reader) error {
 	var clock int64
 	asked := false
 	for _, p := range q.features {
@@ -99,7 +112,7 @@ func (q *question) findOldest(ctx context.Context, reader store.Reader) error {
 				oldest = clock - keep
 			}
 		}
-		q.oldest = append(q.oldest, oldest)
+		f.oldest = append(f.oldest, oldest)
 	}
 	return nil
 }

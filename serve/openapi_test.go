@@ -3,13 +3,14 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,12 +200,26 @@ func TestOpenAPIPaths(t *testing.T) {
 	}
 }
 
-// The document has every key of a question.
-func TestOpenAPIKeysOfAQuestion(t *testing.T) {
-	_, properties := theContract().at("components", "schemas", "Question", "properties")
-	documented := slices.Sorted(maps.Keys(properties))
-	if diff := cmp.Diff(slices.Sorted(slices.Values(requestKeys)), documented); diff != "" {
-		t.Errorf("keys (-requestKeys +openapi.yaml):\n%s", diff)
+var update = flag.Bool("update", false, "write the options of a question into openapi.yaml")
+
+// The document has the options of a question as their table describes them.
+func TestOpenAPIOptions(t *testing.T) {
+	const first, last = "        # From the table in options.go.\n", "        # To here.\n"
+	before, rest, found := strings.Cut(string(openAPI), first)
+	written, after, ended := strings.Cut(rest, last)
+	if !found || !ended {
+		t.Fatal("openapi.yaml lacks the place of the options")
+	}
+	want := ""
+	for _, o := range options {
+		want += "        " + o.key + ":" + o.openAPI + "\n"
+	}
+	if *update {
+		if err := os.WriteFile("openapi.yaml", []byte(before+first+want+last+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	} else if diff := cmp.Diff(want, written); diff != "" {
+		t.Errorf("go test ./serve -run OpenAPIOptions -update writes openapi.yaml (-options.go +openapi.yaml):\n%s", diff)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/credentials"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/state"
 )
@@ -23,12 +22,19 @@ type outcome struct {
 	stream             string
 	time               int64 // milliseconds
 	deduplicated, late bool
-	updates            int // how many of question.pending's Updates there are after it
+	updates            int // how many of the batch's Updates there are after it
 }
 
-// mapPending maps the pending events as the processor will map their records, as if these were written now. It leaves
-// their mutations in q.pending, and their outcomes in q.outcomes.
-func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) error {
+// pending holds the events of a question that are not yet on the bus.
+type pending struct {
+	sent *fastjson.Value
+	// batch holds their mutations; nil if there are none. outcomes are how they were read.
+	batch    *state.Batch
+	outcomes []outcome
+}
+
+// readPending maps the pending events as the processor will map their records, as if these were written now.
+func (q *asked) readPending(v *fastjson.Value) error {
 	list := []*fastjson.Value{v}
 	switch v.Type() {
 	case fastjson.TypeArray:
@@ -40,15 +46,15 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 	if len(list) > maxPending {
 		return reply.Errorf(reply.TooManyValues, "%d pending events are more than the %d that one question may have", len(list), maxPending)
 	}
-	mapper := x.mappers.Get().(*features.Mapper)
-	defer x.mappers.Put(mapper)
-	q.pending = new(state.Batch)
+	mapper := q.view.mappers.Get().(*features.Mapper)
+	defer q.view.mappers.Put(mapper)
+	q.pending = pending{sent: v, batch: new(state.Batch), outcomes: q.pending.outcomes[:0]}
 	for i, v := range list {
-		stream, time, err := q.mapPendingEvent(x, mapper, i, v)
+		stream, time, err := q.pending.add(q.view, mapper, i, v, q.now)
 		if err != nil {
 			return err
 		}
-		if !momentGiven && (i == 0 || time > q.at) {
+		if !q.given && (i == 0 || time > q.at) {
 			// The event is being decided about now, although its time is a little earlier.
 			q.at, q.present = time, q.now-stream.MaxFuture.Milliseconds()
 		}
@@ -56,18 +62,18 @@ func (q *question) mapPending(x *index, v *fastjson.Value, momentGiven bool) err
 	return nil
 }
 
-// mapPendingEvent maps one of the pending events and returns its stream and its time.
-func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *fastjson.Value) (stream *record.Stream, time int64, err error) {
-	stream, value, err := x.parsePendingEvent(i, v, q.client)
+// add maps one of the pending events and returns its stream and its time.
+func (p *pending) add(from view, mapper *features.Mapper, i int, v *fastjson.Value, now int64) (stream *record.Stream, time int64, err error) {
+	stream, value, err := parsePendingEvent(from, i, v)
 	if err != nil {
 		return nil, 0, err
 	}
-	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: q.now, Value: value}
-	mapped, err := mapper.Map(&rec, 0, q.pending)
+	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: now, Value: value}
+	mapped, err := mapper.Map(&rec, 0, p.batch)
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
-		if !x.mayName(stream, q.client) { // nor its fields
+		if !from.mayName(stream) { // nor its fields
 			return nil, 0, badEvent(i, "pending event %d cannot be used in stream %q", i, stream.Name)
 		}
 		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
@@ -79,23 +85,23 @@ func (q *question) mapPendingEvent(x *index, mapper *features.Mapper, i int, v *
 	n := slices.Index(mapped.Streams, stream.Name)
 	if n < 0 {
 		e := badEvent(i, "pending event %d does not belong to stream %q", i, stream.Name)
-		if x.mayName(stream, q.client) {
+		if from.mayName(stream) {
 			e.Message += ", which takes events for which " + stream.Match.Text
 		}
 		return nil, 0, e
 	}
 	event := &mapped.Events[n]
-	q.outcomes = append(q.outcomes, outcome{
-		stream: stream.Name, time: event.Time, deduplicated: stream.RememberIDs > 0 && event.ID != nil, late: mapped.Late, updates: len(q.pending.Updates),
+	p.outcomes = append(p.outcomes, outcome{
+		stream: stream.Name, time: event.Time, deduplicated: stream.RememberIDs > 0 && event.ID != nil, late: mapped.Late, updates: len(p.batch.Updates),
 	})
 	return stream, event.Time, nil
 }
 
 // appendOutcomes appends the outcomes of the pending events, in JSON, once the state is read.
-func (q *question) appendOutcomes(dst []byte) []byte {
-	counted := q.countedPending()
-	for i := range q.outcomes {
-		o := &q.outcomes[i]
+func (p *pending) appendOutcomes(dst []byte, reads []state.Read) []byte {
+	counted := p.counted(reads)
+	for i := range p.outcomes {
+		o := &p.outcomes[i]
 		dst = append(dst, "[,"[min(i, 1)])
 		dst = append(dst, `{"stream":`...)
 		dst = query.AppendString(dst, o.stream)
@@ -103,7 +109,7 @@ func (q *question) appendOutcomes(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, o.time, 10)
 		dst = append(dst, `,"deduplicated":`...)
 		dst = strconv.AppendBool(dst, o.deduplicated)
-		if at, known := q.met(i); known {
+		if at, known := p.met(i); known {
 			dst = append(dst, `,"met":`...)
 			dst = strconv.AppendInt(dst, at, 10)
 		}
@@ -115,7 +121,7 @@ func (q *question) appendOutcomes(dst []byte) []byte {
 		}
 		dst = append(dst, '}')
 	}
-	if len(q.outcomes) == 0 {
+	if len(p.outcomes) == 0 {
 		dst = append(dst, '[')
 	}
 	return append(dst, ']')
@@ -123,12 +129,12 @@ func (q *question) appendOutcomes(dst []byte) []byte {
 
 // met returns the earliest time at which an entity that was read met a pending event's ID; known is false if none knows
 // it.
-func (q *question) met(i int) (at int64, known bool) {
-	from, to := 0, q.outcomes[i].updates
+func (p *pending) met(i int) (at int64, known bool) {
+	from, to := 0, p.outcomes[i].updates
 	if i > 0 {
-		from = q.outcomes[i-1].updates
+		from = p.outcomes[i-1].updates
 	}
-	for _, m := range q.pending.Met {
+	for _, m := range p.batch.Met {
 		if from <= m.Update && m.Update < to && (!known || m.At < at) {
 			at, known = m.At, true
 		}
@@ -136,25 +142,24 @@ func (q *question) met(i int) (at int64, known bool) {
 	return at, known
 }
 
-// countedPending reports for each pending event whether it changes any state that the answers are computed from.
-func (q *question) countedPending() []bool {
-	counted, updates, event := make([]bool, len(q.outcomes)), map[string][]int{}, make([]int, len(q.pending.Updates))
-	for i, from := 0, 0; i < len(q.outcomes); i++ {
-		for u := from; u < q.outcomes[i].updates; u++ {
+// counted reports for each pending event whether it changes any state that the answers are computed from.
+func (p *pending) counted(reads []state.Read) []bool {
+	counted, updates, event := make([]bool, len(p.outcomes)), map[string][]int{}, make([]int, len(p.batch.Updates))
+	for i, from := 0, 0; i < len(p.outcomes); i++ {
+		for u := from; u < p.outcomes[i].updates; u++ {
 			event[u] = i
-			entity := string(q.pending.Updates[u].Entity)
+			entity := string(p.batch.Updates[u].Entity)
 			updates[entity] = append(updates[entity], u)
 		}
-		from = q.outcomes[i].updates
+		from = p.outcomes[i].updates
 	}
-	reads := q.reading.Reads()
 	for i := range reads {
 		if reads[i].Stored {
 			continue
 		}
 		for _, n := range updates[reads[i].Entity] {
-			u := &q.pending.Updates[n]
-			counted[event[n]] = counted[event[n]] || slices.ContainsFunc(q.pending.Mutations[u.From:u.To], func(m state.Mutation) bool {
+			u := &p.batch.Updates[n]
+			counted[event[n]] = counted[event[n]] || slices.ContainsFunc(p.batch.Mutations[u.From:u.To], func(m state.Mutation) bool {
 				return m.Series.ID == reads[i].Series.ID && m.Series.Group == reads[i].Series.Group
 			})
 		}
@@ -163,7 +168,7 @@ func (q *question) countedPending() []bool {
 }
 
 // parsePendingEvent parses a pending event.
-func (x *index) parsePendingEvent(i int, v *fastjson.Value, to *credentials.Client) (stream *record.Stream, event []byte, err error) {
+func parsePendingEvent(x view, i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
 		e := wrongItem("pending", "an object with stream and event, or a list of them", v)
@@ -204,7 +209,7 @@ func (x *index) parsePendingEvent(i int, v *fastjson.Value, to *credentials.Clie
 	}
 	stream, ok := x.registry.Stream(string(text))
 	if !ok {
-		e := x.unknownStream(string(text), to)
+		e := x.unknownStream(string(text))
 		e.Event = &i
 		return nil, nil, e
 	}

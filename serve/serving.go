@@ -43,31 +43,30 @@ func (h *handler) index() *index {
 	return next.index
 }
 
-// indexFor returns the index that a question uses.
-func (q *question) indexFor(h *handler) *index {
-	if q.index == nil {
-		q.index = h.index()
+// viewOf returns the client's view of the index that a question uses.
+func (r *request) viewOf(h *handler) view {
+	if r.view.index == nil {
+		r.view.index = h.index()
 	}
-	return q.index
+	return r.view
 }
 
 // readsOther switches a question to another index if the history that was read after the state requires other series,
 // and reports whether it did. The registry must be the same, or it would be another question.
-func (q *question) readsOther(h *handler) (bool, error) {
-	x, before := h.index(), q.index
+func (q *asked) readsOther(h *handler) (bool, error) {
+	x, before := h.index(), q.view.index
 	if x == before || x.registry.Version() != before.registry.Version() {
 		return false, nil
 	}
-	q.index = x
+	q.view.index = x
 	for i, p := range q.features {
 		q.features[i] = x.features[p.Name]
-		q.asked[i] = q.askedAbout(i)
+		q.about[i] = q.askedAbout(i)
 	}
-	if q.pending == nil {
+	if q.pending.sent == nil {
 		return true, nil
 	}
-	q.pending, q.outcomes = nil, q.outcomes[:0]
-	return true, q.mapPending(x, q.request.pending, q.request.at != nil)
+	return true, q.readPending(q.pending.sent)
 }
 
 // seriesRead names all series that the features of a registry read.

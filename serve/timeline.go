@@ -7,7 +7,6 @@ import (
 
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/reply"
-	"github.com/weir-stream/weir/state"
 )
 
 // readTimeline reads the question for a timeline: about one feature and one entity.
@@ -15,7 +14,7 @@ func (h *handler) readTimeline(q *question, w http.ResponseWriter, r *http.Reque
 	if err := h.readQuery(q, w, r); err != nil {
 		return err
 	}
-	return q.index.features[r.PathValue("name")].checkTimeline(q.request.members != nil)
+	return q.request.view.features[r.PathValue("name")].checkTimeline(*q.request.part("members") != nil)
 }
 
 // checkTimeline returns why a feature has no timeline, or nil.
@@ -26,7 +25,7 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 		e = reply.Errorf(reply.NoTimeline, "feature %q has no timeline: its value is not a number, or its window does not fall into stretches of time; ask for the feature itself", p.Name)
 	case members:
 		e = reply.Errorf(reply.NoMembers, "the timeline of feature %q has no members: omit them", p.Name)
-		e.Key = memberParameter
+		e.Key = "member"
 	default:
 		return nil
 	}
@@ -35,16 +34,15 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 }
 
 // addPoints lists the reads for each stretch of the window.
-func (q *question) addPoints() {
-	q.reading.Reset(q.now)
-	q.reading.SetPresent(q.present)
-	q.points = 0
-	if q.oldest[0] != answerable || q.lacksKey(0, 0) {
+func (f *found) addPoints(q *asked) {
+	f.begin(q)
+	f.points = 0
+	if f.oldest[0] != answerable || q.entities.lacksKey(0, 0) {
 		return
 	}
 	for _, point := range query.Timeline(q.features[0].Feature, q.at) {
-		q.reading.Want(point.Feature, string(q.texts.bytes), point.At)
-		q.points++
+		f.reading.Want(point.Feature, string(q.entities.texts.bytes), point.At)
+		f.points++
 	}
 }
 
@@ -54,25 +52,25 @@ func (q *question) addPoints() {
 //
 // If the moment lies further back than the feature is kept, there is one point, with the status OUTSIDE_MAX_AGE;
 // if a key is null, one with NOT_FOUND.
-func (q *question) encodePoints(_ context.Context, history *state.History) error {
-	q.complete(history)
-	out := strconv.AppendInt(append(q.out, `{"at":`...), q.at, 10)
-	out = append(append(out, q.waited...), q.readFrom...)
+func (w *answer) encodePoints(context.Context) error {
+	q, f := w.asked, w.found
+	out := strconv.AppendInt(append(w.out, `{"at":`...), q.at, 10)
+	out = append(append(out, f.waited...), f.readFrom...)
 	out = append(out, `,"points":[`...)
 	var a query.Answer
-	for i := range q.points {
-		q.reading.NextSince(&a, q.since[0])
-		q.noteUnread(&a)
+	for i := range f.points {
+		f.reading.NextSince(&a, f.since[0])
+		w.noteUnread(&a)
 		a.CompleteAt = 0 // a piece no longer changes
 		if i > 0 {
 			out = append(out, ',')
 		}
 		out = a.AppendJSON(out)
 	}
-	if q.oldest[0] != answerable || q.lacksKey(0, 0) {
-		q.next(&a, 0, 0)
+	if f.oldest[0] != answerable || q.entities.lacksKey(0, 0) {
+		w.next(&a, 0, 0)
 		out = a.AppendJSON(out)
 	}
-	q.out = append(out, "]}\n"...)
+	w.out = append(out, "]}\n"...)
 	return nil
 }

@@ -56,11 +56,11 @@ func ended(span trace.Span, refusal *reply.Error) {
 }
 
 // reader makes a span for each round trip in which a reader reads for a question.
-func (t tracing) reader(from query.Reader, q *question) query.Reader {
+func (t tracing) reader(from query.Reader, q *asked) query.Reader {
 	if t.tracer == nil {
 		return from
 	}
-	return tracedReader{from, t.tracer, len(q.features), len(q.entities)}
+	return tracedReader{from, t.tracer, len(q.features), len(q.entities.sent)}
 }
 
 // tracedReader records the numbers of reads. Spans contain no values of entities.

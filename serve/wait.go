@@ -31,7 +31,7 @@ const (
 var waitKeys = []string{"topic", "partition", "offset", "timeout_ms"}
 
 // readWaitFor reads the key wait_for.
-func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
+func (q *asked) readWaitFor(v *fastjson.Value) error {
 	const whole = "a whole number from 0 on"
 	object, err := v.Object()
 	if err != nil {
@@ -69,8 +69,8 @@ func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 	if err != nil {
 		return wrongQuestion("wait_for.topic", "a name", parts["topic"])
 	}
-	if !slices.Contains(x.registry.Topics(), string(topic)) {
-		e := x.unknownTopic(string(topic), q.client)
+	if !slices.Contains(q.view.registry.Topics(), string(topic)) {
+		e := q.view.unknownTopic(string(topic))
 		e.Key = "topic"
 		return e
 	}
@@ -83,7 +83,7 @@ func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 		}
 		return n
 	}
-	q.wait = &wait{timeout: defaultWait, version: x.version}
+	q.wait = &wait{timeout: defaultWait, version: q.view.version}
 	q.wait.partition = state.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
 	q.wait.offset = number("offset", math.MaxInt64)
 	if parts["timeout_ms"] != nil {
@@ -92,38 +92,26 @@ func (q *question) readWaitFor(x *index, v *fastjson.Value) error {
 	return err
 }
 
-// waitParameter is the parameter that names an event to wait for.
-const waitParameter = "wait_for"
-
-// waits reports whether the feature takes the parameter; a key with that name takes precedence.
-func (p *preparedFeature) waits() bool { return !slices.Contains(p.By, waitParameter) }
-
-func badWait(text string) error {
-	e := reply.Errorf(reply.WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", reply.Quote(text))
-	e.Key = waitParameter
-	return e
-}
-
 // waitForEvent waits until the event of the question, if any, is applied to all state that the question reads, within
 // its time. It precedes all other reads, because the event may be the first one, which sets the namespace's clock. The
 // error is the store's.
-func (q *question) waitForEvent(ctx context.Context, h *handler) error {
+func (h *handler) waitForEvent(ctx context.Context, q *asked, f *found) error {
 	if q.wait == nil {
 		return nil
 	}
-	q.addReads()
+	f.addReads(q)
 	ctx, span := h.tracing.wait(ctx)
-	applied, looks, err := q.pollApplied(ctx, h)
+	applied, looks, err := h.pollApplied(ctx, q, f.reading.Reads())
 	waited(span, applied, looks, err)
 	if err != nil {
 		return &storeError{err}
 	}
-	q.applied, q.appliedAt = applied, h.Now()
-	q.waited = strconv.AppendBool(append(q.waited, `,"waited":{"applied":`...), applied)
+	f.applied, f.appliedAt = applied, h.Now()
+	f.waited = strconv.AppendBool(append(f.waited, `,"waited":{"applied":`...), applied)
 	if !applied && h.untouched(ctx, q.wait.partition) {
-		q.waited = append(q.waited, `,"nothing_applied":true`...)
+		f.waited = append(f.waited, `,"nothing_applied":true`...)
 	}
-	q.waited = append(q.waited, '}')
+	f.waited = append(f.waited, '}')
 	return nil
 }
 
@@ -135,8 +123,7 @@ func (h *handler) untouched(ctx context.Context, p state.Partition) bool {
 }
 
 // pollApplied waits until the event is applied, or the time to wait is over.
-func (q *question) pollApplied(ctx context.Context, h *handler) (applied bool, looks int, err error) {
-	reads := q.reading.Reads()
+func (h *handler) pollApplied(ctx context.Context, q *asked, reads []state.Read) (applied bool, looks int, err error) {
 	if slices.ContainsFunc(q.features, func(p *preparedFeature) bool { return p.fanOut > 0 }) {
 		reads = nil // the reads of the second round trip are not known yet
 	}
