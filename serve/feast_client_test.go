@@ -43,6 +43,7 @@ services:
 
 // Feast's own client gets Weir's answers, and skips what Feast's server does not send.
 func TestFeastClient(t *testing.T) {
+	t.Parallel()
 	// Beside the program feast is the Python that has it.
 	python := filepath.Join(filepath.Dir(program(t, "WEIR_TEST_FEAST", "feast")), "python")
 	r := defined.Registry(t, feastDefinitions)

@@ -12,6 +12,7 @@ import (
 // Requests that Schemathesis generates from /openapi.yaml are answered as the document says, and requests that violate
 // it are refused.
 func TestSchemathesis(t *testing.T) {
+	t.Parallel()
 	schemathesis := program(t, "WEIR_TEST_SCHEMATHESIS", "schemathesis")
 	r := everyRegistry(t)
 	server := httptest.NewServer(newHandler(clocked{everyState(t, r)}, func(c *setup) {

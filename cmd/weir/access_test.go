@@ -121,6 +121,7 @@ func TestAccessToARunningServer(t *testing.T) {
 }
 
 func TestBadAccess(t *testing.T) {
+	t.Parallel()
 	authority := auth.NewAuthority(t)
 	cert, key := authority.Issue("server")
 	short := writeFile(t, t.TempDir(), "tokens", "short")
@@ -147,6 +148,7 @@ func TestBadAccess(t *testing.T) {
 }
 
 func TestCheckOfAccess(t *testing.T) {
+	t.Parallel()
 	dir, authority, server := t.TempDir(), auth.NewAuthority(t), redistest.Embedded(t)
 	cert, key := authority.Issue("server")
 	tokens := writeFile(t, dir, "tokens", oneToken)
@@ -174,6 +176,7 @@ func TestCheckOfAccess(t *testing.T) {
 
 // Every role warns that it answers everyone: a processor shows the contents of records.
 func TestOpenAccessIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	for _, role := range []string{"processor", "api"} {
 		p := start(t, "run", "--roles", role, "--features", shipped, "--api.listen", "0.0.0.0:0", "--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1")
 		p.address(t)
@@ -189,6 +192,7 @@ func TestOpenAccessIsWarnedOf(t *testing.T) {
 
 // A server accepts its names, see guard.hosts. It refuses other names, and never refuses IP addresses.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	hostname, err := os.Hostname()
 	if err != nil {
 		t.Fatal(err)

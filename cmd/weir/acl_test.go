@@ -61,6 +61,7 @@ services:
 // A processor and an API work fully with Redis users limited to the rights in docs/security.md:
 // nothing is denied, and no right is superfluous.
 func TestLeastPrivileges(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{AOF: true})
 	users, admin := documentedUsers(t), server.Client(t)
 	if len(users) != 5 {
@@ -266,6 +267,7 @@ var refused = regexp.MustCompile(`^NOPERM|permission|can't access|can't run|not 
 
 // A process that an attacker has taken over can do with its user of Redis what Weir does, and no more.
 func TestUsersOfRedisCannotEscalate(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	admin, other, ours := server.Client(t), "payroll:1", "{"+aclNamespace+":1}:e:u1"
 	for _, key := range []string{other, ours} {
@@ -335,6 +337,7 @@ func clusterRights(t *testing.T) map[string][]string {
 
 // In a cluster whose replicas answer questions, the rights that docs/security.md adds to those users suffice.
 func TestLeastPrivilegesInACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.NewCluster(t)
 	for i := range cluster.Nodes {
 		cluster.AddReplica(t, i)

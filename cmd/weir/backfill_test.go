@@ -26,6 +26,7 @@ import (
 // An operator backfills new features by hand, while processors have backfill switched off, and sees
 // the progress.
 func TestBackfillByHand(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	flags[1] = file
@@ -234,6 +235,7 @@ features:
 // The files of a sink locate the record of each row. Events count from the files up to their last record, and from the
 // log after it, independent of event times.
 func TestBackfillFromFilesByOffsets(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	folder := t.TempDir()
 	put := func(name, text string) string {
@@ -315,6 +317,7 @@ features: {paid: 'COUNT(30d, tx, user, tile=1h)'}
 
 // While a backfill waits for a server, it says so, once, and what it lost.
 func TestBackfillShowsWhyItWaits(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	log := slog.New(shownLog{&fillScreen{out: &out, said: map[string]string{}}}).With("fill", "f")
 	for range 2 {
@@ -330,6 +333,7 @@ func TestBackfillShowsWhyItWaits(t *testing.T) {
 
 // A fill that is almost done is not shown as 100%.
 func TestBackfillRoundsDown(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	s := &fillScreen{out: &out, registry: &features.Registry{}, said: map[string]string{}}
 	if s.until(&state.Fill{ID: "f"}, backfill.Progress{Filled: 999, All: 1000}) || out.String() != ": 99%, 999 of 1000 records\n" {

@@ -107,6 +107,7 @@ func weir(t *testing.T, args ...string) (out string, err error) {
 }
 
 func TestBadUse(t *testing.T) {
+	t.Parallel()
 	for _, b := range []struct{ args, want string }{
 		{"validate", "weir: requires at least 1 arg(s), only received 0; usage: weir validate PATH... [flags]"},
 		{"run weir.yaml", `weir: weir run takes no "weir.yaml"; usage: weir run [flags]; --config names a file of settings`},
@@ -169,9 +170,10 @@ func TestBadUse(t *testing.T) {
 
 // Servers that are unavailable are reported in plain words, without the messages of client libraries.
 func TestUnavailableServersAreReported(t *testing.T) {
+	t.Parallel()
 	const away = "nothing listens at 127.0.0.1:1: check the address, and that the server runs"
 	for args, want := range map[string]string{
-		"deadletters list --redis.addresses 127.0.0.1:1":                                                          away,
+		"deadletters list --redis.addresses 127.0.0.1:1 --redis.read_timeout 1m":                                  away,
 		"preview --kafka.brokers 127.0.0.1:1 --features ../../config/features":                                    "weir: read the topics: " + away,
 		"state user_id=u1 --redis.addresses 127.0.0.1:1 --redis.read_timeout 1m --features ../../config/features": away,
 	} {
@@ -185,6 +187,7 @@ func TestUnavailableServersAreReported(t *testing.T) {
 }
 
 func TestListenOnATakenAddress(t *testing.T) {
+	t.Parallel()
 	address, _ := server(t, 200, "")
 	host := strings.TrimPrefix(address, "http://")
 	want := fmt.Sprintf("serve on %s: listen tcp %[1]s: bind: address already in use", host)
@@ -199,6 +202,7 @@ func TestListenOnATakenAddress(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "version")
 	if err != nil || !strings.HasPrefix(out, "weir ") || !strings.Contains(out, "go1.") {
 		t.Errorf("version = %q, %v", out, err)

@@ -16,6 +16,7 @@ import (
 
 // docs/commands.txt is the help of each command; docs/cli.md refers to it.
 func TestCommandsPageIsCurrent(t *testing.T) {
+	t.Parallel()
 	const file = "../../docs/commands.txt"
 	var b strings.Builder
 	documentCommands(&b, newRootCommand())

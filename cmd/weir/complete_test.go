@@ -21,6 +21,7 @@ func suggestions(t *testing.T, args ...string) string {
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"features": [
 			{"name": "device_cards_7d", "keys": [{"name": "device_id"}]}, {"name": "device_tx_7d", "keys": [{"name": "device_id"}]},
@@ -47,6 +48,7 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestManualPages(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "man", "man1")
 	if _, err := weir(t, "man", folder); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 const shipped = "../../config/features"
 
 func TestValidate(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "validate", shipped)
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestValidateSaysFeaturesInWords(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "validate", "--verbose", shipped)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +55,7 @@ func TestValidateSaysFeaturesInWords(t *testing.T) {
 }
 
 func TestValidatePrintsEveryFinding(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	text := "streams:\n  login: {topic: logins, timestamp: {path: t, unit: ms}, fields: {user_id: string}}\n" +
 		"features:\n  one: COUNT(7d, login, device)\n  two: COUNT(7d, logins, user_id)\n"
@@ -73,6 +76,7 @@ func TestValidatePrintsEveryFinding(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "explain", shipped)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +89,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestExplainJSON(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "explain", shipped, "--json")
 	if err != nil {
 		t.Fatal(err)
@@ -99,6 +104,7 @@ func TestExplainJSON(t *testing.T) {
 }
 
 func TestExplainLoad(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "explain", shipped, "--load", "events=100k/s,entities=100M")
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +122,7 @@ func TestExplainLoad(t *testing.T) {
 }
 
 func TestSchema(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "schema")
 	if err != nil {
 		t.Fatal(err)

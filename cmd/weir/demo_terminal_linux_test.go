@@ -63,6 +63,7 @@ func (x *terminal) text() string {
 // On a terminal the demo's progress is one line, which is written over, and what follows begins on
 // a line of its own.
 func TestDemoOnATerminal(t *testing.T) {
+	t.Parallel()
 	screen := newTerminal(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

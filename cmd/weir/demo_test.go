@@ -12,6 +12,7 @@ import (
 )
 
 func TestDemoAccountsForEveryEvent(t *testing.T) {
+	t.Parallel()
 	const n = 5000
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--events", "5000", "--seed", "3", "--exit")
 	if err := p.wait(t); err != nil {
@@ -32,6 +33,7 @@ func TestDemoAccountsForEveryEvent(t *testing.T) {
 
 // The demo begins with a past that contains frauds, and prints how to ask about them.
 func TestDemoReportsItsFrauds(t *testing.T) {
+	t.Parallel()
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1")
 	p.shows(t, "all there is to ask for")
 	text := p.err.String()
@@ -63,6 +65,7 @@ func TestDemoReportsItsFrauds(t *testing.T) {
 // The service of the examples needs fewer keys than the shipped one of that name: the questions that the demo prints have
 // no others, which would be refused.
 func TestDemoAsksWithTheKeysOfItsService(t *testing.T) {
+	t.Parallel()
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "1", "--features", "../../docs/examples/payments/features.yaml")
 	p.shows(t, "all there is to ask for")
 	commands := regexp.MustCompile(`(?m)^    weir (query .*)$`).FindAllStringSubmatch(p.err.String(), -1)
@@ -83,6 +86,7 @@ func TestDemoAsksWithTheKeysOfItsService(t *testing.T) {
 // Some events of the demo cannot be used and become dead letters, as its screen and the page's
 // figures say, and some are too late for short windows.
 func TestDemoSetsEventsAside(t *testing.T) {
+	t.Parallel()
 	p := start(t, "demo", "--listen", "127.0.0.1:0", "--days", "0", "--events", "20000", "--rate", "0")
 	p.shows(t, "all there is to ask for")
 	address := regexp.MustCompile(`Open (http://\S+) `).FindStringSubmatch(p.err.String())[1]
@@ -121,6 +125,7 @@ func TestDemoSetsEventsAside(t *testing.T) {
 
 // Without the services that show frauds, the demo asks about entities from its events.
 func TestDemoAnswersWhatItAsks(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	definitions := "streams: {s: {topic: transactions, timestamp: timestamp, fields: {user_id: string}}}\nfeatures: {n: 'COUNT(1d, s, user_id)'}\nservices: {all: [n]}\n"
 	if err := os.WriteFile(file, []byte(definitions), 0o600); err != nil {
@@ -149,6 +154,7 @@ func TestDemoAnswersWhatItAsks(t *testing.T) {
 
 // The demo generates events only for topics that the definitions read.
 func TestDemoOfOtherDefinitions(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ topic, error string }{
 		{"transactions", ""},
 		{"logins", ""},

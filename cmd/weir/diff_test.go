@@ -87,6 +87,7 @@ func TestDiff(t *testing.T) {
 
 // weir diff compares with the definitions that a server answers from at that time.
 func TestDiffOfARunningServer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tokens := writeFile(t, dir, "tokens", oneToken+" ci author\n"+anotherToken+" engine query\n")
 	admin, query := writeFile(t, dir, "admin", oneToken), writeFile(t, dir, "query", anotherToken)
@@ -136,6 +137,7 @@ func TestDiffOfARunningServer(t *testing.T) {
 
 // Some servers cannot return their definitions, or return some that cannot be compared.
 func TestDiffOfOtherServers(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	writeFile(t, folder, "pay.yaml", twoStreamDefinitions)
 	answers := func(status int, body string) string {
@@ -176,6 +178,7 @@ func TestDiffOfOtherServers(t *testing.T) {
 
 // weir diff --backfill asks Kafka how many records the new state is filled from.
 func TestDiffBackfill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	old := writeFile(t, dir, "old.yaml", twoStreamDefinitions)
 	wanted := writeFile(t, dir, "wanted.yaml", strings.Replace(twoStreamDefinitions, "features:\n",
@@ -231,6 +234,7 @@ func TestDiffBackfill(t *testing.T) {
 
 // weir diff --memory counts entities in Redis.
 func TestDiffMemory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	old := writeFile(t, dir, "old.yaml", twoStreamDefinitions)
 	wanted := writeFile(t, dir, "wanted.yaml", strings.Replace(twoStreamDefinitions, "features:\n", "features:\n  day: SUM(1d, pay, amount, user)\n", 1))

@@ -41,6 +41,7 @@ func logins(broker *kafkatest.Broker, authority *auth.Authority, issuer *auth.Is
 // Processor, API and the operator's commands work with a broker and a Redis that accept only
 // encrypted connections of known clients.
 func TestOverEncryptedConnections(t *testing.T) {
+	t.Parallel()
 	authority, foreign := auth.NewAuthority(t), auth.NewAuthority(t)
 	issuer := auth.NewIssuer(t)
 	kerberos := auth.FindKerberos(t)

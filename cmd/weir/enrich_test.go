@@ -33,6 +33,7 @@ services:
 }
 
 func TestRunCreatesTheTopicOfEnrichedEvents(t *testing.T) {
+	t.Parallel()
 	flags := append(enriching(t, map[string]int{"transactions": 5}),
 		"--kafka.create_topics", "--kafka.topic_partitions", "7", "--kafka.topic_replication", "1")
 	p := start(t, append([]string{"run"}, flags...)...)
@@ -50,6 +51,7 @@ func TestRunCreatesTheTopicOfEnrichedEvents(t *testing.T) {
 }
 
 func TestCheckOfTheTopicOfEnrichedEvents(t *testing.T) {
+	t.Parallel()
 	out, _ := weir(t, append([]string{"run", "--check"}, enriching(t, map[string]int{"transactions": 3})...)...)
 	if want := "FAIL  topic transactions.enriched  no topic transactions.enriched: create it, or set kafka.create_topics; with ACLs, allow Describe on it\n"; !strings.Contains(out, want) {
 		t.Errorf("the line\n%s\nis not in\n%s", want, out)
@@ -61,6 +63,7 @@ func TestCheckOfTheTopicOfEnrichedEvents(t *testing.T) {
 }
 
 func TestDeadLettersAmongEnrichedEvents(t *testing.T) {
+	t.Parallel()
 	flags := append(enriching(t, map[string]int{"transactions": 1, "transactions.enriched": 1}),
 		"--kafka.dead_letter_topic", "transactions.enriched")
 	want := `kafka.dead_letter_topic is transactions.enriched, to which stream "transaction" writes its enriched events: name another one`

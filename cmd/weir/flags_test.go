@@ -20,6 +20,7 @@ import (
 
 // Every command with --config reads its settings from that file.
 func TestConfigOfEveryCommand(t *testing.T) {
+	t.Parallel()
 	needed := map[string]string{ // to come as far as the settings
 		"weir deadletters show": "a/0/1",
 		"weir diff":             shipped + " " + shipped + " --backfill",
@@ -48,6 +49,7 @@ func TestConfigOfEveryCommand(t *testing.T) {
 // The commands that ask a server show it their token and certificate, trust the given authority, and
 // wait no longer than the given time.
 func TestConnectionOfEveryCommand(t *testing.T) {
+	t.Parallel()
 	authority := auth.NewAuthority(t)
 	pem, err := os.ReadFile(authority.CA)
 	if err != nil {
@@ -93,6 +95,7 @@ func TestConnectionOfEveryCommand(t *testing.T) {
 
 // What weir doctor and weir run --check find depends on flags.
 func TestChecksFollowTheFlags(t *testing.T) {
+	t.Parallel()
 	definitions := writeFile(t, t.TempDir(), "features.yaml", `
 streams:
   login: {topic: logins, timestamp: at, format: avro, fields: {user: string}}

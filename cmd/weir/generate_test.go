@@ -16,6 +16,7 @@ import (
 )
 
 func TestGenerateLines(t *testing.T) {
+	t.Parallel()
 	out, err := weir(t, "generate", "--output", "-", "--events", "2500", "--seed", "7")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +54,7 @@ func TestGenerateLines(t *testing.T) {
 }
 
 func TestGenerateToKafka(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{generate.Logins: 2, generate.Transactions: 3})
 	const n = 2500
 	before := time.Now()
@@ -101,6 +103,7 @@ func TestGenerateToKafka(t *testing.T) {
 }
 
 func TestGenerateReportsAMissingTopic(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, nil)
 	_, err := weir(t, "generate", "--brokers", broker.ListenAddrs()[0], "--events", "10")
 	if err == nil || message(err) != "weir: write to the topics transactions and logins: there is no such topic or partition: check the name, or create the topic" {
@@ -109,6 +112,7 @@ func TestGenerateReportsAMissingTopic(t *testing.T) {
 }
 
 func TestRateIsKept(t *testing.T) {
+	t.Parallel()
 	before := time.Now()
 	if _, err := weir(t, "generate", "--output", "-", "--events", "100", "--rate", "200"); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestHealthReportsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	answer := func(code int, body string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/readyz" {
@@ -53,6 +54,7 @@ func TestHealthReportsWhatIsMissing(t *testing.T) {
 }
 
 func TestNearby(t *testing.T) {
+	t.Parallel()
 	for listen, want := range map[string]string{
 		":8080": "127.0.0.1:8080", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "127.0.0.1:80",
 		"10.0.0.1:80": "10.0.0.1:80", "weir:80": "weir:80", "[::1]:80": "[::1]:80",

@@ -46,6 +46,7 @@ func kafkaRights(t *testing.T) (rights []kafkatest.Right) {
 // Processor and operator work fully with Kafka users limited to the rights in docs/security.md: nothing is denied, and
 // no right is superfluous. An API needs no Kafka.
 func TestLeastPrivilegesInKafka(t *testing.T) {
+	t.Parallel()
 	authority := auth.NewAuthority(t)
 	broker := kafkatest.New(t, kafkatest.Options{TLS: authority, ACLs: true})
 	for topic, partitions := range map[string]int{"payments": 2, "enriched": 1, "weir.dead-letters": 1} {

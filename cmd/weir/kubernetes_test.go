@@ -145,6 +145,7 @@ func documents(t *testing.T, path string) (all []manifest) {
 // The binary understands the flags, settings, port and paths in the manifests, and they give it
 // enough time to stop.
 func TestKubernetesRunsWeir(t *testing.T) {
+	t.Parallel()
 	for folder, deployments := range map[string][]string{
 		"base": {"weir-processor", "weir-api"}, "examples/sidecar": {"rule-engine"},
 	} {
@@ -334,6 +335,7 @@ func checkHosts(t *testing.T, c container, service string) {
 
 // The autoscaler uses the lag of the group on all topics that the processors read.
 func TestKubernetesScalesByTheLag(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(kubernetes+"base/weir.yaml", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -361,6 +363,7 @@ func TestKubernetesScalesByTheLag(t *testing.T) {
 // The image holds settings and definitions where its command expects them, and weir accepts the
 // arguments of its command and health check.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	file := read(t, "../../Dockerfile")
 	for _, want := range []string{
 		"COPY config/features /etc/weir/features\n", "COPY config/image.yaml /etc/weir/weir.yaml\n", "EXPOSE 8080\n",

@@ -9,6 +9,7 @@ import (
 
 // A file that is named twice, by any names, would count twice, and is an error; two streams may read the same file.
 func TestMaterializeSameFileTwice(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
 	file := writeFile(t, dir, "in.csv", "id,at,user,amount,ip\na,1700000000000,u,1,i\n")
@@ -25,6 +26,7 @@ func TestMaterializeSameFileTwice(t *testing.T) {
 
 // A record time that does not matter is an error, and not ignored.
 func TestMaterializeNeedlessRecordTime(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	look(t, "--record-time needs --as served: otherwise it does not matter when a record arrived", "materialize",
 		"--features", writeFile(t, dir, "features.yaml", trainingDefinitions), "--input", writeFile(t, dir, "in.csv", trainingEvents),
@@ -33,6 +35,7 @@ func TestMaterializeNeedlessRecordTime(t *testing.T) {
 
 // A folder may have files of formats that cannot be read, such as .json. Their events are missing, so they are named.
 func TestMaterializeNamesFilesLeftOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
 	folder := filepath.Join(dir, "pay")
@@ -59,6 +62,7 @@ func TestMaterializeNamesFilesLeftOut(t *testing.T) {
 // A feature that cannot be computed for the rows, such as one whose key has no column in the spine, is not left out in
 // silence.
 func TestMaterializeSaysWhichFeaturesAreLeftOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", strings.Replace(trainingDefinitions, "features:", "  login: {topic: login, timestamp: at, fields: {user: string}}\nfeatures:\n  logins: COUNT(1h, login, user)\n  by_amount: COUNT(1h, pay, amount)", 1))
 	events := writeFile(t, dir, "pay.csv", trainingEvents)
@@ -79,6 +83,7 @@ func TestMaterializeSaysWhichFeaturesAreLeftOut(t *testing.T) {
 
 // The folders of a partitioned table have names with an equals sign, before which there is no stream.
 func TestMaterializeFolderWithEqualsSign(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
 	folder := filepath.Join(dir, "dt=2026-01-31")

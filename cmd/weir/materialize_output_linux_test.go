@@ -15,6 +15,7 @@ import (
 
 // A training set may have what only some may read: the umask says who, and a file that is replaced keeps its mode.
 func TestMaterializeKeepsOthersOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	output := filepath.Join(dir, "out.csv")
 	args := []string{"materialize", "--features", writeFile(t, dir, "features.yaml", trainingDefinitions),
@@ -44,6 +45,7 @@ func TestMaterializeKeepsOthersOut(t *testing.T) {
 
 // Each file of a folder of thousands is open while it is read, and not before.
 func TestMaterializeOpensOneFileAtATime(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for i := range 5 {
 		writeFile(t, dir, fmt.Sprintf("%d.csv", i), trainingEvents)

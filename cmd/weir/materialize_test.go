@@ -90,6 +90,7 @@ func readFile(t *testing.T, path string) string {
 }
 
 func TestMaterialize(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", trainingDefinitions)
 	lines := `{"id":"a","at":1700000000000,"user":"u","amount":1.1}` + "\n" + `{"id":"b","at":1700000001000,"user":"u","amount":2}`
@@ -115,6 +116,7 @@ func TestMaterialize(t *testing.T) {
 
 // With the secret of a namespace, estimates of runs agree to the digit; without it, each run has its own.
 func TestMaterializeWithTheSecretOfANamespace(t *testing.T) {
+	t.Parallel()
 	dir, server := t.TempDir(), redistest.Embedded(t)
 	definitions := writeFile(t, dir, "features.yaml", strings.Replace(trainingDefinitions, "SUM(1h, pay, amount, user)", "APPROX_COUNT_DISTINCT(1h, pay, user, amount)", 1))
 	var events strings.Builder
@@ -152,6 +154,7 @@ func TestMaterializeWithTheSecretOfANamespace(t *testing.T) {
 
 // Other tools can read the Parquet file.
 func TestMaterializeParquet(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions, input := writeFile(t, dir, "features.yaml", trainingDefinitions), writeFile(t, dir, "in.csv", trainingEvents)
 	output := filepath.Join(dir, "out.parquet")
@@ -175,6 +178,7 @@ func TestMaterializeParquet(t *testing.T) {
 }
 
 func TestMaterializeBadUse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "features.yaml", trainingDefinitions)
 	writeFile(t, dir, "in.csv", trainingEvents)
@@ -260,6 +264,7 @@ services: {risk: [paid, logins]}
 // A service over two streams is materialized from files of any format, folders and patterns, for
 // the rows of a spine or the events of a stream, from standard input and to standard output.
 func TestMaterializeTwoStreams(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
 	folder := filepath.Join(dir, "logins")
@@ -307,6 +312,7 @@ func TestMaterializeTwoStreams(t *testing.T) {
 
 // The output of `weir generate` makes a training set of the shipped service.
 func TestMaterializeGenerated(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	events, output := filepath.Join(dir, "events.ndjson"), filepath.Join(dir, "out.parquet")
 	if _, err := weir(t, "generate", "--events", "2000", "--output", events); err != nil {
@@ -343,6 +349,7 @@ func TestMaterializeGenerated(t *testing.T) {
 // A terminal gets a bar that is updated in place, other outputs an occasional line. Both show the
 // time left.
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	for _, bar := range []bool{true, false} {
 		var screen strings.Builder
 		now := time.Unix(1_700_000_000, 0)
@@ -376,6 +383,7 @@ func TestProgress(t *testing.T) {
 // Topics make the same training set as the files that were written to them: without aborted records and without records
 // that cannot be used.
 func TestMaterializeFromTopics(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	events := filepath.Join(dir, "events.ndjson")
 	broker := kafkatest.Embedded(t, map[string]int{generate.Logins: 2, generate.Transactions: 3}).ListenAddrs()[0]

@@ -19,6 +19,7 @@ var helpful = regexp.MustCompile(`^Desc\{fqName: "(weir_[^"]+)", help: ("(?:[^"\
 
 // docs/metrics.csv lists the metrics of a process; docs/metrics.md refers to it.
 func TestMetricsPageIsCurrent(t *testing.T) {
+	t.Parallel()
 	const file = "../../docs/metrics.csv"
 	var rows []string
 	for _, d := range descriptions(t) {

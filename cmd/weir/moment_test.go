@@ -10,6 +10,7 @@ import (
 
 // A moment is given as a time, or as how long ago it was.
 func TestParseMoment(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"": {}, "24h": now.Add(-24 * time.Hour), "90d": now.AddDate(0, 0, -90), "2026-01-31T23:59:59Z": now.Add(-12*time.Hour - time.Second),
@@ -28,6 +29,7 @@ func TestParseMoment(t *testing.T) {
 
 // A cut is a moment, and never a number of seconds, which would be a moment of 1970.
 func TestMomentOf(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]int64{"2026-01-31T23:59:59Z": 1769903999000, "1769903999000": 1769903999000, "1969-12-31T23:59:59Z": -1000} {
 		if got, err := momentOf("--until", text); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
@@ -42,6 +44,7 @@ func TestMomentOf(t *testing.T) {
 
 // Definitions without a stream have none to take for that of a file without a name.
 func TestFilesWithoutStreams(t *testing.T) {
+	t.Parallel()
 	f := fromFiles{inputs: []string{"in.csv"}, registry: &features.Registry{}}
 	if _, err := f.byTopic(t.Context(), nil); fmt.Sprint(err) != "in.csv: name the stream of its events: STREAM=in.csv" {
 		t.Errorf("got error %v", err)

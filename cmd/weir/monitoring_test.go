@@ -129,6 +129,7 @@ func checkExpression(expression string, known map[string][]string) (wrong []stri
 }
 
 func TestCheckExpression(t *testing.T) {
+	t.Parallel()
 	known := map[string][]string{"weir_a_total": {"stream"}, "weir_b_bucket": {"le"}}
 	for expression, want := range map[string]string{
 		`sum by (stream) (rate(weir_a_total{stream=~"x y", job="weir"}[5m])) > 0`: "",
@@ -145,6 +146,7 @@ func TestCheckExpression(t *testing.T) {
 
 // The dashboard and the alerts query only metrics that processes export.
 func TestDashboardQueriesExistingMetrics(t *testing.T) {
+	t.Parallel()
 	var dashboard struct {
 		Panels []struct {
 			Type, Title string
@@ -195,6 +197,7 @@ type alertRule struct {
 // An alert about a quantile fires at a bound of its histogram. Between two bounds Prometheus assumes an even spread, so
 // it would fire at half of what it says, or at twice as much.
 func TestAlertsFireAtBoundsOfHistograms(t *testing.T) {
+	t.Parallel()
 	base := "http://" + monitored(t).Addr().String()
 	asked, err := http.Post(base+"/v1/query", "application/json", strings.NewReader("{"))
 	if err != nil {
@@ -225,6 +228,7 @@ func TestAlertsFireAtBoundsOfHistograms(t *testing.T) {
 }
 
 func TestAlertsQueryExistingMetrics(t *testing.T) {
+	t.Parallel()
 	rules := alertRules(t)
 	known, runbook, tests := metricLabels(t), read(t, "../../docs/alerts.md"), read(t, "../../deploy/prometheus/alerts_test.yml")
 	for _, rule := range rules {
@@ -253,6 +257,7 @@ func TestAlertsQueryExistingMetrics(t *testing.T) {
 
 // The alerts fire when they should and only then, according to Prometheus' own test tool.
 func TestAlertsFire(t *testing.T) {
+	t.Parallel()
 	promtool := testkit.Command(t, "promtool", "it, such as with `apt-get install prometheus`")
 	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		command := exec.CommandContext(t.Context(), promtool, args...)

@@ -35,6 +35,7 @@ func look(t *testing.T, wantErr string, args ...string) string {
 
 // Operators inspect a process that has read good and bad events.
 func TestOperate(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--processor.commit_interval", "10ms"}, flags...)...)
 	ready(t, p.address(t))
@@ -161,6 +162,7 @@ func TestOperate(t *testing.T) {
 }
 
 func TestDoctor(t *testing.T) {
+	t.Parallel()
 	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{AOF: true})
 	flags := []string{"--features", shipped, "--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr()}
 	out := look(t, "", append([]string{"doctor"}, flags...)...)
@@ -209,6 +211,7 @@ func TestDoctor(t *testing.T) {
 
 // A Redis that does not answer takes no time from the checks of Kafka.
 func TestDoctorWithoutAnswersOfRedis(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // An operator sees the greatest keys only after a click, and walks to the pages of their entities.
 func TestPageOfGreatestKeys(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	writePayments(t, broker, "12.50", "7.25")

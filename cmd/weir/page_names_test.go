@@ -13,6 +13,7 @@ import (
 
 // The names of entities may be empty and may have any characters: all have a page, and are found.
 func TestPageOfEntitiesWithOddNames(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	write(t, broker, generate.Logins, login("u7", ""), login("u8", ""), login(`/8?#%2F'=`, "d7"), login("\u202e9", "d7"))
@@ -43,6 +44,7 @@ func TestPageOfEntitiesWithOddNames(t *testing.T) {
 
 // A long name wraps, so that a phone shows the numbers after it without scrolling.
 func TestPageOfLongNamesOnAPhone(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	long := strings.Repeat("0123456789", 10)

@@ -83,6 +83,7 @@ func writePayments(t *testing.T, broker string, amounts ...string) {
 
 // A user asks by the keyboard alone, and the URL keeps the question.
 func TestPageAsks(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
@@ -150,6 +151,7 @@ func TestPageAsks(t *testing.T) {
 
 // An answer with several numbers is a table with a bar for each.
 func TestPageShowsShares(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	flags[1] = writeFile(t, t.TempDir(), "features.yaml", `

@@ -37,6 +37,7 @@ func between(t *testing.T, base string, answer func(http.ResponseWriter, *http.R
 
 // If the next entity cannot be read, nothing of the one before is shown under its address, and its name is read aloud.
 func TestPageOfTheNextEntityFails(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, broker := pageServer(t)
 	writePayments(t, broker, "12.50")
@@ -61,6 +62,7 @@ func TestPageOfTheNextEntityFails(t *testing.T) {
 
 // A look at the operations that is under way when the view is left is the last one.
 func TestPageStopsWatching(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	held := make(chan struct{})
@@ -98,6 +100,7 @@ func TestPageStopsWatching(t *testing.T) {
 
 // No rate is negative after a restart, and a problem that lasts is announced once, not at each look.
 func TestPageOfOperationsRestarts(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	var looks, questions atomic.Int64
@@ -142,6 +145,7 @@ func TestPageOfOperationsRestarts(t *testing.T) {
 
 // A number with hundreds of zeros is written with an exponent.
 func TestPageWritesExtremeNumbers(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	base := inFront(t, behind, map[string]string{"/v1/query": `{"at": 1532496076032, "results": [{"entity": {"user_id": "u7"}, "features": {
@@ -159,6 +163,7 @@ func TestPageWritesExtremeNumbers(t *testing.T) {
 
 // A question of a URL that names something that is no longer defined is asked without it, and the page says so.
 func TestPageNamesWhatIsGone(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, _ := pageServer(t)
 	tab.Run(t, chromedp.Navigate(base+"/#/ask?service=old_service&feature=old_feature&feature=user_tx_1h&pending=old_stream&event=%7B%7D&entity=user_id%3Du7"))
@@ -171,6 +176,7 @@ func TestPageNamesWhatIsGone(t *testing.T) {
 
 // An error of a proxy says at least its status.
 func TestPageShowsErrorsOfProxies(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	for body, want := range map[string]string{
@@ -191,6 +197,7 @@ func TestPageShowsErrorsOfProxies(t *testing.T) {
 
 // Nothing covers a part of a number or of a text, and a long window does not make the page wider than the screen.
 func TestPageOfAnEntityWithLongValues(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, _ := pageServer(t)
 	feature := func(name, function, window, more string) string {

@@ -61,6 +61,7 @@ func login(user, device string) string {
 
 // From one entity an analyst navigates to related entities, and back.
 func TestPageOfAnEntity(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	writePayments(t, broker, "12.50", "7.25", "100")
@@ -141,6 +142,7 @@ func inFront(t *testing.T, base string, answers map[string]string) string {
 
 // The page begins with the busiest entities, with links to their pages unless the store hashes entities.
 func TestPageStarts(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	behind, broker := pageServer(t)
 	writePayments(t, broker, "12.50")
@@ -168,6 +170,7 @@ func TestPageStarts(t *testing.T) {
 
 // An operator sees the figures at once, and the tables behind them.
 func TestPageOfOperations(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run"}, flags...)...).address(t)
@@ -210,6 +213,7 @@ func TestPageOfOperations(t *testing.T) {
 
 // An author sees the mistakes in a file with their places, and then what its features would answer.
 func TestPageOfTheEditor(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	writePayments(t, broker, "12.50", "7.25", "true")
@@ -252,6 +256,7 @@ func TestPageOfTheEditor(t *testing.T) {
 
 // An operator sees the records of dead letters only after a click, with invisible characters escaped.
 func TestPageOfDeadLetters(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	write(t, broker, generate.Transactions, `{"type": "transaction", "timestamp": NOW, "amount": "<img src=x>`+"\u202e\"}", "\x00\xff", strings.Repeat("x", 5000))
@@ -278,6 +283,7 @@ func TestPageOfDeadLetters(t *testing.T) {
 
 // The catalogue shows the path from events to answers, and its filter is in the URL.
 func TestPageOfFeatures(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, _ := pageServer(t)
 	tab.Run(t, chromedp.Navigate(base+"/#/features"))
@@ -310,6 +316,7 @@ func TestPageOfFeatures(t *testing.T) {
 
 // Every view can be used by all, on every screen.
 func TestPageIsAccessible(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	base, broker := pageServer(t)
 	writePayments(t, broker, "12.50", "7.255", "true")
@@ -348,6 +355,7 @@ func TestPageIsAccessible(t *testing.T) {
 
 // If the server requires a token, the page says so and sends it.
 func TestPageSendsItsToken(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	behind, err := url.Parse(start(t, append([]string{"run", "--roles", "api"}, flags...)...).address(t))
@@ -378,6 +386,7 @@ func TestPageSendsItsToken(t *testing.T) {
 
 // The page of a process without an API shows the processor's figures.
 func TestPageOfAProcessor(t *testing.T) {
+	t.Parallel()
 	tab := browser.Open(t)
 	flags, _ := servers(t, allTopics)
 	base := start(t, append([]string{"run", "--roles", "processor"}, flags...)...).address(t)

@@ -15,6 +15,7 @@ import (
 
 // weir preview reads the last minutes of the topics, without aborted records, and reports as text or JSON.
 func TestPreview(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	definitions := writeFile(t, dir, "features.yaml", twoStreamDefinitions)
 	broker := kafkatest.Embedded(t, map[string]int{"pay": 2, "login": 1}).ListenAddrs()[0]
@@ -118,6 +119,7 @@ func silent(t *testing.T) string {
 
 // Records that name a schema cannot be read without a registry. Waiting would not help.
 func TestPreviewWithoutRegistry(t *testing.T) {
+	t.Parallel()
 	definitions := writeFile(t, t.TempDir(), "features.yaml", `
 streams:
   pay: {topic: pay, format: avro, timestamp: at, fields: {user: string}}

@@ -8,6 +8,7 @@ import (
 
 // The image has no stand-ins for Kafka and Redis, nor the interpreter of scripts that comes with them.
 func TestProductionHasNoStandIns(t *testing.T) {
+	t.Parallel()
 	if !strings.Contains(read(t, "../../Dockerfile"), "go build -tags production ") {
 		t.Error("the image is not built with the tag production")
 	}

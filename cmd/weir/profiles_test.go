@@ -12,6 +12,7 @@ import (
 // Profiles are served only if the settings say so, and by no other listener: only on this machine unless another
 // address is set.
 func TestProfiles(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--profiles.listen", ":0"}, flags...)...)
 	base := p.address(t)

@@ -24,6 +24,7 @@ import (
 
 // `weir progress set` refuses these, and each message says what to use instead.
 func TestProgressSetRefuses(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, map[string]int{"transactions": 2})
 	for _, b := range []struct{ args, want string }{
 		{"--to start", "requires at least 1 arg(s), only received 0; usage: weir progress set TOPIC[/PARTITION]... --to start|end|OFFSET [flags]"},
@@ -67,6 +68,7 @@ func writeThree(t *testing.T, broker string) {
 
 // The command explains its effect first, and changes nothing without --yes.
 func TestProgressSet(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	writeThree(t, flags[7])
 	set := func(args ...string) string {
@@ -117,6 +119,7 @@ func TestProgressSet(t *testing.T) {
 // A placement may be lost if Redis fails over to a replica that lacks it. The operator is warned of
 // that, and only then.
 func TestProgressSetReportsReplicas(t *testing.T) {
+	t.Parallel()
 	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	link := testkit.Proxy(t, server.Addr())
 	redistest.NewReplica(t, link.Addr())
@@ -141,6 +144,7 @@ func TestProgressSetReportsReplicas(t *testing.T) {
 // A partition that is placed before any processor has applied it belongs to the plan of the processors: the definitions
 // with the existing generations of series.
 func TestProgressSetUnderThePlanOfProcessors(t *testing.T) {
+	t.Parallel()
 	flags, redisAddress := servers(t, allTopics)
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	flags[1] = file

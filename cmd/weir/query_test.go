@@ -61,6 +61,7 @@ func run(t *testing.T, args ...string) (string, error) {
 }
 
 func TestQuery(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name           string
 		args           []string
@@ -131,6 +132,7 @@ device_id=d1  pages_seen "a b"  false  PRESENT     2018-07-19T00:00:00Z  2018-07
 
 // What could not be read is not complete since anything.
 func TestQueryOfStateThatIsAway(t *testing.T) {
+	t.Parallel()
 	for _, status := range []string{"UNAVAILABLE", "DAMAGED"} {
 		address, _ := server(t, http.StatusOK, `{"at":1532520000000,"results":[{"entity":{},"features":{"device_tx_7d":`+
 			`{"value":null,"status":"`+status+`","from":1531958400000,"to":1532520000000,"exact":false}}}]}`)
@@ -143,6 +145,7 @@ func TestQueryOfStateThatIsAway(t *testing.T) {
 
 // The examples of the command can be asked of the definitions that are shipped.
 func TestQueryExamples(t *testing.T) {
+	t.Parallel()
 	registry, err := definition.Load(shipped)
 	if err != nil {
 		t.Fatal(err)
@@ -182,6 +185,7 @@ func TestQueryExamples(t *testing.T) {
 }
 
 func TestQueryErrors(t *testing.T) {
+	t.Parallel()
 	refusing, _ := server(t, http.StatusNotFound, `{"error":{"code":"unknown_feature","message":"there is no feature \"device_tx\""}}`)
 	broken, _ := server(t, http.StatusOK, "hello")
 	foreign := httptest.NewServer(http.NotFoundHandler())
@@ -244,6 +248,7 @@ func TestQueryErrors(t *testing.T) {
 }
 
 func TestCellOfAValue(t *testing.T) {
+	t.Parallel()
 	short, text := `[{"value":"Aldi","count":2}]`, `"`+strings.Repeat("x", 100)+`"`
 	for given, want := range map[string]string{
 		"3": "3", short: short, text: text, "[" + text + "]": "[" + text + "]",
@@ -257,6 +262,7 @@ func TestCellOfAValue(t *testing.T) {
 }
 
 func TestExactnessOfAValue(t *testing.T) {
+	t.Parallel()
 	for want, v := range map[string]value{
 		"yes": {Exact: true}, "no": {}, "no: within 1%": {RelativeError: 0.01}, "no: within 2.5%, capped": {RelativeError: 0.025, Capped: true},
 	} {

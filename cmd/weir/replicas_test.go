@@ -13,6 +13,7 @@ import (
 // Both the check and the doctor contact the replicas that questions read from; a process without
 // the API reads none.
 func TestCheckAndDoctorContactReplicas(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{AOF: true})
 	replica := redistest.NewReplica(t, master.Addr())
 	broker := kafkatest.Embedded(t, allTopics)
@@ -43,6 +44,7 @@ func TestCheckAndDoctorContactReplicas(t *testing.T) {
 
 // A process that reads from replicas exports metrics of its connections to them.
 func TestMetricsOfReplicas(t *testing.T) {
+	t.Parallel()
 	master := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, master.Addr())
 	p := start(t, "run", "--roles", "api", "--features", shipped, "--api.listen", "127.0.0.1:0", "--redis.addresses", master.Addr(),

@@ -13,6 +13,7 @@ import (
 // An operator spreads a namespace, which store/redis tests; without --yes the command only says what
 // that would mean.
 func TestReshard(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	server := redistest.New(t, redistest.Options{})
 	flags[9] = server.Addr()
@@ -54,6 +55,7 @@ func TestReshard(t *testing.T) {
 
 // A replica that is not connected could take over without what is copied, so nothing is copied, nor deleted.
 func TestReshardWaitsForReplicas(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	server := redistest.New(t, redistest.Options{})
 	replica := redistest.NewReplica(t, server.Addr())

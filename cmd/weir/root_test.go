@@ -7,6 +7,7 @@ import (
 
 // A command's own flags come before the fifty settings.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	const settings = "\n\nSettings of weir.yaml, whose variables in the environment begin with WEIR_:\n"
 	for command, test := range map[string]struct{ own, setting string }{
 		"run":          {"--check", "--kafka.brokers"},

@@ -12,6 +12,7 @@ import (
 // A process loads changed definitions: its answers, readiness and metrics show them, and a broken
 // file changes nothing.
 func TestRunReloadsDefinitions(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "features.yaml")
 	rewrite(t, file, oneFeature)
 	flags, _ := servers(t, map[string]int{"logins": 2, "weir.dead-letters": 1})

@@ -59,6 +59,7 @@ func ready(t *testing.T, base string) {
 }
 
 func TestRunAppliesAndAnswers(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	both := start(t, append([]string{"run"}, flags...)...)
 	processor := start(t, append([]string{"run", "--roles", "processor"}, flags...)...)
@@ -97,6 +98,7 @@ func TestRunAppliesAndAnswers(t *testing.T) {
 }
 
 func TestRunWithoutItsTopics(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, map[string]int{"logins": 1})
 	p := start(t, append([]string{"run", "--log.format", "json"}, flags...)...)
 	err := p.wait(t)
@@ -109,6 +111,7 @@ func TestRunWithoutItsTopics(t *testing.T) {
 }
 
 func TestRunCreatesItsTopics(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, map[string]int{"logins": 1})
 	flags = append(flags, "--kafka.create_topics", "--kafka.topic_partitions", "3", "--kafka.topic_replication", "1")
 	p := start(t, append([]string{"run"}, flags...)...)
@@ -120,6 +123,7 @@ func TestRunCreatesItsTopics(t *testing.T) {
 }
 
 func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
+	t.Parallel()
 	flags, address := servers(t, allTopics)
 	client := redis.NewClient(&redis.Options{Addr: address})
 	defer client.Close()
@@ -151,6 +155,7 @@ func TestRunOnANamespaceOfAnotherLayout(t *testing.T) {
 }
 
 func TestRunWaitsForRedisAndKafka(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	// Nothing listens on port 1.
 	p := start(t, append([]string{"run"}, append(flags, "--redis.addresses", "127.0.0.1:1")...)...)
@@ -180,6 +185,7 @@ func TestRunWaitsForRedisAndKafka(t *testing.T) {
 }
 
 func TestCheckWithoutFindings(t *testing.T) {
+	t.Parallel()
 	broker, server := kafkatest.Embedded(t, allTopics), redistest.New(t, redistest.Options{})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", server.Addr())
@@ -204,6 +210,7 @@ func TestCheckWithoutFindings(t *testing.T) {
 }
 
 func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{})
 	client := server.Client(t)
 	for setting, value := range map[string]string{"maxmemory-policy": "allkeys-lru", "appendonly": "no"} {
@@ -230,6 +237,7 @@ func TestCheckWarnsOfRedisWithoutPersistence(t *testing.T) {
 
 // A process with any role refuses a Redis that evicts keys, unless that is allowed; so does its check.
 func TestRunOnARedisThatEvicts(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t, redistest.Options{Config: map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"}})
 	kafka := kafkatest.Embedded(t, allTopics).ListenAddrs()[0]
 	flags := []string{"--features", shipped, "--redis.addresses", server.Addr(), "--kafka.brokers", kafka, "--api.listen", "127.0.0.1:0"}
@@ -259,6 +267,7 @@ func TestRunOnARedisThatEvicts(t *testing.T) {
 
 // Events cannot be written to a replica, but questions can be asked of it.
 func TestCheckOfAReplica(t *testing.T) {
+	t.Parallel()
 	broker, replica := kafkatest.Embedded(t, allTopics), redistest.NewReplica(t, redistest.New(t, redistest.Options{}).Addr())
 	for role, want := range map[string]bool{"processor": true, "api": false} {
 		out, err := weir(t, "run", "--check", "--roles", role, "--features", shipped,
@@ -270,6 +279,7 @@ func TestCheckOfAReplica(t *testing.T) {
 }
 
 func TestCheckReportsEveryFailure(t *testing.T) {
+	t.Parallel()
 	broker := kafkatest.Embedded(t, map[string]int{"logins": 1})
 	out, err := weir(t, "run", "--check", "--features", shipped,
 		"--kafka.brokers", broker.ListenAddrs()[0], "--redis.addresses", "127.0.0.1:1")
@@ -296,6 +306,7 @@ func TestCheckReportsEveryFailure(t *testing.T) {
 
 // A processor needs a stream: without one it would be ready, and apply nothing.
 func TestRunWithoutStreams(t *testing.T) {
+	t.Parallel()
 	flags := []string{"--features", writeFile(t, t.TempDir(), "features.yaml", noStream),
 		"--api.listen", "127.0.0.1:0", "--kafka.brokers", "127.0.0.1:1", "--redis.addresses", "127.0.0.1:1"}
 	const want = "no stream is defined"

@@ -41,6 +41,7 @@ func ask(t *testing.T, method, address, body string) (int, string) {
 // Logs at info level and above contain no entities, whether from poison events, bad questions or
 // damaged state in Redis.
 func TestLogsContainNoEntities(t *testing.T) {
+	t.Parallel()
 	flags, redisAddress := servers(t, allTopics)
 	client := redis.NewClient(&redis.Options{Addr: redisAddress})
 	defer client.Close()
@@ -145,6 +146,7 @@ func TestLogsContainNoEntities(t *testing.T) {
 // With a secret, no key in Redis contains an entity, and processes that have the secret answer as
 // before.
 func TestKeysContainNoEntities(t *testing.T) {
+	t.Parallel()
 	flags, redisAddress := servers(t, allTopics)
 	keyFile := writeFile(t, t.TempDir(), "key", "0123456789abcdef")
 	hashed := append(flags, "--store.hash_entities.key_file", keyFile)

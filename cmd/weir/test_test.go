@@ -26,6 +26,7 @@ func heredocs(t *testing.T, page string) map[string]string {
 // The tutorial's feature passes the tutorial's test together with the shipped ones, and fails it
 // after a change.
 func TestTutorialsTest(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	shipped, err := filepath.Glob("../../config/features/*.yaml")
 	if err != nil || len(shipped) < 5 {
@@ -61,6 +62,7 @@ func TestTutorialsTest(t *testing.T) {
 }
 
 func TestTestBadUse(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	bad := writeFile(t, dir, "bad_test.yaml", "tets: []")
 	report := filepath.Join(dir, "report.xml")

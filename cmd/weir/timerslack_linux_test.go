@@ -15,6 +15,7 @@ import (
 // A process that runs for long starts over with a higher timer slack, as the same process, and says so in its
 // environment. Commands do not wait for that.
 func TestOnlyRunRaisesItsTimerSlack(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args   []string
 		raised bool

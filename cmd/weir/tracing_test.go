@@ -142,6 +142,7 @@ func TestRunSendsSpans(t *testing.T) {
 
 // An unreachable collector delays nothing.
 func TestRunWithoutACollector(t *testing.T) {
+	t.Parallel()
 	flags, _ := servers(t, allTopics)
 	p := start(t, append([]string{"run", "--tracing.endpoint", "http://127.0.0.1:1", "--tracing.sample_ratio", "1"}, flags...)...)
 	base := p.address(t)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	stamped := &debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{
@@ -35,6 +36,7 @@ func TestDescribe(t *testing.T) {
 
 // The names in the release flags are those of variables: the linker ignores unknown ones silently.
 func TestReleaseFlags(t *testing.T) {
+	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "weir")
 	flags := "-X main.release=9.8.7 -X main.commit=abc -X main.date=2026-01-02T03:04:05Z"
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", flags, "-o", binary, ".").CombinedOutput(); err != nil {
