@@ -156,9 +156,7 @@ func (e *entities) findValues(i int, entity *fastjson.Value, sets []*keySet) (er
 			for _, key := range set.keys {
 				if key.name == string(name) {
 					if e.values[n] != nil && err == nil {
-						twice := duplicateKey(key.name, fmt.Sprintf("entity %d", i))
-						twice.Entity = &i
-						err = twice
+						err = reply.Duplicate(key.name, fmt.Sprintf("entity %d", i)).InEntity(i)
 					}
 					e.values[n] = v
 				}
@@ -175,10 +173,9 @@ func (k key) bad(entity int, feature string, v *fastjson.Value) error {
 	if v == nil {
 		e = reply.Errorf(reply.MissingKey, "entity %d has no key %q (%s), which feature %q needs", entity, k.name, k.typ, feature)
 	} else {
-		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not%s", k.name, entity, k.want(), feature, show(v), k.lostPlus(v))
+		e = reply.Errorf(reply.WrongType, "key %q of entity %d must be %s for feature %q; %s is not%s", k.name, entity, k.want(), feature, reply.Show(v), k.lostPlus(v))
 	}
-	e.Feature, e.Key, e.Entity = feature, k.name, &entity
-	return e
+	return e.About(feature).At(k.name).InEntity(entity)
 }
 
 // want returns the JSON that the key's values must have, for messages.

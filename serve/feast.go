@@ -51,7 +51,7 @@ func (h *handler) readFeast(r *request) error {
 		return err
 	}
 	if n > h.Limits.Values { // before objects are made
-		return tooMany(fmt.Sprintf("%d features", len(c.names)), n, h.Limits)
+		return reply.TooMany(fmt.Sprintf("%d features", len(c.names)), n, h.Limits.Values)
 	}
 	r.columns = c
 	c.fillIn(r, x, n)
@@ -63,7 +63,7 @@ func (h *handler) readFeast(r *request) error {
 func parseFeast(root *fastjson.Value) (*feastQuestion, error) {
 	object, err := root.Object()
 	if err != nil {
-		return nil, reply.Errorf(reply.WrongType, "a question must be an object; %s is not", show(root))
+		return nil, reply.Errorf(reply.WrongType, "a question must be an object; %s is not", reply.Show(root))
 	}
 	asked, seen := &feastQuestion{}, map[string]bool{}
 	object.Visit(func(k []byte, v *fastjson.Value) {
@@ -71,7 +71,7 @@ func parseFeast(root *fastjson.Value) (*feastQuestion, error) {
 		switch {
 		case err != nil:
 		case seen[key]:
-			err = duplicateKey(key, "a question")
+			err = reply.Duplicate(key, "a question")
 		default:
 			seen[key] = true
 			if given(v) != nil {
@@ -88,19 +88,19 @@ func (asked *feastQuestion) read(key string, v *fastjson.Value) error {
 	case "features":
 		list, err := v.Array()
 		if err != nil {
-			return wrongQuestion(key, "a list of names", v)
+			return reply.Wrong(key, "a list of names", v)
 		}
 		for _, item := range list {
 			name, err := item.StringBytes()
 			if err != nil {
-				return wrongItem(key, "a list of names", item)
+				return reply.WrongItem(key, "a list of names", item)
 			}
 			asked.features = append(asked.features, string(name))
 		}
 	case "feature_service":
 		name, err := v.StringBytes()
 		if err != nil {
-			return wrongQuestion(key, "a name", v)
+			return reply.Wrong(key, "a name", v)
 		}
 		asked.featureService = string(name)
 	case "entities":
@@ -108,7 +108,7 @@ func (asked *feastQuestion) read(key string, v *fastjson.Value) error {
 	case "full_feature_names":
 		full, err := v.Bool()
 		if err != nil {
-			return wrongQuestion(key, "true or false", v)
+			return reply.Wrong(key, "true or false", v)
 		}
 		asked.fullFeatureNames = full
 	}
@@ -120,7 +120,7 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 	const want = "an object with a list of values for each key"
 	object, err := v.Object()
 	if err != nil {
-		return wrongQuestion("entities", want, v)
+		return reply.Wrong("entities", want, v)
 	}
 	asked.entities = map[string][]*fastjson.Value{}
 	object.Visit(func(k []byte, column *fastjson.Value) {
@@ -129,9 +129,9 @@ func (asked *feastQuestion) readEntities(v *fastjson.Value) error {
 		switch {
 		case err != nil:
 		case twice:
-			err = duplicateKey(key, "entities")
+			err = reply.Duplicate(key, "entities")
 		case column.Type() != fastjson.TypeArray:
-			err = wrongItem("entities", want, column)
+			err = reply.WrongItem("entities", want, column)
 		default:
 			asked.entities[key] = column.GetArray()
 		}
@@ -172,7 +172,7 @@ func (c *columns) readFeatures(asked *feastQuestion, x view) error {
 	seen := map[string]bool{}
 	for _, label := range slices.Concat(c.keys, c.labels) {
 		if seen[label] {
-			e := duplicateKey(label, "the answer")
+			e := reply.Duplicate(label, "the answer")
 			e.Message += "; full_feature_names tells features of different views apart"
 			return e
 		}
@@ -186,10 +186,8 @@ func (c *columns) readEntities(entities map[string][]*fastjson.Value) (n int, er
 	for i, key := range c.keys {
 		values := entities[key]
 		if i > 0 && len(values) != n {
-			e := reply.Errorf(reply.WrongType, "the lists of entities must be equally long; %s has %d values, but %s has %d",
-				reply.Quote(c.keys[0]), n, reply.Quote(key), len(values))
-			e.Key = "entities"
-			return 0, e
+			return 0, reply.Errorf(reply.WrongType, "the lists of entities must be equally long; %s has %d values, but %s has %d",
+				reply.Quote(c.keys[0]), n, reply.Quote(key), len(values)).At("entities")
 		}
 		n = len(values)
 		echoes := make([][]byte, n)

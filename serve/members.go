@@ -46,7 +46,7 @@ func (q *asked) readMembers(v *fastjson.Value) error {
 			return err
 		}
 	default:
-		return wrongQuestion("members", "a list of values, or an object with such lists by features", v)
+		return reply.Wrong("members", "a list of values, or an object with such lists by features", v)
 	}
 	for i, p := range q.features {
 		if err := q.readMembersOf(p, lists[i]); err != nil {
@@ -72,11 +72,9 @@ func (q *asked) listsByFeature(v *fastjson.Value, lists []*fastjson.Value) (err 
 		case i < 0 && q.view.features[string(name)] == nil:
 			err = q.view.unknownFeature(string(name))
 		case i < 0:
-			e := reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name)
-			e.Feature, e.Key = string(name), "members"
-			err = e
+			err = reply.Errorf(reply.NoMembers, "members are named for feature %q, which is not asked for", name).About(string(name)).At("members")
 		case lists[i] != nil:
-			err = duplicateKey(string(name), "members")
+			err = reply.Duplicate(string(name), "members")
 		default:
 			lists[i] = list
 		}
@@ -89,10 +87,7 @@ func (q *asked) listsByFeature(v *fastjson.Value, lists []*fastjson.Value) (err 
 
 // readMembersOf reads the members that a feature is asked about; list is nil if there are none.
 func (q *asked) readMembersOf(p *preparedFeature, list *fastjson.Value) error {
-	refuse := func(e *reply.Error) error {
-		e.Feature, e.Key = p.Name, "members"
-		return e
-	}
+	refuse := func(e *reply.Error) error { return e.About(p.Name).At("members") }
 	membership := p.membership
 	switch {
 	case list == nil && membership == aggregate.MembersRequired:
@@ -103,14 +98,14 @@ func (q *asked) readMembersOf(p *preparedFeature, list *fastjson.Value) error {
 	case membership == aggregate.NoMembers:
 		return refuse(reply.Errorf(reply.NoMembers, `feature %q cannot be asked about members; name the features that can: "members": {"FEATURE": ["a"]}`, p.Name))
 	case list.Type() != fastjson.TypeArray:
-		return refuse(reply.Errorf(reply.WrongType, "members of feature %q must be a list of values; %s is not", p.Name, show(list)))
+		return refuse(reply.Errorf(reply.WrongType, "members of feature %q must be a list of values; %s is not", p.Name, reply.Show(list)))
 	}
 	values := list.GetArray()
 	if len(values) == 0 {
 		return refuse(reply.Errorf(reply.MissingMembers, "members of feature %q must not be empty", p.Name))
 	}
 	if n := len(q.members.values) + len(values); n > q.limits.Values {
-		return tooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, q.limits)
+		return reply.TooMany(fmt.Sprintf("%d features with %d members", len(q.features), n), 1, q.limits.Values)
 	}
 	for i, v := range values {
 		// First keep the member as sent, because fastjson unescapes in place what is read.
@@ -119,7 +114,7 @@ func (q *asked) readMembersOf(p *preparedFeature, list *fastjson.Value) error {
 		q.members.echoes.end()
 		member, ok := valueOf(q.members.echoes.bytes[from:], p.member)
 		if !ok {
-			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not%s", i, p.Name, p.member.want(), show(v), p.member.lostPlus(v)))
+			return refuse(reply.Errorf(reply.WrongType, "member %d of feature %q must be %s; %s is not%s", i, p.Name, p.member.want(), reply.Show(v), p.member.lostPlus(v)))
 		}
 		member.Str = slices.Clone(member.Str) // it points into the echoes
 		q.members.values = append(q.members.values, member)

@@ -32,37 +32,40 @@ type moments struct {
 }
 
 // readMoment reads the key at of a question.
-func (q *asked) readMoment(v *fastjson.Value) (err error) {
-	q.given = true
-	q.at, err = moment(v, q.now)
-	return err
+func (q *asked) readMoment(v *fastjson.Value) error {
+	at, e := moment(v, q.now)
+	if e != nil {
+		return e.At("at")
+	}
+	q.at, q.given = at, true
+	return nil
 }
 
 // moment reads milliseconds, or RFC 3339.
-func moment(v *fastjson.Value, now int64) (int64, error) {
+func moment(v *fastjson.Value, now int64) (int64, *reply.Error) {
 	at, ok := parseTime(v.MarshalTo(nil))
 	inWords := v.Type() == fastjson.TypeString
 	switch {
 	case !ok:
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not%s", show(v), lostPlus(v)))
+		return 0, reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339 such as 2018-07-25T05:21:16Z; %s is not%s", reply.Show(v), lostPlus(v))
 	case at < 0:
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must not lie before 1970; %s does", show(v)))
+		return 0, reply.Errorf(reply.BadMoment, "at must not lie before 1970; %s does", reply.Show(v))
 	case !inWords && at >= 1970 && at <= lastYear && now > inSeconds:
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339; %d looks like a year: did you mean \"%d-01-01T00:00:00Z\"?", at, at))
+		return 0, reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970 or RFC 3339; %d looks like a year: did you mean \"%d-01-01T00:00:00Z\"?", at, at)
 	case !inWords && at > 0 && at < inSeconds && now > inSeconds:
-		return 0, atKey(reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: did you mean %d?", at, at*1000))
+		return 0, reply.Errorf(reply.BadMoment, "at must be milliseconds since 1970; %d looks like seconds: did you mean %d?", at, at*1000)
 	case at-now <= maxAhead.Milliseconds():
 		return at, nil
 	case inWords:
-		return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in RFC 3339 it is now %s, and at is %s: check the year",
-			time.UnixMilli(now).UTC().Format(time.RFC3339), show(v)))
+		return 0, reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in RFC 3339 it is now %s, and at is %s: check the year",
+			time.UnixMilli(now).UTC().Format(time.RFC3339), reply.Show(v))
 	}
 	for unit, name := range map[int64]string{1000: "microseconds", 1_000_000: "nanoseconds"} {
 		if at/unit > inSeconds && at/unit-now <= maxAhead.Milliseconds() {
-			return 0, atKey(reply.Errorf(reply.MomentTooFar, "at must be milliseconds since 1970; %d looks like %s: did you mean %d?", at, name, at/unit))
+			return 0, reply.Errorf(reply.MomentTooFar, "at must be milliseconds since 1970; %d looks like %s: did you mean %d?", at, name, at/unit)
 		}
 	}
-	return 0, atKey(reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in milliseconds it is now %d, and at is %d", now, at))
+	return 0, reply.Errorf(reply.MomentTooFar, "at lies more than 366 days ahead; in milliseconds it is now %d, and at is %d", now, at)
 }
 
 // lostPlus says what to do about an offset from UTC whose + was not escaped in a URL, where it means a space; empty if
@@ -80,11 +83,6 @@ func (k key) lostPlus(v *fastjson.Value) string {
 		return ""
 	}
 	return lostPlus(v)
-}
-
-func atKey(e *reply.Error) *reply.Error {
-	e.Key = "at"
-	return e
 }
 
 // answerable stands in found.oldest for a feature whose state reaches back to the moment.

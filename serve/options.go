@@ -74,20 +74,12 @@ var options = []option{
               default: 100`},
 }
 
-func optionKeys() (keys []string) {
+var optionKeys = func() (keys []string) {
 	for i := range options {
 		keys = append(keys, options[i].key)
 	}
 	return keys
-}
-
-func unknownKey(name string) error {
-	keys := optionKeys()
-	last := len(keys) - 1
-	e := reply.Errorf(reply.UnknownKey, "a question has no key %s; its keys are %s and %s", reply.Quote(name), strings.Join(keys[:last], ", "), keys[last])
-	e.Key, e.Nearest = name, reply.Nearest(name, keys)
-	return e
-}
+}()
 
 // parameter returns the option that a parameter of the feature's URL sets; nil if it is a key or unknown.
 func (p *preparedFeature) parameter(name string) *option {
@@ -111,9 +103,8 @@ func (p *preparedFeature) parameters() []string {
 
 func unknownParameter(p *preparedFeature, name string) error {
 	known := p.parameters()
-	e := reply.Errorf(reply.UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, reply.Quote(name), strings.Join(known, ", "))
-	e.Feature, e.Key, e.Nearest = p.Name, name, reply.Nearest(name, known)
-	return e
+	return reply.Errorf(reply.UnknownKey, "feature %q has no parameter %s; it takes %s", p.Name, reply.Quote(name), strings.Join(known, ", ")).
+		About(p.Name).Unlike(name, known)
 }
 
 func (p *preparedFeature) hasMembers() bool { return p.membership != aggregate.NoMembers }
@@ -137,9 +128,7 @@ func parseMoment(r *request, _ *preparedFeature, texts []string) (*fastjson.Valu
 func parseWaitFor(r *request, _ *preparedFeature, texts []string) (*fastjson.Value, error) {
 	parts := strings.Split(texts[0], "/") // topic names contain no slash
 	if len(parts) != 3 {
-		e := reply.Errorf(reply.WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", reply.Quote(texts[0]))
-		e.Key = "wait_for"
-		return nil, e
+		return nil, reply.Errorf(reply.WrongType, "wait_for must be topic/partition/offset, such as transactions/3/1234; %s is not", reply.Quote(texts[0])).At("wait_for")
 	}
 	wait := r.arena.NewObject()
 	wait.Set("topic", r.arena.NewString(parts[0]))

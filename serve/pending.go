@@ -14,6 +14,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
+var pendingKeys = []string{"stream", "event"}
+
 // maxPending is how many pending events a question may have.
 const maxPending = 16
 
@@ -41,7 +43,7 @@ func (q *asked) readPending(v *fastjson.Value) error {
 		list = v.GetArray()
 	case fastjson.TypeObject:
 	default:
-		return wrongQuestion("pending", "an object with stream and event, or a list of them", v)
+		return reply.Wrong("pending", "an object with stream and event, or a list of them", v)
 	}
 	if len(list) > maxPending {
 		return reply.Errorf(reply.TooManyValues, "%d pending events are more than the %d that one question may have", len(list), maxPending)
@@ -74,9 +76,9 @@ func (p *pending) add(from view, mapper *features.Mapper, i int, v *fastjson.Val
 	switch {
 	case errors.As(err, &poison):
 		if !from.mayName(stream) { // nor its fields
-			return nil, 0, badEvent(i, "pending event %d cannot be used in stream %q", i, stream.Name)
+			return nil, 0, reply.Errorf(reply.BadEvent, "pending event %d cannot be used in stream %q", i, stream.Name).InEvent(i)
 		}
-		e := badEvent(i, "pending event %d cannot be used: %v", i, poison)
+		e := reply.Errorf(reply.BadEvent, "pending event %d cannot be used: %v", i, poison).InEvent(i)
 		e.Reason, e.Path = string(poison.Reason), poison.Path
 		return nil, 0, e
 	case err != nil:
@@ -84,7 +86,7 @@ func (p *pending) add(from view, mapper *features.Mapper, i int, v *fastjson.Val
 	}
 	n := slices.Index(mapped.Streams, stream.Name)
 	if n < 0 {
-		e := badEvent(i, "pending event %d does not belong to stream %q", i, stream.Name)
+		e := reply.Errorf(reply.BadEvent, "pending event %d does not belong to stream %q", i, stream.Name).InEvent(i)
 		if from.mayName(stream) {
 			e.Message += ", which takes events for which " + stream.Match.Text
 		}
@@ -171,54 +173,23 @@ func (p *pending) counted(reads []state.Read) []bool {
 func parsePendingEvent(x view, i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
 	if err != nil {
-		e := wrongItem("pending", "an object with stream and event, or a list of them", v)
-		e.Event = &i
-		return nil, nil, e
+		return nil, nil, reply.WrongItem("pending", "an object with stream and event, or a list of them", v).InEvent(i)
 	}
-	var name *fastjson.Value
-	object.Visit(func(k []byte, v *fastjson.Value) {
-		switch key := string(k); {
-		case err != nil:
-		case key != "stream" && key != "event":
-			e := badEvent(i, "pending event %d has no key %s; its keys are stream and event", i, reply.Quote(key))
-			e.Code, e.Key, e.Nearest = reply.UnknownKey, key, reply.Nearest(key, []string{"stream", "event"})
-			err = e
-		case key == "stream" && name != nil, key == "event" && event != nil:
-			e := duplicateKey(key, "pending event "+strconv.Itoa(i))
-			e.Event = &i
-			err = e
-		case key == "stream":
-			name = v
-		default:
-			event = v.MarshalTo(nil) // as sent: it has not been parsed
-		}
-	})
-	switch name = given(name); {
-	case err != nil:
-		return nil, nil, err
-	case name == nil || event == nil || string(event) == "null":
-		e := badEvent(i, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i)
-		e.Code = reply.MissingKey
-		return nil, nil, e
+	var parts [2]*fastjson.Value
+	if e := fields(object, "pending event "+strconv.Itoa(i), pendingKeys, parts[:]); e != nil {
+		return nil, nil, e.InEvent(i)
 	}
-	text, err := name.StringBytes()
+	if parts[0] == nil || parts[1] == nil {
+		return nil, nil, reply.Errorf(reply.MissingKey, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i).InEvent(i)
+	}
+	event = parts[1].MarshalTo(nil) // as sent: it has not been parsed
+	text, err := parts[0].StringBytes()
 	if err != nil {
-		e := wrongQuestion("stream", "a name", name)
-		e.Event = &i
-		return nil, nil, e
+		return nil, nil, reply.Wrong("stream", "a name", parts[0]).InEvent(i)
 	}
 	stream, ok := x.registry.Stream(string(text))
 	if !ok {
-		e := x.unknownStream(string(text))
-		e.Event = &i
-		return nil, nil, e
+		return nil, nil, x.unknownStream(string(text)).InEvent(i)
 	}
 	return stream, event, nil
-}
-
-// badEvent returns the error for a pending event that cannot be used.
-func badEvent(i int, format string, args ...any) *reply.Error {
-	e := reply.Errorf(reply.BadEvent, format, args...)
-	e.Event = &i
-	return e
 }

@@ -112,20 +112,6 @@ func (q *asked) understand(r *request, limits Limits) error {
 	return q.entities.name(&q.selection)
 }
 
-// given returns nil for null, which many clients write for absent values.
-func given(v *fastjson.Value) *fastjson.Value {
-	if v != nil && v.Type() == fastjson.TypeNull {
-		return nil
-	}
-	return v
-}
-
-func duplicateKey(name, where string) *reply.Error {
-	e := reply.Errorf(reply.DuplicateKey, "key %s appears twice in %s", reply.Quote(name), where)
-	e.Key = name
-	return e
-}
-
 // selection is what a question asks about each of its entities.
 type selection struct {
 	features []*preparedFeature
@@ -186,15 +172,15 @@ func (s *selection) askedAbout(i int) *features.Feature {
 func (q *asked) readFeatures(names *fastjson.Value) error {
 	list, err := names.Array()
 	if err != nil {
-		return wrongQuestion("features", "a list of names", names)
+		return reply.Wrong("features", "a list of names", names)
 	}
 	if len(list) > q.limits.Values {
-		return tooMany(fmt.Sprintf("%d features", len(list)), 1, q.limits)
+		return reply.TooMany(fmt.Sprintf("%d features", len(list)), 1, q.limits.Values)
 	}
 	for _, v := range list {
 		name, err := v.StringBytes()
 		if err != nil {
-			return wrongItem("features", "a list of names", v)
+			return reply.WrongItem("features", "a list of names", v)
 		}
 		p, err := q.view.askable(string(name))
 		if err != nil {
@@ -209,7 +195,7 @@ func (q *asked) readFeatures(names *fastjson.Value) error {
 func (q *asked) readService(service *fastjson.Value) error {
 	name, err := service.StringBytes()
 	if err != nil {
-		return wrongQuestion("service", "a name", service)
+		return reply.Wrong("service", "a name", service)
 	}
 	inService, err := q.view.askableService(string(name))
 	if err != nil {
@@ -226,15 +212,13 @@ func (q *asked) readEntities(entities *fastjson.Value) error {
 	list, err := entities.Array()
 	switch {
 	case err != nil:
-		return wrongQuestion("entities", "a list of objects", entities)
+		return reply.Wrong("entities", "a list of objects", entities)
 	case len(list) == 0:
 		return reply.Errorf(reply.MissingEntities, "entities must not be empty")
 	}
 	for i, v := range list {
 		if v.Type() != fastjson.TypeObject {
-			e := wrongItem("entities", "a list of objects", v)
-			e.Entity = &i
-			return e
+			return reply.WrongItem("entities", "a list of objects", v).InEntity(i)
 		}
 	}
 	q.entities.sent = append(q.entities.sent, list...)
@@ -250,36 +234,5 @@ func (q *asked) tooMany(entities int) error {
 	if fanOut := q.cost() - q.answers(); fanOut > 0 {
 		what += fmt.Sprintf(", which may read up to %d further entities,", fanOut)
 	}
-	return tooMany(what, entities, q.limits)
-}
-
-func tooMany(what string, entities int, limits Limits) error {
-	return reply.Errorf(reply.TooManyValues, "%s for %d entities are more than the %d values that one question may ask for", what, entities, limits.Values)
-}
-
-func wrongQuestion(key, want string, v *fastjson.Value) *reply.Error {
-	e := reply.Errorf(reply.WrongType, "%s must be %s; %s is not", key, want, show(v))
-	e.Key = key
-	return e
-}
-
-func wrongItem(key, want string, v *fastjson.Value) *reply.Error {
-	e := wrongQuestion(key, want, v)
-	e.Message += " one"
-	return e
-}
-
-// show formats a value for an error.
-func show(v *fastjson.Value) string {
-	switch v.Type() {
-	case fastjson.TypeObject:
-		return "an object"
-	case fastjson.TypeArray:
-		return "a list"
-	case fastjson.TypeString:
-		return reply.Quote(string(v.GetStringBytes()))
-	default:
-		short, dots := reply.Shorten(v.String()) // a number, true, false or null
-		return short + dots
-	}
+	return reply.TooMany(what, entities, q.limits.Values)
 }

@@ -72,32 +72,47 @@ func (h *handler) readJSON(r *request) error {
 	}
 	object, err := root.Object()
 	if err != nil {
-		return reply.Errorf(reply.WrongType, "a question must be an object; %s is not", show(root))
+		return reply.Errorf(reply.WrongType, "a question must be an object; %s is not", reply.Show(root))
 	}
+	if e := fields(object, "a question", optionKeys, r.parts); e != nil {
+		return e
+	}
+	return nil
+}
+
+// given returns nil for null, which many clients write for absent values.
+func given(v *fastjson.Value) *fastjson.Value {
+	if v != nil && v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	return v
+}
+
+// fields finds the values of an object's keys, each at its key's index; nil for missing ones and null. what names the
+// object in errors.
+func fields(object *fastjson.Object, what string, keys []string, values []*fastjson.Value) (e *reply.Error) {
 	object.Visit(func(k []byte, v *fastjson.Value) {
-		if err != nil {
-			return
-		}
-		part := r.part(string(k))
+		i := slices.IndexFunc(keys, func(key string) bool { return key == string(k) })
 		switch {
-		case part == nil:
-			err = unknownKey(string(k))
-		case *part != nil:
-			err = duplicateKey(string(k), "a question")
+		case e != nil:
+		case i < 0:
+			e = reply.NoKey(what, string(k), keys)
+		case values[i] != nil:
+			e = reply.Duplicate(string(k), what)
 		default:
-			*part = v
+			values[i] = v
 		}
 	})
-	for i, v := range r.parts {
-		r.parts[i] = given(v)
+	for i, v := range values {
+		values[i] = given(v)
 	}
-	return err
+	return e
 }
 
 // readBody reads the question of a POST.
 func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) error {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
+	if e := reply.Compressed(r); e != nil {
+		return e
 	}
 	from := http.MaxBytesReader(w, r.Body, h.Limits.Body)
 	buffer := bytes.NewBuffer(q.request.body)
@@ -108,17 +123,10 @@ func (h *handler) readBody(q *question, w http.ResponseWriter, r *http.Request) 
 		}
 	}
 	q.request.body = buffer.Bytes()
-	var tooLarge *http.MaxBytesError
-	var refusal *reply.Error
-	switch {
-	case errors.As(err, &tooLarge):
-		return reply.Errorf(reply.BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
-	case errors.As(err, &refusal):
-		return refusal
-	case err != nil:
-		return reply.Unread(r, err)
+	if _, refused := errors.AsType[*reply.Error](err); err == nil || refused {
+		return err
 	}
-	return nil
+	return reply.Unread(r, err)
 }
 
 // queueForBody queues for the memory of a body of `bytes` bytes; a negative number means the greatest allowed size.
@@ -152,7 +160,7 @@ func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request)
 			return unknownParameter(p, parameter)
 		}
 		if len(values) > 1 && (o == nil || !o.repeated) {
-			return duplicateKey(parameter, "the query")
+			return reply.Duplicate(parameter, "the query")
 		}
 	}
 	if err := p.lostPlus(r.URL.RawQuery); err != nil {
@@ -172,9 +180,8 @@ func (p *preparedFeature) lostPlus(query string) error {
 		name, _ = url.QueryUnescape(name) // it has been read before
 		key := slices.Index(p.By, name)
 		if key >= 0 && p.ByTypes[key] == value.String || key < 0 && name == "member" && p.hasMembers() && p.member.typ == value.String {
-			e := reply.Errorf(reply.MalformedQuery, "parameter %s begins with a space: in a URL + is written %%2B, and a space %%20", reply.Quote(name))
-			e.Feature, e.Key = p.Name, name
-			return e
+			return reply.Errorf(reply.MalformedQuery, "parameter %s begins with a space: in a URL + is written %%2B, and a space %%20",
+				reply.Quote(name)).About(p.Name).At(name)
 		}
 	}
 	return nil

@@ -29,8 +29,7 @@ func (p *preparedFeature) checkTimeline(members bool) error {
 	default:
 		return nil
 	}
-	e.Feature = p.Name
-	return e
+	return e.About(p.Name)
 }
 
 // addPoints lists the reads for each stretch of the window.

@@ -29,9 +29,7 @@ func (v view) askable(name string) (*preparedFeature, error) {
 	for _, service := range p.services {
 		wants += " or service:" + service
 	}
-	e := access.Forbidden("asking for the feature "+p.Name, wants, v.client)
-	e.Feature = p.Name
-	return nil, e
+	return nil, access.Forbidden("asking for the feature "+p.Name, wants, v.client).About(p.Name)
 }
 
 // askableService returns the features of a service, if the client may ask for it.
@@ -58,8 +56,7 @@ func (v view) unknownFeature(name string) error {
 	if _, ok := v.services[name]; ok && (v.client == nil || v.client.Scopes.Service(name)) {
 		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but there is a service of that name: ask for it by service, not by features", reply.Quote(name))
 	}
-	e.Feature = name
-	return e
+	return e.About(name)
 }
 
 // mayName reports whether an error may show the client a stream, its topic, its match and its fields: those of the features

@@ -35,59 +35,38 @@ func (q *asked) readWaitFor(v *fastjson.Value) error {
 	const whole = "a whole number from 0 on"
 	object, err := v.Object()
 	if err != nil {
-		return wrongQuestion("wait_for", "an object with topic, partition and offset", v)
+		return reply.Wrong("wait_for", "an object with topic, partition and offset", v)
 	}
-	parts := map[string]*fastjson.Value{}
-	object.Visit(func(k []byte, v *fastjson.Value) {
-		key := string(k)
-		switch {
-		case err != nil:
-		case !slices.Contains(waitKeys, key):
-			e := reply.Errorf(reply.UnknownKey, "wait_for has no key %s; its keys are topic, partition, offset and timeout_ms", reply.Quote(key))
-			e.Key, e.Nearest = key, reply.Nearest(key, waitKeys)
-			err = e
-		case parts[key] != nil:
-			err = duplicateKey(key, "wait_for")
-		default:
-			parts[key] = v
-		}
-	})
-	if err != nil {
-		return err
-	}
-	for key := range parts {
-		parts[key] = given(parts[key])
-	}
-	for _, key := range waitKeys[:3] {
-		if parts[key] == nil {
-			e := reply.Errorf(reply.MissingKey, `wait_for has no %s; write it like {"topic": "transactions", "partition": 3, "offset": 1234}`, key)
-			e.Key = key
-			return e
-		}
-	}
-	topic, err := parts["topic"].StringBytes()
-	if err != nil {
-		return wrongQuestion("wait_for.topic", "a name", parts["topic"])
-	}
-	if !slices.Contains(q.view.registry.Topics(), string(topic)) {
-		e := q.view.unknownTopic(string(topic))
-		e.Key = "topic"
+	var parts [4]*fastjson.Value
+	if e := fields(object, "wait_for", waitKeys, parts[:]); e != nil {
 		return e
 	}
-	number := func(key string, most int64) (n int64) {
-		if v := parts[key]; v != nil && err == nil {
+	for i, key := range waitKeys[:3] {
+		if parts[i] == nil {
+			return reply.Errorf(reply.MissingKey, `wait_for has no %s; write it like {"topic": "transactions", "partition": 3, "offset": 1234}`, key).At(key)
+		}
+	}
+	topic, err := parts[0].StringBytes()
+	if err != nil {
+		return reply.Wrong("wait_for.topic", "a name", parts[0])
+	}
+	if !slices.Contains(q.view.registry.Topics(), string(topic)) {
+		return q.view.unknownTopic(string(topic)).At("topic")
+	}
+	number := func(i int, most int64) (n int64) {
+		if v := parts[i]; v != nil && err == nil {
 			var ok bool
 			if n, ok = parseDecimal(v.MarshalTo(nil), 0); !ok || n < 0 || n > most {
-				err = wrongQuestion("wait_for."+key, whole, v)
+				err = reply.Wrong("wait_for."+waitKeys[i], whole, v)
 			}
 		}
 		return n
 	}
 	q.wait = &wait{timeout: defaultWait, version: q.view.version}
-	q.wait.partition = state.Partition{Topic: string(topic), ID: int32(number("partition", math.MaxInt32))}
-	q.wait.offset = number("offset", math.MaxInt64)
-	if parts["timeout_ms"] != nil {
-		q.wait.timeout = time.Duration(number("timeout_ms", math.MaxInt32)) * time.Millisecond
+	q.wait.partition = state.Partition{Topic: string(topic), ID: int32(number(1, math.MaxInt32))}
+	q.wait.offset = number(2, math.MaxInt64)
+	if parts[3] != nil {
+		q.wait.timeout = time.Duration(number(3, math.MaxInt32)) * time.Millisecond
 	}
 	return err
 }

@@ -124,8 +124,19 @@ func HungUp() *Error {
 	return Errorf(Abandoned, "the connection was closed on the client's side before the answer; keep it open until then")
 }
 
-// Unread returns the error for a body that could not be read to its end.
+// Compressed returns the error for a body that is compressed; nil if it is not.
+func Compressed(r *http.Request) *Error {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return Errorf(UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", Quote(encoding))
+	}
+	return nil
+}
+
+// Unread returns the error for a body that could not be read to its end, or that is longer than http.MaxBytesReader allows.
 func Unread(r *http.Request, err error) *Error {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return Errorf(BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
+	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded): // net/http has then canceled the request's context, too
 		return Errorf(UnreadableBody, "the body did not arrive in time")

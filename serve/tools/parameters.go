@@ -18,9 +18,7 @@ func parametersOf(query string, known ...string) (url.Values, *reply.Error) {
 	for name, values := range parameters {
 		switch {
 		case !slices.Contains(known, name):
-			e := reply.Errorf(reply.UnknownKey, "there is no parameter %s; use %s", reply.Quote(name), strings.Join(known, " or "))
-			e.Key, e.Nearest = name, reply.Nearest(name, known)
-			return nil, e
+			return nil, reply.Errorf(reply.UnknownKey, "there is no parameter %s; use %s", reply.Quote(name), strings.Join(known, " or ")).Unlike(name, known)
 		case len(values) > 1:
 			return nil, reply.Errorf(reply.DuplicateKey, "%s is given twice", name)
 		}

@@ -93,13 +93,10 @@ func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Er
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, reply.Errorf(reply.UnsupportedEncoding, "the body must have the Content-Type application/json, not %s", reply.Quote(r.Header.Get("Content-Type")))
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, reply.Errorf(reply.UnsupportedEncoding, "the body must not be compressed; its Content-Encoding is %s", reply.Quote(encoding))
+	if e := reply.Compressed(r); e != nil {
+		return nil, e
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, t.MaxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, reply.Errorf(reply.BodyTooLarge, "the body has more than %d bytes", tooLarge.Limit)
-	}
 	if err != nil {
 		return nil, reply.Unread(r, err)
 	}
@@ -136,17 +133,12 @@ func badDraft(err error) *reply.Error {
 		if wrong.Field == "" {
 			return reply.Errorf(reply.WrongType, "the body must be an object, not %s", article(wrong.Value))
 		}
-		e := reply.Errorf(reply.WrongType, "%s must be %s, not %s", wrong.Field,
-			map[bool]string{true: "a whole number", false: "a string"}[wrong.Field == "minutes"], article(wrong.Value))
-		e.Key = wrong.Field
-		return e
+		return reply.Errorf(reply.WrongType, "%s must be %s, not %s", wrong.Field,
+			map[bool]string{true: "a whole number", false: "a string"}[wrong.Field == "minutes"], article(wrong.Value)).At(wrong.Field)
 	}
 	if err != nil {
 		if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
-			name = strings.Trim(name, `"`)
-			e := reply.Errorf(reply.UnknownKey, "the body has no key %s; its keys are file, text and minutes", reply.Quote(name))
-			e.Key, e.Nearest = name, reply.Nearest(name, []string{"file", "text", "minutes"})
-			return e
+			return reply.NoKey("the body", strings.Trim(name, `"`), []string{"file", "text", "minutes"})
 		}
 	}
 	return reply.Errorf(reply.MalformedJSON, "the body is not one JSON object in UTF-8")
@@ -165,9 +157,7 @@ func article(kind string) string {
 }
 
 func outOfRange(key string, given, most int) *reply.Error {
-	e := reply.Errorf(reply.OutOfRange, "%s must be from 1 to %d, not %d", key, most, given)
-	e.Key = key
-	return e
+	return reply.Errorf(reply.OutOfRange, "%s must be from 1 to %d, not %d", key, most, given).At(key)
 }
 
 // checkLimit is how long a draft is checked.
