@@ -17,8 +17,10 @@ import (
 // seedOfTest is a seed whose rounds have faults in every lane, a reload and a backlog.
 const seedOfTest = 32
 
-// Short rounds run on each kind of Redis and with each fault of logs. Their events and faults are
-// fixed, so that a failure is one of Weir or of the trials.
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// Short rounds run on each kind of Redis and with each fault of logs, several of them at once: they mostly wait. Their
+// events and faults are fixed, so that a failure is one of Weir or of the trials.
 func TestRounds(t *testing.T) {
 	t.Setenv("WEIR_TEST_SOURCE", "local") // faults change files and processes
 	testkit.Command(t, "redis-server", "Redis 6.2 or later")
@@ -28,8 +30,12 @@ func TestRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trials := newTrials(binary, false)
-	defer trials.close(false)
+	free := make(chan *trials, 3)
+	for range cap(free) {
+		one := newTrials(binary, false)
+		t.Cleanup(func() { one.close(false) })
+		free <- one
+	}
 	scenarios := map[string]*scenario{}
 	interludes := map[*fault]string{truncateLog: "single", remakeTopic: "single", startOver: "single", reshard: "cluster", cutOffReplica: "sentinel", evictKeys: "single", setClock: "single"}
 	var names []string
@@ -48,8 +54,11 @@ func TestRounds(t *testing.T) {
 	}
 	for name, p := range scenarios {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			shorten(p)
-			r := trials.play(p)
+			one := <-free
+			defer func() { free <- one }()
+			r := one.play(p)
 			for _, failure := range r.Failures {
 				t.Error(failure)
 			}
