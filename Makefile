@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale profile check image images man completions rules
+.PHONY: help docs demo build test test-together test-raced test-left-out test-modules check-all chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale profile check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,9 +26,30 @@ completions: build ## completions for bash, zsh, fish and PowerShell, into dist/
 # The client adds no dependencies for its users, and Weir needs no client, so these are modules of their own.
 MODULES = client client/servertest docs/examples/go-rules
 
-test: ## all tests, on real servers where available
-	go test -timeout 30m ./...
-	for module in $(MODULES); do (cd $$module && go test -mod=mod ./...) || exit 1; done
+# Packages whose goroutines share memory are tested under the race detector, which a C compiler must link. What such a
+# package leaves out under it, because it would only be slow, runs without. integration_test runs without: most of its time
+# goes to brokers and to comparing answers, of a tenth of the events under the detector; `make check-all` has that too.
+RACED     = ./store/... ./pipeline/... ./cmd/... ./serve/...
+CAN_RACE := $(filter 1,$(shell go env CGO_ENABLED))
+TEST      = go test -timeout 30m $(TESTFLAGS)
+
+test: ## all tests, on real servers where available; packages with concurrency under the race detector, if gcc is here
+	$(MAKE) --no-print-directory --keep-going -j2 test-together $(if $(CAN_RACE),test-raced test-left-out) test-modules
+
+# The slowest of the packages is the first, and mostly waits. With TESTFLAGS for go test, such as -count=1.
+test-together:
+	$(TEST) ./integration_test ./integration_test/faults \
+		$(if $(CAN_RACE),$$(go list ./... | grep --invert-match --line-regexp --fixed-strings "$$(go list $(RACED) ./integration_test/...)"),./...)
+
+test-raced:
+	$(TEST) -race ./store/redis $(RACED)
+
+test-left-out:
+	$(TEST) -run '/^miniredis$$|^TestConformance' ./store/redis ./store/memory ./store/storetest/plain
+	$(TEST) -run '^Test(DemoMemoryIsBounded|FeastClient|Schemathesis)$$' ./cmd/weir ./serve
+
+test-modules:
+	for module in $(MODULES); do (cd $$module && $(TEST) -mod=mod $(if $(CAN_RACE),-race) ./...) || exit 1; done
 
 chart: ## lint and render Helm's chart, a module of its own
 	cd deploy/helm && go test -mod=mod ./...
@@ -47,9 +68,14 @@ generated: build ## clients generated from serve/openapi.yaml for Go, Java and P
 	$(PYTHON_VENV)/bin/pip install --quiet --editable 'clients/python[test]'
 	WEIR_BINARY=$(CURDIR)/weir $(PYTHON_VENV)/bin/pytest clients/generated
 
-race: ## all tests under the race detector
-	go test -race ./...
+race: ## every test under the race detector, also where nothing is shared
+	go test -race -timeout 60m ./...
 	for module in $(MODULES); do (cd $$module && go test -mod=mod -race ./...) || exit 1; done
+
+# Every test with and without the race detector, 5000 cases of each property, ten minutes of trials, two of each fuzzer.
+check-all: check race explore faults ## for the night: what CI does, and what it has no time for
+	go test -timeout 60m -count=1 ./...
+	$(MAKE) fuzz FUZZTIME=2m
 
 CASES ?= 5000
 explore: ## property tests with CASES random cases each (5000, some 12 minutes on two cores)
