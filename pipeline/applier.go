@@ -125,7 +125,7 @@ func (a *applier) apply(ctx context.Context, b *workerBatch) bool {
 	a.stats.add(b)
 	a.busiest.Count(&b.Batch)
 	if b.Refused > 0 {
-		a.trouble.Log.Error("Redis refused mutations because of their data", "entities", b.Refused, "first", b.Refusal)
+		a.trouble.Log.Error("the store refused mutations because of their data", "entities", b.Refused, "first", b.Refusal)
 		if b.RefusedKey != "" {
 			a.trouble.Log.Debug("it is about a key", "key", b.RefusedKey)
 		}

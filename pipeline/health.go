@@ -83,7 +83,7 @@ const patiently = 10
 func (w *worker) noteUnfetched() {
 	failing := make(map[state.Partition]error)
 	for _, t := range w.poller.Troubles() {
-		// While Redis takes no batch, a leader that was found for the first time, or again, is not asked.
+		// While the store takes no batch, a leader that was found for the first time, or again, is not asked.
 		if !errors.Is(t.Err, fetch.ErrNotYetFetched) && time.Since(t.Since) >= patiently*w.cfg.lookInterval() {
 			failing[state.Partition{Topic: t.Topic, ID: t.Partition}] = t.Err
 		}

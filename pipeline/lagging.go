@@ -14,8 +14,8 @@ import (
 	"github.com/weir-stream/weir/state"
 )
 
-// If one of several Redis masters does not answer, a partition continues in the shards of the others. Lagging shards
-// keep their progress, and nothing is held in memory for them: once the master of some of them answers, the partition
+// If one of several servers of the store does not answer, a partition continues in the shards of the others. Lagging shards
+// keep their progress, and nothing is held in memory for them: once the server of some of them answers, the partition
 // is read again from their progress, and the other shards skip what they have. Batches cannot leave a hole meanwhile,
 // because a lagging shard applies nothing more, see state.PartitionRange.
 
@@ -31,7 +31,7 @@ func lags(shards int, from int64, why error) error {
 // unknown is the offset of shards that lack an unknown range.
 const unknown = int64(-1)
 
-// errNotApplied is the reason why shards lag although their master answers again.
+// errNotApplied is the reason why shards lag although their server answers again.
 var errNotApplied = errors.New("their calls got no answer")
 
 // backlog is what the lagging shards of a partition lack.
@@ -42,7 +42,7 @@ type backlog struct {
 	readAt time.Time     // when the partition is read again from there, at the earliest
 	waits  retry.Backoff // before that
 	before int64         // what from was when shards began to lag the last time
-	// inVain is the wait before a partition is read again for shards that take nothing although their master answers: their
+	// inVain is the wait before a partition is read again for shards that take nothing although their server answers: their
 	// slot has stopped in the middle of its move, or the master has too much to do. Until the partition is back where it was,
 	// the other shards get nothing new, and the longer the lag, the longer that takes. So the wait grows as the lag does.
 	inVain retry.Backoff
@@ -89,7 +89,7 @@ func (w *worker) noteLag(ctx context.Context, p *assignedPartition, r *state.Par
 func (w *worker) tellLag(p *assignedPartition, why error, isNew bool) {
 	err := lags(len(p.backlog.shards), p.backlog.from, why)
 	if isNew {
-		w.log.Warn("a Redis master does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
+		w.log.Warn("a server of the store does not answer; its shards lag, the others go on", "topic", p.Topic, "partition", p.ID, "error", err)
 	}
 	w.health.set(p.String(), err)
 }

@@ -54,7 +54,7 @@ func (w *worker) resume(ctx context.Context, partitions ...*assignedPartition) {
 }
 
 // find makes recovery find where partitions continue that are resuming. The others continue meanwhile, because it may
-// take long if a broker or a Redis master does not answer.
+// take long if a broker or a server of the store does not answer.
 func (w *worker) find(ctx context.Context, partitions []*assignedPartition) {
 	if len(partitions) == 0 {
 		return

@@ -80,7 +80,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_refused_mutations_total",
-			Help: "Mutations that Redis refused because the key is of another type, and keys with damaged data that were compacted, each counted once a minute.",
+			Help: "Mutations that the store refused because the key is of another type, and keys with damaged data that were compacted, each counted once a minute.",
 		}),
 		cutKeys: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_cut_keys_total",
@@ -102,7 +102,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
 		}),
 		apply: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "weir_apply_seconds", Help: "Time to write a batch to Redis, waiting for it included; dead letters and enriched events are written before.",
+			Name: "weir_apply_seconds", Help: "Time to write a batch to the store, waiting for it included; dead letters and enriched events are written before.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}),
 		freshness: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -212,8 +212,8 @@ func (w *worker) reportLag(p *assignedPartition) {
 	}
 }
 
-// measureLag asks the brokers for the lag of partitions of which nothing has come for a while: they are stopped, or Redis
-// takes no batch, so what their gauges show would stay as it was. Idle ones, which look the same from here, are asked for
+// measureLag asks the brokers for the lag of partitions of which nothing has come for a while: they are stopped, or the
+// store takes no batch, so what their gauges show would stay as it was. Idle ones, which look the same from here, are asked for
 // with the same requests.
 func (w *worker) measureLag(ctx context.Context) {
 	type measure struct {

@@ -173,6 +173,6 @@ func (s *pool) newApplier(name string) *applier {
 			p.cfg.Schemas, enrich.Metrics{Written: p.metrics.enriched, Damaged: p.metrics.damaged}, p.log),
 		gap: p.cfg.Store.Gap, grace: p.cfg.Recovery.GracePeriod,
 		tracing: p.tracing, metrics: p.metrics, stats: &p.stats, busiest: p.busiest, health: p.health, name: name,
-		trouble: retry.Trouble{Log: p.log, What: "applying to Redis"},
+		trouble: retry.Trouble{Log: p.log, What: "applying to the store"},
 	}
 }

@@ -91,7 +91,7 @@ func (p *Processor) Stats() Stats {
 }
 
 // Run processes events until the context ends; then it flushes, commits and leaves the group. Its error says what is
-// wrong with the configuration. It waits through temporary failures of Kafka and Redis, and a partition that cannot
+// wrong with the configuration. It waits through temporary failures of Kafka and the store, and a partition that cannot
 // continue stops alone.
 func (p *Processor) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

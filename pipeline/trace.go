@@ -81,7 +81,7 @@ func ended(span trace.Span, b *workerBatch) {
 			}
 		}
 		if b.unapplied {
-			span.SetStatus(codes.Error, "Redis did not take the batch before the time to shut down was over")
+			span.SetStatus(codes.Error, "the store did not take the batch before the time to shut down was over")
 		}
 	}
 	span.End()

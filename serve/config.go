@@ -47,6 +47,8 @@ type Config struct {
 	// are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   store.Reader
+	// StoreName is the store's name, for spans.
+	StoreName string
 	// FromReplicas reads from replicas for questions, if these are fresh enough; answers then say so. Questions that
 	// wait for an event, the history and the clock are read from masters.
 	FromReplicas bool

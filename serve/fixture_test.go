@@ -246,7 +246,7 @@ func newHandler(reader store.Reader, change func(*setup)) http.Handler {
 		Tools: tools.Config{LongestKeys: func(context.Context, int, time.Duration) (state.LongKeys, error) {
 			return state.LongKeys{All: true}, nil
 		}},
-		Reader: reader, Registerer: metrics, Process: status.Process{Gatherer: metrics},
+		Reader: reader, StoreName: "Redis", Registerer: metrics, Process: status.Process{Gatherer: metrics},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Now:    func() time.Time { return noon },
 	}}

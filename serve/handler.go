@@ -47,7 +47,7 @@ func New(c Config) http.Handler {
 	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.Limits = c.Limits.orDefaults()
-	h := &handler{Config: c, metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider)}
+	h := &handler{Config: c, metrics: newMetrics(c.Registerer), tracing: newTracing(c.TracerProvider, c.StoreName)}
 	h.budgets = newBudgets(h.Limits.InFlight)
 	h.receiving, h.answering = newGate(unread*h.Limits.Concurrent), newGate(h.Limits.Concurrent)
 	h.history = newHistories(h.tracing.historyReader(c.Reader), c.Now)

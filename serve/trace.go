@@ -19,13 +19,16 @@ import (
 )
 
 // tracing makes spans of questions. Its zero value makes none.
-type tracing struct{ tracer trace.Tracer }
+type tracing struct {
+	tracer trace.Tracer
+	system attribute.KeyValue // of the store
+}
 
-func newTracing(p trace.TracerProvider) tracing {
+func newTracing(p trace.TracerProvider, store string) tracing {
 	if p == nil {
 		return tracing{}
 	}
-	return tracing{p.Tracer("github.com/weir-stream/weir/serve")}
+	return tracing{p.Tracer("github.com/weir-stream/weir/serve"), semconv.DBSystemNameKey.String(strings.ToLower(store))}
 }
 
 // question begins the span of a question, in the trace of the request's traceparent. It is named
@@ -60,19 +63,19 @@ func (t tracing) reader(from query.Reader, q *asked) query.Reader {
 	if t.tracer == nil {
 		return from
 	}
-	return tracedReader{from, t.tracer, len(q.features), len(q.entities.sent)}
+	return tracedReader{from, t, len(q.features), len(q.entities.sent)}
 }
 
 // tracedReader records the numbers of reads. Spans contain no values of entities.
 type tracedReader struct {
 	query.Reader
-	tracer             trace.Tracer
+	tracing
 	features, entities int
 }
 
 func (r tracedReader) Read(ctx context.Context, reads []state.Read) ([]state.WindowState, error) {
 	ctx, span := r.tracer.Start(ctx, "read", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		semconv.DBSystemNameRedis,
+		r.system,
 		attribute.Int("weir.features", r.features), attribute.Int("weir.entities", r.entities),
 		attribute.Int("weir.reads", len(reads)),
 	))
@@ -110,7 +113,7 @@ func (t tracing) historyReader(from store.Reader) func(context.Context) (*state.
 		if !trace.SpanContextFromContext(ctx).IsValid() {
 			return from.History(ctx)
 		}
-		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(semconv.DBSystemNameRedis))
+		ctx, span := t.tracer.Start(ctx, "history", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.system))
 		defer span.End()
 		history, err := from.History(ctx)
 		if err != nil {

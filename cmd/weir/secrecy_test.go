@@ -127,7 +127,7 @@ func TestLogsContainNoEntities(t *testing.T) {
 		t.Errorf("damaged state was answered with %d %s, want 200 and DAMAGED", code, body)
 	}
 	write(event("another", secret))
-	p.shows(t, "Redis refused mutations")
+	p.shows(t, "the store refused mutations")
 	p.stop()
 	if err := p.wait(t); err != nil {
 		t.Error(err)

@@ -79,7 +79,7 @@ func readFeeds(ctx context.Context, of State, partitions map[string][]state.Part
 		return read, err
 	}
 	if history.Missing != nil {
-		return read, errors.New("not every Redis master answers, so it is unknown which features lack the events: try again when all do")
+		return read, errors.New("not every server of the store answers, so it is unknown which features lack the events: try again when all do")
 	}
 	for topic, list := range partitions {
 		if read.series[topic], err = seriesOf(history, topic); err != nil {
@@ -103,7 +103,7 @@ func readFeeds(ctx context.Context, of State, partitions map[string][]state.Part
 // because only fills say of which they are.
 func seriesOf(h *state.History, topic string) ([]string, error) {
 	if !slices.ContainsFunc(h.PlanEpochs, func(e state.PlanEpoch) bool { return e.Topic == topic }) {
-		return nil, fmt.Errorf("the namespace has applied nothing of topic %s: its state is in another namespace, or in another Redis", topic)
+		return nil, fmt.Errorf("the namespace has applied nothing of topic %s: its state is in another namespace, or in another store", topic)
 	}
 	here, elsewhere := map[string]bool{}, map[string]bool{}
 	for i := range h.Fills {

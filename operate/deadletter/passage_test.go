@@ -169,11 +169,11 @@ func TestReplayOfUnknownPassage(t *testing.T) {
 		want   string
 	}{
 		{func(h *state.History) { h.Missing = func(*state.Read) error { return nil } },
-			"not every Redis master answers, so it is unknown which features lack the events: try again when all do"},
+			"not every server of the store answers, so it is unknown which features lack the events: try again when all do"},
 		{func(h *state.History) { h.Plans = nil },
 			"the plan plan0 of topic " + f.source + " cannot be read, so it is unknown which features lack the events: try again"},
 		{func(h *state.History) { h.PlanEpochs = nil },
-			"the namespace has applied nothing of topic " + f.source + ": its state is in another namespace, or in another Redis"},
+			"the namespace has applied nothing of topic " + f.source + ": its state is in another namespace, or in another store"},
 		{func(h *state.History) {
 			h.Fills = []state.FillEpoch{{Topic: f.source, Fill: &state.Fill{Cut: &state.Cut{Ends: "0:x"}}}}
 		}, `"0:x" is not the offset at which a partition is cut`},

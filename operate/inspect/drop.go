@@ -114,7 +114,7 @@ func (d *dropping) run(ctx context.Context) (*Dropped, error) {
 	return d.dropped(held, kept, packed.Losses{{Until: progress.Newest, Tags: kept.Tags}}), nil
 }
 
-// inspect reads the key. The error is that of Redis, or that the parent's key must be repaired
+// inspect reads the key. The error is that of the store, or that the parent's key must be repaired
 // first.
 func (d *dropping) inspect(ctx context.Context) (inspector.Held, error) {
 	held, err := d.store.Inspect(ctx, d.group.any(), d.entity)

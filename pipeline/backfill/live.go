@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// liveMutations bounds the mutations of a batch beside live events, and so the time for which Redis and a core are
+	// liveMutations bounds the mutations of a batch beside live events, and so the time for which the store and a core are
 	// busy with it: a few milliseconds, in one short script call for each shard. A live batch may have to wait that long.
 	liveMutations = 1000
 	// longestWait is how long a batch waits for live ones, about as long as these wait for their events. There are

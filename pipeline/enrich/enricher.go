@@ -228,7 +228,7 @@ func (e *Enricher) confirm(ctx context.Context, b *Batch) (confirmed bool, err e
 }
 
 // errAnswersAgain is why a range is left out whose shards could not all be claimed.
-var errAnswersAgain = errors.New("a Redis master answers again, its shards are to be claimed")
+var errAnswersAgain = errors.New("a server of the store answers again, its shards are to be claimed")
 
 // ask answers those of the event's features that are asked before the event is added to the state, or those that are
 // asked after.

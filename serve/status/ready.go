@@ -66,7 +66,7 @@ type Passed struct {
 	Name  string `json:"name"`
 	Ready bool   `json:"ready"`
 	Error string `json:"error,omitempty"`
-	// Warning is a problem of a process that is ready, for example that one of several Redis masters does not answer.
+	// Warning is a problem of a process that is ready, for example that one of several servers of the store does not answer.
 	Warning string `json:"warning,omitempty"`
 }
 

@@ -61,7 +61,7 @@ func newWiring(cfg *config.Config, open openStore, roles Roles, b Build, log *sl
 		return nil, err
 	}
 	w.asking = serve.Config{
-		Reader: w.store, FromReplicas: w.store.FromReplicas(),
+		Reader: w.store, StoreName: w.store.Name(), FromReplicas: w.store.FromReplicas(),
 		Limits: serve.Limits{
 			Body: int64(cfg.API.MaxBodyBytes), Values: cfg.API.MaxValues, Timeout: cfg.API.Timeout,
 			Answer: int64(cfg.API.MaxAnswerBytes), Concurrent: cfg.API.MaxConcurrent, InFlight: int64(cfg.API.MaxInFlight),
