@@ -10,8 +10,8 @@ import (
 func TestCollisionOfIDs(t *testing.T) {
 	for _, length := range []int{state.SeriesIDLength, 4} {
 		l := newLoader()
-		hash := l.compiler.Hash
-		l.compiler.Hash = func(text string, n int) string {
+		hash := l.series.Hash
+		l.series.Hash = func(text string, n int) string {
 			if n == length {
 				return strings.Repeat("x", n)
 			}

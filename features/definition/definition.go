@@ -53,7 +53,7 @@ func (d *writtenFeature) options() map[string]*word {
 }
 
 // parse parses a one-line form; false if it reported a finding.
-func (l *loader) parse(w word) (call, bool) {
+func (l *macros) parse(w word) (call, bool) {
 	c, err := parseCall(w)
 	if bad, ok := errors.AsType[*syntaxError](err); ok {
 		l.report(w.at(bad.offset), "%s", err)
@@ -63,7 +63,7 @@ func (l *loader) parse(w word) (call, bool) {
 }
 
 // oneLine reads FUNCTION(window, stream, arguments…, name=value…).
-func (l *loader) oneLine(d *writtenFeature, w word) aggregate.Function {
+func (l *compiler) oneLine(d *writtenFeature, w word) aggregate.Function {
 	c, ok := l.parse(w)
 	if !ok {
 		return nil
@@ -72,7 +72,7 @@ func (l *loader) oneLine(d *writtenFeature, w word) aggregate.Function {
 }
 
 // callOf reads a call.
-func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
+func (l *compiler) callOf(d *writtenFeature, c call) aggregate.Function {
 	c, ok := l.expand(c)
 	if !ok {
 		return nil
@@ -98,7 +98,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 			*target = o.value
 		}
 	}
-	function := l.function(d, slices.Collect(maps.Keys(l.macros))...)
+	function := l.function(d, slices.Collect(maps.Keys(l.defined))...)
 	if function == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 			strings.ToUpper(spec.Name), least, len(c.arguments), expectedForm(spec))
 		return nil
 	}
-	d.window, d.stream, d.by = l.windowText(c.arguments[0]), c.arguments[1], c.arguments[2:]
+	d.window, d.stream, d.by = windows{l.reader}.windowText(c.arguments[0]), c.arguments[1], c.arguments[2:]
 	switch last := len(d.by) - 1; {
 	case !fieldFollows:
 	case spec.FieldLast:
@@ -136,7 +136,7 @@ func (l *loader) callOf(d *writtenFeature, c call) aggregate.Function {
 }
 
 // words reads one word, or a list of words in square brackets.
-func (l *loader) words(w word) []word {
+func (l *compiler) words(w word) []word {
 	inner, opened := strings.CutPrefix(w.text, "[")
 	inner, closed := strings.CutSuffix(inner, "]")
 	if !opened || !closed {
@@ -175,7 +175,7 @@ func longFormKeys() []string {
 var longFormNeeds = []string{"function", "stream", "window"}
 
 // longForm reads a mapping.
-func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
+func (l *compiler) longForm(d *writtenFeature, n node) aggregate.Function {
 	targets := d.options()
 	targets["function"], targets["stream"], targets["field"] = &d.function, &d.stream, &d.field
 	keys := l.keyed(n, "feature "+strconv.Quote(d.name.text), longFormKeys()...)
@@ -186,7 +186,7 @@ func (l *loader) longForm(d *writtenFeature, n node) aggregate.Function {
 				l.report(n.location(), "by must name at least one field, not %s", describe(n))
 			}
 		case "window":
-			d.window = l.windowNode(n)
+			d.window = windows{l.reader}.windowNode(n)
 		case "bins":
 			*targets[key] = l.edgesWord(n)
 		default:

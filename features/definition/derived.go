@@ -23,7 +23,7 @@ const maxReads = 256
 var derivedKeys = []string{"expr", "default", "description", "owner"}
 
 // featureNamed compiles a feature once; it is nil if something is wrong with it.
-func (l *loader) featureNamed(name string) *features.Feature {
+func (l *compiler) featureNamed(name string) *features.Feature {
 	f, ok := l.compiled[name]
 	if !ok {
 		l.checkTime()
@@ -36,7 +36,7 @@ func (l *loader) featureNamed(name string) *features.Feature {
 }
 
 // derived compiles a feature over other features; it is nil if something is wrong with it.
-func (l *loader) derived(n named) *features.Feature {
+func (l *compiler) derived(n named) *features.Feature {
 	before := len(l.findings)
 	words := map[string]word{}
 	for key, n := range l.keyed(n.node, "derived feature "+strconv.Quote(n.name.text), derivedKeys...) {
@@ -91,7 +91,7 @@ func (l *loader) derived(n named) *features.Feature {
 }
 
 // part finds a part of a derived feature, and returns its index among the parts.
-func (l *loader) part(of *features.Derived, name string) (int, error) {
+func (l *compiler) part(of *features.Derived, name string) (int, error) {
 	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
 		return i, nil
 	}
@@ -125,7 +125,7 @@ func cycleError(what string, path []string) error {
 }
 
 // defaultValue reads the value that replaces a null of a type.
-func (l *loader) defaultValue(w word, t value.Type) value.Value {
+func (l *compiler) defaultValue(w word, t value.Type) value.Value {
 	var v value.Value
 	ok := false
 	switch n, isNumber := value.ParseNumber([]byte(w.text)); t {

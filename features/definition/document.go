@@ -109,8 +109,29 @@ type entry struct {
 	comment string // the lines of comment right above the key
 }
 
+// reader reads the parts of definitions, and collects findings.
+type reader struct {
+	findings Findings
+	// interrupted returns an error once the time for loading is up.
+	interrupted func() error
+	// size is that of the expressions compiled so far, and tooLarge is set once it is above maxExpressions.
+	size     int
+	tooLarge bool
+}
+
+// maxExpressions bounds the memory of all compiled expressions: a byte of text and a step of a pattern need up to some
+// hundred bytes each.
+const maxExpressions = 2 << 20
+
+// checkTime is called at each definition, expression and finding.
+func (l *reader) checkTime() {
+	if err := l.interrupted(); err != nil {
+		panic(interruption{err})
+	}
+}
+
 // documents reads the YAML documents of a file.
-func (l *loader) documents(name string, data []byte) []node {
+func (l *reader) documents(name string, data []byte) []node {
 	f := &file{name: name, lines: strings.Split(string(data), "\n")}
 	var nodes []node
 	for decoder := yaml.NewDecoder(bytes.NewReader(data)); ; {
@@ -144,7 +165,7 @@ func comment(n node) string {
 const duplicate = "duplicate %s %q; it is already defined at %s"
 
 // report adds a finding.
-func (l *loader) report(p location, format string, args ...any) {
+func (l *reader) report(p location, format string, args ...any) {
 	l.checkTime()
 	message := fmt.Sprintf(format, args...)
 	if p.macro != "" {
@@ -154,7 +175,7 @@ func (l *loader) report(p location, format string, args ...any) {
 }
 
 // entries returns the entries of a mapping, in the file's order; noun says what a key is.
-func (l *loader) entries(n node, what, noun string) []entry {
+func (l *reader) entries(n node, what, noun string) []entry {
 	if n.Kind != yaml.MappingNode {
 		l.report(n.location(), "%s must be a mapping, not %s", what, describe(n))
 		return nil
@@ -184,7 +205,7 @@ func (l *loader) entries(n node, what, noun string) []entry {
 
 // cut reports a text without quotes that YAML has cut at its commas, because it is within braces or brackets. It returns in
 // how many further pieces: keys of the mapping, or members of the list, which are in steps from the next one on.
-func (l *loader) cut(within, text node, next, step int) (pieces int) {
+func (l *reader) cut(within, text node, next, step int) (pieces int) {
 	if within.Style&yaml.FlowStyle == 0 || text.Kind != yaml.ScalarNode || text.Style != 0 {
 		return 0
 	}
@@ -206,7 +227,7 @@ func (l *loader) cut(within, text node, next, step int) (pieces int) {
 }
 
 // keyed returns the entries of a mapping with known keys, by key.
-func (l *loader) keyed(n node, what string, known ...string) map[string]node {
+func (l *reader) keyed(n node, what string, known ...string) map[string]node {
 	values := map[string]node{}
 	for _, e := range l.entries(n, what, "key") {
 		if !slices.Contains(known, e.key.text) {
@@ -219,7 +240,7 @@ func (l *loader) keyed(n node, what string, known ...string) map[string]node {
 }
 
 // scalar returns the text of a node that must be a scalar.
-func (l *loader) scalar(n node, what string) (word, bool) {
+func (l *reader) scalar(n node, what string) (word, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Value == "" {
 		l.report(n.location(), "%s must be text, not %s", what, describe(n))
 		return word{}, false
@@ -228,7 +249,7 @@ func (l *loader) scalar(n node, what string) (word, bool) {
 }
 
 // list returns the texts of a sequence; a scalar is a list of one.
-func (l *loader) list(n node, what string) []word {
+func (l *reader) list(n node, what string) []word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, what)
 		return []word{w}

@@ -26,8 +26,14 @@ type enrichment struct {
 	node   node
 }
 
+// enrichments compiles where enriched events are written.
+type enrichments struct {
+	*streams
+	services map[string]named
+}
+
 // enrich compiles where a stream's enriched events are written.
-func (l *loader) enrich(e enrichment) {
+func (l *enrichments) enrich(e enrichment) {
 	words := map[string]word{}
 	keys := l.keyed(e.node, "enrich", enrichKeys...)
 	for _, key := range enrichKeys {
@@ -74,7 +80,7 @@ func (l *loader) enrich(e enrichment) {
 }
 
 // oneSchema reports another stream that writes to the same topic, if either writes in Avro.
-func (l *loader) oneSchema(e *features.Enrichment, w word) {
+func (l *enrichments) oneSchema(e *features.Enrichment, w word) {
 	for _, other := range l.registry.Enrichments {
 		if other != e && other.Topic == e.Topic && (other.Avro || e.Avro) {
 			l.report(w.location, "stream %q writes to topic %q too, and a topic in Avro has one schema; name another topic",
@@ -85,7 +91,7 @@ func (l *loader) oneSchema(e *features.Enrichment, w word) {
 
 // readFrom finds a stream through which the events of a topic return to the stream's own topic, directly or through
 // other enriched streams.
-func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
+func (l *enrichments) readFrom(topic, own string, seen []string) *record.Stream {
 	if slices.Contains(seen, topic) {
 		return nil
 	}
@@ -104,7 +110,7 @@ func (l *loader) readFrom(topic, own string, seen []string) *record.Stream {
 }
 
 // enrichable reports why a feature cannot be answered at the events of a stream.
-func (l *loader) enrichable(s *record.Stream, f *features.Feature, w word) {
+func (l *enrichments) enrichable(s *record.Stream, f *features.Feature, w word) {
 	for i, by := range f.By {
 		at := s.FieldIndex(by)
 		switch {

@@ -23,8 +23,31 @@ const (
 	maxMax      = 1_000_000
 )
 
+// compiler compiles the features.
+type compiler struct {
+	*macros
+	streams  *streams
+	features map[string]named
+
+	// compiled holds the features compiled so far, nil for those with a finding. underWay holds those being compiled,
+	// each a part of the one before.
+	compiled map[string]*features.Feature
+	underWay []string
+	series   *features.Compiler
+	// byTypes maps a by-field's name to its type, and to the first feature that uses it.
+	byTypes map[string]byType
+	// wheres are the filters of a stream's features by canonical form, so that each is evaluated
+	// once for an event.
+	wheres map[*record.Stream]map[string]*expr.Expr
+}
+
+type byType struct {
+	feature string
+	typ     value.Type
+}
+
 // feature compiles a feature; it is nil if something is wrong with it.
-func (l *loader) feature(n named) *features.Feature {
+func (l *compiler) feature(n named) *features.Feature {
 	var ok bool
 	if n.node, ok = l.expanded(n.node); !ok {
 		return nil
@@ -53,7 +76,7 @@ func (l *loader) feature(n named) *features.Feature {
 }
 
 // define compiles a definition that read fills in. read returns nil if the function is unknown.
-func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.Function) *features.Feature {
+func (l *compiler) define(d *writtenFeature, read func(*writtenFeature) aggregate.Function) *features.Feature {
 	before := len(l.findings)
 	function := read(d)
 	if function == nil {
@@ -65,7 +88,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 		return nil
 	}
 	f.Definition = canonical(f)
-	if err := l.compiler.Add(f, in); err != nil {
+	if err := l.series.Add(f, in); err != nil {
 		l.report(d.location, "%s", err)
 		return nil
 	}
@@ -76,7 +99,7 @@ func (l *loader) define(d *writtenFeature, read func(*writtenFeature) aggregate.
 }
 
 // function finds a function and its method, nil if there is none. Macros are further names that can be called.
-func (l *loader) function(d *writtenFeature, macros ...string) aggregate.Function {
+func (l *compiler) function(d *writtenFeature, macros ...string) aggregate.Function {
 	name, method := strings.ToLower(d.function.text), strings.ToLower(d.method.text)
 	if k, ok := aggregate.Find(name, method); ok {
 		return k
@@ -132,7 +155,7 @@ func unknownFunction(name string, known []string) string {
 }
 
 // typed compiles the words of a definition.
-func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*features.Feature, features.Inputs) {
+func (l *compiler) typed(d *writtenFeature, function aggregate.Function) (*features.Feature, features.Inputs) {
 	spec := function.Spec()
 	f := &features.Feature{
 		Name: d.name.text, Description: d.description.text, Owner: d.owner.text,
@@ -143,10 +166,10 @@ func (l *loader) typed(d *writtenFeature, function aggregate.Function) (*feature
 		f.Keep, _ = l.duration(d.keep)
 	}
 	l.maximum(d, f, spec)
-	stream, ok := l.registry.Stream(d.stream.text)
+	stream, ok := l.streams.registry.Stream(d.stream.text)
 	if !ok {
 		if d.stream.given() {
-			l.report(d.stream.location, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams))))
+			l.report(d.stream.location, "%s", spelling.Unknown("stream", d.stream.text, slices.Collect(maps.Keys(l.streams.written))))
 		}
 		return f, features.Inputs{}
 	}
@@ -172,7 +195,7 @@ func called(s aggregate.Spec) string {
 }
 
 // entity reads the by-fields.
-func (l *loader) entity(d *writtenFeature, f *features.Feature) {
+func (l *compiler) entity(d *writtenFeature, f *features.Feature) {
 	for _, w := range d.by {
 		i := l.fieldNamed(f.Stream, w)
 		if i < 0 {
@@ -205,7 +228,7 @@ func (l *loader) entity(d *writtenFeature, f *features.Feature) {
 }
 
 // measured reads the field that a function takes, and returns its index.
-func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate.Spec) int {
+func (l *compiler) measured(d *writtenFeature, f *features.Feature, spec aggregate.Spec) int {
 	if spec.Types == nil || !d.field.given() {
 		switch {
 		case d.field.given():
@@ -233,7 +256,7 @@ func (l *loader) measured(d *writtenFeature, f *features.Feature, spec aggregate
 }
 
 // fieldNamed returns the index of a field of a stream, -1 for none.
-func (l *loader) fieldNamed(s *record.Stream, w word) int {
+func (l *compiler) fieldNamed(s *record.Stream, w word) int {
 	i := s.FieldIndex(w.text)
 	if i < 0 && w.given() && len(s.Fields) > 0 {
 		var names []string
@@ -246,7 +269,7 @@ func (l *loader) fieldNamed(s *record.Stream, w word) int {
 }
 
 // where compiles a filter, once for each canonical form.
-func (l *loader) where(s *record.Stream, w word) *expr.Expr {
+func (l *compiler) where(s *record.Stream, w word) *expr.Expr {
 	e := l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, s.Variables(), value.Bool) })
 	if e == nil {
 		return nil

@@ -50,7 +50,7 @@ func filesOf(fsys fs.FS, name string) ([]string, error) {
 }
 
 // beside reads a file that the definitions in another file name.
-func (l *loader) beside(definitions, name string) ([]byte, error) {
+func (l *streams) beside(definitions, name string) ([]byte, error) {
 	from := besidePath(definitions, name)
 	content, err := l.readFile(from)
 	if err == nil && !slices.ContainsFunc(l.registry.Files.Schemas, func(s features.File) bool { return s.Path == from }) {

@@ -14,7 +14,7 @@ import (
 
 // format compiles the format of a stream's records: its name, or a mapping with its type and
 // options. It is nil if it reported a finding.
-func (l *loader) format(n node) record.Format {
+func (l *streams) format(n node) record.Format {
 	if n.Kind == yaml.ScalarNode {
 		w, ok := l.scalar(n, "format")
 		if !ok {
@@ -38,7 +38,7 @@ func (l *loader) format(n node) record.Format {
 }
 
 // formatOf compiles a format with the options of a mapping; nil if there is none.
-func (l *loader) formatOf(name word, mapping *node) record.Format {
+func (l *streams) formatOf(name word, mapping *node) record.Format {
 	spec, ok := record.FindFormat(name.text)
 	if !ok {
 		l.report(name.location, "%s", spelling.Unknown("format", name.text, record.FormatNames()))
@@ -84,7 +84,7 @@ func (l *loader) formatOf(name word, mapping *node) record.Format {
 }
 
 // option reads one value of an option, and the file that it names.
-func (l *loader) option(o record.Option, w word, options record.Options) {
+func (l *streams) option(o record.Option, w word, options record.Options) {
 	options.Texts[o.Name] = append(options.Texts[o.Name], w.text)
 	if o.File == "" {
 		return
@@ -109,7 +109,7 @@ type pathRead struct {
 
 // checkFormat checks that values can occur where the stream reads them, and that no other stream
 // reads the records of its topic in another format.
-func (l *loader) checkFormat(d named, s *record.Stream) {
+func (l *streams) checkFormat(d named, s *record.Stream) {
 	if s.Format == nil {
 		return
 	}
@@ -129,7 +129,7 @@ func (l *loader) checkFormat(d named, s *record.Stream) {
 }
 
 // withLatest returns the stream's format with the latest schema of its topic, if Load checks against that.
-func (l *loader) withLatest(d named, s *record.Stream) record.Format {
+func (l *streams) withLatest(d named, s *record.Stream) record.Format {
 	named, ok := s.Format.(record.RegisteredFormat)
 	if l.latest == nil || !ok || !named.Registered() {
 		return s.Format

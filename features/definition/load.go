@@ -19,7 +19,6 @@ import (
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
-	"github.com/weir-stream/weir/value"
 )
 
 // Load reads definitions from files and from the *.yaml and *.yml files of folders, and compiles
@@ -36,12 +35,12 @@ func LoadFS(fsys fs.FS, paths ...string) (*features.Registry, error) {
 // must be in the latest schema of their topic.
 func LoadLatest(latest func(topic string) (record.Registered, error), paths ...string) (*features.Registry, error) {
 	l := newLoader()
-	l.latest = latest
+	l.streams.latest = latest
 	return l.load(hostFiles{}, paths)
 }
 
 func (l *loader) load(fsys fs.FS, paths []string) (*features.Registry, error) {
-	l.readFile = func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }
+	l.streams.readFile = func(name string) ([]byte, error) { return fs.ReadFile(fsys, name) }
 	for _, p := range paths {
 		l.read(fsys, p)
 	}
@@ -67,7 +66,7 @@ func LoadFilesWithin(ctx context.Context, files features.Files) (r *features.Reg
 			panic(p)
 		}
 	}()
-	l.readFile = func(name string) ([]byte, error) {
+	l.streams.readFile = func(name string) ([]byte, error) {
 		for _, s := range files.Schemas {
 			if s.Path == name {
 				return []byte(s.Text), nil
@@ -84,17 +83,6 @@ func LoadFilesWithin(ctx context.Context, files features.Files) (r *features.Reg
 // interruption ends a loader whose time is up, from within whatever it does: nothing of it is used.
 type interruption struct{ error }
 
-// checkTime is called at each definition, expression and finding.
-func (l *loader) checkTime() {
-	if err := l.interrupted(); err != nil {
-		panic(interruption{err})
-	}
-}
-
-// maxExpressions bounds the memory of all compiled expressions: a byte of text and a step of a pattern need up to some
-// hundred bytes each.
-const maxExpressions = 2 << 20
-
 // NamesIn returns the names of the features that a file defines, sorted, even if other parts of it are wrong.
 func NamesIn(name string, data []byte) []string {
 	l := newLoader()
@@ -102,36 +90,10 @@ func NamesIn(name string, data []byte) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(l.features))...)
 }
 
-// loader collects definitions and findings.
+// loader collects definitions, and has them compiled in an order in which each finds what it needs.
 type loader struct {
-	readFile func(path string) ([]byte, error)             // for files that definitions name
-	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
-	// interrupted returns an error once the time for loading is up.
-	interrupted func() error
-	// size is that of the expressions compiled so far, and tooLarge is set once it is above maxExpressions.
-	size     int
-	tooLarge bool
-	findings Findings
-	streams  map[string]named
-	features map[string]named
+	*compiler
 	services map[string]named
-	macros   map[string]*macro
-	reads    []pathRead // of the stream being compiled
-	// enrichments are compiled after the services.
-	enrichments []enrichment
-
-	// compiled holds the features compiled so far, nil for those with a finding. underWay holds those being compiled,
-	// each a part of the one before.
-	compiled map[string]*features.Feature
-	underWay []string
-
-	registry *features.Registry
-	compiler *features.Compiler
-	// byTypes maps a by-field's name to its type, and to the first feature that uses it.
-	byTypes map[string]byType
-	// wheres are the filters of a stream's features by canonical form, so that each is evaluated
-	// once for an event.
-	wheres map[*record.Stream]map[string]*expr.Expr
 }
 
 // named is a definition with a name.
@@ -141,17 +103,16 @@ type named struct {
 	comment string // right above it
 }
 
-type byType struct {
-	feature string
-	typ     value.Type
-}
-
 func newLoader() *loader {
+	r := &reader{interrupted: func() error { return nil }}
 	return &loader{
-		interrupted: func() error { return nil },
-		streams:     map[string]named{}, features: map[string]named{}, services: map[string]named{}, macros: map[string]*macro{},
-		compiled: map[string]*features.Feature{}, registry: &features.Registry{}, compiler: features.NewCompiler(),
-		byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
+		compiler: &compiler{
+			macros:   &macros{reader: r, defined: map[string]*macro{}},
+			streams:  &streams{reader: r, registry: &features.Registry{}, written: map[string]named{}},
+			features: map[string]named{}, compiled: map[string]*features.Feature{}, series: features.NewCompiler(),
+			byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
+		},
+		services: map[string]named{},
 	}
 }
 
@@ -169,7 +130,7 @@ func (l *loader) read(fsys fs.FS, name string) {
 		l.report(location{file: name}, "no *.yaml or *.yml file in the folder")
 	}
 	for _, n := range names {
-		if slices.ContainsFunc(l.registry.Files.Definitions, func(f features.File) bool { return path.Clean(f.Path) == path.Clean(n) }) {
+		if slices.ContainsFunc(l.streams.registry.Files.Definitions, func(f features.File) bool { return path.Clean(f.Path) == path.Clean(n) }) {
 			continue // a folder was given and a file in it, or a path twice
 		}
 		data, err := fs.ReadFile(fsys, n)
@@ -195,8 +156,8 @@ var sectionKeys = []string{"streams", "features", "services", "macros"}
 
 // collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
-	l.registry.Files.Definitions = append(l.registry.Files.Definitions, features.File{Path: name, Text: string(data)})
-	sections := map[string]map[string]named{"streams": l.streams, "features": l.features, "services": l.services}
+	l.streams.registry.Files.Definitions = append(l.streams.registry.Files.Definitions, features.File{Path: name, Text: string(data)})
+	sections := map[string]map[string]named{"streams": l.streams.written, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
 			continue
@@ -232,31 +193,31 @@ func byName(section map[string]named) []named {
 
 // compile makes the registry from what was collected.
 func (l *loader) compile() (*features.Registry, error) {
-	if files := l.registry.Files.Definitions; len(files) > 0 && len(l.findings)+len(l.streams)+len(l.features)+len(l.services)+len(l.macros) == 0 {
+	if files := l.streams.registry.Files.Definitions; len(files) > 0 && len(l.findings)+len(l.streams.written)+len(l.features)+len(l.services)+len(l.defined) == 0 {
 		l.report(location{file: files[0].Path}, "nothing is defined")
 	}
 	l.checkMacros()
-	for _, d := range byName(l.streams) {
-		s := l.stream(d)
-		l.checkFormat(d, s)
-		l.registry.Streams = append(l.registry.Streams, s)
+	for _, d := range byName(l.streams.written) {
+		s := l.streams.stream(d)
+		l.streams.checkFormat(d, s)
+		l.streams.registry.Streams = append(l.streams.registry.Streams, s)
 	}
 	for _, d := range byName(l.features) {
 		if f := l.featureNamed(d.name.text); f != nil {
-			l.registry.Features = append(l.registry.Features, f)
+			l.streams.registry.Features = append(l.streams.registry.Features, f)
 		}
 	}
 	for _, d := range byName(l.services) {
-		l.registry.Services = append(l.registry.Services, l.service(d))
+		l.streams.registry.Services = append(l.streams.registry.Services, l.service(d))
 	}
-	for _, e := range l.enrichments {
-		l.enrich(e)
+	for _, e := range l.streams.enriched {
+		(&enrichments{l.streams, l.services}).enrich(e)
 	}
 	if len(l.findings) > 0 {
 		return nil, l.findings.sorted()
 	}
-	l.compiler.Finish(l.registry)
-	return l.registry, nil
+	l.series.Finish(l.streams.registry)
+	return l.streams.registry, nil
 }
 
 // service compiles a list of features.
@@ -276,7 +237,7 @@ func (l *loader) service(d named) *features.Service {
 			l.report(w.location, "feature %q is listed twice in service %q", w.text, s.Name)
 		default:
 			seen[w.text] = true
-			f, _ := l.registry.Feature(w.text)
+			f, _ := l.streams.registry.Feature(w.text)
 			s.Features = append(s.Features, f)
 		}
 	}

@@ -35,20 +35,26 @@ func (m *macro) header() string {
 	return m.name.text + "(" + strings.Join(m.parameters, ", ") + ")"
 }
 
+// macros are the macros of all files.
+type macros struct {
+	*reader
+	defined map[string]*macro
+}
+
 // macro reads a macro's definition.
-func (l *loader) macro(e entry) {
+func (l *macros) macro(e entry) {
 	m, ok := l.macroHeader(e.key)
 	if !ok {
 		return
 	}
-	if first, ok := l.macros[m.name.text]; ok {
+	if first, ok := l.defined[m.name.text]; ok {
 		l.report(m.name.location, duplicate, "macro", m.name.text, first.name.location)
 		return
 	}
 	if slices.Contains(functionNames(), strings.ToLower(m.name.text)) {
 		l.report(m.name.location, "macro %q has the name of a function", m.name.text)
 	}
-	l.macros[m.name.text] = m
+	l.defined[m.name.text] = m
 	m.broken = true
 	used := map[string]bool{}
 	use := func(name string) (word, bool) {
@@ -84,7 +90,7 @@ func (l *loader) macro(e entry) {
 }
 
 // macroHeader reads NAME(parameter, …).
-func (l *loader) macroHeader(key word) (*macro, bool) {
+func (l *macros) macroHeader(key word) (*macro, bool) {
 	s := &scanner{word: key}
 	m := &macro{name: s.bare()}
 	wrong := func() (*macro, bool) {
@@ -131,13 +137,13 @@ func functionNames() []string {
 }
 
 // checkMacros reports macros that call something unknown, or themselves.
-func (l *loader) checkMacros() {
-	for _, name := range slices.Sorted(maps.Keys(l.macros)) {
+func (l *macros) checkMacros() {
+	for _, name := range slices.Sorted(maps.Keys(l.defined)) {
 		var path []string
 		broken := false
-		for m := l.macros[name]; m != nil; m = l.macros[m.body.function.text] {
+		for m := l.defined[name]; m != nil; m = l.defined[m.body.function.text] {
 			if i := slices.Index(path, m.name.text); i >= 0 {
-				last := l.macros[path[len(path)-1]]
+				last := l.defined[path[len(path)-1]]
 				l.report(last.body.function.location, "%s", cycleError("macros", append(path[i:], m.name.text)))
 				broken = true
 				break
@@ -157,26 +163,26 @@ func (l *loader) checkMacros() {
 			}
 		}
 		for _, name := range path {
-			l.macros[name].broken = l.macros[name].broken || broken
+			l.defined[name].broken = l.defined[name].broken || broken
 		}
 	}
 }
 
 // callable reports whether a call in a macro's body calls a function, or a macro with as many parameters.
-func (l *loader) callable(c call) bool {
+func (l *macros) callable(c call) bool {
 	f := c.function
-	if called, ok := l.macros[f.text]; ok {
+	if called, ok := l.defined[f.text]; ok {
 		return l.fits(called, c)
 	}
 	if slices.Contains(functionNames(), strings.ToLower(f.text)) {
 		return true
 	}
-	l.report(f.location, "%s", unknownFunction(f.text, append(functionNames(), slices.Collect(maps.Keys(l.macros))...)))
+	l.report(f.location, "%s", unknownFunction(f.text, append(functionNames(), slices.Collect(maps.Keys(l.defined))...)))
 	return false
 }
 
 // fits reports whether a call has as many arguments as the macro has parameters.
-func (l *loader) fits(m *macro, c call) bool {
+func (l *macros) fits(m *macro, c call) bool {
 	if len(c.arguments) == len(m.parameters) {
 		return true
 	}
@@ -187,8 +193,8 @@ func (l *loader) fits(m *macro, c call) bool {
 
 // expand replaces calls of macros by their bodies, down to one that is a mapping; false if it
 // reported a finding.
-func (l *loader) expand(c call) (call, bool) {
-	for m, ok := l.macros[c.function.text]; ok; m, ok = l.macros[c.function.text] {
+func (l *macros) expand(c call) (call, bool) {
+	for m, ok := l.defined[c.function.text]; ok; m, ok = l.defined[c.function.text] {
 		if m.broken || !l.fits(m, c) {
 			return c, false
 		}
@@ -215,7 +221,7 @@ func (l *loader) expand(c call) (call, bool) {
 const maxExpansion = 4096
 
 // bounded reports whether a word of an expansion is short enough.
-func (l *loader) bounded(w word, c call) bool {
+func (l *macros) bounded(w word, c call) bool {
 	if len(w.text) > maxExpansion {
 		l.report(c.function.location, "the expansion is longer than %d bytes", maxExpansion)
 		return false

@@ -75,7 +75,7 @@ func (x *expansion) replace(n node, by func(name string) (word, bool), expressio
 }
 
 // longMacro checks a body that is a mapping; false if it reported a finding.
-func (l *loader) longMacro(m *macro, body node) bool {
+func (l *macros) longMacro(m *macro, body node) bool {
 	before := len(l.findings)
 	keys, needs := longFormKeys(), longFormNeeds
 	if body.has("expr") {
@@ -91,7 +91,7 @@ func (l *loader) longMacro(m *macro, body node) bool {
 }
 
 // computes reports whether a body that is a mapping names a function, if it needs one.
-func (l *loader) computes(m *macro) bool {
+func (l *macros) computes(m *macro) bool {
 	for i := 0; i+1 < len(m.long.Content); i += 2 {
 		if m.long.child(m.long.Content[i]).Value != "function" {
 			continue
@@ -100,7 +100,7 @@ func (l *loader) computes(m *macro) bool {
 		if !ok {
 			return false
 		}
-		called, isMacro := l.macros[f.text]
+		called, isMacro := l.defined[f.text]
 		switch {
 		case slices.Contains(m.parameters, f.text), slices.Contains(functionNames(), strings.ToLower(f.text)):
 		case isMacro:
@@ -116,7 +116,7 @@ func (l *loader) computes(m *macro) bool {
 
 // expanded returns the mapping of a definition that uses a macro of this form, or else the definition itself; false if
 // it reported a finding.
-func (l *loader) expanded(n node) (node, bool) {
+func (l *macros) expanded(n node) (node, bool) {
 	if n.Kind != yaml.ScalarNode {
 		return n, true
 	}
@@ -128,7 +128,7 @@ func (l *loader) expanded(n node) (node, bool) {
 	if !ok {
 		return n, false
 	}
-	m := l.macros[c.function.text]
+	m := l.defined[c.function.text]
 	within, by := m.arguments(c)
 	x := &expansion{within: within, words: map[*yaml.Node]word{}}
 	filled := x.fill(m.long, by)
@@ -144,8 +144,8 @@ func (l *loader) expanded(n node) (node, bool) {
 }
 
 // isLong reports whether a call ends at a macro whose body is a mapping.
-func (l *loader) isLong(c call) bool {
-	for m, ok := l.macros[c.function.text]; ok && !m.broken; m, ok = l.macros[m.body.function.text] {
+func (l *macros) isLong(c call) bool {
+	for m, ok := l.defined[c.function.text]; ok && !m.broken; m, ok = l.defined[m.body.function.text] {
 		if m.long.Node != nil {
 			return true
 		}
@@ -154,7 +154,7 @@ func (l *loader) isLong(c call) bool {
 }
 
 // addOptions adds the options of a use to the macro's body; false if it reported a finding.
-func (l *loader) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) bool {
+func (l *macros) addOptions(x *expansion, filled *yaml.Node, m *macro, c call) bool {
 	known := slices.Collect(maps.Keys(new(writtenFeature).options()))
 	if m.long.has("expr") {
 		known = slices.DeleteFunc(slices.Clone(derivedKeys), func(key string) bool { return key == "expr" })

@@ -46,7 +46,7 @@ func (d *writtenFeature) unflatten() {
 
 // throughCall makes a call the set of the feature, in place of the by-fields. It returns false if it reported a call
 // elsewhere.
-func (l *loader) throughCall(d *writtenFeature, c call) bool {
+func (l *compiler) throughCall(d *writtenFeature, c call) bool {
 	before := len(l.findings)
 	elsewhere := []word{d.window.whole, d.stream, d.field}
 	for _, o := range c.options {
@@ -74,7 +74,7 @@ func (l *loader) throughCall(d *writtenFeature, c call) bool {
 
 // firstHop compiles the set of a multi-hop definition, and sets the by-field if the definition
 // names none; nil if something is wrong with it, or if there is no set.
-func (l *loader) firstHop(d *writtenFeature, function aggregate.Function) *features.Feature {
+func (l *compiler) firstHop(d *writtenFeature, function aggregate.Function) *features.Feature {
 	spec := function.Spec()
 	switch {
 	case !d.through.given() && !d.flat:
@@ -105,7 +105,7 @@ func (l *loader) firstHop(d *writtenFeature, function aggregate.Function) *featu
 }
 
 // throughSet finds or compiles the set of a definition.
-func (l *loader) throughSet(d *writtenFeature) *features.Feature {
+func (l *compiler) throughSet(d *writtenFeature) *features.Feature {
 	w := d.through
 	if strings.Contains(w.text, "(") && w.call == nil {
 		c, ok := l.parse(w)
@@ -151,8 +151,8 @@ func (l *loader) throughSet(d *writtenFeature) *features.Feature {
 
 // throughField finds the by-field that holds the members of a set, by default the field of the set's
 // own name; nil if no field has the set's type.
-func (l *loader) throughField(d *writtenFeature, set *features.Feature, spec aggregate.Spec) *features.Feature {
-	stream, ok := l.registry.Stream(d.stream.text)
+func (l *compiler) throughField(d *writtenFeature, set *features.Feature, spec aggregate.Spec) *features.Feature {
+	stream, ok := l.streams.registry.Stream(d.stream.text)
 	if !ok || !typesKnown(stream.Fields) {
 		return set // the stream has a finding elsewhere
 	}
@@ -189,7 +189,7 @@ func throughForm(d *writtenFeature, spec aggregate.Spec) string {
 }
 
 // multiHop makes the multi-hop feature from the set and the feature asked of each member.
-func (l *loader) multiHop(d *writtenFeature, set, each *features.Feature) *features.Feature {
+func (l *compiler) multiHop(d *writtenFeature, set, each *features.Feature) *features.Feature {
 	fanOut := defaultFanOut
 	if d.fanOut.given() {
 		var err error

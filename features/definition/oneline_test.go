@@ -65,7 +65,7 @@ func FuzzOneLine(f *testing.F) {
 			}
 		}
 		l := newLoader()
-		l.registry.Streams = streams.Streams
+		l.streams.registry.Streams = streams.Streams
 		w := line(text)
 		feature := l.define(&writtenFeature{name: line("f"), location: w.location}, func(d *writtenFeature) aggregate.Function { return l.oneLine(d, w) })
 		for _, finding := range l.findings {
@@ -74,8 +74,8 @@ func FuzzOneLine(f *testing.F) {
 			}
 		}
 		if feature != nil {
-			l.registry.Features = []*features.Feature{feature}
-			checkRoundTrip(t, l.registry)
+			l.streams.registry.Features = []*features.Feature{feature}
+			checkRoundTrip(t, l.streams.registry)
 		}
 	})
 }

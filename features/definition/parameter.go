@@ -18,7 +18,7 @@ import (
 )
 
 // parameters reads the parameters of a function besides its field. It returns the condition, nil if there is none.
-func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggregate.Spec) (condition *expr.Expr) {
+func (l *compiler) parameters(d *writtenFeature, f *features.Feature, spec aggregate.Spec) (condition *expr.Expr) {
 	taken := map[string]bool{}
 	for _, p := range spec.Parameters {
 		taken[p.Name] = true
@@ -90,7 +90,7 @@ func (l *loader) parameters(d *writtenFeature, f *features.Feature, spec aggrega
 }
 
 // enough reports a max that is too low for as many values as the function wants.
-func (l *loader) enough(d *writtenFeature, f *features.Feature) {
+func (l *compiler) enough(d *writtenFeature, f *features.Feature) {
 	wants, what := map[string]int{"k": f.Call.N, "n": f.Call.N + 1}, "values"
 	if f.Window.Exact {
 		what = "events"
@@ -107,7 +107,7 @@ func (l *loader) enough(d *writtenFeature, f *features.Feature) {
 }
 
 // notTaken reports given parameters that the function does not take.
-func (l *loader) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[string]bool) {
+func (l *compiler) notTaken(d *writtenFeature, spec aggregate.Spec, taken map[string]bool) {
 	takes := "no parameters"
 	if len(spec.Parameters) > 0 {
 		var names []string
@@ -175,7 +175,7 @@ const minRate, maxRate = 0.000001, 0.5
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // edgesWord returns the text of a list in square brackets, written as a YAML sequence or as a text.
-func (l *loader) edgesWord(n node) word {
+func (l *compiler) edgesWord(n node) word {
 	if n.Kind == yaml.ScalarNode {
 		w, _ := l.scalar(n, "bins")
 		return w

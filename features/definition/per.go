@@ -9,7 +9,7 @@ import (
 )
 
 // per reads the field by whose values the answer is split, and returns its index, -1 for none.
-func (l *loader) per(d *writtenFeature, f *features.Feature) int {
+func (l *compiler) per(d *writtenFeature, f *features.Feature) int {
 	if !d.per.given() {
 		return -1
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
@@ -37,8 +38,19 @@ var (
 	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "expr", "max_bytes", "required"}
 )
 
+// streams compiles the streams.
+type streams struct {
+	*reader
+	registry *features.Registry
+	readFile func(path string) ([]byte, error)             // for files that definitions name
+	latest   func(topic string) (record.Registered, error) // nil if no registry is checked
+	written  map[string]named
+	reads    []pathRead   // of the stream being compiled
+	enriched []enrichment // compiled after the services
+}
+
 // stream compiles a stream. It omits the parts that are wrong, so that the stream's features can still be checked.
-func (l *loader) stream(d named) *record.Stream {
+func (l *streams) stream(d named) *record.Stream {
 	s := &record.Stream{Name: d.name.text, Format: record.JSON, MaxFuture: defaultMaxFuture}
 	what := "stream " + strconv.Quote(s.Name)
 	keys := l.keyed(d.node, what, streamKeys...)
@@ -56,7 +68,7 @@ func (l *loader) stream(d named) *record.Stream {
 		s.Format = l.format(n)
 	}
 	if n, ok := keys["enrich"]; ok {
-		l.enrichments = append(l.enrichments, enrichment{s, n})
+		l.enriched = append(l.enriched, enrichment{s, n})
 	}
 	for key, take := range map[string]func(word){
 		"topic": func(w word) {
@@ -97,7 +109,7 @@ func (l *loader) stream(d named) *record.Stream {
 }
 
 // fields compiles the fields of a stream.
-func (l *loader) fields(s *record.Stream, keys map[string]node) {
+func (l *streams) fields(s *record.Stream, keys map[string]node) {
 	maxBytes := value.MaxText
 	if n, ok := keys["max_bytes"]; ok {
 		if w, ok := l.scalar(n, "max_bytes"); ok {
@@ -121,14 +133,14 @@ func (l *loader) fields(s *record.Stream, keys map[string]node) {
 	}
 }
 
-func (l *loader) topic(w word) {
+func (l *streams) topic(w word) {
 	if !topicName.MatchString(w.text) {
 		l.report(w.location, "bad topic %q: a topic has up to 249 letters, digits, '.', '_' and '-'", w.text)
 	}
 }
 
 // timestamp compiles the location of an event's time: a path, or a mapping with its unit.
-func (l *loader) timestamp(n node) record.TimestampPath {
+func (l *streams) timestamp(n node) record.TimestampPath {
 	t := record.TimestampPath{Unit: "ms"}
 	if n.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(n, "timestamp"); ok {
@@ -153,7 +165,7 @@ func (l *loader) timestamp(n node) record.TimestampPath {
 
 // field compiles a field: its type, or a mapping. A derived one may use the fields before it. The
 // type is Null if it is unknown. It also returns the location of the field's path.
-func (l *loader) field(e entry, before []record.Field) (f record.Field, at location) {
+func (l *streams) field(e entry, before []record.Field) (f record.Field, at location) {
 	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.location
 	if !isName(f.Name) {
 		l.report(e.key.location, "bad name %q of a field: "+nameRule, f.Name)
@@ -202,7 +214,7 @@ func (l *loader) field(e entry, before []record.Field) (f record.Field, at locat
 	return f, at
 }
 
-func (l *loader) decimal(f *record.Field, scale word) {
+func (l *streams) decimal(f *record.Field, scale word) {
 	switch {
 	case !scale.given():
 		if f.Type == value.Decimal {
@@ -222,7 +234,7 @@ func (l *loader) decimal(f *record.Field, scale word) {
 // encodings are the encodings of decimals.
 var encodings = []string{"base64"}
 
-func (l *loader) encoding(f *record.Field, encoding word) {
+func (l *streams) encoding(f *record.Field, encoding word) {
 	switch {
 	case !encoding.given():
 	case f.Type != value.Decimal && f.Type != value.Null:
@@ -233,7 +245,7 @@ func (l *loader) encoding(f *record.Field, encoding word) {
 	}
 }
 
-func (l *loader) unit(f *record.Field, unit word) {
+func (l *streams) unit(f *record.Field, unit word) {
 	switch {
 	case !unit.given():
 	case f.Type != value.Timestamp && f.Type != value.Null:
@@ -248,7 +260,7 @@ func (l *loader) unit(f *record.Field, unit word) {
 const maxMaxBytes = 64 << 10
 
 // maxBytes reads the length of the longest text that is kept.
-func (l *loader) maxBytes(w word) int {
+func (l *streams) maxBytes(w word) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < value.LeastMaxText || n > maxMaxBytes {
 		l.report(w.location, "bad max_bytes %q: it must be a number of bytes from %d to %d", w.text, value.LeastMaxText, maxMaxBytes)
@@ -256,7 +268,7 @@ func (l *loader) maxBytes(w word) int {
 	return n
 }
 
-func (l *loader) fieldMaxBytes(f *record.Field, w word) {
+func (l *streams) fieldMaxBytes(f *record.Field, w word) {
 	switch {
 	case !w.given():
 	case f.Type != value.String && f.Type != value.Null:
@@ -266,7 +278,7 @@ func (l *loader) fieldMaxBytes(f *record.Field, w word) {
 	}
 }
 
-func (l *loader) fieldType(w word) value.Type {
+func (l *streams) fieldType(w word) value.Type {
 	t, ok := value.ParseType(w.text)
 	if !ok {
 		var known []string
@@ -307,7 +319,7 @@ func typesKnown(fields []record.Field) bool {
 }
 
 // path splits a path of names separated by dots.
-func (l *loader) path(w word) []string {
+func (l *reader) path(w word) []string {
 	p := strings.Split(w.text, ".")
 	if slices.Contains(p, "") {
 		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
@@ -324,20 +336,20 @@ func quoting(name string) bool {
 }
 
 // readPath records a path that the stream reads.
-func (l *loader) readPath(w word) []string {
+func (l *streams) readPath(w word) []string {
 	p := l.path(w)
 	l.reads = append(l.reads, pathRead{p, value.Null, w.location})
 	return p
 }
 
 // oneOf reports a word that is not among those known.
-func (l *loader) oneOf(w word, what string, known []string) {
+func (l *reader) oneOf(w word, what string, known []string) {
 	if !slices.Contains(known, w.text) {
 		l.report(w.location, "%s", spelling.Unknown(what, w.text, known))
 	}
 }
 
-func (l *loader) duration(w word) (time.Duration, bool) {
+func (l *reader) duration(w word) (time.Duration, bool) {
 	d, err := window.ParseDuration(w.text)
 	if err != nil {
 		l.report(w.location, "%s", err)
@@ -346,7 +358,7 @@ func (l *loader) duration(w word) (time.Duration, bool) {
 }
 
 // expr compiles the expression in a word.
-func (l *loader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
+func (l *reader) expr(w word, compile func() (*expr.Expr, error)) *expr.Expr {
 	l.checkTime()
 	if l.size += len(w.text); l.size > maxExpressions {
 		if !l.tooLarge {

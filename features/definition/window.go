@@ -16,9 +16,9 @@ import (
 )
 
 // window reads a feature's window and its options: tile, bounds, delay and exclude.
-func (l *loader) window(d *writtenFeature, function aggregate.Function) window.Window {
+func (l *compiler) window(d *writtenFeature, function aggregate.Function) window.Window {
 	var w window.Window
-	typ, ok := l.windowType(d.window)
+	typ, ok := windows{l.reader}.windowType(d.window)
 	if last, ok := d.window.keys["last"]; ok {
 		w.Last = l.number(last, "last")
 	}
@@ -45,7 +45,7 @@ func (l *loader) window(d *writtenFeature, function aggregate.Function) window.W
 }
 
 // number reads a number of events or values to keep.
-func (l *loader) number(w word, what string) int {
+func (l *reader) number(w word, what string) int {
 	n, err := strconv.Atoi(w.text)
 	if err != nil || n < 1 || n > maxMax {
 		l.report(w.location, "bad %s %q: it must be a number from 1 to %d", what, w.text, maxMax)
@@ -55,7 +55,7 @@ func (l *loader) number(w word, what string) int {
 
 // fromTheLog reports whether the window is answered from the log: because of its tile, its function, or its window
 // type.
-func (l *loader) fromTheLog(d *writtenFeature, function aggregate.Function, w window.Window) bool {
+func (l *compiler) fromTheLog(d *writtenFeature, function aggregate.Function, w window.Window) bool {
 	if strings.EqualFold(d.tile.text, "exact") {
 		return true
 	}
@@ -82,8 +82,8 @@ func layoutOf(function aggregate.Function) state.Layout {
 }
 
 // measuredType returns the type of the definition's field, Null if there is none.
-func (l *loader) measuredType(d *writtenFeature) value.Type {
-	if stream, ok := l.registry.Stream(d.stream.text); ok {
+func (l *compiler) measuredType(d *writtenFeature) value.Type {
+	if stream, ok := l.streams.registry.Stream(d.stream.text); ok {
 		if i := stream.FieldIndex(d.field.text); i >= 0 {
 			return stream.Fields[i].Type
 		}
@@ -93,7 +93,7 @@ func (l *loader) measuredType(d *writtenFeature) value.Type {
 
 // tile reads the width of a window's tiles. A function whose state has an exact edge has none: its
 // tile is a millisecond.
-func (l *loader) tile(d *writtenFeature, function aggregate.Function, typ window.Clocked) time.Duration {
+func (l *compiler) tile(d *writtenFeature, function aggregate.Function, typ window.Clocked) time.Duration {
 	if layoutOf(function).Exact() {
 		if d.tile.given() {
 			l.report(d.tile.location, "tile does not apply to method %s: its window is exact", function.Spec().Method)
@@ -122,7 +122,7 @@ func (l *loader) tile(d *writtenFeature, function aggregate.Function, typ window
 }
 
 // unitTile returns the tile width of a function whose tiles are the units that it counts.
-func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clocked) time.Duration {
+func (l *compiler) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clocked) time.Duration {
 	if d.tile.given() {
 		l.report(d.tile.location, "tile does not apply to %s, whose tiles are its units; omit tile, or write tile: exact", spec.Name)
 		return 0
@@ -142,7 +142,7 @@ func (l *loader) unitTile(d *writtenFeature, spec aggregate.Spec, typ window.Clo
 }
 
 // bounds reads the bounds of an exact window.
-func (l *loader) bounds(d *writtenFeature, w *window.Window) {
+func (l *compiler) bounds(d *writtenFeature, w *window.Window) {
 	if !d.bounds.given() {
 		return
 	}
@@ -163,7 +163,7 @@ func (l *loader) bounds(d *writtenFeature, w *window.Window) {
 }
 
 // delay reads how long before the moment of the question a window ends.
-func (l *loader) delay(d *writtenFeature, function aggregate.Function, w *window.Window) {
+func (l *compiler) delay(d *writtenFeature, function aggregate.Function, w *window.Window) {
 	if !d.delay.given() {
 		return
 	}
@@ -186,7 +186,7 @@ func (l *loader) delay(d *writtenFeature, function aggregate.Function, w *window
 }
 
 // maximum reads the greatest number of values or events to keep.
-func (l *loader) maximum(d *writtenFeature, f *features.Feature, spec aggregate.Spec) {
+func (l *compiler) maximum(d *writtenFeature, f *features.Feature, spec aggregate.Spec) {
 	f.Call.Max = defaultMax(f)
 	if !d.max.given() {
 		return

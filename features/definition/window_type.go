@@ -10,8 +10,11 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 )
 
+// windows reads windows.
+type windows struct{ *reader }
+
 // windowType reads the type of a window; nil means a lifetime.
-func (l *loader) windowType(words windowWords) (typ window.Type, ok bool) {
+func (l windows) windowType(words windowWords) (typ window.Type, ok bool) {
 	key := ""
 	for _, k := range typeKeys {
 		if w, ok := words.keys[k]; ok && key != "" {
@@ -49,7 +52,7 @@ func (l *loader) windowType(words windowWords) (typ window.Type, ok bool) {
 }
 
 // rolling reads a duration, or lifetime.
-func (l *loader) rolling(w word) (window.Type, bool) {
+func (l windows) rolling(w word) (window.Type, bool) {
 	if strings.EqualFold(w.text, "lifetime") {
 		return nil, true
 	}
@@ -63,7 +66,7 @@ func (l *loader) rolling(w word) (window.Type, bool) {
 }
 
 // length reads how long a window is.
-func (l *loader) length(w word) (time.Duration, bool) {
+func (l windows) length(w word) (time.Duration, bool) {
 	size, ok := l.duration(w)
 	if ok && size == 0 {
 		l.report(w.location, "a window must be longer than 0")
@@ -73,7 +76,7 @@ func (l *loader) length(w word) (time.Duration, bool) {
 }
 
 // opening reads a window that begins with an event: its size or gap, and how far back its beginning is searched.
-func (l *loader) opening(words windowWords, w word, what string) (size, limit time.Duration, ok bool) {
+func (l windows) opening(words windowWords, w word, what string) (size, limit time.Duration, ok bool) {
 	if size, ok = l.length(w); !ok {
 		return 0, 0, false
 	}
@@ -88,7 +91,7 @@ func (l *loader) opening(words windowWords, w word, what string) (size, limit ti
 }
 
 // calendar reads a unit, its time zone and the first day of weeks.
-func (l *loader) calendar(words windowWords) (window.Type, bool) {
+func (l windows) calendar(words windowWords) (window.Type, bool) {
 	unit, first, at := words.keys["calendar"], time.Monday, time.UTC
 	name := strings.ToLower(unit.text)
 	if _, ok := window.CalendarUnits[name]; !ok {

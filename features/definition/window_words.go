@@ -29,7 +29,7 @@ var (
 const noWindow = "window must not be empty; write one such as 7d or {rolling: 7d}"
 
 // windowNode reads the window of a feature in the long form.
-func (l *loader) windowNode(n node) windowWords {
+func (l windows) windowNode(n node) windowWords {
 	if n.Kind != yaml.MappingNode {
 		w, ok := l.scalar(n, "window")
 		if !ok {
@@ -50,7 +50,7 @@ func (l *loader) windowNode(n node) windowWords {
 }
 
 // windowText reads a window that is written in one line.
-func (l *loader) windowText(w word) windowWords {
+func (l windows) windowText(w word) windowWords {
 	words := windowWords{whole: w, keys: map[string]word{}}
 	var parts []word
 	if inner, ok := strings.CutPrefix(w.text, "{"); ok && strings.HasSuffix(inner, "}") {
