@@ -16,7 +16,7 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features/definition"
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/internal/timerslack"
 )
 
@@ -64,5 +64,5 @@ func message(err error) string {
 	if _, ok := errors.AsType[config.Findings](err); ok {
 		return err.Error()
 	}
-	return "weir: " + reworded.Plainly(err).Error()
+	return "weir: " + brokers.Plainly(err).Error()
 }

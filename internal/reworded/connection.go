@@ -23,14 +23,27 @@ type reworded struct {
 func (e *reworded) Error() string { return e.text }
 func (e *reworded) Unwrap() error { return e.cause }
 
-// withText gives an error another text, and wraps it.
-func withText(err error, text string) error { return &reworded{text, err} }
+// As gives an error another text, and wraps it.
+func As(err error, text string) error { return &reworded{text, err} }
+
+// Part gives a part of an error another text. The rest, which says what was being done, stays. The result wraps err.
+func Part(err, part, by error) error {
+	return As(err, strings.Replace(err.Error(), part.Error(), by.Error(), 1))
+}
+
+// Plainly replaces the part of an error that says why a connection failed by plain words. The result wraps err.
+func Plainly(err error) error {
+	if operation, ok := errors.AsType[*net.OpError](err); ok {
+		return Part(err, operation, Connection(operation))
+	}
+	return err
+}
 
 // Connection returns an error that says why a server could not be reached or cannot listen, and what to do. It returns
 // other errors unchanged. The result wraps err.
 func Connection(err error) error {
 	if text := connection(err); text != "" {
-		return withText(err, text)
+		return As(err, text)
 	}
 	return err
 }

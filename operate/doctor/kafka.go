@@ -13,7 +13,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/operate/topics"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
@@ -38,7 +38,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	names := t.names()
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		f.add(Fail, "kafka", reworded.Brokers(err).Error(), "check that it runs at kafka.brokers, and who has access")
+		f.add(Fail, "kafka", brokers.Reword(err).Error(), "check that it runs at kafka.brokers, and who has access")
 		return f
 	}
 	f.ok("kafka", "%s", plural(len(found.Brokers), "broker"))
@@ -49,7 +49,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 		case i >= 0 && found.Topics[i].Error == nil:
 			there = append(there, found.Topics[i])
 		case i >= 0 && !errors.Is(found.Topics[i].Error, kafka.UnknownTopicOrPartition):
-			f.add(Fail, "topic "+name, reworded.Brokers(found.Topics[i].Error).Error(), "check who has access to the brokers")
+			f.add(Fail, "topic "+name, brokers.Reword(found.Topics[i].Error).Error(), "check who has access to the brokers")
 		case t.Create:
 			f.add(Warn, "topic "+name, "is missing", "weir run will create it; create it before to choose its settings")
 		default:
@@ -62,7 +62,7 @@ func Kafka(ctx context.Context, client *kafka.Client, t Topics) (f Findings) {
 	}
 	settings, err := topics.Settings(ctx, client, wanted)
 	if err != nil {
-		f.add(Warn, "kafka", reworded.Plainly(err).Error(), "until then the topics' settings are not checked")
+		f.add(Warn, "kafka", brokers.Plainly(err).Error(), "until then the topics' settings are not checked")
 		return f
 	}
 	for _, topic := range there {
@@ -84,7 +84,7 @@ func (t *Topics) written(ctx context.Context, client *kafka.Client, f *Findings,
 	}
 	refused, err := fetch.Unwritable(ctx, client, names)
 	if err != nil {
-		f.add(Warn, "kafka", reworded.Plainly(err).Error(), "until then it is not checked which topics may be written to")
+		f.add(Warn, "kafka", brokers.Plainly(err).Error(), "until then it is not checked which topics may be written to")
 	}
 	for _, name := range refused {
 		f.add(Warn, "topic "+name, "this user may not write to it: a processor with this user stops a partition at the first record for it",

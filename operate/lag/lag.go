@@ -11,7 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 )
@@ -133,7 +133,7 @@ func partitionLag(id state.Partition, held *fetch.Log, progress []state.Position
 		}
 	}
 	if held.Err != nil {
-		p.Error = reworded.Plainly(held.Err).Error()
+		p.Error = brokers.Plainly(held.Err).Error()
 		return p
 	}
 	p.Start, p.Stable, p.End = held.Start, held.Stable, held.End

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/pipeline/fetch"
 )
 
@@ -65,7 +65,7 @@ func (e MissingTopicsError) Error() string {
 func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kafka.MetadataResponse, error) {
 	found, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
 	if err != nil {
-		return nil, reworded.Brokers(err)
+		return nil, brokers.Reword(err)
 	}
 	var missing MissingTopicsError
 	for _, topic := range found.Topics {
@@ -73,7 +73,7 @@ func FindTopics(ctx context.Context, client *kafka.Client, names []string) (*kaf
 		case errors.Is(topic.Error, kafka.UnknownTopicOrPartition):
 			missing = append(missing, topic.Name)
 		case topic.Error != nil:
-			return nil, fmt.Errorf("topic %s: %w", topic.Name, reworded.Brokers(topic.Error))
+			return nil, fmt.Errorf("topic %s: %w", topic.Name, brokers.Reword(topic.Error))
 		}
 	}
 	if missing != nil {
@@ -118,7 +118,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 	}
 	made, err := client.CreateTopics(ctx, request)
 	if err != nil {
-		return fmt.Errorf("create topics: %w", reworded.Brokers(err))
+		return fmt.Errorf("create topics: %w", brokers.Reword(err))
 	}
 	for _, name := range missing {
 		err := made.Errors[name]
@@ -127,7 +127,7 @@ func EnsureTopics(ctx context.Context, client *kafka.Client, settings TopicSetti
 		case errors.Is(err, kafka.TopicAuthorizationFailed):
 			return fmt.Errorf("create topic %s: the user may not: allow Create on the topic or the cluster, or create it yourself", name)
 		default:
-			return fmt.Errorf("create topic %s: %w", name, reworded.Brokers(err))
+			return fmt.Errorf("create topic %s: %w", name, brokers.Reword(err))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/operate/doctor"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/group"
@@ -97,7 +97,7 @@ func checkAccess(ctx context.Context, list *checkList, cfg config.API) {
 		return
 	}
 	if err := a.issuer.Discover(ctx); err != nil {
-		list.fail("issuer of tokens", reworded.Plainly(err))
+		list.fail("issuer of tokens", brokers.Plainly(err))
 	} else {
 		list.ok("issuer of tokens", "answers")
 	}
@@ -123,7 +123,7 @@ func checkKafka(ctx context.Context, list *checkList, cfg *config.Config, regist
 	}
 	list.ok("kafka", "%s", say.Number(len(found.Brokers), "broker"))
 	if err := group.MayJoin(ctx, client.Transport, client.Addr, cfg.Kafka.Group); err != nil {
-		list.fail("group "+cfg.Kafka.Group, reworded.Plainly(err))
+		list.fail("group "+cfg.Kafka.Group, brokers.Plainly(err))
 	} else {
 		list.ok("group "+cfg.Kafka.Group, "may be joined")
 	}
@@ -157,7 +157,7 @@ func checkWriting(ctx context.Context, list *checkList, client *kafka.Client, fo
 	}
 	refused, err := fetch.Unwritable(ctx, client, names)
 	if err != nil {
-		list.fail("kafka", reworded.Plainly(err))
+		list.fail("kafka", brokers.Plainly(err))
 	}
 	for _, name := range refused {
 		list.fail("topic "+name, errors.New("the user may not write to it: allow Write on it"))

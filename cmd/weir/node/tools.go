@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/reworded"
+	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/operate/deadletter"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/operate/preview"
@@ -31,11 +31,11 @@ func (n *Node) tools() tools.Config {
 	}
 	c.Preview = func(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
 		report, err := n.preview(ctx, r, list, since)
-		return report, reworded.Plainly(err)
+		return report, brokers.Plainly(err)
 	}
 	c.DeadLetters = func(ctx context.Context, reason string, most int) ([]tools.DeadLetter, error) {
 		list, err := n.newestDeadLetters(ctx, reason, most)
-		return list, reworded.Plainly(err)
+		return list, brokers.Plainly(err)
 	}
 	return c
 }

@@ -1,12 +1,14 @@
-package reworded
+// Package brokers says what is wrong in plain words where brokers refuse a request.
+package brokers
 
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/segmentio/kafka-go"
+
+	"github.com/weir-stream/weir/internal/reworded"
 )
 
 // advice maps answers of the brokers to what to do about them.
@@ -30,42 +32,29 @@ var advice = map[kafka.Error]string{
 // clientMethod begins the errors of the Kafka client.
 const clientMethod = "kafka.(*Client)."
 
-// Plainly replaces the part of an error that a client library wrote by plain words; the rest, which says what was being
-// done, stays. The result wraps err.
+// Plainly is reworded.Plainly, also for what brokers answer. The result wraps err.
 func Plainly(err error) error {
-	part := librarysPart(err)
-	if part == nil {
-		return err
-	}
-	return withText(err, strings.Replace(err.Error(), part.Error(), Brokers(part).Error(), 1))
-}
-
-// librarysPart returns the error in a chain that a client library has made; nil if there is none.
-func librarysPart(err error) error {
 	for part := err; part != nil; part = errors.Unwrap(part) {
 		if strings.HasPrefix(part.Error(), clientMethod) {
-			return part
+			return reworded.Part(err, part, Reword(part))
 		}
 	}
 	if answer, ok := errors.AsType[kafka.Error](err); ok {
-		return answer
+		return reworded.Part(err, answer, Reword(answer))
 	}
-	if operation, ok := errors.AsType[*net.OpError](err); ok {
-		return operation
-	}
-	return nil
+	return reworded.Plainly(err)
 }
 
-// Brokers returns an error that says why brokers refused a request, and what to do. The result wraps err.
-func Brokers(err error) error {
+// Reword returns an error that says why brokers refused a request, and what to do. The result wraps err.
+func Reword(err error) error {
 	if code, ok := errors.AsType[kafka.Error](err); ok {
 		if text, ok := advice[code]; ok {
-			return withText(err, text)
+			return reworded.As(err, text)
 		}
-		return withText(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
+		return reworded.As(err, fmt.Sprintf("the brokers answer %q (code %d)", code.Title(), int(code)))
 	}
 	if strings.HasPrefix(err.Error(), clientMethod) {
 		err = errors.Unwrap(err)
 	}
-	return Connection(err)
+	return reworded.Connection(err)
 }

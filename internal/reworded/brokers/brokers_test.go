@@ -1,4 +1,4 @@
-package reworded
+package brokers
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 )
 
 // An error of the brokers becomes advice, and is wrapped.
-func TestBrokers(t *testing.T) {
+func TestReword(t *testing.T) {
 	for code, want := range map[kafka.Error]string{
 		kafka.SASLAuthenticationFailed: "the brokers refuse the login: check the user and the password or token under kafka.sasl",
 		kafka.TopicAuthorizationFailed: "the user may not see it: allow Describe and Read on the topic",
@@ -21,17 +21,17 @@ func TestBrokers(t *testing.T) {
 		kafka.UnknownTopicOrPartition:  "there is no such topic or partition: check the name, or create the topic",
 		kafka.KafkaStorageError:        `the brokers answer "Kafka Storage Error" (code 56)`,
 	} {
-		err := Brokers(code)
+		err := Reword(code)
 		if err.Error() != want || !errors.Is(err, code) {
 			t.Errorf("%v\ngot  %v\nwant %s", code, err, want)
 		}
 	}
 	for code := range advice {
-		if strings.HasPrefix(Brokers(code).Error(), "the brokers answer") {
+		if strings.HasPrefix(Reword(code).Error(), "the brokers answer") {
 			t.Errorf("%v has no advice", code)
 		}
 	}
-	if refused := new(net.OpError); !errors.As(Brokers(&net.OpError{Op: "dial", Err: errors.New("odd")}), &refused) {
+	if refused := new(net.OpError); !errors.As(Reword(&net.OpError{Op: "dial", Err: errors.New("odd")}), &refused) {
 		t.Error("an error of another kind is not wrapped")
 	}
 }
@@ -49,7 +49,7 @@ func TestPlainly(t *testing.T) {
 		{fmt.Errorf("topic a: %w", fmt.Errorf("kafka.(*Client).Metadata: %w", refused)), "topic a: " + away},
 		{fmt.Errorf("topic a: %w", kafka.TopicAuthorizationFailed), "topic a: the user may not see it: allow Describe and Read on the topic"},
 		{fmt.Errorf("read a: %w", errors.Join(mine, refused)), "read a: mine\n" + away},
-		{fmt.Errorf("topic a: %w", Brokers(refused)), "topic a: " + away},
+		{fmt.Errorf("topic a: %w", Reword(refused)), "topic a: " + away},
 	} {
 		got := Plainly(test.err)
 		if got.Error() != test.want || !errors.Is(got, test.err) {
