@@ -139,7 +139,7 @@ func (h *handler) queueForBody(ctx context.Context, q *question, bytes int64) er
 	return q.held.hold(ctx, receiving, 2*bytes) // the buffer doubles as it grows
 }
 
-// readQuery reads the question of a GET. Values that are not JSON are strings; decode finds errors in them.
+// readQuery reads the question of a GET. Values that are not JSON are strings; understand finds errors in them.
 func (h *handler) readQuery(q *question, _ http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	p, err := q.request.viewOf(h).askable(name) // before errors that name its keys
@@ -202,8 +202,7 @@ func (r *request) fillIn(p *preparedFeature, parameters url.Values) error {
 	}
 	entities.SetArrayItem(0, entity)
 	*r.part("features"), *r.part("entities") = features, entities
-	for i := range options {
-		o := &options[i]
+	for i, o := range options {
 		if p.parameter(o.parameter) == nil || !parameters.Has(o.parameter) {
 			continue
 		}

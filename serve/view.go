@@ -22,7 +22,7 @@ func (v view) askable(name string) (*preparedFeature, error) {
 	if !ok {
 		return nil, v.unknownFeature(name)
 	}
-	if v.client == nil || v.client.Scopes.Feature(p.services) {
+	if v.mayAsk(p.Feature) {
 		return p, nil
 	}
 	wants := "query"
@@ -38,7 +38,7 @@ func (v view) askableService(name string) ([]*preparedFeature, error) {
 	if !ok {
 		return nil, v.unknownService(name)
 	}
-	if v.client != nil && !v.client.Scopes.Service(name) {
+	if !v.mayAskService(name) {
 		return nil, access.Forbidden("asking for the service "+name, "query or service:"+name, v.client)
 	}
 	return inService, nil
@@ -46,25 +46,36 @@ func (v view) askableService(name string) ([]*preparedFeature, error) {
 
 // unknownFeature refuses a name that no feature has. It names only what the client may ask for.
 func (v view) unknownFeature(name string) error {
-	var names []string
-	for _, f := range v.registry.Features {
-		if v.client == nil || v.client.Scopes.Feature(v.features[f.Name].services) {
-			names = append(names, f.Name)
-		}
-	}
-	e := reply.Unknown(reply.UnknownFeature, "feature", name, names)
-	if _, ok := v.services[name]; ok && (v.client == nil || v.client.Scopes.Service(name)) {
+	e := reply.Unknown(reply.UnknownFeature, "feature", name, namesOf(v.registry.Features, v.mayAsk, func(f *features.Feature) string { return f.Name }))
+	if _, ok := v.services[name]; ok && v.mayAskService(name) {
 		e = reply.Errorf(reply.UnknownFeature, "there is no feature %s, but there is a service of that name: ask for it by service, not by features", reply.Quote(name))
 	}
 	return e.About(name)
 }
 
+// namesOf returns the names of those that a client may see.
+func namesOf[T any](all []T, may func(T) bool, name func(T) string) (names []string) {
+	for _, one := range all {
+		if may(one) {
+			names = append(names, name(one))
+		}
+	}
+	return names
+}
+
+func (v view) mayAsk(f *features.Feature) bool {
+	return v.client == nil || v.client.Scopes.Feature(v.features[f.Name].services)
+}
+
+func (v view) mayAskService(name string) bool {
+	return v.client == nil || v.client.Scopes.Service(name)
+}
+
 // mayName reports whether an error may show the client a stream, its topic, its match and its fields: those of the features
 // that the client may ask for.
 func (v view) mayName(s *record.Stream) bool {
-	return v.client == nil || v.client.Scopes.Everything() || slices.ContainsFunc(v.registry.Features, func(f *features.Feature) bool {
-		return v.client.Scopes.Feature(v.features[f.Name].services) && readsStream(f, s)
-	})
+	return v.client == nil || v.client.Scopes.Everything() ||
+		slices.ContainsFunc(v.registry.Features, func(f *features.Feature) bool { return v.mayAsk(f) && readsStream(f, s) })
 }
 
 func readsStream(f *features.Feature, s *record.Stream) bool {
@@ -73,34 +84,18 @@ func readsStream(f *features.Feature, s *record.Stream) bool {
 
 // unknownStream refuses a name that no stream has, like unknownFeature.
 func (v view) unknownStream(name string) *reply.Error {
-	var names []string
-	for _, s := range v.registry.Streams {
-		if v.mayName(s) {
-			names = append(names, s.Name)
-		}
-	}
-	return reply.Unknown(reply.UnknownStream, "stream", name, names)
+	return reply.Unknown(reply.UnknownStream, "stream", name, namesOf(v.registry.Streams, v.mayName, func(s *record.Stream) string { return s.Name }))
 }
 
 // unknownTopic refuses a topic that no stream reads, like unknownFeature.
 func (v view) unknownTopic(name string) *reply.Error {
-	var names []string
-	for _, s := range v.registry.Streams {
-		if v.mayName(s) && !slices.Contains(names, s.Topic) {
-			names = append(names, s.Topic)
-		}
-	}
+	names := namesOf(v.registry.Streams, v.mayName, func(s *record.Stream) string { return s.Topic })
 	slices.Sort(names)
-	return reply.Unknown(reply.UnknownTopic, "stream that reads the topic", name, names)
+	return reply.Unknown(reply.UnknownTopic, "stream that reads the topic", name, slices.Compact(names))
 }
 
 // unknownService refuses a name that no service has, like unknownFeature.
 func (v view) unknownService(name string) error {
-	var names []string
-	for _, s := range v.registry.Services {
-		if v.client == nil || v.client.Scopes.Service(s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	return reply.Unknown(reply.UnknownService, "service", name, names)
+	may := func(s *features.Service) bool { return v.mayAskService(s.Name) }
+	return reply.Unknown(reply.UnknownService, "service", name, namesOf(v.registry.Services, may, func(s *features.Service) string { return s.Name }))
 }
