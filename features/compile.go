@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
@@ -28,6 +29,7 @@ type Compiler struct {
 
 	series map[string]*state.Series // by identity
 	times  map[*state.Series]int    // the greatest timesDefault of its features
+	tiling map[string]state.Tiling  // see state.Plan
 	ids    map[string]owner         // by a series' ID or a group's
 	writes map[*record.Stream]map[string]*entityWrites
 }
@@ -38,7 +40,7 @@ type owner struct{ identity, feature string }
 // NewCompiler makes a compiler of one registry.
 func NewCompiler() *Compiler {
 	return &Compiler{
-		Hash: hashID, series: map[string]*state.Series{}, times: map[*state.Series]int{}, ids: map[string]owner{},
+		Hash: hashID, series: map[string]*state.Series{}, times: map[*state.Series]int{}, tiling: map[string]state.Tiling{}, ids: map[string]owner{},
 		writes: map[*record.Stream]map[string]*entityWrites{},
 	}
 }
@@ -49,7 +51,10 @@ func hashID(text string, length int) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])[:length]
 }
 
-const groupIDLength = 4
+const (
+	groupIDLength = 4
+	contentLength = 12
+)
 
 // Inputs are the parts of an event that a feature reads.
 type Inputs struct {
@@ -158,6 +163,23 @@ func (f *Feature) reach() int64 {
 	return f.Window.Type.Reach().Milliseconds() + f.Window.Delay.Milliseconds() + f.Keep.Milliseconds()
 }
 
+// tilesMerge reports whether the feature's answer is the same from tiles of any width.
+func (f *Feature) tilesMerge() bool { return f.Window.Tiled() && !f.Spec.TilesAreUnits }
+
+// widestTile returns how wide tiles may be, in ms, from which the feature is answered until those of its definition are filled:
+// no wider than its window. 0 means that there must be no others.
+func (f *Feature) widestTile() int64 {
+	switch {
+	case f.Window.Exact:
+		return 0
+	case !f.Window.Forgets():
+		return state.MaxTime
+	case f.tilesMerge():
+		return f.Window.Type.Reach().Milliseconds()
+	}
+	return 0
+}
+
 // share returns the existing series with the same identity, or this one, and extends what it keeps
 // to what the feature needs.
 func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state.Series, error) {
@@ -171,6 +193,9 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 		}
 	}
 	identity, group := c.name(s, f.Stream)
+	if s.Tile == 0 || f.tilesMerge() {
+		c.tiling[s.ID] = state.Tiling{Content: hashID("content 1\n"+seriesIdentity(s, f.Stream, "any"), contentLength), Width: s.Tile}
+	}
 	keep := f.reach()
 	if first, ok := c.series[identity]; ok {
 		c.times[first] = max(c.times[first], timesDefault(f, s))
@@ -194,7 +219,7 @@ func (c *Compiler) share(f *Feature, s *state.Series, write seriesWrite) (*state
 // name sets the IDs of a series and its groups, and returns the texts that the IDs of the series and its group are
 // hashes of.
 func (c *Compiler) name(s *state.Series, stream *record.Stream) (identity, group string) {
-	identity, group = seriesIdentity(s, stream), groupIdentity(s.By, stream)
+	identity, group = seriesIdentity(s, stream, strconv.FormatInt(s.Tile, 10)), groupIdentity(s.By, stream)
 	s.ID, s.Group = c.Hash(identity, state.SeriesIDLength), c.Hash(group, groupIDLength)
 	if len(s.By) > 1 {
 		s.Parent = c.Hash(groupIdentity(s.By[:1], stream), groupIDLength)
@@ -281,8 +306,16 @@ func (c *Compiler) Finish(r *Registry) {
 			r.writes[stream] = append(r.writes[stream], *e)
 		}
 	}
+	keepGroups(r.Series)
+	boundSeries(r.Series, c.times)
+	r.makePlan(c.tiling)
+	r.makeVersion()
+}
+
+// keepGroups sets what follows from how long series are kept: for how long their groups are, and how many tiles they have.
+func keepGroups(series []*state.Series) {
 	keep := map[string]int64{} // of each group
-	for _, s := range r.Series {
+	for _, s := range series {
 		for _, group := range []string{s.Group, s.Parent} {
 			switch longest, ok := keep[group]; {
 			case s.Keep == 0:
@@ -292,16 +325,13 @@ func (c *Compiler) Finish(r *Registry) {
 			}
 		}
 	}
-	for _, s := range r.Series {
+	for _, s := range series {
 		s.GroupKeep = keep[s.Group]
 		if s.Parent != "" {
 			s.ParentKeep = keep[s.Parent]
 		}
 		s.Tiles = tilesKept(s)
 	}
-	boundSeries(r.Series, c.times)
-	r.makePlan()
-	r.makeVersion()
 }
 
 // tilesKept returns the greatest number of tiles that a tiled series holds of one entity: those from its horizon to the
@@ -313,12 +343,12 @@ func tilesKept(s *state.Series) int {
 	return int((s.Keep+s.Tile-1)/s.Tile) + 1
 }
 
-// seriesIdentity returns the text whose hash is the series' ID. It includes the expressions of the derived fields that
-// the series depends on.
-func seriesIdentity(s *state.Series, stream *record.Stream) string {
+// seriesIdentity returns the text whose hash is the series' ID, given the width of its tiles. It includes the expressions of
+// the derived fields that the series depends on.
+func seriesIdentity(s *state.Series, stream *record.Stream, tile string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %d\n",
-		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, s.Tile)
+	fmt.Fprintf(&b, "series 1\nstream %s\nwhere %q\nby %s\nmeasure %s\nfield %s\ntype %s %d\ntile %s\n",
+		s.Stream, s.Where, strings.Join(s.By, ","), s.Measure, s.Field, s.Type, s.Scale, tile)
 	if s.Condition != "" {
 		fmt.Fprintf(&b, "condition %q\n", s.Condition)
 	}

@@ -188,7 +188,7 @@ type decimal 2
 tile 86400000
 derived ip_c "cidr(ip, 24)"
 `
-	if got := features.SeriesIdentity(s, r.Streams[1]); got != want {
+	if got := features.SeriesIdentity(s, r.Streams[1], fmt.Sprint(s.Tile)); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got, want := features.GroupIdentity(s.By, r.Streams[1]), "group 2\nby user string\nby ip_c string\n"; got != want {

@@ -20,16 +20,26 @@ func (r *Registry) Serving(h *state.History) *Registry {
 // Keeping returns the registry over the generations of a plan (see state.Plan): events write all
 // generations, and each feature reads those that are the most complete according to a history.
 func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
-	if len(p.Generations) == 0 {
+	if p == r.plan {
 		return r
 	}
-	g := generations{plan: p, history: h, series: map[*state.Series][]*state.Series{}, features: map[*Feature]*Feature{}}
+	g := generations{
+		plan: p, history: h, alike: p.Alike(), keep: map[string]int64{}, defined: map[string]*state.Series{},
+		series: map[string][]*state.Series{}, claims: map[string]*state.Series{}, features: map[*Feature]*Feature{},
+	}
+	for key, kept := range p.Retained {
+		g.keep[key[:state.SeriesIDLength]] = kept.Keep // the same for all columns of a series
+	}
 	over := *r
 	over.plan, over.history, over.Series, over.writes = p, h, nil, map[*record.Stream][]entityWrites{}
 	for _, s := range r.Series {
-		over.Series = append(over.Series, g.of(s)...)
+		g.defined[s.ID] = s
+	}
+	for _, s := range r.Series {
+		over.Series = append(over.Series, g.written(s)...)
 	}
 	slices.SortFunc(over.Series, func(a, b *state.Series) int { return cmp.Compare(a.ID, b.ID) })
+	keepGroups(over.Series)
 	for stream, writes := range r.writes {
 		for i := range writes {
 			over.writes[stream] = append(over.writes[stream], g.writes(&writes[i])...)
@@ -57,26 +67,51 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 type generations struct {
 	plan     *state.Plan
 	history  *state.History
-	series   map[*state.Series][]*state.Series
-	features map[*Feature]*Feature // the copy of each feature
+	alike    *state.Alike
+	keep     map[string]int64           // for how long the plan keeps a series, by its ID, in ms
+	defined  map[string]*state.Series   // by ID
+	series   map[string][]*state.Series // the generations of each series as defined, by its ID
+	claims   map[string]*state.Series   // the series with which events write others that stand in, by the ID of these
+	features map[*Feature]*Feature      // the copy of each feature
 }
 
 // of lists the generations that are kept of a series.
-func (g *generations) of(s *state.Series) []*state.Series {
-	if kept, made := g.series[s]; made {
+func (g *generations) of(s *state.Series) []*state.Series { return g.standIn(s, s.ID) }
+
+// standIn lists the generations that are kept of a series, as defined, that can answer for another one.
+func (g *generations) standIn(s *state.Series, id string) []*state.Series {
+	if defined := g.defined[id]; defined != nil {
+		s = defined
+	}
+	kept, made := g.series[id]
+	if made {
 		return kept
 	}
-	var kept []*state.Series
-	for _, name := range g.plan.GenerationsOf(s.ID) {
-		generation := s
-		if name != (state.Generation{}) {
-			other := *s
-			other.ID, other.Cut = state.GenerationID(s.ID, name), g.plan.CutOf(name)
-			generation = &other
+	for _, name := range g.plan.GenerationsOf(id) {
+		generation := *s
+		generation.ID, generation.Cut = state.GenerationID(id, name), g.plan.CutOf(name)
+		if id != s.ID {
+			generation.Tile = g.plan.Tiling[id].Width
 		}
-		kept = append(kept, generation)
+		if keep, says := g.keep[generation.ID]; says {
+			generation.Keep = keep
+		}
+		kept = append(kept, &generation)
 	}
-	g.series[s] = kept
+	g.series[id] = kept
+	return kept
+}
+
+// written lists the generations that are written with a series: its own, and those that stand in for it and that no other
+// series writes.
+func (g *generations) written(s *state.Series) []*state.Series {
+	kept := slices.Clip(g.of(s))
+	for _, other := range g.alike.StandIns(s.ID, state.MaxTime) {
+		if by := g.claims[other]; g.defined[other] == nil && (by == nil || by == s) {
+			g.claims[other] = s
+			kept = append(kept, g.standIn(s, other)...)
+		}
+	}
 	return kept
 }
 
@@ -84,25 +119,25 @@ func (g *generations) of(s *state.Series) []*state.Series {
 func (g *generations) writes(w *entityWrites) (all []entityWrites) {
 	layers := 1
 	for _, s := range w.all() {
-		layers = max(layers, len(g.of(s)))
+		layers = max(layers, len(g.written(s)))
 	}
 	for i := range layers {
 		layer := entityWrites{by: w.by}
 		for _, write := range w.series {
-			if kept := g.of(write.series); i < len(kept) {
+			if kept := g.written(write.series); i < len(kept) {
 				write.series = kept[i]
 				layer.series = append(layer.series, write)
 			}
 		}
 		if w.log != nil {
-			if kept := g.of(w.log.series); i < len(kept) {
+			if kept := g.written(w.log.series); i < len(kept) {
 				log := *w.log
 				log.series = kept[i]
 				layer.log = &log
 			}
 		}
 		if w.ids != nil { // event IDs are remembered once, with any generation
-			kept := g.of(w.ids)
+			kept := g.written(w.ids)
 			layer.ids = kept[min(i, len(kept)-1)]
 		}
 		all = append(all, layer)
@@ -133,18 +168,57 @@ func (g *generations) feature(f *Feature) *Feature {
 		made.Series = slices.Concat(over.Set.Series, over.Each.Series)
 		made.Basis = &over
 	default:
-		made.Series = slices.Clone(f.Series)
-		for i, s := range f.Series {
-			made.Series[i] = g.best(f, s)
-		}
+		made.Series = g.best(f)
 	}
 	made.retained = made.Basis.retain(&made)
 	return &made
 }
 
-// best returns the generation of a series that is the most complete for a feature.
-func (g *generations) best(f *Feature, s *state.Series) *state.Series {
-	kept := g.of(s)
-	retained := slices.DeleteFunc(slices.Clone(f.retained), func(r state.Retained) bool { return r.Key[:len(s.ID)] != s.ID })
-	return kept[slices.Index(g.plan.GenerationsOf(s.ID), g.history.Best(s.ID, g.plan, retained))]
+// best returns the generations of a feature's series that are the most complete: all in tiles of one width, since the parts of
+// an answer are of the same events.
+func (g *generations) best(f *Feature) []*state.Series {
+	var options [][]*state.Series
+	var retained [][]state.Retained
+	for _, width := range g.widths(f) {
+		var read []*state.Series
+		var columns []state.Retained
+		for _, s := range f.Series {
+			as := s.ID
+			if width != s.Tile {
+				as = g.inTiles(s, width)
+			}
+			if as == "" {
+				break
+			}
+			of := slices.DeleteFunc(slices.Clone(f.retained), func(r state.Retained) bool { return r.Key[:len(s.ID)] != s.ID })
+			best := g.history.Best(as, g.plan, of)
+			read = append(read, g.standIn(s, as)[slices.Index(g.plan.GenerationsOf(as), best)])
+			columns = append(columns, g.plan.RetainedIn(as, best, of)...)
+		}
+		if len(read) == len(f.Series) {
+			options, retained = append(options, read), append(retained, columns)
+		}
+	}
+	return options[g.history.Fullest(retained)]
+}
+
+// widths lists the widths of tiles, in ms, from which a feature can be answered, by how exactly: that of its definition is the
+// last.
+func (g *generations) widths(f *Feature) (widths []int64) {
+	s := f.Series[0]
+	for _, other := range g.alike.StandIns(s.ID, f.widestTile()) {
+		widths = append(widths, g.plan.Tiling[other].Width)
+	}
+	slices.SortFunc(widths, func(a, b int64) int { return cmp.Compare(b, a) })
+	return append(widths, s.Tile)
+}
+
+// inTiles returns the ID of the series, as defined, that can answer for one in tiles of another width; "" if there is none.
+func (g *generations) inTiles(s *state.Series, width int64) string {
+	for _, other := range g.alike.StandIns(s.ID, width) {
+		if g.plan.Tiling[other].Width == width {
+			return other
+		}
+	}
+	return ""
 }

@@ -15,9 +15,9 @@ import (
 // Plan returns the plan of a processor with these definitions.
 func (r *Registry) Plan() *state.Plan { return r.plan }
 
-// makePlan collects the state that is kept, and what each feature needs of it.
-func (r *Registry) makePlan() {
-	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}}
+// makePlan collects the state that is kept, in which tiles, and what each feature needs of it.
+func (r *Registry) makePlan(tiling map[string]state.Tiling) {
+	r.plan = &state.Plan{Retained: map[string]state.Retention{}, Topics: map[string]string{}, Tiling: tiling}
 	for _, s := range r.Streams {
 		keep := func(key string, kept state.Retention) { r.plan.Retained[key], r.plan.Topics[key] = kept, s.Topic }
 		for _, w := range r.writes[s] {

@@ -19,19 +19,20 @@ import (
 // counted is a version of definitions that count the same events of u1 over changing windows.
 type counted struct {
 	tiled, logged time.Duration
-	max           int    // of the log, which is never reached
-	met           int    // the cap of values last seen, which is reached
-	more          string // other features
+	tile          time.Duration // of tiled
+	max           int           // of the log, which is never reached
+	met           int           // the cap of values last seen, which is reached
+	more          string        // other features
 }
 
 func (c *counted) text() string {
 	return fmt.Sprintf(`
 features:
   reference: COUNT(20d, payment, user_id, tile=1h)
-  tiled: COUNT(%s, payment, user_id, tile=5m)
+  tiled: COUNT(%s, payment, user_id, tile=%s)
   logged: COUNT(%s, payment, user_id, tile=exact, max=%d)
   met: COUNT_DISTINCT(20d, payment, user_id, event_id, method=last_seen, max=%d)
-%s`, c.tiled, c.logged, c.max, c.met, c.more)
+%s`, c.tiled, c.tile, c.logged, c.max, c.met, c.more)
 }
 
 // ages are how long before the test events of u1 were, and how many: far enough from the edges of all windows that none
@@ -143,7 +144,7 @@ func (w *watching) ask() {
 			w.t.Errorf("%s over %v has %d events, is %s, %s; it had %d, and %d are newer", name, window, has, a.Status, says, w.most[name], promised)
 		}
 		w.most[name] = max(w.most[name], min(promised, since(window)))
-		w.whole = w.whole && a.Status == query.Present && *a.From <= at-window.Milliseconds()+5*60_000 && has == since(window)
+		w.whole = w.whole && a.Status == query.Present && *a.From <= at-(window-w.now.tile).Milliseconds() && has == since(window)
 	}
 	met := value("met")
 	if met < int64(w.met) {
@@ -218,7 +219,7 @@ streams:
 				}
 				put(events...)
 			}
-			now := counted{tiled: time.Hour, logged: time.Hour, max: 10_000, met: 50}
+			now := counted{tiled: time.Hour, tile: 5 * time.Minute, logged: time.Hour, max: 10_000, met: 50}
 			start := func(role string) *defined { return s.startWith([]string{streams}, role, now.text()) }
 			api := start("api")
 			first, second := start("processor"), start("processor")
@@ -262,28 +263,34 @@ streams:
 					w.awaitWhole()
 				}
 			}
-			window := func(d time.Duration) func(*counted) { return func(c *counted) { c.tiled, c.logged = d, d } }
-			take("longer", window(2*time.Hour), api, first, second)
+			window := func(d, tile time.Duration) func(*counted) {
+				return func(c *counted) { c.tiled, c.tile, c.logged = d, tile, d }
+			}
+			take("longer", window(2*time.Hour, 5*time.Minute), api, first, second)
 			filled()
-			take("longer, the processors first", window(24*time.Hour), first, second, api)
-			take("and back", window(2*time.Hour), api, first, second)
-			take("and forth", window(24*time.Hour), second, api, first)
+			take("longer, in wider tiles, the processors first", window(24*time.Hour, time.Hour), first, second, api)
+			take("and back", window(2*time.Hour, 5*time.Minute), api, first, second)
+			take("and forth", window(24*time.Hour, 5*time.Minute), second, api, first)
 			filled()
-			take("and back again, once it is filled", window(time.Hour), api, first, second)
-			take("and forth again", window(24*time.Hour), api, first, second)
+			take("in wider tiles", window(24*time.Hour, time.Hour), api, first, second)
+			filled()
+			take("and back again, once it is filled", window(2*time.Hour, 15*time.Minute), api, first, second)
+			take("and forth again", window(24*time.Hour, 4*time.Hour), api, first, second)
 			take("caps are raised", func(c *counted) { c.max, c.met = 20_000, 100 }, api, first, second)
 			filled()
 			take("a column comes", func(c *counted) { c.more = "  sum: SUM(1h, payment, amount, user_id, tile=exact, max=20000)\n" }, api, first, second)
 			take("and goes before it is filled", func(c *counted) { c.more = "" }, api, first, second)
 			take("and comes again, in a longer window", func(c *counted) {
-				c.tiled, c.logged, c.more = 48*time.Hour, 48*time.Hour, "  sum: SUM(1h, payment, amount, user_id, tile=exact, max=20000)\n"
+				c.tiled, c.tile, c.logged, c.more = 48*time.Hour, 6*time.Hour, 48*time.Hour, "  sum: SUM(1h, payment, amount, user_id, tile=exact, max=20000)\n"
 			}, api, first)
 			s.kill(first)
 			second.take(t, now.text())
 			first = start("processor")
 			w.awaitAsked(50)
 			filled()
-			take("caps are lowered, and the window is shorter", func(c *counted) { c.tiled, c.logged, c.max, c.met = time.Hour, 2*time.Hour, 10_000, 50 }, first, api, second)
+			take("caps are lowered, and the window is shorter", func(c *counted) {
+				c.tiled, c.tile, c.logged, c.max, c.met = time.Hour, 5*time.Minute, 2*time.Hour, 10_000, 50
+			}, first, api, second)
 			w.mu.Lock()
 			t.Logf("%d questions", w.asked)
 			w.mu.Unlock()

@@ -146,10 +146,8 @@ type binding struct {
 // rebind binds the definitions again as soon as that gives another plan, until the context ends.
 func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
 	every := time.Minute
-	for _, numbers := range bound.Generations {
-		if len(numbers) > 1 {
-			every = p.cfg.BindInterval
-		}
+	if bound.Passing() {
+		every = p.cfg.BindInterval
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

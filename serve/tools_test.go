@@ -66,8 +66,8 @@ func TestPreviewChecksAFile(t *testing.T) {
 		{"one in use", draft("users.yaml", "features:\n  paid_1h: SUM(1h, pay, amount, user)\n  n_1h: COUNT(1h, pay, user)\n"),
 			`{"findings":[],"features":["n_1h","paid_1h"],` + isNew + `"no_preview":"2 asked since 11:50:00"}`},
 		{"a longer window in use, with tiles of another width", draft("users.yaml", "features:\n  paid_1h: SUM(1d, pay, amount, user)\n"),
-			`{"findings":[],"features":["paid_1h"],"effects":[{"feature":"paid_1h","services":["risk"],"loses":true,` +
-				`"effect":"starts over from nothing, and answers less than now: complete once it is filled, or after 1d; with tile=1m it keeps its state"}],` +
+			`{"findings":[],"features":["paid_1h"],"effects":[{"feature":"paid_1h","services":["risk"],"loses":false,` +
+				`"effect":"answers from its tiles of 1m, which reach back 1h: complete once it is filled, or after 1d"}],` +
 				`"no_preview":"1 asked since 11:50:00"}`},
 		{"no feature", draft("streams.yaml", inUse.Definitions[0].Text+"\n"), `{"findings":[],"features":[],"no_preview":"the file defines no feature"}`},
 		{"mistakes, as weir validate finds them", draft("new.yaml", "features:\n  paid_1h: COUNT(1h, pay, user)\n  n: COUNT(1h, pey, user)\n"), `{"findings":[` +

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -55,53 +56,102 @@ func (p *Plan) AsDefined() func(key string) string {
 // keyIn returns the key of the same column in another series.
 func keyIn(series, key string) string { return series + key[len(seriesOf(key)):] }
 
+// Passing reports whether the plan, from Bind, keeps generations only until others are filled.
+func (p *Plan) Passing() bool { return p.passing }
+
+// Alike finds the series of a plan, as defined, that have the same content in tiles of different widths.
+type Alike struct {
+	tiling    map[string]Tiling
+	byContent map[string][]string // sorted
+}
+
+// Alike returns the series of the plan that are alike.
+func (p *Plan) Alike() *Alike {
+	a := &Alike{p.Tiling, map[string][]string{}}
+	for _, series := range slices.Sorted(maps.Keys(p.Tiling)) {
+		content := p.Tiling[series].Content
+		a.byContent[content] = append(a.byContent[content], series)
+	}
+	return a
+}
+
+// StandIns returns the IDs of the other series that can answer for one until it has what it needs: with tiles no wider than a
+// length in ms. It is sorted.
+func (a *Alike) StandIns(series string, longest int64) (others []string) {
+	for _, other := range a.byContent[a.tiling[series].Content] {
+		if width := a.tiling[other].Width; other != series && 0 < width && width <= longest {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
 // Serving returns a plan of definitions with the generations that can be read: those in the plans that are now applied.
 func (h *History) Serving(p *Plan) *Plan {
-	kept, cuts, version := map[string][]Generation{}, map[string]Cut{}, p.Version
+	serving := &Plan{
+		Version: p.Version, Retained: p.Retained, Topics: p.Topics, Tiling: maps.Clone(p.Tiling),
+		Generations: map[string][]Generation{}, Cuts: map[string]Cut{},
+	}
+	kept, alike := serving.Generations, p.Alike()
 	for _, e := range h.PlanEpochs {
 		if plan := h.Plans[e.Version]; plan != nil && e.Last == MaxTime {
 			if plan.Definitions() == p.Version {
-				version = plan.Version
+				serving.Version = plan.Version
 			}
 			for series, generations := range plan.Generations {
 				kept[series] = append(kept[series], generations...)
 			}
-			maps.Copy(cuts, plan.Cuts)
+			maps.Copy(serving.Cuts, plan.Cuts)
+			for series, t := range plan.Tiling {
+				if _, defined := p.Tiling[series]; !defined && alike.byContent[t.Content] != nil {
+					serving.Tiling[series], kept[series] = t, append(kept[series], plan.GenerationsOf(series)...)
+				}
+			}
 		}
+	}
+	// Another plan may keep the first generation, and not list it.
+	for series, generations := range kept {
+		generations = append(generations, Generation{})
+		slices.SortFunc(generations, compareGenerations)
+		kept[series] = slices.Compact(generations)
 	}
 	if len(kept) == 0 {
 		return p
 	}
-	serving := &Plan{Version: version, Retained: p.Retained, Topics: p.Topics, Generations: map[string][]Generation{}, Cuts: cuts}
-	for series, generations := range kept {
-		// Another plan may keep the first generation, and not list it.
-		generations = append(generations, Generation{})
-		slices.SortFunc(generations, compareGenerations)
-		serving.Generations[series] = slices.Compact(generations)
-	}
 	return serving
 }
 
-// Best returns the generation of a series that has most for the retained columns: that with events since the earliest moment.
-// Of several that have all events that can be asked for, it is the one that has most of their values, and the last one among
-// equals, whose caps were never lower. Of several that have events since the same later moment, it is the first, which also
-// has some from before.
-func (h *History) Best(series string, p *Plan, retained []Retained) (best Generation) {
+// Best returns the generation of a series as defined that has most for the retained columns; see Fullest.
+func (h *History) Best(series string, p *Plan, retained []Retained) Generation {
 	generations := p.GenerationsOf(series)
+	options := make([][]Retained, len(generations))
+	for i, g := range generations {
+		options[i] = p.RetainedIn(series, g, retained)
+	}
+	return generations[h.Fullest(options)]
+}
+
+// Fullest returns the index of the list of columns of which the state has most: that with events since the earliest moment.
+// Of several that have all events that can be asked for, it is the one that has most of their values, and the last one among
+// equals, whose caps were never lower. Of several that have events since the same later moment, it is the one that was kept
+// first, which also has some from before.
+func (h *History) Fullest(options [][]Retained) (best int) {
 	if h == nil {
-		return generations[len(generations)-1]
+		return len(options) - 1
 	}
 	h = h.byRecords()
-	asked := h.askedSince(retained)
 	var most coverage
-	for i, g := range generations {
-		c := h.has(retainedIn(GenerationID(series, g), p.CutOf(g), retained))
+	for i, retained := range options {
+		asked, c := h.askedSince(retained), h.has(retained)
 		since := cmp.Compare(max(asked, c.since), max(asked, most.since))
-		if since == 0 && c.since <= asked {
+		switch {
+		case since == 0 && c.since <= asked:
 			since = cmp.Or(cmp.Compare(max(asked, c.whole), max(asked, most.whole)), -1)
+		case since == 0:
+			since = cmp.Or(cmp.Compare(c.begun, most.begun), cmp.Compare(most.plans, c.plans))
 		}
 		if i == 0 || since < 0 {
-			best, most = g, c
+			best, most = i, c
 		}
 	}
 	return best
@@ -122,10 +172,11 @@ func (h *History) Lacks(retained []Retained) bool {
 
 // has returns what the state has of columns together.
 func (h *History) has(retained []Retained) coverage {
-	together := coverage{MinTime, MinTime}
+	together := coverage{since: MinTime, whole: MinTime, begun: MinTime, plans: math.MaxInt}
 	for i := range retained {
 		c := h.coverage(&retained[i])
 		together.since, together.whole = max(together.since, c.since), max(together.whole, c.whole)
+		together.begun, together.plans = max(together.begun, c.begun), min(together.plans, c.plans)
 	}
 	return together
 }
@@ -143,11 +194,14 @@ func (h *History) askedSince(retained []Retained) int64 {
 	return asked
 }
 
-// retainedIn returns the same columns in another generation.
-func retainedIn(series string, cut *Cut, retained []Retained) []Retained {
+// RetainedIn returns the same columns in a generation of a series as defined, which may have other tiles.
+func (p *Plan) RetainedIn(series string, g Generation, retained []Retained) []Retained {
 	list := slices.Clone(retained)
 	for i := range list {
-		list[i].Key, list[i].Cut = keyIn(series, list[i].Key), cut
+		list[i].Key, list[i].Cut = keyIn(GenerationID(series, g), list[i].Key), p.CutOf(g)
+		if t, tiled := p.Tiling[series]; tiled {
+			list[i].Tile = t.Width
+		}
 	}
 	return list
 }
@@ -181,11 +235,28 @@ func Bind(p *Plan, k *Known) *Plan {
 
 // bindFrom binds a plan, with numbers of new generations from a first one on.
 func (k *Known) bindFrom(p *Plan, number int) *Plan {
-	bound := &Plan{Retained: map[string]Retention{}, Topics: map[string]string{}, Generations: map[string][]Generation{}, Cuts: map[string]Cut{}}
-	for _, series := range p.Series() {
-		k.bind(bound, p, series, number)
+	bound := &Plan{
+		Retained: map[string]Retention{}, Topics: map[string]string{}, Tiling: map[string]Tiling{},
+		Generations: map[string][]Generation{}, Cuts: map[string]Cut{},
 	}
-	if len(bound.Generations) == 0 {
+	maps.Copy(bound.Tiling, p.Tiling)
+	all := &Plan{Tiling: map[string]Tiling{}}
+	for _, plan := range k.Plans {
+		maps.Copy(all.Tiling, plan.Tiling)
+	}
+	maps.Copy(all.Tiling, p.Tiling)
+	alike := all.Alike()
+	for _, series := range p.Series() {
+		k.bind(bound, p, series, number, alike)
+	}
+	for series, generations := range bound.Generations {
+		slices.SortFunc(generations, compareGenerations)
+		generations = slices.Compact(generations)
+		if bound.Generations[series] = generations; len(generations) == 1 && generations[0] == (Generation{}) && p.keeps(series) {
+			delete(bound.Generations, series) // as plans say by not listing it
+		}
+	}
+	if len(bound.Generations) == 0 && maps.Equal(bound.Retained, p.Retained) {
 		return p
 	}
 	text, err := json.Marshal(bound)
@@ -196,39 +267,67 @@ func (k *Known) bindFrom(p *Plan, number int) *Plan {
 	return bound
 }
 
-// bind adds the generations of one series, new ones with numbers from a first one on.
-func (k *Known) bind(bound, p *Plan, series string, number int) {
-	w := wanted{series: series, topics: p.Topics, columns: map[string]Retention{}, number: number}
+// bind adds the generations of one series, new ones with numbers from a first one on, and those of series that stand in for it.
+func (k *Known) bind(bound, p *Plan, series string, number int, alike *Alike) {
+	w, longest := wanted{series: series, topics: p.Topics, columns: map[string]Retention{}, number: number}, MaxTime
 	for key, kept := range p.Retained {
 		if seriesOf(key) == series {
 			w.columns[key] = kept
+			if kept.Keep > 0 {
+				longest = min(longest, kept.Keep)
+			}
 		}
 	}
+	w.standIns = alike.StandIns(series, longest)
 	target, ready := k.target(p, &w)
-	keep := func(key string, g Generation, kept Retention) {
-		in := keyIn(GenerationID(series, g), key)
-		bound.Retained[in], bound.Topics[in] = kept, p.Topics[key]
+	keep := func(g stored, columns map[string]Retention) {
+		bound.Generations[g.series] = append(bound.Generations[g.series], g.Generation)
+		if g.series != series {
+			bound.Tiling[g.series] = alike.tiling[g.series]
+		}
+		for key, kept := range columns {
+			in := keyIn(g.id(), key)
+			if g.series != series {
+				kept.Keep = k.standsFor(in, kept.Keep, alike.tiling[g.series].Width)
+			}
+			if other, twice := bound.Retained[in]; twice {
+				kept = kept.and(other)
+			}
+			bound.Retained[in], bound.Topics[in] = kept, p.Topics[key]
+		}
 		if g.Cut != "" {
 			bound.Cuts[g.Cut] = *k.cut(g.Cut)
 		}
 	}
-	generations := []Generation{target}
-	for key, kept := range w.columns {
-		keep(key, target, kept)
-	}
-	for g, kept := range k.candidates(&w) {
-		if g == target || ready == readyNow && k.replaces(&w, target, g, kept) {
-			continue
-		}
-		generations = append(generations, g)
-		for key, kept := range kept {
-			keep(key, g, kept)
+	of := stored{series, target}
+	keep(of, w.columns)
+	for g, columns := range k.candidates(&w) {
+		if g != of && (ready != readyNow || !k.replaces(&w, of, g, columns)) {
+			keep(g, columns)
+			bound.passing = true
 		}
 	}
-	if len(generations) > 1 || target != (Generation{}) {
-		slices.SortFunc(generations, compareGenerations)
-		bound.Generations[series] = generations
+}
+
+// stored is a generation of a series, which is what has state.
+type stored struct {
+	series string // as defined
+	Generation
+}
+
+func (s stored) id() string { return GenerationID(s.series, s.Generation) }
+
+// standsFor returns for how long a column is kept, in ms, while it stands in for one that is wanted for a time: not with more
+// tiles than any window has, but for those that it has already.
+func (k *Known) standsFor(column string, wanted, width int64) int64 {
+	most := MaxTiles * width
+	for _, plan := range k.Plans {
+		most = max(most, plan.Retained[column].Keep)
 	}
+	if wanted == 0 {
+		return most
+	}
+	return min(wanted, most)
 }
 
 // wanted lists what definitions need of a series.
@@ -237,6 +336,8 @@ type wanted struct {
 	columns map[string]Retention
 	topics  map[string]string // by column
 	number  int               // the least one of a new generation
+	// standIns are the series that can stand in for it, see Alike.
+	standIns []string
 }
 
 // target returns the generation that has everything wanted, or will. Of those that have it, it is the one that reaches
@@ -252,7 +353,7 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 		if cut != nil && known.Cut != next.Cut {
 			continue // it lacks the files
 		}
-		all, since := readyNow, k.since(w, known, w.columns)
+		all, since := readyNow, k.since(w, stored{w.series, known}, w.columns)
 		for key, kept := range w.columns {
 			all = min(all, k.ready(w.topics[key], keyIn(GenerationID(w.series, known), key), kept, k.cut(known.Cut)))
 		}
@@ -273,11 +374,11 @@ func (k *Known) target(p *Plan, w *wanted) (g Generation, ready readiness) {
 }
 
 // since returns the event time, in ms, since which a generation has events of columns; see coverage.
-func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int64 {
+func (k *Known) since(w *wanted, g stored, columns map[string]Retention) int64 {
 	since := MinTime
 	for key, kept := range columns {
 		since = max(since, k.History.byRecords().coverage(&Retained{
-			Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: kept, Cut: k.cut(g.Cut),
+			Key: keyIn(g.id(), key), Topic: w.topics[key], Retention: kept, Cut: k.cut(g.Cut),
 		}).since)
 	}
 	return since
@@ -285,11 +386,11 @@ func (k *Known) since(w *wanted, g Generation, columns map[string]Retention) int
 
 // replaces reports whether a filled generation has all that can be asked of what another one keeps, or as much as the
 // other one has, or all events, as an operator stated.
-func (k *Known) replaces(w *wanted, filled, other Generation, kept map[string]Retention) bool {
+func (k *Known) replaces(w *wanted, filled, other stored, kept map[string]Retention) bool {
 	for key, r := range kept {
 		column := map[string]Retention{key: r}
 		is := k.since(w, filled, column)
-		if is > k.since(w, other, column) && (r.Keep == 0 || is > k.Now-r.Keep) && !k.stated(filled, is) {
+		if is > k.since(w, other, column) && (r.Keep == 0 || is > k.Now-r.Keep) && !k.stated(filled.Generation, is) {
 			return false
 		}
 	}
@@ -340,14 +441,20 @@ func (k *Known) taken(p *Plan, series string) bool {
 // candidates returns the generations to keep until a target has everything, with the wanted columns that they have: those of
 // the plans that are now applied, and those of plans that were applied lately if they have more of a column. They are kept for
 // as long as is wanted now.
-func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
-	candidates := map[Generation]map[string]Retention{}
+func (k *Known) candidates(w *wanted) map[stored]map[string]Retention {
+	candidates := map[stored]map[string]Retention{}
 	history, least := k.History.byRecords(), map[string]int64{} // since when a candidate has each column
-	consider := func(when keptWhen, take func(g Generation, has map[string]int64)) {
-		for _, g := range k.generations(w.series) {
+	var all []stored
+	for _, series := range append(slices.Clip(w.standIns), w.series) {
+		for _, g := range k.generations(series) {
+			all = append(all, stored{series, g})
+		}
+	}
+	consider := func(when keptWhen, take func(g stored, has map[string]int64)) {
+		for _, g := range all {
 			has := map[string]int64{}
 			for key, want := range w.columns {
-				column := Retained{Key: keyIn(GenerationID(w.series, g), key), Topic: w.topics[key], Retention: want, Cut: k.cut(g.Cut)}
+				column := Retained{Key: keyIn(g.id(), key), Topic: w.topics[key], Retention: want, Cut: k.cut(g.Cut)}
 				if k.kept(&column) == when && !k.broken(&column) {
 					has[key] = max(history.askedSince([]Retained{column}), history.coverageFrom(&column, k.Now).since)
 				}
@@ -357,7 +464,7 @@ func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 			}
 		}
 	}
-	add := func(g Generation, has map[string]int64) {
+	add := func(g stored, has map[string]int64) {
 		candidates[g] = map[string]Retention{}
 		for key, since := range has {
 			candidates[g][key] = w.columns[key]
@@ -367,7 +474,7 @@ func (k *Known) candidates(w *wanted) map[Generation]map[string]Retention {
 		}
 	}
 	consider(keptNow, add)
-	consider(keptLately, func(g Generation, has map[string]int64) {
+	consider(keptLately, func(g stored, has map[string]int64) {
 		for key, since := range has {
 			if before, known := least[key]; candidates[g] == nil && (!known || since < before) {
 				add(g, has) // all of it: a part would be another fill

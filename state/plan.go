@@ -37,6 +37,15 @@ func (k Retention) covers(wanted Retention) bool {
 	return k.Max >= wanted.Max && (k.Keep == 0 || wanted.Keep > 0 && k.Keep >= wanted.Keep)
 }
 
+// and returns what keeps as much as k and another one.
+func (k Retention) and(other Retention) Retention {
+	both := Retention{Keep: max(k.Keep, other.Keep), Max: max(k.Max, other.Max)}
+	if k.Keep == 0 || other.Keep == 0 {
+		both.Keep = 0
+	}
+	return both
+}
+
 // Plan lists the state that a processor keeps under one set of definitions.
 type Plan struct {
 	Version  string               `json:"-"` // a hash of the rest: letters, digits, '-', '_' and '.'
@@ -46,7 +55,21 @@ type Plan struct {
 	// entry if only the first is.
 	Generations map[string][]Generation `json:"generations,omitempty"`
 	Cuts        map[string]Cut          `json:"cuts,omitempty"` // of the generations, by ID
+	// Tiling says which series have the same content in tiles of other widths, by the ID of a series as defined; it has no
+	// entry for a series with its own content.
+	Tiling map[string]Tiling `json:"tiling,omitempty"`
+
+	passing bool // see Passing
 }
+
+// Tiling is the width of a series' tiles, and what it shares with all series that differ from it in that alone.
+type Tiling struct {
+	Content string `json:"content"`         // a hash, the same for all of them
+	Width   int64  `json:"width,omitempty"` // in milliseconds; 0: one tile forever
+}
+
+// MaxTiles bounds the tiles of one window, because every answer reads all of them.
+const MaxTiles = 20_000
 
 // Covers reports whether p keeps everything that the other plan keeps.
 func (p *Plan) Covers(other *Plan) bool {
@@ -228,6 +251,10 @@ type coverage struct {
 	since int64 // the event time, in ms, from which it has events; MaxTime while none reach it
 	// whole is the event time from which it has all their values: values beyond a lower cap were dropped before.
 	whole int64
+	// begun is until when the first plan with it was applied, and plans the number of plans with it: of two columns that began
+	// when no record was applied between, the earlier one has more.
+	begun int64
+	plans int
 }
 
 // coverage returns what the state has of a column.
@@ -237,7 +264,7 @@ func (h *History) coverage(r *Retained) coverage { return h.coverageFrom(r, MaxT
 // are now applied.
 func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 	// since is when the events that the log feeds begin to be complete; kept is since when complete state was kept.
-	since, kept, whole, begun := MinTime, MinTime, MinTime, false
+	since, kept, whole, begun, applied, plans := MinTime, MinTime, MinTime, MaxTime, false, 0
 	fill := h.fillOf(r)
 	filled := fill != nil && fill.Whole
 	if filled {
@@ -247,11 +274,14 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 		if e.Topic != r.Topic {
 			continue
 		}
-		begun = begun || e.Last == MaxTime
+		applied = applied || e.Last == MaxTime
 		var has Retention
 		known := false
 		if plan := h.Plans[e.Version]; plan != nil {
 			has, known = plan.Retained[r.Key]
+		}
+		if known {
+			begun, plans = min(begun, e.Last), plans+1
 		}
 		switch {
 		case known && has.covers(r.Retention):
@@ -264,20 +294,20 @@ func (h *History) coverageFrom(r *Retained, moment int64) coverage {
 				kept = max(kept, min(after, h.heldSince(has)))
 			}
 		case e.Last == MaxTime && moment == MaxTime:
-			return coverage{MaxTime, MaxTime}
+			return coverage{MaxTime, MaxTime, MaxTime, 0}
 		case filled && e.Version != Gap:
 			// What that plan skipped is filled, and it has not had a partition since; see Fill.
 		default:
 			since = max(since, min(e.Last, moment)+1)
 		}
 	}
-	if !begun {
-		return coverage{MaxTime, MaxTime}
+	if !applied {
+		return coverage{MaxTime, MaxTime, MaxTime, 0}
 	}
 	if r.Cut != nil {
 		since = fill.over(r.Cut, since)
 	}
-	return coverage{max(since, kept), whole}
+	return coverage{max(since, kept), whole, begun, plans}
 }
 
 // after returns the first event time that an epoch has not touched, in ms; MaxTime while its plan is applied. Tiles that the

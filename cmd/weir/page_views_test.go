@@ -242,7 +242,7 @@ func TestPageOfTheEditor(t *testing.T) {
 	tab.Run(t, chromedp.Evaluate(`{ const box = document.querySelector('#draft-text'); box.value = box.value.replace('COUNT(1h', 'COUNT(2h').replace('COUNT(30d', 'COUNT(30h'); }`, nil),
 		chromedp.SendKeys("#draft .main", kb.Enter))
 	shows(t, tab, "#draft-result div.note", "user_tx_1h: answers from its state, which reaches back 1h: complete once it is filled, or after 2h (in payment_risk)")
-	shows(t, tab, "#draft-result div.problem", "user_device_tx_30d: starts over from nothing, and answers less than now: complete once it is filled, or after 30h (in payment_risk)")
+	shows(t, tab, "#draft-result div.note", "user_device_tx_30d: answers from its tiles of 1d, which reach back 30d: complete once it is filled, or after 30h (in payment_risk)")
 	quiet(t, tab, base)
 
 	// Examples keep the digits that JavaScript would round.

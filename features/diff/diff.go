@@ -59,8 +59,8 @@ type Feature struct {
 	Has      int64    `json:"has_ms,omitempty"`
 	Services []string `json:"services,omitempty"` // that answer with it, before or after
 
-	// Tile, in milliseconds, is the width of tiles with which the feature would keep its state; 0 if there is none, or if it
-	// keeps it anyway. Longer windows have wider tiles by default.
+	// Tile, in milliseconds, is the width of the tiles that it is answered from until those of its definition are filled, with
+	// Some; 0 if their width stays.
 	Tile int64 `json:"tile_ms,omitempty"`
 
 	// fewer means, with Some, that the state has fewer values than the feature needs, and not a shorter past.
@@ -114,9 +114,9 @@ func Of(before, after *features.Registry) *Difference {
 	d.Enriched = compare(before.Enrichments, after.Enrichments, func(e *features.Enrichment) string { return e.Stream.Name }, enrichmentChanges)
 	m := meanings{before: before, after: after, streams: d.Streams, known: map[string][]string{}}
 	changed := compare(before.Features, after.Features, func(f *features.Feature) string { return f.Name }, func(_, f *features.Feature) []string { return m.of(f.Name) })
-	for _, f := range after.Features {
+	for i, f := range served(before, after).Features {
 		at, is := slices.BinarySearchFunc(changed, f.Name, func(c Change, name string) int { return cmp.Compare(c.Name, name) })
-		kept, has, fewer := keeps(before.Plan(), f)
+		kept, has, fewer, tile := keeps(before.Plan(), after.Features[i], f)
 		if !is && kept == All {
 			continue
 		}
@@ -127,7 +127,7 @@ func Of(before, after *features.Registry) *Difference {
 		if mistakesMore(before, f) {
 			change.Changes = append(change.Changes, "the state has values whose rate of false positives is greater than fp allows now")
 		}
-		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), Has: has, Tile: keepingTile(before, f, kept), fewer: fewer})
+		d.Features = append(d.Features, Feature{Change: change, State: kept, Needs: needs(f), Has: has, Tile: tile, fewer: fewer})
 	}
 	for _, c := range changed {
 		if c.Gone {
@@ -166,48 +166,51 @@ func compare[T any](before, after []T, name func(T) string, changes func(before,
 	return all
 }
 
-// keeps returns how much of the state under a plan a feature keeps and, if that is some of it, how long a past that has; see
-// Feature.fewer.
-func keeps(plan *state.Plan, f *features.Feature) (kept Kept, has int64, fewer bool) {
+// served returns the new definitions as they are answered right after the change, before anything is filled: from the
+// series that stand in for new ones, where there are any.
+func served(before, after *features.Registry) *features.Registry {
+	const someday = 1 << 50 // any moment later than all windows are long, in ms
+	plan := before.Plan()
+	h := &state.History{Plans: map[string]*state.Plan{plan.Version: plan}, Newest: someday, Now: someday}
+	for _, topic := range before.Topics() {
+		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: topic, Version: plan.Version, Last: state.MaxTime})
+	}
+	return after.Serving(h)
+}
+
+// keeps returns how much of the state under a plan a feature keeps, as it is served, and, if that is some of it, how long a
+// past that has, and the width of its tiles if that is to change; see Feature.fewer.
+func keeps(plan *state.Plan, defined, f *features.Feature) (kept Kept, has int64, fewer bool, tile int64) {
 	covers := func(key string, wanted state.Retention) bool {
 		return plan.Covers(&state.Plan{Retained: map[string]state.Retention{key: wanted}})
 	}
 	kept = All
+	standsIn := map[string]bool{}
+	for i, s := range f.Series {
+		if s.Tile != defined.Series[i].Tile {
+			kept, tile, standsIn[s.ID] = Some, s.Tile, true
+		}
+	}
 	for _, r := range f.Retained() {
 		there, known := plan.Retained[r.Key]
+		whole := covers(r.Key, r.Retention)
 		switch {
 		case !known:
-			return None, 0, false
-		case !covers(r.Key, r.Retention):
+			return None, 0, false, 0
+		case !whole:
 			fewer = (kept == All || fewer) && covers(r.Key, state.Retention{Keep: r.Keep})
 			kept = Some
-			if since := there.Keep - f.Keep.Milliseconds(); there.Keep > 0 && (has == 0 || since < has) {
-				has = since
-			}
+		case !standsIn[r.Key[:state.SeriesIDLength]]:
+			continue
+		}
+		if since := there.Keep - f.Keep.Milliseconds(); there.Keep > 0 && (has == 0 || since < has) {
+			has = since
 		}
 	}
 	if fewer {
 		has = 0
 	}
-	return kept, has, fewer
-}
-
-// keepingTile returns the width of the tiles that a feature had before, in milliseconds, if wider ones are all that keeps it
-// from its state; else 0.
-func keepingTile(before *features.Registry, f *features.Feature, kept Kept) int64 {
-	b, known := before.Feature(f.Name)
-	if kept != None || !known || len(f.Parts()) > 0 || len(b.Series) != len(f.Series) {
-		return 0
-	}
-	tile := b.Series[0].Tile
-	for i, s := range f.Series {
-		was := b.Series[i]
-		if tile == 0 || was.Tile != tile || s.Tile <= tile || s.Tile%tile != 0 || was.Stream != s.Stream || was.Where != s.Where || !slices.Equal(was.By, s.By) ||
-			was.Measure != s.Measure || was.Field != s.Field || was.Type != s.Type || was.Scale != s.Scale || was.Condition != s.Condition || was.Per != s.Per || was.Keys != s.Keys {
-			return 0
-		}
-	}
-	return tile
+	return kept, has, fewer, tile
 }
 
 // mistakesMore reports whether filters that exist have a greater rate of false positives than a feature allows: fp was

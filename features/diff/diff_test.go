@@ -53,13 +53,35 @@ cost
 `, "[]"},
 		{[]string{"SUM(1d, pay", "SUM(2d, pay"}, `
 features
-  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 2d; with tile=1h it keeps its state (in risk)
+  ~ paid: answers from its tiles of 1h, which reach back 1d: complete once it is filled, or after 2d (in risk)
       SUM(1d, pay, amount, user) -> SUM(2d, pay, amount, user)
-  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 2d (in risk)
+  ~ ratio: answers from its tiles of 1h, which reach back 1d: complete once it is filled, or after 2d (in risk)
       rests on paid
 cost
   bytes of an entity user, full: 1 -> 1
-`, "[paid ratio]"},
+`, "[]"},
+		{[]string{"COUNT(30d, login", "COUNT(1d, login"}, `
+features
+  ~ logins: answers from its tiles of 1d, which reach back 30d: complete once it is filled, or after 1d
+      COUNT(30d, login, user) -> COUNT(1d, login, user)
+cost
+  bytes of an entity user, full: 1 -> 1
+`, "[]"},
+		{[]string{"SUM(1d, pay, amount, user)", "SUM(6h, pay, amount, user, tile=2h)", "COUNT(30d, login", "COUNT(2h, login", "COUNT(lifetime, pay", "COUNT(lifetime, login"}, `
+features
+  ~ ever: answers from its tiles of 1d, which reach back 30d: complete once it is filled (in risk)
+      COUNT(lifetime, pay, user) -> COUNT(lifetime, login, user)
+  ~ logins: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
+      COUNT(30d, login, user) -> COUNT(2h, login, user)
+  ~ paid: answers from its tiles of 1h, which reach back 1d: complete once it is filled, or after 6h (in risk)
+      SUM(1d, pay, amount, user) -> SUM(6h, pay, amount, user, tile=2h)
+  ~ ratio: answers from its tiles of 1h, which reach back 1d: complete once it is filled, or after 6h (in risk)
+      rests on paid
+cost
+  bytes of an entity user, full: 1 -> 1
+  mutations of an event of login: 1 -> 1
+  mutations of an event of pay: 1 -> 1
+`, "[]"},
 		{[]string{"SUM(1d, pay, amount, user)", "SUM(2d, pay, amount, user, tile=1h)"}, `
 features
   ~ paid: answers from its state, which reaches back 1d: complete once it is filled, or after 2d (in risk)
@@ -299,7 +321,7 @@ func TestNeeds(t *testing.T) {
 func TestUnchangedFeaturesKeepAll(t *testing.T) {
 	r := load(t, before)
 	for _, f := range r.Features {
-		if got, _, _ := keeps(r.Plan(), f); got != All {
+		if got, _, _, _ := keeps(r.Plan(), f, f); got != All {
 			t.Errorf("%s keeps %s under its own plan, want all", f.Name, got)
 		}
 	}

@@ -84,14 +84,13 @@ func (f *Feature) Effect() string {
 		return "all of its state is there"
 	case f.State == Some && f.fewer:
 		return "answers from its state, which has fewer values than it needs: " + complete
+	case f.State == Some && f.Tile > 0:
+		return fmt.Sprintf("answers from its tiles of %s, which reach back %s: %s",
+			window.FormatMilliseconds(f.Tile), window.FormatMilliseconds(f.Has), complete)
 	case f.State == Some:
 		return fmt.Sprintf("answers from its state, which reaches back %s: %s", window.FormatMilliseconds(f.Has), complete)
 	case f.New:
 		return "new, from nothing: " + complete
 	}
-	effect := "starts over from nothing, and answers less than now: " + complete
-	if f.Tile > 0 {
-		effect += "; with tile=" + window.FormatMilliseconds(f.Tile) + " it keeps its state"
-	}
-	return effect
+	return "starts over from nothing, and answers less than now: " + complete
 }

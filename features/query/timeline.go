@@ -33,17 +33,18 @@ func HasTimeline(f *features.Feature) bool {
 // width, in order of time. Each has a feature of its own over the state of the whole window. A narrower stretch at the
 // window's beginning is left out.
 func Timeline(f *features.Feature, at int64) []Point {
-	tile, first, last := int64(1), int64(0), int64(0)
+	tile, width, first, last := int64(1), f.Window.Tile, int64(0), int64(0)
 	if f.Window.Exact {
 		first, last = f.Window.Edges(at)
 	} else {
-		tile = f.Window.Tile.Milliseconds()
+		tile = f.Series[0].Tile
+		width = time.Duration(tile) * time.Millisecond
 		first, last = f.Window.Tiles(f.Series[0], at-f.Window.Delay.Milliseconds())
 	}
 	each := tilesOfPoint(tile, last-first+1)
 	narrow := *f
 	narrow.Window = window.Window{
-		Type: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: f.Window.Tile, Exact: f.Window.Exact,
+		Type: window.Rolling{Size: time.Duration(each*tile) * time.Millisecond}, Tile: width, Exact: f.Window.Exact,
 		Delay: f.Window.Delay,
 	}
 	points := make([]Point, (last-first+1)/each)

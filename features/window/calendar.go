@@ -144,12 +144,12 @@ func (c Calendar) CheckTile(tile time.Duration) error {
 	switch t, grid := FormatDuration(tile), FormatDuration(c.grid); {
 	case c.grid%tile != 0:
 		return fmt.Errorf("tile %s does not divide every %s of %s; choose %s or a divisor of it, or tile: exact", t, c.Unit, c.Zone, grid)
-	case c.longest/tile > maxTiles:
+	case c.longest/tile > state.MaxTiles:
 		advice := "choose a wider tile, such as tile: " + FormatDuration(c.DefaultTile())
-		if c.longest/c.DefaultTile() > maxTiles {
+		if c.longest/c.DefaultTile() > state.MaxTiles {
 			advice = "no wider one divides it: use tile: exact"
 		}
-		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", c, c.longest/tile, t, maxTiles, advice)
+		return fmt.Errorf("window %s has %d tiles of %s, more than %d; %s", c, c.longest/tile, t, state.MaxTiles, advice)
 	}
 	return nil
 }

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/internal/spelling"
+	"github.com/weir-stream/weir/state"
 )
-
-// maxTiles bounds the tiles of one window, because every answer reads all of them.
-const maxTiles = 20_000
 
 // NiceTiles are the widths that a finding proposes.
 var NiceTiles = []time.Duration{
@@ -50,9 +48,9 @@ func checkTile(window, tile time.Duration) error {
 		return fmt.Errorf("tile %s is wider than the window %s", t, w)
 	case window%tile != 0:
 		return fmt.Errorf("tile %s does not divide the window %s; the nearest that do: %s", t, w, fitting(window, tile))
-	case window/tile > maxTiles:
+	case window/tile > state.MaxTiles:
 		return fmt.Errorf("window %s has %d tiles of %s, more than %d; choose a wider tile, such as tile: %s",
-			w, window/tile, t, maxTiles, fitting(window, window/1000))
+			w, window/tile, t, state.MaxTiles, fitting(window, window/1000))
 	}
 	return nil
 }

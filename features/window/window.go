@@ -17,7 +17,7 @@ type Window struct {
 	Last int
 	// Exclude leaves out the event being scored.
 	Exclude Exclusion
-	// Tile is the width of its tiles; 0 for a lifetime, and for Exact.
+	// Tile is the width of its tiles as defined; 0 for a lifetime, and for Exact.
 	Tile time.Duration
 	// Exact windows are cut to the millisecond, out of the entity's log.
 	Exact bool
@@ -151,15 +151,36 @@ func (w *Window) NeedsLog() string {
 	return ""
 }
 
-// Tiles returns the first and the last tile of the window at a moment, which already has the delay subtracted.
+// Tiles returns the first and the last tile of the window at a moment, which already has the delay subtracted. The tiles of a
+// series that stands in for the feature's own may be of another width: the first is then the one in which the window begins.
 func (w *Window) Tiles(s *state.Series, at int64) (first, last int64) {
 	if s.Tile == 0 {
 		return 0, 0
 	}
-	if c, ok := w.TypeOrLifetime().(Clocked); ok {
-		return s.TileOf(c.begin(at, s.Tile)), s.TileOf(at)
+	return s.TileOf(w.begins(s, at)), s.TileOf(at)
+}
+
+// begins returns the first millisecond of the window at a moment, which already has the delay subtracted.
+func (w *Window) begins(s *state.Series, at int64) int64 {
+	switch c, ok := w.TypeOrLifetime().(Clocked); {
+	case !ok:
+		return at - w.Type.Reach().Milliseconds()
+	case w.Tile > 0:
+		return c.begin(at, w.Tile.Milliseconds())
+	default:
+		return c.begin(at, s.Tile)
 	}
-	return s.TileOf(at - w.Type.Reach().Milliseconds()), s.TileOf(at)
+}
+
+// BeginsEarly reports whether the first tile begins before the window at a moment, as tiles of another width may that stand in
+// for the feature's own.
+func (w *Window) BeginsEarly(s *state.Series, at int64) bool {
+	if s.Tile == 0 || !w.Forgets() {
+		return false
+	}
+	at -= w.Delay.Milliseconds()
+	begins := w.begins(s, at)
+	return s.TileOf(begins)*s.Tile < begins
 }
 
 // TileCount returns the greatest number of the window's tiles.
@@ -217,7 +238,7 @@ func (w *Window) Past(s *state.Series, since int64) (at int64, ok bool) {
 		return from
 	}
 	earliest := since + w.Delay.Milliseconds()
-	latest := w.Type.Reach().Milliseconds() + s.Tile + 1 // after that
+	latest := w.Type.Reach().Milliseconds() + max(w.Tile.Milliseconds(), s.Tile) + 1 // after that
 	return earliest + int64(sort.Search(int(latest), func(n int) bool { return begins(earliest+int64(n)) >= since })), true
 }
 

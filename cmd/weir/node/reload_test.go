@@ -155,14 +155,16 @@ func TestChangesAreLoaded(t *testing.T) {
 // What a change does to answers is logged when it is loaded.
 func TestEffectsOfAChangeAreLogged(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "features.yaml")
-	put(t, file, two+"services:\n  s: [one, two]\n")
+	three := two + "  three: COUNT(1d, login, user_id, where='user_id > \"a\"')\nservices:\n  s: [one, two, three]\n"
+	put(t, file, three)
 	w := watch(t, file)
 	w.ticks(2)
-	put(t, file, strings.NewReplacer("COUNT(7d", "COUNT(14d", "COUNT(1d, login, user_id", "COUNT(1d, login, user_id, tile=2h").Replace(two)+"services:\n  s: [one, two]\n")
+	put(t, file, strings.NewReplacer("COUNT(7d", "COUNT(14d", "COUNT(1d, login, user_id)", "COUNT(1d, login, user_id, tile=2h)", `> "a"`, `> "b"`).Replace(three))
 	w.ticks(2)
 	for _, want := range []string{
 		`level=INFO msg="a feature changes" feature=one services=[s] it="answers from its state, which reaches back 7d: complete once it is filled, or after 14d"`,
-		`level=WARN msg="a feature changes" feature=two services=[s] it="starts over from nothing, and answers less than now: complete once it is filled, or after 1d; with tile=1h it keeps its state"`,
+		`level=INFO msg="a feature changes" feature=two services=[s] it="answers from its tiles of 1h, which reach back 1d: complete once it is filled, or after 1d"`,
+		`level=WARN msg="a feature changes" feature=three services=[s] it="starts over from nothing, and answers less than now: complete once it is filled, or after 1d"`,
 	} {
 		if !strings.Contains(w.log.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, w.log.String())

@@ -97,10 +97,14 @@ var multiHop = []string{
 }
 
 // Lengthened are counts of the same events. The first of a pair is over a day in all versions of the definitions, and of tiles of
-// its own because of its filter, which all events pass. The other is over a number of days that each version draws.
-var Lengthened = []struct{ Always, Day, Changing, Days string }{
-	{"always_tiled_day", "COUNT(1d, payment, user, tile=1h, where='user != nil')", "tiled_days", "COUNT(%dd, payment, user, tile=1h)"},
-	{"always_logged_day", "COUNT(1d, payment, user, tile=exact, max=100000)", "logged_days", "COUNT(%dd, payment, user, tile=exact, max=100000)"},
+// its own because of its filter, which all events pass. The other is over a number of days that each version draws, and in tiles
+// of a width that it draws, too, if it is tiled: a window of two days has the last 24 hours in tiles of any.
+var Lengthened = []struct {
+	Always, Day, Changing, Days string
+	Tiles                       []string
+}{
+	{"always_tiled_day", "COUNT(1d, payment, user, tile=1h, where='user != nil')", "tiled_days", "COUNT(%dd, payment, user, tile=%s)", []string{"1h", "6h", "1d"}},
+	{"always_logged_day", "COUNT(1d, payment, user, tile=exact, max=100000)", "logged_days", "COUNT(%dd, payment, user, tile=%s, max=100000)", []string{"exact"}},
 }
 
 // DrawVersions draws n versions of the definitions. Each has about half the features of a pool,
@@ -131,7 +135,11 @@ func DrawVersions(r *rand.Rand, n int) [][]Feature {
 		}
 		for i, pair := range Lengthened {
 			days[i] = (days[i] + 1 + r.IntN(len(lengths)-1)) % len(lengths) // another length than that of the version before
-			version = append(version, Feature{pair.Changing, fmt.Sprintf(pair.Days, lengths[days[i]])})
+			tile := pair.Tiles[0]
+			if lengths[days[i]] > 1 {
+				tile = pair.Tiles[r.IntN(len(pair.Tiles))]
+			}
+			version = append(version, Feature{pair.Changing, fmt.Sprintf(pair.Days, lengths[days[i]], tile)})
 		}
 		versions = append(versions, version)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -155,7 +156,8 @@ func (c *Comparison) All(r *features.Registry, clock int64, moments ...int64) {
 	}
 }
 
-// FirstIncomplete asks what All asks until an answer is not complete, and returns that answer; "" if all are complete.
+// FirstIncomplete asks what All asks until an answer is not complete, or is still from tiles of another width than those of the
+// definition, and returns that answer; "" if all are complete.
 func (c *Comparison) FirstIncomplete(r *features.Registry, clock int64, moments ...int64) (first string, err error) {
 	c.ask(r, clock, moments, func(asked []*features.Feature, entities []string, at int64) bool {
 		var answers []map[string]Answer
@@ -170,6 +172,11 @@ func (c *Comparison) FirstIncomplete(r *features.Registry, clock int64, moments 
 						first += fmt.Sprintf(", complete since %d", *a.CompleteSince)
 					}
 					return false
+				} else if len(f.Parts()) == 0 && f.Window.Tiled() && a.From != nil {
+					if from, to := f.Window.Covers(f.Series[0], at, math.MaxInt64); *a.From != from || a.To != to && to < clock {
+						first = fmt.Sprintf("%s of %s at %d covers %d to %d, and not %d to %d", f.Name, entity, at, *a.From, a.To, from, to)
+						return false
+					}
 				}
 			}
 		}
