@@ -155,7 +155,7 @@ func assignable(from, to value.Type) bool {
 // Eval computes the expression; what is unknown is null. The result may alias the values and the memory of the Expr: it
 // is valid until the next Eval. It is not safe for concurrent use; see Clone.
 func (e *Expr) Eval(values []value.Value) (value.Value, error) {
-	e.frame.values, e.frame.text, e.frame.err = values, e.frame.text[:0], nil
+	e.frame.values, e.frame.text, e.frame.err, e.frame.beyond = values, e.frame.text[:0], nil, false
 	v := e.root.eval(&e.frame)
 	if v.Wide() && !e.frame.overFeatures {
 		return value.Value{}, ErrOverflow
@@ -174,6 +174,9 @@ func (e *Expr) Eval(values []value.Value) (value.Value, error) {
 	}
 	return *v, nil
 }
+
+// Beyond reports whether the last Eval of an expression over features took something for null because it was too large.
+func (e *Expr) Beyond() bool { return e.frame.beyond }
 
 // True reports whether the expression is true for the values. One that is unknown is not.
 func (e *Expr) True(values []value.Value) (bool, error) {
@@ -220,6 +223,7 @@ type frame struct {
 	// overFeatures means that the result may be of 128 bits, and that what cannot be computed is null and no error: an
 	// answer has nowhere to report one, and `??` must find the null.
 	overFeatures bool
+	beyond       bool // something was too large to be computed, over features
 }
 
 // constant returns the value of a literal.

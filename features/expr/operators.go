@@ -23,7 +23,10 @@ var errLong = errors.New("the result of an expression is longer than 65536 bytes
 
 // fail returns the null in place of what cannot be computed.
 func (f *frame) fail(err error) value.Value {
-	if f.err == nil && !f.overFeatures {
+	switch {
+	case f.overFeatures:
+		f.beyond = true
+	case f.err == nil:
 		f.err = err
 	}
 	return value.Value{}

@@ -25,7 +25,8 @@ func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completen
 
 // derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and
 // null if the expression cannot be computed. If a part could not be read, or if a cap has left no value of it, there is
-// none, not even the default: `a > 2 ? "many" : "few"` is few where a is null. The answer is complete if each part is.
+// none, not even the default: `a > 2 ? "many" : "few"` is few where a is null. Nor does the default stand for a result that is
+// too large. The answer is complete if each part is.
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
@@ -73,7 +74,10 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 	}
 	if a.Value = (value.Value{}); !d.lacks {
 		a.Value, _ = d.expr.Eval(d.values) // over features there are no errors
-		if a.Value.IsNull() {
+		switch {
+		case d.expr.Beyond():
+			a.Capped, a.Exact = true, false
+		case a.Value.IsNull():
 			a.Value = of.Default
 		}
 	}

@@ -91,7 +91,8 @@ func TestDerivedAnswer(t *testing.T) {
 		"estimate: APPROX_COUNT_DISTINCT(30d, login, user, device)",
 		"mean: {expr: sum / count, default: 0.5}", "bare: {expr: sum / count}", "all: {expr: mean + ever}",
 		"capped: {expr: recent * 2}", "rough: {expr: estimate + count}", "huge: {expr: count * 9000000000000000000}",
-		"beyond: {expr: count * 9000000000000000000 * 9000000000000000000 * 9}")
+		"beyond: {expr: count * 9000000000000000000 * 9000000000000000000 * 9, default: 7}",
+		"float: {expr: exp(1000 * count), default: 0}", "other: {expr: 'exp(1000 * count) ?? 5', default: 0}")
 	const at, now = int64(1_532_520_000_000), int64(1_532_520_000_001)
 	buckets := func(num int64, v value.Value) state.WindowState {
 		v.Num = num
@@ -124,7 +125,10 @@ func TestDerivedAnswer(t *testing.T) {
 		{"rough", []state.WindowState{{Count: 7}, buckets(1, number)}, answer{
 			Value: "8", Window: fmt.Sprint(midnight-29*day, " ", now), Status: Present, StandardError: 0.0081}},
 		{"huge", []state.WindowState{buckets(3, number)}, answer{Value: "27000000000000000000", Window: weekly, Status: Present, Exact: true}},
-		{"beyond", []state.WindowState{buckets(3, number)}, answer{Window: weekly, Status: NullValue, Exact: true}},
+		{"beyond", []state.WindowState{buckets(3, number)}, answer{Window: weekly, Status: NullValue, Capped: true}},
+		{"float", []state.WindowState{buckets(3, number)}, answer{Window: weekly, Status: NullValue, Capped: true}},
+		{"float", []state.WindowState{buckets(-3, number)}, answer{Value: "0", Window: weekly, Status: Present, Exact: true}},
+		{"other", []state.WindowState{buckets(3, number)}, answer{Value: "5", Window: weekly, Status: Present, Capped: true}},
 	} {
 		f, _ := r.Feature(test.name)
 		var reading Reading

@@ -61,7 +61,10 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 		return r
 	}
 	r.Value, _ = d.expr.Eval(values)
-	if r.Value.IsNull() {
+	switch {
+	case d.expr.Beyond():
+		r.Capped = true
+	case r.Value.IsNull():
 		r.Value = d.Default
 	}
 	return r
