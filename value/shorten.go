@@ -19,7 +19,8 @@ const (
 const hashText = 1 + 22
 
 // Shorten appends a text; if it is longer than `most` bytes, it appends a prefix and a hash of all of it. Different
-// texts stay different: it is infeasible to construct two with the same hash.
+// texts stay different, since it is infeasible to construct two with the same hash, but for the result itself, which stays as
+// it is: answers name values by it, and these may be asked about.
 func Shorten(dst, text []byte, most int) []byte {
 	if len(text) <= most {
 		return append(dst, text...)
