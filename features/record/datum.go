@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/base64"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -89,6 +90,47 @@ func (d *Datum) base64() (n int64, ok bool) {
 	}
 	digits := minimal(buffer[:length])
 	return integer(digits), len(digits) <= 8
+}
+
+// maxScale is the greatest scale of a decimal that has one of its own; databases allow far less.
+const maxScale = 1000
+
+// scaledReader reads decimals that are objects in JSON with a scale and, as value, an integer of at most 64 bits in base64, as
+// Debezium writes columns without a fixed scale.
+type scaledReader struct {
+	scanner      Scanner
+	record       Record
+	values       []Datum // by slot
+	scale, value int     // slots
+	text         []byte
+}
+
+func newScaledReader() *scaledReader {
+	tree := &Node{}
+	scale, of := tree.add([]string{"scale"}), tree.add([]string{"value"})
+	r := &scaledReader{values: make([]Datum, tree.number(0)), scanner: JSON.NewScanner(tree)}
+	r.scale, r.value = scale.slot, of.slot
+	return r
+}
+
+func (r *scaledReader) read(d *Datum) (n value.Number, ok bool) {
+	if d.Type != Object || len(d.Text) == 0 {
+		return value.Number{}, false
+	}
+	clear(r.values)
+	r.record.Value = d.Text
+	if r.scanner.Scan(&r.record, r.values) != nil || r.values[r.scale].Type != Number {
+		return value.Number{}, false
+	}
+	scale, _ := value.ParseNumber(r.values[r.scale].Text)
+	places, how := scale.Scaled(0)
+	of, ok := r.values[r.value].base64()
+	if !ok || how != value.Exact || places < -maxScale || places > maxScale {
+		return value.Number{}, false
+	}
+	r.text = append(strconv.AppendInt(r.text[:0], of, 10), 'e')
+	r.text = strconv.AppendInt(r.text, -places, 10)
+	return value.ParseNumber(r.text)
 }
 
 // truth returns its value as a bool.

@@ -126,8 +126,9 @@ type streamDecoder struct {
 
 type fieldDecoder struct {
 	*Field
-	node     *Node // nil for a derived field
-	lat, lon int   // slots of a location
+	node     *Node         // nil for a derived field
+	lat, lon int           // slots of a location
+	scaled   *scaledReader // of a decimal in base64
 	expr     *expr.Expr
 }
 
@@ -196,6 +197,9 @@ func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
 		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
 		if f.expr == nil {
 			f.node = tree.add(f.Path)
+			if f.Base64 {
+				f.scaled = newScaledReader()
+			}
 			if f.Type == value.Location {
 				f.node.add([]string{"lat"})
 				f.node.add([]string{"lon"})

@@ -160,7 +160,34 @@ streams:
 		{nil, of(`"12.50"`), refused("a string that is not one")},
 		{nil, of(`""`), refused("an empty text")},
 		{nil, of("12.5"), refused("12.5")},
-		{nil, of(`{"scale": 2, "value": "AeJA"}`), refused("an object")},
+		// A column without a fixed scale has one in each record.
+		{nil, of(`{"scale": 2, "value": "AeJA"}`), "5, , decimal 1234.56"},
+		{nil, of(`{"value": "/w==", "scale": 0}`), "5, , decimal -1"},
+		{nil, of(`{"scale": -2, "value": "Aw=="}`), "5, , decimal 300"},
+		{nil, of(`{"scale": 18, "value": "DeC2s6dkAAA="}`), "5, , decimal 1"},
+		{nil, of(`{"scale": 20, "value": "BWvHXi1jEAAA"}`), refused("an object")}, // 10^20, of more than 64 bits
+		{nil, of(`{"scale": 1000, "value": "AA=="}`), "5, , decimal 0"},
+		{nil, of(`{"scale": 4, "value": "AQ=="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
+		{nil, of(`{"scale": -1000, "value": "AQ=="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
+		{nil, of(`{"scale": 0, "value": "f/////////8="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
+		{nil, of(`{"scale": 1001, "value": "AQ=="}`), refused("an object")},
+		{nil, of(`{"scale": 99999999999999999999, "value": "AQ=="}`), refused("an object")},
+		{nil, of(`{"scale": 1.5, "value": "AQ=="}`), refused("an object")},
+		{nil, of(`{"scale": null, "value": "AQ=="}`), refused("an object")},
+		{nil, of(`{"scale": 2, "value": ""}`), refused("an object")},
+		{nil, of(`{"scale": 2, "value": 5}`), refused("an object")},
+		{nil, of(`{"scale": 2, "value": [1]}`), refused("an object")},
+		{nil, of(`{"scale": 2, "value": "AQ"}`), refused("an object")},
+		{nil, of(`{"scale": 2, "value": "` + strings.Repeat("AAAA", 400) + `"}`), refused("an object")},
+		{nil, of(`{"scale": 2}`), refused("an object")},
+		{nil, of(`{"value": "AQ=="}`), refused("an object")},
+		{nil, of(`{}`), refused("an object")},
+		{nil, of(`[2, "AQ=="]`), refused("an array")},
+	})
+	checkFormat(t, strings.Replace(definitions, ", encoding: base64", "", 1), []formatCase{
+		{nil, of(`{"scale": 2, "value": "AeJA"}`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the " +
+			"decimal point, found an object of scale and value, which `encoding: base64` reads"},
+		{nil, of(`{"scale": 2}`), "wrong_type: stream s: amount: expected a 64-bit decimal with at most 3 digits after the decimal point, found an object"},
 	})
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {

@@ -31,6 +31,13 @@ func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 		if f.Type == value.Decimal && at.Type == String && len(at.Text) > 0 {
 			found += " that is not one" // others are
 		}
+		if _, scaled := newScaledReader().read(at); scaled && f.Type == value.Decimal {
+			if found += " of scale and value"; !f.Base64 {
+				found += ", which `encoding: base64` reads"
+			} else {
+				found += fmt.Sprintf(" that has more, or more than %d digits after the decimal point", f.Scale)
+			}
+		}
 		return s.poison(WrongType, f.Path, "expected %s, found %s", f.expected(), found)
 	}
 	return nil
@@ -50,6 +57,11 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 		flt, ok := at.float()
 		return value.Value{Type: value.Float, Flt: flt}, ok
 	case value.Decimal:
+		if f.Base64 && at.Type == Object {
+			n, ok := f.scaled.read(at)
+			num, how := n.Scaled(int(f.Scale))
+			return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, ok && how == value.Exact
+		}
 		if f.Base64 {
 			num, ok := at.base64()
 			return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, ok

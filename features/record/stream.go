@@ -77,7 +77,7 @@ type Field struct {
 	// number of milliseconds or an RFC 3339 string.
 	Unit string
 	// Base64 means that a decimal is a text: its digits without the point, as a big-endian integer in two's complement, in
-	// base64.
+	// base64; or an object with such a value and a scale of its own.
 	Base64 bool
 	// MaxBytes is the greatest length of a string that is kept; longer ones are shortened, see
 	// value.Shorten.
