@@ -155,7 +155,9 @@ func (b *bench) awaitClaims(r *features.Registry, step int) {
 			return false, err.Error()
 		}
 		present := slices.DeleteFunc(h.PlanEpochs, func(e state.PlanEpoch) bool { return e.Last != state.MaxTime })
-		return !slices.ContainsFunc(present, func(e state.PlanEpoch) bool { return (&state.Plan{Version: e.Version}).Definitions() != r.Plan().Version }), fmt.Sprint(present)
+		return !slices.ContainsFunc(present, func(e state.PlanEpoch) bool {
+			return (&state.Plan{Version: e.Version}).Definitions() != r.Plan().Version
+		}), fmt.Sprint(present)
 	})
 }
 
