@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Partition names one partition of a topic.
@@ -18,6 +19,12 @@ func (p Partition) String() string { return p.Topic + "/" + strconv.Itoa(int(p.I
 // no progress and change nothing.
 func (p Partition) WithPlan(version string) Partition {
 	return Partition{Topic: p.Topic + "@" + version, ID: p.ID}
+}
+
+// Plan returns the partition of a name that WithPlan made, and the version of the plan; "" for a partition itself.
+func (p Partition) Plan() (partition Partition, version string) {
+	p.Topic, version, _ = strings.Cut(p.Topic, "@")
+	return p, version
 }
 
 // Mutation is the change that one event makes to one series of one entity.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // When a plan is the first to keep some series, these are filled: live events feed them from the offset at which the
@@ -175,6 +173,17 @@ func (f *Fill) In(p *Plan) Kept {
 	}
 }
 
+// Keeps returns the fills that a plan keeps completely, by ID.
+func (p *Plan) Keeps(fills map[string]*Fill) (kept []*Fill) {
+	for _, f := range fills {
+		if f.In(p) == KeptAll {
+			kept = append(kept, f)
+		}
+	}
+	slices.SortFunc(kept, func(a, b *Fill) int { return cmp.Compare(a.ID, b.ID) })
+	return kept
+}
+
 // Has reports whether the fill has a column of a topic.
 func (f *Fill) Has(topic, key string) bool {
 	_, has := slices.BinarySearch(f.Columns[topic], key)
@@ -273,57 +282,6 @@ func (f *Filling) Share() (filled, all int64) {
 		filled += (min(max(f.At.Offset, r.From), r.To) - r.From) * n / ShardSlices
 	}
 	return filled, all
-}
-
-// brokenFilling replaces the ranges of a broken filling.
-const brokenFilling = "!"
-
-// ParseFilling parses the filling that a shard stores: since;from-to,… and a position. The last range may be from-@ms:
-// open since that time of the clock. Offsets are those of a position, see Position.Append: some slices may be ahead.
-func ParseFilling(ranges, at string) (f Filling, err error) {
-	f = Filling{At: NoPosition, Since: MinTime}
-	if ranges == "" {
-		return f, nil
-	}
-	f.Known = true
-	if ranges == brokenFilling {
-		f.Broken = true
-		return f, nil
-	}
-	since, list, ok := strings.Cut(ranges, ";")
-	if !ok {
-		return f, fmt.Errorf("%q does not say what is to be filled", ranges)
-	}
-	if since != "" {
-		f.Begun = true
-		if f.Since, err = strconv.ParseInt(since, 10, 64); err != nil {
-			return f, fmt.Errorf("%q does not say what is to be filled", ranges)
-		}
-	}
-	if f.At, err = ParsePosition(at); err != nil {
-		return f, err
-	}
-	for text := range strings.SplitSeq(list, ",") {
-		if text == "" {
-			continue
-		}
-		first, last, ok := strings.Cut(text, "-")
-		from, to, fromOK, toOK := Position{}, Position{Offset: openRange}, true, false
-		if first != "" {
-			from, fromOK = parseOffsets(first)
-		}
-		if opened, open := strings.CutPrefix(last, "@"); open {
-			f.Opened, err = strconv.ParseInt(opened, 10, 64)
-			toOK = err == nil
-		} else {
-			to, toOK = parseOffsets(last)
-		}
-		if !ok || !fromOK || !toOK {
-			return f, fmt.Errorf("%q does not say what is to be filled", ranges)
-		}
-		f.Ranges = append(f.Ranges, RangesBetween(from, to)...)
-	}
-	return f, nil
 }
 
 // FillStart is where the fill of a partition starts.

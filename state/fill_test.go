@@ -61,21 +61,6 @@ func TestNewFills(t *testing.T) {
 	}
 }
 
-func TestParseFilling(t *testing.T) {
-	for _, text := range []string{"x", "7", "a;1-2", "7;1", "7;1-b", "7;x-2"} {
-		if f, err := ParseFilling(text, ""); err == nil {
-			t.Errorf("%q was accepted as %+v", text, f)
-		}
-	}
-	if _, err := ParseFilling("7;0-9", "bad"); err == nil {
-		t.Error("a bad position was accepted")
-	}
-	f, err := ParseFilling("-9223372036854775808;", "")
-	if err != nil || !f.Done() || f.Since != MinTime {
-		t.Errorf("got %+v, error %v; want a fill that is done", f, err)
-	}
-}
-
 // A reader that reads state before history counts a fill as complete only if it was complete when the state was read.
 func TestWholeFills(t *testing.T) {
 	var w WholeFills

@@ -70,14 +70,24 @@ func (p Position) WithAhead(offset int64, slices int) Position {
 
 // Append appends the position in the store's format: offset:epoch:log, or offset+ahead/slices:epoch:log.
 func (p Position) Append(dst []byte) []byte {
+	dst = strconv.AppendInt(append(p.AppendOffsets(dst), ':'), int64(p.Epoch), 10)
+	dst = append(dst, ':')
+	return append(dst, p.Log...)
+}
+
+// AppendOffsets appends the first part of a position: offset, or offset+ahead/slices.
+func (p Position) AppendOffsets(dst []byte) []byte {
 	dst = strconv.AppendInt(dst, p.Offset, 10)
 	if p.Slices > 0 {
 		dst = strconv.AppendInt(append(dst, '+'), p.Ahead, 10)
 		dst = strconv.AppendInt(append(dst, '/'), int64(p.Slices), 10)
 	}
-	dst = strconv.AppendInt(append(dst, ':'), int64(p.Epoch), 10)
-	dst = append(dst, ':')
-	return append(dst, p.Log...)
+	return dst
+}
+
+// Offsets returns the position without epoch and log.
+func (p Position) Offsets() Position {
+	return Position{Offset: p.Offset, Ahead: p.Ahead, Slices: p.Slices}
 }
 
 func (p Position) String() string { return string(p.Append(nil)) }
@@ -89,7 +99,7 @@ func ParsePosition(text string) (Position, error) {
 	}
 	offset, rest, _ := strings.Cut(text, ":")
 	epoch, log, whole := strings.Cut(rest, ":")
-	p, ok := parseOffsets(offset)
+	p, ok := ParseOffsets(offset)
 	e, err := strconv.ParseInt(epoch, 10, 32)
 	if !ok || err != nil || !whole || strings.Contains(log, ":") {
 		return NoPosition, fmt.Errorf("%q is not a position", text)
@@ -98,8 +108,8 @@ func ParsePosition(text string) (Position, error) {
 	return p, nil
 }
 
-// parseOffsets parses the first part of a position.
-func parseOffsets(text string) (p Position, ok bool) {
+// ParseOffsets parses what AppendOffsets appends; ok is false if it does not.
+func ParseOffsets(text string) (p Position, ok bool) {
 	offset, further, partly := strings.Cut(text, "+")
 	var err error
 	if p.Offset, err = strconv.ParseInt(offset, 10, 64); err != nil || p.Offset < 0 {

@@ -112,24 +112,8 @@ func TestPositionContinues(t *testing.T) {
 	}
 }
 
-// The share of a fill counts slices that lack fewer records.
-func TestFillingOfSlices(t *testing.T) {
-	f, err := ParseFilling("7;0-20+84/32,100+164/16-164", "20:-1:log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if filled, all := f.Share(); filled != 20 || all != 20+32+48 || f.Done() {
-		t.Errorf("%d of %d records are filled, done: %v", filled, all, f.Done())
-	}
-	f.At.Offset = 164
-	if filled, all := f.Share(); filled != all || !f.Done() || len(f.Left()) > 0 {
-		t.Errorf("%d of %d records are filled, done: %v; left: %v", filled, all, f.Done(), f.Left())
-	}
-	for _, text := range []string{"7;0+5/8", "7;5+5/8-9", "7;0-9+/8", "7;0-9+10/64", "7;+5/8-9"} {
-		if f, err := ParseFilling(text, ""); err == nil {
-			t.Errorf("%s is %+v", text, f)
-		}
-	}
+// The offsets between two positions are those of the slices that have the same.
+func TestRangesBetween(t *testing.T) {
 	want := []OffsetRange{{From: 50, To: 60, Without: ^slicesFrom(0, 4)}, {From: 10, To: 60, Without: ^slicesFrom(4, 9)}, {From: 10, To: 20, Without: ^slicesFrom(9, 64)}}
 	if diff := cmp.Diff(want, RangesBetween(position(t, "10+50/4:3:log"), position(t, "20+60/9:3:log"))); diff != "" {
 		t.Errorf("the ranges differ (-want +got):\n%s", diff)

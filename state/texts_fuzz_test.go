@@ -4,20 +4,13 @@ import "testing"
 
 // FuzzTexts parses any text as each of those that the store keeps: what is parsed is written so that it parses to the same.
 func FuzzTexts(f *testing.F) {
-	f.Add("99;1-5,7-@4", "12:3:log")
-	f.Add(";-", "")
-	f.Add("0:5 3:9", "ab:4")
-	f.Add("3/ab", "AAAAAAAAAAAAAAAAAAAAAA==")
-	f.Fuzz(func(t *testing.T, text, other string) {
+	f.Add("0:5 3:9")
+	f.Add("3/ab")
+	f.Add("AAAAAAAAAAAAAAAAAAAAAA==")
+	f.Fuzz(func(t *testing.T, text string) {
 		if ends, err := ParseEnds(text); err == nil {
 			if again, err := ParseEnds(ends.Text()); err != nil || again.Text() != ends.Text() {
 				t.Errorf("the ends %q are %v, and then %v, error %v", text, ends, again, err)
-			}
-		}
-		if filling, err := ParseFilling(text, other); err == nil {
-			filled, all := filling.Share()
-			if filled < 0 || filled > all {
-				t.Errorf("of the filling %q at %q, %d of %d are filled", text, other, filled, all)
 			}
 		}
 		if secret, err := ParseSecret(text); err == nil {

@@ -1,6 +1,11 @@
 package testkit
 
-import "github.com/weir-stream/weir/state"
+import (
+	"testing"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
+)
 
 // FirstPlacement places a partition in which no shard has progress at an offset. Its topic has one partition, and the
 // positions name no log.
@@ -10,4 +15,21 @@ func FirstPlacement(p state.Partition, shards int, offset int64) state.Placement
 		first.From[shard], first.To[shard] = state.NoPosition, state.Position{Offset: offset, Epoch: -1}
 	}
 	return first
+}
+
+// ParseFilling returns the progress of a fill from the fields that shards store; see package progress.
+func ParseFilling(t testing.TB, ranges, at string) state.Filling {
+	t.Helper()
+	p, fields := state.Partition{Topic: "t"}, map[string]string{}
+	if ranges != "" {
+		fields[progress.RangeField("f", p)] = ranges
+	}
+	if at != "" {
+		fields["fill:f:t/0"] = at
+	}
+	r, err := progress.Of(fields, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Filling(&state.Fill{ID: "f"}, p)
 }

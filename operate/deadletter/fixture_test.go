@@ -78,11 +78,7 @@ func (p *passed) fill(t *testing.T, f *state.Fill, series string, partition stat
 	f.Columns = map[string][]string{partition.Topic: {series + " and what feeds it"}}
 	var shards []state.Filling
 	for _, text := range ranges {
-		shard, err := state.ParseFilling(text, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		shards = append(shards, shard)
+		shards = append(shards, testkit.ParseFilling(t, text, ""))
 	}
 	p.history.Fills = append(p.history.Fills, state.FillEpoch{Fill: f, Topic: partition.Topic})
 	p.fillings[f.ID] = map[state.Partition][]state.Filling{partition: shards}

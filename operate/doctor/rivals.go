@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/state"
-	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/state/progress"
 )
 
 // Deployments lists the groups that apply definitions to a namespace.
 type Deployments interface {
-	Applying(ctx context.Context) ([]redisstore.Applying, error)
+	Applying(ctx context.Context) ([]progress.Applying, error)
 }
 
 // Rivals reports consumer groups that apply different definitions to the namespace now.
@@ -24,7 +24,7 @@ func Rivals(ctx context.Context, deployments Deployments, now time.Time) (f Find
 		f.unreached(Fail, subject, err, "let the user of redis.username run HGETALL")
 		return f
 	}
-	list = slices.DeleteFunc(list, func(a redisstore.Applying) bool { return now.Sub(a.Used) >= state.RivalInUse })
+	list = slices.DeleteFunc(list, func(a progress.Applying) bool { return now.Sub(a.Used) >= state.RivalInUse })
 	var groups []string
 	differ := false
 	for _, a := range list {

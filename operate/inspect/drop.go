@@ -14,13 +14,14 @@ import (
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
 // Dropper is a Store that can drop damaged state, and restore it from the log.
 type Dropper interface {
 	Store
-	Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (inspector.Progress, error)
+	Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error)
 	Refill(ctx context.Context, held inspector.Held, r inspector.Refill) error
 	Fills(ctx context.Context, p *state.Plan) ([]*state.Fill, error)
 	SeriesUsed(ctx context.Context) (map[string]time.Time, error)
@@ -104,14 +105,14 @@ func (d *dropping) run(ctx context.Context) (*Dropped, error) {
 	if kept.Wrong == nil && (!d.scope.All || len(held.Packed) == 0) {
 		return nil, nil
 	}
-	progress, err := d.store.ShardProgress(ctx, held.Shard)
+	record, err := d.store.ShardProgress(ctx, held.Shard)
 	if err == nil && !d.scope.DryRun {
-		progress, err = d.store.Drop(ctx, held, kept.Kept, packed.Loss{Tags: kept.Tags}, d.group.any().GroupKeep)
+		record, err = d.store.Drop(ctx, held, kept.Kept, packed.Loss{Tags: kept.Tags}, d.group.any().GroupKeep)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return d.dropped(held, kept, packed.Losses{{Until: progress.Newest, Tags: kept.Tags}}), nil
+	return d.dropped(held, kept, packed.Losses{{Until: record.Newest(), Tags: kept.Tags}}), nil
 }
 
 // inspect reads the key. The error is that of the store, or that the parent's key must be repaired

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/value"
 )
@@ -19,7 +20,7 @@ import (
 // Store is the inspected store.
 type Store interface {
 	Inspect(ctx context.Context, series *state.Series, entity string) (inspector.Held, error)
-	ShardProgress(ctx context.Context, shard int) (inspector.Progress, error)
+	ShardProgress(ctx context.Context, shard int) (*progress.Record, error)
 	Secret(ctx context.Context) (state.Secret, error)
 }
 
@@ -131,11 +132,11 @@ func Read(ctx context.Context, s Store, registry *features.Registry, given map[s
 		if err != nil {
 			return nil, err
 		}
-		progress, err := s.ShardProgress(ctx, held.Shard)
+		record, err := s.ShardProgress(ctx, held.Shard)
 		if err != nil {
 			return nil, err
 		}
-		k := newKey(g, given, held, progress, state.SliceOf(state.EntityHash([]byte(entity))))
+		k := newKey(g, given, held, record, state.SliceOf(state.EntityHash([]byte(entity))))
 		if held.Type != "" {
 			k.Damage = foreign(held)
 		} else if held.ParentDamage != nil {
@@ -188,9 +189,9 @@ func (g *group) tagged(tag uint32) *state.Series {
 }
 
 // newKey describes a key of an entity, given its slice.
-func newKey(g *group, given map[string]string, held inspector.Held, progress inspector.Progress, slice int) Key {
+func newKey(g *group, given map[string]string, held inspector.Held, r *progress.Record, slice int) Key {
 	k := Key{
-		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: progress.Newest,
+		Entity: map[string]string{}, Shard: held.Shard, Key: held.Key, Bytes: len(held.Packed), Newest: r.Newest(),
 		Progress: []Progress{}, Series: []Series{},
 	}
 	for _, key := range g.keys {
@@ -201,8 +202,8 @@ func newKey(g *group, given map[string]string, held inspector.Held, progress ins
 		seconds := int64(held.TimeToLive / time.Second)
 		k.TimeToLive = &seconds
 	}
-	for p, at := range progress.Partitions {
-		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, at.In(slice)})
+	for p, h := range r.Held() {
+		k.Progress = append(k.Progress, Progress{p.Topic, p.ID, h.At.In(slice)})
 	}
 	slices.SortFunc(k.Progress, func(a, b Progress) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))

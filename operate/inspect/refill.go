@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/operate/refill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
@@ -118,27 +119,27 @@ func (r *refilling) try(ctx context.Context) (*Dropped, error) {
 	if !lacks {
 		return r.last, nil
 	}
-	progress, err := r.store.ShardProgress(ctx, held.Shard)
+	record, err := r.store.ShardProgress(ctx, held.Shard)
 	if err == nil {
 		// The log is read first: if it is unavailable, nothing is dropped yet, and little is left to read after the
 		// drop.
-		err = r.read(ctx, kept.Tags, progress)
+		err = r.read(ctx, kept.Tags, record)
 	}
 	if err != nil {
 		return nil, err
 	}
 	loss := packed.Loss{Mark: packed.NewMark(), Tags: kept.Tags}
 	if !r.scope.DryRun {
-		if progress, err = r.store.Drop(ctx, held, kept.Kept, loss, r.group.any().GroupKeep); err != nil {
+		if record, err = r.store.Drop(ctx, held, kept.Kept, loss, r.group.any().GroupKeep); err != nil {
 			return nil, err
 		}
 		r.dropped = true
-		if err := r.read(ctx, kept.Tags, progress); err != nil {
+		if err := r.read(ctx, kept.Tags, record); err != nil {
 			return nil, err
 		}
 	}
-	loss.Until = progress.Newest
-	own, children, err := r.log.Contents(progress.Newest)
+	loss.Until = record.Newest()
+	own, children, err := r.log.Contents(record.Newest())
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +174,8 @@ func (r *refilling) lacking(held inspector.Held) (kept packed.Salvage, lacks boo
 }
 
 // read reads the log up to the progress of the shard, for what is lost of the key.
-func (r *refilling) read(ctx context.Context, tags []uint32, progress inspector.Progress) error {
-	want, err := r.wants(tags, progress)
+func (r *refilling) read(ctx context.Context, tags []uint32, shard *progress.Record) error {
+	want, err := r.wants(tags, shard)
 	if err != nil {
 		return err
 	}
@@ -195,20 +196,16 @@ func (r *refilling) read(ctx context.Context, tags []uint32, progress inspector.
 			Group: r.group.name, Entity: r.entity, Series: want.series, Secret: secret, Seal: seal, LogOf: r.store.Log,
 		})
 	}
-	return r.log.ReadTo(ctx, progress)
+	return r.log.ReadTo(ctx, shard)
 }
 
 // wants returns which of the lost series can be restored now: not those that a backfill is still filling.
-func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, error) {
+func (r *refilling) wants(tags []uint32, shard *progress.Record) (want, error) {
 	undone := map[*state.Series]bool{}
 	w := want{series: map[*state.Series]bool{}}
 	for _, f := range r.fills {
-		done, err := isFilled(f, progress)
-		if err != nil {
-			return w, err
-		}
 		has := r.registry.FillHas(f)
-		if !done && slices.ContainsFunc(r.registry.Series, func(s *state.Series) bool { return has[s] && r.isLost(s, tags) }) {
+		if !isFilled(f, shard) && slices.ContainsFunc(r.registry.Series, func(s *state.Series) bool { return has[s] && r.isLost(s, tags) }) {
 			maps.Copy(undone, has)
 			w.waiting = append(w.waiting, r.registry.FilledBy(f)...)
 		}
@@ -224,8 +221,8 @@ func (r *refilling) wants(tags []uint32, progress inspector.Progress) (want, err
 			w.series[s], topics[stream.Topic] = true, true
 		}
 	}
-	for p, at := range progress.Partitions {
-		if topics[p.Topic] && at.Plan != r.registry.Plan().Version {
+	for p, h := range shard.Held() {
+		if topics[p.Topic] && h.Plan != r.registry.Plan().Version {
 			return w, fmt.Errorf("other definitions are applied to %v than these: refill with those of the processors, or once they have loaded these", p)
 		}
 	}
@@ -244,17 +241,13 @@ func (r *refilling) isLost(s *state.Series, tags []uint32) bool {
 }
 
 // isFilled reports whether a fill is complete in a shard.
-func isFilled(f *state.Fill, progress inspector.Progress) (bool, error) {
-	for p := range progress.Partitions {
-		if len(f.Columns[p.Topic]) == 0 {
-			continue
-		}
-		filling, err := progress.Filling(f, p)
-		if err != nil || !filling.Broken && !filling.Done() {
-			return false, err
+func isFilled(f *state.Fill, shard *progress.Record) bool {
+	for p := range shard.Held() {
+		if filling := shard.Filling(f, p); len(f.Columns[p.Topic]) > 0 && !filling.Broken && !filling.Done() {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 // lost returns what remains lost of a key after the log was read: what was not restored, and what the log lacks.

@@ -25,6 +25,7 @@ import (
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
@@ -179,7 +180,7 @@ type hooked struct {
 	l *log
 }
 
-func (h hooked) Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (inspector.Progress, error) {
+func (h hooked) Drop(ctx context.Context, held inspector.Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
 	if happens := h.l.before; happens != nil {
 		h.l.before = nil
 		happens()

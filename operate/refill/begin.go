@@ -10,18 +10,18 @@ import (
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store/redis/inspector"
+	"github.com/weir-stream/weir/state/progress"
 )
 
 // begin finds where to start reading partitions that a shard has applied up to its progress, and which records are
 // lost.
-func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspector.Progress) error {
+func (l *Log) begin(ctx context.Context, partitions []state.Partition, r *progress.Record) error {
 	logs, err := l.scanner.Logs(ctx, partitions)
 	if err != nil {
 		return err
 	}
 	parts, lost := map[state.Partition]*part{}, map[string]int64{}
-	newest := min(p.Newest, time.Now().UnixMilli())
+	newest := min(r.Newest(), time.Now().UnixMilli())
 	for topic := range l.fill.Columns {
 		reach := l.registry.FillReach(l.fill, topic)
 		moment := int64(0)
@@ -33,11 +33,11 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, p inspect
 			if id.Topic != topic {
 				continue
 			}
-			at := p.Partitions[id].Position
+			at := r.Position(id)
 			if err := l.fits(ctx, id, &logs[i], at); err != nil {
 				return err
 			}
-			from, until := start(reach, &logs[i], dated[i], p.Relogged, newest)
+			from, until := start(reach, &logs[i], dated[i], r.Relogged(), newest)
 			parts[id] = &part{tag: at.Log, once: record.NewOnce(from, l.want.Seal), Range: scan.Range{
 				Partition: id, Log: logs[i].ID, LeaderEpoch: logs[i].LeaderEpoch, Next: from, To: l.want.applied(at),
 			}}

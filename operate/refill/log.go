@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/inspector"
 )
 
@@ -84,23 +85,23 @@ var ErrBehind = errors.New("the state has gone back in time")
 
 // ReadTo reads up to the progress of a shard, from where the last call ended. It reads only the partitions of needed
 // topics. The error is ErrBehind, or the log's.
-func (l *Log) ReadTo(ctx context.Context, p inspector.Progress) error {
+func (l *Log) ReadTo(ctx context.Context, r *progress.Record) error {
 	var fresh []state.Partition
 	var ranges []*scan.Range
-	for id, at := range p.Partitions {
+	for id, h := range r.Held() {
 		switch known := l.parts[id]; {
 		case len(l.fill.Columns[id.Topic]) == 0:
 		case known == nil:
 			fresh = append(fresh, id)
-		case l.want.applied(at.Position) < known.To || at.Log != known.tag:
+		case l.want.applied(h.At) < known.To || h.At.Log != known.tag:
 			return ErrBehind
 		default:
-			known.To = l.want.applied(at.Position)
+			known.To = l.want.applied(h.At)
 			ranges = append(ranges, &known.Range)
 		}
 	}
 	if len(fresh) > 0 {
-		if err := l.scanner.Patiently(ctx, func() error { return l.begin(ctx, fresh, p) }); err != nil {
+		if err := l.scanner.Patiently(ctx, func() error { return l.begin(ctx, fresh, r) }); err != nil {
 			return err
 		}
 	}

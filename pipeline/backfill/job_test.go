@@ -8,28 +8,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
 )
 
-func filling(t *testing.T, ranges, at string) state.Filling {
-	t.Helper()
-	f, err := state.ParseFilling(ranges, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 // The ranges that shards lack are split at each other's ends, so that no shard gets a record twice.
 func TestStepsOf(t *testing.T) {
 	got := stepsOf([]state.Filling{
-		filling(t, "7;0-30,40-60", "10:-1:log"),
-		filling(t, "7;0-33", "0:-1:log"),
-		filling(t, "7;0-30,40-@5", "30:-1:log"), // the open range is left out
-		filling(t, "!", ""),
-		filling(t, "", ""),
+		testkit.ParseFilling(t, "7;0-30,40-60", "10:-1:log"),
+		testkit.ParseFilling(t, "7;0-33", "0:-1:log"),
+		testkit.ParseFilling(t, "7;0-30,40-@5", "30:-1:log"), // the open range is left out
+		testkit.ParseFilling(t, "!", ""),
+		testkit.ParseFilling(t, "", ""),
 	})
 	all := state.AllSlices
 	want := []step{
@@ -71,7 +63,7 @@ func TestStepsOfSlices(t *testing.T) {
 		}},
 		"nothing is left": {"7;0-30+40/5", "40:-1:log", nil},
 	} {
-		got := stepsOf([]state.Filling{filling(t, c.ranges, c.at)})
+		got := stepsOf([]state.Filling{testkit.ParseFilling(t, c.ranges, c.at)})
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(step{})); diff != "" {
 			t.Errorf("%s: the steps differ (-want +got):\n%s", name, diff)
 		}

@@ -55,20 +55,22 @@ func TestSeriesUsed(t *testing.T) {
 		}
 		s.redis.HSet(ctx, plansKey(s.namespace), "bad", "{}")
 		s.redis.HSet(ctx, usedKey(s.namespace), "bad/", "noon")
-		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != `plan bad was used at "noon", which is not a timestamp` {
+		if _, err := s.SeriesUsed(ctx); fmt.Sprint(err) != `the field bad/ of the plans in use is "noon": not the times when a plan began and was used` {
 			t.Errorf("error %v", err)
 		}
+		of := func(field string) string { return keyspace.ProgressKey(s.tags[0]) + ": the field " + field }
 		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad", "noon")
-		if _, err := s.History(ctx); fmt.Sprint(err) != `the plan epoch transactions@bad ends at "noon", which is not a timestamp` {
+		if _, err := s.History(ctx); fmt.Sprint(err) != "read the history: "+of(`transactions@bad of the progress is "noon": not a time in ms`) {
 			t.Errorf("error %v", err)
 		}
 		s.redis.HDel(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad")
-		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), keyspace.LagField, "x")
-		if _, err := s.History(ctx); fmt.Sprint(err) != `the least lag is "x", which is not a time` {
+		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "lag", "x")
+		if _, err := s.History(ctx); fmt.Sprint(err) != "read the history: "+of(`lag of the progress is "x": not a time in ms`) {
 			t.Errorf("error %v", err)
 		}
 		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[0]), "transactions@bad/3", "noon")
-		want := "claim 1 partitions: " + keyspace.ProgressKey(s.tags[0]) + `: "noon" is not a position`
+		s.redis.HDel(ctx, keyspace.ProgressKey(s.tags[0]), "lag")
+		want := "claim 1 partitions: " + of(`transactions@bad/3 of the progress is "noon": "noon" is not a position`)
 		if _, err := s.Claim(ctx, []state.Partition{transactions}, state.Claimant{Version: "bad"}); fmt.Sprint(err) != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -111,9 +111,9 @@ func TestDrop(t *testing.T) {
 					t.Fatal("the damage was not found")
 				}
 				loss := packed.Loss{Tags: kept.Tags}
-				progress, err := s.Drop(ctx, held, kept.Kept, loss, test.keep)
-				if err != nil || progress.Newest != 100*day || len(progress.Partitions) != 1 {
-					t.Fatalf("the progress is %+v, %v", progress, err)
+				record, err := s.Drop(ctx, held, kept.Kept, loss, test.keep)
+				if err != nil || record.Newest() != 100*day || len(record.Held()) != 1 {
+					t.Fatalf("the record is %+v, %v", record, err)
 				}
 				if _, err := s.Drop(ctx, held, kept.Kept, loss, test.keep); !errors.Is(err, inspector.ErrChanged) {
 					t.Errorf("a second drop: got error %v, want that the key has changed", err)

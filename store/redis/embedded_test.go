@@ -208,7 +208,7 @@ func TestDamagedChild(t *testing.T) {
 			t.Fatal("the damage was not found")
 		}
 		loss := packed.Loss{Tags: kept.Tags}
-		if progress, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); err != nil || progress.Newest != 100*day {
+		if progress, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); err != nil || progress.Newest() != 100*day {
 			t.Fatal(progress, err)
 		}
 		if _, err := s.Drop(ctx, held, kept.Kept, loss, pairs.GroupKeep); !errors.Is(err, inspector.ErrChanged) {

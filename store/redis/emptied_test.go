@@ -14,6 +14,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/redistest"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -150,15 +151,15 @@ func TestShardThatLostItsProgressIsEmptied(t *testing.T) {
 func TestShardWithProgressIsNotEmptied(t *testing.T) {
 	t.Parallel()
 	onLost(t, servers, func(l *lost) {
-		ctx, progress := l.Context(), keyspace.ProgressKey(l.tags[1])
+		ctx, key := l.Context(), keyspace.ProgressKey(l.tags[1])
 		for _, fields := range [][]any{
-			{keyspace.PartitionField(transactions), "90:-1:"},
-			{keyspace.PartitionField(transactions.WithPlan("v7.g2")), "90:-1:"},
+			{progress.PositionField(transactions), "90:-1:"},
+			{progress.PositionField(transactions.WithPlan("v7.g2")), "90:-1:"},
 			{"fill:f:archive:a/0", "5:-1:"},
 			{"begun", "1"},
 		} {
 			l.loses(1)
-			if err := l.redis.HSet(ctx, progress, fields...).Err(); err != nil {
+			if err := l.redis.HSet(ctx, key, fields...).Err(); err != nil {
 				l.Fatal(err)
 			}
 			before := l.keys()
@@ -174,8 +175,10 @@ func TestShardWithProgressIsNotEmptied(t *testing.T) {
 		}
 		// These are no positions.
 		l.loses(1)
-		for _, field := range []string{"since:t/1", "range:f:t/1", "topic:t", "log:l", "t@!", "t@v1", "now", "archive:c:a"} {
-			if err := l.redis.HSet(ctx, progress, field, "7").Err(); err != nil {
+		for field, value := range map[string]string{
+			"since:t/1": "7", "range:f:t/1": "7;", "topic:t": "l:7", "log:l": "7/7", "t@!": "7", "t@v1": "7", "now": "7", "archive:c:a": "7;7",
+		} {
+			if err := l.redis.HSet(ctx, key, field, value).Err(); err != nil {
 				l.Fatal(err)
 			}
 		}

@@ -19,6 +19,17 @@
 --
 -- PERSIST comes first: a full memory refuses no write after that.
 
+local key = KEYS[1]
+
+-- begun returns whether a shard has begun: whether its state belongs to its record.
+local function begun(record)
+  if redis.call('HGET', record, 'begun') then return true end
+  for _, name in ipairs(redis.call('HKEYS', record)) do
+    if string.match(name, '^[^:]+/%d+$') or string.match(name, '^fill:.+/%d+$') then return true end
+  end
+  return false
+end
+
 local slot, count, pattern, walk, place = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 
 local open, any = {}, false -- the progress of the shards that have not begun, by tag

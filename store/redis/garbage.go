@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 )
 
 // A series is garbage when no processor has had it in its definitions for a while. Compaction drops its remains: keys
@@ -15,7 +16,7 @@ import (
 const (
 	// garbageAfter is how long a series must be unused to be garbage: longer than a processor may
 	// hang, and longer than a rollback takes.
-	garbageAfter = 24 * time.Hour
+	garbageAfter = progress.UnusedFor
 	// garbageListAge is how old a list without any garbage may be before it is read again.
 	garbageListAge = 10 * time.Minute
 )

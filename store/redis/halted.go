@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -51,8 +52,8 @@ func (s *Store) noteHalted(shards []bool) *halted {
 
 // findHalted finds the shards that lack keys, as far as their masters answer; nil if none does.
 func (s *Store) findHalted(ctx context.Context) *halted {
-	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.SliceCmd {
-		return redis.NewSliceCmd(ctx, "hmget", progress, keyspace.FrozenField, keyspace.CopyingField)
+	replies := askShards(ctx, s, s.masters.question, func(key string) *redis.SliceCmd {
+		return redis.NewSliceCmd(ctx, "hmget", key, keyspace.FrozenField, keyspace.CopyingField)
 	})
 	shards := make([]bool, len(s.tags))
 	for shard, reply := range replies {
@@ -62,13 +63,11 @@ func (s *Store) findHalted(ctx context.Context) *halted {
 	return s.noteHalted(shards)
 }
 
-// haltedIn finds the shards that lack keys in the fields of their progress.
-func (s *Store) haltedIn(progress []*redis.MapStringStringCmd) *halted {
+// haltedIn finds the shards that lack keys in their records; nil for a shard that does not answer.
+func (s *Store) haltedIn(records []*progress.Record) *halted {
 	shards := make([]bool, len(s.tags))
-	for shard, reply := range progress {
-		_, isFrozen := reply.Val()[keyspace.FrozenField]
-		_, copying := reply.Val()[keyspace.CopyingField]
-		shards[shard] = isFrozen && !copying
+	for shard, r := range records {
+		shards[shard] = r != nil && r.Has(keyspace.FrozenField) && !r.Has(keyspace.CopyingField)
 	}
 	return s.noteHalted(shards)
 }

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/store/redis/keyspace"
+	"github.com/weir-stream/weir/state/progress"
 )
 
 // plansKey holds all plans that ever wrote to the namespace: HASH version -> plan as JSON.
@@ -43,64 +41,40 @@ func (s *Store) history(ctx context.Context) (*state.History, []error, error) {
 	var servers []*server
 	var asking sync.WaitGroup
 	asking.Go(func() { servers = s.askServers(ctx, s.masters.question) })
-	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.MapStringStringCmd {
-		return redis.NewMapStringStringCmd(ctx, "hgetall", progress)
-	})
+	records, missing := s.readRecords(ctx, s.masters.question, s.allShards())
 	asking.Wait()
-	missing := make([]error, len(s.tags))
-	unknown := 0
-	lacking := s.haltedIn(replies)
-	found := make([]epochs, len(s.tags))
-	for shard, reply := range replies {
-		switch err := reply.Err(); {
-		case errors.Is(err, state.ErrUnavailable):
-			missing[shard] = err
-			unknown++
-			continue
-		case err != nil:
+	lacking, unknown := s.haltedIn(records), 0
+	for shard, err := range missing {
+		switch {
+		case err == nil:
+			missing[shard] = lacking.at(shard)
+		case !errors.Is(err, state.ErrUnavailable):
 			return nil, nil, fmt.Errorf("read the history: %w", err)
 		}
-		fields := reply.Val()
-		var err error
-		if found[shard], err = readEpochs(fields); err != nil {
-			return nil, nil, err
-		}
-		if missing[shard] = lacking.at(shard); missing[shard] != nil {
+		if missing[shard] != nil {
 			unknown++
-			continue
-		}
-		if servers[shard].unrecorded(fields) {
-			found[shard].evictedNow(fields)
+		} else if v := servers[shard]; v != nil && records[shard].Evicted(v.run, v.evicted) {
+			records[shard].Lost()
 		}
 	}
 	if unknown == len(s.tags) {
 		return nil, nil, fmt.Errorf("read the history: %w", missing[0])
 	}
-	s.past.keep(found, missing)
-	fields := s.past.keepFields(replies, missing)
-	h, err := s.unite(ctx, found)
+	records = s.past.keep(records, missing)
+	plans, err := s.plansOf(ctx, progress.Versions(records))
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.Fills, err = s.fillEpochs(ctx, fields, h.Plans); err != nil {
+	fills, err := s.fillsOf(ctx, progress.Fills(records))
+	if err != nil {
 		return nil, nil, err
 	}
+	h := progress.History(records, plans, fills)
 	h.Slack = s.slack.Milliseconds()
-	for shard, v := range servers {
+	for _, v := range servers {
 		if v != nil {
 			h.Clock = max(h.Clock, v.clock)
 		}
-		ahead, err := parseAhead(fields[shard][keyspace.AheadField])
-		if err != nil {
-			return nil, nil, err
-		}
-		h.Ahead = state.Ahead{Clock: max(h.Ahead.Clock, ahead.Clock), Newest: max(h.Ahead.Newest, ahead.Newest)}
-	}
-	if h.Lag, err = leastLag(replies); err != nil {
-		return nil, nil, err
-	}
-	if h.Newest, err = newestRecord(fields); err != nil {
-		return nil, nil, err
 	}
 	h.Now = max(h.Newest, time.Now().UnixMilli())
 	if unknown > 0 {
@@ -109,94 +83,12 @@ func (s *Store) history(ctx context.Context) (*state.History, []error, error) {
 	return h, missing, nil
 }
 
-// newestRecord returns the greatest timestamp, in ms, of a record that a shard has applied.
-func newestRecord(shards []map[string]string) (newest int64, err error) {
-	for _, fields := range shards {
-		text, ok := fields[keyspace.ClockField]
-		if !ok {
-			continue
-		}
-		at, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("the newest record's timestamp is %q, which is not a time", text)
-		}
-		newest = max(newest, at)
-	}
-	return newest, nil
-}
-
-// leastLag returns the least lag of all shards, nil if none has one; see state.History.Lag.
-func leastLag(shards []*redis.MapStringStringCmd) (least *int64, err error) {
-	for _, reply := range shards {
-		text, ok := reply.Val()[keyspace.LagField]
-		if !ok {
-			continue
-		}
-		lag, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("the least lag is %q, which is not a time", text)
-		}
-		if least == nil || lag < *least {
-			least = &lag
-		}
-	}
-	return least, nil
-}
-
-// epochKey names a plan that was applied to a topic.
-type epochKey struct{ topic, version string }
-
-// epochs maps the plans that one shard has recorded to the time, in ms, until which they were applied; state.MaxTime
-// while a plan is applied.
-type epochs map[epochKey]int64
-
-// readEpochs parses the fields of a shard's progress.
-func readEpochs(fields map[string]string) (epochs, error) {
-	last := epochs{}
-	for field, value := range fields {
-		name, _, isProgress := strings.Cut(field, "/")
-		topic, version, under := strings.Cut(name, "@")
-		if strings.Contains(topic, ":") || !isProgress && !under {
-			continue
-		}
-		at := state.MaxTime
-		if !isProgress {
-			var err error
-			if at, err = strconv.ParseInt(value, 10, 64); err != nil {
-				return nil, fmt.Errorf("the plan epoch %s ends at %q, which is not a timestamp", field, value)
-			}
-		}
-		p := epochKey{topic, version}
-		last[p] = max(last[p], at)
-	}
-	return last, nil
-}
-
-// unite makes one history from the plan epochs of all shards.
-func (s *Store) unite(ctx context.Context, shards []epochs) (*state.History, error) {
-	last, versions := epochs{}, map[string]bool{}
-	for _, found := range shards {
-		for p, at := range found {
-			last[p] = max(last[p], at)
-			versions[p.version] = true
-		}
-	}
-	h := &state.History{}
-	for p, at := range last {
-		h.PlanEpochs = append(h.PlanEpochs, state.PlanEpoch{Topic: p.topic, Version: p.version, Last: at})
-	}
-	var err error
-	h.Plans, err = s.plansOf(ctx, versions)
-	return h, err
-}
-
 // past holds the last answer of each shard, for when its master does not answer.
 type past struct {
-	mu     sync.Mutex
-	epochs []epochs
-	fields []map[string]string // of the progress
-	clocks []int64
-	runs   []string // of their servers
+	mu      sync.Mutex
+	records []*progress.Record
+	clocks  []int64
+	runs    []string // of their servers
 }
 
 // unread is the run of a server that no server has: that of a shard that was never read.
@@ -221,7 +113,7 @@ func (p *past) keepRuns(servers []*server, missing []error) []string {
 	return slices.Clone(p.runs)
 }
 
-// serverSeen returns the run of a shard's server on which a history is based, as claim.lua takes it.
+// serverSeen returns the run of a shard's server on which a history is based, as record.lua takes it.
 func (s *Store) serverSeen(h *state.History, shard int) string {
 	switch {
 	case h == nil || h.Servers == nil:
@@ -232,42 +124,26 @@ func (s *Store) serverSeen(h *state.History, shard int) string {
 	return h.Servers[shard]
 }
 
-// keepFields stores the progress fields of the shards, and fills in those of shards that did not
-// answer.
-func (p *past) keepFields(replies []*redis.MapStringStringCmd, missing []error) []map[string]string {
+// keep stores the records of the shards, and fills in the last records of those that did not answer.
+func (p *past) keep(records []*progress.Record, missing []error) []*progress.Record {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fields == nil {
-		p.fields = make([]map[string]string, len(replies))
+	if p.records == nil {
+		p.records = make([]*progress.Record, len(records))
 	}
-	for shard, reply := range replies {
+	for shard, r := range records {
 		if missing[shard] == nil {
-			p.fields[shard] = reply.Val()
+			p.records[shard] = r
 		}
 	}
-	return slices.Clone(p.fields)
-}
-
-// keep stores the answers of the shards, and fills in the last answers of those that did not answer.
-func (p *past) keep(found []epochs, missing []error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.epochs == nil {
-		p.epochs = make([]epochs, len(found))
-	}
-	for shard := range found {
-		if missing[shard] == nil {
-			p.epochs[shard] = found[shard]
-		}
-		found[shard] = p.epochs[shard]
-	}
+	return slices.Clone(p.records)
 }
 
 // Clock returns the greatest timestamp, in milliseconds, of a record applied; 0 if there is none. For shards whose
 // master does not answer it is the last known one, and their state is not read either. It fails if no master answers.
 func (s *Store) Clock(ctx context.Context) (int64, error) {
-	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.StringCmd {
-		return redis.NewStringCmd(ctx, "hget", progress, keyspace.ClockField)
+	replies := askShards(ctx, s, s.masters.question, func(key string) *redis.StringCmd {
+		return redis.NewStringCmd(ctx, "hget", key, progress.NewestField)
 	})
 	s.past.mu.Lock()
 	defer s.past.mu.Unlock()

@@ -39,15 +39,14 @@ func TestInspect(t *testing.T) {
 			t.Errorf("a foreign key: %+v, %v", h, err)
 		}
 
-		// Unknown fields beside the offsets are skipped.
-		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[shard]), "strange", "1", "topic/x", "2:0:", "topic/1", "x")
-		progress, err := s.ShardProgress(ctx, shard)
+		s.redis.HSet(ctx, keyspace.ProgressKey(s.tags[shard]), "strange", "1")
+		record, err := s.ShardProgress(ctx, shard)
 		offsets := map[state.Partition]int64{}
-		for p, at := range progress.Partitions {
-			offsets[p] = at.Offset
+		for p, h := range record.Held() {
+			offsets[p] = h.At.Offset
 		}
-		if want := (map[state.Partition]int64{transactions: 1, logins: 0}); err != nil || progress.Newest != 101*day || !maps.Equal(offsets, want) {
-			t.Errorf("progress %+v, %v; want %v", progress, err, want)
+		if want := (map[state.Partition]int64{transactions: 1, logins: 0}); err != nil || record.Newest() != 101*day || !maps.Equal(offsets, want) {
+			t.Errorf("record %+v, %v; want %v", record, err, want)
 		}
 	})
 }

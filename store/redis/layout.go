@@ -150,8 +150,8 @@ func (s *Store) readRecorded(ctx context.Context) (map[string]string, error) {
 // recorded returns the fields of the layout that each shard has in its progress. For shards whose master does not answer
 // it has none, and missing says why.
 func (s *Store) recorded(ctx context.Context) (shards []map[string]string, missing, err error) {
-	replies := askShards(ctx, s, s.masters.question, func(progress string) *redis.SliceCmd {
-		args := []any{"hmget", progress}
+	replies := askShards(ctx, s, s.masters.question, func(key string) *redis.SliceCmd {
+		args := []any{"hmget", key}
 		for _, field := range keyspace.LayoutFields {
 			args = append(args, field)
 		}

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,44 +12,31 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
-
-//go:embed place.lua
-var placeLua string
-
-//go:embed gap.lua
-var gapLua string
 
 //go:embed empty.lua
 var emptyLua string
 
-// Place sets partitions' progress to where applying has not led it, with one pipeline for all. It
-// returns how many positions of shards it changed: fewer than requested if some were not as found
-// before.
+// Place sets partitions' progress to where applying has not led it. It returns how many positions of shards it changed: fewer than
+// requested if some were not as found before.
 func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
-	var calls progressCalls
-	for first := 0; first < len(placements); first += callPartitions {
-		some := placements[first:min(first+callPartitions, len(placements))]
-		for shard, tag := range s.tags {
-			var args []any
-			for i := range some {
-				args = appendPlacement(args, &some[i], shard)
-			}
-			if len(args) == 0 {
-				continue
-			}
-			calls.add(placeLua, shard, tag, args, -1, func(reply []any) error {
-				n, ok := reply[0].(int64)
-				if !ok {
-					return errReply
-				}
-				placed += int(n)
-				return nil
-			})
-		}
+	moves := func(shard int) bool {
+		return slices.ContainsFunc(placements, func(p state.Placement) bool { return p.From[shard] != p.To[shard] })
 	}
-	if err := calls.send(ctx, s); err != nil {
+	c := change{
+		shards: slices.DeleteFunc(s.allShards(), func(shard int) bool { return !moves(shard) }),
+		begins: true,
+		decide: func(shard int, r *progress.Record, _ int) (func() bool, error) {
+			n := r.Place(shard, placements)
+			return func() bool {
+				placed += n
+				return false
+			}, nil
+		},
+	}
+	if err := c.make(ctx, s); err != nil {
 		return placed, fmt.Errorf("place %d partitions: %w", len(placements), err)
 	}
 	return placed, nil
@@ -57,30 +45,11 @@ func (s *Store) Place(ctx context.Context, placements ...state.Placement) (place
 // Gap records that records of a partition were skipped whose timestamps go up to a moment, in
 // milliseconds, or to that of the newest record applied.
 func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
-	var calls progressCalls
-	for shard, tag := range s.tags {
-		calls.add(gapLua, shard, tag, []any{p.Topic, until}, -1, func([]any) error { return nil })
-	}
-	if err := calls.send(ctx, s); err != nil {
+	err := s.changeAll(ctx, func(r *progress.Record) { r.Gap(p.Topic, until) })
+	if err != nil {
 		return fmt.Errorf("note a gap in %v: %w", p, err)
 	}
 	return nil
-}
-
-func appendPlacement(args []any, p *state.Placement, shard int) []any {
-	from, to := p.From[shard], p.To[shard]
-	if from == to {
-		return args
-	}
-	found, gap := "", ""
-	if from.Exists() {
-		found = from.String()
-	}
-	if p.Gap > 0 {
-		gap = strconv.FormatInt(p.Gap, 10)
-	}
-	topic, version, _ := strings.Cut(p.Partition.Topic, "@")
-	return append(args, topic, p.Partition.ID, version, found, to.String(), gap, p.Log.Text(), p.Partitions)
 }
 
 // A shard gets its first position when it has no state keys: from then on, state and progress change together. A shard that has
@@ -90,9 +59,6 @@ func appendPlacement(args []any, p *state.Placement, shard int) []any {
 func NoteEmptied(note func(keys int64)) Option {
 	return func(s *Store) { s.noteEmptied = note }
 }
-
-// notBegun says whether a call was refused because its shard has not begun, see find.lua.
-func notBegun(err error) bool { return err != nil && strings.HasPrefix(err.Error(), "NOTBEGUN ") }
 
 // emptiedAtOnce is how many keys a step of emptying looks at: it takes a server about a millisecond.
 const emptiedAtOnce = 500
@@ -149,7 +115,7 @@ type emptying struct {
 }
 
 func (s *Store) emptyStep(ctx context.Context, shard int, slot string, keys []string, at emptying, count int) (emptying, error) {
-	args := []any{"eval", findLua + emptyLua, len(keys)}
+	args := []any{"eval", serverLua + emptyLua, len(keys)}
 	for _, key := range keys {
 		args = append(args, key)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -62,17 +63,17 @@ func TestThousandsOfRangesPerCall(t *testing.T) {
 		var fields []any
 		for id := range int32(n) {
 			p, at := state.Partition{Topic: "many", ID: id}, state.Position{Offset: int64(id)}
-			fields = append(fields, keyspace.PartitionField(p), at.String())
+			fields = append(fields, progress.PositionField(p), at.String())
 			b.Ranges = append(b.Ranges, state.PartitionRange{Partition: p, To: int64(id) + 5, Progress: []state.Position{at}})
 		}
-		progress := keyspace.ProgressKey(s.tags[0])
-		if err := s.redis.HSet(t.Context(), progress, fields...).Err(); err != nil {
+		key := keyspace.ProgressKey(s.tags[0])
+		if err := s.redis.HSet(t.Context(), key, fields...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		apply(t, s.newWriter(), b)
-		found := s.redis.HGetAll(t.Context(), progress).Val()
+		found := s.redis.HGetAll(t.Context(), key).Val()
 		for id := range int64(n) {
-			at, want := found[keyspace.PartitionField(b.Ranges[id].Partition)], state.Position{Offset: id + 5}
+			at, want := found[progress.PositionField(b.Ranges[id].Partition)], state.Position{Offset: id + 5}
 			if b.Ranges[id].Progress[0] != want || at != want.String() {
 				t.Fatalf("partition %d is at %s and reported at %v, want %v", id, at, b.Ranges[id].Progress, want)
 			}

@@ -10,15 +10,11 @@ import (
 	"strings"
 	"sync"
 
-	_ "embed"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 )
-
-//go:embed plan.lua
-var planLua string
 
 // fillPrefix begins the fields of the plans that hold fills: the ID of a fill follows, and the value is a state.Fill as
 // JSON. archivePrefix does the same for archives.
@@ -36,7 +32,7 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 		if err != nil {
 			return err
 		}
-		for _, f := range newFills(p, &known) {
+		for _, f := range progress.NewFills(p, &known) {
 			known.Fills[f.ID] = f
 		}
 		known.Plans[p.Version] = p
@@ -45,24 +41,25 @@ func (s *Store) notePlan(ctx context.Context, p *state.Plan) error {
 			return err
 		}
 		if len(fields) == 0 {
-			s.claimed.Store(p.Version, claimFills(p, &known))
+			s.claimants.Store(p.Version, progress.NewClaimant(p.Version, nil, &known))
 			return nil
 		}
-		if err := s.addToPlans(ctx, len(listed), fields); err != nil {
+		if _, err := s.addToPlans(ctx, listed.last, fields); err != nil {
 			return err
 		}
 	}
 }
 
-// lackingFields returns the fields of plans and fills that are not listed: names and values.
-func lackingFields(known *state.Known, listed map[string]bool) (fields []any, err error) {
+// lackingFields returns the fields of plans and fills that are not listed.
+func lackingFields(known *state.Known, listed listing) (fields map[string]string, err error) {
+	fields = map[string]string{}
 	add := func(name string, content any) {
-		if listed[name] || err != nil {
+		if listed.names[name] || err != nil {
 			return
 		}
 		var text []byte
 		text, err = json.Marshal(content)
-		fields = append(fields, name, text)
+		fields[name] = string(text)
 	}
 	for version, p := range known.Plans {
 		add(version, p)
@@ -73,24 +70,9 @@ func lackingFields(known *state.Known, listed map[string]bool) (fields []any, er
 	return fields, err
 }
 
-// newFills returns the fills that a plan adds: of series that no plan had before, and of the parts of other fills that
-// it keeps.
-func newFills(p *state.Plan, known *state.Known) []*state.Fill {
-	fresh := state.NewFills(p, slices.Collect(maps.Values(known.Plans)))
-	for _, f := range known.Fills {
-		part := f.Part(p)
-		if part != nil && known.Fills[part.ID] == nil && !slices.ContainsFunc(fresh, func(f *state.Fill) bool { return f.ID == part.ID }) {
-			fresh = append(fresh, part)
-		}
-	}
-	return fresh
-}
-
-// addToPlans adds fields, names and values, unless others were added since a number of them was read.
-func (s *Store) addToPlans(ctx context.Context, read int, fields []any) error {
-	command := redis.NewCmd(ctx, append([]any{"eval", planLua, 1, plansKey(s.namespace), read}, fields...)...)
-	command.SetFirstKeyPos(3)
-	return s.sendAbout(ctx, plansKey(s.namespace), command)
+// addToPlans adds fields to the plans, unless any were added since the change that was the last when they were read.
+func (s *Store) addToPlans(ctx context.Context, last string, fields map[string]string) (bool, error) {
+	return s.writeRegister(ctx, plansKey(s.namespace), last, &progress.Change{Set: fields})
 }
 
 // Archives returns the archives of the namespace.
@@ -117,25 +99,39 @@ func (s *Store) AddArchive(ctx context.Context, draft *state.Archive) error {
 		if err != nil {
 			return err
 		}
-		if err := s.addToPlans(ctx, len(listed), []any{archivePrefix + a.ID, text}); err != nil {
+		if _, err := s.addToPlans(ctx, listed.last, map[string]string{archivePrefix + a.ID: string(text)}); err != nil {
 			return fmt.Errorf("register the files: %w", err)
 		}
 	}
 }
 
+// listing has the names of the fields of the plans, and the name of the last change when they were read.
+type listing struct {
+	last  string
+	names map[string]bool
+}
+
 // allPlans reads all plans that ever wrote to the namespace, their fills, and the archives, and the names of these fields.
 // Plans and fills that the store has read before are among them even if the namespace has lost them since. (Files that were
 // registered before may have been registered again.)
-func (s *Store) allPlans(ctx context.Context) (known state.Known, listed map[string]bool, err error) {
+func (s *Store) allPlans(ctx context.Context) (known state.Known, listed listing, err error) {
+	// The last change is read first: a change after it is found when fields are added.
+	last := redis.NewStringCmd(ctx, "hget", plansKey(s.namespace), progress.ChangeField)
+	if err := s.sendAbout(ctx, plansKey(s.namespace), last); err != nil && !errors.Is(err, redis.Nil) {
+		return known, listed, err
+	}
 	names := redis.NewStringSliceCmd(ctx, "hkeys", plansKey(s.namespace))
 	if err := s.sendAbout(ctx, plansKey(s.namespace), names); err != nil {
-		return known, nil, err
+		return known, listed, err
 	}
-	listed = map[string]bool{}
+	listed = listing{last.Val(), map[string]bool{}}
 	versions, fills := s.plans.ids(), s.fills.ids()
 	var archives []string
 	for _, name := range names.Val() {
-		listed[name] = true
+		if name == progress.ChangeField {
+			continue
+		}
+		listed.names[name] = true
 		if id, isFill := strings.CutPrefix(name, fillPrefix); isFill {
 			fills[id] = true
 		} else if id, isArchive := strings.CutPrefix(name, archivePrefix); isArchive {
@@ -145,10 +141,10 @@ func (s *Store) allPlans(ctx context.Context) (known state.Known, listed map[str
 		}
 	}
 	if known.Plans, err = s.plansOf(ctx, versions); err != nil {
-		return known, nil, err
+		return known, listed, err
 	}
 	if known.Fills, err = s.fillsOf(ctx, fills); err != nil {
-		return known, nil, err
+		return known, listed, err
 	}
 	found, err := s.archives.get(ctx, s, "archive", archivePrefix, archives, func(id string) *state.Archive { return &state.Archive{ID: id} })
 	known.Archives = slices.Collect(maps.Values(found))
@@ -156,45 +152,6 @@ func (s *Store) allPlans(ctx context.Context) (known state.Known, listed map[str
 		err = fmt.Errorf("read the plans: %w", state.ErrUnavailable)
 	}
 	return known, listed, err
-}
-
-// claimFills returns the arguments of claim.lua about fills: fills that continue others come after these.
-func claimFills(p *state.Plan, known *state.Known) []any {
-	args := []any{len(known.Fills)}
-	for _, f := range state.InOrder(known.Fills) {
-		part := ""
-		if goesOn := f.Part(p); goesOn != nil {
-			part = goesOn.ID
-		}
-		args = append(args, f.ID, [...]string{state.KeptNone: "none", state.KeptPart: "part", state.KeptAll: "all"}[f.In(p)], part, len(f.Columns))
-		for topic := range f.Columns {
-			args = append(args, topic)
-		}
-		var free, whole []any
-		for version, other := range known.Plans {
-			switch f.In(other) {
-			case state.KeptNone:
-				free = append(free, version)
-			case state.KeptAll:
-				whole = append(whole, version)
-			case state.KeptPart:
-			}
-		}
-		args = append(append(args, len(free)), free...)
-		args = append(append(args, len(whole)), whole...)
-		var before, sharing []any
-		for id, other := range known.Fills {
-			if f.PartOf(other) {
-				before = append(before, id)
-			}
-			if other != f && f.Shares(other) {
-				sharing = append(sharing, id)
-			}
-		}
-		args = append(append(args, len(before)), before...)
-		args = append(append(args, len(sharing)), sharing...)
-	}
-	return args
 }
 
 // planCache caches plans, fills or archives by ID. An ID is a hash, so its content never changes.

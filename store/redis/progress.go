@@ -1,106 +1,76 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	_ "embed"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
-// A partition's progress is stored under the version of the plan that is applied to it, see state.Partition.WithPlan. A
-// process that applies another plan must claim the partition first; batches of the earlier plan then find no progress,
-// and change nothing. The claim also records until when the earlier plan was applied, in the same shard and by the same
-// script.
-
-//go:embed find.lua
-var findLua string
-
-//go:embed claim.lua
-var claimLua string
-
-//go:embed read.lua
-var readLua string
-
-// callPartitions is the most partitions of one script call: it blocks others for a few milliseconds at most. Lua passes
-// up to some thousand values to a command.
+// callPartitions is the most partitions that one call changes: it blocks others for a few milliseconds at most.
 const callPartitions = 500
 
-// Claim takes partitions for a plan, with one pipeline to each master. It returns one claim for
-// each partition. Shards whose master does not answer, or is another than the claimant has seen, while others can be claimed
-// are missing in the claims.
+// maxRefusals is how often the records of many partitions together may change while they are claimed. After that each is claimed
+// by itself, so that the claim succeeds while another plan applies records of all of them.
+const maxRefusals = 3
+
+// Claim takes partitions for a plan. It returns one claim for each partition. Shards whose master does not answer, or is another
+// than the claimant has seen, while others can be claimed are missing in the claims.
 func (s *Store) Claim(ctx context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error) {
 	claims := make([]state.Claim, len(partitions))
 	for i := range claims {
 		claims[i].Progress = make([]state.Position, len(s.tags))
 		claims[i].OwnedMs = math.MaxInt64
 	}
-	var calls progressCalls
-	for first := 0; first < len(partitions); first += callPartitions {
-		some := partitions[first:min(first+callPartitions, len(partitions))]
-		args := s.claimArgs(by.Version, by.GivesWayTo)
-		for _, p := range some {
-			args = append(args, p.Topic, p.ID)
-		}
-		for shard, tag := range s.tags {
-			args := append([]any{s.serverSeen(by.Seen, shard)}, args...)
-			calls.add(claimLua, shard, tag, args, 4*len(some), func(reply []any) error {
-				for i := range some {
-					if err := takeClaim(&claims[first+i], shard, reply[4*i:]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
+	if len(partitions) == 0 {
+		return claims, nil
 	}
-	err := calls.sendEach(ctx, s, func(shard int, err error) {
-		for i := range claims {
-			claims[i].Miss(shard, err)
-		}
-	})
-	if err != nil {
+	claimant := s.claimant(by)
+	claimed := make([]int, len(s.tags)) // number of partitions, by shard
+	c := change{
+		shards: s.allShards(),
+		run:    func(shard int) string { return s.serverSeen(by.Seen, shard) },
+		decide: func(shard int, r *progress.Record, before int) (func() bool, error) {
+			first, most := claimed[shard], callPartitions
+			if before > maxRefusals {
+				most = 1
+			}
+			some := r.Claim(partitions[first:min(first+most, len(partitions))], claimant)
+			return func() bool {
+				for i := range some {
+					some[i].AddTo(&claims[first+i], shard)
+				}
+				claimed[shard] += len(some)
+				return claimed[shard] < len(partitions)
+			}, nil
+		},
+		missing: func(shard int, err error) {
+			for i := range claims {
+				claims[i].Miss(shard, err)
+			}
+		},
+	}
+	if err := c.make(ctx, s); err != nil {
 		return nil, fmt.Errorf("claim %d partitions: %w", len(partitions), err)
 	}
 	return claims, nil
 }
 
-// takeClaim adds the reply of one shard about one partition.
-func takeClaim(c *state.Claim, shard int, reply []any) error {
-	var err error
-	if c.Progress[shard], err = parsePosition(reply[0]); err != nil {
-		return err
+// claimant returns the claimant of a plan, with what was known when the plan was registered.
+func (s *Store) claimant(by state.Claimant) *progress.Claimant {
+	if known, registered := s.claimants.Load(by.Version); registered {
+		return known.(*progress.Claimant).GivingWayTo(by.GivesWayTo)
 	}
-	if text, _ := reply[1].(string); text != "" {
-		ownedMs, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a time at which a plan took a partition", text)
-		}
-		c.OwnedMs = min(c.OwnedMs, max(ownedMs, 0))
-	}
-	if text, _ := reply[2].(string); text != "" && c.Topic == nil {
-		seen, err := state.ParseFirstSeen(text)
-		if err != nil {
-			return err
-		}
-		c.Topic = &seen
-	}
-	if keeper, _ := reply[3].(string); keeper != "" {
-		c.KeptBy = keeper
-	}
-	return nil
+	return progress.NewClaimant(by.Version, by.GivesWayTo, &state.Known{})
 }
 
 // Progress reads each partition's position in each shard under any plan, with one pipeline, and a
@@ -147,7 +117,7 @@ func (s *Store) positions(ctx context.Context, shards []int, partitions []state.
 	}
 	args := []any{"hmget", ""}
 	for _, p := range partitions {
-		args = append(args, keyspace.PartitionField(p))
+		args = append(args, progress.PositionField(p))
 	}
 	replies, commands := make([]*redis.SliceCmd, len(shards)), make([]redis.Cmder, len(shards))
 	for i, shard := range shards {
@@ -156,46 +126,33 @@ func (s *Store) positions(ctx context.Context, shards []int, partitions []state.
 		commands[i] = replies[i]
 	}
 	s.send(ctx, s.masters.write, commands, func(i int) int { return shards[i] })
-	var calls progressCalls
+	lacking := map[int][]int{} // partitions that another plan has, or none, by shard
 	for n, shard := range shards {
-		tag := s.tags[shard]
 		if err := replies[n].Err(); err != nil {
 			return err
 		}
-		var others []int // partitions that another plan has, or none
 		for i, held := range replies[n].Val() {
 			at, err := parsePosition(held)
 			if err != nil {
-				return fmt.Errorf("%s: %w", keyspace.ProgressKey(tag), err)
+				return fmt.Errorf("%s: %w", keyspace.ProgressKey(s.tags[shard]), err)
 			}
 			if !at.Exists() {
-				others = append(others, i)
+				lacking[shard] = append(lacking[shard], i)
 			}
 			take(i, shard, at)
 		}
-		for first := 0; first < len(others); first += callPartitions {
-			some := others[first:min(first+callPartitions, len(others))]
-			calls.add(readLua, shard, tag, readArgs(partitions, some), len(some), func(reply []any) error {
-				for n, i := range some {
-					at, err := parsePosition(reply[n])
-					if err != nil {
-						return err
-					}
-					take(i, shard, at)
-				}
-				return nil
-			})
+	}
+	others := slices.Collect(maps.Keys(lacking))
+	records, errs := s.readRecords(ctx, s.masters.write, others)
+	for n, shard := range others {
+		if errs[n] != nil {
+			return errs[n]
+		}
+		for _, i := range lacking[shard] {
+			take(i, shard, records[n].Position(partitions[i]))
 		}
 	}
-	return calls.send(ctx, s)
-}
-
-func readArgs(partitions []state.Partition, some []int) (args []any) {
-	for _, i := range some {
-		topic, version, _ := strings.Cut(partitions[i].Topic, "@")
-		args = append(args, topic, partitions[i].ID, version)
-	}
-	return args
+	return nil
 }
 
 // Applied reports whether the record at an offset of a partition is applied in all shards of the reads, or in all
@@ -213,7 +170,7 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 	for shard, tag := range s.tags {
 		if concerned[shard] || len(reads) == 0 {
 			shards = append(shards, shard)
-			replies = append(replies, redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(tag), keyspace.PartitionField(p)))
+			replies = append(replies, redis.NewStringCmd(ctx, "hget", keyspace.ProgressKey(tag), progress.PositionField(p)))
 			commands = append(commands, replies[len(replies)-1])
 		}
 	}
@@ -248,8 +205,8 @@ func (s *Store) Applied(ctx context.Context, p state.Partition, offset int64, re
 
 // Log returns the log with the tag of a position; zero if no shard that answers knows it.
 func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
-	replies := askShards(ctx, s, s.masters.write, func(progress string) *redis.StringCmd {
-		return redis.NewStringCmd(ctx, "hget", progress, keyspace.LogField(tag))
+	replies := askShards(ctx, s, s.masters.write, func(key string) *redis.StringCmd {
+		return redis.NewStringCmd(ctx, "hget", key, progress.LogField(tag))
 	})
 	var missing error
 	for _, reply := range replies {
@@ -270,110 +227,4 @@ func (s *Store) Log(ctx context.Context, tag string) (state.LogID, error) {
 func parsePosition(reply any) (state.Position, error) {
 	text, _ := reply.(string)
 	return state.ParsePosition(text)
-}
-
-// progressCalls are calls of the scripts of progress, in pipelines to each master.
-type progressCalls []progressCall
-
-type progressCall struct {
-	lua     string
-	shard   int
-	key     string
-	args    []any
-	replies int               // number of values in the reply, -1 if it is not a list
-	take    func([]any) error // handles them
-}
-
-func (c *progressCalls) add(lua string, shard int, tag string, args []any, replies int, take func([]any) error) {
-	*c = append(*c, progressCall{lua, shard, keyspace.ProgressKey(tag), args, replies, take})
-}
-
-// send sends the calls and handles the replies. It returns the error of a call.
-func (c progressCalls) send(ctx context.Context, s *Store) error {
-	var first error
-	err := c.sendEach(ctx, s, func(_ int, err error) { first = cmp.Or(first, err) })
-	return cmp.Or(err, first)
-}
-
-// sendEach sends the calls and handles the replies of the shards that can be reached. It reports
-// the others, unless none can.
-func (c progressCalls) sendEach(ctx context.Context, s *Store, missing func(shard int, err error)) error {
-	replies := c.exchange(ctx, s)
-	if err := c.begin(ctx, s, replies); err != nil {
-		return err
-	}
-	reached := false
-	for i := range c {
-		if err := replies[i].Err(); err != nil && !errors.Is(err, state.ErrUnavailable) {
-			return err
-		}
-		reached = reached || replies[i].Err() == nil
-	}
-	for i, call := range c {
-		if err := replies[i].Err(); err != nil {
-			if !reached {
-				return err
-			}
-			missing(call.shard, err)
-			continue
-		}
-		values := []any{replies[i].Val()}
-		if call.replies >= 0 {
-			values, _ = replies[i].Val().([]any)
-			if len(values) != call.replies {
-				return fmt.Errorf("%s: %w", call.key, errReply)
-			}
-		}
-		if err := call.take(values); err != nil {
-			return fmt.Errorf("%s: %w", call.key, err)
-		}
-	}
-	return nil
-}
-
-// exchange sends the calls and returns their replies, each with its own error.
-func (c progressCalls) exchange(ctx context.Context, s *Store) []*redis.Cmd {
-	replies, commands := make([]*redis.Cmd, len(c)), make([]redis.Cmder, len(c))
-	for i, call := range c {
-		replies[i] = redis.NewCmd(ctx, append([]any{"eval", findLua + call.lua, 1, call.key}, call.args...)...)
-		replies[i].SetFirstKeyPos(3)
-		commands[i] = replies[i]
-	}
-	// One call to each shard at a time: thousands of partitions may take a server longer than the
-	// deadline of a pipeline, without it hanging.
-	for first := 0; first < len(c); first += len(s.tags) {
-		some := commands[first:min(first+len(s.tags), len(c))]
-		s.send(ctx, s.masters.write, some, func(i int) int { return c[first+i].shard })
-	}
-	for _, reply := range replies {
-		if err := reply.Err(); err != nil && strings.HasPrefix(err.Error(), "OTHERRUN ") {
-			reply.SetErr(errOtherRun)
-		}
-	}
-	return replies
-}
-
-// errOtherRun is the error of a claim in a shard of a server that the claimant has not seen. It is a state.ErrUnavailable, until
-// the definitions are bound again.
-var errOtherRun = fmt.Errorf("its server has been restarted or replaced since the definitions were bound to its state: %w", state.ErrUnavailable)
-
-// begin empties the shards of the calls that were refused because their shards have not begun, and sends these calls again.
-func (c progressCalls) begin(ctx context.Context, s *Store, replies []*redis.Cmd) error {
-	var refused progressCalls
-	var of, shards []int
-	for i, call := range c {
-		if notBegun(replies[i].Err()) {
-			refused, of, shards = append(refused, call), append(of, i), append(shards, call.shard)
-		}
-	}
-	if len(refused) == 0 {
-		return nil
-	}
-	if err := s.empty(ctx, shards); err != nil {
-		return err
-	}
-	for n, reply := range refused.exchange(ctx, s) {
-		replies[of[n]] = reply
-	}
-	return nil
 }

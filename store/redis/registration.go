@@ -1,27 +1,20 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 )
 
-//go:embed register.lua
-var registerLua string
-
 // usedKey returns the key with the plans in use: which group began with which plan, and when it was last registered;
-// see register.lua.
+// see progress.InUse.
 func usedKey(namespace string) string { return namespace + ":used" }
 
 // registrations holds the registrations of this store, and the rivals that were returned.
@@ -51,62 +44,24 @@ func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Riv
 	return rivals, nil
 }
 
-func (s *Store) register(ctx context.Context, r *state.Registration) ([]state.Rival, error) {
+func (s *Store) register(ctx context.Context, r *state.Registration) (rivals []state.Rival, err error) {
 	if err := s.notePlan(ctx, r.Plan); err != nil {
 		return nil, err
 	}
-	begins, at := "", ""
-	if r.Begins {
-		begins = "1"
-	}
-	if !r.At.IsZero() {
-		at = strconv.FormatInt(r.At.UnixMilli(), 10)
-	}
-	script := redis.NewSliceCmd(ctx, "eval", registerLua, 1, usedKey(s.namespace),
-		r.Plan.Version, r.Group, begins, at, state.RivalInUse.Milliseconds())
-	script.SetFirstKeyPos(3)
-	if err := s.sendAbout(ctx, usedKey(s.namespace), script); err != nil {
-		return nil, err
-	}
-	var rivals []state.Rival
-	for reply := script.Val(); len(reply) >= 3; reply = reply[3:] {
-		version, _ := reply[0].(string)
-		group, _ := reply[1].(string)
-		began, _ := reply[2].(string)
-		ms, err := strconv.ParseInt(began, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", usedKey(s.namespace), errReply)
-		}
-		rivals = append(rivals, state.Rival{Version: version, Group: group, Began: time.UnixMilli(ms)})
-	}
-	slices.SortFunc(rivals, func(a, b state.Rival) int { return a.Began.Compare(b.Began) })
-	return rivals, nil
-}
-
-// Applying is a group that applies a plan.
-type Applying struct {
-	Group, Version string
-	Began, Used    time.Time
+	err = s.changeRegister(ctx, usedKey(s.namespace), func(fields map[string]string, clock int64) (c *progress.Change, err error) {
+		c, rivals, err = progress.Register(fields, r, clock)
+		return c, err
+	})
+	return rivals, err
 }
 
 // Applying lists which groups have applied which plans, the latest first.
-func (s *Store) Applying(ctx context.Context) (list []Applying, err error) {
+func (s *Store) Applying(ctx context.Context) ([]progress.Applying, error) {
 	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
 	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
 		return nil, fmt.Errorf("read when plans were used: %w", err)
 	}
-	for field, value := range command.Val() {
-		version, group, _ := strings.Cut(field, "/")
-		first, second, _ := strings.Cut(value, ":")
-		began, err := strconv.ParseInt(first, 10, 64)
-		used, err2 := strconv.ParseInt(second, 10, 64)
-		if cmp.Or(err, err2) != nil {
-			return nil, fmt.Errorf("plan %s was used at %q, which is not a timestamp", version, value)
-		}
-		list = append(list, Applying{Group: group, Version: version, Began: time.UnixMilli(began), Used: time.UnixMilli(used)})
-	}
-	slices.SortFunc(list, func(a, b Applying) int { return b.Began.Compare(a.Began) })
-	return list, nil
+	return progress.InUse(command.Val())
 }
 
 // SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a plan was last in

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 )
 
 // No two plans begin at the same moment, or neither would take precedence.
@@ -26,7 +27,7 @@ func TestPlansThatStartAtTheSameTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Applying{
+		want := []progress.Applying{
 			{Group: "b", Version: "v2", Began: at.Add(time.Millisecond), Used: at}, {Group: "a", Version: "v1", Began: at, Used: at},
 		}
 		if diff := cmp.Diff(want, list); diff != "" {

@@ -7,26 +7,17 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	_ "embed"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
-	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // A server may delete state keys and leave the progress of their shards: if its memory is full and its policy lets it
 // evict keys, or if its clock is set ahead and keys expire early. It says so itself, by the number of keys that it has
 // evicted and by its time. Each history is compared with that. Processors look each second, and record in the progress
 // what they find: so it stays known after a restart or a failover.
-
-//go:embed noticed.lua
-var noticedLua string
 
 const (
 	// serversEach is how often servers are looked at.
@@ -116,39 +107,6 @@ func (m *master) describe(ctx context.Context, within time.Duration) *server {
 		v.policy = f["maxmemory_policy"]
 	}
 	return v
-}
-
-// count is the run and the number of evicted keys, as the progress has them.
-func (v *server) count() string { return fmt.Sprintf("%s:%d", v.run, v.evicted) }
-
-// unrecorded reports whether the server has evicted keys that the progress of a shard does not account for.
-func (v *server) unrecorded(progress map[string]string) bool {
-	recorded, known := progress[keyspace.EvictedField]
-	return v != nil && v.evicted > 0 && recorded != v.count() || known && v != nil && !strings.HasPrefix(recorded, v.run+":")
-}
-
-// evictedNow adds to the epochs of a shard that keys were evicted until its newest record.
-func (e epochs) evictedNow(progress map[string]string) {
-	newest, err := strconv.ParseInt(progress[keyspace.ClockField], 10, 64)
-	if err != nil {
-		return // nothing was applied
-	}
-	for p, at := range e {
-		if gap := (epochKey{p.topic, state.Gap}); at == state.MaxTime {
-			e[gap] = max(e[gap], newest)
-		}
-	}
-}
-
-// parseAhead parses the AheadField of a shard's progress; empty for none.
-func parseAhead(text string) (a state.Ahead, err error) {
-	if text == "" {
-		return a, nil
-	}
-	if _, err := fmt.Sscanf(text, "%d:%d", &a.Clock, &a.Newest); err != nil {
-		return a, fmt.Errorf("the clock was ahead at %q, which is not a time and a timestamp", text)
-	}
-	return a, nil
 }
 
 // CheckEviction returns a store.ErrEvicts if a server may evict keys, unless that is allowed.
@@ -247,21 +205,20 @@ func (s *Store) record(ctx context.Context, servers []*server) {
 	if !w.evicted && len(w.ahead) == 0 {
 		return
 	}
-	recorded := askShards(ctx, s, s.masters.write, func(progress string) *redis.StringCmd {
-		return redis.NewStringCmd(ctx, "hget", progress, keyspace.EvictedField)
-	})
-	var calls progressCalls
-	for shard, v := range servers {
-		clock, count := w.ahead[shard], recorded[shard].Val()
-		if v == nil || clock == 0 && (count == v.count() || count == "" && v.evicted == 0) {
-			continue
-		}
-		calls.add(noticedLua, shard, s.tags[shard], []any{v.run, v.evicted, clock}, -1, func(reply []any) error {
-			if reply[0] == int64(1) {
+	c := change{
+		decide: func(shard int, r *progress.Record, _ int) (func() bool, error) {
+			r.Notice(servers[shard].run, servers[shard].evicted, w.ahead[shard])
+			return func() bool {
 				delete(w.ahead, shard)
-			}
-			return nil
-		})
+				return false
+			}, nil
+		},
+		missing: func(int, error) {},
 	}
-	_ = calls.send(ctx, s)
+	for shard, v := range servers {
+		if v != nil {
+			c.shards = append(c.shards, shard)
+		}
+	}
+	_ = c.make(ctx, s)
 }

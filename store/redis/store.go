@@ -63,7 +63,7 @@ type Store struct {
 	registered  registrations
 	fills       planCache[state.Fill]
 	archives    planCache[state.Archive]
-	claimed     sync.Map                     // []any by version: arguments of claim.lua about fills
+	claimants   sync.Map                     // *progress.Claimant by version, of the registered plans
 	secret      atomic.Pointer[state.Secret] // nil until a layout was found
 	layoutRead  atomic.Int64                 // when the layout was last read, in milliseconds since 1970
 	other       atomic.Pointer[layoutError]  // the namespace has another layout than this store

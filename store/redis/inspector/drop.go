@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -27,7 +28,7 @@ var ErrChanged = errors.New("the key has changed meanwhile; look again")
 // step. Later events are appended after it. Drop sets the moment of the loss. The group keeps state for keep ms, 0 means
 // forever; the key's time to live becomes no shorter. It fails with ErrChanged or an error of Redis; nothing is changed
 // then.
-func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (Progress, error) {
+func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packed.Loss, keep int64) (*progress.Record, error) {
 	nonce := newNonce()
 	before, after := packed.PackLoss(kept, loss, nonce)
 	own := proof(held.own)
@@ -39,16 +40,16 @@ func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packe
 	if len(held.parent) > 0 {
 		left, err := packed.WithoutEmbedded(held.parent, held.tag, held.child, nonce)
 		if err != nil {
-			return Progress{}, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
+			return nil, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, keyspace.NewError(held.Parent, err))
 		}
 		keys, args = append(keys, held.Parent), append(args, proof(held.parent), left)
 	}
 	reply, err := redis.NewScript(dropLua).Run(ctx, s.redis, keys, args...).Slice()
 	if err != nil {
-		return Progress{}, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
+		return nil, fmt.Errorf("drop what is damaged of key %q: %w", held.Key, err)
 	}
 	if len(reply) < 2 {
-		return Progress{}, ErrChanged
+		return nil, ErrChanged
 	}
 	list, _ := reply[1].([]any)
 	fields := map[string]string{}
@@ -56,7 +57,7 @@ func (s *Inspector) Drop(ctx context.Context, held Held, kept []byte, loss packe
 		name, _ := list[0].(string)
 		fields[name], _ = list[1].(string)
 	}
-	return newProgress(fields), nil
+	return progress.Of(fields, 0)
 }
 
 func newNonce() (nonce packed.Nonce) {

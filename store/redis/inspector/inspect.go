@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -110,4 +111,14 @@ func (h *Held) take(i int, value []byte, lives time.Duration) {
 	if len(h.own) == 0 && len(h.Packed) > 0 {
 		h.TimeToLive = lives
 	}
+}
+
+// ShardProgress reads the record of a shard.
+func (s *Inspector) ShardProgress(ctx context.Context, shard int) (*progress.Record, error) {
+	key := keyspace.ProgressKey(s.tags[shard])
+	fields, err := s.redis.HGetAll(ctx, key).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read %q: %w", key, err)
+	}
+	return progress.Of(fields, 0)
 }

@@ -3,11 +3,8 @@
 package keyspace
 
 import (
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/weir-stream/weir/state"
 )
 
 // All keys of a shard have a hash tag such as {namespace:12kfa}, which determines the slot (see ShardTag). So they
@@ -15,7 +12,7 @@ import (
 //
 //	key                                   type    holds
 //	<ns>:layout                           HASH    format, shards, hash_entities, secret
-//	<tag>progress                         HASH    how far the shard is in each partition; see find.lua
+//	<tag>progress                         HASH    how far the shard is in each partition; see package progress
 //	<tag><group>:<entity>                 STRING  state of the group's series; see package state
 //	<tag>changed/<token>                  SET     keys changed while the shard is copied; see package reshard
 
@@ -24,35 +21,6 @@ func LayoutKey(namespace string) string { return namespace + ":layout" }
 
 // ProgressKey returns the key of the shard's progress.
 func ProgressKey(tag string) string { return tag + "progress" }
-
-// PartitionField returns the field of a partition in a shard's progress.
-func PartitionField(p state.Partition) string {
-	return p.Topic + "/" + strconv.Itoa(int(p.ID))
-}
-
-// RangeField returns the field of a shard's progress with the ranges of a partition that a fill has to apply.
-func RangeField(f *state.Fill, p state.Partition) string {
-	return "range:" + f.ID + ":" + PartitionField(p)
-}
-
-// LogField returns the field of a shard's progress with the log that a tag identifies.
-func LogField(tag string) string { return "log:" + tag }
-
-// ClockField is the field of a shard's progress with the greatest timestamp of a record applied; fields of partitions
-// contain a '/', so they differ from it.
-const ClockField = "now"
-
-// LagField is the field of a shard's progress with the least time, in ms, by which the newest
-// record applied was behind Redis' clock; see state.History.
-const LagField = "lag"
-
-// EvictedField is the field of a shard's progress with the run of its server, and the number of keys that the server had
-// evicted when that was last recorded: "run:keys".
-const EvictedField = "evicted"
-
-// AheadField is the field of a shard's progress with the greatest time that Redis' clock has shown while it was ahead, and
-// the greatest timestamp of a record applied when that was noticed: "clock:newest", both in ms.
-const AheadField = "ahead"
 
 // CopyingField is the field of a shard's progress that exists while the shard is copied to others. It holds the token
 // of the process that copies. Meanwhile the scripts that change state keys add their names to the set ChangedKey.

@@ -40,32 +40,13 @@ func (s *Store) SavePlans() (restore func()) {
 }
 
 func (sh *shard) copy(secret state.Secret) *shard {
-	c := *sh
-	c.ended, c.topics, c.logs, c.spoiled = maps.Clone(sh.ended), maps.Clone(sh.topics), maps.Clone(sh.logs), maps.Clone(sh.spoiled)
-	c.owned = copied(sh.owned, func(*ownership) {})
-	c.rows = copied(sh.rows, func(*state.Position) {})
-	c.fillings = copied(sh.fillings, func(f *filling) { f.Ranges = slices.Clone(f.Ranges) })
-	c.states = copied(sh.states, func(h *held) {
-		packedState := h.Append(nil)
-		h.State = packed.NewKeyed(h.of, secret)
-		if err := h.Merge(packedState); err != nil {
+	c := &shard{fields: maps.Clone(sh.fields), states: map[key]*held{}, spoiled: maps.Clone(sh.spoiled), hangs: sh.hangs}
+	for k, h := range sh.states {
+		state := &held{State: packed.NewKeyed(h.of, secret), of: h.of, until: h.until}
+		if err := state.Merge(h.Append(nil)); err != nil {
 			panic(err) // it was packed here
 		}
-	})
-	c.archives = map[state.Cut]map[string]*state.Archive{}
-	for cut, of := range sh.archives {
-		c.archives[cut] = maps.Clone(of)
-	}
-	return &c
-}
-
-// copied copies a map with what its values point to, and has the copies separated further.
-func copied[K comparable, V any](m map[K]*V, separate func(*V)) map[K]*V {
-	c := make(map[K]*V, len(m))
-	for k, v := range m {
-		value := *v
-		separate(&value)
-		c[k] = &value
+		c.states[k] = state
 	}
 	return c
 }

@@ -1,69 +1,49 @@
 package plain
 
 import (
-	"cmp"
 	"context"
-	"slices"
-	"strings"
-	"time"
+	"crypto/rand"
+	"math"
+	"strconv"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/state/progress"
 )
 
-// shard is the progress of one shard.
+// shard is one shard: its record, and the states that belong to it.
 type shard struct {
-	owned    map[state.Partition]*ownership
-	ended    map[epoch]int64 // until when a plan was applied that no longer is, in ms
-	topics   map[string]state.FirstSeen
-	logs     map[string]state.LogID       // by tag
-	fillings map[state.Partition]*filling // by the name of a fill's progress, see state.Fill.Partition
-	now      int64                        // the greatest timestamp of a record, in ms
-	lag      *int64                       // the least time by which now was behind the clock, in ms
-	states   map[key]*held
-	spoiled  map[key]bool // without the series
-	hangs    bool
-	archives map[state.Cut]map[string]*state.Archive
-	rows     map[state.Partition]*state.Position // by the name of a fill's progress, see state.Fill.Archive
+	fields  map[string]string // of the record, see package progress
+	states  map[key]*held
+	spoiled map[key]bool // without the series
+	hangs   bool
 }
-
-// ownership is the progress of a partition under the plan that has it.
-type ownership struct {
-	version string
-	at      state.Position
-	since   time.Time // when the plan took it, or a gap was marked before it
-}
-
-// epoch names a plan that was applied to a topic.
-type epoch struct{ topic, version string }
 
 func newShard() *shard {
-	return &shard{
-		owned: map[state.Partition]*ownership{}, ended: map[epoch]int64{}, topics: map[string]state.FirstSeen{},
-		logs: map[string]state.LogID{}, fillings: map[state.Partition]*filling{}, states: map[key]*held{}, spoiled: map[key]bool{},
-		archives: map[state.Cut]map[string]*state.Archive{}, rows: map[state.Partition]*state.Position{},
-	}
+	return &shard{fields: map[string]string{}, states: map[key]*held{}, spoiled: map[key]bool{}}
 }
 
-// split returns a partition without a plan, and the plan's version.
-func split(p state.Partition) (state.Partition, string) {
-	topic, version, _ := strings.Cut(p.Topic, "@")
-	return state.Partition{Topic: topic, ID: p.ID}, version
+// record returns the record of the shard.
+func (s *Store) record(sh *shard) *progress.Record {
+	r, err := progress.Of(sh.fields, s.now().UnixMilli())
+	if err != nil {
+		panic(err) // package progress has written all fields
+	}
+	return r
 }
 
-// position returns the position of a partition under the plan or the fill in its name; nil if there is none.
-func (sh *shard) position(p state.Partition) *state.Position {
-	if at := sh.rows[p]; at != nil {
-		return at
-	}
-	if f := sh.fillings[p]; f != nil {
-		if !f.Begun || f.Broken {
-			return nil
+// change makes a step in the shards that do not hang.
+func (s *Store) change(step func(shard int, r *progress.Record) error) error {
+	for shard, sh := range s.shards {
+		if sh.hangs {
+			continue
 		}
-		return &f.At
-	}
-	partition, version := split(p)
-	if o := sh.owned[partition]; o != nil && o.version == version {
-		return &o.at
+		r := s.record(sh)
+		if err := step(shard, r); err != nil {
+			return err
+		}
+		if c := r.Change(); c != nil && !c.Make(sh.fields, r.LastChange(), rand.Text(), s.now().UnixMilli()) {
+			panic("a change of a record that nobody else has changed was refused")
+		}
 	}
 	return nil
 }
@@ -71,53 +51,13 @@ func (sh *shard) position(p state.Partition) *state.Position {
 // meet returns where a range continues; nil if the shard lacks what it had confirmed, or if another plan has the
 // partition.
 func (sh *shard) meet(r *state.PartitionRange, shard int) *state.Position {
-	at := sh.position(r.Partition)
-	if known := r.Progress[shard]; at == nil || *at != known && !at.Continues(known, r.Epoch) {
+	at, err := state.ParsePosition(sh.fields[progress.PositionField(r.Partition)])
+	if known := r.Progress[shard]; err != nil || !at.Exists() || at != known && !at.Continues(known, r.Epoch) {
 		r.Behind = true
 		return nil
 	}
-	r.Progress[shard] = *at
-	return at
-}
-
-// end notes until when a plan was applied to a topic.
-func (sh *shard) end(topic, version string, last int64) {
-	e := epoch{topic, version}
-	sh.ended[e] = max(sh.ended[e], last)
-}
-
-// maxEpochs is the number of past epochs of a topic that a shard keeps; the earliest of more become one gap.
-const maxEpochs = 64
-
-// mergeEpochs merges the earliest epochs of a topic into a gap, if there are too many.
-func (sh *shard) mergeEpochs(topic string) {
-	var past []epoch
-	for e := range sh.ended {
-		if e.topic == topic && e.version != state.Gap {
-			past = append(past, e)
-		}
-	}
-	slices.SortFunc(past, func(a, b epoch) int { return cmp.Compare(sh.ended[a], sh.ended[b]) })
-	for _, e := range past[:max(0, len(past)-maxEpochs)] {
-		sh.end(topic, state.Gap, sh.ended[e])
-		delete(sh.ended, e)
-	}
-}
-
-// clamp lowers timestamps that are not believed.
-func (sh *shard) clamp(latest int64) {
-	sh.now = min(sh.now, latest)
-	for e, last := range sh.ended {
-		sh.ended[e] = min(last, latest)
-	}
-}
-
-// found returns the position of a partition under any plan.
-func (sh *shard) found(p state.Partition) state.Position {
-	if o := sh.owned[p]; o != nil {
-		return o.at
-	}
-	return state.NoPosition
+	r.Progress[shard] = at
+	return &at
 }
 
 // Progress reads each partition's positions by shard.
@@ -128,10 +68,10 @@ func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]s
 		return nil, err
 	}
 	all := make([][]state.Position, len(partitions))
-	for i := range partitions {
-		p, _ := split(partitions[i])
-		for _, sh := range s.shards {
-			all[i] = append(all[i], sh.found(p))
+	for _, sh := range s.shards {
+		r := s.record(sh)
+		for i, p := range partitions {
+			all[i] = append(all[i], r.Position(p))
 		}
 	}
 	return all, nil
@@ -145,9 +85,8 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, read
 	for _, r := range reads {
 		concerned[state.Shard(state.EntityHash([]byte(r.Entity)), len(s.shards))] = true
 	}
-	p, _ = split(p)
 	for shard, sh := range s.shards {
-		if (concerned[shard] || len(reads) == 0) && (sh.hangs || sh.found(p).Offset <= offset) {
+		if (concerned[shard] || len(reads) == 0) && (sh.hangs || s.record(sh).Position(p).Offset <= offset) {
 			return false, nil
 		}
 	}
@@ -158,44 +97,14 @@ func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, read
 func (s *Store) Place(_ context.Context, placements ...state.Placement) (placed int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range placements {
-		for shard, sh := range s.shards {
-			if !sh.hangs && sh.place(&placements[i], placements[i].From[shard], placements[i].To[shard], s.now()) {
-				placed++
-			}
-		}
+	err = s.change(func(shard int, r *progress.Record) error {
+		placed += r.Place(shard, placements)
+		return nil
+	})
+	if err == nil {
+		err = s.hang()
 	}
-	return placed, s.hang()
-}
-
-func (sh *shard) place(w *state.Placement, from, to state.Position, now time.Time) bool {
-	p, version := split(w.Partition)
-	if from == to || sh.found(p) != from {
-		return false
-	}
-	o := sh.owned[p]
-	if o == nil {
-		o = &ownership{version: version}
-		sh.owned[p] = o
-	} else {
-		sh.unplace(p, from, to, w.Log)
-	}
-	o.at = to
-	if !from.Exists() || w.Gap > 0 {
-		o.since = now
-	}
-	if known, met := sh.topics[p.Topic]; met {
-		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: known.Partitions}
-	} else {
-		sh.topics[p.Topic] = state.FirstSeen{Log: to.Log, Partitions: w.Partitions}
-	}
-	if _, known := sh.logs[to.Log]; to.Log != "" && !known {
-		sh.logs[to.Log] = w.Log
-	}
-	if w.Gap > 0 {
-		sh.end(p.Topic, state.Gap, max(w.Gap, sh.now))
-	}
-	return true
+	return placed, err
 }
 
 // Log returns the log with the tag of a position.
@@ -203,7 +112,7 @@ func (s *Store) Log(_ context.Context, tag string) (log state.LogID, err error) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sh := range s.shards {
-		if known, ok := sh.logs[tag]; ok && !sh.hangs {
+		if known, ok := s.record(sh).Log(tag); ok && !sh.hangs {
 			return known, nil
 		}
 	}
@@ -212,15 +121,86 @@ func (s *Store) Log(_ context.Context, tag string) (log state.LogID, err error) 
 
 // Gap records that records of a partition were skipped.
 func (s *Store) Gap(_ context.Context, p state.Partition, until int64) error {
+	return s.changeAll(func(r *progress.Record) { r.Gap(p.Topic, until) })
+}
+
+// StartFill sets where the filling of partitions starts, or raises the moment since which they are covered.
+func (s *Store) StartFill(_ context.Context, starts ...state.FillStart) error {
+	return s.changeAll(func(r *progress.Record) { r.StartFill(starts) })
+}
+
+func (s *Store) changeAll(step func(*progress.Record)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, _ = split(p)
-	for _, sh := range s.shards {
-		if !sh.hangs {
-			sh.end(p.Topic, state.Gap, max(until, sh.now))
-		}
+	err := s.change(func(_ int, r *progress.Record) error {
+		step(r)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return s.hang()
+}
+
+// Fillings reads the progress of a fill for each partition, by shard.
+func (s *Store) Fillings(_ context.Context, f *state.Fill, partitions []state.Partition) ([][]state.Filling, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.hang(); err != nil {
+		return nil, err
+	}
+	all := make([][]state.Filling, len(partitions))
+	for _, sh := range s.shards {
+		r := s.record(sh)
+		for i, p := range partitions {
+			all[i] = append(all[i], r.Filling(f, p))
+		}
+	}
+	return all, nil
+}
+
+// BeginArchives records in all shards which archives a fill over a cut needs.
+func (s *Store) BeginArchives(_ context.Context, f *state.Fill, archives []*state.Archive) ([][]state.Position, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.hang(); err != nil {
+		return nil, err
+	}
+	positions := make([][]state.Position, len(archives))
+	err := s.change(func(_ int, r *progress.Record) error {
+		begun, err := r.BeginArchives(f, s.fills, archives)
+		for i, at := range begun {
+			positions[i] = append(positions[i], at)
+		}
+		return err
+	})
+	return positions, err
+}
+
+// Claim takes partitions for the plan of a version.
+func (s *Store) Claim(_ context.Context, partitions []state.Partition, by state.Claimant) ([]state.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims := make([]state.Claim, len(partitions))
+	for i := range claims {
+		claims[i] = state.Claim{OwnedMs: math.MaxInt64, Progress: make([]state.Position, len(s.shards))}
+		for shard, sh := range s.shards {
+			if sh.hangs {
+				claims[i].Miss(shard, errHangs)
+			}
+		}
+	}
+	claimant := progress.NewClaimant(by.Version, by.GivesWayTo, &state.Known{Plans: s.plans, Fills: s.fills})
+	err := s.change(func(shard int, r *progress.Record) error {
+		for i, c := range r.Claim(partitions, claimant) {
+			c.AddTo(&claims[i], shard)
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.allHang()
+	}
+	return claims, err
 }
 
 // Clock returns the greatest timestamp of a record applied.
@@ -232,7 +212,58 @@ func (s *Store) Clock(context.Context) (now int64, err error) {
 
 func (s *Store) clock() (now int64) {
 	for _, sh := range s.shards {
-		now = max(now, sh.now)
+		now = max(now, s.record(sh).Newest())
 	}
 	return now
+}
+
+// History says which plans wrote the state.
+func (s *Store) History(context.Context) (*state.History, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history(), s.allHang()
+}
+
+// history has what is known of shards that hang, too, and says so.
+func (s *Store) history() *state.History {
+	var records []*progress.Record
+	for _, sh := range s.shards {
+		records = append(records, s.record(sh))
+	}
+	h := progress.History(records, s.plans, s.knownFills(records))
+	h.Slack = slack.Milliseconds()
+	h.Now = h.Newest // by the records' times only: tests replay the past
+	if s.hang() != nil {
+		h.Missing = func(r *state.Read) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.shardOf(r.Entity).err()
+		}
+	}
+	return h
+}
+
+// knownFills returns the fills that the shards know and the plans have.
+func (s *Store) knownFills(records []*progress.Record) map[string]*state.Fill {
+	fills := map[string]*state.Fill{}
+	for id := range progress.Fills(records) {
+		if f := s.fills[id]; f != nil {
+			fills[id] = f
+		}
+	}
+	return fills
+}
+
+// pass notes the greatest timestamp of a record, and how far it is behind the clock; both in ms.
+func (sh *shard) pass(timestamp, clock int64) {
+	known := func(field string, none int64) int64 {
+		if n, err := strconv.ParseInt(sh.fields[field], 10, 64); err == nil {
+			return n
+		}
+		return none
+	}
+	if timestamp > known(progress.NewestField, 0) {
+		sh.fields[progress.NewestField] = strconv.FormatInt(timestamp, 10)
+		sh.fields[progress.LagField] = strconv.FormatInt(min(max(0, clock-timestamp), known(progress.LagField, math.MaxInt64)), 10)
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
 )
 
@@ -24,7 +25,7 @@ type Store struct {
 	shards []*shard
 	plans  map[string]*state.Plan // by version
 	fills  map[string]*state.Fill // by ID
-	used   map[registered]usage
+	used   map[string]string      // of the register of the plans in use
 
 	archives []*state.Archive
 	busiest  map[string]published // by processor
@@ -51,7 +52,7 @@ const slack = time.Hour
 // New returns an empty store with a number of shards.
 func New(shards int) *Store {
 	s := &Store{
-		secret: state.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[registered]usage{},
+		secret: state.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[string]string{},
 		busiest: map[string]published{}, steps: endless,
 	}
 	for range shards {
@@ -160,26 +161,16 @@ func (s *Store) apply(b *state.Batch, shard int, updates []*state.EntityUpdate) 
 				*p = p.To(r.To)
 			}
 			r.Progress[shard] = *p
+			sh.fields[progress.PositionField(r.Partition)] = p.String()
 		}
 	}
 	if moved && slices > 0 {
-		sh.pass(state.Believed(b.Now, s.now()), s.now())
+		sh.pass(state.Believed(b.Now, s.now()), s.now().UnixMilli())
 	}
 	if slices < state.ShardSlices {
 		return errInterrupted
 	}
 	return nil
-}
-
-// pass notes the greatest timestamp of a record, and how far it is behind the clock.
-func (sh *shard) pass(timestamp int64, now time.Time) {
-	if timestamp <= sh.now {
-		return
-	}
-	sh.now = timestamp
-	if lag := max(0, now.UnixMilli()-timestamp); sh.lag == nil || lag < *sh.lag {
-		sh.lag = &lag
-	}
 }
 
 var errSpoiled = errors.New("what is held was not written by Weir")
