@@ -170,6 +170,22 @@ type History struct {
 	Ahead Ahead
 }
 
+// Unread is the run of a server that no server has: that of a shard that was never read.
+const Unread = "?"
+
+// Runs returns the runs of the servers of shards on which the history is based, "" for a server that does not say it; nil if they
+// are unknown.
+func (h *History) Runs(shards int) []string {
+	switch {
+	case h == nil || h.Servers == nil:
+		return nil
+	case len(h.Servers) != shards:
+		return slices.Repeat([]string{Unread}, shards)
+	default:
+		return h.Servers
+	}
+}
+
 // aged is more than the records' time advances, in ms, while a history is used: that is a second, in which processors that
 // catch up apply records of minutes.
 const aged = 5 * 60_000

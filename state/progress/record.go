@@ -98,12 +98,6 @@ func (r *Record) Log(tag string) (log state.LogID, ok bool) {
 	return log, ok
 }
 
-// Has reports whether the record has a field that belongs to the store, not to the protocol.
-func (r *Record) Has(field string) bool {
-	_, has := r.others[field]
-	return has
-}
-
 // Newest returns the greatest timestamp of a record applied, in ms; 0 if none was.
 func (r *Record) Newest() int64 {
 	if r.newest == nil {

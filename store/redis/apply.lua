@@ -2,7 +2,7 @@
 -- neither.
 --
 -- KEYS[1]   the shard's progress: HASH "topic@version/partition" -> position,
---           "offset:epoch:log", see find.lua
+--           "offset:epoch:log", see package progress
 -- KEYS[2..] the state keys to append to
 -- ARGV      number of partition ranges, and for each: progress field, position before, position after
 --           greatest record timestamp in the batch in milliseconds, as far as it is believed
@@ -23,7 +23,7 @@
 --           position of each range ("" for none)
 --           if not applied, because keys are full and must be compacted first: "full", and for each
 --           of them its number and content
---           the error RESHARDING if the shard is frozen, see find.lua
+--           the error RESHARDING if the shard is frozen, see package progress
 --
 -- While the shard is copied, the names of the state keys are added to a set, see keyspace.ChangedKey. It
 -- is in the slot of the shard.

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/progress"
+	"github.com/weir-stream/weir/store/protocol"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
@@ -63,13 +63,18 @@ func (s *Store) findHalted(ctx context.Context) *halted {
 	return s.noteHalted(shards)
 }
 
-// haltedIn finds the shards that lack keys in their records; nil for a shard that does not answer.
-func (s *Store) haltedIn(records []*progress.Record) *halted {
+// refuseHalted finds the shards that lack keys among the records of all shards, which then have an error.
+func (s *Store) refuseHalted(found []protocol.Found) {
 	shards := make([]bool, len(s.tags))
-	for shard, r := range records {
-		shards[shard] = r != nil && r.Has(keyspace.FrozenField) && !r.Has(keyspace.CopyingField)
+	for shard, f := range found {
+		shards[shard] = f.Fields[keyspace.FrozenField] != "" && f.Fields[keyspace.CopyingField] == ""
 	}
-	return s.noteHalted(shards)
+	lacking := s.noteHalted(shards)
+	for shard := range found {
+		if err := lacking.at(shard); err != nil {
+			found[shard].Err = err
+		}
+	}
 }
 
 // at returns the error of a shard that lacks keys, nil for any other.

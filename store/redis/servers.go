@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/protocol"
 )
 
 // A server may delete state keys and leave the progress of their shards: if its memory is full and its policy lets it
@@ -51,11 +51,9 @@ type serverWatch struct {
 
 // server is what a master says about itself.
 type server struct {
+	protocol.Server
 	address string
-	run     string // changes when it is restarted
-	evicted int64  // keys since then
 	policy  string // by which it evicts keys; empty if it does not
-	clock   int64  // in ms
 	at      time.Time
 }
 
@@ -101,8 +99,8 @@ func (m *master) describe(ctx context.Context, within time.Duration) *server {
 	if errors.Join(about.Err(), stats.Err(), memory.Err(), clock.Err()) != nil {
 		return nil
 	}
-	v := &server{address: m.address, run: infoFields(about.Val())["run_id"], clock: clock.Val().UnixMilli(), at: time.Now()}
-	v.evicted, _ = strconv.ParseInt(infoFields(stats.Val())["evicted_keys"], 10, 64)
+	v := &server{address: m.address, at: time.Now(), Server: protocol.Server{Run: infoFields(about.Val())["run_id"], Clock: clock.Val().UnixMilli()}}
+	v.Evicted, _ = strconv.ParseInt(infoFields(stats.Val())["evicted_keys"], 10, 64)
 	if f := infoFields(memory.Val()); f["maxmemory"] != "0" && f["maxmemory_policy"] != "noeviction" {
 		v.policy = f["maxmemory_policy"]
 	}
@@ -178,7 +176,7 @@ func (s *Store) look(ctx context.Context, record bool) error {
 		if v.policy != "" && v.policy != before.policy {
 			w.note(ServerNote{Address: v.address, Policy: v.policy})
 		}
-		if more := v.evicted - before.evicted; known && v.run == before.run && more > 0 {
+		if more := v.Evicted - before.Evicted; known && v.Run == before.Run && more > 0 {
 			w.note(ServerNote{Address: v.address, Evicted: more})
 		}
 		if !known {
@@ -186,9 +184,9 @@ func (s *Store) look(ctx context.Context, record bool) error {
 		}
 		// A clock that goes back may have been ahead until now, also if nobody saw that begin.
 		passed := v.at.Sub(before.at)
-		if off := time.Duration(v.clock-before.clock)*time.Millisecond - passed; off > jump || off < -jump {
+		if off := time.Duration(v.Clock-before.Clock)*time.Millisecond - passed; off > jump || off < -jump {
 			w.note(ServerNote{Address: v.address, Jump: off})
-			shown[v] = max(v.clock, before.clock+passed.Milliseconds())
+			shown[v] = max(v.Clock, before.Clock+passed.Milliseconds())
 			w.ahead[shard] = shown[v]
 		}
 	}
@@ -201,24 +199,15 @@ func (s *Store) look(ctx context.Context, record bool) error {
 // record records in the shards what was noticed of their servers. What fails is tried again after the next look.
 func (s *Store) record(ctx context.Context, servers []*server) {
 	w := &s.servers
-	w.evicted = w.evicted || slices.ContainsFunc(servers, func(v *server) bool { return v != nil && v.evicted > 0 })
+	w.evicted = w.evicted || slices.ContainsFunc(servers, func(v *server) bool { return v != nil && v.Evicted > 0 })
 	if !w.evicted && len(w.ahead) == 0 {
 		return
 	}
-	c := change{
-		decide: func(shard int, r *progress.Record, _ int) (func() bool, error) {
-			r.Notice(servers[shard].run, servers[shard].evicted, w.ahead[shard])
-			return func() bool {
-				delete(w.ahead, shard)
-				return false
-			}, nil
-		},
-		missing: func(int, error) {},
-	}
+	noticed := map[int]protocol.Noticed{}
 	for shard, v := range servers {
 		if v != nil {
-			c.shards = append(c.shards, shard)
+			noticed[shard] = protocol.Noticed{Server: v.Server, Ahead: w.ahead[shard]}
 		}
 	}
-	_ = c.make(ctx, s)
+	_ = s.Notice(ctx, noticed, func(shard int) { delete(w.ahead, shard) })
 }

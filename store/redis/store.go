@@ -28,6 +28,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/protocol"
 	"github.com/weir-stream/weir/store/redis/inspector"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -51,19 +52,14 @@ var _ store.Store = (*Store)(nil)
 // Store is the state of one namespace. It is safe for concurrent use.
 type Store struct {
 	*inspector.Inspector
+	*protocol.Protocol
 	redis       redis.UniversalClient
 	namespace   string
 	tags        []string // by shard
 	apply       *redis.Script
 	compact     *redis.Script
 	masters     *masters
-	replicas    *replicas // nil if everything is read from masters
-	plans       planCache[state.Plan]
-	past        past
-	registered  registrations
-	fills       planCache[state.Fill]
-	archives    planCache[state.Archive]
-	claimants   sync.Map                     // *progress.Claimant by version, of the registered plans
+	replicas    *replicas                    // nil if everything is read from masters
 	secret      atomic.Pointer[state.Secret] // nil until a layout was found
 	layoutRead  atomic.Int64                 // when the layout was last read, in milliseconds since 1970
 	other       atomic.Pointer[layoutError]  // the namespace has another layout than this store
@@ -129,6 +125,7 @@ func (s *Store) spread(shards int) {
 		s.tags = append(s.tags, keyspace.ShardTag(s.namespace, shard, shards))
 	}
 	s.Inspector = inspector.New(s.redis, s.namespace, s.tags, s.hashing, s.slack)
+	s.Protocol = protocol.New(records{s}, s.shardOf, s.slack, time.Now)
 }
 
 // search finds the least number of shards that the namespace has begun with; 0 if it has begun with none. It asks one

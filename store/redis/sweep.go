@@ -174,7 +174,7 @@ func (w *sweeper) mayPrune(ctx context.Context) bool {
 // something, or an earlier plan kept something forever that this one does not.
 func (w *sweeper) needed(ctx context.Context) bool {
 	if now := w.store.masters.now(); w.looked.IsZero() || now.Sub(w.looked) >= sweepPlans {
-		known, _, err := w.store.allPlans(ctx)
+		known, err := w.store.Known(ctx)
 		if err != nil {
 			return false
 		}

@@ -46,10 +46,8 @@ func TestSweepsOnlyWhereItIsNeeded(t *testing.T) {
 	s := newStore(t, server.Client(t), 2)
 	w := newSweeping(t, s)
 	lifetimes := []*state.Series{userEver, cardDays}
-	for _, p := range []*state.Plan{planKeeping("long", userEver, cardDays)} {
-		if err := s.notePlan(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := s.Register(t.Context(), state.Registration{Plan: planKeeping("long", userEver, cardDays), Group: "g"}); err != nil {
+		t.Fatal(err)
 	}
 	s.redis.ConfigResetStat(t.Context()) // the shards have begun
 	w.round(w.sweeper(planKeeping("now", lifetimes...), lifetimes))

@@ -8,12 +8,13 @@ import (
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/protocol"
 )
 
 // What the conformance suite has happen to a store, see storetest.Namespace.
 
-// Another returns the store itself: it is all that there is of the namespace.
-func (s *Store) Another() store.Store { return s }
+// Another returns a store of the same namespace that has read nothing of it yet.
+func (s *Store) Another() store.Store { return of(s.namespace) }
 
 // Save returns a function that puts a shard back to the moment of the call.
 func (s *Store) Save(shard int) (restore func()) {
@@ -31,11 +32,11 @@ func (s *Store) Save(shard int) (restore func()) {
 func (s *Store) SavePlans() (restore func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	plans, fills, archives := maps.Clone(s.plans), maps.Clone(s.fills), slices.Clone(s.archives)
+	plans := maps.Clone(s.registers[protocol.Plans])
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.plans, s.fills, s.archives = maps.Clone(plans), maps.Clone(fills), slices.Clone(archives)
+		s.registers[protocol.Plans] = maps.Clone(plans)
 	}
 }
 

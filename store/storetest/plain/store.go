@@ -13,22 +13,25 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/protocol"
 )
 
 var _ store.Store = (*Store)(nil)
 
-// Store is the state of one namespace. It is safe for concurrent use.
+// Store is a process's view of a namespace. It is safe for concurrent use.
 type Store struct {
+	*protocol.Protocol
+	*namespace
+}
+
+// namespace is the state of one namespace.
+type namespace struct {
 	secret state.Secret
 
-	mu     sync.Mutex // guards all that follows, so each call is one step
-	shards []*shard
-	plans  map[string]*state.Plan // by version
-	fills  map[string]*state.Fill // by ID
-	used   map[string]string      // of the register of the plans in use
-
-	archives []*state.Archive
-	busiest  map[string]published // by processor
+	mu        sync.Mutex // guards all that follows, so each call is one step
+	shards    []*shard
+	registers map[int]map[string]string // of the protocol: their fields
+	busiest   map[string]published      // by processor
 
 	passed time.Duration // see Pass
 	steps  int           // see Interrupt
@@ -51,13 +54,19 @@ const slack = time.Hour
 
 // New returns an empty store with a number of shards.
 func New(shards int) *Store {
-	s := &Store{
-		secret: state.NewSecret(), plans: map[string]*state.Plan{}, fills: map[string]*state.Fill{}, used: map[string]string{},
-		busiest: map[string]published{}, steps: endless,
+	n := &namespace{
+		secret: state.NewSecret(), busiest: map[string]published{}, steps: endless,
+		registers: map[int]map[string]string{protocol.Plans: {}, protocol.Used: {}},
 	}
 	for range shards {
-		s.shards = append(s.shards, newShard())
+		n.shards = append(n.shards, newShard())
 	}
+	return of(n)
+}
+
+func of(n *namespace) *Store {
+	s := &Store{namespace: n}
+	s.Protocol = protocol.New(records{s}, s.shardNumber, slack, func() time.Time { return time.Time{} }) // tests replay the past
 	return s
 }
 
@@ -75,9 +84,11 @@ func (s *Store) Shards() int { return len(s.shards) }
 // ShardOf returns the shard that an update is applied to.
 func (s *Store) ShardOf(u *state.EntityUpdate, shards int) int { return state.Shard(u.Hash, shards) }
 
-func (s *Store) shardOf(entity string) *shard {
-	return s.shards[state.Shard(state.EntityHash([]byte(entity)), len(s.shards))]
+func (s *Store) shardNumber(entity string) int {
+	return state.Shard(state.EntityHash([]byte(entity)), len(s.shards))
 }
+
+func (s *Store) shardOf(entity string) *shard { return s.shards[s.shardNumber(entity)] }
 
 // Available returns an error for a shard that hangs.
 func (s *Store) Available(_ context.Context, shard int) error {

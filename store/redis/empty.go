@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,46 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weir-stream/weir/state"
-	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 //go:embed empty.lua
 var emptyLua string
-
-// Place sets partitions' progress to where applying has not led it. It returns how many positions of shards it changed: fewer than
-// requested if some were not as found before.
-func (s *Store) Place(ctx context.Context, placements ...state.Placement) (placed int, err error) {
-	moves := func(shard int) bool {
-		return slices.ContainsFunc(placements, func(p state.Placement) bool { return p.From[shard] != p.To[shard] })
-	}
-	c := change{
-		shards: slices.DeleteFunc(s.allShards(), func(shard int) bool { return !moves(shard) }),
-		begins: true,
-		decide: func(shard int, r *progress.Record, _ int) (func() bool, error) {
-			n := r.Place(shard, placements)
-			return func() bool {
-				placed += n
-				return false
-			}, nil
-		},
-	}
-	if err := c.make(ctx, s); err != nil {
-		return placed, fmt.Errorf("place %d partitions: %w", len(placements), err)
-	}
-	return placed, nil
-}
-
-// Gap records that records of a partition were skipped whose timestamps go up to a moment, in
-// milliseconds, or to that of the newest record applied.
-func (s *Store) Gap(ctx context.Context, p state.Partition, until int64) error {
-	err := s.changeAll(ctx, func(r *progress.Record) { r.Gap(p.Topic, until) })
-	if err != nil {
-		return fmt.Errorf("note a gap in %v: %w", p, err)
-	}
-	return nil
-}
 
 // A shard gets its first position when it has no state keys: from then on, state and progress change together. A shard that has
 // lost its progress may still have state keys, of records that are unknown and will be applied again. So it is emptied first.

@@ -1,4 +1,4 @@
-package redisstore
+package protocol
 
 import (
 	"slices"
@@ -10,16 +10,16 @@ import (
 // A shard that does not answer counts as read from the server that it was last read from, and from none if it never was:
 // whatever server answers later has not been seen.
 func TestServersOfShardsThatDoNotAnswer(t *testing.T) {
-	a, b, away := &server{run: "a"}, &server{run: "b"}, state.ErrUnavailable
+	a, b, away := &Server{Run: "a"}, &Server{Run: "b"}, state.ErrUnavailable
 	var p past
 	for i, step := range []struct {
-		servers []*server
+		servers []*Server
 		missing []error
 		want    []string
 	}{
-		{[]*server{a, nil, nil}, []error{nil, away, nil}, []string{"a", unread, ""}},
-		{[]*server{a, b, a}, []error{away, nil, nil}, []string{"a", "b", "a"}},
-		{[]*server{b, nil, b}, []error{away, away, nil}, []string{"a", "b", "b"}},
+		{[]*Server{a, nil, nil}, []error{nil, away, nil}, []string{"a", state.Unread, ""}},
+		{[]*Server{a, b, a}, []error{away, nil, nil}, []string{"a", "b", "a"}},
+		{[]*Server{b, nil, b}, []error{away, away, nil}, []string{"a", "b", "b"}},
 	} {
 		if got := p.keepRuns(step.servers, step.missing); !slices.Equal(got, step.want) {
 			t.Errorf("step %d: runs %q, want %q", i, got, step.want)

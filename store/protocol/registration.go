@@ -1,4 +1,4 @@
-package redisstore
+package protocol
 
 import (
 	"context"
@@ -7,48 +7,44 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/progress"
 )
 
-// usedKey returns the key with the plans in use: which group began with which plan, and when it was last registered;
-// see progress.InUse.
-func usedKey(namespace string) string { return namespace + ":used" }
-
-// registrations holds the registrations of this store, and the rivals that were returned.
+// registrations holds the registrations of this process, and the rivals that were returned.
 type registrations struct {
 	mu     sync.Mutex
-	rivals map[string][]state.Rival // by field of the key
+	rivals map[registered][]state.Rival
 }
 
+type registered struct{ group, version string }
+
 // Register records in the namespace that a group applies a plan. Processors call it before they apply a plan, and
-// regularly afterwards. It returns the plans from which this one must not take partitions. If the master of the plans
-// does not answer and others do, an earlier registration of the plan by this store is used.
-func (s *Store) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
-	field := r.Plan.Version + "/" + r.Group
-	rivals, err := s.register(ctx, &r)
-	s.registered.mu.Lock()
-	defer s.registered.mu.Unlock()
-	if known, before := s.registered.rivals[field]; before && !r.Begins && errors.Is(err, state.ErrUnavailable) && s.down(ctx) == nil {
+// regularly afterwards. It returns the plans from which this one must not take partitions. If the server of the plans
+// does not answer and others do, an earlier registration of the plan by this process is used.
+func (p *Protocol) Register(ctx context.Context, r state.Registration) ([]state.Rival, error) {
+	rivals, err := p.register(ctx, &r)
+	p.registered.mu.Lock()
+	defer p.registered.mu.Unlock()
+	as := registered{r.Group, r.Plan.Version}
+	if known, before := p.registered.rivals[as]; before && !r.Begins && errors.Is(err, state.ErrUnavailable) && p.engine.Down(ctx) == nil {
 		return known, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("register the plan %s: %w", r.Plan.Version, err)
 	}
-	if s.registered.rivals == nil {
-		s.registered.rivals = map[string][]state.Rival{}
+	if p.registered.rivals == nil {
+		p.registered.rivals = map[registered][]state.Rival{}
 	}
-	s.registered.rivals[field] = rivals
+	p.registered.rivals[as] = rivals
 	return rivals, nil
 }
 
-func (s *Store) register(ctx context.Context, r *state.Registration) (rivals []state.Rival, err error) {
-	if err := s.notePlan(ctx, r.Plan); err != nil {
+func (p *Protocol) register(ctx context.Context, r *state.Registration) (rivals []state.Rival, err error) {
+	if err := p.notePlan(ctx, r.Plan); err != nil {
 		return nil, err
 	}
-	err = s.changeRegister(ctx, usedKey(s.namespace), func(fields map[string]string, clock int64) (c *progress.Change, err error) {
+	err = p.changeRegister(ctx, Used, func(fields map[string]string, clock int64) (c *progress.Change, err error) {
 		c, rivals, err = progress.Register(fields, r, clock)
 		return c, err
 	})
@@ -56,12 +52,12 @@ func (s *Store) register(ctx context.Context, r *state.Registration) (rivals []s
 }
 
 // Applying lists which groups have applied which plans, the latest first.
-func (s *Store) Applying(ctx context.Context) ([]progress.Applying, error) {
-	command := redis.NewMapStringStringCmd(ctx, "hgetall", usedKey(s.namespace))
-	if err := s.sendAbout(ctx, usedKey(s.namespace), command); err != nil {
-		return nil, fmt.Errorf("read when plans were used: %w", err)
+func (p *Protocol) Applying(ctx context.Context) ([]progress.Applying, error) {
+	used := p.engine.Read(ctx, Query{Records: []int{Used}, For: ToReport})[0]
+	if used.Err != nil {
+		return nil, fmt.Errorf("read when plans were used: %w", used.Err)
 	}
-	return progress.InUse(command.Val())
+	return progress.InUse(used.Fields)
 }
 
 // SeriesUsed lists the series, by ID, that any plan of the namespace keeps or kept, and when such a plan was last in
@@ -69,8 +65,8 @@ func (s *Store) Applying(ctx context.Context) ([]progress.Applying, error) {
 // partitions is in use, even if it was last registered long ago. Its partitions are recorded with the state, so this
 // also holds in an older copy, and while no processor can register. So is when a plan without the series of a fill took
 // partitions: until then they were in use, though the master of the registrations may have gone back to before that.
-func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
-	list, err := s.Applying(ctx)
+func (p *Protocol) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
+	list, err := p.Applying(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +76,7 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 			used[a.Version] = a.Used
 		}
 	}
-	history, err := s.History(ctx)
+	history, err := p.History(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -89,20 +85,20 @@ func (s *Store) SeriesUsed(ctx context.Context) (map[string]time.Time, error) {
 	}
 	for _, e := range history.PlanEpochs {
 		if e.Last == state.MaxTime {
-			used[e.Version] = time.Now()
+			used[e.Version] = p.now()
 		}
 	}
 	versions := make(map[string]bool, len(used))
 	for version := range used {
 		versions[version] = true
 	}
-	plans, err := s.plansOf(ctx, versions)
+	plans, err := p.plansOf(ctx, versions)
 	if err != nil {
 		return nil, err
 	}
 	last := map[string]time.Time{}
-	for version, p := range plans {
-		for _, id := range p.Series() {
+	for version, plan := range plans {
+		for _, id := range plan.Series() {
 			if used[version].After(last[id]) {
 				last[id] = used[version]
 			}
