@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -305,10 +304,10 @@ func (w *watchedWriter) Apply(ctx context.Context, b *state.Batch) error {
 	}
 	now := time.Now()
 	for _, r := range b.Ranges {
-		if strings.HasPrefix(r.Partition.Topic, "fill:") {
+		if r.Partition.Fill != "" {
 			continue // events of a backfill are not of the live stream
 		}
-		topic, _, _ := strings.Cut(r.Partition.Topic, "@") // see Partition.WithPlan
+		topic := r.Partition.Topic
 		w.progress.reach(topic, r.Partition.ID, r.To, now)
 	}
 	return nil

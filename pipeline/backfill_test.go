@@ -88,7 +88,7 @@ type fillWatch struct {
 }
 
 func (w fillWatch) Apply(ctx context.Context, b *state.Batch) error {
-	if len(b.Updates) > 0 && strings.HasPrefix(b.Ranges[0].Partition.Topic, "fill:") {
+	if len(b.Updates) > 0 && b.Ranges[0].Partition.Fill != "" {
 		select {
 		case w.fills <- time.Now():
 		case <-ctx.Done():

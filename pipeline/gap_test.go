@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ type gapWatch struct {
 func (g *gapWatch) record(p state.Partition) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.Topic, _, _ = strings.Cut(p.Topic, "@")
+	p = p.Itself()
 	g.recorded[p] = time.Now()
 }
 
@@ -56,7 +55,7 @@ func (w gapWriter) Apply(ctx context.Context, b *state.Batch) error {
 	w.watch.mu.Lock()
 	for i := range b.Updates {
 		p := b.Ranges[b.Updates[i].Range].Partition
-		p.Topic, _, _ = strings.Cut(p.Topic, "@")
+		p = p.Itself()
 		if _, known := w.watch.waited[p]; !known {
 			w.watch.waited[p] = time.Since(w.watch.recorded[p])
 		}

@@ -36,7 +36,7 @@ func (a *arrival) applied(_ context.Context, p state.Partition, offset int64, re
 	}
 	a.looks++
 	a.partition, a.offset, a.entities = p, offset, nil
-	a.partition.Topic, a.version, _ = strings.Cut(p.Topic, "@")
+	a.partition, a.version = p.Itself(), p.Plan
 	for _, r := range reads {
 		a.entities = append(a.entities, r.Entity)
 	}

@@ -3,13 +3,16 @@ package state
 import (
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// Partition names one partition of a topic.
+// Partition names one partition of a topic, or the progress of a plan or a fill in it.
 type Partition struct {
 	Topic string
 	ID    int32
+	// Plan is the version of the plan, or Fill the ID of the fill, whose progress is meant; both are "" for the partition itself.
+	Plan, Fill string
+	// Archive is the ID of an archive whose rows the fill applies, in place of a partition.
+	Archive string
 }
 
 // String returns the name of the partition for operators: TOPIC/PARTITION.
@@ -18,14 +21,12 @@ func (p Partition) String() string { return p.Topic + "/" + strconv.Itoa(int(p.I
 // WithPlan returns the name of a partition's progress while a plan is applied to it. Batches of another plan then find
 // no progress and change nothing.
 func (p Partition) WithPlan(version string) Partition {
-	return Partition{Topic: p.Topic + "@" + version, ID: p.ID}
+	p.Plan = version
+	return p
 }
 
-// Plan returns the partition of a name that WithPlan made, and the version of the plan; "" for a partition itself.
-func (p Partition) Plan() (partition Partition, version string) {
-	p.Topic, version, _ = strings.Cut(p.Topic, "@")
-	return p, version
-}
+// Itself returns the partition of which the name is, or whose progress it is.
+func (p Partition) Itself() Partition { return Partition{Topic: p.Topic, ID: p.ID} }
 
 // Mutation is the change that one event makes to one series of one entity.
 type Mutation struct {

@@ -190,18 +190,14 @@ func (f *Fill) Has(topic, key string) bool {
 	return has
 }
 
-// Partition returns the name of the fill's progress in a partition. Names of topics contain no ':'.
+// Partition returns the name of the fill's progress in a partition.
 func (f *Fill) Partition(p Partition) Partition {
-	return Partition{Topic: "fill:" + f.ID + ":" + p.Topic, ID: p.ID}
+	p.Fill = f.ID
+	return p
 }
 
 // Archive returns the name of the fill's progress in the rows of an archive.
-func (f *Fill) Archive(a *Archive) Partition { return ArchivePartition(f.ID, a.ID) }
-
-// ArchivePartition is Fill.Archive, given the IDs.
-func ArchivePartition(fill, archive string) Partition {
-	return Partition{Topic: "fill:" + fill + ":archive:" + archive}
-}
+func (f *Fill) Archive(a *Archive) Partition { return Partition{Fill: f.ID, Archive: a.ID} }
 
 // Moved is the log tag in the position of a fill in an archive, after another fill that keeps a part of its columns has
 // taken over.

@@ -8,6 +8,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
 // Once the plans have gone back in time, a plan that has a partition may be registered again with another fill, which the partition
@@ -24,6 +25,7 @@ func TestFillsOfLostPlansEnd(t *testing.T) {
 	}
 	plan := k.take("a", "b", "c") // with a fill of b and one of c
 	back()
+	k.store = k.store.Another().(*plain.Store) // a process that has not read the plans before
 	if _, err := k.store.Register(t.Context(), state.Registration{Plan: plan}); err != nil { // with one of both
 		t.Fatal(err)
 	}

@@ -191,22 +191,29 @@ func parseTime(text string) (int64, error) {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// PositionField returns the field with the position of a partition under the plan, or the fill, in its name.
-func PositionField(p state.Partition) string { return p.String() }
+// PositionField returns the field with the position of the plan or the fill that a name has.
+func PositionField(p state.Partition) string { return string(AppendPositionField(nil, p)) }
+
+// AppendPositionField appends a PositionField.
+func AppendPositionField(dst []byte, p state.Partition) []byte {
+	if p.Fill != "" {
+		dst = append(append(append(dst, fillPrefix...), p.Fill...), ':')
+	}
+	if p.Archive != "" {
+		dst = append(append(dst, archivePrefix...), p.Archive...)
+	}
+	dst = append(dst, p.Topic...)
+	if p.Plan != "" {
+		dst = append(append(dst, '@'), p.Plan...)
+	}
+	return strconv.AppendInt(append(dst, '/'), int64(p.ID), 10)
+}
 
 // LogField returns the field with the log that a tag identifies.
 func LogField(tag string) string { return logPrefix + tag }
 
 // RangeField returns the field with what a fill has to apply of a partition.
 func RangeField(fill string, p state.Partition) string { return rangePrefix + fill + ":" + p.String() }
-
-// heldField returns the field with the position of a partition under a plan; "" for none.
-func heldField(p state.Partition, version string) string {
-	if version != "" {
-		p = p.WithPlan(version)
-	}
-	return PositionField(p)
-}
 
 func sinceField(p state.Partition) string { return sincePrefix + p.String() }
 
@@ -218,7 +225,7 @@ const NewestField, LagField = newestField, lagField
 func (r *Record) fields() map[string]string {
 	fields := maps.Clone(r.others)
 	for p, h := range r.held {
-		fields[heldField(p, h.Plan)] = h.At.String()
+		fields[PositionField(p.WithPlan(h.Plan))] = h.At.String()
 	}
 	for p, at := range r.since {
 		fields[sinceField(p)] = number(at)
@@ -237,14 +244,14 @@ func (r *Record) fields() map[string]string {
 			fields[RangeField(k.fill, k.partition)] = text
 		}
 		if f.at.Exists() {
-			fields[fillPrefix+k.fill+":"+k.partition.String()] = f.at.String()
+			fields[PositionField(state.Partition{Topic: k.partition.Topic, ID: k.partition.ID, Fill: k.fill})] = f.at.String()
 		}
 	}
 	for k, a := range r.archives {
 		fields[archivePrefix+k.cut+":"+k.archive] = number(a.rows) + ";" + number(a.since)
 	}
 	for k, at := range r.rows {
-		fields[PositionField(state.ArchivePartition(k.fill, k.archive))] = at.String()
+		fields[PositionField(state.Partition{Fill: k.fill, Archive: k.archive})] = at.String()
 	}
 	if r.newest != nil {
 		fields[newestField] = number(*r.newest)

@@ -14,13 +14,13 @@ func (r *Record) Place(shard int, placements []state.Placement) (placed int) {
 		if from == to {
 			continue
 		}
-		p, version := w.Partition.Plan()
+		p := w.Partition.Itself()
 		h := r.held[p]
 		switch {
 		case h == nil && from.Exists(), h != nil && h.At != from:
 			continue
 		case h == nil:
-			h = &Holding{Plan: version}
+			h = &Holding{Plan: w.Partition.Plan}
 			r.held[p] = h
 		default:
 			r.abandonFills(p, h.At, to, w.Log)

@@ -79,8 +79,7 @@ func (r *Record) Begun() bool {
 
 // Position returns how far a partition is applied under any plan.
 func (r *Record) Position(p state.Partition) state.Position {
-	p, _ = p.Plan()
-	if h := r.held[p]; h != nil {
+	if h := r.held[p.Itself()]; h != nil {
 		return h.At
 	}
 	return state.NoPosition

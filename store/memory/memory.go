@@ -4,7 +4,6 @@ package memory
 
 import (
 	"context"
-	"strings"
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
@@ -200,16 +199,14 @@ func (s *Store) Busiest(context.Context) ([]state.Busiest, error) { return nil, 
 
 // Applied reports whether a record was applied, under any plan.
 func (s *Store) Applied(_ context.Context, p state.Partition, offset int64, _ []state.Read) (bool, error) {
-	p.Topic, _, _ = strings.Cut(p.Topic, "@")
-	return s.ends[p] > offset, nil
+	return s.ends[p.Itself()] > offset, nil
 }
 
 // Progress returns one shard's position of each partition, under any plan.
 func (s *Store) Progress(_ context.Context, partitions []state.Partition) ([][]state.Position, error) {
 	all := make([][]state.Position, len(partitions))
 	for i, p := range partitions {
-		p.Topic, _, _ = strings.Cut(p.Topic, "@")
-		end, applied := s.ends[p]
+		end, applied := s.ends[p.Itself()]
 		if !applied {
 			end = -1
 		}

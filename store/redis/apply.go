@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/state/packed"
+	"github.com/weir-stream/weir/state/progress"
 	"github.com/weir-stream/weir/store"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
@@ -274,8 +275,7 @@ func (w *writer) makeCall(ctx context.Context, b *state.Batch, c scriptCall, key
 	c.keys = w.args[len(w.args)-len(keys):]
 	w.num(int64(len(c.moves)))
 	for _, m := range c.moves {
-		p := b.Ranges[m.rangeIndex].Partition
-		w.arg(strconv.AppendInt(append(append(w.bytes, p.Topic...), '/'), int64(p.ID), 10))
+		w.arg(progress.AppendPositionField(w.bytes, b.Ranges[m.rangeIndex].Partition))
 		w.arg(m.from.Append(w.bytes))
 		w.arg(m.to.Append(w.bytes))
 	}

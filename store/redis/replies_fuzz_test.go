@@ -147,7 +147,7 @@ func FuzzReplies(f *testing.F) {
 		server := &replying{}
 		client.AddHook(server)
 		s := New(client, "ns", 2)
-		ctx, partitions := t.Context(), []state.Partition{{Topic: "t"}, {Topic: "t@1", ID: 1}}
+		ctx, partitions := t.Context(), []state.Partition{{Topic: "t"}, {Topic: "t", ID: 1, Plan: "1"}}
 		reads := []state.Read{{Series: amount, Entity: "d", First: 0, Last: 1 << 40}, {Series: events, Entity: "e", First: 0, Last: 1 << 40}}
 		pending := &state.Batch{Ranges: []state.PartitionRange{{Partition: transactions}}}
 		fill(pending, 0, event{device: "d", user: "u", time: 100 * day, cents: 5})
