@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"os"
@@ -111,27 +112,57 @@ func onMachine(dir, data string, n node, opts Options) (addrs []string, r server
 			"-XX:-UsePerfData", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(home, "*"),
 		}, args)...)
 	}
-	if n.controller == 0 {
-		err = n.name(data)
-	} else {
-		err = formatStorage(java("kafka.tools.StorageTool", "format", "--cluster-id", n.cluster, "--config", file), data)
+	known := filepath.Join(home, checkpoint)
+	if _, lacks := os.Stat(known); n.controller != 0 && lacks != nil {
+		tool := java("kafka.tools.StorageTool", "format", "--cluster-id", n.cluster, "--config", file)
+		if err := formatStorage(tool, data, known); err != nil {
+			return nil, nil, "", err
+		}
 	}
-	if err != nil {
+	if err := n.name(data); err != nil {
 		return nil, nil, "", err
+	}
+	if n.controller != 0 {
+		if err := copyFile(filepath.Join(data, checkpoint), known); err != nil {
+			return nil, nil, "", err
+		}
 	}
 	addrs = []string{fmt.Sprintf("127.0.0.1:%d", n.port)}
 	return addrs, java("kafka.Kafka", file), "local java, version " + version(), nil
 }
 
-func formatStorage(tool *server.Process, data string) error {
+// checkpoint is what the storage of a controller begins with: the versions of its cluster's features. It is the same for all, so
+// Kafka's own tool, which takes as long as the start of a broker, writes it once for this machine.
+const checkpoint = "bootstrap.checkpoint"
+
+// formatStorage formats the storage in data and keeps its checkpoint as a file.
+func formatStorage(tool *server.Process, data, file string) error {
 	if err := tool.Start(); err != nil {
 		return err
 	}
 	<-tool.Gone()
-	if _, err := os.Stat(filepath.Join(data, metaProperties)); err != nil {
-		return fmt.Errorf("format Kafka's storage:\n%s", tool.Log())
+	if err := copyFile(file, filepath.Join(data, checkpoint)); err != nil {
+		return fmt.Errorf("format Kafka's storage: %w\n%s", err, tool.Log())
 	}
 	return nil
+}
+
+// copyFile copies a file to another that is there as a whole or not at all, because the tests of several packages may run this
+// concurrently.
+func copyFile(to, from string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(content)
+	if err = cmp.Or(err, part.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), to)
 }
 
 // jvm returns the JVM flags of the broker.

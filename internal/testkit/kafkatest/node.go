@@ -32,7 +32,7 @@ func newClusterID() string {
 
 const metaProperties = "meta.properties"
 
-// name formats the storage of a broker that is not a controller; it only writes the names.
+// name writes the names of a node into its storage, all that the storage of a broker needs which is not a controller.
 func (n node) name(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
