@@ -25,7 +25,7 @@ const (
 // has read before and the namespace has lost: another server has taken the place of the one that had them, or an older copy. They
 // never change, so whoever puts them back puts back the same.
 func (p *Protocol) notePlan(ctx context.Context, plan *state.Plan) error {
-	for {
+	for range maxAttempts {
 		known, listed, err := p.allPlans(ctx)
 		if err != nil {
 			return err
@@ -46,6 +46,7 @@ func (p *Protocol) notePlan(ctx context.Context, plan *state.Plan) error {
 			return err
 		}
 	}
+	return p.changesTooOften(Plans)
 }
 
 // lackingFields returns the fields of plans and fills that are not listed.
@@ -84,7 +85,7 @@ func (p *Protocol) Archives(ctx context.Context) ([]*state.Archive, error) {
 
 // AddArchive adds the files of a draft that the namespace does not know to those before its cut.
 func (p *Protocol) AddArchive(ctx context.Context, draft *state.Archive) error {
-	for {
+	for range maxAttempts {
 		known, listed, err := p.allPlans(ctx)
 		if err != nil {
 			return fmt.Errorf("read the archives: %w", err)
@@ -101,6 +102,7 @@ func (p *Protocol) AddArchive(ctx context.Context, draft *state.Archive) error {
 			return fmt.Errorf("register the files: %w", err)
 		}
 	}
+	return p.changesTooOften(Plans)
 }
 
 // Known returns all plans that ever wrote to the namespace, their fills, and the archives. Plans and fills that this process has read
