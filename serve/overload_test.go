@@ -3,8 +3,10 @@ package serve
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -129,6 +131,46 @@ func TestHeadersAreBounded(t *testing.T) {
 		if limit <= 0 || limit > 2*time.Minute {
 			t.Errorf("%s is %v, want at most 2m", name, limit)
 		}
+	}
+}
+
+// A connection too many waits until another one is closed.
+func TestConnectionsAreBounded(t *testing.T) {
+	asked := make(chan string, 3)
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.URL.Path })
+	s, err := start("127.0.0.1:0", handler, nil, slog.New(slog.DiscardHandler), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Shutdown(t.Context()) }()
+	ask := func(path string) net.Conn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := ask("/first")
+	if got := <-asked; got != "/first" {
+		t.Fatalf("%s was asked", got)
+	}
+	second := ask("/second")
+	defer second.Close()
+	<-asked
+	third := ask("/third")
+	defer third.Close()
+	if _, err := fmt.Fprint(second, "GET /again HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-asked; got != "/again" {
+		t.Errorf("with two connections open, %s was asked", got)
+	}
+	first.Close()
+	if got := <-asked; got != "/third" {
+		t.Errorf("once one is closed, %s was asked", got)
 	}
 }
 

@@ -10,11 +10,17 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/weir-stream/weir/serve/reply"
 )
 
 // writeTimeout bounds the time from the end of a request's headers to the end of its answer.
 const writeTimeout = 30 * time.Second
+
+// maxConnections bounds what connections take of memory: each up to some 80 KB while its headers are read. More of them wait until
+// one is closed.
+const maxConnections = 4096
 
 // Server serves a handler on an address.
 type Server struct {
@@ -26,6 +32,10 @@ type Server struct {
 // Start listens on an address and serves, encrypted unless the configuration is nil. The logger
 // receives errors of single connections.
 func Start(address string, h http.Handler, encryption *tls.Config, logger *slog.Logger) (*Server, error) {
+	return start(address, h, encryption, logger, maxConnections)
+}
+
+func start(address string, h http.Handler, encryption *tls.Config, logger *slog.Logger, connections int) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve on %s: %w", address, err)
@@ -42,7 +52,7 @@ func Start(address string, h http.Handler, encryption *tls.Config, logger *slog.
 			ConnContext:       reply.WithConnection,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		},
-		listener: reply.Listener{Listener: listener},
+		listener: reply.Listener{Listener: netutil.LimitListener(listener, connections)},
 		done:     make(chan error, 1),
 	}
 	go func() {
