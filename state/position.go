@@ -204,7 +204,7 @@ type FirstSeen struct {
 	Partitions int    // their number at the time
 }
 
-// ParseFirstSeen parses the tag of a log and a number of partitions, with a colon between them, as scripts write them.
+// ParseFirstSeen parses the tag of a log and a number of partitions, with a colon between them, as records have them.
 func ParseFirstSeen(text string) (FirstSeen, error) {
 	log, partitions, _ := strings.Cut(text, ":")
 	n, err := strconv.Atoi(partitions)
