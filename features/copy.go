@@ -38,7 +38,7 @@ func (m *Mapper) isFirst(rec *record.Record, c *record.Copy) (bool, error) {
 	}
 	original := *rec
 	for _, original.Timestamp = range c.Timestamps {
-		events, err := m.decoder.Decode(&original)
+		events, err := m.Decode(&original)
 		for i := 0; i < len(events) && err == nil; i++ {
 			err = m.mappings[events[i].Stream].filter(&events[i])
 		}

@@ -18,9 +18,7 @@ import (
 // A record counts in every stream of its topic whose match accepts it. If it is poison for one of them, it is poison as
 // a whole.
 type Mapper struct {
-	// MaxRecordBytes limits the length of a record's value; longer ones are poison. 0 means no
-	// limit.
-	MaxRecordBytes int
+	*record.Decoder
 	// Namespace is that of the state, in which copies of dead letters count only where they are lacking. If it is empty,
 	// copies count like any other record.
 	Namespace string
@@ -29,7 +27,6 @@ type Mapper struct {
 	// Forged counts the records that claim to be copies and are none.
 	Forged int
 
-	decoder  *record.Decoder
 	series   []*state.Series
 	mappings map[*record.Stream]*streamMapping
 	mapped   []*streamMapping // of the record's events
@@ -106,7 +103,7 @@ func (r *Registry) NewTextMapper() *Mapper {
 }
 
 func (r *Registry) newMapper(streams []*record.Stream, decoder *record.Decoder) *Mapper {
-	m := &Mapper{decoder: decoder, series: r.Series, mappings: map[*record.Stream]*streamMapping{}}
+	m := &Mapper{Decoder: decoder, series: r.Series, mappings: map[*record.Stream]*streamMapping{}}
 	for _, s := range streams {
 		m.mappings[s] = newStreamMapping(s, r.writes[s])
 	}
@@ -163,10 +160,7 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 	if foreign, err := m.readCopy(rec); foreign || err != nil {
 		return Outcome{}, err
 	}
-	if err := rec.Fits(m.MaxRecordBytes); err != nil {
-		return Outcome{}, err
-	}
-	events, err := m.decoder.Decode(rec)
+	events, err := m.Decode(rec)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -25,6 +25,7 @@ type Log interface {
 // were replayed.
 func (t *timeline) readLog(ctx context.Context, input int) error {
 	r, n := &reading{timeline: t, input: input, decoder: t.Registry.NewDecoder()}, 0
+	r.decoder.MaxRecordBytes = t.MaxRecordBytes
 	var once *record.Once
 	err := t.Inputs[input].Log.Read(ctx, func(rec *record.Record) error {
 		if n++; n%lookEvery == 0 {
@@ -49,11 +50,7 @@ func (r *reading) record(rec *record.Record, once *record.Once) error {
 		return nil
 	}
 	e := source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}
-	err := rec.Fits(r.MaxRecordBytes)
-	var events []record.Event
-	if err == nil {
-		events, err = r.decoder.Decode(rec)
-	}
+	events, err := r.decoder.Decode(rec)
 	switch _, lacks := errors.AsType[*record.MissingSchema](err); {
 	case lacks:
 		return err

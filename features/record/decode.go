@@ -28,14 +28,6 @@ const (
 	NoTime = math.MinInt64
 )
 
-// Fits returns a *Poison if the record's value has more bytes than a limit, 0 for none.
-func (r *Record) Fits(limit int) error {
-	if limit > 0 && len(r.Value) > limit {
-		return &Poison{Reason: Oversized, Message: fmt.Sprintf("the record has %d bytes; the limit is %d", len(r.Value), limit)}
-	}
-	return nil
-}
-
 // Headers are the headers of a record.
 type Headers interface {
 	// Last returns the value of the last header with this key, the one that counts by Kafka's convention.
@@ -91,6 +83,9 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 // A text without a type in its format is read as the type of the field: numbers in JSON's syntax, bools as true, false,
 // 1 or 0. Any field may be null or absent unless it is required.
 type Decoder struct {
+	// MaxRecordBytes is the length of a record's value above which it is poison; 0 for none.
+	MaxRecordBytes int
+
 	topics map[string]*topicDecoder
 	topic  string        // of the last record
 	last   *topicDecoder // its decoder; nil for none
@@ -228,6 +223,9 @@ func (s *streamDecoder) findSlots(tree *Node) {
 // does. The events are valid until the next Decode and may alias the record. Its error is a *Poison or a
 // *MissingSchema.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
+	if d.MaxRecordBytes > 0 && len(rec.Value) > d.MaxRecordBytes {
+		return nil, &Poison{Reason: Oversized, Message: fmt.Sprintf("the record has %d bytes; the limit is %d", len(rec.Value), d.MaxRecordBytes)}
+	}
 	d.events = d.events[:0]
 	t := d.of(rec.Partition.Topic)
 	if t == nil || rec.Value == nil && !t.withoutValue {

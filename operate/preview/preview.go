@@ -103,6 +103,7 @@ var ErrTooLarge = errors.New("the records are larger together than a preview may
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	secret := state.NewSecret()
 	p := &preview{Config: cfg, mapper: cfg.Registry.NewMapper(), secret: secret, state: memory.NewKeyed(secret)}
+	p.mapper.MaxRecordBytes = cfg.MaxRecordBytes
 	p.report.Since, p.report.At = cfg.Since, cfg.Now
 	for _, f := range cfg.Features {
 		p.populationOf(f)
@@ -150,7 +151,6 @@ func (p *preview) read(ctx context.Context) error {
 		all += n
 	}
 	p.report.Cut = all > p.MaxRecords
-	decoder := p.Registry.NewDecoder()
 	for i, l := range p.Logs {
 		_, n := l.Progress()
 		if n == 0 {
@@ -163,7 +163,7 @@ func (p *preview) read(ctx context.Context) error {
 		if most < n {
 			l.Newest(most)
 		}
-		if err := l.Read(ctx, func(r *record.Record) error { return p.take(decoder, i, r) }); err != nil {
+		if err := l.Read(ctx, func(r *record.Record) error { return p.take(i, r) }); err != nil {
 			return err
 		}
 		since := min(l.Since(), p.Now)
@@ -182,12 +182,8 @@ func (p *preview) share(n, all int64) int64 {
 }
 
 // take takes a record of a log.
-func (p *preview) take(decoder *record.Decoder, log int, r *record.Record) error {
-	err := r.Fits(p.MaxRecordBytes)
-	var events []record.Event
-	if err == nil {
-		events, err = decoder.Decode(r)
-	}
+func (p *preview) take(log int, r *record.Record) error {
+	events, err := p.mapper.Decode(r)
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 		return err
 	}
