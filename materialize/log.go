@@ -46,20 +46,21 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 
 // record reads the event of a log's record.
 func (r *reading) record(rec *record.Record, once *record.Once) error {
-	if r.Until != 0 && rec.Timestamp >= r.Until || once.Repeats(rec) {
+	if r.Until != 0 && rec.Timestamp >= r.Until {
 		return nil
 	}
-	e := source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}
-	events, err := r.decoder.Decode(rec)
+	var events []record.Event
+	repeats, err := once.Use(rec, func() (err error) {
+		events, err = r.decoder.Decode(rec)
+		return err
+	})
 	switch _, lacks := errors.AsType[*record.MissingSchema](err); {
-	case lacks:
+	case lacks || repeats:
 		return err
 	case err != nil:
-		once.Unusable(rec)
-		return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
+		return r.bad(&r.summary, &r.Inputs[r.input], int(rec.Offset), err)
 	default:
-		once.Used(rec)
-		return r.addEvent(&e, events)
+		return r.addEvent(&source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}, events)
 	}
 }
 

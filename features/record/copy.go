@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -106,31 +107,25 @@ func NewOnce(from int64, seal state.Seal) *Once {
 	return &Once{from, seal, map[int64]bool{}, map[int64]int64{}, map[int64]bool{}}
 }
 
-// Unusable notes that a record cannot be used.
-func (o *Once) Unusable(rec *Record) { o.unusable[rec.Offset] = true }
-
-// Used notes that a record is used.
-func (o *Once) Used(rec *Record) {
-	if c, _ := CopyOf(rec, o.seal); c != nil {
-		o.used[o.firstOf(c)] = true
-	}
-}
-
-// Repeats reports whether a record is a copy of one that was read, and could be used.
-func (o *Once) Repeats(rec *Record) bool {
+// Use uses the next record, unless it repeats one that was read and could be used. The error is that of use: the record
+// cannot be used if it is a *Poison, and may come again if it is another.
+func (o *Once) Use(rec *Record, use func() error) (repeats bool, err error) {
 	c, _ := CopyOf(rec, o.seal)
-	if c == nil {
-		return false
+	first, ofCopy := rec.Offset, false
+	if c != nil {
+		if first, ofCopy = o.first[c.Offset]; !ofCopy {
+			first = c.Offset
+		}
+		o.first[rec.Offset] = first
+		if o.used[first] || c.Offset >= o.from && !o.unusable[c.Offset] {
+			return true, nil
+		}
 	}
-	first := o.firstOf(c)
-	o.first[rec.Offset] = first
-	return o.used[first] || c.Offset >= o.from && !o.unusable[c.Offset]
-}
-
-// firstOf returns the offset of the first record of a copy's event.
-func (o *Once) firstOf(c *Copy) int64 {
-	if first, isCopy := o.first[c.Offset]; isCopy {
-		return first
+	err = use()
+	if _, poison := errors.AsType[*Poison](err); poison {
+		o.unusable[rec.Offset] = true
+	} else if err == nil && c != nil {
+		o.used[first] = true
 	}
-	return c.Offset
+	return false, err
 }

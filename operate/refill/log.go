@@ -114,25 +114,21 @@ func (l *Log) ReadTo(ctx context.Context, r *progress.Record) error {
 // Record applies a record. Poison has no effect, as it had none when it was applied. An original that could not be used
 // then, and can be now, counts in place of its copy.
 func (l *Log) Record(of *record.Record) error {
-	from := l.parts[of.Partition]
-	if from.once.Repeats(of) {
-		l.Records++
-		return nil
-	}
-	l.batch.Reset()
-	_, err := l.mapper.Map(of, 0, &l.batch)
+	repeats, err := l.parts[of.Partition].once.Use(of, func() error {
+		l.batch.Reset()
+		_, err := l.mapper.Map(of, 0, &l.batch)
+		return err
+	})
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 		return err
 	}
 	l.Records++
-	if _, poison := errors.AsType[*record.Poison](err); poison {
-		from.once.Unusable(of)
+	if _, poison := errors.AsType[*record.Poison](err); poison || repeats {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	from.once.Used(of)
 	l.newest = max(l.newest, min(of.Timestamp, time.Now().UnixMilli()))
 	events, err := l.contents.take(&l.batch, l.newest)
 	l.Events += int64(events)
