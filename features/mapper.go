@@ -168,7 +168,7 @@ func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcom
 }
 
 // MapEvents is Map for a record that a Decoder of the same streams has already decoded, and that belongs to no
-// partition.
+// partition. A batch that moves no progress needs no ranges.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	m.copy = nil
 	return m.mapEvents(events, state.RecordOffset{Offset: offset}, timestamp, rangeIndex, b)

@@ -81,7 +81,6 @@ func (c *changes) find(b *block, first, end int) error {
 			return err
 		}
 		c.batch.Reset()
-		c.batch.Ranges = append(c.batch.Ranges, state.PartitionRange{})
 		row, err := c.apply(&m, int64(n))
 		if err != nil {
 			c.failures = append(c.failures, failure{m, err})

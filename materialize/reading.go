@@ -190,7 +190,6 @@ func (r *reading) check(events []record.Event) error {
 		r.mapper = r.Registry.NewJSONMapper()
 	}
 	r.mapped.Reset()
-	r.mapped.Ranges = append(r.mapped.Ranges, state.PartitionRange{})
 	_, err := r.mapper.MapEvents(events, 0, -1, 0, &r.mapped)
 	return err
 }

@@ -120,7 +120,7 @@ func (r *run) apply(ctx context.Context, e *event) {
 		return
 	}
 	r.now = max(r.now, e.came)
-	batch := &state.Batch{Ranges: []state.PartitionRange{{}}, Now: e.came}
+	batch := &state.Batch{Now: e.came}
 	outcome, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text}, 0, batch)
 	r.offset++
 	poison, isPoison := errors.AsType[*record.Poison](err)

@@ -246,7 +246,6 @@ func (p *preview) apply(ctx context.Context) error {
 		}
 		t := &p.taken[i]
 		batch.Reset()
-		batch.Ranges = append(batch.Ranges[:0], state.PartitionRange{})
 		outcome, err := p.mapper.MapEvents(t.events, int64(i), t.timestamp, 0, &batch)
 		if err != nil {
 			if err := p.setAside(t.log, t.offset, err); err != nil {

@@ -69,7 +69,6 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 			return nil, err
 		}
 		batch.Reset()
-		batch.Ranges = append(batch.Ranges, state.PartitionRange{})
 		if err := f.note(r, mapper, batch, cut); err != nil {
 			f.Events++
 			if f.Unusable++; f.Unusable == 1 {
