@@ -24,7 +24,7 @@ type Log interface {
 // readLog reads the events of a log. It skips records that would be set aside in production, and copies of others that
 // were replayed.
 func (t *timeline) readLog(ctx context.Context, input int) error {
-	r, n := &reading{timeline: t, input: input, decoder: t.Registry.NewDecoder()}, 0
+	r, n := &reading{timeline: t, input: input, decoder: source.Decoder{Decoder: t.Registry.NewDecoder()}}, 0
 	r.decoder.MaxRecordBytes = t.MaxRecordBytes
 	var once *record.Once
 	err := t.Inputs[input].Log.Read(ctx, func(rec *record.Record) error {

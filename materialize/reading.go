@@ -22,7 +22,7 @@ type reading struct {
 	*timeline
 	input   int // -1 for the spine
 	source  source.Source
-	decoder *record.Decoder
+	decoder source.Decoder
 	part    source.Part // what is read of a text
 
 	batch   extsort.Batch
@@ -56,7 +56,7 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 	take := func(r *reading) error { return t.take(ctx, r) }
 	text, ok := from.(source.Divisible)
 	if !ok {
-		r := &reading{timeline: t, input: input, source: from, decoder: decoderOf(from, streams)}
+		r := &reading{timeline: t, input: input, source: from, decoder: t.decoderOf(from, streams)}
 		for {
 			err := r.events(lookEvery)
 			if err != nil && err != io.EOF {
@@ -70,7 +70,7 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 	var parts []*reading
 	for range 2 * (t.cores() + 1) { // each core has one to go on with, and others are filled and taken
 		reader := text.NewPartReader()
-		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: decoderOf(reader, streams)})
+		parts = append(parts, &reading{timeline: t, input: input, source: reader, decoder: t.decoderOf(reader, streams)})
 	}
 	next := func(r *reading) error { return text.Cut(&r.part, cmp.Or(t.partSize, partSize)) }
 	work := func(r *reading) error {
@@ -84,11 +84,12 @@ func (t *timeline) readFile(ctx context.Context, input int, from source.Source, 
 }
 
 // decoderOf makes the decoder of a file's events.
-func decoderOf(s source.Source, streams []*record.Stream) *record.Decoder {
+func (t *timeline) decoderOf(s source.Source, streams []*record.Stream) source.Decoder {
+	timed := t.AsServed && t.RecordTime != ""
 	if d, ok := s.(source.Decodable); ok {
-		return d.NewDecoder(streams)
+		return source.Decoder{Decoder: d.NewDecoder(streams), Timed: timed}
 	}
-	return record.NewTextDecoder(streams)
+	return source.Decoder{Decoder: record.NewTextDecoder(streams), Timed: timed}
 }
 
 // events reads the next events, n at most. It returns io.EOF after the last one.
@@ -106,7 +107,10 @@ func (r *reading) events(n int) error {
 			}
 			e.Topic = in.Stream.Topic
 		}
-		events, err := r.decode(&e)
+		if !r.AsServed {
+			e.RecordTime = record.NoTime
+		}
+		events, err := r.decoder.Event(&e)
 		if err != nil {
 			err = r.bad(&r.summary, in, e.Line, source.WithHint(err, e.Value))
 		} else {
@@ -117,25 +121,6 @@ func (r *reading) events(n int) error {
 		}
 	}
 	return nil
-}
-
-// decode reads an event as each stream reads it. As served, its record time counts.
-func (r *reading) decode(e *source.Event) ([]record.Event, error) {
-	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: record.NoTime, Value: e.Value}
-	if !r.AsServed {
-		return r.decoder.Decode(&rec)
-	}
-	if r.RecordTime == "" {
-		rec.Timestamp = e.RecordTime
-	}
-	events, err := r.decoder.Decode(&rec)
-	if err != nil || len(events) == 0 || r.RecordTime == "" {
-		return events, err
-	}
-	// The record time is known now, so the event may turn out to be too far ahead of it.
-	e.RecordTime = events[0].Values[events[0].Stream.FieldIndex(recordTimeField)].Num
-	rec.Timestamp = e.RecordTime
-	return r.decoder.Decode(&rec)
 }
 
 // addEvent adds an event, as each stream reads it.

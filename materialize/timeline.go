@@ -54,9 +54,6 @@ type timeline struct {
 	inOrder bool             // features depend on several entities, so all is replayed in order
 }
 
-// recordTimeField is the name of the field that record times are read from.
-const recordTimeField = "record time"
-
 // moment is an event or a row of the timeline.
 type moment struct {
 	key        extsort.Key
@@ -160,7 +157,9 @@ func (t *timeline) readInput(ctx context.Context, input int) error {
 		streams = slices.Clone(t.Registry.Streams)
 	}
 	for i := range streams {
-		streams[i] = t.withRecordTime(streams[i])
+		if t.AsServed {
+			streams[i] = source.WithTime(streams[i], t.RecordTime)
+		}
 	}
 	var stream *record.Stream
 	if in.Stream != nil {
@@ -198,21 +197,7 @@ func (t *timeline) noneOf(in *Input, n int) error {
 	if in.Stream == nil {
 		return fmt.Errorf("%s: none of its %d events matches any stream by topic and match", in.Name, n)
 	}
-	match := ""
-	if in.Stream.Match != nil {
-		match = ", which takes events with match " + in.Stream.Match.Text
-	}
-	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", in.Name, n, in.Stream.Name, match)
-}
-
-// withRecordTime returns the stream, with a field for the record time if that is read from one.
-func (t *timeline) withRecordTime(s *record.Stream) *record.Stream {
-	if !t.AsServed || t.RecordTime == "" {
-		return s
-	}
-	with := *s
-	with.Fields = append(slices.Clone(s.Fields), s.TimeAt(t.RecordTime, recordTimeField))
-	return &with
+	return source.NoneOf(in.Name, int64(n), in.Stream)
 }
 
 // momentText returns the text of a moment in ms.

@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -77,7 +78,7 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 		}
 	}
 	if f.Events == 0 && f.Rows > 0 {
-		return nil, f.noneOf()
+		return nil, source.NoneOf(f.Name, f.Rows, in.Stream)
 	}
 	return f, nil
 }
@@ -112,14 +113,6 @@ func (f *File) locate(r *rows) error {
 		f.Spans.note(at)
 	}
 	return nil
-}
-
-func (f *File) noneOf() error {
-	stream, match := f.input.Stream, ""
-	if stream.Match != nil {
-		match = ", which takes events with match " + stream.Match.Text
-	}
-	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", f.Name, f.Rows, stream.Name, match)
 }
 
 // hash reads the whole file.
@@ -167,26 +160,17 @@ func (i interruptible) Read(p []byte) (int, error) {
 type rows struct {
 	file    *source.File
 	source  source.Source
-	decoder *record.Decoder
+	decoder source.Decoder
 	stream  *record.Stream
-	timed   int // index of the field with the record's time; -1 for none
 	line    source.Event
 }
 
-// recordTimeField is the name of the field that record times are read from.
-const recordTimeField = "record time"
-
 // open opens the file, which must be as it was read.
 func (f *File) open(ctx context.Context) (_ *rows, err error) {
-	r := &rows{stream: f.input.Stream, timed: -1}
-	reading := *r.stream
-	reading.Fields = slices.Clone(reading.Fields)
-	if f.input.RecordTime != "" {
-		r.timed = len(reading.Fields)
-		reading.Fields = append(reading.Fields, r.stream.TimeAt(f.input.RecordTime, recordTimeField))
-	}
-	table := reading
-	table.Fields = append(table.Fields, f.input.Coordinates.fields()...)
+	r := &rows{stream: f.input.Stream}
+	reading := source.WithTime(r.stream, f.input.RecordTime)
+	table := *reading
+	table.Fields = append(slices.Clip(table.Fields), f.input.Coordinates.fields()...)
 	if r.file, err = source.Open(ctx, f.Name, nil, ""); err != nil {
 		return nil, err
 	}
@@ -202,7 +186,7 @@ func (f *File) open(ctx context.Context) (_ *rows, err error) {
 	if _, ok := r.source.(source.Decodable); ok { // rows of a table, as objects
 		newDecoder = record.NewJSONDecoder
 	}
-	r.decoder = newDecoder([]*record.Stream{&reading})
+	r.decoder = source.Decoder{Decoder: newDecoder([]*record.Stream{reading}), Timed: f.input.RecordTime != ""}
 	return r, nil
 }
 
@@ -219,19 +203,8 @@ func (r *rows) next() error { return r.source.Next(&r.line) }
 // event decodes the row, and returns the timestamp of its record, in ms, or else the event's time. The event is nil if
 // the stream does not accept it, and valid until the next one.
 func (r *rows) event() (*record.Event, int64, error) {
-	rec := record.Record{Partition: state.Partition{Topic: r.line.Topic}, Timestamp: r.line.RecordTime, Value: r.line.Value}
-	if rec.Partition.Topic == "" {
-		rec.Partition.Topic = r.stream.Topic
-	}
-	if r.timed >= 0 {
-		rec.Timestamp = record.NoTime
-	}
-	events, err := r.decoder.Decode(&rec)
-	if r.timed >= 0 && err == nil && len(events) > 0 {
-		// The record time is known now, so the event may turn out to be too far ahead of it.
-		rec.Timestamp = events[0].Values[r.timed].Num
-		events, err = r.decoder.Decode(&rec)
-	}
+	r.line.Topic = cmp.Or(r.line.Topic, r.stream.Topic)
+	events, err := r.decoder.Event(&r.line)
 	if err != nil {
 		return nil, 0, r.at(source.WithHint(err, r.line.Value))
 	}
@@ -240,10 +213,10 @@ func (r *rows) event() (*record.Event, int64, error) {
 	}
 	e := &events[0]
 	e.Stream = r.stream
-	if rec.Timestamp == record.NoTime {
-		rec.Timestamp = e.Time
+	if r.line.RecordTime == record.NoTime {
+		r.line.RecordTime = e.Time
 	}
-	return e, rec.Timestamp, nil
+	return e, r.line.RecordTime, nil
 }
 
 // at adds the location of the row to an error about it.

@@ -1,0 +1,54 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// Decoder decodes the events of a Source.
+type Decoder struct {
+	*record.Decoder
+	// Timed means that the last field of each stream has the time of the event's record; see WithTime.
+	Timed bool
+}
+
+// WithTime returns a stream with one more field, for the time of an event's record, at a path in dotted form. The stream
+// itself is returned for an empty path.
+func WithTime(s *record.Stream, path string) *record.Stream {
+	if path == "" {
+		return s
+	}
+	with := *s
+	with.Fields = append(slices.Clone(s.Fields), s.TimeAt(path, "record time"))
+	return &with
+}
+
+// Event decodes an event, which has a topic, as each stream reads it, and sets its record time if a field has it. Errors
+// and results are those of record.Decoder.
+func (d *Decoder) Event(e *Event) ([]record.Event, error) {
+	rec := record.Record{Partition: state.Partition{Topic: e.Topic}, Timestamp: e.RecordTime, Value: e.Value}
+	if d.Timed {
+		rec.Timestamp = record.NoTime
+	}
+	events, err := d.Decode(&rec)
+	if err != nil || len(events) == 0 || !d.Timed {
+		return events, err
+	}
+	// The record time is known now, so the event may turn out to be too far ahead of it.
+	values := events[0].Values
+	e.RecordTime = values[len(values)-1].Num
+	rec.Timestamp = e.RecordTime
+	return d.Decode(&rec)
+}
+
+// NoneOf returns the error that no event of a file, of n, belongs to a stream.
+func NoneOf(file string, n int64, s *record.Stream) error {
+	match := ""
+	if s.Match != nil {
+		match = ", which takes events with match " + s.Match.Text
+	}
+	return fmt.Errorf("%s: none of its %d events belongs to stream %s%s", file, n, s.Name, match)
+}
