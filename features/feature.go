@@ -92,6 +92,17 @@ func (f *Feature) Key(name string) record.Field { return f.Basis.key(f, name) }
 // Retained lists the state that the feature and its parts need.
 func (f *Feature) Retained() []state.Retained { return f.retained }
 
+// TopicsOf returns the topics whose events features need, sorted.
+func TopicsOf(list []*Feature) (topics []string) {
+	for _, f := range list {
+		for _, kept := range f.retained {
+			topics = append(topics, kept.Topic)
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
 // AskedAbout returns the feature asked about one or more members; it must have a Membership. Its answer has one Bool in
 // Items for each member, in order, which reports whether the window holds it; its Value is meaningless.
 func (f *Feature) AskedAbout(members []value.Value) *Feature {

@@ -2,10 +2,12 @@ package features
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -93,6 +95,28 @@ func (r *Registry) Service(name string) (*Service, bool) {
 // Stream finds a stream by its name.
 func (r *Registry) Stream(name string) (*record.Stream, bool) {
 	return find(r.Streams, name, func(s *record.Stream) string { return s.Name })
+}
+
+// FeatureNamed is Feature with an error, which lists the features or guesses the one meant.
+func (r *Registry) FeatureNamed(name string) (*Feature, error) {
+	return named(r.Features, "feature", name, func(f *Feature) string { return f.Name })
+}
+
+// StreamNamed is Stream with an error, which lists the streams or guesses the one meant.
+func (r *Registry) StreamNamed(name string) (*record.Stream, error) {
+	return named(r.Streams, "stream", name, func(s *record.Stream) string { return s.Name })
+}
+
+func named[T any](list []T, what, name string, nameOf func(T) string) (T, error) {
+	found, ok := find(list, name, nameOf)
+	if ok {
+		return found, nil
+	}
+	var known []string
+	for _, t := range list {
+		known = append(known, nameOf(t))
+	}
+	return found, errors.New(spelling.Unknown(what, name, known))
 }
 
 // Held says what the keys of a group hold: the fields that name their entities, in the order of an

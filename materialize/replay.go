@@ -76,19 +76,19 @@ type Progress struct {
 }
 
 // Topics returns the topics whose events the columns and the rows need, sorted.
-func (r *Replay) Topics() (topics []string) {
-	if r.Stream != nil {
-		topics = append(topics, r.Stream.Topic)
-	}
+func (r *Replay) Topics() []string {
+	var asked []*features.Feature
 	for i := range r.Columns {
 		if f := r.Columns[i].feature; f != nil {
-			for _, kept := range f.Retained() {
-				topics = append(topics, kept.Topic)
-			}
+			asked = append(asked, f)
 		}
 	}
-	slices.Sort(topics)
-	return slices.Compact(topics)
+	topics := features.TopicsOf(asked)
+	if r.Stream != nil && !slices.Contains(topics, r.Stream.Topic) {
+		topics = append(topics, r.Stream.Topic)
+		slices.Sort(topics)
+	}
+	return topics
 }
 
 // DefaultMemory is the default of Replay.Memory.

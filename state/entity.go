@@ -100,3 +100,12 @@ func SplitEntity(dst []string, text string) []string {
 	}
 	return append(dst, text[start:])
 }
+
+// NameEntity writes an entity's text for people: name=value for each of its fields, between separators.
+func NameEntity(by []string, text, separator string) string {
+	values := SplitEntity(nil, text)
+	for i := range values {
+		values[i] = by[i] + "=" + Unescape(values[i])
+	}
+	return strings.Join(values, separator)
+}

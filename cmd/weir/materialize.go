@@ -17,7 +17,6 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize"
 	"github.com/weir-stream/weir/materialize/source"
 	"github.com/weir-stream/weir/state"
@@ -260,14 +259,11 @@ func onlyStream(streams []*record.Stream) (*record.Stream, error) {
 }
 
 func streamOf(registry *features.Registry, name, flag string) (*record.Stream, error) {
-	if s, ok := registry.Stream(name); ok {
-		return s, nil
+	s, err := registry.StreamNamed(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	var known []string
-	for _, s := range registry.Streams {
-		known = append(known, s.Name)
-	}
-	return nil, fmt.Errorf("%s: %s", flag, spelling.Unknown("stream", name, known))
+	return s, nil
 }
 
 // streamsOf returns the streams whose events the inputs may hold.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/preview"
 )
 
@@ -94,13 +93,9 @@ func featuresNamed(registry *features.Registry, names []string) (found []*featur
 		return registry.Features, nil
 	}
 	for _, name := range names {
-		f, ok := registry.Feature(name)
-		if !ok {
-			var known []string
-			for _, f := range registry.Features {
-				known = append(known, f.Name)
-			}
-			return nil, errors.New(spelling.Unknown("feature", name, known))
+		f, err := registry.FeatureNamed(name)
+		if err != nil {
+			return nil, err
 		}
 		if !slices.Contains(found, f) {
 			found = append(found, f)
@@ -111,7 +106,7 @@ func featuresNamed(registry *features.Registry, names []string) (found []*featur
 
 // runPreview opens the topics that the features need.
 func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*preview.Report, error) {
-	logs, closeLogs, err := openTopics(ctx, cfg, preview.Topics(p.Features), p.Since)
+	logs, closeLogs, err := openTopics(ctx, cfg, features.TopicsOf(p.Features), p.Since)
 	if err != nil {
 		return nil, err
 	}

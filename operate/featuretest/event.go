@@ -97,13 +97,12 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	if e.stream == "" {
 		return []byte(toJSON(e.fields)), nil
 	}
-	s, ok := r.Stream(e.stream)
-	if !ok {
-		return nil, errors.New(spelling.Unknown("stream", e.stream, streamNames(r)))
+	s, err := r.StreamNamed(e.stream)
+	if err != nil {
+		return nil, err
 	}
 	o := newObject()
 	o.set(s.Timestamp.Path, timeText(e.at, s.Timestamp.Unit))
-	var err error
 	put := func(key, v *yaml.Node) {
 		if key.Value == "at" || key.Value == "came" || err != nil {
 			return

@@ -35,8 +35,8 @@ func Run(ctx context.Context, name string) (*Result, error) {
 		return nil, err
 	}
 	for stream, n := range f.defaults {
-		if _, ok := registry.Stream(stream); !ok {
-			f.find(n, "defaults: %s", spelling.Unknown("stream", stream, streamNames(registry)))
+		if _, err := registry.StreamNamed(stream); err != nil {
+			f.find(n, "defaults: %v", err)
 		}
 	}
 	r, asked := &Result{File: name, Definitions: strings.Join(f.definitions, ", ")}, map[string]bool{}
@@ -60,13 +60,6 @@ func Run(ctx context.Context, name string) (*Result, error) {
 		}
 	}
 	return r, nil
-}
-
-func streamNames(r *features.Registry) (names []string) {
-	for _, s := range r.Streams {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // run is one run of a test.
@@ -155,13 +148,9 @@ func (r *run) ask(ctx context.Context, q *ask) {
 	keys := map[string]*yaml.Node{}
 	each(q.entity, func(key, v *yaml.Node) { keys[key.Value] = v })
 	each(q.expect, func(key, want *yaml.Node) {
-		f, ok := r.registry.Feature(key.Value)
-		if !ok {
-			var known []string
-			for _, f := range r.registry.Features {
-				known = append(known, f.Name)
-			}
-			r.find(key, "%s", spelling.Unknown("feature", key.Value, known))
+		f, err := r.registry.FeatureNamed(key.Value)
+		if err != nil {
+			r.find(key, "%v", err)
 			return
 		}
 		r.asked[f.Name] = true
@@ -181,7 +170,7 @@ func (r *run) ask(ctx context.Context, q *ask) {
 		}
 		r.result.Values++
 		if difference := differs(r.file, f, &a, want); difference != "" {
-			r.fail(key, "%s of %s at %s: %s", f.Name, entityText(f, entity), r.momentText(q.at), difference)
+			r.fail(key, "%s of %s at %s: %s", f.Name, state.NameEntity(f.By, entity, ", "), r.momentText(q.at), difference)
 		}
 	})
 }
@@ -225,7 +214,7 @@ func (r *run) askMembers(ctx context.Context, q *ask, f *features.Feature, entit
 			got = string(query.AppendTyped(nil, a.Items[0].Value))
 		}
 		if got != toJSON(yes) {
-			r.fail(member, "%s of %s at %s: expected %s of %q, got %s", f.Name, entityText(f, entity), r.momentText(q.at), toJSON(yes), member.Value, got)
+			r.fail(member, "%s of %s at %s: expected %s of %q, got %s", f.Name, state.NameEntity(f.By, entity, ", "), r.momentText(q.at), toJSON(yes), member.Value, got)
 		}
 	})
 }
@@ -273,13 +262,4 @@ func entityOf(f *features.Feature, keys map[string]*yaml.Node) (string, error) {
 		text = state.AppendEntity(text, i == 0, v)
 	}
 	return string(text), nil
-}
-
-// entityText formats an entity as text.
-func entityText(f *features.Feature, entity string) string {
-	values := state.SplitEntity(nil, entity)
-	for i, name := range f.By {
-		values[i] = name + "=" + state.Unescape(values[i])
-	}
-	return strings.Join(values, ", ")
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -38,9 +37,9 @@ func (g *group) any() *state.Series {
 func groups(registry *features.Registry, names []string) ([]*group, error) {
 	wanted := map[*state.Series]bool{}
 	for _, name := range names {
-		f, ok := registry.Feature(name)
-		if !ok {
-			return nil, fmt.Errorf("--feature: %s", spelling.Unknown("feature", name, known(registry)))
+		f, err := registry.FeatureNamed(name)
+		if err != nil {
+			return nil, fmt.Errorf("--feature: %w", err)
 		}
 		for _, s := range f.Series {
 			wanted[s] = true
@@ -79,13 +78,6 @@ func fields(registry *features.Registry, s *state.Series, names []string) (list 
 		list = append(list, stream.Fields[stream.FieldIndex(name)])
 	}
 	return list
-}
-
-func known(registry *features.Registry) (names []string) {
-	for _, f := range registry.Features {
-		names = append(names, f.Name)
-	}
-	return names
 }
 
 // by returns the names of the group's keys.

@@ -55,17 +55,6 @@ type Log interface {
 // maxAsked bounds how many entities are asked about each feature.
 const maxAsked = 10_000
 
-// Topics returns the topics that features need, sorted.
-func Topics(list []*features.Feature) (topics []string) {
-	for _, f := range list {
-		for _, kept := range f.Retained() {
-			topics = append(topics, kept.Topic)
-		}
-	}
-	slices.Sort(topics)
-	return slices.Compact(topics)
-}
-
 // preview is one run.
 type preview struct {
 	Config
@@ -291,7 +280,7 @@ func (p *preview) note(events []record.Event) {
 func (p *preview) ask(ctx context.Context) error {
 	var reading query.Reading
 	costs := cost.Explain(p.Registry)
-	topics := Topics(p.Features)
+	topics := features.TopicsOf(p.Features)
 	for _, s := range costs.Streams {
 		if slices.Contains(topics, s.Topic) {
 			p.report.Streams = append(p.report.Streams, s)
@@ -327,7 +316,7 @@ func (p *preview) ask(ctx context.Context) error {
 				reading.Next(&a)
 				shown.add(&a)
 				if start+i < p.Examples {
-					shown.Examples = append(shown.Examples, Example{Entity: named(f.By, entity), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
+					shown.Examples = append(shown.Examples, Example{Entity: state.NameEntity(f.By, entity, " "), Events: pop.seen[entity], Answer: a.AppendJSON(nil)})
 				}
 			}
 		}

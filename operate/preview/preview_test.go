@@ -368,7 +368,7 @@ func TestTopics(t *testing.T) {
 	r := defined.Registry(t, definitions)
 	for name, want := range map[string]string{"paid_5m": "payments", "logins": "logins", "per_login": "logins payments"} {
 		f, _ := r.Feature(name)
-		if got := strings.Join(Topics([]*features.Feature{f}), " "); got != want {
+		if got := strings.Join(features.TopicsOf([]*features.Feature{f}), " "); got != want {
 			t.Errorf("%s needs %s, want %s", name, got, want)
 		}
 	}

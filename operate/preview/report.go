@@ -126,15 +126,6 @@ func newFeature(costs *cost.Explanation, f *features.Feature, entities int, from
 	return shown
 }
 
-// named writes an entity with its keys, as weir query takes them.
-func named(by []string, entity string) string {
-	values := state.SplitEntity(nil, entity)
-	for i := range values {
-		values[i] = by[i] + "=" + state.Unescape(values[i])
-	}
-	return strings.Join(values, " ")
-}
-
 // add counts an answer.
 func (f *Feature) add(a *query.Answer) {
 	f.Asked++

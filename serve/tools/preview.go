@@ -193,7 +193,7 @@ func (t *Tools) preview(ctx context.Context, d *draft, p *Preview) *reply.Error 
 // foreignTopic returns a topic that features need and the definitions in use do not read; empty if there is none. The
 // process may have access to more topics than the author, such as those of others.
 func foreignTopic(served *features.Registry, list []*features.Feature) string {
-	for _, topic := range preview.Topics(list) {
+	for _, topic := range features.TopicsOf(list) {
 		if !slices.ContainsFunc(served.Streams, func(s *record.Stream) bool { return s.Topic == topic }) {
 			return topic
 		}

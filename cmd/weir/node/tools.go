@@ -41,7 +41,7 @@ func (n *Node) tools() tools.Config {
 }
 
 func (n *Node) preview(ctx context.Context, r *features.Registry, list []*features.Feature, since time.Time) (*preview.Report, error) {
-	partitions, err := lag.Partitions(ctx, n.kafka, preview.Topics(list))
+	partitions, err := lag.Partitions(ctx, n.kafka, features.TopicsOf(list))
 	if err != nil {
 		return nil, err
 	}
