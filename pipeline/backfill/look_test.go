@@ -25,7 +25,7 @@ func TestFillsOfLostPlansEnd(t *testing.T) {
 	}
 	plan := k.take("a", "b", "c") // with a fill of b and one of c
 	back()
-	k.store = k.store.Another().(*plain.Store) // a process that has not read the plans before
+	k.store = k.store.Another().(*plain.Store)                                               // a process that has not read the plans before
 	if _, err := k.store.Register(t.Context(), state.Registration{Plan: plan}); err != nil { // with one of both
 		t.Fatal(err)
 	}
