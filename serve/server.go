@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/weir-stream/weir/serve/reply"
 )
 
@@ -52,7 +50,7 @@ func start(address string, h http.Handler, encryption *tls.Config, logger *slog.
 			ConnContext:       reply.WithConnection,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		},
-		listener: reply.Listener{Listener: netutil.LimitListener(listener, connections)},
+		listener: reply.NewListener(listener, connections),
 		done:     make(chan error, 1),
 	}
 	go func() {

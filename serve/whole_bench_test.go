@@ -31,7 +31,7 @@ func benchmarkAnswers(b *testing.B, h http.Handler, held bool) {
 	s.Config.ConnContext = reply.WithConnection
 	var l net.Listener = counting{s.Listener, &writes}
 	if held {
-		l = reply.Listener{Listener: l}
+		l = reply.NewListener(l, 1000)
 	}
 	s.Listener = l
 	s.Start()

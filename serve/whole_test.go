@@ -65,7 +65,7 @@ func TestAnswersAreSentInOneWrite(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var writes atomic.Int64
 			s := httptest.NewUnstartedServer(h)
-			s.Listener = reply.Listener{Listener: counting{s.Listener, &writes}}
+			s.Listener = reply.NewListener(counting{s.Listener, &writes}, 10)
 			s.Config.ConnContext = reply.WithConnection
 			s.EnableHTTP2 = test.streams
 			if test.encrypted {

@@ -22,6 +22,7 @@ var heldPool = sync.Pool{New: func() any { return new([]byte) }}
 // connection is a connection that can hold back writes.
 type connection struct {
 	net.Conn
+	leave func() // frees its place
 
 	mu   sync.Mutex // held while writing, so that no byte passes another
 	held *[]byte    // nil if writes go out at once
@@ -36,6 +37,13 @@ func (c *connection) Write(p []byte) (int, error) {
 	}
 	*c.held = append(*c.held, p...)
 	return len(p), nil
+}
+
+// Close closes the connection, so that another one is accepted.
+func (c *connection) Close() error {
+	err := c.Conn.Close()
+	c.leave()
+	return err
 }
 
 // CloseWrite lets net/http close a connection without reading all of it, so that the answer, such as a refusal, arrives
@@ -67,16 +75,39 @@ func (c *connection) release() {
 	c.held = nil
 }
 
-// Listener is a listener whose connections can hold back writes.
-type Listener struct{ net.Listener }
+// Listener is a listener whose connections can hold back writes. It accepts a limited number of them; more wait until one is closed.
+type Listener struct {
+	net.Listener
+	places chan struct{} // one for each open connection
+	closed chan struct{}
+	close  func()
+}
 
-// Accept waits for the next connection.
-func (l Listener) Accept() (net.Conn, error) {
+// NewListener returns a listener that has up to a number of connections open.
+func NewListener(l net.Listener, connections int) *Listener {
+	closed := make(chan struct{})
+	return &Listener{l, make(chan struct{}, connections), closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+// Accept waits for a place, and for the next connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
 	c, err := l.Listener.Accept()
 	if err != nil {
+		<-l.places
 		return nil, err
 	}
-	return &connection{Conn: c}, nil
+	return &connection{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+// Close ends Accept.
+func (l *Listener) Close() error {
+	l.close()
+	return l.Listener.Close()
 }
 
 type connectionKey struct{}
