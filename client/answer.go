@@ -15,13 +15,14 @@ const (
 	NotFound      Status = "NOT_FOUND"       // no event in the window: the neutral value, such as 0 of a count
 	Incomplete    Status = "INCOMPLETE"      // computed only from events since CompleteSince, for example because the feature is younger than its window
 	LaterEvents   Status = "LATER_EVENTS"    // the moment lies in the past, and the value may count events after it
+	NoEvent       Status = "NO_EVENT"        // the feature reads the event in hand, and the question has none: there is no value
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
 	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
 )
 
 // Statuses are all statuses that this client knows. A later server may send others.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, OutsideMaxAge, Damaged, Unavailable}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, NoEvent, OutsideMaxAge, Damaged, Unavailable}
 
 // Answer is the answer to a question.
 type Answer struct {

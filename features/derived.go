@@ -12,11 +12,13 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Derived is the basis of a feature that is an expression over the answers of other features, its parts. It has no
-// state of its own: it reads what its parts read.
+// Derived is the basis of a feature that is an expression over the answers of other features, its parts, and over the
+// event being scored. It has no state of its own: it reads what its parts read.
 type Derived struct {
 	Of   []*Feature // the parts, in the order in which Expr takes their values
 	Expr *expr.Expr
+	// Event is the stream of the event whose fields Expr reads; nil if it reads none.
+	Event *record.Stream
 	// Default replaces a null result of Expr.
 	Default value.Value
 
@@ -31,10 +33,16 @@ func (d *Derived) valueType(*Feature) value.Type            { return d.Expr.Type
 func (d *Derived) scale(*Feature) uint8                     { return max(d.Expr.Scale(), d.Default.Scale) }
 func (d *Derived) shape(*Feature) aggregate.Shape           { return aggregate.Scalar }
 func (d *Derived) membership(*Feature) aggregate.Membership { return aggregate.NoMembers }
-func (d *Derived) meaning(*Feature) string                  { return "" }
 func (d *Derived) forgets(*Feature) bool                    { return slices.ContainsFunc(d.Of, (*Feature).Forgets) }
 func (d *Derived) askedAbout(*Feature, []value.Value)       {} // it has no Membership
 func (d *Derived) retain(*Feature) []state.Retained         { return retainedBy(d.Of) }
+
+func (d *Derived) meaning(f *Feature) string {
+	if f.InHand == nil {
+		return ""
+	}
+	return "reads the event of " + f.InHand.Name + " in hand, of which nothing is kept"
+}
 
 func (d *Derived) fanOut() (n int) {
 	for _, part := range d.Of {
@@ -55,11 +63,15 @@ func (d *Derived) key(_ *Feature, name string) (key record.Field) {
 	return key
 }
 
-// Combine sets the keys, the series and the Keep of a feature with this basis from its parts.
+// Combine sets the keys, the series, the Keep and the InHand of a feature with this basis from its parts. All that need an
+// event need one of the same stream.
 func (d *Derived) Combine(f *Feature) {
-	f.Basis = d
+	f.Basis, f.InHand = d, d.Event
 	var keeps []time.Duration
 	for _, part := range d.Of {
+		if f.InHand == nil {
+			f.InHand = part.InHand
+		}
 		for i, by := range part.By {
 			if !slices.Contains(f.By, by) {
 				f.By, f.ByTypes = append(f.By, by), append(f.ByTypes, part.ByTypes[i])

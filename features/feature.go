@@ -23,6 +23,8 @@ type Feature struct {
 	Series      []*state.Series // what the answer is computed from, one for each read
 	// Basis is what the feature is answered from.
 	Basis Basis
+	// InHand is the stream whose event, the one being scored, the feature or a part of it reads fields of; nil for none.
+	InHand *record.Stream
 
 	// The following fields describe a feature over a stream. A feature through a list has those of
 	// its second hop, a derived feature has none.
@@ -76,7 +78,7 @@ func (f *Feature) Shape() aggregate.Shape { return f.Basis.shape(f) }
 func (f *Feature) Membership() aggregate.Membership { return f.Basis.membership(f) }
 
 // Meaning says in words what the feature computes, of what and for each of what: in a definition, the order of its fields says
-// it. It is empty for an expression.
+// it. Of an expression it says only what event in hand that reads.
 func (f *Feature) Meaning() string { return f.Basis.meaning(f) }
 
 // Forgets reports whether the feature forgets its past after a time, Keep.

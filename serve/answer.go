@@ -285,6 +285,9 @@ func (w *answer) next(a *query.Answer, e, i int) {
 	case q.entities.lacksKey(e, q.set[i]): // there are no events of nobody; like an enriched event that lacks the key
 		*a = query.Answer{Status: query.NotFound, Exact: true, CompleteSince: state.MinTime}
 	case f.oldest[i] == answerable:
+		if q.features[i].InHand != nil {
+			f.reading.SetInHand(q.inHand(e, i))
+		}
 		f.reading.NextSince(a, f.since[i])
 		w.noteUnread(a)
 		return

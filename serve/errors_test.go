@@ -48,7 +48,7 @@ var refusals = []struct {
 	},
 	{
 		"an unknown key", "POST", queryPath, `{"feature": ["device_tx_7d"]}`,
-		400, `{"code":"unknown_key","message":"a question has no key \"feature\"; its keys are features, service, entities, members, at, pending and wait_for","key":"feature","nearest":"features"}`,
+		400, `{"code":"unknown_key","message":"a question has no key \"feature\"; its keys are features, service, entities, members, at, pending, event and wait_for","key":"feature","nearest":"features"}`,
 	},
 	{
 		"a key twice", "POST", queryPath, `{"at": 1, "at": 2}`,
@@ -136,7 +136,7 @@ var refusals = []struct {
 	},
 	{
 		"a long key is shortened", "POST", queryPath, `{"x` + strings.Repeat("é", 100) + `": 1}`,
-		400, `{"code":"unknown_key","message":"a question has no key \"x` + strings.Repeat("é", 31) + `\"…; its keys are features, service, entities, members, at, pending and wait_for","key":"x` + strings.Repeat("é", 100) + `"}`,
+		400, `{"code":"unknown_key","message":"a question has no key \"x` + strings.Repeat("é", 31) + `\"…; its keys are features, service, entities, members, at, pending, event and wait_for","key":"x` + strings.Repeat("é", 100) + `"}`,
 	},
 	{
 		"a moment that is a word", "POST", queryPath, `{"at": "yesterday"}`,

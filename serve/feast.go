@@ -231,6 +231,7 @@ var feastStatuses = map[query.Status]string{
 	// Values that cannot be relied on as they are: see appendFeast.
 	query.Incomplete:    "OUTSIDE_MAX_AGE",
 	query.LaterEvents:   "OUTSIDE_MAX_AGE",
+	query.NoEvent:       "OUTSIDE_MAX_AGE",
 	query.OutsideMaxAge: "OUTSIDE_MAX_AGE",
 	// There is no value, for a reason outside the entity.
 	query.Damaged:     "OUTSIDE_MAX_AGE",

@@ -28,6 +28,7 @@ const lastYear = 9999
 type moments struct {
 	now, at int64
 	given   bool  // at was given
+	dated   bool  // at is the time of an event
 	present int64 // the first moment that counts as the present
 }
 

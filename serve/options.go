@@ -50,11 +50,15 @@ var options = []option{
             Values to ask about: whether the entities have met them. A list for all features asked for,
             or an object of lists by feature name.`},
 	{key: "at", read: (*asked).readMoment, parameter: "at", parse: parseMoment, openAPI: `
-          description: A Moment; by default that of the latest pending event, or the present.`},
+          description: A Moment; by default that of the latest event, pending or in hand, or the present.`},
 	{key: "pending", read: (*asked).readPending, openAPI: `
           description: |
             Events that are not on the bus yet, to be counted as if they were: a PendingEvent, or a list of up
             to 16.`},
+	{key: "event", read: (*asked).readEvent, openAPI: `
+          description: |
+            The event in hand, a PendingEvent, for features that read its fields. It is only looked at, not counted.
+            Without it, the latest of the pending events is in hand.`},
 	{key: "wait_for", read: (*asked).readWaitFor, parameter: "wait_for", parse: parseWaitFor, openAPI: `
           description: |
             A record that its producer has written. The answer waits until the record is applied wherever

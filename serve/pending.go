@@ -33,6 +33,7 @@ type pending struct {
 	// batch holds their mutations; nil if there are none. outcomes are how they were read.
 	batch    *state.Batch
 	outcomes []outcome
+	events   []*record.Event // those that features asked for may be about; see inHand
 }
 
 // readPending maps the pending events as the processor will map their records, as if these were written now.
@@ -51,52 +52,80 @@ func (q *asked) readPending(v *fastjson.Value) error {
 	mapper := q.view.mappers.Get().(*features.Mapper)
 	defer q.view.mappers.Put(mapper)
 	q.pending = pending{sent: v, batch: new(state.Batch), outcomes: q.pending.outcomes[:0]}
+	p := &q.pending
 	for i, v := range list {
-		stream, time, err := q.pending.add(q.view, mapper, i, v, q.now)
+		event, late, err := mapEvent(q.view, mapper, pendingEvent(i), v, q.now, p.batch)
 		if err != nil {
 			return err
 		}
-		if !q.given && (i == 0 || time > q.at) {
-			// The event is being decided about now, although its time is a little earlier.
-			q.at, q.present = time, q.now-stream.MaxFuture.Milliseconds()
+		p.outcomes = append(p.outcomes, outcome{
+			stream: event.Stream.Name, time: event.Time, deduplicated: event.Stream.RememberIDs > 0 && event.ID != nil, late: late, updates: len(p.batch.Updates),
+		})
+		if q.reads(event.Stream) {
+			p.events = append(p.events, event.Clone())
 		}
+		q.happen(event)
 	}
 	return nil
 }
 
-// add maps one of the pending events and returns its stream and its time.
-func (p *pending) add(from view, mapper *features.Mapper, i int, v *fastjson.Value, now int64) (stream *record.Stream, time int64, err error) {
-	stream, value, err := parsePendingEvent(from, i, v)
+// happen makes the time of an event the moment of the question, unless that is given or another event is later.
+func (q *asked) happen(e *record.Event) {
+	if !q.given && (!q.dated || e.Time > q.at) {
+		// The event is being decided about now, although its time is a little earlier.
+		q.at, q.present, q.dated = e.Time, q.now-e.Stream.MaxFuture.Milliseconds(), true
+	}
+}
+
+// sentEvent is an event of a question in errors: one of those that are pending, or the one that is only looked at.
+type sentEvent struct {
+	name    string
+	key     string // of the question
+	pending int    // -1 for the one that is not
+}
+
+func pendingEvent(i int) sentEvent {
+	return sentEvent{"pending event " + strconv.Itoa(i), "pending", i}
+}
+
+// locate says in an error which event it is about.
+func (s sentEvent) locate(e *reply.Error) *reply.Error {
+	if s.pending >= 0 {
+		return e.InEvent(s.pending)
+	}
+	return e.At(s.key)
+}
+
+// mapEvent maps an event of a question into a batch, and returns it, valid until the mapper's next, and whether it was late
+// for some features.
+func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value, now int64, b *state.Batch) (event *record.Event, late bool, err error) {
+	stream, value, err := parseEvent(from, s, v)
 	if err != nil {
-		return nil, 0, err
+		return nil, false, err
 	}
 	rec := record.Record{Partition: state.Partition{Topic: stream.Topic}, Offset: record.Unwritten, Timestamp: now, Value: value}
-	mapped, err := mapper.Map(&rec, 0, p.batch)
+	mapped, err := mapper.Map(&rec, 0, b)
 	var poison *record.Poison
 	switch {
 	case errors.As(err, &poison):
 		if !from.mayName(stream) { // nor its fields
-			return nil, 0, reply.Errorf(reply.BadEvent, "pending event %d cannot be used in stream %q", i, stream.Name).InEvent(i)
+			return nil, false, s.locate(reply.Errorf(reply.BadEvent, "%s cannot be used in stream %q", s.name, stream.Name))
 		}
-		e := reply.Errorf(reply.BadEvent, "pending event %d cannot be used: %v", i, poison).InEvent(i)
+		e := s.locate(reply.Errorf(reply.BadEvent, "%s cannot be used: %v", s.name, poison))
 		e.Reason, e.Path = string(poison.Reason), poison.Path
-		return nil, 0, e
+		return nil, false, e
 	case err != nil:
-		return nil, 0, err
+		return nil, false, err
 	}
 	n := slices.Index(mapped.Streams, stream.Name)
 	if n < 0 {
-		e := reply.Errorf(reply.BadEvent, "pending event %d does not belong to stream %q", i, stream.Name).InEvent(i)
+		e := s.locate(reply.Errorf(reply.BadEvent, "%s does not belong to stream %q", s.name, stream.Name))
 		if from.mayName(stream) {
 			e.Message += ", which takes events for which " + stream.Match.Text
 		}
-		return nil, 0, e
+		return nil, false, e
 	}
-	event := &mapped.Events[n]
-	p.outcomes = append(p.outcomes, outcome{
-		stream: stream.Name, time: event.Time, deduplicated: stream.RememberIDs > 0 && event.ID != nil, late: mapped.Late, updates: len(p.batch.Updates),
-	})
-	return stream, event.Time, nil
+	return &mapped.Events[n], mapped.Late, nil
 }
 
 // appendOutcomes appends the outcomes of the pending events, in JSON, once the state is read.
@@ -169,27 +198,31 @@ func (p *pending) counted(reads []state.Read) []bool {
 	return counted
 }
 
-// parsePendingEvent parses a pending event.
-func parsePendingEvent(x view, i int, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
+// parseEvent parses an event of a question.
+func parseEvent(x view, s sentEvent, v *fastjson.Value) (stream *record.Stream, event []byte, err error) {
 	object, err := v.Object()
-	if err != nil {
-		return nil, nil, reply.WrongItem("pending", "an object with stream and event, or a list of them", v).InEvent(i)
+	switch {
+	case err == nil:
+	case s.pending >= 0:
+		return nil, nil, s.locate(reply.WrongItem(s.key, "an object with stream and event, or a list of them", v))
+	default:
+		return nil, nil, reply.Wrong(s.key, "an object with stream and event", v)
 	}
 	var parts [2]*fastjson.Value
-	if e := fields(object, "pending event "+strconv.Itoa(i), pendingKeys, parts[:]); e != nil {
-		return nil, nil, e.InEvent(i)
+	if e := fields(object, s.name, pendingKeys, parts[:]); e != nil {
+		return nil, nil, s.locate(e)
 	}
 	if parts[0] == nil || parts[1] == nil {
-		return nil, nil, reply.Errorf(reply.MissingKey, `pending event %d must have stream and event, such as {"stream": "transaction", "event": {…}}`, i).InEvent(i)
+		return nil, nil, s.locate(reply.Errorf(reply.MissingKey, `%s must have stream and event, such as {"stream": "transaction", "event": {…}}`, s.name))
 	}
 	event = parts[1].MarshalTo(nil) // as sent: it has not been parsed
 	text, err := parts[0].StringBytes()
 	if err != nil {
-		return nil, nil, reply.Wrong("stream", "a name", parts[0]).InEvent(i)
+		return nil, nil, s.locate(reply.Wrong("stream", "a name", parts[0]))
 	}
 	stream, ok := x.registry.Stream(string(text))
 	if !ok {
-		return nil, nil, x.unknownStream(string(text)).InEvent(i)
+		return nil, nil, s.locate(x.unknownStream(string(text)))
 	}
 	return stream, event, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/serve/reply"
 	"github.com/weir-stream/weir/store"
 )
@@ -82,8 +83,9 @@ type asked struct {
 	selection
 	entities entities
 	pending  pending
-	wait     *wait    // for an event on the bus; nil for none
-	columns  *columns // for a question in Feast's protocol, else nil
+	event    *record.Event // in hand, and only looked at; nil for none
+	wait     *wait         // for an event on the bus; nil for none
+	columns  *columns      // for a question in Feast's protocol, else nil
 }
 
 func (q *asked) reset() {

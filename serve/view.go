@@ -79,7 +79,7 @@ func (v view) mayName(s *record.Stream) bool {
 }
 
 func readsStream(f *features.Feature, s *record.Stream) bool {
-	return f.Stream == s || slices.ContainsFunc(f.Parts(), func(part *features.Feature) bool { return readsStream(part, s) })
+	return f.Stream == s || f.InHand == s || slices.ContainsFunc(f.Parts(), func(part *features.Feature) bool { return readsStream(part, s) })
 }
 
 // unknownStream refuses a name that no stream has, like unknownFeature.

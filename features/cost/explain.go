@@ -98,6 +98,7 @@ type Feature struct {
 	Definition    string   `json:"definition"`
 	Meaning       string   `json:"meaning,omitempty"` // see features.Feature.Meaning
 	Parts         []string `json:"parts,omitempty"`   // of a derived feature
+	Event         string   `json:"event,omitempty"`   // the stream whose event in hand it reads, which costs nothing in the store
 	State         []string `json:"state"`
 	Series        []string `json:"series"`
 	Keys          int      `json:"keys"`              // that a question reads at most, over all entities
@@ -205,6 +206,9 @@ func explainFeature(f *features.Feature) Feature {
 		for _, part := range of.Of {
 			p.Parts = append(p.Parts, part.Name)
 		}
+	}
+	if f.InHand != nil {
+		p.Event = f.InHand.Name
 	}
 	return p
 }

@@ -20,7 +20,7 @@ import (
 const maxReads = 256
 
 // derivedKeys are the keys of a derived feature.
-var derivedKeys = []string{"expr", "default", "description", "owner"}
+var derivedKeys = []string{"expr", "stream", "default", "description", "owner"}
 
 // featureNamed compiles a feature once; it is nil if something is wrong with it.
 func (l *compiler) featureNamed(name string) *features.Feature {
@@ -55,6 +55,10 @@ func (l *compiler) derived(n named) *features.Feature {
 		f.Description = n.comment
 	}
 	of := &features.Derived{}
+	event, ok := l.eventOf(of, words["stream"])
+	if !ok {
+		return nil
+	}
 	of.Expr = l.expr(w, func() (*expr.Expr, error) {
 		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
 			i, err := l.part(of, name)
@@ -62,12 +66,15 @@ func (l *compiler) derived(n named) *features.Feature {
 				return 0, expr.Variable{}, err
 			}
 			return i, expr.Variable{Name: name, Type: of.Of[i].Type(), Scale: of.Of[i].Scale()}, nil
-		}, value.Null)
+		}, event, value.Null)
 	})
 	if of.Expr == nil {
 		return nil
 	}
+	l.checkEvent(of, w, words["stream"])
 	switch {
+	case len(of.Of) == 0 && of.Event != nil:
+		l.report(w.location, "the expression names no feature: what depends on the event alone is a field of stream %q with this expr", of.Event.Name)
 	case len(of.Of) == 0:
 		l.report(w.location, "the expression names no feature")
 	case of.Expr.Type() == value.Null:
@@ -88,6 +95,38 @@ func (l *compiler) derived(n named) *features.Feature {
 	}
 	f.Definition = canonicalDerived(of)
 	return f
+}
+
+// eventOf finds the stream of the event that a derived feature reads, and its fields; false if there is a finding about the
+// stream.
+func (l *compiler) eventOf(of *features.Derived, w word) (fields []expr.Variable, ok bool) {
+	if !w.given() {
+		return nil, true
+	}
+	if of.Event, ok = l.streams.registry.Stream(w.text); !ok {
+		l.report(w.location, "%s", spelling.Unknown("stream", w.text, slices.Collect(maps.Keys(l.streams.written))))
+		return nil, false
+	}
+	return of.Event.Variables(), typesKnown(of.Event.Fields)
+}
+
+// checkEvent reports a stream of which the expression reads nothing, and parts that read events of different streams.
+func (l *compiler) checkEvent(of *features.Derived, w, stream word) {
+	if of.Event != nil && len(of.Expr.OfEvent()) == 0 {
+		l.report(stream.location, "the expression reads no field of the event, such as %s.%s: leave out stream", expr.EventName, of.Event.Fields[0].Name)
+	}
+	first, whose := of.Event, "the expression"
+	for _, part := range of.Of {
+		switch s := part.InHand; {
+		case s == nil:
+		case first == nil:
+			first, whose = s, "feature "+strconv.Quote(part.Name)
+		case s != first:
+			l.report(w.location, "%s reads the event of stream %q, and feature %q that of stream %q: only one event is being scored",
+				whose, first.Name, part.Name, s.Name)
+			return
+		}
+	}
 }
 
 // part finds a part of a derived feature, and returns its index among the parts.
@@ -156,6 +195,9 @@ func (l *compiler) defaultValue(w word, t value.Type) value.Value {
 // canonicalDerived returns a derived feature on one line, with everything that affects its meaning.
 func canonicalDerived(of *features.Derived) string {
 	text := "{expr: " + yamlQuote(of.Expr.Text)
+	if of.Event != nil {
+		text += ", stream: " + of.Event.Name
+	}
 	if !of.Default.IsNull() {
 		val := string(of.Default.AppendText(nil))
 		if of.Default.Type == value.String {

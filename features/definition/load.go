@@ -179,6 +179,9 @@ func (l *loader) collect(name string, data []byte) {
 				if !isName(e.key.text) {
 					l.report(e.key.location, "bad name %q of a %s: "+nameRule, e.key.text, noun)
 				}
+				if key == "features" && e.key.text == expr.EventName {
+					l.report(e.key.location, "%q is not allowed as the name of a feature: in expressions over features it is the event being scored", e.key.text)
+				}
 			}
 		}
 	}

@@ -282,7 +282,8 @@ func takers(parameter string) []string {
 
 func derivedSchema() schema {
 	properties := schema{
-		"expr":    described(ref("text"), "expression over other features"),
+		"expr":    described(ref("text"), "expression over other features, and over fields of the event being scored, such as event.amount"),
+		"stream":  described(ref("name"), "the stream of the event being scored, if the expression reads it"),
 		"default": described(schema{"type": []string{"string", "number", "boolean"}}, "the value in place of a null result, such as that of a division by zero"),
 	}
 	return object(only(properties, derivedKeys), "expr")

@@ -14,7 +14,8 @@ import (
 type exprCompiler struct {
 	source  []rune
 	fields  []Variable
-	feature Lookup // if set, names are features and not fields
+	feature Lookup // if set, names are features, and fields are those of the event being scored
+	ofEvent []int  // see Expr.OfEvent
 	raw     bool   // names are paths in the record
 	paths   [][]string
 	parts   int
@@ -76,13 +77,9 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 		if !ok {
 			return term{}, errorAt(n, "fields have no parts: declare the part as a field with its own path")
 		}
-		i := slices.IndexFunc(c.fields, func(f Variable) bool { return f.Name == id.Value })
-		if i < 0 {
-			var known []string
-			for _, f := range c.fields {
-				known = append(known, f.Name)
-			}
-			return term{}, errorAt(n, "%s", spelling.Unknown("field", id.Value, known))
+		i, err := c.field(n, id.Value)
+		if err != nil {
+			return term{}, err
 		}
 		return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 	}
@@ -98,8 +95,44 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 	return term{eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 }
 
-// featureNamed compiles the name of a feature.
+// field finds a field by its name.
+func (c *exprCompiler) field(n ast.Node, name string) (int, error) {
+	i := slices.IndexFunc(c.fields, func(f Variable) bool { return f.Name == name })
+	if i >= 0 {
+		return i, nil
+	}
+	var known []string
+	for _, f := range c.fields {
+		known = append(known, f.Name)
+	}
+	return 0, errorAt(n, "%s", spelling.Unknown("field", name, known))
+}
+
+// eventField compiles a field of the event being scored, by its path from the event's name on.
+func (c *exprCompiler) eventField(n ast.Node, path []string) (term, error) {
+	switch {
+	case c.fields == nil:
+		return term{}, errorAt(n, "%s is the event being scored: name its stream beside the expression, as in {expr: …, stream: transaction}", EventName)
+	case len(path) == 1:
+		return term{}, errorAt(n, "%s is the event being scored: name one of its fields, such as %s.amount", EventName, EventName)
+	case len(path) > 2:
+		return term{}, errorAt(n, "fields have no parts: declare the part as a field with its own path")
+	}
+	i, err := c.field(n, path[1])
+	if err != nil {
+		return term{}, err
+	}
+	if !slices.Contains(c.ofEvent, i) {
+		c.ofEvent = append(c.ofEvent, i)
+	}
+	return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.event[i] }}, nil
+}
+
+// featureNamed compiles the name of a feature, or a field of the event being scored.
 func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
+	if path, ok := pathOf(n); ok && path[0] == EventName {
+		return c.eventField(n, path)
+	}
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok {
 		return term{}, errorAt(n, "features have no parts")

@@ -15,7 +15,7 @@ import (
 
 // Expr is a compiled expression over the fields of a stream: the filter of a feature (where), a
 // derived field (expr) or the filter of a stream's records (match); or over other features: a
-// derived feature (expr).
+// derived feature (expr), beside the event being scored.
 //
 // The syntax is a subset of the Expr language (expr-lang.org): literals, fields, `== != < <= > >=`,
 // `and or not`, `+ - * / %`, `in` over a list or a range, `contains startsWith endsWith matches`,
@@ -41,6 +41,8 @@ type Expr struct {
 	want  value.Type
 	paths [][]string // of a match: the paths of its values in the record
 	frame frame
+
+	ofEvent []int // see OfEvent
 }
 
 // Error says why an expression does not compile.
@@ -78,11 +80,17 @@ type Lookup func(name string) (int, Variable, error)
 // ErrReported is the error of a Lookup that has already reported what is wrong.
 var ErrReported = errors.New("already reported")
 
-// CompileOver compiles an expression over features, which it looks up. Its error is ErrReported or
-// an *Error.
-func CompileOver(text string, features Lookup, want value.Type) (*Expr, error) {
-	return compileExpr(text, &exprCompiler{feature: features}, want)
+// EventName is the name in an expression over features of the event being scored, whose fields are its members.
+const EventName = "event"
+
+// CompileOver compiles an expression over features, which it looks up, and over the fields of the event being scored; nil
+// means that there is no such event. See EvalWith. Its error is ErrReported or an *Error.
+func CompileOver(text string, features Lookup, event []Variable, want value.Type) (*Expr, error) {
+	return compileExpr(text, &exprCompiler{feature: features, fields: event}, want)
 }
+
+// OfEvent returns the fields of the event being scored that the expression reads, as their indexes.
+func (e *Expr) OfEvent() []int { return e.ofEvent }
 
 // Paths returns the paths in the record that a match reads.
 func (e *Expr) Paths() [][]string {
@@ -123,7 +131,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 		return nil, tooLong()
 	}
 	return &Expr{
-		Text: canonical, Steps: c.steps, root: root, want: want, paths: c.paths,
+		Text: canonical, Steps: c.steps, root: root, want: want, paths: c.paths, ofEvent: c.ofEvent,
 		frame: frame{results: make([]value.Value, c.results), args: make([]*value.Value, c.args), overFeatures: c.feature != nil},
 	}, nil
 }
@@ -154,8 +162,11 @@ func assignable(from, to value.Type) bool {
 
 // Eval computes the expression; what is unknown is null. The result may alias the values and the memory of the Expr: it
 // is valid until the next Eval. It is not safe for concurrent use; see Clone.
-func (e *Expr) Eval(values []value.Value) (value.Value, error) {
-	e.frame.values, e.frame.text, e.frame.err, e.frame.beyond = values, e.frame.text[:0], nil, false
+func (e *Expr) Eval(values []value.Value) (value.Value, error) { return e.EvalWith(values, nil) }
+
+// EvalWith is Eval of an expression over features and over the event being scored, which is the values of its fields.
+func (e *Expr) EvalWith(values, event []value.Value) (value.Value, error) {
+	e.frame.values, e.frame.event, e.frame.text, e.frame.err, e.frame.beyond = values, event, e.frame.text[:0], nil, false
 	v := e.root.eval(&e.frame)
 	if v.Wide() && !e.frame.overFeatures {
 		return value.Value{}, ErrOverflow
@@ -216,6 +227,7 @@ type term struct {
 // frame is the input of a term's evaluation.
 type frame struct {
 	values  []value.Value
+	event   []value.Value  // the fields of the event being scored
 	results []value.Value  // memory for the results of terms that compute new values
 	args    []*value.Value // memory for the arguments of functions
 	text    []byte         // memory for strings

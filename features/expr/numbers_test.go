@@ -114,7 +114,7 @@ func TestExprOverFeaturesOverflow(t *testing.T) {
 		"n < 0 ? n * n * n : n - n - 1.5": "-1.5",
 		`s + s == nil ? upper("a") : ""`:  "A",
 	} {
-		compiled, err := CompileOver(text, features, value.Null)
+		compiled, err := CompileOver(text, features, nil, value.Null)
 		if err != nil {
 			t.Fatal(text, err)
 		}

@@ -3,6 +3,7 @@ package query
 import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -20,13 +21,13 @@ func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completen
 	for i := range parts {
 		d.take(a, i, &parts[i])
 	}
-	d.end(a, f.Feature, of, f.at, r.now)
+	d.end(a, f.Feature, of, r.inHand, f.at, r.now)
 }
 
 // derivation computes the answer of a derived feature from those of its parts. The value is found if any part's is, and
 // null if the expression cannot be computed. If a part could not be read, or if a cap has left no value of it, there is
 // none, not even the default: `a > 2 ? "many" : "few"` is few where a is null. Nor does the default stand for a result that is
-// too large. The answer is complete if each part is.
+// too large, or for one without the event that the expression, or that of a part, reads. The answer is complete if each part is.
 type derivation struct {
 	expr   *expr.Expr
 	values []value.Value
@@ -67,13 +68,17 @@ func (d *derivation) take(a *Answer, part int, p *Answer) {
 	}
 }
 
-func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, at, now int64) {
-	if a.Status.Unread() {
+func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, event *record.Event, at, now int64) {
+	switch {
+	case a.Status.Unread():
 		unread(a, f, a.Err, at, now)
+		return
+	case f.InHand != nil && (event == nil || event.Stream.Name != f.InHand.Name):
+		*a = Answer{Status: NoEvent, From: a.From, To: a.To, CompleteSince: state.MinTime}
 		return
 	}
 	if a.Value = (value.Value{}); !d.lacks {
-		a.Value, _ = d.expr.Eval(d.values) // over features there are no errors
+		a.Value, _ = d.expr.EvalWith(d.values, valuesOf(event)) // over features there are no errors
 		switch {
 		case d.expr.Beyond():
 			a.Capped, a.Exact = true, false
@@ -86,4 +91,12 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, a
 	}
 	a.restOn(&d.whole)
 	a.late()
+}
+
+// valuesOf returns the values of an event's fields; none of no event.
+func valuesOf(e *record.Event) []value.Value {
+	if e == nil {
+		return nil
+	}
+	return e.Values
 }

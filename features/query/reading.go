@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -28,9 +29,10 @@ type Reader interface {
 //
 // It reuses its memory. Its zero value is ready for Reset.
 type Reading struct {
-	now     int64        // milliseconds
-	present int64        // milliseconds, see SetPresent
-	expiry  state.Expiry // see SetExpiry
+	now     int64         // milliseconds
+	present int64         // milliseconds, see SetPresent
+	expiry  state.Expiry  // see SetExpiry
+	inHand  *record.Event // see SetInHand
 
 	frames  []frame
 	windows []framed              // of the frames, each once
@@ -80,7 +82,7 @@ func (r *Reading) Reset(now int64) {
 	r.needs, r.multiHops = r.needs[:0], r.multiHops[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
 	r.now, r.present, r.next, r.need, r.multiHop, r.recent = now, now, 0, 0, 0, 0
-	r.expiry = state.Expiry{}
+	r.expiry, r.inHand = state.Expiry{}, nil
 }
 
 // SetExpiry sets what state may have expired, for the following answers; see state.History.Expiry. Without a call, none
@@ -90,6 +92,10 @@ func (r *Reading) SetExpiry(e state.Expiry) { r.expiry = e }
 // SetPresent sets the first moment, in milliseconds, that counts as the present; without a call it is that of Reset.
 // Answers as of an earlier moment say whether they may count events after it, see Answer.LaterEvents.
 func (r *Reading) SetPresent(since int64) { r.present = since }
+
+// SetInHand sets the event being scored for the following answers; nil, as without a call, means that there is none. Features
+// that need one of another stream have none.
+func (r *Reading) SetInHand(e *record.Event) { r.inHand = e }
 
 // Want adds an answer: that of the feature for the entity with that text, at a moment in
 // milliseconds.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
@@ -27,6 +28,7 @@ type Running struct {
 	answers []Answer        // by index, see Take
 	whole   []*Completeness // by index
 	parts   []runningParts  // by index
+	inHand  *record.Event   // see SetInHand
 	at      int64
 	sample  aggregate.Sample
 }
@@ -163,6 +165,9 @@ func (r *Running) log(s *state.Series) *RunningLog {
 	}
 	return &r.Logs[at]
 }
+
+// SetInHand sets the event being scored for the following answers; see Reading.SetInHand.
+func (r *Running) SetInHand(e *record.Event) { r.inHand = e }
 
 // Move moves the windows over a log of an entity to a moment, in milliseconds. Without windows the log is empty. It fails
 // if the log is damaged.
@@ -318,6 +323,6 @@ func (r *Running) Answer(index int) *Answer {
 	for i, part := range d.slots {
 		d.take(a, i, &r.answers[part])
 	}
-	d.end(a, d.Feature, d.Derived, r.at, r.at)
+	d.end(a, d.Feature, d.Derived, r.inHand, r.at, r.at)
 	return a
 }

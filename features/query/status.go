@@ -15,6 +15,8 @@ const (
 	// finer time than that of a tile, or of a lifetime. It replaces Present, NullValue and NotFound; see
 	// Answer.LaterEvents.
 	LaterEvents Status = "LATER_EVENTS"
+	// NoEvent means that the feature reads the event being scored, and there is none: there is no value.
+	NoEvent Status = "NO_EVENT"
 	// OutsideMaxAge means that the moment lies further back than state is kept, or that an enriched event was that
 	// late: there is no value.
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE"
@@ -31,4 +33,4 @@ func (s Status) Unread() bool { return s == Damaged || s == Unavailable }
 
 // Statuses are all statuses of an answer. serve/openapi.yaml, the client and Feast's format of
 // answers know each of them.
-var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, OutsideMaxAge, Damaged, Unavailable}
+var Statuses = []Status{Present, NullValue, NotFound, Incomplete, LaterEvents, NoEvent, OutsideMaxAge, Damaged, Unavailable}

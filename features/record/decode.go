@@ -1,9 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -59,6 +61,16 @@ func (e *Event) Entity(dst []byte, keys []string) (entity []byte, ok bool) {
 		dst = state.AppendEntity(dst, i == 0, e.Values[field])
 	}
 	return dst, true
+}
+
+// Clone returns a copy of the event that shares no memory with its record or its decoder.
+func (e *Event) Clone() *Event {
+	c := *e
+	c.ID, c.Values = bytes.Clone(e.ID), slices.Clone(e.Values)
+	for i := range c.Values {
+		c.Values[i].Str = bytes.Clone(c.Values[i].Str)
+	}
+	return &c
 }
 
 // Decoder decodes records into events. The result depends on the record and the streams only, never

@@ -34,6 +34,8 @@ type Feature struct {
 	Per         string   `json:"per,omitempty"`   // the field by whose values the answer is split
 	Function    string   `json:"function"`        // a function's name, or expr of a derived feature
 	Parts       []string `json:"parts,omitempty"` // that a derived feature is computed from
+	// Event is the stream whose event in hand the feature, or a part of it, reads: without it there is no value.
+	Event string `json:"event,omitempty"`
 	// Through is the first hop of a multi-hop feature.
 	Through *Through `json:"through,omitempty"`
 	Method  string   `json:"method,omitempty"` // of count_distinct
@@ -181,6 +183,9 @@ func describe(f *features.Feature, users map[string][]string) Feature {
 		d.Through = &Through{Set: cmp.Or(basis.Name, basis.Set.Definition), Key: basis.Each.By[0], Max: basis.Max}
 	default:
 		d.describeWindow(f)
+	}
+	if f.InHand != nil {
+		d.Event = f.InHand.Name
 	}
 	if f.Forgets() {
 		d.Keep = window.FormatDuration(f.Keep)

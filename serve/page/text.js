@@ -106,6 +106,7 @@ function standing(a) {
     case 'LATER_EVENTS': return 'may count events after this moment';
     case 'NOT_FOUND': return 'no event';
     case 'NULL_VALUE': return 'events, but no value';
+    case 'NO_EVENT': return 'it reads the event in hand: give one as pending';
     case 'OUTSIDE_MAX_AGE': return `further back than is kept${a.oldest != null ? `: ask from ${minute(a.oldest)} on` : ''}`;
     case 'UNAVAILABLE': return 'its Redis does not answer now: ask again';
     case 'DAMAGED': return 'its state cannot be read';

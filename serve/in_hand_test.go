@@ -1,0 +1,134 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/store/memory"
+)
+
+const inHandDefinitions = `
+streams:
+  payment:
+    topic: payments
+    match: type == "payment"
+    timestamp: {path: at, unit: ms}
+    max_future: 1m
+    fields:
+      user: string
+      amount: {type: decimal, path: money.amount}
+      net: {type: decimal, expr: amount - 1}
+  login:
+    topic: logins
+    timestamp: {path: at, unit: ms}
+    fields: {user: string, device: string}
+features:
+  devices: COUNT_DISTINCT(1d, login, user, device)
+  paid: SUM(7d, payment, amount, user)
+  times: {expr: event.amount / paid, stream: payment, default: -1}
+  above: {expr: times > 0.5 or event.net > 100, stream: payment}
+  of_login: {expr: 'event.device + "/" + string(devices)', stream: login}
+  shared: {expr: devices * times}
+`
+
+// inHand has 20 paid by u1, at two devices.
+func inHand(t *testing.T) *bus {
+	r := defined.Registry(t, inHandDefinitions)
+	b := &bus{T: t, registry: r, store: memory.New()}
+	b.handler = newHandler(clocked{b.store}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
+	b.arrive("payments", `{"type": "payment", "at": 1532519000000, "user": "u1", "money": {"amount": 20}}`)
+	b.arrive("logins", `{"at": 1532519000000, "user": "u1", "device": "d1"}`)
+	b.arrive("logins", `{"at": 1532519000000, "user": "u1", "device": "d2"}`)
+	return b
+}
+
+// paying is a payment in a question; at is in seconds before noon.
+func paying(ago string, rest string) string {
+	return `{"stream": "payment", "event": {"type": "payment", "at": 15325199` + ago + `000, ` + rest + `}}`
+}
+
+func TestEventInHand(t *testing.T) {
+	b := inHand(t)
+	ten, thirty := paying("99", `"user": "u1", "money": {"amount": 10}`), paying("98", `"user": "u1", "money": {"amount": 30}`)
+	for _, test := range []struct {
+		name, feature, more, value, status string
+	}{
+		{"none", "times", ``, `null`, "NO_EVENT"},
+		{"null", "times", `, "event": null`, `null`, "NO_EVENT"},
+		{"only looked at", "times", `, "event": ` + ten, `0.5`, "PRESENT"},
+		{"it does not count", "paid", `, "event": ` + ten, `20`, "PRESENT"},
+		{"counted as well", "times", `, "pending": ` + ten, `0.3333333333333333`, "PRESENT"},
+		{"the latest counts for all", "times", `, "pending": [` + ten + `, ` + thirty + `]`, `0.16666666666666666`, "PRESENT"},
+		{"one that is looked at goes before those pending", "times", `, "event": ` + thirty + `, "pending": ` + ten, `1`, "PRESENT"},
+		{"without the field", "times", `, "event": ` + paying("99", `"user": "u1"`), `-1`, "PRESENT"},
+		{"of nobody", "times", `, "event": ` + paying("99", `"money": {"amount": 5}`), `0.25`, "PRESENT"},
+		{"of another user", "times", `, "event": ` + paying("99", `"user": "u2", "money": {"amount": 5}`), `null`, "NO_EVENT"},
+		{"pending of another user, too", "times", `, "pending": [` + ten + `, ` + paying("99", `"user": "u2", "money": {"amount": 5}`) + `]`, `0.3333333333333333`, "PRESENT"},
+		{"of another stream", "of_login", `, "event": ` + ten, `null`, "NO_EVENT"},
+		{"two streams", "of_login", `, "event": ` + ten + `, "pending": {"stream": "login", "event": {"at": 1532519990000, "user": "u1", "device": "d3"}}`, `"d3/3"`, "PRESENT"},
+		{"of a part", "shared", `, "event": ` + ten, `1`, "PRESENT"},
+		{"none of a part", "shared", ``, `null`, "NO_EVENT"},
+		{"of both", "above", `, "event": ` + paying("99", `"user": "u1", "money": {"amount": 101.5}`), `true`, "PRESENT"},
+		{"it is not needed", "devices", ``, `2`, "PRESENT"},
+	} {
+		w := do(t, b.handler, "POST", queryPath, `{"features": ["`+test.feature+`"], "entities": [{"user": "u1"}]`+test.more+`}`)
+		if want := `"` + test.feature + `":{"value":` + test.value + `,"status":"` + test.status + `"`; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %s, want %s", test.name, w.Body, want)
+		}
+	}
+}
+
+// The moment is that of the event, and the event of each entity is its own.
+func TestEventInHandOfManyEntities(t *testing.T) {
+	b := inHand(t)
+	w := do(t, b.handler, "POST", queryPath, `{"features": ["times"], "entities": [{"user": "u1"}, {"user": "u3"}], "event": `+paying("90", `"user": "u1", "money": {"amount": 10}`)+`}`)
+	want := `{"at":1532519990000,"results":[` +
+		`{"entity":{"user":"u1"},"features":{"times":{"value":0.5,"status":"PRESENT","from":1531958400000,"to":1532520000000,"exact":true}}},` +
+		`{"entity":{"user":"u3"},"features":{"times":{"value":null,"status":"NO_EVENT","from":1531958400000,"to":1532520000000,"exact":false}}}]}` + "\n"
+	if got := w.Body.String(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	w = do(t, b.handler, "POST", queryPath, `{"features": ["times"], "entities": [{"user": "u1"}, {"user": "u3"}], "pending": [`+
+		paying("99", `"user": "u3", "money": {"amount": 5}`)+`, `+paying("98", `"user": "u1", "money": {"amount": 20}`)+`]}`)
+	for _, want := range []string{`{"user":"u1"},"features":{"times":{"value":0.5,`, `{"user":"u3"},"features":{"times":{"value":1,`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s\nlacks %s", w.Body, want)
+		}
+	}
+}
+
+func TestBadEventInHand(t *testing.T) {
+	b := inHand(t)
+	for event, want := range map[string]string{
+		`7`:  `"message":"event must be an object with stream and event; 7 is not"`,
+		`[]`: `"message":"event must be an object with stream and event; a list is not"`,
+		`{}`: `"message":"the event must have stream and event, such as {\"stream\": \"transaction\", \"event\": {…}}"`,
+		`{"stream": "payment", "event": {}, "x": 1}`:                        `"message":"the event has no key \"x\"`,
+		`{"stream": "paymnt", "event": {}}`:                                 `there is no stream \"paymnt\"; did you mean \"payment\"?`,
+		`{"stream": "payment", "event": {"type": "refund", "at": 1}}`:       `"message":"the event does not belong to stream \"payment\"`,
+		paying("99", `"user": "u1", "money": {"amount": "much"}`):           `"message":"the event cannot be used: `,
+		`{"stream": "payment", "event": {"type": "payment", "user": "u1"}}`: `"message":"the event cannot be used: `,
+	} {
+		w := do(t, b.handler, "POST", queryPath, `{"features": ["times"], "entities": [{"user": "u1"}], "event": `+event+`}`)
+		if w.Code < 400 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s\nwant %s", event, w.Code, w.Body, want)
+		}
+	}
+}
+
+func TestFeaturesThatNeedAnEventAreListed(t *testing.T) {
+	b := inHand(t)
+	w := do(t, b.handler, "GET", "/v1/features", "")
+	for name, want := range map[string]string{"times": `"event":"payment"`, "shared": `"event":"payment"`, "of_login": `"event":"login"`} {
+		_, after, _ := strings.Cut(w.Body.String(), `{"name":"`+name+`"`)
+		if of, _, _ := strings.Cut(after, `{"name":"`); !strings.Contains(of, want) {
+			t.Errorf("%s: %s, want %s", name, of, want)
+		}
+	}
+	if n := strings.Count(w.Body.String(), `"event":`); n != 4 {
+		t.Errorf("%d features need an event, want 4: %s", n, w.Body)
+	}
+}
