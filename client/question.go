@@ -16,7 +16,7 @@ type Question struct {
 	Service  string   // asks for the service's features
 	Entities []Entity // at least one; each has a result, in order
 	// At is the moment of the question, truncated to milliseconds; if zero, the present, or the
-	// time of the latest pending event.
+	// time of the latest event, pending or in hand.
 	At time.Time
 
 	// Members are values; the answer of each feature says which of them its window holds.
@@ -26,6 +26,9 @@ type Question struct {
 	MembersOf map[string][]any
 	// Pending are events that are not on the bus yet and count as if they were.
 	Pending []Event
+	// Event is the event in hand, for features that read its fields: it is only looked at, and does not count. Without it
+	// the latest of Pending is in hand.
+	Event *Event
 	// WaitFor is a record that was written and must count: the answer waits for it, and Applied reports whether it was
 	// applied in time.
 	WaitFor *Record
@@ -66,8 +69,9 @@ func (q *Question) encode() ([]byte, error) {
 		At       *int64   `json:"at,omitempty"`
 		Members  any      `json:"members,omitempty"`
 		Pending  []Event  `json:"pending,omitempty"`
+		Event    *Event   `json:"event,omitempty"`
 		WaitFor  *Record  `json:"wait_for,omitempty"`
-	}{Features: q.Features, Service: q.Service, Entities: q.Entities, Pending: q.Pending, WaitFor: q.WaitFor}
+	}{Features: q.Features, Service: q.Service, Entities: q.Entities, Pending: q.Pending, Event: q.Event, WaitFor: q.WaitFor}
 	if wire.Entities == nil {
 		wire.Entities = []Entity{} // the server says what is wrong with it
 	}

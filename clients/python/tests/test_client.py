@@ -60,6 +60,7 @@ def test_question() -> None:
         service="s",
         members={"f": (1, 2)},
         pending=[weir.Event("transaction", {"id": 'a"\n'})],
+        event=weir.Event("login", {"ok": True}),
         wait_for=weir.Record("t", 3, 9, timeout=0.25),
         at=5,
     ) == {
@@ -67,6 +68,7 @@ def test_question() -> None:
         "entities": [{"user_id": "u1"}],
         "members": {"f": [1, 2]},
         "pending": [{"stream": "transaction", "event": {"id": 'a"\n'}}],
+        "event": {"stream": "login", "event": {"ok": True}},
         "wait_for": {"topic": "t", "partition": 3, "offset": 9, "timeout_ms": 250},
         "at": 5,
     }

@@ -22,6 +22,8 @@ class Status(str, Enum):
     """Computed from the window's events since `complete_since` only: the feature is younger than its window."""
     LATER_EVENTS = "LATER_EVENTS"
     """The moment lies in the past, and the value may count events after it."""
+    NO_EVENT = "NO_EVENT"
+    """The feature reads the event in hand, and the question has none: there is no value."""
     OUTSIDE_MAX_AGE = "OUTSIDE_MAX_AGE"
     """The moment is older than the state that is kept."""
     UNAVAILABLE = "UNAVAILABLE"

@@ -86,6 +86,7 @@ class Client(_Base):
         at: datetime | int | None = None,
         members: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         pending: Iterable[Event] | None = None,
+        event: Event | None = None,
         wait_for: Record | None = None,
     ) -> Answer:
         """Asks for features of entities at a moment.
@@ -95,17 +96,19 @@ class Client(_Base):
             features: Names of features.
             service: The name of a service, which selects its features.
             at: The moment, with a time zone or in milliseconds since 1970; by default now, or the time of the
-                latest pending event.
+                latest event, pending or in hand.
             members: Values of which the answers say whether they occurred for the entity, for all features or by
                 feature name.
             pending: Events to count as if they were on the bus already.
+            event: The event in hand, for features that read its fields: it is only looked at, and does not count. Without
+                it the latest of `pending` is in hand.
             wait_for: A record that was written: the answer waits until it is applied.
 
         Raises:
             Error: The server refused the question or failed to answer it.
             Unreachable: No answer came in time.
         """
-        body = encode(features, service, entities, at, members, pending, wait_for)
+        body = encode(features, service, entities, at, members, pending, event, wait_for)
         attempts = Attempts(self._retries, self._timeout)
         while True:
             try:
@@ -197,10 +200,11 @@ class AsyncClient(_Base):
         at: datetime | int | None = None,
         members: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
         pending: Iterable[Event] | None = None,
+        event: Event | None = None,
         wait_for: Record | None = None,
     ) -> Answer:
         """See `Client.query`."""
-        body = encode(features, service, entities, at, members, pending, wait_for)
+        body = encode(features, service, entities, at, members, pending, event, wait_for)
         attempts = Attempts(self._retries, self._timeout)
         while True:
             try:

@@ -35,6 +35,7 @@ def encode(
     at: datetime | int | None,
     members: Iterable[Any] | Mapping[str, Iterable[Any]] | None,
     pending: Iterable[Event] | None,
+    event: Event | None,
     wait_for: Record | None,
 ) -> bytes:
     """Returns the body of a question."""
@@ -51,6 +52,8 @@ def encode(
         question["members"] = {k: _values(v) for k, v in members.items()} if isinstance(members, Mapping) else _values(members)
     if pending is not None:
         question["pending"] = [{"stream": p.stream, "event": p.event} for p in pending]
+    if event is not None:
+        question["event"] = {"stream": event.stream, "event": event.event}
     if wait_for is not None:
         record: dict[str, Any] = {"topic": wait_for.topic, "partition": wait_for.partition, "offset": wait_for.offset}
         if wait_for.timeout is not None:

@@ -22,6 +22,7 @@ public final class Question {
   @JsonProperty private Long at;
   @JsonProperty private Object members;
   @JsonProperty private List<Event> pending;
+  @JsonProperty private Event event;
 
   @JsonProperty("wait_for")
   private Written waitFor;
@@ -52,7 +53,7 @@ public final class Question {
     return this;
   }
 
-  /** The moment asked about; by default now, or the time of the latest pending event. */
+  /** The moment asked about; by default now, or the time of the latest event, pending or in hand. */
   public Question at(Instant moment) {
     at = moment.toEpochMilli();
     return this;
@@ -76,6 +77,15 @@ public final class Question {
       pending = new ArrayList<>();
     }
     pending.add(new Event(stream, event));
+    return this;
+  }
+
+  /**
+   * The event in hand, for features that read its fields: it is only looked at, and does not count. Without it the latest of
+   * the pending events is in hand.
+   */
+  public Question event(String stream, Object event) {
+    this.event = new Event(stream, event);
     return this;
   }
 

@@ -12,6 +12,8 @@ public enum Status {
   INCOMPLETE,
   /** The moment lies in the past, and the value may count events after it. */
   LATER_EVENTS,
+  /** The feature reads the event in hand, and the question has none: there is no value. */
+  NO_EVENT,
   /** The moment is older than the state that is kept. */
   OUTSIDE_MAX_AGE,
   /** The part of the store that holds the entity does not answer: there is no value. Ask again later. */

@@ -112,6 +112,7 @@ class WeirClientTest {
             .at(Instant.ofEpochMilli(5))
             .members(Map.of("f", List.of(1, "two")))
             .pending("transaction", Map.of("id", "a\"\n"))
+            .event("login", Map.of("ok", true))
             .waitFor("t", 3, 9, Duration.ofMillis(250));
     ask(answer("'f':" + FEATURE, ""), all);
     ask(answer("'f':" + FEATURE, ""), Question.features("f").entity(Map.of()).members(List.of("a")).waitFor("t", 0, 1));
@@ -120,6 +121,7 @@ class WeirClientTest {
             .readTree(
                 "{\"service\":\"s\",\"entities\":[{\"amount\":9007199254740993.10}],\"at\":5,\"members\":{\"f\":[1,\"two\"]},"
                     + "\"pending\":[{\"stream\":\"transaction\",\"event\":{\"id\":\"a\\\"\\n\"}}],"
+                    + "\"event\":{\"stream\":\"login\",\"event\":{\"ok\":true}},"
                     + "\"wait_for\":{\"topic\":\"t\",\"partition\":3,\"offset\":9,\"timeout_ms\":250}}"),
         new ObjectMapper().readTree(bodies.get(0)));
     assertTrue(bodies.get(0).contains("9007199254740993.10"), bodies.get(0));
