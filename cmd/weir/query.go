@@ -32,6 +32,7 @@ type inquiry struct {
 	members  []string
 	at       string
 	pending  string // JSON, or the name of a file of it
+	event    string // likewise
 	raw      bool
 	timeout  time.Duration
 }
@@ -66,6 +67,7 @@ func newQueryCommand() *cobra.Command {
 	flags.StringArrayVar(&q.members, "member", nil, "value to ask features such as seen about; may be given several times")
 	flags.StringVar(&q.at, "at", "", "moment asked for: milliseconds since 1970 or RFC 3339 (default now)")
 	flags.StringVar(&q.pending, "pending", "", `events to count that are not yet on the bus: {"stream": …, "event": …}, a list of them, or a file of either`)
+	flags.StringVar(&q.event, "event", "", `the event in hand, which is only looked at: {"stream": …, "event": …}, or a file of it`)
 	flags.BoolVar(&q.raw, "json", false, "print the server's answer as it is")
 	flags.DurationVar(&q.timeout, "timeout", 10*time.Second, "how long to wait for the server")
 	cmd.ValidArgsFunction = q.complete
@@ -178,12 +180,15 @@ func (q *inquiry) question(asked []catalogue.Feature) ([]byte, error) {
 	if q.at != "" {
 		question["at"] = literal(q.at, false)
 	}
-	if q.pending != "" {
-		pending, err := q.pendingEvents()
+	for part, text := range map[string]string{"pending": q.pending, "event": q.event} {
+		if text == "" {
+			continue
+		}
+		events, err := eventsOf("--"+part, text)
 		if err != nil {
 			return nil, err
 		}
-		question["pending"] = pending
+		question[part] = events
 	}
 	return json.Marshal(question)
 }
@@ -210,15 +215,15 @@ func (q *inquiry) named(asked []catalogue.Feature) any {
 	return lists
 }
 
-// pendingEvents returns the events in the given JSON, or in a file of JSON.
-func (q *inquiry) pendingEvents() (json.RawMessage, error) {
-	text, what := []byte(q.pending), "--pending"
-	if !strings.HasPrefix(q.pending, "{") && !strings.HasPrefix(q.pending, "[") {
+// eventsOf returns the events that a flag gives in JSON, or in a file of JSON.
+func eventsOf(flag, given string) (json.RawMessage, error) {
+	text, what := []byte(given), flag
+	if !strings.HasPrefix(given, "{") && !strings.HasPrefix(given, "[") {
 		var err error
-		if text, err = os.ReadFile(q.pending); err != nil {
-			return nil, fmt.Errorf("--pending: %w", err)
+		if text, err = os.ReadFile(given); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
-		what += ": " + q.pending
+		what += ": " + given
 	}
 	if !json.Valid(text) {
 		return nil, fmt.Errorf("%s is not JSON: %s", what, reworded.JSON(text))
@@ -286,7 +291,7 @@ func (q *inquiry) print(out io.Writer, a answer, asked []catalogue.Feature) erro
 			since := "beginning"
 			if status := query.Status(v.Status); v.CompleteSince != nil {
 				since = timestamp(*v.CompleteSince)
-			} else if status == query.OutsideMaxAge || status.Unread() {
+			} else if status == query.OutsideMaxAge || status == query.NoEvent || status.Unread() {
 				since = "-"
 			}
 			row := func(name, cell, status string) {
