@@ -57,9 +57,11 @@ features:
   last_users: LAST_K(20m, payment, user, card, k=2)
   share: {expr: cents / users_paid + mean}
   cents: SUM(10m, payment, cents, card)
+  against: {expr: 'event.cents / mean', stream: payment, default: -1}
+  said: {expr: 'event.shop + " " + string(against)', stream: payment}
 services:
   risk: [paid, payments, shop_payments, least, most, rated, shops, shops_seen, shops_about, last_shops, recent, mean, card_paid, been_there,
-    users_paid, users_recent, users_shops, card_users, share]
+    users_paid, users_recent, users_shops, card_users, share, against, said]
 `
 
 const enrichedTopic = "payments.enriched"
@@ -142,6 +144,7 @@ func (b *bench) wanted(sent []kafka.Message) [partitions][]enrichedEvent {
 		ask := func(f *features.Feature, entity []byte) query.Answer {
 			reading.Reset(m.Time.UnixMilli())
 			reading.SetPresent(m.Time.UnixMilli() - event.Stream.MaxFuture.Milliseconds())
+			reading.SetInHand(&event)
 			reading.Want(f, string(entity), event.Time)
 			if err := reading.Read(ctx, stored); err != nil {
 				b.t.Fatal(err)

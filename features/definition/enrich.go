@@ -122,6 +122,10 @@ func (l *enrichments) enrichable(s *record.Stream, f *features.Feature, w word) 
 				f.Name, w.text, by, f.ByTypes[i], s.Name, s.Fields[at].Type)
 		}
 	}
+	if f.InHand != nil && f.InHand != s {
+		l.report(w.location, "feature %q of service %q reads the event of stream %q, and here it is one of stream %q that is enriched; enrich with another service",
+			f.Name, w.text, f.InHand.Name, s.Name)
+	}
 	if f.Membership() == aggregate.MembersRequired {
 		at := s.FieldIndex(f.Field)
 		if at < 0 || s.Fields[at].Type != f.Call.Type {

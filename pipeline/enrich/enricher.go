@@ -236,6 +236,7 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 	e.reading.Reset(n.now)
 	e.reading.SetPresent(n.now - n.stream.maxFuture)
 	e.reading.SetExpiry(e.known.expiry)
+	e.reading.SetInHand(n.inHand)
 	n.want(&e.reading, before)
 	if err := e.reading.Read(ctx, query.SnapshotReader{State: stored}); err != nil {
 		return err

@@ -35,6 +35,7 @@ type Stream struct {
 	subject, schema string
 	maxFuture       int64 // milliseconds, see query.Reading.SetPresent
 	features        []streamFeature
+	inHand          bool // some feature reads the event's own fields
 }
 
 type streamFeature struct {
@@ -57,6 +58,7 @@ func Streams(r *features.Registry) map[*record.Stream]*Stream {
 				Feature: f, keys: f.By, label: append(query.AppendString(nil, f.Name), ':'),
 				multiHop: f.FanOut() > 0,
 			})
+			stream.inHand = stream.inHand || f.InHand != nil
 		}
 		streams[e.Stream] = stream
 	}
@@ -75,6 +77,7 @@ type Event struct {
 	at, now       int64    // the event's time and its record's, in milliseconds
 	entities      []entity // by feature
 	answers       []query.Answer
+	inHand        *record.Event // the event itself, if a feature reads its fields
 
 	key, event []byte // event is in the format to be written
 	headers    []kafka.Header
@@ -105,6 +108,9 @@ func NewEvent(stream *Stream, e *record.Event, p state.Partition, rec *fetch.Rec
 			kafka.Header{Key: headerSourceTopic, Value: []byte(p.Topic)},
 			kafka.Header{Key: headerSourcePartition, Value: strconv.AppendInt(nil, int64(p.ID), 10)},
 			kafka.Header{Key: headerSourceOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)}),
+	}
+	if stream.inHand {
+		n.inHand = e.Clone()
 	}
 	if stream.schema != "" {
 		n.event = eventAvro(e)
