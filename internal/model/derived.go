@@ -9,6 +9,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -16,21 +17,28 @@ import (
 // derived computes a feature from the model's answers for its parts.
 type derived struct {
 	*features.Derived
-	by   []string // sorted
+	by   []string       // sorted
+	in   *record.Stream // of the event in hand; nil for none
 	expr *expr.Expr
 }
 
-// newDerived compiles the expression as if the parts were fields of an event.
+// newDerived compiles the expression as if the parts, and the fields of the event in hand under names of their own, were fields
+// of an event.
 func newDerived(f *features.Feature, of *features.Derived) *derived {
 	var fields []expr.Variable
 	for _, part := range of.Of {
 		fields = append(fields, expr.Variable{Name: part.Name, Type: part.Type()})
 	}
-	expr, err := expr.Compile(of.Expr.Text, fields, value.Null)
+	if of.Event != nil {
+		for _, field := range of.Event.Fields {
+			fields = append(fields, expr.Variable{Name: "event_" + field.Name, Type: field.Type, Scale: field.Scale})
+		}
+	}
+	expr, err := expr.Compile(strings.ReplaceAll(of.Expr.Text, "event.", "event_"), fields, value.Null)
 	if err != nil {
 		panic(fmt.Sprintf("the registry holds an expression that does not compile: %s: %v", of.Expr.Text, err))
 	}
-	return &derived{of, f.By, expr}
+	return &derived{of, f.By, f.InHand, expr}
 }
 
 func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
@@ -57,8 +65,14 @@ func (d *derived) answer(m *Model, entity string, at int64) aggregate.Result {
 		r.Capped = r.Capped || p.Capped
 		r.Uncertain = max(r.Uncertain, p.Uncertain)
 	}
+	if d.in != nil && (m.InHand == nil || m.InHand.Stream.Name != d.in.Name) {
+		return aggregate.Result{}
+	}
 	if lacks {
 		return r
+	}
+	if d.Event != nil {
+		values = append(values, m.InHand.Values...)
 	}
 	r.Value, _ = d.expr.Eval(values)
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	redisstore "github.com/weir-stream/weir/store/redis"
+	"github.com/weir-stream/weir/value"
 )
 
 // derivedDefinitions are derived features over streams, entities, windows and each other.
@@ -28,6 +29,10 @@ const derivedDefinitions = definitions + `
   level: {expr: 'ok_rate > 0.5 ? "good" : recent_1h > 1 ? "bad" : nil', default: none}
   of_device: {expr: pair_1h / device_1h}
   mixed: {expr: '(of_device ?? 0) + ok_rate * count_ever'}
+  times: {expr: 'event.amount / avg_1h', stream: pay, default: -1}
+  like: {expr: 'event.status == "ok" or event.device != "" and times > 1', stream: pay}
+  nothing: {expr: 'event.amount ?? (count_1h > 0 ? nil : max_1h)', stream: pay}
+  of_like: {expr: 'like ? ok_rate : mixed'}
 `
 
 func TestDerivedAnswer(t *testing.T) {
@@ -67,9 +72,16 @@ func TestDerivedFeaturesEqualModel(t *testing.T) {
 			}
 			entity := rapid.SampledFrom(m.entitiesAsked(f)).Draw(t, f.Name)
 			at := now - rapid.Int64Range(0, 3600_000).Draw(t, "ago")
-			got := answer(t, s, f, entity, at, now)
+			m.InHand = eventInHand(t, registry)
+			got := answerInHand(t, s, f, query.CompletenessOf(f, nil), entity, at, now, m.InHand)
 			want := m.Answer(f, entity, at)
 			compared++
+			if f.InHand != nil && m.InHand == nil {
+				if got.Status != query.NoEvent || !got.Value.IsNull() || got.Exact || got.Items != nil {
+					t.Errorf("%s without an event: %+v", f.Definition, got)
+				}
+				continue
+			}
 			if a, b := string(got.Value.AppendText(nil)), string(want.Value.AppendText(nil)); a != b ||
 				(got.Status != query.NotFound) != want.Found || (got.Status == query.NullValue) != (want.Found && want.IsNull() && !got.LaterEvents) || got.Capped != want.Capped || got.Uncertain != want.Uncertain {
 				t.Errorf("%s of %s at %d: %s %+v, want %s %+v", f.Definition, entity, at, a, got, b, want)
@@ -90,8 +102,15 @@ func answer(t rapid.TB, s query.Reader, f *features.Feature, entity string, at, 
 // answerSince returns the answer of a feature whose state has this completeness.
 func answerSince(t rapid.TB, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64) query.Answer {
 	t.Helper()
+	return answerInHand(t, s, f, c, entity, at, now, nil)
+}
+
+// answerInHand is answerSince with an event in hand; nil for none.
+func answerInHand(t rapid.TB, s query.Reader, f *features.Feature, c *query.Completeness, entity string, at, now int64, inHand *record.Event) query.Answer {
+	t.Helper()
 	var r query.Reading
 	r.Reset(now)
+	r.SetInHand(inHand)
 	r.Want(f, entity, at)
 	if err := r.Read(context.Background(), s); err != nil {
 		t.Fatal(err)
@@ -99,6 +118,29 @@ func answerSince(t rapid.TB, s query.Reader, f *features.Feature, c *query.Compl
 	var a query.Answer
 	r.NextSince(&a, c)
 	return a
+}
+
+// eventInHand draws an event of the stream, or nil.
+func eventInHand(t *rapid.T, registry *features.Registry) *record.Event {
+	texts := map[string]string{
+		"user":   rapid.SampledFrom([]string{"a", "b|"}).Draw(t, "user in hand"),
+		"device": rapid.SampledFrom([]string{"-", "", `d\\`, "|"}).Draw(t, "device in hand"),
+		"amount": rapid.SampledFrom([]string{"-", "0", "-0.01", "9.99", "92233720368547758.07", "-92233720368547758.08"}).Draw(t, "amount in hand"),
+		"status": rapid.SampledFrom([]string{"-", "", "ok", "no"}).Draw(t, "status in hand"),
+	}
+	stream, _ := registry.Stream("pay")
+	e := &record.Event{Stream: stream}
+	for _, f := range stream.Fields {
+		v := value.Value{}
+		if texts[f.Name] != "-" {
+			v = value.ParseText(f.Type, f.Scale, texts[f.Name])
+		}
+		e.Values = append(e.Values, v)
+	}
+	if rapid.IntRange(0, 4).Draw(t, "no event") == 0 {
+		return nil
+	}
+	return e
 }
 
 // applyRandom applies one batch of random events to a fresh store and to the model, and returns the

@@ -23,7 +23,10 @@ import (
 // concurrent use.
 type Model struct {
 	// Secret chooses which values lists have, if there are more than their max: that of the store compared with.
-	Secret  state.Secret
+	Secret state.Secret
+	// InHand is the event being scored, for answers of features that read its fields; nil for none.
+	InHand *record.Event
+
 	decoder *record.Decoder
 	streams map[*record.Stream]*stream
 	answers map[*features.Feature]*feature
