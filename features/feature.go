@@ -113,6 +113,22 @@ func (f *Feature) AskedAbout(members []value.Value) *Feature {
 	return &asked
 }
 
+// OfEvent returns the fields of the event in hand, of the stream InHand, that the feature or a part of it reads, as their indexes in
+// the stream.
+func (f *Feature) OfEvent() (fields []int) {
+	if d, ok := f.Basis.(*Derived); ok {
+		fields = slices.Clone(d.Expr.OfEvent())
+	}
+	for _, part := range f.Parts() {
+		for _, i := range part.OfEvent() {
+			if !slices.Contains(fields, i) {
+				fields = append(fields, i)
+			}
+		}
+	}
+	return fields
+}
+
 // retain finds the state that the feature and its parts need.
 func (f *Feature) retain() {
 	for _, part := range f.Parts() {

@@ -33,7 +33,7 @@ type answers struct {
 	before    bool  // some features are asked before the row's event is applied
 	after     bool  // some are asked after it
 	reads     bool  // some answers are read, and not running
-	owns      bool  // some features are asked about the row's own value
+	owns      bool  // some features are asked about the row's own values
 	maxFuture int64 // of the stream whose events are the rows, in milliseconds; see query.Reading.SetPresent
 	reading   query.Reading
 	answer    query.Answer // the last one read
@@ -46,7 +46,16 @@ type subject struct {
 	now, time int64         // of the newest event applied, and of the row, in milliseconds
 	entities  [][]byte      // texts of the row's entities, by keys
 	lacks     []bool        // by keys: the row has no such entity
-	event     *record.Event // may be nil unless some feature is asked about the row's own value
+	event     *record.Event // may be nil unless some feature is asked about the row's own values
+	spine     *Spine        // whose row it is; nil if the row is an event
+}
+
+// inHand returns the event in hand for a feature; nil if the row has none.
+func (s *subject) inHand(f *features.Feature) *record.Event {
+	if s.spine == nil {
+		return s.event
+	}
+	return s.spine.inHand(f, s.event)
 }
 
 // asking is a feature that is asked for each row, and the columns made from its answer.
@@ -93,7 +102,7 @@ func (a *answers) prepare(columns []Column, excludeCurrent bool) error {
 		}
 		a.before, a.after = a.before || asked.before, a.after || !asked.before
 		a.addCell(&columns[i])
-		a.owns = a.owns || own
+		a.owns = a.owns || own || f.InHand != nil
 		a.about[at], a.all = append(a.about[at], len(a.asked)), append(a.all, len(a.asked))
 		a.asked = append(a.asked, asked)
 	}
@@ -254,6 +263,11 @@ func (a *answers) read(ctx context.Context, from State, s *subject, some []int, 
 // next returns the answer of the next feature.
 func (a *answers) next(f *asking, s *subject) *query.Answer {
 	status := a.without(f, s)
+	if f.InHand != nil && status == "" {
+		event := s.inHand(f.Feature)
+		a.running.SetInHand(event)
+		a.reading.SetInHand(event)
+	}
 	if status == "" && f.index >= 0 {
 		return a.running.Answer(f.index)
 	}
@@ -271,7 +285,7 @@ func (a *answers) count(answer *query.Answer) {
 	case query.Incomplete:
 		a.incomplete++
 		a.found++
-	case query.NotFound:
+	case query.NotFound, query.NoEvent:
 	default:
 		a.found++
 	}

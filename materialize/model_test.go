@@ -17,6 +17,7 @@ import (
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
 )
 
 // entityOf returns the text of a feature's entity in an event or a row; false if it lacks a key.
@@ -109,6 +110,9 @@ features:
   per_login: {expr: paid_1h / logins_1h, default: -1}
   paid_here: SUM(2h, pay, amount, SET(1d, login, user, device), tile=exact)
   users_here: COUNT_DISTINCT(1d, login, SET(2h, pay, device, user), device, max=2)
+  times: {expr: event.amount / paid_1h, stream: pay, default: -2}
+  of_event: {expr: 'event.amount > 10 ? event.score : event.device == "d1" ? 1.5 : paid_exact / 3', stream: pay}
+  over: {expr: 'times > 0.5 or per_login > 2'}
 services:
   risk: [paid_1h, logins_1h, recent, paid_here, users_here, per_login]
 `
@@ -205,6 +209,11 @@ func (l *loop) apply(e timed) {
 	if err := l.model.Apply(rec); err != nil {
 		l.t.Fatal(err)
 	}
+	events, err := l.registry.NewJSONMapper(s).Map(&rec, 0, &state.Batch{Ranges: make([]state.PartitionRange, 1)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.model.InHand = events.Events[0].Clone()
 }
 
 // compare compares a row about the entity with these keys, as of at, given the state as of now.
@@ -255,11 +264,13 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 	all := twoStreamsOf(3)
 	random := rand.New(rand.NewPCG(4, 5))
 	last := all[len(all)-1].came
-	spine := "note,device,at,user,label\n"
+	spine := "note,device,at,user,label,event.amount,event.device,event.score\n"
 	type row struct {
-		at   int64
-		keys map[string]string
+		at     int64
+		keys   map[string]string
+		inHand *record.Event
 	}
+	pay, _ := r.Stream("pay")
 	var wanted []row
 	for i := range 600 {
 		at := all[0].at + random.Int64N(last-all[0].at+3600_000)
@@ -275,8 +286,16 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 		case 1:
 			keys["user"], cell = "", `""`
 		}
-		wanted = append(wanted, row{at, keys})
-		spine += fmt.Sprintf("n%d,%s,%d,%s,%d\n", i, device, at, cell, i%2)
+		amount, score := pick(random, "", "0", "10", "10.01", "-0.01", "77.25", "92233720368547758.07"), pick(random, "", "0", "0.5", "1e308", "-1e308")
+		of := pick(random, "", "d1", "|")
+		inHand := &record.Event{Stream: pay, Values: make([]value.Value, len(pay.Fields))}
+		for i, text := range []string{1: of, 2: amount, 3: score} {
+			if text != "" {
+				inHand.Values[i] = value.ParseText(pay.Fields[i].Type, pay.Fields[i].Scale, text)
+			}
+		}
+		wanted = append(wanted, row{at, keys, inHand})
+		spine += fmt.Sprintf("n%d,%s,%d,%s,%d,%s,%s,%s\n", i, device, at, cell, i%2, amount, of, score)
 	}
 	slices.SortStableFunc(wanted, func(a, b row) int { return cmp.Compare(a.at, b.at) })
 	for _, c := range []struct {
@@ -304,6 +323,7 @@ func TestTrainingSetEqualsModel(t *testing.T) {
 			if got := l.rows[i+1][0]; got != w.keys["note"] {
 				t.Fatalf("row %d is %s, want %s", i, got, w.keys["note"])
 			}
+			l.model.InHand = w.inHand
 			l.compare(i, w.keys, w.at, w.at)
 		}
 		if l.compared < 6000 || l.capped == 0 || l.capped != summary.Capped || (summary.Late > 0) != c.asServed {

@@ -434,3 +434,45 @@ features:
 		}
 	}
 }
+
+// The event in hand of a row that is an event is that event. A spine has it in columns, or not at all.
+func TestEventInHandOfRows(t *testing.T) {
+	m := shopMaking(t)
+	m.Registry = load(t, strings.Replace(shop, "services:", `  times: {expr: event.amount / count, stream: pay}
+  more: {expr: 'times > 1 and event.shop == 1', stream: pay}
+services:`, 1))
+	m.service, m.names, m.quality = "", []string{"times", "more"}, false
+	got, _, err := m.run(t)
+	want := `id,times,more
+p1,1.5,true
+p2,1,false
+p3,1,false
+p4,1,false
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	m.stream, m.spine = "", "at,user,event.amount\n1700000001000,u,5\n1700000001000,u,\n1700000001000,,7\n"
+	got, summary, err := m.run(t)
+	want = `at,user,event.amount,times,more
+1700000001000,u,5,2.5,
+1700000001000,u,,,
+1700000001000,,7,,
+`
+	if diff := cmp.Diff(want, got); diff != "" || err != nil || summary.Found != 2 {
+		t.Errorf("%v, %+v (-want +got):\n%s", err, summary, diff)
+	}
+	m.spine, m.names, m.quality = "at,user\n1700000001000,u\n", []string{"times", "count"}, true
+	if got, _, err = m.run(t); err != nil || !strings.Contains(got, "\n1700000001000,u,,NO_EVENT,") {
+		t.Errorf("%v %s", err, got)
+	}
+	m.spine, m.names = "at,user,event.amount\n1700000001000,u,much\n", []string{"times"}
+	if _, _, err = m.run(t); err == nil || err.Error() != `spine.csv:2: column event.amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found a string that is not one` {
+		t.Error(err)
+	}
+	m.spine, m.stream, m.Registry = "", "login", load(t, strings.Replace(strings.Replace(shop, "timestamp: at, fields: {user: string, ip", "timestamp: at, id: ip, fields: {user: string, ip", 1),
+		"services:", "  times: {expr: event.amount / count, stream: pay}\nservices:", 1))
+	if _, _, err = m.run(t); err == nil || err.Error() != `feature "times" reads the event of stream pay, and the rows are events of login` {
+		t.Error(err)
+	}
+}

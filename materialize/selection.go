@@ -164,6 +164,9 @@ func (s *Selection) can(f *features.Feature) error {
 	if !s.Lists && listed(f) {
 		return fmt.Errorf("feature %q is a list, which a CSV cell cannot hold; write a .parquet file", f.Name)
 	}
+	if s.Stream != nil && f.InHand != nil && f.InHand != s.Stream {
+		return fmt.Errorf("feature %q reads the event of stream %s, and the rows are events of %s", f.Name, f.InHand.Name, s.Stream.Name)
+	}
 	for _, key := range asks(f) {
 		if s.Spine != nil {
 			if columns := s.Spine.table.Columns(); !slices.Contains(columns, key.Name) {

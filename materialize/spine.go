@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/materialize/source"
@@ -23,6 +25,14 @@ type Spine struct {
 	stream *record.Stream
 	rows   *source.Rows
 	types  []seenTypes // by column, from its contents
+	// held are, by feature, the fields of the event in hand that the rows have in columns.
+	held map[string][]heldField
+}
+
+// heldField is a field of an event that the rows have in a column.
+type heldField struct {
+	of int // in the event
+	at int // among the fields of the rows
 }
 
 // NewSpine makes a spine from a table. timeColumn names the column of its moments.
@@ -44,7 +54,7 @@ func (s *Spine) ask(columns []Column) (err error) {
 		if c.of != answered {
 			continue
 		}
-		for _, field := range asks(c.feature) {
+		for _, field := range append(asks(c.feature), s.columnsOfEvent(c.feature)...) {
 			at := s.stream.FieldIndex(field.Name)
 			if at < 0 {
 				s.stream.Fields = append(s.stream.Fields, field)
@@ -54,9 +64,53 @@ func (s *Spine) ask(columns []Column) (err error) {
 					field.Name, typeName(had), of[field.Name], typeName(field), c.feature.Name)
 			}
 		}
+		s.hold(c.feature)
 	}
 	s.rows, err = source.RowsOf(s.table, s.stream)
 	return err
+}
+
+// eventColumn returns the name of the column with a field of the event in hand.
+func eventColumn(field string) string { return expr.EventName + "." + field }
+
+// columnsOfEvent returns the fields of the event in hand that a feature reads, if the rows have a column for each.
+func (s *Spine) columnsOfEvent(f *features.Feature) (fields []record.Field) {
+	columns := s.table.Columns()
+	for _, i := range f.OfEvent() {
+		field := f.InHand.Fields[i]
+		name := eventColumn(field.Name)
+		if field.Type == value.Location || !slices.Contains(columns, name) {
+			return nil
+		}
+		fields = append(fields, record.Field{Name: name, Type: field.Type, Scale: field.Scale, Path: []string{name}})
+	}
+	return fields
+}
+
+// hold notes which fields of the event in hand the rows have for a feature.
+func (s *Spine) hold(f *features.Feature) {
+	if len(s.columnsOfEvent(f)) == 0 {
+		return
+	}
+	if s.held == nil {
+		s.held = map[string][]heldField{}
+	}
+	for _, i := range f.OfEvent() {
+		s.held[f.Name] = append(s.held[f.Name], heldField{i, s.stream.FieldIndex(eventColumn(f.InHand.Fields[i].Name))})
+	}
+}
+
+// inHand returns the event in hand that a row has for a feature; nil if it lacks a column.
+func (s *Spine) inHand(f *features.Feature, row *record.Event) *record.Event {
+	held := s.held[f.Name]
+	if held == nil {
+		return nil
+	}
+	e := &record.Event{Stream: f.InHand, Time: row.Time, Now: row.Now, Values: make([]value.Value, len(f.InHand.Fields))}
+	for _, h := range held {
+		e.Values[h.of] = row.Values[h.at]
+	}
+	return e
 }
 
 // note updates the types of the columns from the cells of a row.

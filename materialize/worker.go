@@ -112,7 +112,7 @@ func (w *worker) about(b *block, s *step, entity []byte) error {
 		if err != nil {
 			return err
 		}
-		w.subject.event = m.row(s.of.Stream)
+		w.subject.event, w.subject.spine = m.row(s.of.Stream), s.of.Spine
 	}
 	if s.keys != allKeys {
 		w.subject.entities[s.keys], w.subject.lacks[s.keys] = entity, s.lacks
