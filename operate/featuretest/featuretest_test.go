@@ -169,7 +169,7 @@ func TestBadFiles(t *testing.T) {
 		{event("{pay: &p {at: 1m, amount: [1, *p]}}"), "FILE:4:44: *p stands for a value that it is in"},
 		{event("{pay: {at: 1m, amount: 1, at: 2m}}"), `FILE:4:40: duplicate key "at"; it is already at line 4`},
 		{test("    questions: [{}]"), "FILE:4:17: the question has no at\nFILE:4:17: the question has no entity\nFILE:4:17: the question has no expect"},
-		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {a: 1}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, expect` +
+		{test("    questions: [{when: 5m, at: soon, entity: {}, expect: {a: 1}}]"), `FILE:4:18: unknown key "when" of a question; known: at, entity, event, expect` +
 			"\nFILE:4:32: at: expected a moment: an offset from the start such as +5m or -2d, or RFC 3339 such as 2026-01-31T10:00:00Z"},
 		{test("    questions: [{at: 5m, entity: {user: u}, expect: {piad: 0}}]"), `FILE:4:54: unknown feature "piad"; did you mean "paid"?`},
 		{test("    questions: [{at: 5m, entity: {usr: u}, expect: {paid: 0}}]"), `FILE:4:34: feature "paid" needs user; the entity has usr`},

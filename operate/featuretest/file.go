@@ -78,6 +78,7 @@ type ask struct {
 	at     int64
 	entity *yaml.Node
 	expect *yaml.Node
+	event  *event // in hand; nil for none
 }
 
 // defaultStart is the base of offsets unless the file sets one.
@@ -306,14 +307,18 @@ func (f *file) event(n *yaml.Node) event {
 	return e
 }
 
-// ask reads {at: …, entity: {…}, expect: {…}}.
+// ask reads {at: …, entity: {…}, event: {…}, expect: {…}}.
 func (f *file) ask(n *yaml.Node) ask {
 	q := ask{node: n}
 	seen := f.members(n, "a question", map[string]func(*yaml.Node){
 		"at":     func(n *yaml.Node) { q.at = f.moment(n, "at") },
 		"entity": func(n *yaml.Node) { q.entity = n },
 		"expect": func(n *yaml.Node) { q.expect = n },
+		"event":  func(n *yaml.Node) { q.event = f.inHand(n) },
 	})
+	if q.event != nil && member(q.event.fields, "at") == nil {
+		q.event.at = q.at
+	}
 	for _, name := range []string{"at", "entity", "expect"} {
 		if !seen[name] {
 			f.find(n, "the question has no %s", name)
@@ -326,6 +331,20 @@ func (f *file) ask(n *yaml.Node) ask {
 		f.find(q.expect, "expect: expected features with their values, such as {user_tx_1h: 3}")
 	}
 	return q
+}
+
+// inHand reads {STREAM: {FIELD: …}}, the event in hand of a question, whose time is by default that of the question.
+func (f *file) inHand(n *yaml.Node) *event {
+	e := &event{node: n}
+	each(n, func(key, value *yaml.Node) { e.stream, e.fields = key.Value, value })
+	if len(n.Content) != 2 || e.fields.Kind != yaml.MappingNode {
+		f.find(n, "event: expected the event in hand, such as {transaction: {amount: 12.50}}")
+		return nil
+	}
+	if at := member(e.fields, "at"); at != nil {
+		e.at = f.moment(at, "at")
+	}
+	return e
 }
 
 // member returns a member of a mapping; nil if there is none.

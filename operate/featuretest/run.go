@@ -73,7 +73,8 @@ type run struct {
 	asked    map[string]bool // features of all tests
 	result   TestResult
 	offset   int64
-	now      int64 // time of the newest event, in milliseconds
+	now      int64         // time of the newest event, in milliseconds
+	inHand   *record.Event // of the question; nil for none
 }
 
 func (r *run) fail(n *yaml.Node, format string, args ...any) {
@@ -147,6 +148,11 @@ func reason(p *record.Poison) string {
 func (r *run) ask(ctx context.Context, q *ask) {
 	keys := map[string]*yaml.Node{}
 	each(q.entity, func(key, v *yaml.Node) { keys[key.Value] = v })
+	if r.inHand = nil; q.event != nil {
+		if r.inHand = r.look(q); r.inHand == nil {
+			return
+		}
+	}
 	each(q.expect, func(key, want *yaml.Node) {
 		f, err := r.registry.FeatureNamed(key.Value)
 		if err != nil {
@@ -182,12 +188,35 @@ func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity st
 	}
 	var reading query.Reading
 	reading.Reset(max(r.now, q.at))
+	reading.SetInHand(r.inHand)
 	reading.Want(f, entity, q.at)
 	if err := reading.Read(ctx, r.state); err != nil {
 		return err
 	}
 	reading.Next(a)
 	return a.Err
+}
+
+// look reads the event in hand of a question, which is not applied; nil if it cannot be used.
+func (r *run) look(q *ask) *record.Event {
+	text, err := r.recordOf(r.registry, q.event)
+	if err != nil {
+		r.find(q.event.node, "%v", err)
+		return nil
+	}
+	s, _ := r.registry.Stream(q.event.stream)
+	batch := &state.Batch{Ranges: []state.PartitionRange{{}}, Now: q.at}
+	outcome, err := r.mapper.Map(&record.Record{Partition: state.Partition{Topic: s.Topic}, Timestamp: q.at, Value: text}, 0, batch)
+	if err != nil {
+		r.fail(q.event.node, "the event cannot be used: %v", err)
+		return nil
+	}
+	i := slices.Index(outcome.Streams, s.Name)
+	if i < 0 {
+		r.fail(q.event.node, "stream %s does not take the event %s: its match is %s", s.Name, text, s.Match.Text)
+		return nil
+	}
+	return outcome.Events[i].Clone()
 }
 
 // askMembers asks for each value in an expectation whether the window holds it.
