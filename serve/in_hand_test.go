@@ -1,13 +1,16 @@
 package serve
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/value"
 )
 
 const inHandDefinitions = `
@@ -130,5 +133,50 @@ func TestFeaturesThatNeedAnEventAreListed(t *testing.T) {
 	}
 	if n := strings.Count(w.Body.String(), `"event":`); n != 4 {
 		t.Errorf("%d features need an event, want 4: %s", n, w.Body)
+	}
+}
+
+// Whatever the event, looked at or pending: an answer is what its expression makes of the event's fields and of the answers of
+// its parts in the same response.
+func TestEventInHandIsPutIntoTheExpression(t *testing.T) {
+	b := inHand(t)
+	decimal := expr.Variable{Type: value.Decimal, Scale: 2}
+	amount, paid := decimal, decimal
+	amount.Name, paid.Name = "amount", "paid"
+	plain, err := expr.Compile("amount / paid", []expr.Variable{amount, paid}, value.Null)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"null", "0", "-0.01", "12.34", "-20", "100000000000", "-92233720368547.58"} {
+		for _, key := range []string{"event", "pending"} {
+			w := do(t, b.handler, "POST", queryPath, `{"features": ["paid", "times", "shared", "devices"], "entities": [{"user": "u1"}], "`+key+`": `+
+				paying("99", `"user": "u1", "money": {"amount": `+text+`}`)+`}`)
+			var got struct {
+				Results []struct {
+					Features map[string]struct{ Value json.Number }
+				}
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Results) != 1 {
+				t.Fatal(err, w.Body)
+			}
+			values := make([]value.Value, 2)
+			for i, number := range []string{text, got.Results[0].Features["paid"].Value.String()} {
+				if number != "null" {
+					values[i] = value.ParseText(value.Decimal, 2, number)
+				}
+			}
+			want, err := plain.Eval(values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want.IsNull() {
+				want = value.Value{Type: value.Float, Flt: -1} // the default
+			}
+			times, _ := got.Results[0].Features["times"].Value.Float64()
+			shared, _ := got.Results[0].Features["shared"].Value.Float64()
+			if times != want.Float64() || shared != 2*times {
+				t.Errorf("%s %s: %s, want times %v", key, text, w.Body, want.Float64())
+			}
+		}
 	}
 }
