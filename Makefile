@@ -34,7 +34,7 @@ CAN_RACE := $(filter 1,$(shell go env CGO_ENABLED))
 TEST      = go test -timeout 30m $(TESTFLAGS)
 
 test: ## all tests, on real servers where available; packages with concurrency under the race detector, if gcc is here
-	$(MAKE) --no-print-directory --keep-going -j2 test-together $(if $(CAN_RACE),test-raced test-left-out) test-modules
+	$(MAKE) --no-print-directory --keep-going test-together $(if $(CAN_RACE),test-raced test-left-out) test-modules
 
 # The slowest of the packages is the first, and mostly waits. With TESTFLAGS for go test, such as -count=1.
 test-together:
