@@ -16,7 +16,6 @@ import (
 // The demo drops applied events: far more events than fit into memory, written as fast as they are
 // accepted, need no more of it than a few.
 func TestDemoMemoryIsBounded(t *testing.T) {
-	t.Parallel()
 	events, most := 80_000, int64(350_000) // kB
 	if testkit.Race {
 		events, most = 8_000, math.MaxInt64 // the race detector uses several times the program's memory
