@@ -219,7 +219,10 @@ func sinceField(p state.Partition) string { return sincePrefix + p.String() }
 
 // The fields that a store writes when it applies records, beside positions: the greatest timestamp of a record applied, and the least
 // time by which that was behind the clock, both in ms.
-const NewestField, LagField = newestField, lagField
+const (
+	NewestField = newestField
+	LagField    = lagField
+)
 
 // fields returns all fields, as they are now.
 func (r *Record) fields() map[string]string {

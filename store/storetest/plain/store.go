@@ -287,16 +287,6 @@ func (sh *shard) err() error {
 	return nil
 }
 
-// hang returns why some shard cannot be reached; nil if all can.
-func (s *Store) hang() error {
-	for _, sh := range s.shards {
-		if sh.hangs {
-			return errHangs
-		}
-	}
-	return nil
-}
-
 // allHang returns why no shard can be reached; nil if some can.
 func (s *Store) allHang() error {
 	for _, sh := range s.shards {
