@@ -27,7 +27,7 @@ func (r *round) compare() {
 	interlude := r.scenario.Interlude
 	forgotten := interlude != nil && interlude.forgets
 	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
-	if reloaded {
+	if reloaded || r.had(loseOwnKeys) { // what only lost plans kept is filled anew
 		r.awaitComplete(&c, registry, clock)
 	}
 	c.All(registry, clock, r.moments(clock)...)
@@ -83,9 +83,9 @@ func (r *round) moments(clock int64) []int64 {
 	return []int64{clock, edge, edge - 1, clock - random.Int64N(2*day), clock - random.Int64N(10*day)}
 }
 
-// awaitComplete waits until new features are backfilled as far back as answers are compared; a backfill does not read
-// records that no window needs. It asks about each entity, because windows of last events reach back from each entity's
-// own.
+// awaitComplete waits until new features, and those whose plans were lost, are backfilled as far back as answers are compared; a
+// backfill does not read records that no window needs. It asks about each entity, because windows of last events reach back from
+// each entity's own.
 func (r *round) awaitComplete(c *blackbox.Comparison, registry *features.Registry, clock int64) {
 	testkit.Eventually(r.kit, 2*time.Minute, "features are complete", func() (bool, string) {
 		incomplete, err := c.FirstIncomplete(registry, clock, r.moments(clock)...)

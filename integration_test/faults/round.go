@@ -78,6 +78,13 @@ func (r *round) happened(name string) {
 	r.faults[name]++
 }
 
+// had reports whether a fault has happened.
+func (r *round) had(f *fault) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.faults[f.name] > 0
+}
+
 func (r *round) result() result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
