@@ -163,7 +163,8 @@ func (w entityWrites) all() (list []*state.Series) {
 }
 
 // FilledBy lists the features that need something of a fill, sorted by name: those that read it, and those that lack events
-// and will read it once it is filled. For a fill over a cut these are all that may read it.
+// and will read it once it is filled, or are answered from other tiles until then. For a fill over a cut these are all that may
+// read it.
 func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 	defined := func(key string) string { return key }
 	if f.Cut != nil || r.history != nil {
@@ -175,9 +176,56 @@ func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 			filled[key], may[defined(key)] = true, true
 		}
 	}
-	return r.needing(func(of *Feature, key string) bool {
+	names = r.needing(func(of *Feature, key string) bool {
 		return filled[key] || may[defined(key)] && (f.Cut != nil || r.history.Lacks(of.retained))
 	})
+	return r.withOwnTiles(names, func(key string) bool { return may[key] })
+}
+
+// withOwnTiles adds to sorted names those of the features that are answered from other tiles in place of a column, by its key as
+// defined.
+func (r *Registry) withOwnTiles(names []string, column func(key string) bool) []string {
+	for i := range r.Features {
+		if slices.ContainsFunc(r.ownTiles(i), func(own state.Retained) bool { return column(own.Key) }) {
+			names = append(names, r.Features[i].Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ownTiles returns the columns, as defined, in place of which a feature is answered from series with tiles of another width.
+func (r *Registry) ownTiles(feature int) (own []state.Retained) {
+	if r.defined == nil {
+		return nil
+	}
+	name, reads := r.plan.AsDefined(), map[string]bool{}
+	for _, column := range r.Features[feature].retained {
+		reads[name(column.Key)] = true
+	}
+	for _, column := range r.defined[feature].retained {
+		if !reads[column.Key] {
+			own = append(own, column)
+		}
+	}
+	return own
+}
+
+// Unfed lists the features of which some column is in no plan that a history has, sorted by name: processors have not loaded the
+// definitions.
+func (r *Registry) Unfed(h *state.History) (names []string) {
+	for i, f := range r.Features {
+		needs := slices.Clone(f.retained)
+		for _, own := range r.ownTiles(i) {
+			series := own.Key[:state.SeriesIDLength]
+			kept := r.plan.GenerationsOf(series)
+			needs = append(needs, r.plan.RetainedIn(series, kept[len(kept)-1], []state.Retained{own})...)
+		}
+		if slices.ContainsFunc(needs, func(column state.Retained) bool { return h.CompleteSince([]state.Retained{column}) == state.MaxTime }) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // Unfilled lists the features that need columns of series over a cut which none of the fills has, sorted by name.
@@ -192,7 +240,7 @@ func (r *Registry) Unfilled(cut state.Cut, fills []*state.Fill) (names []string)
 			unfilled[name(key)] = true
 		}
 	}
-	return r.needing(func(_ *Feature, key string) bool { return unfilled[name(key)] })
+	return r.withOwnTiles(r.needing(func(_ *Feature, key string) bool { return unfilled[name(key)] }), func(key string) bool { return unfilled[key] })
 }
 
 // needing lists the features that need a column, by its key.

@@ -45,7 +45,7 @@ func (r *Registry) Keeping(p *state.Plan, h *state.History) *Registry {
 			over.writes[stream] = append(over.writes[stream], g.writes(&writes[i])...)
 		}
 	}
-	over.Features, over.Services, over.Enrichments = nil, nil, nil
+	over.Features, over.Services, over.Enrichments, over.defined = nil, nil, nil, r.Features
 	for _, f := range r.Features {
 		over.Features = append(over.Features, g.feature(f))
 	}

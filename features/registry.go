@@ -27,6 +27,7 @@ type Registry struct {
 	version string
 	plan    *state.Plan
 	history *state.History // by which the features read generations; nil if there is none
+	defined []*Feature     // the features as defined, of a registry over generations
 }
 
 // Files are the files of definitions, as they were written.

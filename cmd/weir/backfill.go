@@ -149,12 +149,7 @@ func fillFromLog(ctx context.Context, cfg *config.Config, given *features.Regist
 // loaded returns an error if some processor does not feed the named features, or all without names: there will be
 // something to fill of them.
 func loaded(bound *backfill.Binding, names []string) error {
-	var lacking []string
-	for _, f := range bound.Registry.Features {
-		if (len(names) == 0 || slices.Contains(names, f.Name)) && bound.History.CompleteSince(f.Retained()) == state.MaxTime {
-			lacking = append(lacking, f.Name)
-		}
-	}
+	lacking := slices.DeleteFunc(bound.Registry.Unfed(bound.History), func(name string) bool { return len(names) > 0 && !slices.Contains(names, name) })
 	if len(lacking) == 0 {
 		return nil
 	}
