@@ -27,7 +27,8 @@ func (r *round) compare() {
 	interlude := r.scenario.Interlude
 	forgotten := interlude != nil && interlude.forgets
 	c := blackbox.Comparison{T: differences, URL: url, Model: loop, Partly: reloaded || forgotten, Gaps: interlude != nil && !forgotten, Members: workload.Members}
-	if reloaded || r.had(loseOwnKeys) { // what only lost plans kept is filled anew
+	// What only lost plans kept is filled anew, from a log that still has all of it.
+	if reloaded || r.had(loseOwnKeys) && interlude == nil {
 		r.awaitComplete(&c, registry, clock)
 	}
 	c.All(registry, clock, r.moments(clock)...)
