@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,24 +14,25 @@ import (
 	"github.com/weir-stream/weir/state/progress"
 )
 
-// shelf is an engine of one shard. Before each change something may happen to its record.
+// shelf is an engine of some shards. Before each change something may happen to its record.
 type shelf struct {
+	shards  int
 	records map[int]map[string]string
 	happens func(fields map[string]string)
 	changes int
-	away    error
+	away    map[int]error // by record
 }
 
-func (s *shelf) Shards() int                                  { return 1 }
+func (s *shelf) Shards() int                                  { return s.shards }
 func (s *shelf) Name(record int) string                       { return fmt.Sprint("record ", record) }
-func (s *shelf) Down(context.Context) error                   { return s.away }
+func (s *shelf) Down(context.Context) error                   { return nil }
 func (s *shelf) Begin(context.Context, []int) error           { s.records[0]["begun"] = "1"; return nil }
-func (s *shelf) Servers(context.Context) []*Server            { return []*Server{nil} }
-func (s *shelf) Names(context.Context, int) ([]string, error) { return nil, s.away }
+func (s *shelf) Servers(context.Context) []*Server            { return make([]*Server, s.shards) }
+func (s *shelf) Names(context.Context, int) ([]string, error) { return nil, nil }
 
 func (s *shelf) Read(_ context.Context, q Query) (found []Found) {
 	for _, record := range q.Records {
-		found = append(found, Found{Fields: maps.Clone(s.records[record]), Err: s.away})
+		found = append(found, Found{Fields: maps.Clone(s.records[record]), Err: s.away[record]})
 	}
 	return found
 }
@@ -45,7 +47,7 @@ func (s *shelf) Change(_ context.Context, changes []Change) {
 }
 
 func newShelf(happens func(fields map[string]string)) (*shelf, *Protocol) {
-	s := &shelf{records: map[int]map[string]string{0: {}, Plans: {}, Used: {}}, happens: happens}
+	s := &shelf{shards: 1, records: map[int]map[string]string{0: {}, 1: {}, Plans: {}, Used: {}}, happens: happens, away: map[int]error{}}
 	return s, New(s, func(string) int { return 0 }, time.Hour, time.Now)
 }
 
@@ -100,5 +102,36 @@ func TestRecordThatAlwaysChanges(t *testing.T) {
 	}
 	if _, err := p.Register(t.Context(), state.Registration{Plan: &state.Plan{Version: "v"}, Group: "g"}); err == nil {
 		t.Error("a register that always changes was changed")
+	}
+}
+
+// While a shard cannot be read, a history has what was last known of it, and says that it is missing.
+func TestHistoryOfAShardThatIsAway(t *testing.T) {
+	s, p := newShelf(func(map[string]string) {})
+	s.shards = 2
+	s.records[0]["tx@v1/0"], s.records[0]["now"] = "5:0:", "50"
+	s.records[1]["tx@v2"], s.records[1]["now"] = "70", "70"
+	look := func() (versions []string, newest int64, missing bool) {
+		h, err := p.History(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range h.PlanEpochs {
+			versions = append(versions, fmt.Sprint(e.Version, " ", e.Last))
+		}
+		slices.Sort(versions)
+		return versions, h.Newest, h.Missing != nil
+	}
+	want := []string{fmt.Sprint("v1 ", state.MaxTime), "v2 70"}
+	if versions, newest, missing := look(); !slices.Equal(versions, want) || newest != 70 || missing {
+		t.Errorf("plans %v until %d, missing: %v; want %v until 70", versions, newest, missing, want)
+	}
+	s.away[1], s.records[1] = state.ErrUnavailable, nil
+	if versions, newest, missing := look(); !slices.Equal(versions, want) || newest != 70 || !missing {
+		t.Errorf("without a shard: plans %v until %d, missing: %v; want %v until 70", versions, newest, missing, want)
+	}
+	s.away[0] = state.ErrUnavailable
+	if _, err := p.History(t.Context()); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("without any shard: error %v", err)
 	}
 }
