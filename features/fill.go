@@ -185,8 +185,9 @@ func (r *Registry) FilledBy(f *state.Fill) (names []string) {
 // withOwnTiles adds to sorted names those of the features that are answered from other tiles in place of a column, by its key as
 // defined.
 func (r *Registry) withOwnTiles(names []string, column func(key string) bool) []string {
+	name := r.plan.AsDefined()
 	for i := range r.Features {
-		if slices.ContainsFunc(r.ownTiles(i), func(own state.Retained) bool { return column(own.Key) }) {
+		if slices.ContainsFunc(r.ownTiles(i, name), func(own state.Retained) bool { return column(own.Key) }) {
 			names = append(names, r.Features[i].Name)
 		}
 	}
@@ -194,12 +195,13 @@ func (r *Registry) withOwnTiles(names []string, column func(key string) bool) []
 	return slices.Compact(names)
 }
 
-// ownTiles returns the columns, as defined, in place of which a feature is answered from series with tiles of another width.
-func (r *Registry) ownTiles(feature int) (own []state.Retained) {
+// ownTiles returns the columns, as defined, in place of which a feature is answered from series with tiles of another width. name
+// is the plan's AsDefined.
+func (r *Registry) ownTiles(feature int, name func(key string) string) (own []state.Retained) {
 	if r.defined == nil {
 		return nil
 	}
-	name, reads := r.plan.AsDefined(), map[string]bool{}
+	reads := map[string]bool{}
 	for _, column := range r.Features[feature].retained {
 		reads[name(column.Key)] = true
 	}
@@ -214,9 +216,10 @@ func (r *Registry) ownTiles(feature int) (own []state.Retained) {
 // Unfed lists the features of which some column is in no plan that a history has, sorted by name: processors have not loaded the
 // definitions.
 func (r *Registry) Unfed(h *state.History) (names []string) {
+	name := r.plan.AsDefined()
 	for i, f := range r.Features {
 		needs := slices.Clone(f.retained)
-		for _, own := range r.ownTiles(i) {
+		for _, own := range r.ownTiles(i, name) {
 			series := own.Key[:state.SeriesIDLength]
 			kept := r.plan.GenerationsOf(series)
 			needs = append(needs, r.plan.RetainedIn(series, kept[len(kept)-1], []state.Retained{own})...)
