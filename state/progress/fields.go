@@ -55,6 +55,7 @@ var (
 	errNoTime    = errors.New("not a time in ms")
 	errTwice     = errors.New("another plan has the partition, too")
 	errNoArchive = errors.New("not a number of rows and a time")
+	errNowhere   = errors.New("not a position")
 	errPartition = errors.New("its name has no number of a partition")
 )
 
@@ -83,7 +84,7 @@ func (r *Record) parse(name, value string) (err error) {
 		}
 		return f.parse(value)
 	case kind+":" == fillPrefix:
-		return r.parsePosition(rest, value)
+		return r.parseFillPosition(rest, value)
 	case kind+":" == archivePrefix:
 		cut, id, _ := strings.Cut(rest, ":")
 		r.archives[archiveKey{cut, id}], err = parseArchive(value)
@@ -118,7 +119,7 @@ func (r *Record) parseUnprefixed(name, value string) (err error) {
 		}
 		h := &Holding{Plan: version}
 		r.held[p] = h
-		h.At, err = state.ParsePosition(value)
+		h.At, err = parsePosition(value)
 		return err
 	case ofPlan:
 		r.ends[Epoch{topic, version}], err = parseTime(value)
@@ -143,18 +144,18 @@ func (r *Record) parseUnprefixed(name, value string) (err error) {
 	return err
 }
 
-// parsePosition adds the position of a fill, in a partition or in an archive.
-func (r *Record) parsePosition(rest, value string) (err error) {
+// parseFillPosition adds the position of a fill, in a partition or in an archive.
+func (r *Record) parseFillPosition(rest, value string) (err error) {
 	if fill, archive, ofRows := strings.Cut(rest, ":"+archivePrefix); ofRows {
 		archive, _, _ = strings.Cut(archive, "/")
-		r.rows[rowsKey{fill, archive}], err = state.ParsePosition(value)
+		r.rows[rowsKey{fill, archive}], err = parsePosition(value)
 		return err
 	}
 	f, err := r.parseFill(rest)
 	if err != nil {
 		return err
 	}
-	f.at, err = state.ParsePosition(value)
+	f.at, err = parsePosition(value)
 	return err
 }
 
@@ -179,6 +180,14 @@ func parsePartition(text string) (state.Partition, error) {
 		return state.Partition{}, errPartition
 	}
 	return state.Partition{Topic: topic, ID: int32(n)}, nil
+}
+
+// parsePosition parses a position that somebody has written: a field is absent rather than empty.
+func parsePosition(text string) (state.Position, error) {
+	if text == "" {
+		return state.NoPosition, errNowhere
+	}
+	return state.ParsePosition(text)
 }
 
 func parseTime(text string) (int64, error) {

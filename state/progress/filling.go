@@ -35,6 +35,11 @@ type span struct {
 	open     bool
 }
 
+// backwards reports whether a slice would end before it begins.
+func (s *span) backwards() bool {
+	return !s.unset && !s.open && slices.ContainsFunc(state.RangesBetween(s.from, s.to), func(r state.OffsetRange) bool { return r.To < r.From })
+}
+
 const brokenText = "!"
 
 var errNoFilling = errors.New("it does not say what is to be filled")
@@ -102,7 +107,7 @@ func (f *filling) parse(text string) (err error) {
 		} else {
 			s.to, toOK = state.ParseOffsets(last)
 		}
-		if !ok || !fromOK || !toOK {
+		if !ok || !fromOK || !toOK || s.backwards() {
 			return errNoFilling
 		}
 		f.spans = append(f.spans, s)
