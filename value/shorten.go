@@ -20,7 +20,8 @@ const hashText = 1 + 22
 
 // Shorten appends a text; if it is longer than `most` bytes, it appends a prefix and a hash of all of it. Different
 // texts stay different, since it is infeasible to construct two with the same hash, but for the result itself, which stays as
-// it is: answers name values by it, and these may be asked about.
+// it is: answers name values by it, and these may be asked about. A rule also asks about what an event says: if the result, sent
+// as a value, were another value, an asker could not tell which is meant.
 func Shorten(dst, text []byte, most int) []byte {
 	if len(text) <= most {
 		return append(dst, text...)
