@@ -7,7 +7,7 @@ import (
 	"github.com/weir-stream/weir/store/storetest/plain"
 )
 
-func open(shards, _ int) storetest.Namespace { return plain.New(shards) }
+func open(shards, mutations int) storetest.Namespace { return plain.NewInSteps(shards, mutations) }
 
 // The plain store passes the whole conformance suite.
 func TestConformance(t *testing.T) {
