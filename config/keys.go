@@ -47,7 +47,7 @@ func envName(key string) string {
 
 // foreign matches variables that begin with WEIR_ and are not settings: those of the tests, and
 // those that Kubernetes and Docker make for a service whose name begins with "weir".
-var foreign = regexp.MustCompile(`^WEIR_(TEST_.*|KAFKA_HOME|(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?))$`)
+var foreign = regexp.MustCompile(`^WEIR_(TEST_.*|(KAFKA|IGNITE)_HOME|(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_(TCP|UDP|SCTP)(_.+)?)?))$`)
 
 // nearest returns the end of a message about an unknown key: the most similar one.
 func nearest(key string) string {

@@ -7,13 +7,13 @@
 //   - given: WEIR_TEST_KAFKA=host:port[,host:port], WEIR_TEST_REDIS=host:port
 //   - docker: a container, if a Docker daemon answers
 //   - local: a process, from redis-server on PATH, and from Java 17 with
-//     Kafka's jars, which kafkatest/install.sh fetches with Maven
+//     Kafka's and Ignite's jars, which Maven fetches, see testkit/jars
 //
 // WEIR_TEST_SOURCE=given|docker|local allows only one source. The test log names each server and
 // its source. If no source is available, the test is skipped and says what to install; with
 // WEIR_TEST_REQUIRE=1 it fails.
 //
-// Package kafkatest has brokers, package redistest Redis servers. All tests of a binary share the
+// Package kafkatest has brokers, package redistest Redis servers, package ignitetest nodes of Ignite. All tests of a binary share the
 // servers that Shared and SharedCluster return, and stay apart by fresh names: kafkatest.CreateTopic
 // and [Namespace]. Tests that break a server start their own, with New, NewCluster, NewReplica and the
 // like; these are never "given". A package whose tests use the shared servers stops them in its

@@ -2,96 +2,31 @@ package kafkatest
 
 import (
 	"cmp"
-	"embed"
+	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/weir-stream/weir/internal/testkit/server"
 )
 
-//go:embed install.sh pom.xml
-var files embed.FS
+//go:embed pom.xml
+var pom []byte
 
-// version returns the version that pom.xml names.
-var version = sync.OnceValue(func() string {
-	pom, err := files.ReadFile("pom.xml")
-	if err != nil {
-		panic(err) // cannot happen: the file is embedded
-	}
-	return string(regexp.MustCompile(`<kafka\.version>(.*)</kafka\.version>`).FindSubmatch(pom)[1])
-})
-
-// lackJava says what a local Kafka lacks. Jars that can be fetched do not count as missing.
-func lackJava() error {
-	if err := server.LackCommand("java", "a Java runtime, 17 or later"); err != nil {
-		return err
-	}
-	home, err := homeDir()
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(jar(home)); err == nil {
-		return nil
-	}
-	if err := server.LackCommand("mvn", "Maven"); err != nil {
-		return fmt.Errorf("%w, or set WEIR_KAFKA_HOME to a directory with Kafka's jars", err)
-	}
-	return nil
+// Jars returns the jars of a broker.
+func Jars() *server.Jars {
+	return &server.Jars{Name: "kafka", POM: pom, Witness: "kafka_2.13-", Env: "WEIR_KAFKA_HOME"}
 }
 
-func jar(home string) string {
-	return filepath.Join(home, "kafka_2.13-"+version()+".jar")
-}
+func version() string { return Jars().Version() }
 
-// homeDir returns the directory of the jars, the same as in install.sh.
-func homeDir() (string, error) {
-	if home := os.Getenv("WEIR_KAFKA_HOME"); home != "" {
-		return home, nil
-	}
-	cache := os.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		cache = filepath.Join(home, ".cache")
-	}
-	return filepath.Join(cache, "weir", "kafka-"+version()), nil
-}
-
-// install returns the directory of the jars, and fetches them if necessary.
-var install = sync.OnceValues(func() (string, error) {
-	home, err := homeDir()
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(jar(home)); err == nil {
-		return home, nil
-	}
-	dir, err := os.MkdirTemp("", server.DirPrefix)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.CopyFS(dir, files); err != nil {
-		return "", err
-	}
-	out, err := exec.Command("bash", filepath.Join(dir, "install.sh")).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("internal/testkit/kafkatest/install.sh: %w\n%s", err, out)
-	}
-	return home, nil
-})
+func lackJava() error { return Jars().Lack() }
 
 // onMachine prepares a broker in dir, and its storage in data.
 func onMachine(dir, data string, n node, opts Options) (addrs []string, r server.Runner, origin string, err error) {
-	home, err := install()
+	home, err := Jars().Fetch()
 	if err != nil {
 		return nil, nil, "", err
 	}

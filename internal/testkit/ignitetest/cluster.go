@@ -1,0 +1,181 @@
+// Package ignitetest starts Apache Ignite nodes for tests. See package testkit for where they come from.
+package ignitetest
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit/server"
+	"github.com/weir-stream/weir/store/ignite/thin"
+)
+
+//go:embed pom.xml
+var pom []byte
+
+//go:embed node.xml
+var nodeXML string
+
+// Jars returns the jars of a node.
+func Jars() *server.Jars {
+	return &server.Jars{Name: "ignite", POM: pom, Witness: "ignite-core-", Env: "WEIR_IGNITE_HOME"}
+}
+
+// Cluster is a cluster of nodes.
+type Cluster struct{ Nodes []*Node }
+
+// Node is a node of a cluster.
+type Node struct {
+	Address string // of the thin-client connector
+	process *server.Process
+}
+
+var shared struct {
+	sync.Mutex
+	cluster *Cluster
+}
+
+// Shared returns the cluster of one node that all tests of this binary share. A test uses only caches of its own.
+func Shared(t testing.TB) *Cluster {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster != nil {
+		return shared.cluster
+	}
+	choose(t)
+	dir, err := server.SharedDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := start(dir, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.AtEnd(c.remove)
+	server.Announce(t, true, "Ignite from local java, version %s", Jars().Version())
+	shared.cluster = c
+	return c
+}
+
+// New starts a cluster that only this test uses, and may break. It stops when the test ends.
+func New(t testing.TB, nodes int) *Cluster {
+	t.Helper()
+	choose(t)
+	c, err := start(t.TempDir(), nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.remove)
+	server.Announce(t, false, "%d nodes of Ignite from local java, version %s", nodes, Jars().Version())
+	return c
+}
+
+func choose(t testing.TB) { server.MustChoose(t, "Ignite", server.FromMachine(Jars().Lack)) }
+
+// Addresses returns the addresses of all nodes.
+func (c *Cluster) Addresses() (list []string) {
+	for _, n := range c.Nodes {
+		list = append(list, n.Address)
+	}
+	return list
+}
+
+func (c *Cluster) remove() {
+	for _, n := range c.Nodes {
+		n.process.Remove()
+	}
+}
+
+// start starts nodes that find each other.
+func start(dir string, nodes int) (*Cluster, error) {
+	home, err := Jars().Fetch()
+	if err != nil {
+		return nil, err
+	}
+	const perNode = 3 // client, discovery, communication
+	ports := make([]int, perNode*nodes)
+	var peers strings.Builder
+	for i := range ports {
+		if ports[i], err = server.FreePort(); err != nil {
+			return nil, err
+		}
+		if i%perNode == 1 {
+			fmt.Fprintf(&peers, "<value>127.0.0.1:%d</value>", ports[i])
+		}
+	}
+	c := &Cluster{}
+	for i := range nodes {
+		at := ports[perNode*i:]
+		of := filepath.Join(dir, fmt.Sprint("node", i))
+		if err := os.MkdirAll(of, 0o700); err != nil {
+			return nil, err
+		}
+		// A node that hangs is given up soon, so that tests need not wait for it.
+		const failure = "3000"
+		text := strings.NewReplacer("NAME", fmt.Sprint("weir", i), "DIR", of, "PEERS", peers.String(), "FAILURE", failure,
+			"CLIENT", strconv.Itoa(at[0]), "DISCOVERY", strconv.Itoa(at[1]), "COMMUNICATION", strconv.Itoa(at[2])).Replace(nodeXML)
+		file := filepath.Join(of, "node.xml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", arguments(home, file)...)}
+		c.Nodes = append(c.Nodes, n)
+		if err := n.Start(); err != nil {
+			c.remove()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// opened are packages of the JDK that Ignite uses by reflection.
+var opened = []string{
+	"java.base/java.io", "java.base/java.lang", "java.base/java.lang.invoke", "java.base/java.lang.reflect", "java.base/java.math",
+	"java.base/java.net", "java.base/java.nio", "java.base/java.text", "java.base/java.time", "java.base/java.util",
+	"java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic", "java.base/java.util.concurrent.locks",
+	"java.base/jdk.internal.access", "java.base/jdk.internal.misc", "java.base/sun.nio.ch", "java.base/sun.util.calendar",
+	"java.management/com.sun.jmx.mbeanserver", "java.management/sun.management", "java.sql/java.sql",
+	"jdk.internal.jvmstat/sun.jvmstat.monitor", "jdk.management/com.sun.management.internal",
+}
+
+func arguments(home, file string) []string {
+	args := []string{
+		"-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
+		"-DIGNITE_QUIET=true", "-DIGNITE_UPDATE_NOTIFIER=false", "-DIGNITE_PERFORMANCE_SUGGESTIONS_DISABLED=true",
+	}
+	for _, p := range opened {
+		args = append(args, "--add-opens="+p+"=ALL-UNNAMED")
+	}
+	return append(args, "-cp", filepath.Join(home, "*"), "org.apache.ignite.startup.cmdline.CommandLineStartup", file)
+}
+
+// Start starts the node, also after it was killed, and waits until it answers.
+func (n *Node) Start() error {
+	if err := n.process.Start(); err != nil {
+		return err
+	}
+	client := thin.New(thin.Config{Addresses: []string{n.Address}, Login: thin.Login{Timeout: time.Second}, Request: server.StartTimeout})
+	defer func() { _ = client.Close() }()
+	return server.Await("Ignite", n.process, func(ctx context.Context) error {
+		_, _, err := client.Clock(ctx)
+		return err
+	})
+}
+
+// Kill kills the node.
+func (n *Node) Kill() error { return n.process.End(syscall.SIGKILL) }
+
+// Hang stops the node from answering, until Resume.
+func (n *Node) Hang() error { return n.process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a node that hangs go on.
+func (n *Node) Resume() error { return n.process.Signal(syscall.SIGCONT) }

@@ -1,0 +1,200 @@
+// Package thin is a client of Apache Ignite's thin-client protocol, version 1.7.0 (Apache Ignite's documentation, "Binary Client
+// Protocol"), with what a store needs of it: values by key, transactions, SQL and scans. Keys are UUIDs and values arrays of bytes.
+//
+// A Client keeps a connection to each node that it is told of. Requests about a key go to the node that has it, which saves a hop;
+// any other node can answer them, too.
+package thin
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config says how to reach a cluster.
+type Config struct {
+	Addresses []string // host:port of nodes
+	Login     Login
+	Request   time.Duration // how long a request takes at most
+}
+
+// Client is a client of a cluster. It is safe for concurrent use.
+type Client struct {
+	config Config
+	nodes  []*node
+	stale  atomic.Bool // the topology has changed since the caches learned where their partitions are
+}
+
+// node is a node's address, with the connection to it.
+type node struct {
+	address string
+
+	mu      sync.Mutex
+	conn    *conn
+	failed  error // why it could not be reached
+	retryAt time.Time
+}
+
+// retryAfter is how long after a failure a node is tried again.
+const retryAfter = time.Second
+
+// New returns a client. It connects when it is used.
+func New(c Config) *Client {
+	client := &Client{config: c}
+	for _, address := range c.Addresses {
+		client.nodes = append(client.nodes, &node{address: address})
+	}
+	return client
+}
+
+// Close closes the connections.
+func (c *Client) Close() error {
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		if n.conn != nil {
+			n.conn.lose(errClosed)
+		}
+		n.mu.Unlock()
+	}
+	return nil
+}
+
+// connect returns the connection to a node, which it makes if necessary.
+func (c *Client) connect(ctx context.Context, n *node) (*conn, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn != nil && n.conn.usable() {
+		return n.conn, nil
+	}
+	if time.Now().Before(n.retryAt) {
+		return nil, n.failed
+	}
+	made, err := dial(ctx, n.address, &c.config.Login, func() { c.stale.Store(true) })
+	if err != nil {
+		n.failed, n.retryAt = err, time.Now().Add(retryAfter)
+		return nil, err
+	}
+	n.conn, n.failed = made, nil
+	c.stale.Store(true)
+	return made, nil
+}
+
+// to returns a connection to a node, or to any other one if that is unknown or cannot be reached.
+func (c *Client) to(ctx context.Context, id UUID) (*conn, error) {
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		found := n.conn
+		n.mu.Unlock()
+		if found != nil && found.node == id && found.usable() {
+			return found, nil
+		}
+	}
+	var errs []error
+	for _, n := range c.nodes {
+		made, err := c.connect(ctx, n)
+		if err == nil {
+			return made, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// connectAll connects to all nodes that can be reached.
+func (c *Client) connectAll(ctx context.Context) {
+	var connecting sync.WaitGroup
+	for _, n := range c.nodes {
+		connecting.Go(func() { _, _ = c.connect(ctx, n) }) // to reports the errors
+	}
+	connecting.Wait()
+}
+
+// Node is a node that a client is told of.
+type Node struct {
+	Address string
+	Err     error // why it could not be reached the last time; nil if it could
+}
+
+// Nodes returns what is known of the nodes. It makes no request.
+func (c *Client) Nodes() (list []Node) {
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		list = append(list, Node{n.address, n.failed})
+		n.mu.Unlock()
+	}
+	return list
+}
+
+// Try connects to the nodes to which there is no connection.
+func (c *Client) Try(ctx context.Context) { c.connectAll(ctx) }
+
+// Down returns why no node can be reached; nil if one can, as far as is known. It makes no request.
+func (c *Client) Down() error {
+	var errs []error
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		failed := n.failed
+		n.mu.Unlock()
+		if failed == nil {
+			return nil
+		}
+		errs = append(errs, failed)
+	}
+	return errors.Join(errs...)
+}
+
+// request sends a request to a node, or any other one. If the connection is lost, it is repeated once on another one: the caller
+// knows that this does no harm.
+func (c *Client) request(ctx context.Context, id UUID, op int16, body func(*encoder)) (decoder, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Request)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		to, err := c.to(ctx, id)
+		if err != nil {
+			return decoder{}, err
+		}
+		d, err := to.request(ctx, op, body)
+		if lost, ok := errors.AsType[*LostError](err); ok && attempt == 0 && ctx.Err() == nil && lost != nil {
+			continue
+		}
+		return d, err
+	}
+}
+
+// Clock returns the time of a node, in ms since 1970, and how long ago it can have been that at most.
+func (c *Client) Clock(ctx context.Context) (ms int64, within time.Duration, err error) {
+	began := time.Now()
+	d, err := c.request(ctx, UUID{}, opSQLFields, func(e *encoder) {
+		e.int(0) // no cache
+		e.byte(0)
+		e.string("SYS")
+		e.int(1)  // rows a page
+		e.int(-1) // rows
+		e.string("SELECT CURRENT_TIMESTAMP")
+		e.int(0)  // arguments
+		e.byte(1) // a query
+		for range 6 {
+			e.bool(false) // distributed joins, local, replicated only, enforce join order, collocated, lazy
+		}
+		e.long(0)     // no timeout of its own
+		e.bool(false) // names of the fields
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	ms, err = timeOf(&d)
+	return ms, time.Since(began), err
+}
+
+// timeOf reads the answer to a query for a time.
+func timeOf(d *decoder) (ms int64, err error) {
+	d.long() // cursor: it has no more pages
+	d.int()  // fields
+	if rows := d.int(); rows != 1 && d.err == nil {
+		d.fail(errShort)
+	}
+	ms = d.timestamp()
+	return ms, d.err
+}
