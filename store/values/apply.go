@@ -293,7 +293,7 @@ func (s *share) step(n *nextStep, held [][]byte) (m made) {
 			at := n.index[k]
 			v := values[at]
 			if v == nil {
-				v = openValue(held[at])
+				v = s.store.openValue(k, held[at])
 				values[at] = v
 			}
 			v.add(mutation)

@@ -1,6 +1,7 @@
 package values
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"testing"
@@ -27,14 +28,25 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// Bytes that Weir did not write are said to be so.
-func TestForeignValues(t *testing.T) {
-	for _, held := range [][]byte{{}, {0}, {stateMark}, {stateMark, 0x80}, {stateMark, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, []byte("text")} {
+// FuzzValues opens a value of any bytes. What can be read is written as it was read.
+func FuzzValues(f *testing.F) {
+	for _, h := range []header{{}, {lifetime: 5, group: "devic", entity: "d1"}} {
+		f.Add(append(h.append(nil), 1, 2))
+	}
+	for _, held := range [][]byte{{}, {0}, {stateMark}, {stateMark, 0x80}, {stateMark, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {stateMark, 0, 9, 'a'}, []byte("text")} {
+		f.Add(held)
 		if _, _, err := open(held); !errors.Is(err, errForeign) {
-			t.Errorf("%x: error %v", held, err)
+			f.Errorf("%x: error %v", held, err)
 		}
 	}
-	if lifetime, sections, err := open([]byte{stateMark, 5, 1, 2}); lifetime != 5 || string(sections) != "\x01\x02" || err != nil {
-		t.Errorf("lifetime %d, sections %x, error %v", lifetime, sections, err)
-	}
+	f.Fuzz(func(t *testing.T, held []byte) {
+		h, sections, err := open(held)
+		if err != nil {
+			return
+		}
+		again, same, err := open(append(h.append(nil), sections...))
+		if err != nil || again != h || !bytes.Equal(same, sections) {
+			t.Errorf("%+v with %x was written as %+v with %x: %v", h, sections, again, same, err)
+		}
+	})
 }

@@ -63,9 +63,9 @@ func (s *Store) ReadOverlay(ctx context.Context, reads []state.Read, pending *st
 		for i, r := range l.reads {
 			series[i] = reads[r].Series
 		}
-		v := view(secret, held, series)
+		v := s.view(secret, l.key, held, series)
 		if pending != nil && !l.stored {
-			v.Overlay(pending, l.key.Entity, view(secret, held, packed.IDSeries(nil, pending, l.key.Group, l.key.Entity)))
+			v.Overlay(pending, l.key.Entity, s.view(secret, l.key, held, packed.IDSeries(nil, pending, l.key.Group, l.key.Entity)))
 		}
 		for _, r := range l.reads {
 			v.Read(v.Index(reads[r].Series), &reads[r], &answers[r])
@@ -131,7 +131,7 @@ func (f *snapshot) Extend(ctx context.Context, reads []state.Read) error {
 			series = append(series, reads[r].Series)
 		}
 		k := list[n].key
-		f.views[k] = append(f.views[k], view(f.secret, held, series))
+		f.views[k] = append(f.views[k], f.store.view(f.secret, k, held, series))
 	}
 	return nil
 }

@@ -36,6 +36,10 @@ type Options struct {
 	Mutations int
 	// Slack is how much longer than needed state is kept.
 	Slack time.Duration
+	// Hashed means that values do not name their entities.
+	Hashed bool
+	// Seal is one that namespaces share; nil leaves each its own.
+	Seal *state.Seal
 	// Now is the clock of the process, with which packed state is pruned.
 	Now func() time.Time
 }
@@ -92,14 +96,34 @@ func (s *Store) Create(ctx context.Context) error {
 
 // CheckLayout compares the namespace with what is wanted; one that does not exist yet fits.
 func (s *Store) CheckLayout(ctx context.Context) error {
-	held := s.engine.Read(ctx, []Key{{Shard: layoutRegister}})[0]
-	switch {
-	case held.Err != nil:
-		return fmt.Errorf("read the layout: %w", held.Err)
-	case len(held.Bytes) == 0:
-		return nil
+	held, err := s.layout(ctx)
+	if err != nil || len(held) == 0 {
+		return err
 	}
-	return s.adopt(held.Bytes)
+	return s.adopt(held)
+}
+
+// layout reads the layout; it is empty if the namespace does not exist yet.
+func (s *Store) layout(ctx context.Context) ([]byte, error) {
+	held := s.engine.Read(ctx, []Key{{Shard: layoutRegister}})[0]
+	if held.Err != nil {
+		return nil, fmt.Errorf("read the layout: %w", held.Err)
+	}
+	return held.Bytes, nil
+}
+
+// Adopt takes the number of shards from the namespace, if it exists, and then does what CheckLayout does. No other method may be
+// called before or meanwhile.
+func (s *Store) Adopt(ctx context.Context) error {
+	held, err := s.layout(ctx)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	var l layout
+	if err := json.Unmarshal(held, &l); err == nil && l.Shards > 0 {
+		s.options.Shards = l.Shards
+	}
+	return s.adopt(held)
 }
 
 // adopt takes the secret from a layout, if that is as wanted.
@@ -138,8 +162,11 @@ func (s *Store) Secret(ctx context.Context) (state.Secret, error) {
 	return state.Secret{}, errNoNamespace
 }
 
-// Seal returns the seal of the namespace's secret.
+// Seal returns the seal of the options, or of the namespace's secret.
 func (s *Store) Seal(ctx context.Context) (state.Seal, error) {
+	if s.options.Seal != nil {
+		return *s.options.Seal, nil
+	}
 	secret, err := s.Secret(ctx)
 	return secret.Seal(), err
 }
@@ -161,10 +188,13 @@ func (s *Store) Available(_ context.Context, shard int) error { return s.engine.
 // keyOf returns the key of an entity's state in a group.
 func (s *Store) keyOf(group, entity string) Key { return Key{s.shardOf(entity), group, entity} }
 
-// A value that holds state begins with a mark and how long after a write it is kept, in ms, or 0 forever.
+// stateMark begins a value that holds state.
 const stateMark = 0xA1
 
-var errForeign = errors.New("the value was not written by Weir")
+var (
+	errForeign = errors.New("the value was not written by Weir")
+	errOther   = errors.New("the value is that of another entity")
+)
 
 // lifetime returns how long a value is kept after a write, in ms, given how long after a record it may be asked for.
 func (s *Store) lifetime(keep int64) int64 {
@@ -183,17 +213,17 @@ func (s *Store) secretFor(ctx context.Context) (state.Secret, error) {
 	return secret, err
 }
 
-// view unpacks a value, with some series. If it cannot be read, that is the error of the view.
-func view(secret state.Secret, held Value, series []*state.Series) *packed.View {
+// view unpacks the value of an entity, with some series. If it cannot be read, that is the error of the view.
+func (s *Store) view(secret state.Secret, k Key, held Value, series []*state.Series) *packed.View {
 	v := &packed.View{Secret: secret, Err: held.Err}
-	for _, s := range series {
-		v.Add(s)
+	for _, of := range series {
+		v.Add(of)
 	}
 	v.Begin()
 	if held.Err != nil || held.Bytes == nil {
 		return v
 	}
-	_, sections, err := open(held.Bytes)
+	_, sections, err := s.openOf(k, held.Bytes)
 	if err == nil {
 		err = v.Merge(sections)
 	}

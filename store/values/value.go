@@ -10,34 +10,69 @@ import (
 	"github.com/weir-stream/weir/state/packed"
 )
 
-// open returns what a value holds of an entity: how long it is kept after a write, in ms, or 0 forever, and its packed state.
-func open(held []byte) (lifetime int64, sections []byte, err error) {
+// header is what stands before the packed state in the value of an entity, after a mark: how long the value is kept, and whose it is.
+type header struct {
+	lifetime int64 // in ms after a write, 0 for forever
+	group    string
+	entity   string // "" if entities are hashed
+}
+
+func (h *header) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(append(dst, stateMark), uint64(h.lifetime))
+	for _, name := range [...]string{h.group, h.entity} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(name))), name...)
+	}
+	return dst
+}
+
+// open returns the header of a value, and its packed state.
+func open(held []byte) (h header, sections []byte, err error) {
 	if len(held) == 0 || held[0] != stateMark {
-		return 0, nil, errForeign
+		return h, nil, errForeign
 	}
-	keep, n := binary.Uvarint(held[1:])
-	if n <= 0 || int64(keep) < 0 {
-		return 0, nil, errForeign
+	lifetime, n := binary.Uvarint(held[1:])
+	if n <= 0 || int64(lifetime) < 0 {
+		return h, nil, errForeign
 	}
-	return int64(keep), held[1+n:], nil
+	h.lifetime, held = int64(lifetime), held[1+n:]
+	for _, name := range [...]*string{&h.group, &h.entity} {
+		length, n := binary.Uvarint(held)
+		if n <= 0 || length > uint64(len(held)-n) {
+			return h, nil, errForeign
+		}
+		*name, held = string(held[n:n+int(length)]), held[n+int(length):]
+	}
+	return h, held, nil
+}
+
+// openOf opens the value of an entity.
+func (s *Store) openOf(k Key, held []byte) (h header, sections []byte, err error) {
+	if h, sections, err = open(held); err == nil && (h.group != k.Group || !s.options.Hashed && h.entity != k.Entity) {
+		err = errOther
+	}
+	return h, sections, err
 }
 
 // value is the value of an entity, with the mutations that it gets.
 type value struct {
-	lifetime int64 // in ms, 0 for forever
-	held     []byte
-	fresh    bool // there was none
-	err      error
+	header
+	held  []byte // packed
+	fresh bool   // there was none
+	err   error
 
 	series    []*state.Series
 	mutations [][]state.Mutation // by series
 	sections  []byte             // these, packed
 }
 
-func openValue(held []byte) *value {
+func (s *Store) openValue(k Key, held []byte) *value {
 	v := &value{fresh: held == nil}
 	if held != nil {
-		v.lifetime, v.held, v.err = open(held)
+		v.header, v.held, v.err = s.openOf(k, held)
+		return v
+	}
+	if v.group = k.Group; !s.options.Hashed {
+		v.entity = k.Entity
 	}
 	return v
 }
@@ -81,7 +116,7 @@ func (v *value) grown(g *group, secret state.Secret, now, latest int64, s *Store
 			v.lifetime = max(v.lifetime, lifetime)
 		}
 	}
-	bytes = binary.AppendUvarint([]byte{stateMark}, uint64(v.lifetime))
+	bytes = v.header.append(nil)
 	before := packed.Identified(v.held)
 	whole := append(slices.Clip(v.held), v.sections...)
 	if len(whole)-before <= max(before, leastGrowth) {
@@ -132,4 +167,10 @@ func (g *groups) of(name string) *group {
 		return of
 	}
 	return &group{}
+}
+
+// Owner returns the group and the entity of which a value is, "" if entities are hashed. It fails if the value is none of Weir's.
+func Owner(held []byte) (group, entity string, err error) {
+	h, _, err := open(held)
+	return h.group, h.entity, err
 }
