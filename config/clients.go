@@ -133,6 +133,10 @@ func (t TLS) pair(key string) (*tls.Certificate, error) {
 // setting that cannot be used.
 func (c *Config) RedisTLS() (*tls.Config, error) { return c.Redis.TLS.config("redis.tls") }
 
+// IgniteTLS returns the TLS configuration of the connections to Ignite, nil where it is not enabled. The error names the setting
+// that cannot be used.
+func (c *Config) IgniteTLS() (*tls.Config, error) { return c.Ignite.TLS.config("ignite.tls") }
+
 // Credentials returns the source of each login's user and password if the password may change: a token for Amazon
 // ElastiCache, or the content of the password's file; nil if neither is configured.
 func (r *Redis) Credentials() func(context.Context) (user, password string, err error) {

@@ -18,12 +18,13 @@ var reference []byte
 // Config are all settings. The tags are the keys in the file; weir.yaml has
 // the defaults and says what each setting does.
 type Config struct {
-	Namespace string    `key:"namespace"` // names the state in Redis
+	Namespace string    `key:"namespace"` // names the state in the store
 	Shards    int       `key:"shards"`    // state shards of a new namespace
 	Features  []string  `key:"features"`  // files and folders of definitions
 	Kafka     Kafka     `key:"kafka"`
 	Registry  Registry  `key:"registry"`
 	Redis     Redis     `key:"redis"`
+	Ignite    Ignite    `key:"ignite"`
 	Store     Store     `key:"store"`
 	Processor Processor `key:"processor"`
 	Backfill  Backfill  `key:"backfill"`
@@ -115,7 +116,7 @@ type Registry struct {
 	TLS          TLS           `key:"tls"`
 }
 
-// Redis says where the state is kept.
+// Redis says where the state is kept if store.type is redis.
 type Redis struct {
 	Mode                 string        `key:"mode"`      // single, sentinel or cluster
 	Addresses            []string      `key:"addresses"` // host:port
@@ -153,8 +154,22 @@ type Azure struct {
 	ClientID string `key:"client_id"` // empty for the one of the pod, or of the machine
 }
 
+// Ignite says where the state is kept if store.type is ignite.
+type Ignite struct {
+	Addresses      []string      `key:"addresses"` // host:port
+	Username       string        `key:"username"`
+	Password       Secret        `key:"password"` // after Load, also what PasswordFile held then
+	PasswordFile   string        `key:"password_file"`
+	Backups        int           `key:"backups"`     // copies of a new namespace's state beside the first
+	DataRegion     string        `key:"data_region"` // of a new namespace; empty for the default one
+	DialTimeout    time.Duration `key:"dial_timeout"`
+	RequestTimeout time.Duration `key:"request_timeout"`
+	TLS            TLS           `key:"tls"`
+}
+
 // Store says how state is kept.
 type Store struct {
+	Type          string        `key:"type"` // redis or ignite
 	HashEntities  HashEntities  `key:"hash_entities"`
 	Seal          Seal          `key:"seal"`
 	ExpirySlack   time.Duration `key:"expiry_slack"`

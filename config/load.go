@@ -228,6 +228,7 @@ func (c *Config) readPasswords() (findings Findings) {
 		{"registry.password_file", c.Registry.PasswordFile, &c.Registry.Password},
 		{"registry.token_file", c.Registry.TokenFile, &c.Registry.Token},
 		{"redis.password_file", c.Redis.PasswordFile, &c.Redis.Password},
+		{"ignite.password_file", c.Ignite.PasswordFile, &c.Ignite.Password},
 		{"redis.sentinel_password_file", c.Redis.SentinelPasswordFile, &c.Redis.SentinelPassword},
 	} {
 		if p.file == "" {

@@ -89,7 +89,8 @@ func TestDefaults(t *testing.T) {
 			Mode: "single", Addresses: []string{"localhost:6379"},
 			DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, WriteTimeout: 2 * time.Second,
 		},
-		Store: config.Store{ExpirySlack: time.Hour, CallMutations: 1500},
+		Ignite: config.Ignite{Addresses: []string{"localhost:10800"}, Backups: 1, DialTimeout: 2 * time.Second, RequestTimeout: 5 * time.Second},
+		Store:  config.Store{Type: "redis", ExpirySlack: time.Hour, CallMutations: 1500},
 		Processor: config.Processor{
 			Freshness: 24 * time.Millisecond, CommitInterval: time.Second, ShutdownTimeout: 20 * time.Second,
 			Batch: config.BatchLimits{MaxEvents: 20000, MaxBytes: 16 << 20},
@@ -216,7 +217,7 @@ func TestAliases(t *testing.T) {
 
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 	for _, name := range []string{
-		"WEIR_TEST_REDIS", "WEIR_KAFKA_HOME", // used by the tests
+		"WEIR_TEST_REDIS", "WEIR_KAFKA_HOME", "WEIR_IGNITE_HOME", // used by the tests
 		"WEIR_PORT", "WEIR_SERVICE_HOST", "WEIR_SERVICE_PORT_HTTP", "WEIR_PORT_8080_TCP_ADDR", // set by Kubernetes for a service "weir"
 		"WEIR_API_PORT", "WEIR_API_SERVICE_PORT", "WEIR_API_PORT_8080_TCP", // and for "weir-api"
 	} {

@@ -31,6 +31,8 @@ var rules = []rule{
 	{"shards", "1 to 16384", func(c *Config) bool { return within(c.Shards, 1, 16384) }},
 	{"features", "at least one file or folder", func(c *Config) bool { return len(c.Features) > 0 }},
 
+	oneOf("store.type", func(c *Config) string { return c.Store.Type }, "redis", "ignite"),
+	{"store.type", "redis, for more than 1024 shards", func(c *Config) bool { return c.Store.Type != "ignite" || c.Shards <= 1024 }},
 	{"store.call_mutations", "1 to 2000", func(c *Config) bool { return within(c.Store.CallMutations, 1, 2000) }},
 	{"store.expiry_slack", "1m to 8760h", func(c *Config) bool { return within(c.Store.ExpirySlack, time.Minute, 8760*time.Hour) }},
 
@@ -139,6 +141,15 @@ var rules = []rule{
 	{"redis.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.DialTimeout, time.Millisecond, time.Minute) }},
 	{"redis.read_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.ReadTimeout, time.Millisecond, time.Minute) }},
 	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
+	{"ignite.addresses", "one or more host:port", func(c *Config) bool { return addresses(c.Ignite.Addresses) }},
+	{"ignite.username", "a name where a password is given, and empty elsewhere", func(c *Config) bool {
+		return (c.Ignite.Username == "") == (c.Ignite.Password == "")
+	}},
+	{"ignite.backups", "0 to 10", func(c *Config) bool { return within(c.Ignite.Backups, 0, 10) }},
+	{"ignite.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Ignite.DialTimeout, time.Millisecond, time.Minute) }},
+	{"ignite.request_timeout", "100ms to 1m", func(c *Config) bool { return within(c.Ignite.RequestTimeout, 100*time.Millisecond, time.Minute) }},
+	inEffect("ignite.tls.enabled", func(c *Config) TLS { return c.Ignite.TLS }),
+	{"ignite.tls.key", "a file where ignite.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.Ignite.TLS.Key == "") == (c.Ignite.TLS.Cert == "") }},
 	inEffect("redis.tls.enabled", func(c *Config) TLS { return c.Redis.TLS }),
 	{"redis.tls.key", "a file where redis.tls.cert names one, and empty elsewhere", func(c *Config) bool { return (c.Redis.TLS.Key == "") == (c.Redis.TLS.Cert == "") }},
 

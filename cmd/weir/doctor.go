@@ -64,7 +64,7 @@ and fails if a check fails.`,
 // examine runs all checks, for as long as two timeouts. What cannot be checked hides no other finding.
 func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Duration) doctor.Findings {
 	registry, findings := doctor.Definitions(cfg.Features)
-	findings = append(findings, examineRedis(ctx, cfg, registry, timeout)...)
+	findings = append(findings, examineStore(ctx, cfg, registry, timeout)...)
 	if registry == nil {
 		return findings // the topics are unknown
 	}
@@ -88,15 +88,18 @@ func examine(ctx context.Context, cfg *config.Config, copies, timeout time.Durat
 	})...)
 }
 
-// examineRedis checks Redis, and what is on it of the definitions, which may be nil.
-func examineRedis(ctx context.Context, cfg *config.Config, registry *features.Registry, timeout time.Duration) doctor.Findings {
+// examineStore checks the store, and what is on it of the definitions, which may be nil.
+func examineStore(ctx context.Context, cfg *config.Config, registry *features.Registry, timeout time.Duration) doctor.Findings {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if cfg.Store.Type != "redis" {
+		return examineOther(ctx, cfg, registry)
+	}
 	redis, err := redisconn.Open(cfg, true, noLog)
 	if err != nil {
 		return failed("redis", err)
 	}
 	defer redis.Close()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	servers := doctor.Redis(ctx, redis.Client, redis.Store(), cfg.Redis.AllowEviction)
 	findings := servers
 	if redis.FromReplicas() {
@@ -111,4 +114,21 @@ func examineRedis(ctx context.Context, cfg *config.Config, registry *features.Re
 
 func failed(subject string, err error) doctor.Findings {
 	return doctor.Findings{{Verdict: doctor.Fail, Subject: subject, Found: err.Error()}}
+}
+
+// examineOther checks a store other than Redis.
+func examineOther(ctx context.Context, cfg *config.Config, registry *features.Registry) doctor.Findings {
+	findings := connect.CheckStore(ctx, cfg, true, true)
+	if registry == nil || findings.Count(doctor.Fail) > 0 {
+		return findings
+	}
+	store, err := openStore(cfg)
+	if err != nil {
+		return append(findings, failed(cfg.Store.Type, err)...)
+	}
+	defer store.Close()
+	if err := store.Adopt(ctx); err != nil {
+		return append(findings, failed(cfg.Store.Type, err)...)
+	}
+	return append(findings, doctor.Greatest(ctx, store, registry)...)
 }

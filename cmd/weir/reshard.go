@@ -44,6 +44,9 @@ for two copies of the state.`,
 		if err != nil {
 			return err
 		}
+		if err := onRedis(cfg); err != nil {
+			return err
+		}
 		client, err := redisconn.Client(cfg)
 		if err != nil {
 			return err

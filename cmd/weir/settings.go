@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,18 @@ func openStore(cfg *config.Config) (connect.Store, error) {
 
 // openRedis opens the store of the settings' namespace for a command that needs Redis itself.
 func openRedis(cfg *config.Config) (*redisconn.Deployment, error) {
+	if err := onRedis(cfg); err != nil {
+		return nil, err
+	}
 	return redisconn.Open(cfg, false, noLog)
+}
+
+// onRedis returns an error if the state is not kept in Redis, for what looks into Redis itself.
+func onRedis(cfg *config.Config) error {
+	if cfg.Store.Type != "redis" {
+		return fmt.Errorf("this looks into Redis, and store.type is %s", cfg.Store.Type)
+	}
+	return nil
 }
 
 // logOf configures reading the log.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	igniteconn "github.com/weir-stream/weir/cmd/weir/connect/ignite"
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/operate/doctor"
@@ -52,6 +53,13 @@ type Store interface {
 // OpenStore opens the store that the settings name. It makes no requests yet. With questions, these read from replicas
 // if the settings say so. Lost connections are logged.
 func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, error) {
+	if cfg.Store.Type == "ignite" {
+		d, err := igniteconn.Open(cfg, log)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
 	d, err := redisconn.Open(cfg, questions, log)
 	if err != nil {
 		return nil, err
@@ -62,6 +70,9 @@ func OpenStore(cfg *config.Config, questions bool, log *slog.Logger) (Store, err
 // CheckStore checks the store that the settings name: with events, whether it can be written to, and with questions, the
 // replicas that they are read from.
 func CheckStore(ctx context.Context, cfg *config.Config, events, questions bool) doctor.Findings {
+	if cfg.Store.Type == "ignite" {
+		return igniteconn.Check(ctx, cfg)
+	}
 	return redisconn.Check(ctx, cfg, events, questions)
 }
 

@@ -1,0 +1,103 @@
+package ignite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/ignite/thin"
+	"github.com/weir-stream/weir/store/values"
+)
+
+// Config says where and how a namespace is kept.
+type Config struct {
+	Client    *thin.Client
+	Namespace string // the name of its cache
+	Shards    int
+	Backups   int    // copies of each value beside the first, for a cache that does not exist yet
+	Region    string // the data region of such a cache, "" for the default one
+	HashKey   []byte // keys the hashes of entities, which values then do not name; nil for none
+	SealKey   []byte // of a seal that namespaces share; nil leaves each its own
+	Slack     time.Duration
+	Mutations int // of a transaction at most
+}
+
+// Store is the state of one namespace. It is safe for concurrent use.
+type Store struct {
+	*values.Store
+	engine *engine
+	config Config
+}
+
+// New returns the store of a namespace.
+func New(c Config) *Store {
+	e := newEngine(&c)
+	return &Store{values.New(e, options(&c)), e, c}
+}
+
+func newEngine(c *Config) *engine {
+	return &engine{client: c.Client, cache: c.Client.Cache(c.Namespace), hash: c.HashKey}
+}
+
+func options(c *Config) values.Options {
+	o := values.Options{Shards: c.Shards, Mutations: c.Mutations, Slack: c.Slack, Hashed: c.HashKey != nil, Now: time.Now}
+	if c.SealKey != nil {
+		seal := state.NewSeal(c.SealKey)
+		o.Seal = &seal
+	}
+	return o
+}
+
+// Create makes the cache and the namespace if they do not exist.
+func (s *Store) Create(ctx context.Context) error {
+	if err := s.engine.cache.Create(ctx, s.config.Backups, s.config.Region); err != nil {
+		return fmt.Errorf("make the cache %s: %w", s.config.Namespace, err)
+	}
+	return s.Store.Create(ctx)
+}
+
+// Ready returns nil if the namespace can be used, or does not exist yet.
+func (s *Store) Ready(ctx context.Context) error { return s.CheckLayout(ctx) }
+
+// Greatest lists the longest values, longest first, at most that many, of those that it looks at while its patience lasts.
+func (s *Store) Greatest(ctx context.Context, most int, patience time.Duration) (found state.LongKeys, err error) {
+	found.Hashed = s.config.HashKey != nil
+	end := time.Now().Add(patience)
+	for shard := range s.Shards() {
+		err := s.engine.cache.Scan(ctx, s.engine.id(values.Key{Shard: shard}).Partition(), func(e thin.Entry) error {
+			group, entity, err := values.Owner(e.Value)
+			if err != nil {
+				return nil //nolint:nilerr // a record, or a value of somebody else
+			}
+			found.Looked++
+			found.Keys = append(found.Keys, state.LongKey{Key: e.Key.String(), Group: group, Entity: entity, Bytes: int64(len(e.Value)), Shard: shard})
+			if len(found.Keys) > 2*most {
+				found.Keys = longest(found.Keys, most)
+			}
+			if time.Now().After(end) {
+				return errPatience
+			}
+			return nil
+		})
+		if err != nil {
+			found.Keys = longest(found.Keys, most)
+			if errors.Is(err, errPatience) {
+				err = nil
+			}
+			return found, err
+		}
+	}
+	found.Keys, found.All = longest(found.Keys, most), true
+	return found, nil
+}
+
+var errPatience = errors.New("it takes too long")
+
+func longest(keys []state.LongKey, most int) []state.LongKey {
+	slices.SortFunc(keys, func(a, b state.LongKey) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) })
+	return keys[:min(most, len(keys))]
+}
