@@ -15,7 +15,7 @@ import (
 
 // Many events are in the logs before the processes start. They are applied in long batches, each in many script calls of
 // a shard. The faults of processors and Redis wait until a batch is applied in part, and follow one another quickly.
-var backlog = &fault{name: "backlog", lane: preludeLane, happen: func(r *round, _ *rand.Rand) {
+var backlog = &fault{name: "backlog", lane: preludeLane, topologies: onRedis, happen: func(r *round, _ *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	r.writer.more(r.scenario.Backlog)

@@ -22,7 +22,7 @@ var olderCopy = &fault{name: "older copy", lane: redisLane, topologies: []string
 
 // The plans of the namespace alone are put back to what they were some seconds ago, as by a failover of their master, while all
 // else goes on.
-var plansBack = &fault{name: "plans put back", lane: redisLane, happen: func(r *round, random *rand.Rand) {
+var plansBack = &fault{name: "plans put back", lane: redisLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	key := r.namespace() + ":plans"
 	attempt := func(what string, try func(ctx context.Context) error) {
 		testkit.Eventually(r.kit, 20*time.Second, what, func() (bool, string) {

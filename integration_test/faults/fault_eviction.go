@@ -14,7 +14,7 @@ import (
 
 // The memory of a server is limited for a moment, with a policy that lets it evict keys: in some rounds progress and
 // the namespace's own keys, too. Answers say from when on they are complete again.
-var evictKeys = &fault{name: "keys evicted", lane: interludeLane, forgets: true, happen: func(r *round, random *rand.Rand) {
+var evictKeys = &fault{name: "keys evicted", lane: interludeLane, topologies: onRedis, forgets: true, happen: func(r *round, random *rand.Rand) {
 	client := redis.NewClient(&redis.Options{Addr: r.redis.Master(random.IntN(3)).Addr()})
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -28,7 +28,7 @@ var killAllProcessors = &fault{name: "all processors killed", lane: processorLan
 
 // Keys of the namespace that are not in its shards are lost, as when their master fails over to a replica that does not
 // have them yet, and no processor is left that has read them. A master that is down now keeps them.
-var loseOwnKeys = &fault{name: "layout or plans lost", lane: processorLane, happen: func(r *round, random *rand.Rand) {
+var loseOwnKeys = &fault{name: "layout or plans lost", lane: processorLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	r.kill(r.processors...)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ var remakeTopic = &fault{name: "topic recreated", lane: interludeLane, happen: f
 }}
 
 // As above, but the operator chooses a new namespace, which starts from the logs that exist.
-var startOver = &fault{name: "topic recreated and namespace started over", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var startOver = &fault{name: "topic recreated and namespace started over", lane: interludeLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	r.remake(random)
 	for _, p := range r.all() {
 		p.Stop()

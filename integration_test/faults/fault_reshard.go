@@ -10,14 +10,13 @@ import (
 	"sync"
 	"time"
 
-	redisstore "github.com/weir-stream/weir/store/redis"
 	"github.com/weir-stream/weir/store/redis/keyspace"
 )
 
 // The namespace is spread over more shards while events flow, by a command that is killed repeatedly while masters fail
 // over. Processes continue by themselves, unless they were killed. Copies that are lost with a master are copied again.
 // Afterwards the layout may come back as it was before.
-var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var reshard = &fault{name: "namespace resharded", lane: interludeLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	r.killAllOrNone(random)
 	layout := keyspace.LayoutKey(r.namespace())
 	before, _ := r.redis.Client().HGetAll(context.Background(), layout).Result() // none while its master is down
@@ -51,7 +50,7 @@ var reshard = &fault{name: "namespace resharded", lane: interludeLane, happen: f
 // A replica is cut off while the namespace is spread over more shards, and takes over with what it has. An operator repeats
 // the command until it succeeds. Before, the operator may try to delete the old keys, which is
 // refused if the replica lacks any of the new ones.
-var cutOffReplica = &fault{name: "replica cut off during a resharding", lane: interludeLane, happen: func(r *round, random *rand.Rand) {
+var cutOffReplica = &fault{name: "replica cut off during a resharding", lane: interludeLane, topologies: onRedis, happen: func(r *round, random *rand.Rand) {
 	r.redis.AwaitServing(r.kit)
 	r.killAllOrNone(random)
 	replica := r.redis.Standby(r.kit, random.IntN(3))
@@ -101,5 +100,5 @@ func (r *round) attempt(within time.Duration, command ...string) string {
 // resharded takes over the new number of shards.
 func (r *round) resharded(command []string) {
 	r.scenario.Shards, _ = strconv.Atoi(command[2])
-	r.store = redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
+	r.store = r.openStore()
 }

@@ -19,7 +19,7 @@ const seedOfTest = 32
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// Short rounds run on each kind of Redis and with each fault of logs, several of them at once: they mostly wait. Their
+// Short rounds run on Ignite and each kind of Redis and with each fault of logs, several of them at once: they mostly wait. Their
 // events and faults are fixed, so that a failure is one of Weir or of the trials.
 func TestRounds(t *testing.T) {
 	t.Setenv("WEIR_TEST_SOURCE", "local") // faults change files and processes
@@ -78,10 +78,10 @@ func shorten(p *scenario) {
 	}
 }
 
-// A seed always draws the same round, and a few dozen seeds together draw everything.
+// A seed always draws the same round, and a hundred seeds together draw everything.
 func TestDraws(t *testing.T) {
 	seen := map[string]bool{}
-	for seed := range uint64(60) {
+	for seed := range uint64(100) {
 		p, again := draw(seed, "", nil), draw(seed%3, "", nil)
 		if seed < 3 && (len(p.Versions) != len(again.Versions) || !slices.Equal(p.Versions[0], again.Versions[0]) || p.Options != again.Options) {
 			t.Fatalf("seed %d draws two different rounds", seed)

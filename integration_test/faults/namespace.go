@@ -36,7 +36,15 @@ func (r *round) settings() []string {
 	return slices.Concat([]string{
 		"--namespace", r.namespace(), "--shards", strconv.Itoa(r.scenario.Shards), "--kafka.group", r.namespace(),
 		"--kafka.dead_letter_topic", deadLetters + r.suffix,
-	}, r.kafka.Settings(), r.redis.Settings())
+	}, r.kafka.Settings(), r.storeSettings())
+}
+
+// storeSettings returns the flags that name the store.
+func (r *round) storeSettings() []string {
+	if r.ignite != nil {
+		return r.ignite.Settings()
+	}
+	return r.redis.Settings()
 }
 
 // settings returns the flags of every process: short timeouts for groups, small batches.

@@ -18,6 +18,7 @@ import (
 	"github.com/weir-stream/weir/internal/testkit/blackbox"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/store/ignite"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -30,8 +31,9 @@ type round struct {
 
 	suffix     string // of topics and of the namespace
 	kafka      *servers.Broker
-	redis      servers.Redis
-	store      *redisstore.Store
+	redis      servers.Redis   // nil on Ignite
+	ignite     *servers.Ignite // nil on Redis
+	store      progressed
 	processors []*servers.Process
 	api        *servers.Process
 	again      string             // suffix of the new namespace, if one was started over
@@ -108,7 +110,11 @@ func (r *round) play() {
 		r.kafka.CreateTopic(topic, partitions)
 	}
 	defer r.kafka.DeleteTopics(slices.Collect(maps.Keys(topics))...)
-	r.redis = r.trials.redis(r)
+	if r.scenario.Topology == "ignite" {
+		r.ignite = r.trials.ignited(r.kit)
+	} else {
+		r.redis = r.trials.redis(r)
+	}
 	r.writer = newWriter(r)
 	r.ledger = newLedger(r)
 	if r.scenario.Backlog > 0 {
@@ -131,9 +137,22 @@ func (r *round) play() {
 	r.compare()
 }
 
+// progressed is a store that says how far it is.
+type progressed interface {
+	Progress(ctx context.Context, partitions []state.Partition) ([][]state.Position, error)
+}
+
+// openStore opens the store of the round's namespace.
+func (r *round) openStore() progressed {
+	if r.ignite != nil {
+		return ignite.New(ignite.Config{Client: r.ignite.Client, Namespace: r.namespace(), Shards: r.scenario.Shards, Backups: 1})
+	}
+	return redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
+}
+
 // begin starts the processes, in an unused namespace.
 func (r *round) begin() {
-	r.store = redisstore.New(r.redis.Client(), r.namespace(), r.scenario.Shards)
+	r.store = r.openStore()
 	r.processors = nil
 	for i := range r.scenario.Processors {
 		r.processors = append(r.processors, r.newProcess(fmt.Sprint("processor", i, r.again), "processor"))

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-stream/weir/integration_test/faults/workload"
 )
 
-var topologies = []string{"single", "sentinel", "cluster"}
+var topologies = []string{"single", "sentinel", "cluster", "ignite"}
 
 // scenario is everything that a seed draws for a round. Only the timing depends on the machine.
 type scenario struct {

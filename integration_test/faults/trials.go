@@ -60,6 +60,7 @@ type trials struct {
 	round   *round // in progress
 	broker  *servers.Broker
 	cluster *servers.Cluster
+	ignite  *servers.Ignite
 }
 
 func newTrials(binary string, keep bool) *trials {
@@ -110,7 +111,7 @@ func (t *trials) play(p *scenario) result {
 // close stops the servers and removes their files unless keep is set.
 func (t *trials) close(keep bool) {
 	t.kit.Close(keep)
-	t.kit, t.broker, t.cluster = t.newKit(), nil, nil
+	t.kit, t.broker, t.cluster, t.ignite = t.newKit(), nil, nil, nil
 }
 
 // kafka returns the broker of all rounds.
@@ -135,4 +136,13 @@ func (t *trials) redis(r *round) servers.Redis {
 	default:
 		return servers.NewSingle(r.kit, r.random("redis").IntN(3) > 0)
 	}
+}
+
+// ignited returns the nodes of Ignite of all rounds, which all work.
+func (t *trials) ignited(k *servers.Kit) *servers.Ignite {
+	if t.ignite == nil {
+		t.ignite = servers.NewIgnite(t.kit)
+	}
+	t.ignite.AwaitCopies(k)
+	return t.ignite
 }

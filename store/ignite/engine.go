@@ -28,7 +28,8 @@ var _ values.Engine = (*engine)(nil)
 type engine struct {
 	client *thin.Client
 	cache  *thin.Cache
-	hash   []byte // what hashes of entities are keyed with; nil for nothing
+	create func(ctx context.Context) error // makes the cache
+	hash   []byte                          // what hashes of entities are keyed with; nil for nothing
 
 	ahead   atomic.Int64 // of the clock of a node, in ms before that of the process
 	askedAt atomic.Int64 // when that was found out, in ns since 1970; 0 if never
@@ -52,9 +53,6 @@ func (e *engine) id(k values.Key) thin.UUID {
 	last := uint32(k.Shard) ^ uint32(high>>32) ^ low ^ uint32(high)
 	return thin.UUID{High: high, Low: uint64(low)<<32 | uint64(last)}
 }
-
-// noCache is the status of an error about a cache that does not exist.
-const noCache = 1000
 
 // unavailable marks the error about a partition of which no copy is left.
 func unavailable(err error) error {
@@ -97,7 +95,7 @@ func (e *engine) readTogether(ctx context.Context, of []int, ids []thin.UUID, fo
 		}
 		return
 	}
-	if refused, ok := errors.AsType[*thin.Error](err); ok && refused.Status == noCache {
+	if isNoCache(err) {
 		return
 	}
 	for i, at := range of {
@@ -121,7 +119,7 @@ func (e *engine) Update(ctx context.Context, shard int, keys []values.Key, chang
 	for i, at := range order {
 		sorted[i] = ids[at]
 	}
-	return unavailable(e.inTransaction(ctx, sorted, func(tx *thin.Tx, found [][]byte) (bool, error) {
+	update := func(tx *thin.Tx, found [][]byte) (bool, error) {
 		held := make([][]byte, len(keys))
 		for i, at := range order {
 			held[at] = found[i]
@@ -133,7 +131,22 @@ func (e *engine) Update(ctx context.Context, shard int, keys []values.Key, chang
 			}
 		}
 		return len(writes) > 0, nil
-	}))
+	}
+	err := e.inTransaction(ctx, sorted, update)
+	if isNoCache(err) {
+		// All nodes were started again, and keep nothing over that.
+		if err = e.create(ctx); err == nil {
+			err = e.inTransaction(ctx, sorted, update)
+		}
+	}
+	return unavailable(err)
+}
+
+// isNoCache reports whether an error is about a cache that does not exist.
+func isNoCache(err error) bool {
+	const noCache = 1000
+	refused, ok := errors.AsType[*thin.Error](err)
+	return ok && refused.Status == noCache
 }
 
 // byLifetime groups writes by how long they are kept.

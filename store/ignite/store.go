@@ -40,7 +40,14 @@ func New(c Config) *Store {
 }
 
 func newEngine(c *Config) *engine {
-	return &engine{client: c.Client, cache: c.Client.Cache(c.Namespace), hash: c.HashKey}
+	cache := c.Client.Cache(c.Namespace)
+	create := func(ctx context.Context) error {
+		if err := cache.Create(ctx, c.Backups, c.Region); err != nil {
+			return fmt.Errorf("make the cache %s: %w", c.Namespace, err)
+		}
+		return nil
+	}
+	return &engine{client: c.Client, cache: cache, create: create, hash: c.HashKey}
 }
 
 func options(c *Config) values.Options {
@@ -54,8 +61,8 @@ func options(c *Config) values.Options {
 
 // Create makes the cache and the namespace if they do not exist.
 func (s *Store) Create(ctx context.Context) error {
-	if err := s.engine.cache.Create(ctx, s.config.Backups, s.config.Region); err != nil {
-		return fmt.Errorf("make the cache %s: %w", s.config.Namespace, err)
+	if err := s.engine.create(ctx); err != nil {
+		return err
 	}
 	return s.Store.Create(ctx)
 }

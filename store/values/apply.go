@@ -59,8 +59,13 @@ func (w *writer) Apply(ctx context.Context, b *state.Batch) error {
 		}
 	}
 	applying.Wait()
-	return w.confirm(b, shares)
+	if err = w.confirm(b, shares); errors.Is(err, errSecret) {
+		w.store.secret.Store(nil) // it is read again
+	}
+	return err
 }
+
+var errSecret = errors.New("the state was lost, and is written with another secret now")
 
 // confirm takes over what became of the shares.
 func (w *writer) confirm(b *state.Batch, shares []*share) (err error) {
@@ -266,6 +271,10 @@ func (s *share) step(n *nextStep, held [][]byte) (m made) {
 	fields, err := parseFields(held[0])
 	if err != nil {
 		m.err = err
+		return m
+	}
+	if of := fields[secretField]; of != "" && of != s.secret.Text() {
+		m.err = errSecret
 		return m
 	}
 	unexpected := false

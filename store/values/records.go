@@ -82,11 +82,22 @@ func (r records) Change(ctx context.Context, changes []protocol.Change) {
 	}
 }
 
-// Begin records that shards have begun. A record is lost only with the values of its shard, so there is nothing to empty.
+// secretField is the field of a record with the secret, in case the layout is lost.
+const secretField = "secret"
+
+// Begin records that shards have begun. A record is lost only with the values of its shard, so there is nothing to empty. The layout
+// may be lost as well: it decides on the secret.
 func (r records) Begin(ctx context.Context, shards []int) error {
+	if err := r.s.Create(ctx); err != nil {
+		return err
+	}
+	secret, err := r.s.Secret(ctx)
+	if err != nil {
+		return err
+	}
 	for _, shard := range shards {
 		_, err := r.update(ctx, shard, func(fields map[string]string) bool {
-			fields["begun"] = "1"
+			fields["begun"], fields[secretField] = "1", secret.Text()
 			return true
 		})
 		if err != nil {
@@ -94,6 +105,23 @@ func (r records) Begin(ctx context.Context, shards []int) error {
 		}
 	}
 	return nil
+}
+
+// secret returns the secret in the records of shards, "" if none has begun.
+func (r records) secret(ctx context.Context) (text string, err error) {
+	q := protocol.Query{}
+	for shard := range r.s.options.Shards {
+		q.Records = append(q.Records, shard)
+	}
+	for _, found := range r.Read(ctx, q) {
+		if found.Err != nil {
+			return "", found.Err
+		}
+		if of := found.Fields[secretField]; of != "" {
+			text = of
+		}
+	}
+	return text, nil
 }
 
 func (r records) Servers(context.Context) []*protocol.Server {

@@ -26,6 +26,7 @@ type Store struct {
 	engine  Engine
 	options Options
 	secret  atomic.Pointer[state.Secret] // nil until it was read
+	creates atomic.Bool                  // this store has made the namespace, or found it made
 }
 
 // Options say how a store keeps state.
@@ -70,11 +71,15 @@ func (e *LayoutError) Error() string {
 
 func (e *LayoutError) Unwrap() error { return store.ErrLayout }
 
-// Create makes the namespace if it does not exist.
+// Create makes the namespace if it does not exist. If its layout is lost, and state is not, the layout is made again.
 func (s *Store) Create(ctx context.Context) error {
-	made := layout{Format: format, Shards: s.options.Shards, Secret: state.NewSecret().Text()}
+	secret, err := s.secretToKeep(ctx)
+	if err != nil {
+		return fmt.Errorf("make the namespace: %w", err)
+	}
+	made := layout{Format: format, Shards: s.options.Shards, Secret: secret.Text()}
 	var found error
-	err := s.engine.Update(ctx, layoutRegister, []Key{{Shard: layoutRegister}}, func(held [][]byte) []Write {
+	err = s.engine.Update(ctx, layoutRegister, []Key{{Shard: layoutRegister}}, func(held [][]byte) []Write {
 		if found = nil; len(held[0]) > 0 {
 			found = s.adopt(held[0])
 			return nil
@@ -91,16 +96,38 @@ func (s *Store) Create(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make the namespace: %w", err)
 	}
+	s.creates.Store(true)
 	return s.CheckLayout(ctx)
 }
 
-// CheckLayout compares the namespace with what is wanted; one that does not exist yet fits.
+// secretToKeep returns the secret for a layout that does not exist: that of the state, if there is any, else a new one.
+func (s *Store) secretToKeep(ctx context.Context) (state.Secret, error) {
+	if known := s.secret.Load(); known != nil {
+		return *known, nil
+	}
+	switch text, err := (records{s}).secret(ctx); {
+	case err != nil:
+		return state.Secret{}, err
+	case text != "":
+		return state.ParseSecret(text)
+	default:
+		return state.NewSecret(), nil
+	}
+}
+
+// CheckLayout compares the namespace with what is wanted; one that does not exist yet fits. Who has made the namespace makes it
+// again if it is lost.
 func (s *Store) CheckLayout(ctx context.Context) error {
 	held, err := s.layout(ctx)
-	if err != nil || len(held) == 0 {
+	switch {
+	case err != nil:
 		return err
+	case len(held) > 0:
+		return s.adopt(held)
+	case s.creates.Swap(false): // Create sets it again
+		return s.Create(ctx)
 	}
-	return s.adopt(held)
+	return nil
 }
 
 // layout reads the layout; it is empty if the namespace does not exist yet.

@@ -171,6 +171,16 @@ func (n *Node) Start() error {
 	})
 }
 
+// Ended reports whether the node has ended: one that others have gone on without ends itself.
+func (n *Node) Ended() bool {
+	select {
+	case <-n.process.Gone():
+		return true
+	default:
+		return false
+	}
+}
+
 // Kill kills the node.
 func (n *Node) Kill() error { return n.process.End(syscall.SIGKILL) }
 

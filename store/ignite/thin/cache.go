@@ -52,12 +52,11 @@ const (
 	partitioned   = 2
 	transactional = 0
 	fullSync      = 0
-	readWriteSafe = 2
+	ignore        = 4
 )
 
 // Create makes the cache if it does not exist: transactional, with a number of backups, in a data region, or the default one for "".
-// A write is confirmed once all copies have it. A partition that has lost all copies refuses reads and writes until an operator resets
-// it.
+// A write is confirmed once all copies have it. A partition that has lost all copies begins again, empty.
 func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 	_, err := c.client.request(ctx, UUID{}, opGetOrCreateCache, func(e *encoder) {
 		var properties encoder
@@ -73,7 +72,7 @@ func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 		property(propertyBackups).int(int32(backups))
 		property(propertyWriteSync).int(fullSync)
 		property(propertyReadFromBackup).bool(false)
-		property(propertyLossPolicy).int(readWriteSafe)
+		property(propertyLossPolicy).int(ignore)
 		if region != "" {
 			property(propertyRegion).string(region)
 		}
@@ -81,7 +80,27 @@ func (c *Cache) Create(ctx context.Context, backups int, region string) error {
 		e.short(n)
 		e.bytes = append(e.bytes, properties.bytes...)
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return c.check(ctx)
+}
+
+// ErrNotTransactional is the error about a cache that somebody else has made, in which transactions are none.
+var ErrNotTransactional = errors.New("the cache exists, and is not transactional and partitioned")
+
+// check checks that a cache which may have existed has transactions.
+func (c *Cache) check(ctx context.Context) error {
+	d, err := c.client.request(ctx, UUID{}, opConfiguration, func(e *encoder) { c.header(e, nil, 0) })
+	if err != nil {
+		return err
+	}
+	d.int() // length
+	atomicity, _, mode := d.int(), d.int(), d.int()
+	if d.err == nil && (atomicity != transactional || mode != partitioned) {
+		return ErrNotTransactional
+	}
+	return d.err
 }
 
 // ownerOf returns the node with the primary copy of a partition, as far as is known.

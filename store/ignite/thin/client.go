@@ -166,13 +166,36 @@ func (c *Client) request(ctx context.Context, id UUID, op int16, body func(*enco
 // Clock returns the time of a node, in ms since 1970, and how long ago it can have been that at most.
 func (c *Client) Clock(ctx context.Context) (ms int64, within time.Duration, err error) {
 	began := time.Now()
+	d, err := c.query(ctx, "SELECT CURRENT_TIMESTAMP")
+	if err != nil {
+		return 0, 0, err
+	}
+	ms = d.timestamp()
+	return ms, time.Since(began), d.err
+}
+
+// Moving returns how many copies of partitions, of all caches, are not complete yet: the cluster is moving them to nodes that have
+// joined, or in place of others that have left.
+func (c *Client) Moving(ctx context.Context) (copies int64, err error) {
+	d, err := c.query(ctx, "SELECT COUNT(*) FROM SYS.PARTITION_STATES WHERE STATE = 'MOVING'")
+	if err != nil {
+		return 0, err
+	}
+	if d.typed(typeLong) {
+		copies = d.long()
+	}
+	return copies, d.err
+}
+
+// query makes a query in SQL that has one row, and returns what comes after the row's number of values.
+func (c *Client) query(ctx context.Context, sql string) (decoder, error) {
 	d, err := c.request(ctx, UUID{}, opSQLFields, func(e *encoder) {
 		e.int(0) // no cache
 		e.byte(0)
 		e.string("SYS")
 		e.int(1)  // rows a page
 		e.int(-1) // rows
-		e.string("SELECT CURRENT_TIMESTAMP")
+		e.string(sql)
 		e.int(0)  // arguments
 		e.byte(1) // a query
 		for range 6 {
@@ -182,19 +205,17 @@ func (c *Client) Clock(ctx context.Context) (ms int64, within time.Duration, err
 		e.bool(false) // names of the fields
 	})
 	if err != nil {
-		return 0, 0, err
+		return d, err
 	}
-	ms, err = timeOf(&d)
-	return ms, time.Since(began), err
+	return d, oneRow(&d)
 }
 
-// timeOf reads the answer to a query for a time.
-func timeOf(d *decoder) (ms int64, err error) {
+// oneRow reads what precedes the only row of an answer.
+func oneRow(d *decoder) error {
 	d.long() // cursor: it has no more pages
 	d.int()  // fields
 	if rows := d.int(); rows != 1 && d.err == nil {
 		d.fail(errShort)
 	}
-	ms = d.timestamp()
-	return ms, d.err
+	return d.err
 }

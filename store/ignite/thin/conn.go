@@ -19,6 +19,7 @@ const (
 	opGetAll           = 1003
 	opRemoveKeys       = 1018
 	opGetOrCreateCache = 1054
+	opConfiguration    = 1055
 	opPartitions       = 1101
 	opScan             = 2000
 	opScanPage         = 2001

@@ -83,6 +83,8 @@ func TestRecordedMessages(t *testing.T) {
 	if at, _, err := c.Clock(ctx); err != nil || at < time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() {
 		t.Errorf("the clock shows %d, error %v", at, err)
 	}
+	moving, err := c.Moving(ctx)
+	check("moving", moving, err, 0)
 }
 
 // record passes on a connection to a node, and records its messages.

@@ -69,7 +69,7 @@ func (d *Deployment) AwaitReplicas(context.Context, time.Duration) ([]store.Copi
 	return nil, nil
 }
 
-// Watch logs nodes that no longer answer, or answer again, until the context ends.
+// Watch logs nodes that no longer answer, or answer again, and checks that the namespace is still there, until the context ends.
 func (d *Deployment) Watch(ctx context.Context) {
 	const every = time.Second
 	known := map[string]bool{}
@@ -82,6 +82,7 @@ func (d *Deployment) Watch(ctx context.Context) {
 			return
 		}
 		d.client.Try(ctx)
+		_ = d.CheckLayout(ctx) // Ready reports its error
 		for _, n := range d.client.Nodes() {
 			switch {
 			case n.Err != nil && !known[n.Address]:
