@@ -28,6 +28,8 @@ import (
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
+	"github.com/weir-stream/weir/store/ignite"
+	"github.com/weir-stream/weir/store/ignite/thin"
 	redisstore "github.com/weir-stream/weir/store/redis"
 )
 
@@ -60,6 +62,7 @@ type order struct {
 	Consumer string // weir or textbook
 	Brokers  []string
 	Redis    string
+	Ignite   string // address of a node to use in place of Redis
 	Until    int64
 	Profile  string // file for a CPU profile; empty for none
 
@@ -253,9 +256,8 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		return err
 	}
 	cfg := config.Default()
-	client := redis.NewClient(&redis.Options{Addr: o.Redis})
-	defer client.Close()
-	state := redisstore.New(client, namespace, cfg.Shards)
+	state, end := o.store(cfg)
+	defer end()
 	processor := pipeline.New(pipeline.Config{
 		Registry: registry, Store: watchedStore{state, p},
 		Transport: &kafka.Transport{}, Brokers: o.Brokers,
@@ -280,6 +282,19 @@ func runWeir(ctx context.Context, o order, p *progress) error {
 		return fmt.Errorf("%d events became dead letters", dead)
 	}
 	return nil
+}
+
+// store returns the store of an order, and a function that closes its connections.
+func (o *order) store(cfg *config.Config) (s store.Store, end func()) {
+	if o.Ignite != "" {
+		client := thin.New(thin.Config{Addresses: []string{o.Ignite}, Login: thin.Login{Timeout: 10 * time.Second}, Request: time.Minute})
+		s := ignite.New(ignite.Config{
+			Client: client, Namespace: namespace, Shards: cfg.Shards, Slack: cfg.Store.ExpirySlack, Mutations: cfg.Store.CallMutations,
+		})
+		return s, func() { _ = client.Close() }
+	}
+	client := redis.NewClient(&redis.Options{Addr: o.Redis})
+	return redisstore.New(client, namespace, cfg.Shards), func() { _ = client.Close() }
 }
 
 // watchedStore is a store whose writers report progress.

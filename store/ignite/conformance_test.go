@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -136,4 +137,34 @@ func TestConformance(t *testing.T) {
 		n.check(New(n.config).Create(t.Context()))
 		return n.open()
 	})
+}
+
+// Updates of the same values by several processes at once are all made, one after the other.
+func TestConflicts(t *testing.T) {
+	c := client(t, ignitetest.Shared(t))
+	n := &namespace{t: t, config: Config{Client: c, Namespace: testkit.Namespace(t), Shards: 1, Slack: time.Hour}}
+	n.check(New(n.config).Create(t.Context()))
+	const processes, each = 8, 25
+	record, other := values.Key{}, values.Key{Group: "g", Entity: "e"}
+	var updating sync.WaitGroup
+	for range processes {
+		e := newEngine(&n.config)
+		updating.Go(func() {
+			for range each {
+				err := e.Update(t.Context(), 0, []values.Key{record, other}, func(held [][]byte) []values.Write {
+					next := append(held[0][:len(held[0]):len(held[0])], 'x')
+					return []values.Write{{Key: record, Bytes: next}, {Key: other, Bytes: next, Keep: time.Hour}}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	updating.Wait()
+	for _, v := range n.open().engine.Read(t.Context(), []values.Key{record, other}) {
+		if v.Err != nil || len(v.Bytes) != processes*each {
+			t.Errorf("%d of %d updates were made, error %v", len(v.Bytes), processes*each, v.Err)
+		}
+	}
 }

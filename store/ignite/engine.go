@@ -1,7 +1,7 @@
 // Package ignite keeps state in Apache Ignite: package values on a transactional cache.
 //
 // Each namespace is a cache. The keys of a shard are in one partition of it, so a step is a transaction in one node and its backups.
-// A transaction locks the record of the shard first, and so is the only one there.
+// Transactions are optimistic and serializable: one that has read what another one has changed is made again.
 package ignite
 
 import (
@@ -37,7 +37,7 @@ type engine struct {
 }
 
 // id returns the key of a value in the cache. Ignite's hash of the key is the number of the shard, and the hash decides on the
-// partition. The rest is 95 bits of SHA-256 of what the key names. Keys of records come before all others, so they are locked first.
+// partition. The rest is 95 bits of SHA-256 of what the key names. Keys of records come before all others.
 func (e *engine) id(k values.Key) thin.UUID {
 	switch {
 	case k.Shard < 0:
@@ -132,14 +132,32 @@ func (e *engine) Update(ctx context.Context, shard int, keys []values.Key, chang
 		}
 		return len(writes) > 0, nil
 	}
-	err := e.inTransaction(ctx, sorted, update)
-	if isNoCache(err) {
-		// All nodes were started again, and keep nothing over that.
-		if err = e.create(ctx); err == nil {
-			err = e.inTransaction(ctx, sorted, update)
+	for attempt := range maxAttempts {
+		err := e.inTransaction(ctx, sorted, update)
+		switch {
+		case isNoCache(err) && attempt == 0:
+			// All nodes were started again, and keep nothing over that.
+			if err := e.create(ctx); err != nil {
+				return err
+			}
+		case isConflict(err):
+			// Another process has changed one of the values. It goes on, so all do in the end.
+		default:
+			return unavailable(err)
 		}
 	}
-	return unavailable(err)
+	return errConflicts
+}
+
+// maxAttempts is how often the values of an update may change while it is made.
+const maxAttempts = 100
+
+var errConflicts = fmt.Errorf("other processes have changed the same values %d times", maxAttempts)
+
+// isConflict reports whether a transaction was not made since another one has changed a value that it had read.
+func isConflict(err error) bool {
+	refused, ok := errors.AsType[*thin.Error](err)
+	return ok && (strings.Contains(refused.Message, "read/write conflict") || strings.Contains(refused.Message, "lock conflict"))
 }
 
 // isNoCache reports whether an error is about a cache that does not exist.
@@ -158,7 +176,7 @@ func (e *engine) byLifetime(writes []values.Write) map[time.Duration][]thin.Entr
 	return grouped
 }
 
-// inTransaction locks keys, calls a function with their values, and commits if it says so.
+// inTransaction reads values, calls a function with them, and commits if it says so.
 func (e *engine) inTransaction(ctx context.Context, ids []thin.UUID, do func(tx *thin.Tx, found [][]byte) (commit bool, err error)) error {
 	tx, err := e.cache.Begin(ctx, ids[0])
 	if err != nil {

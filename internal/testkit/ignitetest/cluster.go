@@ -56,7 +56,7 @@ func Shared(t testing.TB) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := start(dir, 1)
+	c, err := start(dir, 1, brief)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +69,22 @@ func Shared(t testing.TB) *Cluster {
 // New starts a cluster that only this test uses, and may break. It stops when the test ends.
 func New(t testing.TB, nodes int) *Cluster {
 	t.Helper()
+	return started(t, nodes, brief)
+}
+
+// NewLoaded starts a cluster as New does, whose nodes get the memory and the compiler for a load.
+func NewLoaded(t testing.TB, nodes int) *Cluster {
+	t.Helper()
+	return started(t, nodes, []string{"-Xms1g", "-Xmx1g", "-XX:+UseG1GC"})
+}
+
+// brief has a node start fast, and lets several fit beside the tests.
+var brief = []string{"-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+
+func started(t testing.TB, nodes int, jvm []string) *Cluster {
+	t.Helper()
 	choose(t)
-	c, err := start(t.TempDir(), nodes)
+	c, err := start(t.TempDir(), nodes, jvm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +110,7 @@ func (c *Cluster) remove() {
 }
 
 // start starts nodes that find each other.
-func start(dir string, nodes int) (*Cluster, error) {
+func start(dir string, nodes int, jvm []string) (*Cluster, error) {
 	home, err := Jars().Fetch()
 	if err != nil {
 		return nil, err
@@ -127,7 +141,7 @@ func start(dir string, nodes int) (*Cluster, error) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return nil, err
 		}
-		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", arguments(home, file)...)}
+		n := &Node{Address: fmt.Sprintf("127.0.0.1:%d", at[0]), process: server.NewProcess(of, "java", append(jvm[:len(jvm):len(jvm)], arguments(home, file)...)...)}
 		c.Nodes = append(c.Nodes, n)
 		if err := n.Start(); err != nil {
 			c.remove()
@@ -149,7 +163,7 @@ var opened = []string{
 
 func arguments(home, file string) []string {
 	args := []string{
-		"-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
+		"-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true",
 		"-DIGNITE_QUIET=true", "-DIGNITE_UPDATE_NOTIFIER=false", "-DIGNITE_PERFORMANCE_SUGGESTIONS_DISABLED=true",
 	}
 	for _, p := range opened {
@@ -158,8 +172,18 @@ func arguments(home, file string) []string {
 	return append(args, "-cp", filepath.Join(home, "*"), "org.apache.ignite.startup.cmdline.CommandLineStartup", file)
 }
 
-// Start starts the node, also after it was killed, and waits until it answers.
-func (n *Node) Start() error {
+// Start starts the node, also after it was killed, and waits until it answers. A node that joins while others leave may end itself,
+// so it is tried again.
+func (n *Node) Start() (err error) {
+	for range 3 {
+		if err = n.start(); err == nil || !n.Ended() {
+			break
+		}
+	}
+	return err
+}
+
+func (n *Node) start() error {
 	if err := n.process.Start(); err != nil {
 		return err
 	}
@@ -170,6 +194,9 @@ func (n *Node) Start() error {
 		return err
 	})
 }
+
+// PID returns the ID of the node's process.
+func (n *Node) PID() int { return n.process.PID() }
 
 // Ended reports whether the node has ended: one that others have gone on without ends itself.
 func (n *Node) Ended() bool {

@@ -113,6 +113,13 @@ func (p *Process) Gone() <-chan struct{} {
 	return p.exited
 }
 
+// PID returns the ID of the process that was started last.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.Process.Pid
+}
+
 // ExitCode waits for the end and returns the exit code, -1 if a signal ended the program.
 func (p *Process) ExitCode() int {
 	<-p.Gone()

@@ -221,7 +221,8 @@ func (c *Cache) GetAll(ctx context.Context, keys []UUID) ([][]byte, error) {
 // Owner returns the node with the primary copy of a key, as far as is known.
 func (c *Cache) Owner(ctx context.Context, key UUID) UUID { return c.ownerOf(ctx, key.Partition()) }
 
-// Tx is a transaction. It locks what it reads, and belongs to one goroutine.
+// Tx is a transaction, optimistic and serializable: it is not made if another one changes what it has read. It belongs to one
+// goroutine.
 type Tx struct {
 	cache *Cache
 	conn  *conn
@@ -230,15 +231,15 @@ type Tx struct {
 
 // Begin begins a transaction about keys of the partition of a key. The server ends it after a time.
 func (c *Cache) Begin(ctx context.Context, key UUID) (*Tx, error) {
-	const pessimistic, repeatableRead = 1, 1
+	const optimistic, serializable = 0, 2
 	to, err := c.client.to(ctx, c.ownerOf(ctx, key.Partition()))
 	if err != nil {
 		return nil, err
 	}
 	tx := &Tx{cache: c, conn: to}
 	d, err := tx.request(ctx, opTxStart, func(e *encoder) {
-		e.byte(pessimistic)
-		e.byte(repeatableRead)
+		e.byte(optimistic)
+		e.byte(serializable)
 		e.long(c.client.config.Request.Milliseconds())
 		e.null() // no label
 	})
@@ -255,7 +256,7 @@ func (t *Tx) request(ctx context.Context, op int16, body func(*encoder)) (decode
 	return t.conn.request(ctx, op, body)
 }
 
-// GetAll reads and locks values, nil for those that there are none of.
+// GetAll reads values, nil for those that there are none of.
 func (t *Tx) GetAll(ctx context.Context, keys []UUID) ([][]byte, error) {
 	d, err := t.request(ctx, opGetAll, func(e *encoder) {
 		t.cache.header(e, t, 0)

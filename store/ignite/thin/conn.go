@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -42,7 +43,13 @@ type Error struct {
 	Message string
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e *Error) Error() string {
+	const most = 300 // the rest is the state of the server's objects
+	if len(e.Message) > most {
+		return strings.ToValidUTF8(e.Message[:most], "") + " …"
+	}
+	return e.Message
+}
 
 // LostError is the error of a request whose connection was lost: whether the server has done it is unknown.
 type LostError struct {
