@@ -11,12 +11,12 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Mapper turns records into mutations of state. The result depends on the record and the registry
-// only, never on the clock or on earlier records, so a replay has the same result. It is not safe
-// for concurrent use: each goroutine needs its own.
+// Mapper turns records into mutations of state. The result depends on the record, the registry and the record's Earlier
+// only, so on the log, never on the clock: a replay has the same result. It is not safe for concurrent use: each
+// goroutine needs its own.
 //
-// A record counts in every stream of its topic whose match accepts it. If it is poison for one of them, it is poison as
-// a whole.
+// A record counts in every stream of its topic whose match accepts it, unless it repeats an event there. If it is poison
+// for one of them, it is poison as a whole.
 type Mapper struct {
 	*record.Decoder
 	// Namespace is that of the state, in which copies of dead letters count only where they are lacking. If it is empty,
@@ -31,6 +31,7 @@ type Mapper struct {
 	mappings map[*record.Stream]*streamMapping
 	mapped   []*streamMapping // of the record's events
 	streams  []string
+	repeats  []string
 	entity   []byte
 	text     []byte
 	record   []byte
@@ -42,6 +43,8 @@ type Outcome struct {
 	Stream  string         // the first that took it, by name; empty for none
 	Streams []string       // all that took it; valid until the next Map
 	Events  []record.Event // as each of them sees it; valid until the next Map
+	// Repeats are the streams that would take it, but had its event in an earlier record; valid until the next Map.
+	Repeats []string
 	// Late is true if the event was too late for some of its series, and was not applied to those.
 	Late bool
 	// LateToDeadLetter is true if it was late for a stream that sends late events to the dead-letter topic.
@@ -157,52 +160,88 @@ func newStreamMapping(s *record.Stream, writes []entityWrites) *streamMapping {
 // Map adds the mutations of a record to the batch; rangeIndex is the index of its partition in b.Ranges. The error is a
 // *Poison or a *record.MissingSchema; in both cases nothing was added.
 func (m *Mapper) Map(rec *record.Record, rangeIndex int, b *state.Batch) (Outcome, error) {
-	if foreign, err := m.readCopy(rec); foreign || err != nil {
-		return Outcome{}, err
-	}
-	events, err := m.Decode(rec)
+	events, err := m.usable(rec)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return m.mapEvents(events, state.RecordOffset{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}, rec.Timestamp, rangeIndex, b)
+	at := state.RecordOffset{Partition: rec.Partition.ID, Offset: rec.Offset, Log: rec.Log}
+	return m.mapEvents(events, rec.Earlier, at, rec.Timestamp, rangeIndex, b), nil
+}
+
+// Note lets the record's Earlier know a record that is not mapped, as when others have done it. The error is that of Map.
+func (m *Mapper) Note(rec *record.Record) error {
+	events, err := m.usable(rec)
+	for i := range events {
+		rec.Earlier.Repeats(&events[i], m.copy != nil)
+	}
+	return err
+}
+
+// usable decodes a record. The error is that of Map.
+func (m *Mapper) usable(rec *record.Record) ([]record.Event, error) {
+	rec.Earlier.Pass(rec.Offset, rec.Timestamp)
+	if foreign, err := m.readCopy(rec); foreign || err != nil {
+		return nil, err
+	}
+	events, err := m.Decode(rec)
+	if err != nil {
+		return nil, err
+	}
+	return events, m.Check(events)
 }
 
 // MapEvents is Map for a record that a Decoder of the same streams has already decoded, and that belongs to no
 // partition. A batch that moves no progress needs no ranges.
 func (m *Mapper) MapEvents(events []record.Event, offset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
 	m.copy = nil
-	return m.mapEvents(events, state.RecordOffset{Offset: offset}, timestamp, rangeIndex, b)
+	if err := m.Check(events); err != nil {
+		return Outcome{}, err
+	}
+	return m.mapEvents(events, nil, state.RecordOffset{Offset: offset}, timestamp, rangeIndex, b), nil
 }
 
-func (m *Mapper) mapEvents(events []record.Event, at state.RecordOffset, timestamp int64, rangeIndex int, b *state.Batch) (Outcome, error) {
-	m.streams, m.mapped = m.streams[:0], m.mapped[:0]
+// Check returns the *record.Poison of a record that was decoded to some events and is poison for one of their streams;
+// nil if it can be used.
+func (m *Mapper) Check(events []record.Event) error {
+	m.mapped = m.mapped[:0]
 	for i := range events {
 		p := m.mappings[events[i].Stream]
 		if at := events[i].Time; at > state.LastEventTime { // of a record without a time, or with one in another unit
-			return Outcome{}, &record.Poison{
+			return &record.Poison{
 				Reason: record.BadTimestamp, Stream: p.stream.Name, Path: strings.Join(p.stream.Timestamp.Path, "."),
 				Message: fmt.Sprintf("the event is of the year %d; state holds events up to October 6429", time.UnixMilli(at).UTC().Year()),
 			}
 		}
 		if err := p.filter(&events[i]); err != nil {
-			return Outcome{}, err
+			return err
 		}
 		m.mapped = append(m.mapped, p)
 	}
-	var out Outcome
+	return nil
+}
+
+// mapEvents maps events that were checked.
+func (m *Mapper) mapEvents(events []record.Event, earlier *record.Earlier, at state.RecordOffset, timestamp int64, rangeIndex int, b *state.Batch) (out Outcome) {
+	m.streams, m.repeats = m.streams[:0], m.repeats[:0]
 	for i := range events {
 		e := &events[i]
+		if earlier.Repeats(e, m.copy != nil) {
+			m.repeats = append(m.repeats, e.Stream.Name)
+			continue
+		}
+		events[len(m.streams)] = *e
 		m.streams = append(m.streams, e.Stream.Name)
 		if m.write(e, m.mapped[i], &at, rangeIndex, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
 		}
 	}
+	out.Repeats = m.repeats
 	if len(m.streams) > 0 {
-		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events
+		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events[:len(m.streams)]
 		b.Now, b.Series = max(b.Now, timestamp), m.series
 	}
-	return out, nil
+	return out
 }
 
 // filter evaluates each distinct filter once.

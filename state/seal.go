@@ -24,6 +24,13 @@ func NewSeal(secret []byte) Seal {
 	return s
 }
 
+// Secret returns a secret of the namespace for hashes that are not stored.
+func (s Seal) Secret() Secret {
+	mac := hmac.New(sha256.New, s.key[:])
+	_, _ = mac.Write([]byte("weir hashes what it holds in memory"))
+	return secretOf(mac.Sum(nil))
+}
+
 // sealBytes is the length of a proof. To guess one takes 2^127 attempts.
 const sealBytes = 16
 

@@ -21,6 +21,8 @@ type Record struct {
 	Key, Value []byte
 	Headers    Headers // nil for none
 	Log        string  // the tag of the log that Offset belongs to, see state.LogID; empty if unknown
+	// Earlier is what is known of the records before it; nil if it repeats none of them.
+	Earlier *Earlier
 }
 
 const (

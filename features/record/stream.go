@@ -24,6 +24,9 @@ type Stream struct {
 	// RememberIDs is how long entities remember the identities of their events, by the times of
 	// their records; 0 if they do not.
 	RememberIDs time.Duration
+	// Dedup is for how long before an event an earlier one of its ID and partition makes it a repetition, which does not
+	// count, see Earlier; 0 if all count.
+	Dedup time.Duration
 	// MaxFuture is how far an event's time may lie after its record's.
 	MaxFuture time.Duration
 	// LateToDeadLetter sends events that are too late for some of their features to the dead-letter
