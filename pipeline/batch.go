@@ -59,6 +59,7 @@ const (
 	outcomeApplied   = "applied"
 	outcomeLate      = "late" // applied, but too late for at least one feature
 	outcomeDead      = "dead"
+	outcomeRepeated  = "repeated"  // an earlier record had its event
 	outcomeUnmatched = "unmatched" // no stream of the topic accepts it, or it is a copy for another namespace
 )
 
@@ -129,6 +130,8 @@ func (b *workerBatch) count(rangeIndex int, o features.Outcome, err *record.Pois
 	switch {
 	case err != nil:
 		became = outcome{err.Stream, outcomeDead}
+	case o.Stream == "" && len(o.Repeats) > 0:
+		became = outcome{o.Repeats[0], outcomeRepeated}
 	case o.Stream == "":
 		became = outcome{"", outcomeUnmatched}
 	case o.Late:

@@ -54,6 +54,10 @@ func (e *brokenBatchError) Unwrap() error { return e.CorruptError }
 // partition and tries again.
 func (w *worker) meetBroken(err error) {
 	p, e := w.from, err.(*fetch.CorruptError) //nolint:errorlint // Decoder.Next returns no other
+	if e.Offset < p.position {
+		w.passUnread(e)
+		return
+	}
 	if p.broken.offset != e.Offset {
 		p.broken = broken{offset: e.Offset}
 	}

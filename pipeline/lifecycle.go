@@ -127,7 +127,7 @@ func (w *worker) readFrom(p *assignedPartition, found *recovery.Resumption) {
 	} else {
 		p.backlog.from = unknown
 	}
-	w.poller.Resume(p.Topic, p.ID, found.Known)
+	w.poller.Resume(p.Topic, p.ID, w.readBack(p, found))
 }
 
 // retry resumes the partitions whose wait is over.

@@ -28,6 +28,7 @@ type metrics struct {
 	greatestKey *peak
 	damaged     prometheus.Counter
 	forged      prometheus.Counter
+	forgotten   *prometheus.CounterVec
 	batches     prometheus.Counter
 	batchSize   prometheus.Histogram
 	apply       prometheus.Histogram
@@ -43,7 +44,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_events_total",
-			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, unmatched (of no stream, or a replayed event of another namespace). Those read again after a rewind, or for shards that lag, count again.",
+			Help: "Records by stream and outcome: applied, late (applied, but too late for at least one feature), dead, repeated (it is not the first record with the ID within the stream's dedup, and does not count), unmatched (of no stream, or a replayed event of another namespace). Those read again after a rewind, or for shards that lag, count again.",
 		}, []string{"stream", "outcome"}),
 		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_dead_letters_total", Help: "Records written to the dead-letter topic, by stream and reason.",
@@ -94,6 +95,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "weir_forged_headers_total",
 			Help: "Records of events with headers that only Weir writes and without its seal. They are events like any other.",
 		}),
+		forgotten: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_forgotten_ids_total",
+			Help: "IDs that were forgotten within the stream's dedup, because the partition has more records within it than are remembered, by topic: later repetitions count.",
+		}, []string{"topic"}),
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "weir_batches_total", Help: "Batches applied.",
 		}),
@@ -128,7 +133,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 	m.greatestKey = newPeak("weir_greatest_key_bytes",
 		"Length of the longest state key that was compacted within the last 5 to 10 minutes: what keys grow to. By default none is above 1 MiB.", time.Now)
-	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.absent, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
+	r.MustRegister(m.greatestKey, m.events, m.dead, m.rewinds, m.lost, m.vanished, m.stopped, m.broken, m.absent, m.enriched, m.enrich, m.refused, m.cutKeys, m.damaged, m.forged, m.forgotten, m.batches, m.batchSize, m.apply, m.freshness, m.lag, m.open, m.openAge, m.partitions)
 	return m
 }
 

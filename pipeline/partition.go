@@ -62,6 +62,10 @@ type assignedPartition struct {
 	gauges   *lagGauges // of its lag; nil while it is unknown
 	reported time.Time  // when they were last set, or the brokers asked
 
+	earlier *record.Earlier // of the lease; nil for a topic without dedup
+	cut     int64           // what it has cut off and is counted
+	unread  broken          // the batch before the position that cannot be decoded
+
 	trouble retry.Trouble
 	broken  broken
 	// reason is why it cannot continue, as a label of the metrics; "" if it can. It outlasts the phase: a partition that is

@@ -123,11 +123,11 @@ func (s *pool) begin(i int) {
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
-		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
+		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), streams: s.registry.Streams, enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
 		recentLoad: s.recentLoad,
 		tracing:    p.tracing, live: p.live,
 		resumer: recovery.Resumer{
-			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Log: p.log,
+			Rules: p.cfg.Recovery, Store: p.cfg.Store, Brokers: poller, Plan: s.registry.Plan(), Streams: s.registry.Streams, Log: p.log,
 			Register: s.register,
 			Metrics:  recovery.Metrics{Lost: p.metrics.lost, Vanished: p.metrics.vanished},
 		},

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/enrich"
-	"github.com/weir-stream/weir/state"
 )
 
 // Schemas supplies the schemas that records name, and registers those of enriched events.
@@ -18,17 +16,17 @@ type Schemas interface {
 	Supply(context.Context, *record.MissingSchema) error
 }
 
-// mapWithSchemas maps a record, and fetches the schema that it names if the schema is new. If it is unavailable, the
-// partition lacks it, and the error says why.
-func (w *worker) mapWithSchemas(rec *record.Record, rangeIndex int, b *state.Batch) (out features.Outcome, lacks *record.MissingSchema, err error) {
+// withSchemas reads a record, and fetches the schema that it names if the schema is new. If it is unavailable, the partition
+// lacks it, and the error says why.
+func (w *worker) withSchemas(read func() error) (lacks *record.MissingSchema, err error) {
 	for {
-		out, err = w.mapper.Map(rec, rangeIndex, b)
+		err = read()
 		missing, is := errors.AsType[*record.MissingSchema](err)
 		if !is {
-			return out, nil, err
+			return nil, err
 		}
 		if err := w.cfg.Schemas.Supply(w.ctx, missing); err != nil {
-			return out, missing, err
+			return missing, err
 		}
 	}
 }

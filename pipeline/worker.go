@@ -26,7 +26,8 @@ type worker struct {
 	poller     *fetch.Poller
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
-	seal       state.Seal  // known before any record is mapped
+	streams    []*record.Stream
+	seal       state.Seal // known before any record is mapped
 	enrich     map[*record.Stream]*enrich.Stream
 	tracing    tracing
 	resumer    recovery.Resumer
@@ -108,8 +109,9 @@ func (w *worker) run(ctx context.Context) error {
 // processor.
 func (w *worker) fill(ctx context.Context) error {
 	for {
+		behind := w.fetched != nil && w.decoder.NextOffset() < w.from.position
 		w.mapFetched()
-		if w.fetched != nil {
+		if w.fetched != nil || behind { // what is mapped must not wait until all is remembered
 			return nil
 		}
 		part, err := w.poller.Take()
@@ -156,7 +158,13 @@ func (w *worker) mapFetched() {
 			w.meetBroken(err)
 			return
 		}
+		if !ok && w.decoder.NextOffset() < w.from.position {
+			w.fetched.Release()
+			w.fetched = nil
+			return
+		}
 		if !ok {
+			w.tellCut()
 			w.from.position = w.decoder.NextOffset()
 			w.passBroken(w.from)
 			w.metrics.absent.WithLabelValues(w.from.Topic).Add(float64(w.decoder.Absent()))
@@ -165,7 +173,11 @@ func (w *worker) mapFetched() {
 			w.fetched = nil
 			return
 		}
-		if !w.mapRecord(&w.record) {
+		take := w.mapRecord
+		if w.record.Offset < w.from.position {
+			take = w.note
+		}
+		if !take(&w.record) {
 			return
 		}
 	}
@@ -177,10 +189,12 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	b := w.current
 	w.begin(b)
 	rangeIndex, before := b.rangeOf(w.from), len(b.Updates)
-	out, lacks, err := w.mapWithSchemas(&record.Record{
-		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Log: w.from.log,
-		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
-	}, rangeIndex, &b.Batch)
+	of := w.recordOf(rec)
+	var out features.Outcome
+	lacks, err := w.withSchemas(func() (err error) {
+		out, err = w.mapper.Map(&of, rangeIndex, &b.Batch)
+		return err
+	})
 	if w.mapper.Forged > 0 {
 		w.metrics.forged.Add(float64(w.mapper.Forged))
 		w.mapper.Forged = 0
@@ -215,6 +229,14 @@ func (w *worker) mapRecord(rec *fetch.Record) bool {
 	w.from.position = rec.Offset + 1
 	b.extend(w.from)
 	return true
+}
+
+// recordOf returns a record of the current partition for the mapper.
+func (w *worker) recordOf(rec *fetch.Record) record.Record {
+	return record.Record{
+		Partition: w.from.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Log: w.from.log,
+		Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Earlier: w.from.earlier,
+	}
 }
 
 // begin records when the first record is added to a batch.

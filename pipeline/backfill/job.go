@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -20,6 +21,7 @@ type job struct {
 	steps    []step           // still to be filled, ascending
 	next     int64            // the next offset to map
 	corrupt  int              // consecutive failures to decode a batch
+	earlier  *record.Earlier  // nil for a topic without dedup
 	// in is true if the batch being filled has a range of the partition, at index.
 	in    bool
 	index int

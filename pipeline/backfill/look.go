@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/retry"
 	"github.com/weir-stream/weir/state"
@@ -286,8 +287,16 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 	if err != nil {
 		return err
 	}
+	streams, asked := r.work.Registry.Streams, make([]fetch.Before, len(partitions))
 	for i, p := range partitions {
-		j := &job{Partition: p, steps: stepsOf(fillings[i]), log: logs[i].ID, tag: logs[i].ID.Tag()}
+		asked[i] = fetch.Before{Offset: stepsOf(fillings[i])[0].from, Reach: record.Reach(streams, p.Topic), Most: record.MaxEarlier}
+	}
+	from := r.poller.Earlier(ctx, partitions, logs, asked)
+	for i, p := range partitions {
+		j := &job{
+			Partition: p, steps: stepsOf(fillings[i]), log: logs[i].ID, tag: logs[i].ID.Tag(),
+			earlier: record.NewEarlier(streams, p.Topic, r.seal.Secret()),
+		}
 		for shard := range fillings[i] {
 			j.progress = append(j.progress, fillings[i][shard].At)
 		}
@@ -301,7 +310,7 @@ func (r *runner) resume(ctx context.Context, partitions []state.Partition, filli
 		}
 		j.next = j.steps[0].from
 		r.jobs[p] = j
-		r.poller.Resume(p.Topic, p.ID, fetch.Known{Offset: j.next, Epoch: -1, LeaderEpoch: logs[i].LeaderEpoch, Log: j.log})
+		r.poller.Resume(p.Topic, p.ID, fetch.Known{Offset: from[i], Epoch: -1, LeaderEpoch: logs[i].LeaderEpoch, Log: j.log})
 	}
 	return nil
 }
@@ -349,6 +358,10 @@ func (r *runner) reposition(ctx context.Context, err error) {
 	if !isOut || out.Offset >= out.LogStart {
 		r.end(j)
 		r.leave(j.Partition, err)
+		return
+	}
+	if out.LogStart <= j.next { // what was removed was only to be remembered
+		r.poller.Seek(j.Topic, j.ID, out.LogStart)
 		return
 	}
 	// Retention was faster: the loss is recorded before the records are skipped.
@@ -399,6 +412,12 @@ func (r *runner) pass(ctx context.Context, j *job, e *fetch.CorruptError) {
 	switch {
 	case e.FetchAgain(j.corrupt):
 		r.poller.Seek(j.Topic, j.ID, e.Offset)
+	case e.Offset < j.next: // it was only to be remembered
+		to := j.next
+		if e.EndOffset >= 0 {
+			to = min(to, e.EndOffset)
+		}
+		r.poller.Seek(j.Topic, j.ID, to)
 	case e.EndOffset < 0:
 		r.end(j)
 		r.leave(j.Partition, e)

@@ -165,8 +165,15 @@ func (r *runner) fillBatch(ctx context.Context) (more bool) {
 		if !r.reach(ctx, j, rec.Offset) {
 			return false
 		}
-		if len(j.steps) > 0 && rec.Offset >= j.steps[0].from {
+		switch {
+		case len(j.steps) == 0:
+		case rec.Offset >= j.steps[0].from:
 			if !r.mapRecord(ctx, j, &rec) {
+				return false
+			}
+		case j.earlier != nil:
+			of := j.recordOf(&rec)
+			if !r.withSchemas(ctx, j, func() error { return r.mapper.Note(&of) }) {
 				return false
 			}
 		}
@@ -183,20 +190,13 @@ func (r *runner) full() bool {
 // mapRecord maps a record into the batch. Poison is skipped, and noted for its replay; late records are skipped, because
 // live events report them. It reports whether the record's schema is available.
 func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool {
-	rangeIndex := r.rangeOf(j)
+	rangeIndex, of := r.rangeOf(j), j.recordOf(rec)
 	var err error
-	for {
-		_, err = r.mapper.Map(&record.Record{
-			Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers, Log: j.tag,
-		}, rangeIndex, &r.batch.Batch)
-		missing, lacks := errors.AsType[*record.MissingSchema](err)
-		if !lacks {
-			break
-		}
-		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil {
-			r.lack(ctx, j, err)
-			return false
-		}
+	if !r.withSchemas(ctx, j, func() error {
+		_, err = r.mapper.Map(&of, rangeIndex, &r.batch.Batch)
+		return err
+	}) {
+		return false
 	}
 	if err == nil {
 		r.metrics.records.WithLabelValues(j.Topic).Inc()
@@ -208,6 +208,28 @@ func (r *runner) mapRecord(ctx context.Context, j *job, rec *fetch.Record) bool 
 	j.next = rec.Offset + 1
 	r.batch.Ranges[rangeIndex].To = j.next
 	return true
+}
+
+// recordOf returns a record of the partition for the mapper.
+func (j *job) recordOf(rec *fetch.Record) record.Record {
+	return record.Record{
+		Partition: j.Partition, Offset: rec.Offset, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value, Headers: &rec.Headers,
+		Log: j.tag, Earlier: j.earlier,
+	}
+}
+
+// withSchemas reads a record of a partition, and again with the schema that it lacks. It reports whether that is available.
+func (r *runner) withSchemas(ctx context.Context, j *job, read func() error) bool {
+	for {
+		missing, lacks := errors.AsType[*record.MissingSchema](read())
+		if !lacks {
+			return true
+		}
+		if err := r.cfg.Schemas.Supply(ctx, missing); err != nil {
+			r.lack(ctx, j, err)
+			return false
+		}
+	}
 }
 
 // lack leaves a partition alone for a while, because its next record has a schema that is not available. Waiting for it

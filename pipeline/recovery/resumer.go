@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -22,6 +23,7 @@ import (
 type Brokers interface {
 	Logs(ctx context.Context, partitions []state.Partition) ([]fetch.Log, error)
 	EpochEnds(ctx context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd
+	Earlier(ctx context.Context, partitions []state.Partition, logs []fetch.Log, asked []fetch.Before) []int64
 }
 
 // Metrics count records, by topic.
@@ -36,6 +38,7 @@ type Resumer struct {
 	Store   store.Store
 	Brokers Brokers
 	Plan    *state.Plan // the plan to apply
+	Streams []*record.Stream
 	// Register registers the plan with the store, and returns the rivals to which it gives way, and the history on which the plan was
 	// bound.
 	Register func(context.Context) ([]state.Rival, *state.History, error)
@@ -49,10 +52,13 @@ type Resumption struct {
 	Lagging  []bool           // by shard, those that could not be claimed
 	Why      error            // why they could not be claimed; nil if all were
 	Known    fetch.Known      // the lowest
-	First    *state.Claim     // the progress as first found, before any placement; nil if it was not found
-	Early    time.Duration    // how long to wait before it may be read; see Rules.GracePeriod
-	Seal     state.Seal       // of the store
-	Err      error            // why it does not go on
+	// From is the offset from which records are read that are only remembered, see record.Earlier: at most that of Known.
+	From  int64
+	log   fetch.Log
+	First *state.Claim  // the progress as first found, before any placement; nil if it was not found
+	Early time.Duration // how long to wait before it may be read; see Rules.GracePeriod
+	Seal  state.Seal    // of the store
+	Err   error         // why it does not go on
 }
 
 // looks bounds the checks. Each may require another one: after a first position, after a truncation, and after a loss.
@@ -82,7 +88,25 @@ func (r *Resumer) Resume(ctx context.Context, partitions []state.Partition) []Re
 		}
 		pending = again
 	}
+	r.lookBack(ctx, partitions, done)
 	return done
+}
+
+// lookBack finds from where partitions are read.
+func (r *Resumer) lookBack(ctx context.Context, partitions []state.Partition, done []Resumption) {
+	logs, asked := make([]fetch.Log, len(done)), make([]fetch.Before, len(done))
+	for i := range done {
+		d := &done[i]
+		logs[i], asked[i] = d.log, fetch.Before{Offset: d.Known.Offset, Most: record.MaxEarlier}
+		if d.Err == nil && d.Early == 0 {
+			asked[i].Reach = record.Reach(r.Streams, partitions[i].Topic)
+		}
+	}
+	for i, from := range r.Brokers.Earlier(ctx, partitions, logs, asked) {
+		if done[i].From = from; done[i].Err == nil {
+			done[i].Err = logs[i].Err
+		}
+	}
 }
 
 // round checks partitions once. It returns those that were placed and must be checked again.
@@ -128,7 +152,7 @@ func (r *Resumer) round(ctx context.Context, partitions []state.Partition, pendi
 // ready lets a partition continue from its lowest progress. Shards that could not be claimed lag: they are claimed when
 // the partition is read again for them.
 func ready(f *finding, first *state.Claim) Resumption {
-	r := Resumption{Seal: f.seal, First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
+	r := Resumption{log: f.log, Seal: f.seal, First: first, Progress: f.claim.Progress, Lagging: make([]bool, len(f.claim.Progress))}
 	for shard := range r.Lagging {
 		if err := f.claim.Misses(shard); err != nil {
 			r.Lagging[shard], r.Why = true, err

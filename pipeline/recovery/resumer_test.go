@@ -64,6 +64,13 @@ func (b *countingBrokers) Logs(_ context.Context, partitions []state.Partition) 
 	return slices.Repeat([]fetch.Log{logOf(nil)}, len(partitions)), nil
 }
 
+func (b *countingBrokers) Earlier(_ context.Context, _ []state.Partition, _ []fetch.Log, asked []fetch.Before) (from []int64) {
+	for _, b := range asked {
+		from = append(from, b.Offset)
+	}
+	return from
+}
+
 func (b *countingBrokers) EpochEnds(_ context.Context, queries []fetch.EpochQuery) []fetch.EpochEnd {
 	b.ends++
 	ends := make([]fetch.EpochEnd, len(queries))
