@@ -3,6 +3,7 @@ package materialize
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/materialize/source"
@@ -16,6 +17,8 @@ type Log interface {
 	// errors end the reading.
 	Read(ctx context.Context, take func(*record.Record) error) error
 	Topic() string
+	// From returns the first offset that counts. Records before it are only to be remembered, see record.Earlier.
+	From() int64
 	// Since returns the timestamp, in ms, since which Read has handed over all records that were ever written;
 	// state.MinTime if it has handed over all.
 	Since() int64
@@ -26,17 +29,16 @@ type Log interface {
 func (t *timeline) readLog(ctx context.Context, input int) error {
 	r, n := &reading{timeline: t, input: input, decoder: source.Decoder{Decoder: t.Registry.NewDecoder()}}, 0
 	r.decoder.MaxRecordBytes = t.MaxRecordBytes
-	var once *record.Once
-	err := t.Inputs[input].Log.Read(ctx, func(rec *record.Record) error {
+	log := t.Inputs[input].Log
+	r.earlier = record.NewEarlier(t.Registry.Streams, log.Topic(), state.NewSecret())
+	once := record.NewOnce(log.From(), t.Seal)
+	err := log.Read(ctx, func(rec *record.Record) error {
 		if n++; n%lookEvery == 0 {
 			if err := t.take(ctx, r); err != nil {
 				return err
 			}
 		}
-		if once == nil {
-			once = record.NewOnce(rec.Offset, t.Seal)
-		}
-		return r.record(rec, once)
+		return r.record(rec, log.From(), once)
 	})
 	if err != nil {
 		return err
@@ -45,9 +47,10 @@ func (t *timeline) readLog(ctx context.Context, input int) error {
 }
 
 // record reads the event of a log's record.
-func (r *reading) record(rec *record.Record, once *record.Once) error {
-	if r.Until != 0 && rec.Timestamp >= r.Until {
-		return nil
+func (r *reading) record(rec *record.Record, from int64, once *record.Once) error {
+	r.earlier.Pass(rec.Offset, rec.Timestamp)
+	if rec.Offset < from || r.Until != 0 && rec.Timestamp >= r.Until {
+		return r.remember(rec)
 	}
 	var events []record.Event
 	repeats, err := once.Use(rec, func() (err error) {
@@ -60,8 +63,45 @@ func (r *reading) record(rec *record.Record, once *record.Once) error {
 	case err != nil:
 		return r.bad(&r.summary, &r.Inputs[r.input], int(rec.Offset), err)
 	default:
-		return r.addEvent(&source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}, events)
+		return r.addFirst(&source.Event{Line: int(rec.Offset), RecordTime: rec.Timestamp}, events)
 	}
+}
+
+// remember remembers the events of a record of a log that does not count.
+func (r *reading) remember(rec *record.Record) error {
+	if r.earlier == nil {
+		return nil
+	}
+	if c, _ := record.CopyOf(rec, r.Seal); c != nil {
+		return nil
+	}
+	events, err := r.decoder.Decode(rec)
+	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
+		return err
+	}
+	if err == nil {
+		r.first(events)
+	}
+	return nil
+}
+
+// addFirst adds an event, as each stream reads it that did not have it in an earlier record.
+func (r *reading) addFirst(e *source.Event, events []record.Event) error {
+	if n := len(events); n > 0 {
+		if events = r.first(events); len(events) == 0 {
+			r.summary.Repeated++
+			return nil
+		}
+	}
+	return r.addEvent(e, events)
+}
+
+// first leaves out the events that repeat earlier ones. A record that cannot be used has none, and is found out later.
+func (r *reading) first(events []record.Event) []record.Event {
+	if r.earlier == nil || r.check(events) != nil {
+		return events
+	}
+	return slices.DeleteFunc(events, func(e record.Event) bool { return r.earlier.Repeats(&e, false) })
 }
 
 // history returns which events the logs are known to lack; nil without a log.

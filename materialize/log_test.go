@@ -24,6 +24,7 @@ type testLog struct {
 }
 
 func (l *testLog) Topic() string { return l.topic }
+func (l *testLog) From() int64   { return 0 }
 func (l *testLog) Since() int64  { return l.since }
 
 func (l *testLog) Read(_ context.Context, take func(*record.Record) error) error {

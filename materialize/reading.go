@@ -29,8 +29,10 @@ type reading struct {
 	summary Summary // of what was read
 	item    []byte
 
-	mapper *features.Mapper // see check
-	mapped state.Batch
+	mapper  *features.Mapper           // see check
+	earlier *record.Earlier            // of the topic that is read; nil if no event repeats another one
+	rows    map[string]*record.Earlier // by topic, of a file that may have such streams, whose rows are like the records of a partition
+	came    int64                      // how many of these
 }
 
 // lookEvery is how many events are read between checks of the context and the progress, unless they are read in parts.
@@ -55,8 +57,14 @@ func (t *timeline) take(ctx context.Context, r *reading) error {
 func (t *timeline) readFile(ctx context.Context, input int, from source.Source, streams []*record.Stream) error {
 	take := func(r *reading) error { return t.take(ctx, r) }
 	text, ok := from.(source.Divisible)
-	if !ok {
-		r := &reading{timeline: t, input: input, source: from, decoder: t.decoderOf(from, streams)}
+	rows := map[string]*record.Earlier{}
+	for _, s := range streams {
+		if e := record.NewEarlier(streams, s.Topic, state.NewSecret()); e != nil {
+			rows[s.Topic] = e
+		}
+	}
+	if !ok || len(rows) > 0 {
+		r := &reading{timeline: t, input: input, source: from, decoder: t.decoderOf(from, streams), rows: rows}
 		for {
 			err := r.events(lookEvery)
 			if err != nil && err != io.EOF {
@@ -107,6 +115,7 @@ func (r *reading) events(n int) error {
 			}
 			e.Topic = in.Stream.Topic
 		}
+		came := e.RecordTime
 		if !r.AsServed {
 			e.RecordTime = record.NoTime
 		}
@@ -114,13 +123,34 @@ func (r *reading) events(n int) error {
 		if err != nil {
 			err = r.bad(&r.summary, in, e.Line, source.WithHint(err, e.Value))
 		} else {
-			err = r.addEvent(&e, events)
+			if r.earlier = r.rows[e.Topic]; r.earlier != nil {
+				r.pass(&e, came, events)
+			}
+			err = r.addFirst(&e, events)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pass tells that the event of a row has come, at a time that an envelope says or a field, or else at its own time.
+func (r *reading) pass(e *source.Event, came int64, events []record.Event) {
+	if r.AsServed {
+		came = e.RecordTime
+	}
+	newest := came
+	for i := range events {
+		e := &events[i]
+		if came != record.NoTime {
+			e.Now = came
+		}
+		newest = max(newest, e.Now)
+		e.Stream, _ = r.Registry.Stream(e.Stream.Name) // without a field of the record's time
+	}
+	r.came++
+	r.earlier.Pass(r.came, newest)
 }
 
 // addEvent adds an event, as each stream reads it.
@@ -174,9 +204,7 @@ func (r *reading) check(events []record.Event) error {
 	if r.mapper == nil {
 		r.mapper = r.Registry.NewJSONMapper()
 	}
-	r.mapped.Reset()
-	_, err := r.mapper.MapEvents(events, 0, -1, 0, &r.mapped)
-	return err
+	return r.mapper.Check(events)
 }
 
 // add adds a moment to the batch.

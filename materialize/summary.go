@@ -10,7 +10,9 @@ type Summary struct {
 	Rows   int // written
 	Events int // applied
 	Passed int // events of the files that no stream took
-	Late   int // events that were too late for some feature, as served
+	// Repeated counts events that repeat earlier ones, of streams with dedup.
+	Repeated int
+	Late     int // events that were too late for some feature, as served
 	// NoID counts events of the rows' stream, of a Log or as served, that make no row because nothing identifies it.
 	NoID int
 	// SetAside counts events that could not be used, as served. FirstSetAside is the first one's
@@ -54,6 +56,7 @@ func (s *span) add(of span) {
 // read adds what was read.
 func (s *Summary) read(of *Summary) {
 	s.Passed += of.Passed
+	s.Repeated += of.Repeated
 	if s.SetAside += of.SetAside; s.FirstSetAside == nil {
 		s.FirstSetAside = of.FirstSetAside
 	}

@@ -104,7 +104,7 @@ func (o *materializeOptions) openTopics(ctx context.Context, cfg *config.Config,
 	if r.Seal, err = sealOf(ctx, cfg); err != nil {
 		return nil, err
 	}
-	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), since)
+	logs, closeLogs, err := openTopics(ctx, cfg, r.Topics(), since, r.Registry.Streams)
 	if err != nil {
 		return nil, err
 	}

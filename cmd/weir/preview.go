@@ -106,7 +106,7 @@ func featuresNamed(registry *features.Registry, names []string) (found []*featur
 
 // runPreview opens the topics that the features need.
 func runPreview(ctx context.Context, cfg *config.Config, p preview.Config) (*preview.Report, error) {
-	logs, closeLogs, err := openTopics(ctx, cfg, features.TopicsOf(p.Features), p.Since)
+	logs, closeLogs, err := openTopics(ctx, cfg, features.TopicsOf(p.Features), p.Since, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -91,6 +91,7 @@ func (p *progress) end(s materialize.Summary, err error) {
 		{s.OutsideMaxAge, "value", "older than the past that is kept"},
 		{s.Incomplete, "value", "incomplete, since the topics lack events that they need"},
 		{s.Late, "event", "too late for some feature"},
+		{s.Repeated, "event", "repeated, which is left out"},
 		{s.Passed, "event", "of no such stream"},
 		{s.NoID, "event", "without an id, and so without a row"},
 	} {

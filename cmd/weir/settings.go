@@ -12,6 +12,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/operate/lag"
 	"github.com/weir-stream/weir/pipeline/scan"
 )
@@ -70,8 +71,8 @@ func logOf(cfg *config.Config) (log scan.Config, close func(), err error) {
 	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 
-// openTopics opens the partitions of topics, from a moment on, in ms; 0 means from their start.
-func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment int64) (logs []*scan.Log, close func(), err error) {
+// openTopics opens the partitions of topics, from a moment on, in ms; 0 means from their start. See scan.Open.
+func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment int64, streams []*record.Stream) (logs []*scan.Log, close func(), err error) {
 	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return nil, nil, err
@@ -86,7 +87,7 @@ func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment
 	}
 	scanner := scan.New(log)
 	close = func() { scanner.Close(); closeLog() }
-	if logs, err = scan.Open(ctx, scanner, partitions, moment); err != nil {
+	if logs, err = scan.Open(ctx, scanner, partitions, moment, streams); err != nil {
 		close()
 		return nil, nil, err
 	}

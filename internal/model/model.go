@@ -33,6 +33,8 @@ type Model struct {
 	derived map[string]*derived
 	strings map[string][]byte
 	until   int64 // events after it do not count, see AnswerUntil
+
+	partitions map[state.Partition]*arrivals
 }
 
 // stream holds the events of one stream in order of arrival.
@@ -67,6 +69,7 @@ func New(r *features.Registry) *Model {
 	m := &Model{
 		decoder: r.NewDecoder(), streams: map[*record.Stream]*stream{}, answers: map[*features.Feature]*feature{},
 		derived: map[string]*derived{}, strings: map[string][]byte{}, until: math.MaxInt64,
+		partitions: map[state.Partition]*arrivals{},
 	}
 	for _, f := range r.Features {
 		switch basis := f.Basis.(type) {
@@ -137,6 +140,7 @@ func compile(text string, s *record.Stream) *expr.Expr {
 
 // Apply adds a record. It returns the error of record.Decoder.
 func (m *Model) Apply(rec record.Record) error {
+	p := m.pass(&rec)
 	events, err := m.decoder.Decode(&rec)
 	if err != nil {
 		return err
@@ -148,7 +152,9 @@ func (m *Model) Apply(rec record.Record) error {
 		}
 	}
 	for i := range events {
-		m.add(&events[i])
+		if !p.repeats(&events[i], &rec) {
+			m.add(&events[i])
+		}
 	}
 	return nil
 }

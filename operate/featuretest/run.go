@@ -45,7 +45,10 @@ func Run(ctx context.Context, name string) (*Result, error) {
 			return nil, err
 		}
 		began := time.Now()
-		run := &run{file: f, test: &f.tests[i], registry: registry, mapper: registry.NewJSONMapper(), records: registry.NewTextMapper(), state: memory.New(), asked: asked}
+		run := &run{file: f, test: &f.tests[i], registry: registry, mapper: registry.NewJSONMapper(), records: registry.NewTextMapper(), state: memory.New(), asked: asked, earlier: map[string]*record.Earlier{}}
+		for _, topic := range registry.Topics() {
+			run.earlier[topic] = record.NewEarlier(registry.Streams, topic, state.NewSecret())
+		}
 		run.result = TestResult{Name: f.tests[i].name, Line: f.tests[i].line}
 		run.do(ctx)
 		run.result.Took = time.Since(began)
@@ -70,7 +73,8 @@ type run struct {
 	mapper   *features.Mapper // of events
 	records  *features.Mapper // as they are in their topics
 	state    *memory.Store
-	asked    map[string]bool // features of all tests
+	asked    map[string]bool            // features of all tests
+	earlier  map[string]*record.Earlier // by topic, as if each had one partition
 	result   TestResult
 	offset   int64
 	now      int64         // time of the newest event, in milliseconds
@@ -115,7 +119,7 @@ func (r *run) apply(ctx context.Context, e *event) {
 	}
 	r.now = max(r.now, e.came)
 	batch := &state.Batch{Now: e.came}
-	outcome, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text}, 0, batch)
+	outcome, err := mapper.Map(&record.Record{Partition: state.Partition{Topic: topic}, Offset: r.offset, Timestamp: e.came, Value: text, Earlier: r.earlier[topic]}, 0, batch)
 	r.offset++
 	poison, isPoison := errors.AsType[*record.Poison](err)
 	switch {
@@ -126,7 +130,7 @@ func (r *run) apply(ctx context.Context, e *event) {
 		return
 	case e.poison != "":
 		r.fail(e.node, "the event can be used, and was to be set aside as %s", e.poison)
-	case e.stream != "" && !slices.Contains(outcome.Streams, e.stream):
+	case e.stream != "" && !slices.Contains(outcome.Streams, e.stream) && !slices.Contains(outcome.Repeats, e.stream):
 		s, _ := r.registry.Stream(e.stream)
 		r.fail(e.node, "stream %s does not take the event %s: its match is %s", e.stream, text, s.Match.Text)
 		return

@@ -40,6 +40,7 @@ type Config struct {
 // Log is a partition of a topic.
 type Log interface {
 	Name() string
+	Topic() string
 	// Progress returns the number of offsets read, and of all offsets to read.
 	Progress() (read, all int64)
 	// Newest limits the log to its newest offsets.
@@ -60,6 +61,7 @@ type preview struct {
 	Config
 	report      Report
 	taken       []taken
+	earlier     *record.Earlier // of the log that is read
 	mapper      *features.Mapper
 	secret      state.Secret
 	state       *memory.Store
@@ -152,6 +154,7 @@ func (p *preview) read(ctx context.Context) error {
 		if most < n {
 			l.Newest(most)
 		}
+		p.earlier = record.NewEarlier(p.Registry.Streams, l.Topic(), p.secret)
 		if err := l.Read(ctx, func(r *record.Record) error { return p.take(i, r) }); err != nil {
 			return err
 		}
@@ -172,6 +175,7 @@ func (p *preview) share(n, all int64) int64 {
 
 // take takes a record of a log.
 func (p *preview) take(log int, r *record.Record) error {
+	p.earlier.Pass(r.Offset, r.Timestamp)
 	events, err := p.mapper.Decode(r)
 	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
 		return err
@@ -185,10 +189,22 @@ func (p *preview) take(log int, r *record.Record) error {
 		return p.setAside(log, r.Offset, err)
 	case len(events) == 0:
 		p.report.Unmatched++
+	case p.repeats(&events):
+		p.report.Repeated++
 	default:
 		p.taken = append(p.taken, taken{log, cloned(events), r.Offset, r.Timestamp})
 	}
 	return nil
+}
+
+// repeats leaves out the events that repeat those of earlier records, and reports whether none is left. A record that cannot
+// be used has no events, and is found out later.
+func (p *preview) repeats(events *[]record.Event) bool {
+	if p.earlier == nil || p.mapper.Check(*events) != nil {
+		return false
+	}
+	*events = slices.DeleteFunc(*events, func(e record.Event) bool { return p.earlier.Repeats(&e, false) })
+	return len(*events) == 0
 }
 
 // cloned copies events, which alias a record.

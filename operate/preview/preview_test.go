@@ -56,6 +56,7 @@ type fakeLog struct {
 
 func (l *fakeLog) Name() string           { return fmt.Sprintf("%s/%d", l.id.Topic, l.id.ID) }
 func (l *fakeLog) Progress() (_, n int64) { return 0, int64(len(l.records) - l.read) }
+func (l *fakeLog) Topic() string          { return l.id.Topic }
 func (l *fakeLog) Since() int64           { return l.since }
 func (l *fakeLog) Newest(n int64) {
 	l.read = max(l.read, len(l.records)-int(n))

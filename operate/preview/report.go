@@ -34,6 +34,7 @@ type Report struct {
 	Records   int        `json:"records"`
 	Events    int        `json:"events"`
 	Unmatched int        `json:"unmatched"`
+	Repeated  int        `json:"repeated,omitempty"` // records whose events earlier ones had, of streams with dedup
 	Late      int        `json:"late"`
 	SetAside  []SetAside `json:"set_aside,omitempty"`
 	// Streams is what an event costs all definitions.
@@ -203,7 +204,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, n := range []struct {
 		n    int
 		said string
-	}{{r.Unmatched, "of no stream"}, {r.Late, "too late for some feature"}} {
+	}{{r.Unmatched, "of no stream"}, {r.Repeated, "repeated"}, {r.Late, "too late for some feature"}} {
 		if n.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", n.n, n.said)
 		}

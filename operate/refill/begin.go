@@ -44,11 +44,34 @@ func (l *Log) begin(ctx context.Context, partitions []state.Partition, r *progre
 			lost[topic] = max(lost[topic], until)
 		}
 	}
+	if err := l.readBack(ctx, partitions, logs, parts); err != nil {
+		return err
+	}
 	for id, of := range parts {
 		l.parts[id] = of
 	}
 	for topic, until := range lost {
 		l.LostUntil[topic] = max(l.LostUntil[topic], until)
+	}
+	return nil
+}
+
+// readBack makes partitions begin with the records that must be remembered to know what repeats them.
+func (l *Log) readBack(ctx context.Context, partitions []state.Partition, logs []fetch.Log, parts map[state.Partition]*part) error {
+	asked := make([]fetch.Before, len(partitions))
+	for i, id := range partitions {
+		if p := parts[id]; p != nil {
+			p.from, p.earlier = p.Next, record.NewEarlier(l.registry.Streams, id.Topic, l.want.Seal.Secret())
+			asked[i] = fetch.Before{Offset: p.from, Reach: record.Reach(l.registry.Streams, id.Topic), Most: record.MaxEarlier}
+		}
+	}
+	for i, from := range l.scanner.Earlier(ctx, partitions, logs, asked) {
+		if logs[i].Err != nil {
+			return logs[i].Err
+		}
+		if p := parts[partitions[i]]; p != nil {
+			p.Next = from
+		}
 	}
 	return nil
 }

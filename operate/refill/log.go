@@ -61,8 +61,10 @@ type Log struct {
 // part is one partition.
 type part struct {
 	scan.Range
-	tag  string // the tag of its log, as in positions
-	once *record.Once
+	tag     string // the tag of its log, as in positions
+	once    *record.Once
+	from    int64           // the first offset that counts
+	earlier *record.Earlier // nil for a topic without dedup
 }
 
 // Open starts reading; Close ends it.
@@ -114,7 +116,12 @@ func (l *Log) ReadTo(ctx context.Context, r *progress.Record) error {
 // Record applies a record. Poison has no effect, as it had none when it was applied. An original that could not be used
 // then, and can be now, counts in place of its copy.
 func (l *Log) Record(of *record.Record) error {
-	repeats, err := l.parts[of.Partition].once.Use(of, func() error {
+	p := l.parts[of.Partition]
+	if p.earlier.Pass(of.Offset, of.Timestamp); of.Offset < p.from {
+		return l.remember(of)
+	}
+	of.Earlier = p.earlier
+	repeats, err := p.once.Use(of, func() error {
 		l.batch.Reset()
 		_, err := l.mapper.Map(of, 0, &l.batch)
 		return err
@@ -133,6 +140,19 @@ func (l *Log) Record(of *record.Record) error {
 	events, err := l.contents.take(&l.batch, l.newest)
 	l.Events += int64(events)
 	return err
+}
+
+// remember remembers the events of a record that does not count.
+func (l *Log) remember(of *record.Record) error {
+	if c, _ := record.CopyOf(of, l.want.Seal); c != nil {
+		return nil
+	}
+	of.Earlier = l.parts[of.Partition].earlier
+	err := l.mapper.Note(of)
+	if _, lacks := errors.AsType[*record.MissingSchema](err); lacks {
+		return err
+	}
+	return nil
 }
 
 // Lost records a batch that cannot be decoded.

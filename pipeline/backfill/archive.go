@@ -323,18 +323,21 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 	}
 	defer r.close()
 	mapper := a.registry.NewArchiveMapper(a.fill, f.input.Stream)
+	earlier := record.NewEarlier([]*record.Stream{f.input.Stream}, f.input.Stream.Topic, state.NewSecret())
 	for row := range f.Rows {
 		if err := r.next(); err == io.EOF {
 			return f.changed()
 		} else if err != nil {
 			return err
 		}
+		if row < skip && earlier == nil {
+			continue
+		}
+		event, timestamp := firstEvent(r, mapper, earlier, row)
 		if row < skip {
 			continue
 		}
-		if err := a.row(r, mapper, base+row); err != nil {
-			return err
-		}
+		a.row(r, mapper, event, timestamp, base+row)
 		if a.events >= maxRows || a.bytes >= maxRowBytes {
 			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
 				return err
@@ -345,16 +348,30 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 	return nil
 }
 
-// row adds a row to the batch. Events that cannot be used have been reported.
-func (a *applying) row(r *rows, mapper *features.Mapper, offset int64) error {
+// firstEvent returns the event of a row and the timestamp of its record; nil if there is none, if an earlier row of the file
+// had it, or if it cannot be used, which has been reported.
+func firstEvent(r *rows, mapper *features.Mapper, earlier *record.Earlier, row int64) (*record.Event, int64) {
+	event, timestamp, err := r.event()
+	if err != nil || event == nil {
+		return nil, 0
+	}
+	if earlier != nil {
+		event.Now = timestamp
+		earlier.Pass(row, timestamp)
+		if mapper.Check([]record.Event{*event}) != nil || earlier.Repeats(event, false) {
+			return nil, 0
+		}
+	}
+	return event, timestamp
+}
+
+// row adds a row to the batch. The event is nil if it does not count.
+func (a *applying) row(r *rows, mapper *features.Mapper, event *record.Event, timestamp, offset int64) {
 	a.events++
 	a.bytes += len(r.line.Value)
-	event, timestamp, err := r.event()
-	if err != nil || event == nil || !a.Cut.FromFile(event.Time) || event.Time < a.moment {
-		return nil
+	if event != nil && a.Cut.FromFile(event.Time) && event.Time >= a.moment {
+		_, _ = mapper.MapEvents([]record.Event{*event}, offset, timestamp, 0, &a.batch)
 	}
-	_, _ = mapper.MapEvents([]record.Event{*event}, offset, timestamp, 0, &a.batch)
-	return nil
 }
 
 // apply writes the batch, which has all rows before `to`, and begins the next one.

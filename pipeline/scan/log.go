@@ -14,14 +14,16 @@ import (
 type Log struct {
 	scanner *Scanner
 	what    Range
-	from    int64 // the first offset
+	begin   int64 // the first offset read
+	from    int64 // the first offset that counts
 	since   int64
 
 	take func(*record.Record) error
 }
 
-// Open opens the logs of partitions from a moment on, in ms; 0 means from their start. The logs are read one at a time.
-func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, moment int64) (logs []*Log, err error) {
+// Open opens the logs of partitions from a moment on, in ms; 0 means from their start. If some of the streams know repeated
+// events, the logs also have the records before that which they need for it. The logs are read one at a time.
+func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, moment int64, streams []*record.Stream) (logs []*Log, err error) {
 	now := time.Now().UnixMilli()
 	err = scanner.Patiently(ctx, func() error {
 		found, err := scanner.Logs(ctx, partitions)
@@ -30,14 +32,22 @@ func Open(ctx context.Context, scanner *Scanner, partitions []state.Partition, m
 		}
 		dated := scanner.Since(ctx, partitions, found, moment)
 		logs = logs[:0]
+		asked := make([]fetch.Before, len(partitions))
 		for i, id := range partitions {
 			if found[i].Err != nil {
 				return fmt.Errorf("%v: %w", id, found[i].Err)
 			}
 			from, since := logStart(&found[i], dated[i], moment, now)
 			logs = append(logs, &Log{scanner: scanner, from: from, since: since, what: Range{
-				Partition: id, Log: found[i].ID, LeaderEpoch: found[i].LeaderEpoch, Next: from, To: max(from, found[i].Stable),
+				Partition: id, Log: found[i].ID, LeaderEpoch: found[i].LeaderEpoch, To: max(from, found[i].Stable),
 			}})
+			asked[i] = fetch.Before{Offset: from, Reach: record.Reach(streams, id.Topic), Most: record.MaxEarlier}
+		}
+		for i, begin := range scanner.Earlier(ctx, partitions, found, asked) {
+			if found[i].Err != nil {
+				return fmt.Errorf("%v: %w", partitions[i], found[i].Err)
+			}
+			logs[i].begin, logs[i].what.Next = begin, begin
 		}
 		return nil
 	})
@@ -71,13 +81,16 @@ func (l *Log) Topic() string { return l.what.Topic }
 // state.MinTime if it has handed over all, state.MaxTime if Newest left none.
 func (l *Log) Since() int64 { return l.since }
 
+// From returns the first offset that counts. What Read hands over before it is only to be remembered, see record.Earlier.
+func (l *Log) From() int64 { return l.from }
+
 // Progress returns the number of offsets read, and of all offsets to read.
-func (l *Log) Progress() (read, all int64) { return l.what.Next - l.from, l.what.To - l.from }
+func (l *Log) Progress() (read, all int64) { return l.what.Next - l.begin, l.what.To - l.begin }
 
 // Newest limits a log that has not been read yet to its newest offsets.
 func (l *Log) Newest(offsets int64) {
 	l.what.Next = max(l.what.Next, l.what.To-offsets)
-	l.from, l.since = l.what.Next, state.MaxTime // until the first record tells the age of those before it
+	l.begin, l.from, l.since = l.what.Next, l.what.Next, state.MaxTime // until the first record tells the age of those before it
 }
 
 // Read passes the records to take. If take returns a *record.MissingSchema, the schema is supplied and the record is

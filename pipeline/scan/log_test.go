@@ -75,7 +75,7 @@ func TestLogs(t *testing.T) {
 	defer scanner.Close()
 	partitions := []state.Partition{{Topic: "pay"}, {Topic: "pay", ID: 1}, {Topic: "login"}}
 	open := func(moment int64) []*Log {
-		logs, err := Open(t.Context(), scanner, partitions, moment)
+		logs, err := Open(t.Context(), scanner, partitions, moment, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestLogs(t *testing.T) {
 	if err := open(0)[0].Read(t.Context(), func(*record.Record) error { return refused }); !errors.Is(err, refused) || err.Error() != "pay/0 at offset 9: refused" {
 		t.Errorf("a sink that fails: got error %v", err)
 	}
-	if _, err := Open(t.Context(), scanner, append(slices.Clone(partitions), state.Partition{Topic: "none"}), 0); err == nil || !strings.Contains(err.Error(), "none/0") {
+	if _, err := Open(t.Context(), scanner, append(slices.Clone(partitions), state.Partition{Topic: "none"}), 0, nil); err == nil || !strings.Contains(err.Error(), "none/0") {
 		t.Errorf("a missing topic: got error %v", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestRecordsDeletedMeanwhile(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	scanner := New(Config{Transport: transport, Brokers: brokers, Patience: 2 * time.Second})
 	defer scanner.Close()
-	logs, err := Open(t.Context(), scanner, []state.Partition{{Topic: "pay"}}, 0)
+	logs, err := Open(t.Context(), scanner, []state.Partition{{Topic: "pay"}}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (n *Node) preview(ctx context.Context, r *features.Registry, list []*featur
 		Transport: n.applying.Transport, Brokers: n.applying.Brokers, Isolation: n.applying.Isolation, Schemas: n.schemas, Patience: tools.Limit,
 	})
 	defer scanner.Close()
-	logs, err := scan.Open(ctx, scanner, partitions, since.UnixMilli())
+	logs, err := scan.Open(ctx, scanner, partitions, since.UnixMilli(), nil)
 	if err != nil {
 		return nil, err
 	}
