@@ -96,6 +96,9 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 	var fields []string
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
 		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Unit)
+	if stream.Dedup > 0 { // other events count
+		fmt.Fprintf(&b, "dedup %d %q\n", stream.Dedup.Milliseconds(), stream.ID)
+	}
 	if stream.Match != nil {
 		fmt.Fprintf(&b, "match %q\n", stream.Match.Text)
 		rests += " " + stream.Match.Text

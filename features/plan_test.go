@@ -79,6 +79,7 @@ func TestCompletenessAfterChangedDefinitions(t *testing.T) {
 		"a condition for a filter":  {[]string{"  last: LAST(1h, payment, cents, user, tile=exact, where='cents > 5')", "  last: STREAK(1h, payment, user, condition='big')"}, "last", false},
 		"a derived feature's parts": {[]string{"count / cards", "cards"}, "", false},
 		"IDs for longer":            {[]string{"id: id", "id: id\n    remember_ids: 1h"}, "", false},
+		"once by ID":                {[]string{"id: id", "id: id\n    dedup: 1h"}, all, false},
 		"longer strings":            {[]string{"note: string", "note: {type: string, max_bytes: 1000}"}, "", false},
 		"longer values":             {[]string{"card: string", "card: {type: string, max_bytes: 1000}"}, "apart cards each ratio", false},
 		"longer keys":               {[]string{"user: string", "user: {type: string, max_bytes: 1000}"}, "", false},

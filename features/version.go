@@ -15,6 +15,9 @@ func (r *Registry) makeVersion() {
 	for _, s := range r.Streams {
 		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
 			s.ID, s.RememberIDs, s.MaxFuture, s.LateToDeadLetter)
+		if s.Dedup > 0 {
+			fmt.Fprintf(&b, "dedup %s\n", s.Dedup)
+		}
 		if s.Match != nil {
 			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
 		}

@@ -34,7 +34,17 @@ type Stream struct {
 	Mutations int `json:"mutations"`
 	// RememberIDs is how long entities remember the ids of its events; empty if they do not.
 	RememberIDs string      `json:"remember_ids,omitempty"`
+	Dedup       *Dedup      `json:"dedup,omitempty"`  // nil if each of its records counts, whatever its ID
 	Enrich      *Enrichment `json:"enrich,omitempty"` // nil if its events are not enriched
+}
+
+// Dedup is what it takes that a record does not count if an earlier one of its partition has its ID.
+type Dedup struct {
+	Within string `json:"within"` // how much older than the record the earlier one may be
+	// EventBytes is what a processor has in memory of each event within that time at most, and PartitionBytes of all
+	// events of a partition.
+	EventBytes     int64 `json:"event_bytes"`
+	PartitionBytes int64 `json:"partition_bytes"`
 }
 
 // Enrichment states the topic, the format and the service with which the events of a stream are enriched.
@@ -154,6 +164,9 @@ func explainStream(r *features.Registry, s *record.Stream) Stream {
 	p := Stream{Name: s.Name, Topic: s.Topic, Entities: w.Entities, Filters: w.Filters, Mutations: w.Mutations}
 	if s.RememberIDs > 0 {
 		p.RememberIDs = window.FormatDuration(s.RememberIDs)
+	}
+	if s.Dedup > 0 {
+		p.Dedup = &Dedup{Within: window.FormatDuration(s.Dedup), EventBytes: record.EarlierBytes, PartitionBytes: record.EarlierBytes * record.MaxEarlier}
 	}
 	if e := r.Enrichment(s); e != nil {
 		p.Enrich = &Enrichment{Service: e.Service.Name, Topic: e.Topic, Format: e.Format()}

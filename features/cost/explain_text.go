@@ -21,6 +21,7 @@ func (p *Explanation) WriteText(w io.Writer) error {
 		t.row(s.Name, s.Topic, s.Entities, s.Filters, s.Mutations,
 			cmp.Or(s.RememberIDs, "-"), topic, service)
 	}
+	p.writeDedups(t)
 	t.section("ENTITY", "SERIES", "BYTES, ONE EVENT", "BYTES, FULL")
 	for _, e := range p.Entities {
 		t.row(strings.Join(e.By, ", "), len(e.Series), e.BytesOnce, e.BytesFull)
@@ -59,6 +60,21 @@ func (p *Explanation) WriteText(w io.Writer) error {
 			where, cmp.Or(strings.Join(s.Features, ", "), "-"))
 	}
 	return t.Flush()
+}
+
+// writeDedups writes what it takes to know repetitions, if any stream does.
+func (p *Explanation) writeDedups(t *table) {
+	titled := false
+	for _, s := range p.Streams {
+		if s.Dedup == nil {
+			continue
+		}
+		if !titled {
+			t.section("ONCE BY ID", "WITHIN", "MEMORY, AN EVENT WITHIN IT", "MEMORY, A PARTITION")
+			titled = true
+		}
+		t.row(s.Name, s.Dedup.Within, fmt.Sprintf("up to %d bytes", s.Dedup.EventBytes), fmt.Sprintf("up to %d MiB", s.Dedup.PartitionBytes>>20))
+	}
 }
 
 func percent(f float64) string { return strconv.FormatFloat(100*f, 'g', 3, 64) + "%" }

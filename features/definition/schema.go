@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/value"
 )
@@ -136,6 +137,7 @@ func streamSchema() schema {
 		"timestamp":    ref("timestamp"),
 		"id":           described(ref("path"), "path of the event's ID"),
 		"remember_ids": described(ref("duration"), "how long an entity remembers the IDs of its events, so that a pending event that has already arrived is not counted twice; needs id"),
+		"dedup":        described(ref("duration"), "for how long before a record an earlier one of its partition with the same ID makes it a repetition, which does not count; "+window.FormatDuration(record.MaxDedup)+" at most; needs id"),
 		"fields":       fieldsSchema(),
 		"max_bytes":    described(maxBytesSchema(), "max_bytes of fields that do not set their own; "+strconv.Itoa(value.MaxText)+" by default"),
 		"max_future":   described(ref("duration"), "how far the time of an event may be after the time of its record; "+window.FormatDuration(defaultMaxFuture)+" by default"),
@@ -143,7 +145,7 @@ func streamSchema() schema {
 		"enrich":       described(ref("enrich"), "writes each event, with its features at that moment, to a topic"),
 	}
 	s := object(only(properties, streamKeys), streamNeeds...)
-	s["dependentRequired"] = schema{"remember_ids": []string{"id"}}
+	s["dependentRequired"] = schema{"remember_ids": []string{"id"}, "dedup": []string{"id"}}
 	return s
 }
 

@@ -32,7 +32,7 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "fields", "max_bytes", "max_future", "late", "enrich"}
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit"}
 	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "expr", "max_bytes", "required"}
@@ -89,6 +89,18 @@ func (l *streams) stream(d named) *record.Stream {
 			}
 			if _, ok := keys["id"]; !ok {
 				l.report(w.location, "%s has remember_ids but no id; add id, the path of the event's ID", what)
+			}
+		},
+		"dedup": func(w word) {
+			within, ok := l.duration(w)
+			switch s.Dedup = within; {
+			case ok && within == 0:
+				l.report(w.location, "dedup must be longer than 0; omit it if each record counts, whatever its ID")
+			case within > record.MaxDedup:
+				l.report(w.location, "dedup is %s, and can be %s at most: the IDs of that time are in the memory of processors", w.text, window.FormatDuration(record.MaxDedup))
+			}
+			if _, ok := keys["id"]; !ok {
+				l.report(w.location, "%s has dedup but no id; add id, the path of the event's ID", what)
 			}
 		},
 		"max_future": func(w word) {

@@ -341,6 +341,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 	say("timestamp", fieldText(record.Field{Path: before.Timestamp.Path, Unit: before.Timestamp.Unit}), fieldText(record.Field{Path: after.Timestamp.Path, Unit: after.Timestamp.Unit}))
 	say("id", strings.Join(before.ID, "."), strings.Join(after.ID, "."))
 	say("remember_ids", before.RememberIDs, after.RememberIDs)
+	say("dedup", before.Dedup, after.Dedup)
 	say("max_future", before.MaxFuture, after.MaxFuture)
 	say("late to dead letters", before.LateToDeadLetter, after.LateToDeadLetter)
 	for _, c := range compare(before.Fields, after.Fields, func(f record.Field) string { return f.Name }, func(b, a record.Field) []string {
