@@ -20,11 +20,12 @@ type testLog struct {
 	id      int
 	records []record.Record
 	since   int64
+	from    int64
 	err     error
 }
 
 func (l *testLog) Topic() string { return l.topic }
-func (l *testLog) From() int64   { return 0 }
+func (l *testLog) From() int64   { return l.from }
 func (l *testLog) Since() int64  { return l.since }
 
 func (l *testLog) Read(_ context.Context, take func(*record.Record) error) error {

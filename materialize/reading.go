@@ -120,12 +120,12 @@ func (r *reading) events(n int) error {
 			e.RecordTime = record.NoTime
 		}
 		events, err := r.decoder.Event(&e)
+		if r.earlier = r.rows[e.Topic]; r.earlier != nil {
+			r.pass(&e, came, events)
+		}
 		if err != nil {
 			err = r.bad(&r.summary, in, e.Line, source.WithHint(err, e.Value))
 		} else {
-			if r.earlier = r.rows[e.Topic]; r.earlier != nil {
-				r.pass(&e, came, events)
-			}
 			err = r.addFirst(&e, events)
 		}
 		if err != nil {
@@ -135,7 +135,7 @@ func (r *reading) events(n int) error {
 	return nil
 }
 
-// pass tells that the event of a row has come, at a time that an envelope says or a field, or else at its own time.
+// pass tells that a row has come, at a time that an envelope says or a field, or else at that of its event.
 func (r *reading) pass(e *source.Event, came int64, events []record.Event) {
 	if r.AsServed {
 		came = e.RecordTime

@@ -32,6 +32,7 @@ type scenario struct {
 	// features named always_… are the same in all versions.
 	Versions [][]workload.Feature
 	Late     string // how late workload.Logins are handled: count or dead_letter
+	Dedup    string // of workload.Payments; empty for none
 
 	Lanes map[lane][]event // faults in order
 	// Interlude changes the log once all of it is applied, before some more events are written; nil if there is none.
@@ -96,6 +97,7 @@ func (p *scenario) define() {
 			versions++
 		}
 	}
+	p.Dedup = []string{"", "1m", "2h", "7d"}[random(p.Seed, "dedup").IntN(4)]
 	p.Versions = workload.DrawVersions(random(p.Seed, "definitions"), versions)
 }
 

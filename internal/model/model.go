@@ -152,7 +152,7 @@ func (m *Model) Apply(rec record.Record) error {
 		}
 	}
 	for i := range events {
-		if !p.repeats(&events[i], &rec) {
+		if !p.repeats(&events[i]) {
 			m.add(&events[i])
 		}
 	}

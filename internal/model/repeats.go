@@ -1,14 +1,15 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/weir-stream/weir/features/record"
-	"github.com/weir-stream/weir/state"
 )
 
 // arrivals hold the events of a partition that others may repeat.
 type arrivals struct {
-	newest int64 // the greatest timestamp so far
-	events map[named][]came
+	records []came // of all records
+	events  map[named][]came
 }
 
 // named is an ID in a stream.
@@ -17,30 +18,41 @@ type named struct {
 	id     string
 }
 
-// came is when an event came.
+// came is when a record came. newest is the greatest timestamp up to it.
 type came struct{ offset, timestamp, newest int64 }
 
-// pass notes the timestamp of a record.
+// pass notes a record. If the log was truncated, or made again, what was at its offset or later is no longer there.
 func (m *Model) pass(rec *record.Record) *arrivals {
 	p := m.partitions[rec.Partition]
 	if p == nil {
-		p = &arrivals{newest: state.MinTime, events: map[named][]came{}}
+		p = &arrivals{events: map[named][]came{}}
 		m.partitions[rec.Partition] = p
 	}
-	p.newest = max(p.newest, rec.Timestamp)
+	gone := func(c came) bool { return c.offset >= rec.Offset }
+	newest := rec.Timestamp
+	if n := len(p.records); n > 0 && gone(p.records[n-1]) {
+		p.records = slices.DeleteFunc(p.records, gone)
+		for name, list := range p.events {
+			p.events[name] = slices.DeleteFunc(list, gone)
+		}
+	}
+	if n := len(p.records); n > 0 {
+		newest = max(newest, p.records[n-1].newest)
+	}
+	p.records = append(p.records, came{rec.Offset, rec.Timestamp, newest})
 	return p
 }
 
-// repeats reports whether an event repeats one of an earlier record of the partition, and adds it.
-func (p *arrivals) repeats(e *record.Event, rec *record.Record) (repeats bool) {
+// repeats reports whether an event of the last record repeats one of an earlier record, and adds it.
+func (p *arrivals) repeats(e *record.Event) (repeats bool) {
 	within := e.Stream.Dedup.Milliseconds()
 	if within == 0 || len(e.ID) == 0 {
 		return false
 	}
-	name := named{e.Stream, string(e.ID)}
+	name, now := named{e.Stream, string(e.ID)}, p.records[len(p.records)-1]
 	for _, c := range p.events[name] {
-		repeats = repeats || c.timestamp >= rec.Timestamp-within && c.newest >= p.newest-within && c.offset >= rec.Offset-record.MaxEarlier
+		repeats = repeats || c.timestamp >= now.timestamp-within && c.newest >= now.newest-within && c.offset >= now.offset-record.MaxEarlier
 	}
-	p.events[name] = append(p.events[name], came{rec.Offset, rec.Timestamp, p.newest})
+	p.events[name] = append(p.events[name], now)
 	return repeats
 }

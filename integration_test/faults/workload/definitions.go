@@ -17,13 +17,13 @@ import (
 type Feature struct{ Name, Text string }
 
 // streams defines the streams of all rounds. SUFFIX stands for the suffix of the round's topics,
-// LATE for how late logins are handled.
+// LATE for how late logins are handled, DEDUP for the dedup of payments.
 const streams = `streams:
   payment:
     topic: paymentsSUFFIX
     match: kind == "payment"
     timestamp: {path: at, unit: ms}
-    id: id
+    id: idDEDUP
     fields: &fields
       user: string
       card: string
@@ -205,7 +205,7 @@ func (f Feature) compiles() bool {
 }
 
 func (f Feature) registry() (*features.Registry, error) {
-	return defined.Parse(Definitions([]Feature{f}, "", "count"))
+	return defined.Parse(Definitions([]Feature{f}, "", "count", ""))
 }
 
 // withRoom returns the feature such that its log has room for all events of an entity, if it reads one. Other features
@@ -219,10 +219,13 @@ func (f Feature) withRoom() Feature {
 }
 
 // Definitions returns a version of the definitions as text for a file. The suffix is that of the
-// topics; late is how late logins are handled, count or dead_letter.
-func Definitions(version []Feature, suffix, late string) string {
+// topics; late is how late logins are handled, count or dead_letter; dedup is that of payments, empty for none.
+func Definitions(version []Feature, suffix, late, dedup string) string {
+	if dedup != "" {
+		dedup = "\n    dedup: " + dedup
+	}
 	b := strings.Builder{}
-	b.WriteString(strings.NewReplacer("SUFFIX", suffix, "LATE", late).Replace(streams))
+	b.WriteString(strings.NewReplacer("SUFFIX", suffix, "LATE", late, "DEDUP", dedup).Replace(streams))
 	for _, f := range version {
 		fmt.Fprintf(&b, "  %s: %s\n", f.Name, f.Text)
 	}
