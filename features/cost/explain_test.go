@@ -52,6 +52,7 @@ streams:
     id: id
     fields: {user: string}
     remember_ids: 10m
+    dedup: 1h
     enrich: {service: risk, topic: transactions.enriched, format: avro}
 features:
   payments: COUNT(7d, tx, user)
@@ -63,6 +64,7 @@ services:
 		{Name: "login", Topic: "logins"},
 		{
 			Name: "tx", Topic: "transactions", Entities: 1, Mutations: 2, RememberIDs: "10m",
+			Dedup:  &Dedup{Within: "1h", EventBytes: 96, PartitionBytes: 96 << 20},
 			Enrich: &Enrichment{Service: "risk", Topic: "transactions.enriched", Format: "avro"},
 		},
 	}, p.Streams); diff != "" {
@@ -75,6 +77,9 @@ services:
 	const want = `EVENT OF  TOPIC         ENTITIES  FILTERS  MUTATIONS  IDS KEPT  WRITTEN TO                    WITH SERVICE
 login     logins        0         0        0          -         -                             -
 tx        transactions  1         0        2          10m       transactions.enriched (avro)  risk
+
+ONCE BY ID  WITHIN  MEMORY, AN EVENT WITHIN IT  MEMORY, A PARTITION
+tx          1h      up to 96 bytes              up to 96 MiB
 `
 	if got, _, _ := strings.Cut(text.String(), "\nENTITY"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

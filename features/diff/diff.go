@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/cost"
 	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/value"
 )
@@ -329,6 +330,12 @@ func (m *meanings) streamChanged(name string) bool {
 // streamChanges returns the changes of a stream.
 func streamChanges(before, after *record.Stream) (changes []string) {
 	say := func(what string, b, a any) { changes = append(changes, changed(what, b, a)...) }
+	dedup := func(s *record.Stream) string {
+		if s.Dedup == 0 {
+			return ""
+		}
+		return window.FormatDuration(s.Dedup)
+	}
 	match := func(s *record.Stream) string {
 		if s.Match == nil {
 			return ""
@@ -341,7 +348,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 	say("timestamp", fieldText(record.Field{Path: before.Timestamp.Path, Unit: before.Timestamp.Unit}), fieldText(record.Field{Path: after.Timestamp.Path, Unit: after.Timestamp.Unit}))
 	say("id", strings.Join(before.ID, "."), strings.Join(after.ID, "."))
 	say("remember_ids", before.RememberIDs, after.RememberIDs)
-	say("dedup", before.Dedup, after.Dedup)
+	say("dedup", dedup(before), dedup(after))
 	say("max_future", before.MaxFuture, after.MaxFuture)
 	say("late to dead letters", before.LateToDeadLetter, after.LateToDeadLetter)
 	for _, c := range compare(before.Fields, after.Fields, func(f record.Field) string { return f.Name }, func(b, a record.Field) []string {

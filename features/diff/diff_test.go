@@ -156,6 +156,25 @@ features
   ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
       the events of stream pay are read in another way
 `, "[ever near paid ratio]"},
+		{[]string{"timestamp: at, id: id", "timestamp: at, id: id, dedup: 10m"}, `
+streams
+  ~ pay
+      dedup none -> 10m
+features
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
+      the events of stream pay are read in another way
+  ~ ever: starts over from nothing, and answers less than now: complete once it is filled (in risk)
+      the events of stream pay are read in another way
+  ~ near: starts over from nothing, and answers less than now: complete once it is filled, or after 1h (in other)
+      the events of stream pay are read in another way
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      rests on count
+      rests on paid
+  ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
+      the events of stream pay are read in another way
+`, "[ever near paid ratio]"},
 		{[]string{"timestamp: at, id: id", "timestamp: at, max_future: 1h, id: id", "note: string", "note: {type: string, required: true}"}, `
 streams
   ~ pay

@@ -249,3 +249,57 @@ func TestFromFilesBefore1970(t *testing.T) {
 		t.Errorf("got %+v, error %v; want two values", read, err)
 	}
 }
+
+// An event counts once that a file has twice, also if the backfill is interrupted between the two rows. Another file is like
+// another partition.
+func TestFromFilesWithRepeatedEvents(t *testing.T) {
+	r := defined.Registry(t, `
+streams: {payment: {topic: payments, timestamp: at, id: id, dedup: 1m, fields: {user: string, n: {type: int, required: true}}}}
+features: {pays: 'COUNT(lifetime, payment, user)'}
+`)
+	f := &File{ArchivedFile: state.ArchivedFile{Name: filepath.Join(t.TempDir(), "a.ndjson"), Stream: "payment"}, input: Input{Stream: r.Streams[0]}}
+	f.input.Name = f.Name
+	rows := []struct {
+		text   string
+		counts bool
+	}{
+		{`{"at": 1000, "id": "a", "user": "u", "n": "bad"}`, false},
+		{`{"at": 1000, "id": "a", "user": "u", "n": 1}`, true},
+		{`{"at": 61000, "id": "a", "user": "u", "n": 1}`, false},
+		{`{"at": 61000, "id": "b", "user": "u", "n": 1}`, true},
+		{`{"at": 121000, "id": "a", "user": "u", "n": 1}`, false}, // at most a minute after the second
+		{`{"at": 121002, "id": "b", "user": "u", "n": 1}`, true},
+		{`{"at": 1, "user": "u", "n": 1}`, true},
+		{`{"at": 1, "id": "", "user": "u", "n": 1}`, true},
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		text.WriteString(row.text + "\n")
+	}
+	if err := os.WriteFile(f.Name, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read, err := ReadFile(t.Context(), f.input, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for skip := range rows {
+		a := &applying{FromFiles: &FromFiles{Cut: state.Cut{Topic: "payments", Until: newest}}, registry: r, fill: r.FillOf(map[*state.Series]bool{r.Series[0]: true}), moment: state.MinTime}
+		a.begin(int64(skip))
+		if err := a.file(t.Context(), read, 0, int64(skip)); err != nil {
+			t.Fatal(err)
+		}
+		var got, want []int64
+		for i := range a.batch.Updates {
+			got = append(got, a.batch.Updates[i].Offset)
+		}
+		for i, row := range rows {
+			if i >= skip && row.counts {
+				want = append(want, int64(i))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("from row %d on, the rows %v count, want %v", skip, got, want)
+		}
+	}
+}
