@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
@@ -17,6 +19,7 @@ import (
 	"github.com/weir-stream/weir/internal/model"
 	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -203,5 +206,50 @@ func TestEventsCountOnceByTheirID(t *testing.T) {
 	}
 	if counts["repeated"] == 0 {
 		t.Errorf("no repetition is counted: %v", maps.All(counts))
+	}
+}
+
+// A process that reads back over a batch that cannot be decoded, and was set aside, does not do so again: it knows the
+// events before and after it.
+func TestReadingBackOverABrokenBatch(t *testing.T) {
+	t.Parallel()
+	broker := kafkatest.Shared(t)
+	topic := kafkatest.CreateTopic(t, broker, 1)
+	b := newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: "+topic+"\n    id: id\n    dedup: 10m", 1), nil)
+	b.config.Brokers, b.config.DeadLetterTopic = broker.Addrs(), kafkatest.CreateTopic(t, broker, 1)
+	b.config.SetBrokenAside = true
+	identified := func(from, to int) (list []kafka.Message) {
+		for i := from; i < to; i++ {
+			m := payment(i)
+			m.Value = append([]byte(fmt.Sprintf(`{"id":%d,`, i)), m.Value[1:]...)
+			list = append(list, m)
+		}
+		return list
+	}
+	plain := producer(t, broker)
+	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
+	produce(t, plain, topic, identified(0, 10)...)
+	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20), Time: time.UnixMilli(at)})
+	produce(t, plain, topic, identified(10, 20)...)
+	b.run()
+	b.expect(20)
+	if n := len(b.processor.DeadLetters()); n != 1 {
+		t.Fatalf("%d dead letters are listed, want the batch", n)
+	}
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	produce(t, plain, topic, slices.Concat(identified(5, 15), identified(20, 30), identified(0, 30))...)
+	metrics := prometheus.NewRegistry()
+	b.config.Metrics = metrics
+	b.run()
+	b.expect(30)
+	testkit.Eventually(t, time.Minute, "all is applied", func() (bool, string) {
+		s := b.processor.Stats()
+		return gauge(t, metrics, "weir_lag_records") == 0, fmt.Sprintf("%+v", s)
+	})
+	b.expect(30)
+	if s := b.processor.Stats(); s.Dead != 0 || len(b.processor.DeadLetters()) != 0 {
+		t.Errorf("the second process has %+v and lists %d dead letters, want none", s, len(b.processor.DeadLetters()))
 	}
 }
