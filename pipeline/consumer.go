@@ -81,6 +81,7 @@ func (c *consumer) release(partitions []state.Partition) {
 	defer c.mu.Unlock()
 	if c.pool != nil {
 		c.pool.release(partitions, c.flushTime())
+		c.pool.memories.drop(partitions) // another process has them
 	}
 	c.assigned = slices.DeleteFunc(c.assigned, func(id state.Partition) bool { return slices.Contains(partitions, id) })
 	for _, id := range partitions {

@@ -1,20 +1,72 @@
 package pipeline
 
 import (
+	"sync"
+
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/state"
 )
 
 // Whether a record repeats an earlier one depends on the log before it (record.Earlier). So a partition of a topic with
 // such streams is read from further back than its progress, and what comes before that is remembered and not mapped.
 
+// memory is what a worker knows of the records of a partition's log before a position.
+type memory struct {
+	earlier  *record.Earlier
+	position int64
+	log      string // its tag
+}
+
+// memories hand memories of partitions that move from one worker of a pool to another: when the load is high is no time to
+// read a log again.
+type memories struct {
+	mu sync.Mutex
+	of map[state.Partition]memory
+}
+
+// put keeps a memory until it is taken or dropped.
+func (m *memories) put(p state.Partition, is memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of[p] = is
+}
+
+// take returns the memory of a partition, and keeps it no longer. It is nil unless it is of that position.
+func (m *memories) take(p state.Partition, position int64, log string) *record.Earlier {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	is := m.of[p]
+	delete(m.of, p)
+	if is.position != position || is.log != log {
+		return nil
+	}
+	return is.earlier
+}
+
+// drop drops the memories of partitions.
+func (m *memories) drop(partitions []state.Partition) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range partitions {
+		delete(m.of, p)
+	}
+}
+
 // readBack makes the partition remember what it reads before its position, and returns where it is read from.
 func (w *worker) readBack(p *assignedPartition, found *recovery.Resumption) fetch.Known {
 	from := found.Known
-	p.earlier, p.unread, p.cut = record.NewEarlier(w.streams, p.Topic, found.Seal.Secret()), broken{}, 0
-	if p.earlier != nil && found.From < from.Offset {
-		from.Offset, from.Epoch = found.From, -1
+	p.unread, p.cut, p.remembers = broken{}, 0, true
+	if p.earlier = record.NewEarlier(w.streams, p.Topic, found.Seal.Secret()); p.earlier == nil {
+		return from
+	}
+	if had := w.memories.take(p.Partition, from.Offset, p.log); had != nil {
+		p.earlier, p.cut = had, had.Cut
+		return from
+	}
+	if found.From < from.Offset {
+		from.Offset, from.Epoch, p.remembers = found.From, -1, false
 		w.log.Debug("reading back, to know repeated events", "topic", p.Topic, "partition", p.ID, "from", found.From, "to", found.Known.Offset)
 	}
 	return from
@@ -32,6 +84,13 @@ func (w *worker) note(rec *fetch.Record) bool {
 		return false
 	}
 	return true
+}
+
+// leaveMemory leaves what is known of the records before the position of a partition for another worker.
+func (w *worker) leaveMemory(p *assignedPartition) {
+	if p.earlier != nil && p.remembers {
+		w.memories.put(p.Partition, memory{p.earlier, p.position, p.log})
+	}
 }
 
 // passUnread goes on after a batch before the position of the current partition that cannot be decoded. What is in it

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -209,6 +210,16 @@ func TestEventsCountOnceByTheirID(t *testing.T) {
 	}
 }
 
+// identified are payments with IDs.
+func identified(from, to int) (list []kafka.Message) {
+	for i := from; i < to; i++ {
+		m := payment(i)
+		m.Value = append(fmt.Appendf(nil, `{"id":%d,`, i), m.Value[1:]...)
+		list = append(list, m)
+	}
+	return list
+}
+
 // A process that reads back over a batch that cannot be decoded, and was set aside, does not do so again: it knows the
 // events before and after it.
 func TestReadingBackOverABrokenBatch(t *testing.T) {
@@ -218,14 +229,6 @@ func TestReadingBackOverABrokenBatch(t *testing.T) {
 	b := newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: "+topic+"\n    id: id\n    dedup: 10m", 1), nil)
 	b.config.Brokers, b.config.DeadLetterTopic = broker.Addrs(), kafkatest.CreateTopic(t, broker, 1)
 	b.config.SetBrokenAside = true
-	identified := func(from, to int) (list []kafka.Message) {
-		for i := from; i < to; i++ {
-			m := payment(i)
-			m.Value = append([]byte(fmt.Sprintf(`{"id":%d,`, i)), m.Value[1:]...)
-			list = append(list, m)
-		}
-		return list
-	}
 	plain := producer(t, broker)
 	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
 	produce(t, plain, topic, identified(0, 10)...)
@@ -251,5 +254,34 @@ func TestReadingBackOverABrokenBatch(t *testing.T) {
 	b.expect(30)
 	if s := b.processor.Stats(); s.Dead != 0 || len(b.processor.DeadLetters()) != 0 {
 		t.Errorf("the second process has %+v and lists %d dead letters, want none", s, len(b.processor.DeadLetters()))
+	}
+}
+
+// While partitions move between the workers of a process, what is known of their events moves along: nothing is read back.
+func TestMemoriesMoveWithTheirPartitions(t *testing.T) {
+	t.Parallel()
+	b := newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: payments\n    id: id\n    dedup: 10m", 1), map[string]int{"payments": partitions, deadLetters: 1})
+	lines := &logLines{}
+	b.config.Logger = slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	b.config.Workers, b.config.MaxEvents = 3, 2
+	b.config.BalanceInterval, b.config.Freshness = 20*time.Millisecond, time.Millisecond
+	b.run()
+	total := 0
+	for wave := range 3 {
+		for _, message := range []string{"one worker processes all partitions", "the workers share the partitions by their load"} {
+			b.write(slices.Concat(identified(max(0, total-500), total), identified(total, total+1000))...)
+			total += 1000
+			testkit.Eventually(t, time.Minute, message, func() (bool, string) {
+				n := lines.count(message)
+				if n <= wave && message != "one worker processes all partitions" {
+					b.write(identified(max(0, total-500), total)...)
+				}
+				return n > wave, fmt.Sprint(n)
+			})
+		}
+	}
+	b.expect(total)
+	if n := lines.count("reading back"); n > 0 || b.processor.Stats().Repeated == 0 {
+		t.Errorf("%d partitions were read back, want none; %+v", n, b.processor.Stats())
 	}
 }

@@ -250,6 +250,7 @@ func (w *worker) forget(p *assignedPartition) {
 		return
 	}
 	w.countStopped(p, "")
+	w.leaveMemory(p)
 	delete(w.partitions, p.Partition)
 	if p.gone != nil {
 		p.gone()

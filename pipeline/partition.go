@@ -62,9 +62,10 @@ type assignedPartition struct {
 	gauges   *lagGauges // of its lag; nil while it is unknown
 	reported time.Time  // when they were last set, or the brokers asked
 
-	earlier *record.Earlier // of the lease; nil for a topic without dedup
-	cut     int64           // what it has cut off and is counted
-	unread  broken          // the batch before the position that cannot be decoded
+	earlier   *record.Earlier // of the lease; nil for a topic without dedup
+	remembers bool            // it has all up to the position
+	cut       int64           // what it has cut off and is counted
+	unread    broken          // the batch before the position that cannot be decoded
 
 	trouble retry.Trouble
 	broken  broken

@@ -34,6 +34,7 @@ type pool struct {
 	load       []int     // number of partitions, by worker
 	recentLoad *load
 	of         map[state.Partition]int
+	memories   memories
 }
 
 func newPool(ctx context.Context, p *Processor, given, registry *features.Registry, commit func(map[state.Partition]int64)) *pool {
@@ -42,6 +43,7 @@ func newPool(ctx context.Context, p *Processor, given, registry *features.Regist
 	return &pool{
 		p: p, given: given, registry: registry, commit: commit, ctx: ctx, fail: fail, patient: patient, giveUp: giveUp,
 		workers: make([]*worker, p.cfg.Workers), load: make([]int, p.cfg.Workers), recentLoad: newLoad(), of: make(map[state.Partition]int),
+		memories: memories{of: map[state.Partition]memory{}},
 	}
 }
 
@@ -123,7 +125,7 @@ func (s *pool) begin(i int) {
 	a := s.newApplier(fmt.Sprintf("worker %d", i))
 	w := &worker{
 		cfg: &p.cfg, metrics: p.metrics, log: p.log, poller: poller, health: p.health,
-		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), streams: s.registry.Streams, enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
+		mapper: s.registry.NewMapper(), plan: s.registry.Plan(), streams: s.registry.Streams, memories: &s.memories, enrich: enrich.Streams(s.registry), applier: a, commit: s.commit,
 		recentLoad: s.recentLoad,
 		tracing:    p.tracing, live: p.live,
 		resumer: recovery.Resumer{

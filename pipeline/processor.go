@@ -58,11 +58,12 @@ type Stats struct {
 	Applied   int64 // to the state, including late ones
 	Dead      int64 // written to the dead-letter topic
 	Unmatched int64 // of no stream
+	Repeated  int64 // of events that earlier records had
 	Assigned  int64 // partitions now
 }
 
 type stats struct {
-	applied, dead, unmatched, assigned atomic.Int64
+	applied, dead, unmatched, repeated, assigned atomic.Int64
 
 	recent recent
 }
@@ -78,6 +79,8 @@ func (s *stats) add(b *workerBatch) {
 			s.dead.Add(int64(n))
 		case outcomeUnmatched:
 			s.unmatched.Add(int64(n))
+		case outcomeRepeated:
+			s.repeated.Add(int64(n))
 		default:
 			s.applied.Add(int64(n))
 		}
@@ -87,7 +90,7 @@ func (s *stats) add(b *workerBatch) {
 // Stats returns the counts of the processor.
 func (p *Processor) Stats() Stats {
 	s := &p.stats
-	return Stats{s.applied.Load(), s.dead.Load(), s.unmatched.Load(), s.assigned.Load()}
+	return Stats{s.applied.Load(), s.dead.Load(), s.unmatched.Load(), s.repeated.Load(), s.assigned.Load()}
 }
 
 // Run processes events until the context ends; then it flushes, commits and leaves the group. Its error says what is

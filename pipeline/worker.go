@@ -27,6 +27,7 @@ type worker struct {
 	mapper     *features.Mapper
 	plan       *state.Plan // of the mapper
 	streams    []*record.Stream
+	memories   *memories  // of the pool
 	seal       state.Seal // known before any record is mapped
 	enrich     map[*record.Stream]*enrich.Stream
 	tracing    tracing
@@ -164,6 +165,7 @@ func (w *worker) mapFetched() {
 			return
 		}
 		if !ok {
+			w.from.remembers = true
 			w.tellCut()
 			w.from.position = w.decoder.NextOffset()
 			w.passBroken(w.from)
@@ -176,6 +178,8 @@ func (w *worker) mapFetched() {
 		take := w.mapRecord
 		if w.record.Offset < w.from.position {
 			take = w.note
+		} else {
+			w.from.remembers = true
 		}
 		if !take(&w.record) {
 			return
