@@ -285,3 +285,31 @@ func TestMemoriesMoveWithTheirPartitions(t *testing.T) {
 		t.Errorf("%d partitions were read back, want none; %+v", n, b.processor.Stats())
 	}
 }
+
+// An event that comes again is not enriched again.
+func TestRepeatedEventsAreEnrichedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBenchOf(t, `
+streams:
+  payment: {topic: payments, timestamp: at, id: id, dedup: 10m, fields: {user: string}, enrich: {service: risk, topic: payments.enriched}}
+features:
+  payments: COUNT(lifetime, payment, user)
+services:
+  risk: [payments]
+`, map[string]int{"payments": 1, enrichedTopic: 1, deadLetters: 1})
+	b.run()
+	for _, id := range []string{"a", "b", "a", "c", "b"} {
+		b.write(kafka.Message{Topic: "payments", Key: []byte{0}, Time: time.UnixMilli(at), Value: fmt.Appendf(nil, `{"id":%q,"at":%d,"user":"u"}`, id, at)})
+	}
+	testkit.Eventually(t, time.Minute, "all records are applied", func() (bool, string) {
+		s := b.processor.Stats()
+		return s.Applied+s.Repeated == 5, fmt.Sprintf("%+v", s)
+	})
+	var got []string
+	for _, m := range b.output(enrichedTopic, 1)[0] {
+		got = append(got, header(m, "weir-source-offset"))
+	}
+	if !slices.Equal(got, []string{"0", "1", "3"}) {
+		t.Errorf("the records at %v were written, want those at 0, 1 and 3", got)
+	}
+}
