@@ -56,3 +56,33 @@ features:
 		}
 	}
 }
+
+// An event that comes again counts once in what is restored, also if it first came before what counts.
+func TestRepeatedEvents(t *testing.T) {
+	registry := defined.Registry(t, `
+streams: {pay: {topic: payments, timestamp: {path: at, unit: ms}, id: id, dedup: 1m, fields: {user: string}}}
+features:
+  pays: COUNT(lifetime, pay, user)
+`)
+	payments := state.Partition{Topic: "payments"}
+	l := Open(Config{Config: scan.Config{Transport: &kafka.Transport{}}}, registry, &Want{
+		Group: registry.Series[0].Group, Entity: "u1", Series: map[*state.Series]bool{registry.Series[0]: true}, Seal: defined.Seal(),
+	})
+	defer l.Close()
+	l.parts[payments] = &part{
+		Range: scan.Range{Partition: payments}, once: record.NewOnce(12, defined.Seal()), from: 12,
+		earlier: record.NewEarlier(registry.Streams, "payments", state.NewSecret()),
+	}
+	for i, c := range []struct {
+		id     string
+		events int64 // so far
+	}{{"a", 0}, {"b", 0}, {"a", 0}, {"c", 1}, {"c", 1}, {"d", 2}, {"b", 2}} {
+		rec := &record.Record{Partition: payments, Offset: int64(10 + i), Timestamp: 1, Value: fmt.Appendf(nil, `{"user": "u1", "id": %q, "at": 1}`, c.id)}
+		if err := l.Record(rec); err != nil {
+			t.Fatal(err)
+		}
+		if l.Events != c.events || l.Records != max(0, int64(i-1)) {
+			t.Errorf("after record %d: got %d events of %d records, want %d of %d", i, l.Events, l.Records, c.events, max(0, i-1))
+		}
+	}
+}

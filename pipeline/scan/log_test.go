@@ -103,6 +103,11 @@ func TestLogs(t *testing.T) {
 	write("pay", 0, 20, 21) // after that
 	check(all, "pay/0 all: pay0@0 pay1@1 pay2@2 pay3@3 pay4@4 pay5@5 pay6@6 pay7@7 pay8@8 pay9@9 (10 of 10)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
 	check(open(minute(8).UnixMilli()), "pay/0 8m0s: pay8@8 pay9@9 pay20@10 (3 of 3)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
+	known, err := Open(t.Context(), scanner, partitions, minute(8).UnixMilli(), []*record.Stream{{Topic: "pay", Dedup: 2 * time.Minute}, {Topic: "login"}})
+	if err != nil || known[0].From() != 8 || known[1].From() != 0 {
+		t.Fatalf("error %v, the records from %d and %d on count, want 8 and 0", err, known[0].From(), known[1].From())
+	}
+	check(known, "pay/0 8m0s: pay5@5 pay6@6 pay7@7 pay8@8 pay9@9 pay20@10 (6 of 6)", "pay/1 all: pay10@0 pay11@1 (2 of 2)", "login/0 all:  (0 of 0)")
 	cut := open(0)
 	cut[0].Newest(2)
 	cut[1].Newest(0)
