@@ -95,7 +95,7 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 	var b strings.Builder
 	var fields []string
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
-		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Unit)
+		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Form)
 	if stream.Dedup > 0 { // other events count
 		fmt.Fprintf(&b, "dedup %d %q\n", stream.Dedup.Milliseconds(), stream.ID)
 	}
@@ -107,7 +107,7 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
 			continue
 		}
-		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Unit)
+		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Form)
 		if f.Base64 {
 			text += " base64"
 		}

@@ -13,7 +13,7 @@ func (r *Registry) Version() string { return r.version }
 func (r *Registry) makeVersion() {
 	var b strings.Builder
 	for _, s := range r.Streams {
-		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
+		fmt.Fprintf(&b, "stream %s %s %s %q %s %q %d %s %t\n", s.Name, s.Topic, s.Format, s.Timestamp.Path, s.Timestamp.Form,
 			s.ID, s.RememberIDs, s.MaxFuture, s.LateToDeadLetter)
 		if s.Dedup > 0 {
 			fmt.Fprintf(&b, "dedup %s\n", s.Dedup)
@@ -25,7 +25,7 @@ func (r *Registry) makeVersion() {
 			fmt.Fprintf(&b, "enrich %s %s %t\n", e.Service.Name, e.Topic, e.Avro)
 		}
 		for _, f := range s.Fields {
-			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Unit, f.Required, f.MaxBytes, f.Path)
+			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Form, f.Required, f.MaxBytes, f.Path)
 			if f.Base64 {
 				b.WriteString(" base64")
 			}

@@ -47,7 +47,7 @@ func NewSpine(t source.Table, timeColumn string) (*Spine, error) {
 // then decoded like events.
 func (s *Spine) ask(columns []Column) (err error) {
 	s.stream = &record.Stream{
-		Name: "of the rows", Topic: "rows", Timestamp: record.TimestampPath{Path: []string{s.time}, Unit: "ms"},
+		Name: "of the rows", Topic: "rows", Timestamp: record.TimestampPath{Path: []string{s.time}, Form: record.TimeForm{Unit: "ms"}},
 	}
 	of := map[string]string{}
 	for _, c := range columns {

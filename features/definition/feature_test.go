@@ -205,13 +205,13 @@ func TestStreamOptions(t *testing.T) {
 		return o
 	}
 	if diff := cmp.Diff(options{
-		"app.events", `type == "login"`, "json", record.TimestampPath{Path: []string{"at"}, Unit: "rfc3339"},
+		"app.events", `type == "login"`, "json", record.TimestampPath{Path: []string{"at"}, Form: record.TimeForm{Unit: "rfc3339"}},
 		[]string{"meta", "id"}, 90 * time.Second, true,
 	}, of(login)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(options{
-		"transactions", "", "json", record.TimestampPath{Path: []string{"event", "ts"}, Unit: "ms"}, nil, 5 * time.Minute, false,
+		"transactions", "", "json", record.TimestampPath{Path: []string{"event", "ts"}, Form: record.TimeForm{Unit: "ms"}}, nil, 5 * time.Minute, false,
 	}, of(tx)); diff != "" {
 		t.Error(diff)
 	}

@@ -150,8 +150,20 @@ func streamSchema() schema {
 }
 
 func timestampSchema() schema {
-	properties := schema{"path": ref("path"), "unit": schema{"enum": timeUnits}}
-	return described(schema{"anyOf": []schema{ref("path"), object(only(properties, timestampKeys), "path")}}, "path of the event's time")
+	properties := schema{"path": ref("path")}
+	maps.Copy(properties, timeFormSchema())
+	mapping := object(only(properties, timestampKeys), "path")
+	mapping["not"] = schema{"required": []string{"unit", "layout"}}
+	return described(schema{"anyOf": []schema{ref("path"), mapping}}, "path of the event's time")
+}
+
+// timeFormSchema returns the schemas of timeFormKeys.
+func timeFormSchema() schema {
+	return schema{
+		"unit":   described(schema{"enum": record.TimeUnits}, "how a timestamp is written"),
+		"layout": described(ref("text"), "instead of a unit, how 2006-01-02 15:04:05 would be written, such as 02.01.2006 15:04"),
+		"tz":     described(ref("text"), "time zone of texts without an offset from UTC, such as Europe/Berlin"),
+	}
 }
 
 func enrichSchema() schema {
@@ -175,13 +187,13 @@ func fieldSchema() schema {
 		"path":      described(ref("path"), "path in the record; the field's name by default"),
 		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits after the decimal point"),
 		"encoding":  described(schema{"enum": encodings}, "of a decimal: its digits without the point, as an integer of bytes in base64"),
-		"unit":      described(schema{"enum": timeUnits}, "unit of a timestamp"),
 		"expr":      described(ref("text"), "expression over the fields defined before this one"),
 		"max_bytes": described(maxBytesSchema(), "the longest string that is kept whole, in bytes; of longer ones the beginning and a hash are kept"),
 		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without this field is a dead letter"),
 	}
+	maps.Copy(properties, timeFormSchema())
 	s := object(only(properties, fieldKeys), "type")
-	s["not"] = schema{"required": []string{"path", "expr"}}
+	s["not"] = schema{"anyOf": []schema{{"required": []string{"path", "expr"}}, {"required": []string{"unit", "layout"}}}}
 	return s
 }
 

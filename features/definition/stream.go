@@ -25,7 +25,6 @@ const (
 )
 
 var (
-	timeUnits = []string{"s", "ms", "us", "ns", "rfc3339", "datetime"}
 	lateWays  = []string{"count", "dead_letter"}
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,249}$`)
 )
@@ -34,8 +33,8 @@ var (
 var (
 	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
-	timestampKeys = []string{"path", "unit"}
-	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "expr", "max_bytes", "required"}
+	timestampKeys = []string{"path", "unit", "layout", "tz"}
+	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "layout", "tz", "expr", "max_bytes", "required"}
 )
 
 // streams compiles the streams.
@@ -151,9 +150,9 @@ func (l *streams) topic(w word) {
 	}
 }
 
-// timestamp compiles the location of an event's time: a path, or a mapping with its unit.
+// timestamp compiles the location of an event's time: a path, or a mapping with its form.
 func (l *streams) timestamp(n node) record.TimestampPath {
-	t := record.TimestampPath{Unit: "ms"}
+	t := record.TimestampPath{Form: record.TimeForm{Unit: "ms"}}
 	if n.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(n, "timestamp"); ok {
 			t.Path = l.readPath(w)
@@ -166,13 +165,53 @@ func (l *streams) timestamp(n node) record.TimestampPath {
 	} else if w, ok := l.scalar(p, "path"); ok {
 		t.Path = l.readPath(w)
 	}
-	if u, ok := keys["unit"]; ok {
-		if w, ok := l.scalar(u, "unit"); ok {
-			l.oneOf(w, "unit", timeUnits)
-			t.Unit = w.text
+	words := map[string]word{}
+	for _, key := range timeFormKeys {
+		if n, ok := keys[key]; ok {
+			if w, ok := l.scalar(n, key); ok {
+				words[key] = w
+			}
 		}
 	}
+	if form := l.timeForm(words, "ms"); form.Unit != "" || form.Layout != "" {
+		t.Form = form
+	}
 	return t
+}
+
+// timeFormKeys are the keys that say how a time is written.
+var timeFormKeys = []string{"unit", "layout", "tz"}
+
+// timeForm compiles how a time is written; by default it is of the given unit.
+func (l *streams) timeForm(words map[string]word, usual string) (f record.TimeForm) {
+	unit, layout, tz := words["unit"], words["layout"], words["tz"]
+	f.Unit = usual
+	if unit.given() {
+		l.oneOf(unit, "unit", record.TimeUnits)
+		f.Unit = unit.text
+	}
+	if layout.given() {
+		if unit.given() {
+			l.report(unit.location, "unit and layout both say how the time is written; omit one of them")
+		}
+		if err := record.CheckLayout(layout.text); err != nil {
+			l.report(layout.location, "bad layout %q: %s", layout.text, err)
+		}
+		f.Unit, f.Layout = "", layout.text
+	}
+	if !tz.given() {
+		return f
+	}
+	var err error
+	switch f.Zone, err = window.ParseZone(tz.text); {
+	case err != nil:
+		l.report(tz.location, "%s", err)
+	case layout.given() && record.HasOffset(layout.text):
+		l.report(tz.location, "tz is for texts without an offset from UTC, and those of the layout %q have one; omit tz", layout.text)
+	case slices.Contains([]string{"s", "ms", "us", "ns"}, f.Unit):
+		l.report(tz.location, "tz is for times that are texts, and those in %s are numbers; omit tz, or set unit: datetime or a layout", f.Unit)
+	}
+	return f
 }
 
 // field compiles a field: its type, or a mapping. A derived one may use the fields before it. The
@@ -205,7 +244,7 @@ func (l *streams) field(e entry, before []record.Field) (f record.Field, at loca
 	}
 	l.decimal(&f, words["scale"])
 	l.encoding(&f, words["encoding"])
-	l.unit(&f, words["unit"])
+	l.fieldForm(&f, words)
 	l.fieldMaxBytes(&f, words["max_bytes"])
 	if w := words["required"]; w.given() {
 		l.oneOf(w, "required", []string{"true", "false"})
@@ -257,14 +296,16 @@ func (l *streams) encoding(f *record.Field, encoding word) {
 	}
 }
 
-func (l *streams) unit(f *record.Field, unit word) {
-	switch {
-	case !unit.given():
-	case f.Type != value.Timestamp && f.Type != value.Null:
-		l.report(unit.location, "unit is for timestamps, and field %q is of type %s", f.Name, f.Type)
-	default:
-		l.oneOf(unit, "unit", timeUnits)
-		f.Unit = unit.text
+// fieldForm compiles how a timestamp field is written.
+func (l *streams) fieldForm(f *record.Field, words map[string]word) {
+	if f.Type == value.Timestamp || f.Type == value.Null {
+		f.Form = l.timeForm(words, "")
+		return
+	}
+	for _, key := range timeFormKeys {
+		if w := words[key]; w.given() {
+			l.report(w.location, "%s is for timestamps, and field %q is of type %s", key, f.Name, f.Type)
+		}
 	}
 }
 

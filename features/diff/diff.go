@@ -345,7 +345,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 	say("topic", before.Topic, after.Topic)
 	say("format", before.Format, after.Format)
 	say("match", match(before), match(after))
-	say("timestamp", fieldText(record.Field{Path: before.Timestamp.Path, Unit: before.Timestamp.Unit}), fieldText(record.Field{Path: after.Timestamp.Path, Unit: after.Timestamp.Unit}))
+	say("timestamp", timestampText(before), timestampText(after))
 	say("id", strings.Join(before.ID, "."), strings.Join(after.ID, "."))
 	say("remember_ids", before.RememberIDs, after.RememberIDs)
 	say("dedup", dedup(before), dedup(after))
@@ -383,6 +383,11 @@ func enrichmentChanges(before, after *features.Enrichment) []string {
 		changed("format", before.Format(), after.Format()))
 }
 
+// timestampText describes where a stream's events have their time.
+func timestampText(s *record.Stream) string {
+	return fieldText(record.Field{Path: s.Timestamp.Path, Form: s.Timestamp.Form})
+}
+
 // fieldText describes a field on one line.
 func fieldText(f record.Field) string {
 	text := strings.Join(f.Path, ".")
@@ -395,8 +400,8 @@ func fieldText(f record.Field) string {
 	if f.Scale > 0 {
 		text += fmt.Sprintf(" scale %d", f.Scale)
 	}
-	if f.Unit != "" {
-		text += " in " + f.Unit
+	if form := f.Form.String(); form != "" {
+		text += " in " + form
 	}
 	if f.Base64 {
 		text += " in base64"

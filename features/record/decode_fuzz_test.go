@@ -77,7 +77,7 @@ func FuzzDecode(f *testing.F) {
 		{Name: "deep", Type: value.String, Path: []string{"e", "a", "b"}},
 	}
 	r := &features.Registry{Streams: []*record.Stream{{
-		Name: "s", Topic: "events", Format: record.JSON, Timestamp: record.TimestampPath{Path: []string{"e", "t"}, Unit: "ms"}, Fields: fields,
+		Name: "s", Topic: "events", Format: record.JSON, Timestamp: record.TimestampPath{Path: []string{"e", "t"}, Form: record.TimeForm{Unit: "ms"}}, Fields: fields,
 	}}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := r.NewDecoder()

@@ -91,6 +91,7 @@ func TestDecodeValues(t *testing.T) {
 		{"at", `"at":1700000000000`, "timestamp 1700000000000"},
 		{"at", `"at":"2023-11-14T22:13:20Z"`, "timestamp 1700000000000"},
 		{"at", `"at":"2023-11-14T23:13:20.5+01:00"`, "timestamp 1700000000500"},
+		{"at", `"at":"2023-11-14 23:13:20+01"`, "timestamp 1700000000000"},
 		{"loc", `"loc":{"lat":-90,"lon":180,"more":[]}`, "location -90,180"},
 		{"deep", `"e":{"t":-1,"a":{"b":"x"}}`, "string x"},
 		{"deep", `"e":{"t":-1,"a":{"b":"x"},"a":{}}`, "null"},
@@ -136,6 +137,7 @@ func TestDecodePoison(t *testing.T) {
 		{`"bool":0`, record.WrongType, "bool: expected a bool, found 0"},
 		{`"at":1.5`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 1.5"},
 		{`"at":"today"`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
+		{`"at":"2023-11-14T22:13:20"`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string, which has no offset from UTC: set tz, the time zone of such texts"},
 		{`"at":253402300800000`, record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found 253402300800000"},
 		{`"loc":{"lat":90.1,"lon":0}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
 		{`"loc":{"lat":1}`, record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
@@ -249,11 +251,35 @@ func TestEventTime(t *testing.T) {
 		{"ms", `1700000300000`, recorded, ""}, // a clock that is ahead
 		{"ms", `1700000300001`, 0, "stream s: t: the event is 5m0.001s ahead of its record; the limit is 5m0s"},
 		{"rfc3339", `"9999-12-29T00:00:00Z"`, 0, "stream s: t: the event is 2913218 days ahead of its record; the limit is 5m0s"},
-		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z"},
+		{"rfc3339", `"2023-11-14 22:13:20"`, 0, "stream s: t: expected an RFC 3339 timestamp of the years 1 to 9999, such as 2026-01-31T23:59:59.999Z, found a string, which has no offset from UTC: set tz, the time zone of such texts"},
+		{"rfc3339", `"today"`, 0, "stream s: t: expected an RFC 3339 timestamp of the years 1 to 9999, such as 2026-01-31T23:59:59.999Z, found a string"},
+		{"rfc3339", `"2023-11-14 21:13:20-0100"`, recorded, ""},
+		{"rfc3339, tz: Europe/Berlin", `"2023-11-14T23:13:20"`, recorded, ""},
+		{"rfc3339, tz: Europe/Berlin", `"2023-11-14T22:13:20Z"`, recorded, ""},
 		{"datetime", `"2023-11-14 22:13:20"`, recorded, ""},
 		{"datetime", `"2023-11-14 22:13:20.000999"`, recorded, ""},
-		{"datetime", `"2023-11-14T22:13:20"`, 0, "stream s: t: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
-		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp in datetime of the years 1 to 9999, found 1700000000"},
+		{"datetime", `"2023-11-14T22:13:20"`, recorded, ""},
+		{"datetime", `"2023-11-14 23:13:20+01"`, recorded, ""},
+		{"datetime, tz: America/New_York", `"2023-11-14 17:13:20"`, recorded, ""},
+		{"datetime, tz: America/New_York", `"14.11.2023"`, 0, "stream s: t: expected a timestamp of the years 1 to 9999 (date and time in America/New_York, such as 2026-01-31 23:59:59.999), found a string"},
+		{"datetime", `1700000000`, 0, "stream s: t: expected a timestamp of the years 1 to 9999 (date and time in UTC, such as 2026-01-31 23:59:59.999), found 1700000000"},
+		{"auto", `1700000000`, recorded, ""},
+		{"auto", `"1700000000.000"`, recorded, ""},
+		{"auto", `1700000000000`, recorded, ""},
+		{"auto", `1700000000000000`, recorded, ""},
+		{"auto", `"1700000000000000000"`, recorded, ""},
+		{"auto", `"2023-11-14 22:13:20"`, recorded, ""},
+		{"auto, tz: Europe/Berlin", `"2023-11-14 23:13:20"`, recorded, ""},
+		{"auto", `"today"`, 0, "stream s: t: expected a timestamp of the years 1 to 9999 (a number since 1970, or date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
+		{"auto", `true`, 0, "stream s: t: expected a timestamp of the years 1 to 9999 (a number since 1970, or date and time in UTC, such as 2026-01-31 23:59:59.999), found a bool"},
+		{"auto", `0`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14"},
+		{"auto", `"0001-01-01T00:00:00+08:00"`, 0, "stream s: t: the event is of 0001-01-01, a date that stands for none"},
+		{"auto", `"9999-12-31T23:59:59-05:00"`, 0, "stream s: t: the event is of 9999-12-31, a date that stands for none"},
+		{"LAYOUT: 02.01.2006 15:04:05, tz: Europe/Berlin", `"14.11.2023 23:13:20"`, recorded, ""},
+		{"LAYOUT: '20060102150405'", `20231114221320`, recorded, ""},
+		{"LAYOUT: 02.01.2006 15:04:05 -0700", `"14.11.2023 23:13:20 +0100"`, recorded, ""},
+		{"LAYOUT: 02.01.2006", `"31.11.2023"`, 0, `stream s: t: expected a timestamp of the years 1 to 9999 (a text of the layout "02.01.2006", in UTC), found a string`},
+		{"LAYOUT: 02.01.2006 15:04 -0700", `{}`, 0, `stream s: t: expected a timestamp of the years 1 to 9999 (a text of the layout "02.01.2006 15:04 -0700"), found an object`},
 		{"ms", `1700000000`, 0, "stream s: t: the event is of 1970-01-20, its record of 2023-11-14: set unit: s if the timestamp is in s, not ms"},
 		{"us", `1700000000000`, 0, "stream s: t: the event is of 1970-01-20, its record of 2023-11-14: set unit: ms if the timestamp is in ms, not us"},
 		{"ns", `1690000000000`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14: set unit: ms if the timestamp is in ms, not ns"},
@@ -265,13 +291,13 @@ func TestEventTime(t *testing.T) {
 		{"ms", `31536000000`, 31536000000, ""},
 		{"ms", `-1`, -1, ""},
 		{"datetime", `"1970-01-01 00:00:00"`, 0, "stream s: t: the event is of 1970-01-01, its record of 2023-11-14"},
-		{"rfc3339", `1700000000`, 0, "stream s: t: expected a timestamp in rfc3339 of the years 1 to 9999, found 1700000000"},
+		{"rfc3339", `1700000000`, 0, "stream s: t: expected an RFC 3339 timestamp of the years 1 to 9999, such as 2026-01-31T23:59:59.999Z, found 1700000000"},
 	} {
 		r := defined.Registry(t, strings.ReplaceAll(`
 streams:
   s: {topic: events, timestamp: {path: t, unit: UNIT}, fields: {a: string}}
 features: {}
-`, "UNIT", c.unit))
+`, "unit: UNIT", strings.Replace("unit: "+c.unit, "unit: LAYOUT", "layout", 1)))
 		events, err := r.NewDecoder().Decode(event(`{"t":` + c.value + `}`))
 		switch {
 		case c.message != "":
@@ -318,14 +344,20 @@ func TestFieldUnit(t *testing.T) {
 		{"rfc3339", `"2023-11-14T22:13:20Z"`, recorded, ""},
 		{"datetime", `"2023-11-14 22:13:20.5"`, recorded + 500, ""},
 		{"ms", `"2023-11-14T22:13:20Z"`, 0, "stream s: a: expected a timestamp (ms), found a string"},
-		{"datetime", `"2023-11-14T22:13:20Z"`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
+		{"datetime", `"2023-11-14T22:13:20Z"`, recorded, ""},
+		{"datetime", `"2023-11-14T22:13:20 CET"`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
+		{"auto", `1700000000`, recorded, ""},
+		{"auto", `1700000000.5`, recorded + 500, ""},
+		{"auto", `"soon"`, 0, "stream s: a: expected a timestamp (a number since 1970, or date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
+		{"LAYOUT: 02/Jan/2006 15:04:05 -0700", `"14/Nov/2023 23:13:20 +0100"`, recorded, ""},
+		{"LAYOUT: 02/Jan/2006 15:04:05", `"14/11/2023 23:13:20"`, 0, `stream s: a: expected a timestamp (a text of the layout "02/Jan/2006 15:04:05", in UTC), found a string`},
 		{"datetime", `5`, 0, "stream s: a: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found 5"},
 	} {
 		r := defined.Registry(t, strings.ReplaceAll(`
 streams:
   s: {topic: events, timestamp: t, fields: {a: {type: timestamp, unit: UNIT}}}
 features: {}
-`, "UNIT", c.unit))
+`, "unit: UNIT", strings.Replace("unit: "+c.unit, "unit: LAYOUT", "layout", 1)))
 		events, err := r.NewDecoder().Decode(event(`{"t":-1,"a":` + c.value + `}`))
 		switch {
 		case c.message != "":

@@ -28,6 +28,9 @@ func (s *streamDecoder) field(f *fieldDecoder, v *value.Value) error {
 	var ok bool
 	if *v, ok = s.typed(f, at); !ok {
 		found := at.describe()
+		if f.Type == value.Timestamp && at.isText() && f.Form.withoutOffset(at.Text) {
+			found += offsetMissing
+		}
 		if f.Type == value.Decimal && at.Type == String && len(at.Text) > 0 {
 			found += " that is not one" // others are
 		}
@@ -73,15 +76,11 @@ func (s *streamDecoder) typed(f *fieldDecoder, at *Datum) (value.Value, bool) {
 		num, how := n.Scaled(int(f.Scale))
 		return value.Value{Type: value.Decimal, Num: num, Scale: f.Scale}, ok && how == value.Exact
 	case value.Timestamp:
-		unit := f.Unit
-		if unit == "" {
-			unit = at.usualUnit()
-		}
-		ms, how := at.moment(unit)
+		ms, how := at.moment(&f.Form)
 		if placeholder(ms) && how != value.Overflow {
 			return value.Value{}, true
 		}
-		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && (f.Unit != "" || at.Unit != NoUnit)
+		return value.Value{Type: value.Timestamp, Num: ms}, how == value.Exact || how == value.Fraction && (f.Form.Unit != "" || at.Unit != NoUnit)
 	case value.Location:
 		lat, ok1 := s.degrees(f.lat, 90)
 		lon, ok2 := s.degrees(f.lon, 180)
@@ -103,13 +102,7 @@ func (f *fieldDecoder) expected() string {
 		}
 		return fmt.Sprintf("a 64-bit decimal with at most %d digits after the decimal point", f.Scale)
 	case value.Timestamp:
-		switch f.Unit {
-		case "":
-			return "a timestamp (milliseconds since 1970, or RFC 3339)"
-		case "datetime":
-			return "a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999)"
-		}
-		return "a timestamp (" + f.Unit + ")"
+		return "a timestamp (" + f.Form.describe() + ")"
 	case value.Location:
 		return `a location ({"lat": -90 to 90, "lon": -180 to 180})`
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-	"unsafe"
 
 	"github.com/weir-stream/weir/value"
 )
@@ -67,72 +66,26 @@ func (d *Datum) Moment() (at time.Time, ok bool) {
 	return at.UTC(), err == nil
 }
 
-// usualUnit returns the unit of a timestamp whose field names none.
-func (d *Datum) usualUnit() string {
-	if d.Type == String || d.Type == Untyped && !d.writtenAsNumber() {
-		return "rfc3339"
-	}
-	return "ms"
-}
-
 // moment reads a timestamp in milliseconds, rounding finer ones down.
-func (d *Datum) moment(unit string) (int64, value.Fit) {
+func (d *Datum) moment(f *TimeForm) (int64, value.Fit) {
 	if d.Unit != NoUnit {
 		return d.known()
 	}
-	if unit == "rfc3339" || unit == "datetime" {
-		if !d.isText() {
+	if f.ofNumbers(d) {
+		n, ok := value.ParseNumber(d.Text)
+		if !ok || !d.isNumber() && f.Unit != "auto" {
 			return 0, value.Overflow
 		}
-		var t time.Time
-		var err error
-		if unit == "rfc3339" {
-			err = t.UnmarshalText(d.Text)
-		} else if ms, ok := plainDateTime(d.Text); ok {
-			return ms, value.Exact
-		} else {
-			t, err = time.Parse(time.DateTime, unsafe.String(unsafe.SliceData(d.Text), len(d.Text)))
+		unit, ok := timestampUnits[f.Unit]
+		if !ok {
+			unit = f.unitOf(n)
 		}
-		if err != nil {
-			return 0, value.Overflow
-		}
-		return inRange(t.UnixMilli(), value.Exact)
+		return inRange(n.Scaled(unit + 3))
 	}
-	n, ok := d.number()
-	if !ok {
-		return 0, value.Overflow
+	if ms, ok := f.Parse(d.Text); ok && (d.isText() || d.Type == Number && f.Layout != "") {
+		return ms, value.Exact
 	}
-	return inRange(n.Scaled(timestampUnits[unit] + 3))
-}
-
-// plainDateTime parses a date and time in UTC of the years 1 to 9999, without fractions of a
-// second, "2006-01-02 15:04:05", in about a tenth of time.Parse's time. If ok is false, the text
-// may still be one in another form.
-func plainDateTime(text []byte) (ms int64, ok bool) {
-	if len(text) != len(time.DateTime) {
-		return 0, false
-	}
-	ok = true
-	number := func(from, to, least, most int) (n int64) {
-		for _, c := range text[from:to] {
-			ok = ok && value.IsDigit(c)
-			n = 10*n + int64(c-'0')
-		}
-		ok = ok && int64(least) <= n && n <= int64(most)
-		return n
-	}
-	year, month, day := number(0, 4, 1, 9999), number(5, 7, 1, 12), number(8, 10, 1, 28) // days that every month has
-	hour, minute, second := number(11, 13, 0, 23), number(14, 16, 0, 59), number(17, 19, 0, 59)
-	if !ok || text[4] != '-' || text[7] != '-' || text[10] != ' ' || text[13] != ':' || text[16] != ':' {
-		return 0, false
-	}
-	// Days since 1970 by Howard Hinnant's days_from_civil: years begin in March.
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	days := 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
-	return ((days*24+hour)*60+minute)*60_000 + second*1000, true
+	return 0, value.Overflow
 }
 
 func inRange(ms int64, how value.Fit) (int64, value.Fit) {
@@ -156,23 +109,17 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	case Null:
 		return 0, s.poison(MissingTimestamp, path, "the event has no timestamp")
 	}
-	unit := s.stream.Timestamp.Unit
-	ms, how := at.moment(unit)
+	form := &s.stream.Timestamp.Form
+	ms, how := at.moment(form)
 	if how == value.Overflow {
-		if unit == "rfc3339" && at.isText() {
-			return 0, s.poison(BadTimestamp, path, "expected an RFC 3339 timestamp such as 2026-01-31T23:59:59.999Z")
-		}
-		if unit == "datetime" && at.isText() {
-			return 0, s.poison(BadTimestamp, path, "expected a date and time in UTC such as 2026-01-31 23:59:59.999")
-		}
-		return 0, s.poison(BadTimestamp, path, "expected a timestamp in %s of the years 1 to 9999, found %s%s", unit, at.describe(), at.fittingUnit(unit, recorded))
+		return 0, s.poison(BadTimestamp, path, "expected %s, found %s%s", form.ofEvents(), at.describe(), at.fittingUnit(form, recorded))
 	}
 	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
 	if placeholder(ms) {
 		return 0, s.poison(BadTimestamp, path, "the event is of %s, a date that stands for none", day(ms))
 	}
 	if 0 <= ms && ms < yearMillis && recorded >= since1990 {
-		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(unit, recorded))
+		return 0, s.poison(BadTimestamp, path, "the event is of %s, its record of %s%s", day(ms), day(recorded), at.fittingUnit(form, recorded))
 	}
 	switch limit := s.stream.MaxFuture; {
 	case recorded == NoTime:
@@ -207,14 +154,17 @@ const (
 )
 
 // fittingUnit says in which unit a timestamp would be near its record's time, as the end of a message; "" if in none.
-func (d *Datum) fittingUnit(unit string, recorded int64) string {
-	if _, numeric := timestampUnits[unit]; !numeric || d.Unit != NoUnit || recorded < since1990 {
+func (d *Datum) fittingUnit(f *TimeForm, recorded int64) string {
+	if f.withoutOffset(d.Text) {
+		return offsetMissing
+	}
+	if _, numeric := timestampUnits[f.Unit]; !numeric || d.Unit != NoUnit || recorded < since1990 {
 		return "" // near 1970 several units would do
 	}
 	for fitting := range timestampUnits {
-		ms, how := d.moment(fitting)
+		ms, how := d.moment(&TimeForm{Unit: fitting})
 		if how != value.Overflow && max(ms-recorded, recorded-ms) < yearMillis {
-			return fmt.Sprintf(": set unit: %s if the timestamp is in %[1]s, not %s", fitting, unit)
+			return fmt.Sprintf(": set unit: %s if the timestamp is in %[1]s, not %s", fitting, f.Unit)
 		}
 	}
 	return ""

@@ -50,35 +50,33 @@ func (s *Stream) FieldIndex(name string) int {
 	return slices.IndexFunc(s.Fields, func(f Field) bool { return f.Name == name })
 }
 
-// TimeAt makes a required field of a time at a path, in dotted form. It has the unit that the stream names for the same path,
+// TimeAt makes a required field of a time at a path, in dotted form. It has the form that the stream names for the same path,
 // and is else a number of milliseconds or an RFC 3339 string.
 func (s *Stream) TimeAt(path, name string) Field {
 	at := Field{Name: name, Type: value.Timestamp, Path: strings.Split(path, "."), Required: true}
 	if slices.Equal(at.Path, s.Timestamp.Path) {
-		at.Unit = s.Timestamp.Unit
+		at.Form = s.Timestamp.Form
 	}
 	for _, f := range s.Fields {
 		if f.Type == value.Timestamp && slices.Equal(at.Path, f.Path) {
-			at.Unit = f.Unit
+			at.Form = f.Form
 		}
 	}
 	return at
 }
 
-// TimestampPath is the path and the unit of an event's time.
+// TimestampPath is the path and the form of an event's time.
 type TimestampPath struct {
 	Path []string
-	Unit string // s, ms, us, ns, rfc3339 or datetime
+	Form TimeForm
 }
 
 // Field is one typed field of a stream.
 type Field struct {
 	Name  string
 	Type  value.Type
-	Scale uint8 // of a decimal
-	// Unit is how a timestamp is encoded in the record, as in TimestampPath; if empty, it is a
-	// number of milliseconds or an RFC 3339 string.
-	Unit string
+	Scale uint8    // of a decimal
+	Form  TimeForm // of a timestamp
 	// Base64 means that a decimal is a text: its digits without the point, as a big-endian integer in two's complement, in
 	// base64; or an object with such a value and a scale of its own.
 	Base64 bool

@@ -304,7 +304,7 @@ func TestBadFiles(t *testing.T) {
 		{"in.parquet", bad(), `FILE: no rows`},
 		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", U: 1.5, A: "1", OK: "1"}), "FILE: row 1: stream pay: who.user: expected a string, found 1.5"},
 		{"in.parquet", bad(typed{At: "2026-01-31 10:00:03", A: "1", OK: "1"}, typed{At: "2026-01-31 10:00:03", A: "1", OK: "no"}), "FILE: row 2: stream pay: ok: expected a bool, found a string"},
-		{"in.parquet", bad(typed{At: "31.1.", A: "1", OK: "1"}), "FILE: row 1: stream pay: at: expected a date and time in UTC such as 2026-01-31 23:59:59.999"},
+		{"in.parquet", bad(typed{At: "31.1.", A: "1", OK: "1"}), "FILE: row 1: stream pay: at: expected a timestamp of the years 1 to 9999 (date and time in UTC, such as 2026-01-31 23:59:59.999), found a string"},
 	} {
 		path := write(t, c.name, []byte(c.content))
 		got, err := eventsOf(t, path, stream)

@@ -18,7 +18,7 @@ import (
 // another.
 func TestParts(t *testing.T) {
 	torn := errors.New("torn")
-	stream := &record.Stream{Name: "s", Topic: "t", Format: record.JSON, ID: []string{"id"}, Timestamp: record.TimestampPath{Path: []string{"at"}, Unit: "ms"}}
+	stream := &record.Stream{Name: "s", Topic: "t", Format: record.JSON, ID: []string{"id"}, Timestamp: record.TimestampPath{Path: []string{"at"}, Form: record.TimeForm{Unit: "ms"}}}
 	pieces := map[string][]string{
 		CSV: {
 			"1,5\n", "2,6\r\n", "\n", "\"3\n\n\",7\n", "\"4\"\"\",8\n", strings.Repeat("x", 30) + ",9\n", "\"", "1,a\n", "1,2,3\n", "\"5\",1",

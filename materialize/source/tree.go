@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
@@ -23,7 +22,7 @@ type node struct {
 	column   int // -1 for none
 	over     int // the column of an object itself, beside those of its parts; -1 for none
 	typ      cellType
-	unit     string // of a timestamp, see record.TimestampPath; empty: milliseconds or RFC 3339
+	form     record.TimeForm // of a timestamp
 }
 
 // cellType says how a cell is written in JSON.
@@ -47,33 +46,34 @@ var cellTypes = map[value.Type]cellType{
 // newTree finds the columns that a stream needs.
 func newTree(stream *record.Stream, header []string) (*node, error) {
 	root := &node{column: -1, over: -1}
-	wanted := func(what string, path []string, f cellType, unit string) error {
+	wanted := func(what string, path []string, f cellType, form record.TimeForm) error {
 		n := root.add(path)
 		if f != isUntyped && n.typ != isString {
-			n.typ, n.unit = f, unit
+			n.typ, n.form = f, form
 		}
 		if n.column = slices.Index(header, n.path); n.column >= 0 {
 			return nil
 		}
 		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
 	}
-	errs := []error{wanted("the timestamp", stream.Timestamp.Path, isMoment, stream.Timestamp.Unit)}
+	var untimed record.TimeForm
+	errs := []error{wanted("the timestamp", stream.Timestamp.Path, isMoment, stream.Timestamp.Form)}
 	for _, f := range stream.Fields {
 		switch what := "field " + f.Name; {
 		case f.Expr != nil:
 		case f.Type == value.Location:
-			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, ""), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, ""))
+			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, untimed), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, untimed))
 		case f.Base64:
-			errs = append(errs, wanted(what, f.Path, isUntyped, "")) // a text of digits is no number
+			errs = append(errs, wanted(what, f.Path, isUntyped, untimed)) // a text of digits is no number
 		default:
-			errs = append(errs, wanted(what, f.Path, cellTypes[f.Type], f.Unit))
+			errs = append(errs, wanted(what, f.Path, cellTypes[f.Type], f.Form))
 		}
 	}
 	if stream.ID != nil {
-		errs = append(errs, wanted("the id", stream.ID, isUntyped, ""))
+		errs = append(errs, wanted("the id", stream.ID, isUntyped, untimed))
 	}
 	for _, path := range stream.Match.Paths() {
-		errs = append(errs, wanted("match", path, isUntyped, ""))
+		errs = append(errs, wanted("match", path, isUntyped, untimed))
 	}
 	errs = append(errs, root.check())
 	root.findOver(header)
@@ -221,8 +221,8 @@ func (n *node) datum(buffer []byte, c *Cell) (record.Datum, []byte, error) {
 	case isMoment:
 		switch {
 		case c.Type == Time:
-			quoted := n.unit == "rfc3339" || n.unit == "datetime"
-			buffer = appendTime(buffer, c.Ms, n.unit)
+			var quoted bool
+			buffer, quoted = n.form.Append(buffer, c.Ms)
 			if number.Text, text.Text = buffer[start:], buffer[start:]; quoted {
 				return text, buffer, nil
 			}
@@ -268,32 +268,11 @@ func (n *node) appendInstant(dst []byte, c *Cell) ([]byte, error) {
 	if c.Type != Bool && isJSONNumber(c.Text) {
 		return append(dst, c.Text...), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime} {
-		if t, err := time.Parse(layout, string(c.Text)); err == nil {
-			return strconv.AppendInt(dst, t.UnixMilli(), 10), nil
-		}
+	if ms, ok := (&record.TimeForm{Unit: "datetime"}).Parse(c.Text); ok {
+		return strconv.AppendInt(dst, ms, 10), nil
 	}
 	return dst, fmt.Errorf("column %s: expected a time: milliseconds since 1970, RFC 3339 such as 2026-01-31T23:59:59.999Z, or 2026-01-31 23:59:59 in UTC, found %q",
 		n.path, c.Text)
-}
-
-// appendTime appends a timestamp in the given unit, as the decoder expects it.
-func appendTime(dst []byte, ms int64, unit string) []byte {
-	t := time.UnixMilli(ms).UTC()
-	switch unit {
-	case "rfc3339":
-		return t.AppendFormat(dst, time.RFC3339Nano)
-	case "datetime":
-		return t.AppendFormat(dst, "2006-01-02 15:04:05.000")
-	case "s":
-		return value.AppendDecimal(dst, ms, 3)
-	case "us":
-		return append(strconv.AppendInt(dst, ms, 10), "000"...)
-	case "ns":
-		return append(strconv.AppendInt(dst, ms, 10), "000000"...)
-	default:
-		return strconv.AppendInt(dst, ms, 10)
-	}
 }
 
 func isJSONNumber(text []byte) bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -102,7 +101,7 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 		return nil, err
 	}
 	o := newObject()
-	o.set(s.Timestamp.Path, timeText(e.at, s.Timestamp.Unit))
+	o.set(s.Timestamp.Path, s.Timestamp.Form.JSON(e.at))
 	put := func(key, v *yaml.Node) {
 		if key.Value == "at" || key.Value == "came" || err != nil {
 			return
@@ -123,29 +122,10 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	if i := s.FieldIndex(name); i >= 0 && s.Fields[i].Type == value.Timestamp && v.Kind == yaml.ScalarNode {
 		if ms, err := f.parseMoment(v.Value); err == nil {
-			return timeText(ms, s.Fields[i].Unit)
+			return s.Fields[i].Form.JSON(ms)
 		}
 	}
 	return toJSON(v)
-}
-
-// timeText returns a moment as records encode it in a unit.
-func timeText(ms int64, unit string) string {
-	t := time.UnixMilli(ms).UTC()
-	switch unit {
-	case "rfc3339":
-		return fmt.Sprintf("%q", t.Format(time.RFC3339Nano))
-	case "datetime":
-		return fmt.Sprintf("%q", t.Format("2006-01-02 15:04:05.000"))
-	case "s":
-		return string(value.AppendDecimal(nil, ms, 3))
-	case "us": // with an exponent, because 0000 is no number in JSON
-		return fmt.Sprint(ms, "e3")
-	case "ns":
-		return fmt.Sprint(ms, "e6")
-	default:
-		return fmt.Sprint(ms)
-	}
 }
 
 // pathOf returns the path of an event's member in its record. Fields are given by name, the id and what the match reads

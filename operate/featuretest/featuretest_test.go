@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/weir-stream/weir/value"
 )
 
 // The shipped features pass their tests, and all of them are tested.
@@ -128,19 +126,6 @@ func TestGreatDecimals(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(failed), "[paid amounts]"; got != want {
 		t.Errorf("%v differ from what is expected, want %s: %+v", got, want, r.Tests[0].Failures)
-	}
-}
-
-// A moment is written as records encode it, whatever the unit and the moment.
-func TestMomentsInRecords(t *testing.T) {
-	for unit, scale := range map[string]int{"s": 3, "ms": 0, "us": -3, "ns": -6} {
-		for _, ms := range []int64{0, 1, -1, 1_769_853_600_123, 253_402_300_799_999} {
-			text := timeText(ms, unit)
-			n, ok := value.ParseNumber([]byte(text))
-			if got, how := n.Scaled(scale); !ok || how != value.Exact || got != ms {
-				t.Errorf("%d ms are written in %s as %s", ms, unit, text)
-			}
-		}
 	}
 }
 
