@@ -269,26 +269,76 @@ func ParseFloat(text []byte) (float64, bool) {
 	return f + 0, err == nil && !math.IsInf(f, 0)
 }
 
+// Nearest returns the integer nearest to a number in JSON's syntax times 10^shift, half away from zero, and whether it is
+// exactly that. ok is false if the text is no number.
+func Nearest(text []byte, shift int) (n int64, how Fit, ok bool) {
+	end := ScanNumber(text, 0)
+	if end != len(text) || end == 0 {
+		return 0, Exact, false
+	}
+	negative := text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	whole := 0 // how many digits the integer has
+	for whole < len(text) && IsDigit(text[whole]) {
+		whole++
+	}
+	mantissa := whole
+	for mantissa < len(text) && text[mantissa]|0x20 != 'e' {
+		mantissa++
+	}
+	if whole += shift; mantissa < len(text) {
+		whole += parseExponent(text[mantissa+1:])
+	}
+	magnitude, at, half := uint64(0), 0, false
+	for _, c := range text[:mantissa] {
+		if c == '.' {
+			continue
+		}
+		if at >= whole {
+			half = half || at == whole && c >= '5'
+			if c != '0' {
+				how = Fraction
+			}
+		} else if magnitude, ok = tenfold(magnitude, c-'0'); !ok {
+			return 0, Overflow, true
+		}
+		at++
+	}
+	for ; at < whole && magnitude != 0; at++ {
+		if magnitude, ok = tenfold(magnitude, 0); !ok {
+			return 0, Overflow, true
+		}
+	}
+	if half {
+		magnitude++ // at most what tenfold allows, and one
+	}
+	switch {
+	case negative && magnitude <= 1<<63:
+		return int64(-magnitude), how, true
+	case magnitude > math.MaxInt64:
+		return 0, Overflow, true
+	}
+	return int64(magnitude), how, true
+}
+
+// tenfold returns 10·n and a digit; ok is false if that is beyond 2^63.
+func tenfold(n uint64, digit byte) (_ uint64, ok bool) {
+	const most = 1 << 63
+	if n > most/10 {
+		return 0, false
+	}
+	n = 10*n + uint64(digit)
+	return n, n <= most
+}
+
 // Rounded returns the Decimal of a scale that is nearest to a number in JSON's syntax, half away from zero; ok is false if the
-// text is no number, is longer than 100 bytes, or does not fit into 64 bits.
+// text is no number, or the decimal does not fit into 64 bits.
 func Rounded(text []byte, scale uint8) (v Value, ok bool) {
-	const longest = 100 // of a text: its digits are computed with as they are
-	n, ok := ParseNumber(text)
-	if !ok || len(text) > longest || n.Exp > longest {
+	num, how, ok := Nearest(text, int(scale))
+	if !ok || how == Overflow {
 		return Value{}, false
 	}
-	v = Value{Type: Decimal, Scale: scale}
-	if n.Exp < -3*longest {
-		return v, true // all digits are further behind the point
-	}
-	exact, _ := new(big.Rat).SetString(string(text))
-	exact.Mul(exact, new(big.Rat).SetInt64(2*pow10[scale]))
-	// Half away from zero is the quotient of (2|x|+1) and 2.
-	twice := new(big.Int).Add(new(big.Int).Abs(exact.Num()), exact.Denom())
-	nearest := twice.Quo(twice, new(big.Int).Lsh(exact.Denom(), 1))
-	if n.negative {
-		nearest.Neg(nearest)
-	}
-	v.Num = nearest.Int64()
-	return v, nearest.IsInt64()
+	return Value{Type: Decimal, Num: num, Scale: scale}, true
 }
