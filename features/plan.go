@@ -107,10 +107,7 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
 			continue
 		}
-		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Form)
-		if f.Base64 {
-			text += " base64"
-		}
+		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Form) + f.Reading()
 		if f.Type == value.String && f.MaxBytes != value.MaxText && slices.Contains(kept, f.Name) {
 			text += fmt.Sprintf(" of %d bytes", f.MaxBytes)
 		}

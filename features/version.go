@@ -26,9 +26,7 @@ func (r *Registry) makeVersion() {
 		}
 		for _, f := range s.Fields {
 			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Form, f.Required, f.MaxBytes, f.Path)
-			if f.Base64 {
-				b.WriteString(" base64")
-			}
+			b.WriteString(f.Reading())
 			if f.Expr != nil {
 				fmt.Fprintf(&b, " %q", f.Expr.Text)
 			}

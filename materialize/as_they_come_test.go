@@ -21,6 +21,36 @@ func TestEventsAsTheyCome(t *testing.T) {
   opened: LAST(lifetime, s, opened, user)`,
 			"id,at,opened,seen\n1,1769853600000,1769853600000,1769853600000\n2,1792888200000,1769853600000,1769853600000\n",
 		},
+		"texts": {
+			`lenient: true
+    timestamp: {path: '["@time"]', unit: s}
+    match: $env["user.kind"] == "a"
+    fields:
+      user: {type: string, path: '["user.id"]', null_values: ["-"]}
+      n: {type: int, null_values: [""]}
+      ok: bool
+      wei: {type: decimal, scale: 6, exponent: -18, round: true}
+      home: {type: location, lat: home.latitude, lon: home.lng}
+      work: {type: location, encoding: wkt}
+      shop: {type: location, encoding: lat_lon}`,
+			`{"id":1,"@time":"1769853600","user.kind":"a","user.id":"u","n":"7","ok":"1","wei":"12345678901234567890123","home":{"latitude":"1","lng":2},"work":"POINT(4 3)","shop":"5,6"}
+{"id":2,"@time":1769853601,"user.kind":"a","user.id":"-","n":"","ok":"true","wei":null,"home":null,"work":null,"shop":null}
+{"id":3,"@time":1769853602,"user.kind":"a","user.id":"u","n":"","ok":0,"wei":1500000000000000000,"home":{},"work":"POINT EMPTY","shop":null}
+`,
+			`id,@time,user.kind,user.id,n,ok,wei,home.latitude,home.lng,work,shop
+1,1769853600,a,u,7,1,12345678901234567890123,1,2,POINT(4 3),"5,6"
+2,1769853601,a,-,"",true,,,,,
+3,1769853602,a,u,"",0,1500000000000000000,,,POINT EMPTY,
+`,
+			`
+  n: SUM(lifetime, s, n, user)
+  ok: COUNT(lifetime, s, user, where=ok)
+  wei: SUM(lifetime, s, wei, user)
+  home: LAST(lifetime, s, home, user)
+  work: LAST(lifetime, s, work, user)
+  shop: LAST(lifetime, s, shop, user)`,
+			"id,home,n,ok,shop,wei,work\n1,\"1,2\",7,1,\"5,6\",12345.678901,\"3,4\"\n2,,,,,,\n3,\"1,2\",7,1,\"5,6\",12347.178901,\"3,4\"\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := load(t, "streams:\n  s:\n    topic: t\n    id: id\n    "+c.stream+"\nfeatures:"+c.features+"\n")

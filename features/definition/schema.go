@@ -36,7 +36,7 @@ func Schema() []byte {
 	s["$defs"] = schema{
 		"name":      schema{"type": "string", "pattern": namePattern},
 		"text":      schema{"type": []string{"string", "number", "boolean"}, "minLength": 1},
-		"path":      schema{"type": "string", "pattern": `^[^.]+(\.[^.]+)*$`},
+		"path":      schema{"type": "string", "pattern": `^([^.]+(\.[^.]+)*|.*\[["'].*["']\].*)$`},
 		"type":      typeSchema(),
 		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
 		"stream":    streamSchema(),
@@ -141,6 +141,7 @@ func streamSchema() schema {
 		"fields":       fieldsSchema(),
 		"max_bytes":    described(maxBytesSchema(), "max_bytes of fields that do not set their own; "+strconv.Itoa(value.MaxText)+" by default"),
 		"max_future":   described(ref("duration"), "how far the time of an event may be after the time of its record; "+window.FormatDuration(defaultMaxFuture)+" by default"),
+		"lenient":      described(truthSchema(), "takes texts as the numbers, bools and times since 1970 that they hold, in the event's time and all fields"),
 		"late":         described(schema{"enum": lateWays}, "what happens to events that are too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with its features at that moment, to a topic"),
 	}
@@ -183,19 +184,27 @@ func fieldsSchema() schema {
 
 func fieldSchema() schema {
 	properties := schema{
-		"type":      ref("type"),
-		"path":      described(ref("path"), "path in the record; the field's name by default"),
-		"scale":     described(wholeNumber(0, int(value.MaxScale)), "digits after the decimal point"),
-		"encoding":  described(schema{"enum": encodings}, "of a decimal: its digits without the point, as an integer of bytes in base64"),
-		"expr":      described(ref("text"), "expression over the fields defined before this one"),
-		"max_bytes": described(maxBytesSchema(), "the longest string that is kept whole, in bytes; of longer ones the beginning and a hash are kept"),
-		"required":  described(schema{"enum": []any{true, false, "true", "false"}}, "a record without this field is a dead letter"),
+		"type":        ref("type"),
+		"path":        described(ref("path"), "path in the record; the field's name by default"),
+		"scale":       described(wholeNumber(0, int(value.MaxScale)), "digits after the decimal point"),
+		"exponent":    described(schema{"anyOf": []schema{{"type": "integer", "minimum": -maxExponent, "maximum": maxExponent}, {"type": "string", "pattern": "^[+-]?[0-9]+$"}}}, "of a decimal: the power of ten by which the number in the record is multiplied, such as -2 for cents"),
+		"round":       described(truthSchema(), "digits of a decimal beyond its scale are rounded"),
+		"encoding":    described(schema{"enum": append([]string{encodingOfDecimal}, record.Points...)}, "of a decimal: its digits without the point, as an integer of bytes in base64; of a location: how it is written as one value"),
+		"lat":         described(ref("path"), "path of a location's latitude, if it is not lat below its own path"),
+		"lon":         described(ref("path"), "path of a location's longitude"),
+		"lenient":     described(truthSchema(), "takes texts as the numbers and bools that they hold"),
+		"null_values": described(schema{"type": "array", "minItems": 1, "items": schema{"type": []string{"string", "number", "boolean"}}}, "texts and numbers that mean null"),
+		"expr":        described(ref("text"), "expression over the fields defined before this one"),
+		"max_bytes":   described(maxBytesSchema(), "the longest string that is kept whole, in bytes; of longer ones the beginning and a hash are kept"),
+		"required":    described(truthSchema(), "a record without this field is a dead letter"),
 	}
 	maps.Copy(properties, timeFormSchema())
 	s := object(only(properties, fieldKeys), "type")
 	s["not"] = schema{"anyOf": []schema{{"required": []string{"path", "expr"}}, {"required": []string{"unit", "layout"}}}}
 	return s
 }
+
+func truthSchema() schema { return schema{"enum": []any{true, false, "true", "false"}} }
 
 func maxBytesSchema() schema { return wholeNumber(value.LeastMaxText, maxMaxBytes) }
 

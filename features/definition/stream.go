@@ -31,10 +31,10 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "enrich"}
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "lenient", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit", "layout", "tz"}
-	fieldKeys     = []string{"type", "path", "scale", "encoding", "unit", "layout", "tz", "expr", "max_bytes", "required"}
+	fieldKeys     = []string{"type", "path", "scale", "exponent", "round", "encoding", "lat", "lon", "unit", "layout", "tz", "lenient", "null_values", "expr", "max_bytes", "required"}
 )
 
 // streams compiles the streams.
@@ -59,8 +59,13 @@ func (l *streams) stream(d named) *record.Stream {
 		}
 	}
 	l.reads = nil
+	if n, ok := keys["lenient"]; ok {
+		if w, ok := l.scalar(n, "lenient"); ok {
+			s.Timestamp.Form.Lenient = l.truth(w, "lenient")
+		}
+	}
 	if n, ok := keys["timestamp"]; ok {
-		s.Timestamp = l.timestamp(n)
+		s.Timestamp = l.timestamp(n, s.Timestamp.Form.Lenient)
 	}
 	l.fields(s, keys)
 	if n, ok := keys["format"]; ok {
@@ -135,8 +140,10 @@ func (l *streams) fields(s *record.Stream, keys map[string]node) {
 		l.report(n.location(), "stream %q needs at least one field", s.Name)
 	}
 	for _, e := range l.entries(n, "fields", "field") {
-		f, at := l.field(e, s.Fields)
+		f, at := l.field(e, s.Fields, s.Timestamp.Form.Lenient)
 		f.MaxBytes = cmp.Or(f.MaxBytes, maxBytes)
+		f.Lenient = f.Lenient && f.Type != value.String && f.Type != value.Decimal && f.Expr == nil // which take their texts anyway
+		f.Form.Lenient = f.Lenient && f.Type == value.Timestamp
 		s.Fields = append(s.Fields, f)
 		for _, path := range f.Paths() {
 			l.reads = append(l.reads, pathRead{path, f.TypeAt(path), at})
@@ -151,8 +158,8 @@ func (l *streams) topic(w word) {
 }
 
 // timestamp compiles the location of an event's time: a path, or a mapping with its form.
-func (l *streams) timestamp(n node) record.TimestampPath {
-	t := record.TimestampPath{Form: record.TimeForm{Unit: "ms"}}
+func (l *streams) timestamp(n node, lenient bool) record.TimestampPath {
+	t := record.TimestampPath{Form: record.TimeForm{Unit: "ms", Lenient: lenient}}
 	if n.Kind == yaml.ScalarNode {
 		if w, ok := l.scalar(n, "timestamp"); ok {
 			t.Path = l.readPath(w)
@@ -173,9 +180,8 @@ func (l *streams) timestamp(n node) record.TimestampPath {
 			}
 		}
 	}
-	if form := l.timeForm(words, "ms"); form.Unit != "" || form.Layout != "" {
-		t.Form = form
-	}
+	t.Form = l.timeForm(words, "ms")
+	t.Form.Lenient = lenient
 	return t
 }
 
@@ -216,8 +222,9 @@ func (l *streams) timeForm(words map[string]word, usual string) (f record.TimeFo
 
 // field compiles a field: its type, or a mapping. A derived one may use the fields before it. The
 // type is Null if it is unknown. It also returns the location of the field's path.
-func (l *streams) field(e entry, before []record.Field) (f record.Field, at location) {
+func (l *streams) field(e entry, before []record.Field, lenient bool) (f record.Field, at location) {
 	f, at = record.Field{Name: e.key.text, Path: []string{e.key.text}}, e.key.location
+	f.Lenient = lenient
 	if !isName(f.Name) {
 		l.report(e.key.location, "bad name %q of a field: "+nameRule, f.Name)
 	}
@@ -233,7 +240,10 @@ func (l *streams) field(e entry, before []record.Field) (f record.Field, at loca
 	words := map[string]word{}
 	what := "field " + strconv.Quote(f.Name)
 	for key, n := range l.keyed(e.value, what, fieldKeys...) {
-		if w, ok := l.scalar(n, key); ok {
+		if key == "null_values" {
+			f.NullValues = l.nullValues(n)
+			words[key] = n.word()
+		} else if w, ok := l.scalar(n, key); ok {
 			words[key] = w
 		}
 	}
@@ -243,20 +253,28 @@ func (l *streams) field(e entry, before []record.Field) (f record.Field, at loca
 		l.report(e.key.location, "%s needs type", what)
 	}
 	l.decimal(&f, words["scale"])
+	l.rounding(&f, words)
 	l.encoding(&f, words["encoding"])
 	l.fieldForm(&f, words)
 	l.fieldMaxBytes(&f, words["max_bytes"])
 	if w := words["required"]; w.given() {
-		l.oneOf(w, "required", []string{"true", "false"})
-		f.Required = w.text == "true"
+		f.Required = l.truth(w, "required")
+	}
+	if w := words["lenient"]; w.given() {
+		if f.Lenient = l.truth(w, "lenient"); f.Type == value.String {
+			l.report(w.location, "lenient takes texts for values of other types, and field %q is of type string", f.Name)
+		}
 	}
 	if w := words["path"]; w.given() {
 		f.Path, at = l.path(w), w.location
 	}
+	l.place(&f, words)
 	if w := words["expr"]; w.given() {
 		f.Path = nil
-		if p := words["path"]; p.given() {
-			l.report(p.location, "%s has both expr and path; omit one of them", what)
+		for _, key := range readingKeys {
+			if p := words[key]; p.given() {
+				l.report(p.location, "%s has both expr and %s; omit one of them", what, key)
+			}
 		}
 		if f.Type != value.Null && (len(before) == 0 || typesKnown(before)) {
 			f.Expr = l.expr(w, func() (*expr.Expr, error) { return expr.Compile(w.text, record.VariablesOf(before), f.Type) })
@@ -282,18 +300,96 @@ func (l *streams) decimal(f *record.Field, scale word) {
 	}
 }
 
-// encodings are the encodings of decimals.
-var encodings = []string{"base64"}
+// readingKeys are the keys of a field that say how it is read from the record.
+var readingKeys = []string{"path", "exponent", "round", "encoding", "lat", "lon", "unit", "layout", "tz", "lenient", "null_values"}
+
+// maxExponent is the greatest power of ten by which numbers are multiplied: 10^18 wei are an ether.
+const maxExponent = 40
+
+// rounding compiles how the digits of a decimal are read.
+func (l *streams) rounding(f *record.Field, words map[string]word) {
+	exponent, round := words["exponent"], words["round"]
+	for key, w := range map[string]word{"exponent": exponent, "round": round} {
+		if w.given() && f.Type != value.Decimal && f.Type != value.Null {
+			l.report(w.location, "%s is for decimals, and field %q is of type %s", key, f.Name, f.Type)
+			return
+		}
+	}
+	if exponent.given() {
+		n, err := strconv.Atoi(exponent.text)
+		if err != nil || n == 0 || n < -maxExponent || n > maxExponent {
+			l.report(exponent.location, "bad exponent %q: it must be a power of ten from -%d to %[2]d, such as -2 for an amount in cents", exponent.text, maxExponent)
+		}
+		f.Exponent = n
+	}
+	if round.given() {
+		f.Round = l.truth(round, "round")
+	}
+}
+
+// encodingOfDecimal is the encoding of decimals.
+const encodingOfDecimal = "base64"
 
 func (l *streams) encoding(f *record.Field, encoding word) {
 	switch {
 	case !encoding.given():
-	case f.Type != value.Decimal && f.Type != value.Null:
-		l.report(encoding.location, "encoding is for decimals, and field %q is of type %s", f.Name, f.Type)
-	default:
-		l.oneOf(encoding, "encoding", encodings)
+	case f.Type == value.Decimal:
+		l.oneOf(encoding, "encoding", []string{encodingOfDecimal})
 		f.Base64 = true
+	case f.Type == value.Location:
+		l.oneOf(encoding, "encoding", record.Points)
+		f.Point = encoding.text
+	case f.Type != value.Null:
+		l.report(encoding.location, "encoding is for decimals and locations, and field %q is of type %s", f.Name, f.Type)
 	}
+}
+
+// place compiles the paths of a location's degrees.
+func (l *streams) place(f *record.Field, words map[string]word) {
+	lat, lon := words["lat"], words["lon"]
+	for key, w := range map[string]word{"lat": lat, "lon": lon} {
+		switch {
+		case !w.given():
+		case f.Type != value.Location && f.Type != value.Null:
+			l.report(w.location, "%s is for locations, and field %q is of type %s", key, f.Name, f.Type)
+			return
+		case !lat.given() || !lon.given():
+			l.report(w.location, "field %q needs both lat and lon: the paths of its degrees", f.Name)
+			return
+		}
+	}
+	if !lat.given() {
+		return
+	}
+	for _, key := range []string{"path", "encoding", "null_values"} {
+		if w := words[key]; w.given() {
+			l.report(w.location, "field %q has lat and lon, and %s, which is for a location that is one value; omit one of them", f.Name, key)
+		}
+	}
+	f.Path, f.Lat, f.Lon = nil, l.path(lat), l.path(lon)
+}
+
+// truth reads true or false.
+func (l *reader) truth(w word, what string) bool {
+	l.oneOf(w, what, []string{"true", "false"})
+	return w.text == "true"
+}
+
+// nullValues reads the texts that mean null, of which one may be empty.
+func (l *streams) nullValues(n node) (texts []string) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		l.report(n.location(), `null_values must be a list of texts, such as ["", "N/A"], not %s`, describe(n))
+		return nil
+	}
+	for _, member := range n.Content {
+		m := n.child(member)
+		if m.Kind != yaml.ScalarNode || m.Tag == "!!null" {
+			l.report(m.location(), `a member of null_values must be a text, not %s; write null as "null", if it is a text`, describe(m))
+			continue
+		}
+		texts = append(texts, m.Value)
+	}
+	return texts
 }
 
 // fieldForm compiles how a timestamp field is written.
@@ -371,19 +467,54 @@ func typesKnown(fields []record.Field) bool {
 	return len(fields) > 0 && !slices.ContainsFunc(fields, func(f record.Field) bool { return f.Type == value.Null })
 }
 
-// path splits a path of names separated by dots.
-func (l *reader) path(w word) []string {
-	p := strings.Split(w.text, ".")
-	if slices.Contains(p, "") {
-		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
-	} else if p[0] == "$" || slices.ContainsFunc(p, quoting) {
-		l.report(w.location, "path %q can match nothing: it must be names separated by dots, without quotes, brackets or backslashes; "+
-			"a member whose own name has a dot cannot be read", w.text)
+// path splits a path of names separated by dots. A name that has dots itself is written as in expressions: a["b.c"].
+func (l *reader) path(w word) (path []string) {
+	odd := false
+	for rest, more := w.text, true; more; {
+		var name string
+		if quoted, after, ok := quotedName(rest); ok {
+			name, rest, more = quoted, after, after != ""
+			if more && after[0] == '.' {
+				rest = after[1:]
+			} else if more && after[0] != '[' {
+				odd = true
+			}
+		} else {
+			end := strings.IndexByte(rest, '.')
+			if bracket := strings.IndexByte(rest, '['); bracket > 0 && (end < 0 || bracket < end) {
+				if _, _, ok := quotedName(rest[bracket:]); ok {
+					path, rest = append(path, rest[:bracket]), rest[bracket:]
+					odd = odd || quoting(path[len(path)-1])
+					continue
+				}
+			}
+			name, rest, more = strings.Cut(rest, ".")
+			odd = odd || quoting(name)
+		}
+		path = append(path, name)
 	}
-	return p
+	if slices.Contains(path, "") {
+		l.report(w.location, "bad path %q: it must be names separated by dots", w.text)
+	} else if odd || path[0] == "$" {
+		l.report(w.location, "path %q can match nothing: it must be names separated by dots, without quotes, brackets or backslashes; "+
+			`write a name that has dots itself as ["a.b"]`, w.text)
+	}
+	return path
 }
 
-// quoting reports whether a part of a path looks like one of another language, which names members as ["a.b"] or a\.b.
+// quotedName reads a name in brackets and quotes at the beginning of a path.
+func quotedName(path string) (name, rest string, ok bool) {
+	for _, quote := range []string{`"`, "'"} {
+		if inside, found := strings.CutPrefix(path, "["+quote); found {
+			if name, rest, ok = strings.Cut(inside, quote+"]"); ok && !strings.ContainsAny(name, `"'\\`) {
+				return name, rest, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// quoting reports whether a part of a path looks like one of another language, which names members as a\.b or $.a.
 func quoting(name string) bool {
 	return strings.ContainsAny(name, "\"\\") || strings.Count(name, "[") != strings.Count(name, "]")
 }

@@ -390,7 +390,10 @@ func timestampText(s *record.Stream) string {
 
 // fieldText describes a field on one line.
 func fieldText(f record.Field) string {
-	text := strings.Join(f.Path, ".")
+	text := ""
+	if f.Lat == nil {
+		text = strings.Join(f.Path, ".")
+	}
 	if f.Expr != nil {
 		text = f.Expr.Text
 	}
@@ -403,9 +406,7 @@ func fieldText(f record.Field) string {
 	if form := f.Form.String(); form != "" {
 		text += " in " + form
 	}
-	if f.Base64 {
-		text += " in base64"
-	}
+	text += f.Reading()
 	if f.Required {
 		text += " required"
 	}

@@ -198,7 +198,7 @@ features
 		{[]string{"amount: decimal", "amount: {type: decimal, encoding: base64}"}, `
 streams
   ~ pay
-      field amount decimal amount scale 2 -> decimal amount scale 2 in base64
+      field amount decimal amount scale 2 -> decimal amount scale 2 base64
 features
   ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       the events of stream pay are read in another way

@@ -85,7 +85,7 @@ func (c *exprCompiler) name(n ast.Node) (term, error) {
 	}
 	path, ok := pathOf(n)
 	if !ok {
-		return term{}, errorAt(n, "this is not a path in the record: write names with dots, such as user.name")
+		return term{}, errorAt(n, "this is not a path in the record: write names with dots, such as user.name, or $env[\"user.name\"] for a name that has them itself")
 	}
 	i := slices.IndexFunc(c.paths, func(p []string) bool { return slices.Equal(p, path) })
 	if i < 0 {
@@ -147,11 +147,11 @@ func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 }
 
-// pathOf reads a.b, a?.b and a["b"].
+// pathOf reads a.b, a?.b, a["b"] and $env["b"].
 func pathOf(n ast.Node) ([]string, bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
-		return []string{n.Value}, n.Value != "$env" // all names together, in the Expr language
+		return []string{n.Value}, n.Value != allNames
 	case *ast.ChainNode:
 		return pathOf(n.Node)
 	case *ast.MemberNode:
@@ -160,11 +160,17 @@ func pathOf(n ast.Node) ([]string, bool) {
 			return nil, false
 		}
 		n.Optional = false
+		if all, ok := n.Node.(*ast.IdentifierNode); ok && all.Value == allNames {
+			return []string{name.Value}, true
+		}
 		path, ok := pathOf(n.Node)
 		return append(path, name.Value), ok
 	}
 	return nil, false
 }
+
+// allNames are all names together, in the Expr language.
+const allNames = "$env"
 
 func (c *exprCompiler) conditional(n *ast.ConditionalNode) (term, error) {
 	n.Ternary = true

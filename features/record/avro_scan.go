@@ -1,11 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/big"
 	"slices"
 	"strconv"
 )
@@ -220,13 +220,46 @@ func (s *avroScanner) decimal(t *avroType, digits []byte) bool {
 func appendDecimal(dst, digits []byte, scale int) []byte {
 	from := len(dst)
 	if digits = minimal(digits); len(digits) > 8 {
-		n := new(big.Int).SetBytes(digits)
-		if digits[0] >= 0x80 {
-			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
-		}
-		return pointed(n.Append(dst, 10), from, scale)
+		dst = appendGreat(dst, digits)
+	} else {
+		dst = strconv.AppendInt(dst, integer(digits), 10)
 	}
-	return pointed(strconv.AppendInt(dst, integer(digits), 10), from, scale)
+	return pointed(dst, from, scale)
+}
+
+// appendGreat appends a big-endian integer in two's complement, of at most maxDecimal bytes.
+func appendGreat(dst, digits []byte) []byte {
+	var buffer [maxDecimal]byte
+	n := buffer[:copy(buffer[:], digits)]
+	if n[0] >= 0x80 {
+		dst = append(dst, '-')
+		for carry, i := true, len(n)-1; i >= 0; i-- { // two's complement
+			n[i] = ^n[i]
+			if carry {
+				n[i]++
+				carry = n[i] == 0
+			}
+		}
+	}
+	from := len(dst)
+	for len(n) > 0 {
+		const group = 1_000_000_000
+		rest := uint64(0)
+		for i, b := range n {
+			rest = rest<<8 | uint64(b)
+			n[i], rest = byte(rest/group), rest%group
+		}
+		n = bytes.TrimLeft(n, "\x00")
+		for range 9 {
+			if len(n) == 0 && rest == 0 {
+				break
+			}
+			dst = append(dst, byte('0'+rest%10))
+			rest /= 10
+		}
+	}
+	slices.Reverse(dst[from:])
+	return dst
 }
 
 // minimal returns a big-endian integer in two's complement without bytes beyond eight that only repeat its sign.

@@ -81,21 +81,36 @@ func (d *Datum) writtenAsNumber() bool {
 // base64 returns the integer of at most 64 bits that its text encodes: big-endian, in two's complement, in base64.
 func (d *Datum) base64() (n int64, ok bool) {
 	var buffer [maxDecimal]byte
+	digits, ok := d.bytes(&buffer)
+	return integer(digits), ok && len(digits) <= 8
+}
+
+// appendBase64 appends the digits of the integer that base64 returns, of any number of bits.
+func (d *Datum) appendBase64(dst []byte) ([]byte, bool) {
+	var buffer [maxDecimal]byte
+	digits, ok := d.bytes(&buffer)
+	if !ok {
+		return dst, false
+	}
+	return appendDecimal(dst, digits, 0), true
+}
+
+// bytes decodes its text, without bytes beyond eight that only repeat a sign.
+func (d *Datum) bytes(buffer *[maxDecimal]byte) (digits []byte, ok bool) {
 	if !d.isText() || len(d.Text) == 0 || base64.StdEncoding.DecodedLen(len(d.Text)) > len(buffer) {
-		return 0, false
+		return nil, false
 	}
 	length, err := base64.StdEncoding.Strict().Decode(buffer[:], d.Text)
 	if err != nil {
-		return 0, false
+		return nil, false
 	}
-	digits := minimal(buffer[:length])
-	return integer(digits), len(digits) <= 8
+	return minimal(buffer[:length]), true
 }
 
 // maxScale is the greatest scale of a decimal that has one of its own; databases allow far less.
 const maxScale = 1000
 
-// scaledReader reads decimals that are objects in JSON with a scale and, as value, an integer of at most 64 bits in base64, as
+// scaledReader reads decimals that are objects in JSON with a scale and, as value, an integer in base64, as
 // Debezium writes columns without a fixed scale.
 type scaledReader struct {
 	scanner      Scanner
@@ -113,24 +128,23 @@ func newScaledReader() *scaledReader {
 	return r
 }
 
-func (r *scaledReader) read(d *Datum) (n value.Number, ok bool) {
+// read returns the decimal that an object is, as a number in JSON's syntax, valid until the next call.
+func (r *scaledReader) read(d *Datum) (number []byte, ok bool) {
 	if d.Type != Object || len(d.Text) == 0 {
-		return value.Number{}, false
+		return nil, false
 	}
 	clear(r.values)
 	r.record.Value = d.Text
 	if r.scanner.Scan(&r.record, r.values) != nil || r.values[r.scale].Type != Number {
-		return value.Number{}, false
+		return nil, false
 	}
 	scale, _ := value.ParseNumber(r.values[r.scale].Text)
 	places, how := scale.Scaled(0)
-	of, ok := r.values[r.value].base64()
-	if !ok || how != value.Exact || places < -maxScale || places > maxScale {
-		return value.Number{}, false
+	if r.text, ok = r.values[r.value].appendBase64(r.text[:0]); !ok || how != value.Exact || places < -maxScale || places > maxScale {
+		return nil, false
 	}
-	r.text = append(strconv.AppendInt(r.text[:0], of, 10), 'e')
-	r.text = strconv.AppendInt(r.text, -places, 10)
-	return value.ParseNumber(r.text)
+	r.text = strconv.AppendInt(append(r.text, 'e'), -places, 10)
+	return r.text, true
 }
 
 // truth returns its value as a bool.

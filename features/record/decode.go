@@ -79,7 +79,7 @@ func (e *Event) Clone() *Event {
 // on the clock. It is not safe for concurrent use.
 //
 // All streams of a topic have the same format. If a field occurs twice in a record, the last one counts. Values have
-// the types of their fields, without conversions:
+// the types of their fields, without conversions unless the field asks for them:
 //
 //	string     a string of valid UTF-8
 //	int        a number without a fraction (1.0 and 1e3 have none) of 64 bits
@@ -89,7 +89,7 @@ func (e *Event) Clone() *Event {
 //	bool       true or false
 //	timestamp  what the field's TimeForm says; the first day of year 1 or 1900 and the last of
 //	           9999, in any zone, are null: programs write them where there is no time
-//	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees
+//	location   {"lat": -90 to 90, "lon": -180 to 180}, in degrees, or as the field says
 //
 // A text without a type in its format is read as the type of the field: numbers in JSON's syntax, bools as true, false,
 // 1 or 0. Any field may be null or absent unless it is required.
@@ -132,8 +132,8 @@ type streamDecoder struct {
 
 type fieldDecoder struct {
 	*Field
-	node     *Node         // nil for a derived field
-	lat, lon int           // slots of a location
+	node     *Node         // nil for a derived field, and a location without a value of its own
+	lat, lon *Node         // of a location's degrees
 	scaled   *scaledReader // of a decimal in base64
 	expr     *expr.Expr
 }
@@ -202,13 +202,15 @@ func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
 	for i := range s.Fields {
 		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
 		if f.expr == nil {
-			f.node = tree.add(f.Path)
+			if f.Lat == nil {
+				f.node = tree.add(f.Path)
+			}
 			if f.Base64 {
 				f.scaled = newScaledReader()
 			}
-			if f.Type == value.Location {
-				f.node.add([]string{"lat"})
-				f.node.add([]string{"lon"})
+			if f.Type == value.Location && f.Point == "" {
+				lat, lon := f.degrees()
+				f.lat, f.lon = tree.add(lat), tree.add(lon)
 			}
 		}
 		d.fields = append(d.fields, f)
@@ -221,11 +223,6 @@ func (s *streamDecoder) findSlots(tree *Node) {
 	if s.match != nil {
 		for _, path := range s.match.Paths() {
 			s.matchSlots = append(s.matchSlots, tree.add(path).slot)
-		}
-	}
-	for i := range s.fields {
-		if f := &s.fields[i]; f.node != nil && f.Type == value.Location {
-			f.lat, f.lon = f.node.add([]string{"lat"}).slot, f.node.add([]string{"lon"}).slot
 		}
 	}
 }
@@ -354,7 +351,7 @@ func (s *streamDecoder) readFields() error {
 
 // pathInRecord returns the field's path, for messages.
 func (f *fieldDecoder) pathInRecord() []string {
-	if f.node == nil {
+	if f.Path == nil {
 		return []string{f.Name}
 	}
 	return f.Path

@@ -165,9 +165,10 @@ streams:
 		{nil, of(`{"value": "/w==", "scale": 0}`), "5, , decimal -1"},
 		{nil, of(`{"scale": -2, "value": "Aw=="}`), "5, , decimal 300"},
 		{nil, of(`{"scale": 18, "value": "DeC2s6dkAAA="}`), "5, , decimal 1"},
-		{nil, of(`{"scale": 20, "value": "BWvHXi1jEAAA"}`), refused("an object")}, // 10^20, of more than 64 bits
+		{nil, of(`{"scale": 20, "value": "BWvHXi1jEAAA"}`), "5, , decimal 1"}, // 10^20, of more than 64 bits
+		{nil, of(`{"scale": 0, "value": "BWvHXi1jEAAA"}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
 		{nil, of(`{"scale": 1000, "value": "AA=="}`), "5, , decimal 0"},
-		{nil, of(`{"scale": 4, "value": "AQ=="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
+		{nil, of(`{"scale": 4, "value": "AQ=="}`), refused("an object, which `round: true` rounds")},
 		{nil, of(`{"scale": -1000, "value": "AQ=="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
 		{nil, of(`{"scale": 0, "value": "f/////////8="}`), refused("an object of scale and value that has more, or more than 3 digits after the decimal point")},
 		{nil, of(`{"scale": 1001, "value": "AQ=="}`), refused("an object")},

@@ -73,7 +73,7 @@ func (d *Datum) moment(f *TimeForm) (int64, value.Fit) {
 	}
 	if f.ofNumbers(d) {
 		n, ok := value.ParseNumber(d.Text)
-		if !ok || !d.isNumber() && f.Unit != "auto" {
+		if !ok || !d.isNumber() && f.Unit != "auto" && !f.Lenient {
 			return 0, value.Overflow
 		}
 		unit, ok := timestampUnits[f.Unit]
@@ -112,7 +112,13 @@ func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
 	form := &s.stream.Timestamp.Form
 	ms, how := at.moment(form)
 	if how == value.Overflow {
-		return 0, s.poison(BadTimestamp, path, "expected %s, found %s%s", form.ofEvents(), at.describe(), at.fittingUnit(form, recorded))
+		found := at.describe()
+		if lenient := (TimeForm{Unit: form.Unit, Zone: form.Zone, Lenient: true}); form.Layout == "" && !form.Lenient {
+			if _, how := at.moment(&lenient); how != value.Overflow {
+				found += leniently
+			}
+		}
+		return 0, s.poison(BadTimestamp, path, "expected %s, found %s%s", form.ofEvents(), found, at.fittingUnit(form, recorded))
 	}
 	day := func(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.DateOnly) }
 	if placeholder(ms) {

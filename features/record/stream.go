@@ -3,6 +3,7 @@
 package record
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -80,28 +81,70 @@ type Field struct {
 	// Base64 means that a decimal is a text: its digits without the point, as a big-endian integer in two's complement, in
 	// base64; or an object with such a value and a scale of its own.
 	Base64 bool
+	// Exponent is the power of ten by which the number in the record is multiplied to be a decimal. Digits in base64 have
+	// -Scale if it is 0.
+	Exponent int
+	// Round means that digits of a decimal beyond its scale are rounded, half away from zero; else they are refused.
+	Round bool
+	// Lenient means that a text is read as what it holds: a number, true, false, 1 or 0. A bool may be the number 1 or 0.
+	Lenient bool
+	// NullValues are texts and numbers, as they are written in the record, that mean null.
+	NullValues []string
+	// Lat and Lon are the paths of a location's degrees, if they are not lat and lon below Path.
+	Lat, Lon []string
+	// Point is how a location is written that is one value, as in Points; empty for two.
+	Point string
 	// MaxBytes is the greatest length of a string that is kept; longer ones are shortened, see
 	// value.Shorten.
 	MaxBytes int
 	Required bool       // a record without it is a poison event
-	Path     []string   // nil for a derived field
+	Path     []string   // nil for a derived field, and for a location with Lat and Lon
 	Expr     *expr.Expr // of a derived field, computed from those before it; else nil
 }
 
 // Paths returns the paths of the field's values in the record: two for a location, none for a derived field.
 func (f *Field) Paths() [][]string {
 	switch {
-	case f.Path == nil:
+	case f.Expr != nil:
 		return nil
-	case f.Type == value.Location:
-		return [][]string{append(slices.Clone(f.Path), "lat"), append(slices.Clone(f.Path), "lon")}
+	case f.Type == value.Location && f.Point == "":
+		lat, lon := f.degrees()
+		return [][]string{lat, lon}
 	}
 	return [][]string{f.Path}
 }
 
+// degrees returns the paths of a location's degrees.
+func (f *Field) degrees() (lat, lon []string) {
+	if f.Lat != nil {
+		return f.Lat, f.Lon
+	}
+	return append(slices.Clone(f.Path), "lat"), append(slices.Clone(f.Path), "lon")
+}
+
+// Reading describes how the field is read beside its path, type and form: words with a space before each, empty for none.
+func (f *Field) Reading() (text string) {
+	add := func(given bool, format string, args ...any) {
+		if given {
+			text += fmt.Sprintf(" "+format, args...)
+		}
+	}
+	add(f.Base64, "base64")
+	add(f.Exponent != 0, "exponent %d", f.Exponent)
+	add(f.Round, "rounded")
+	add(f.Lenient && f.Type != value.Timestamp, "lenient") // a timestamp's form says it
+	add(len(f.NullValues) > 0, "null %q", f.NullValues)
+	add(f.Lat != nil, "lat %q lon %q", f.Lat, f.Lon)
+	add(f.Point != "", "%s", f.Point)
+	return text
+}
+
 // TypeAt returns the type of the value at one of the field's Paths: floats for a location.
 func (f *Field) TypeAt(path []string) value.Type {
-	if f.Type == value.Location && len(path) > len(f.Path) {
+	if f.Type == value.Location {
+		if f.Point != "" {
+			return value.String
+		}
 		return value.Float
 	}
 	return f.Type

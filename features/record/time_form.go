@@ -23,6 +23,8 @@ type TimeForm struct {
 	Layout string
 	// Zone is that of texts without an offset; nil is UTC.
 	Zone *time.Location
+	// Lenient means that numbers may be texts, too.
+	Lenient bool
 }
 
 // TimeUnits are the units, as definitions name them.
@@ -35,9 +37,12 @@ func (f TimeForm) String() string {
 		text = "layout " + strconv.Quote(f.Layout)
 	}
 	if f.Zone != nil {
-		text = strings.TrimSpace(text + " tz " + f.Zone.String())
+		text += " tz " + f.Zone.String()
 	}
-	return text
+	if f.Lenient {
+		text += " lenient"
+	}
+	return strings.TrimPrefix(text, " ")
 }
 
 // CheckLayout returns why times cannot be read by a layout.
@@ -76,7 +81,7 @@ func (f *TimeForm) ofNumbers(d *Datum) bool {
 	case "auto":
 		return d.Type == Number || d.isText() && d.writtenAsNumber()
 	case "":
-		return d.Type != String && (d.Type != Untyped || d.writtenAsNumber())
+		return d.isNumber() && (d.Type == Number || d.writtenAsNumber()) || f.Lenient && d.Type == String && d.writtenAsNumber()
 	}
 	return true
 }

@@ -61,8 +61,12 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 	for _, f := range stream.Fields {
 		switch what := "field " + f.Name; {
 		case f.Expr != nil:
+		case f.Type == value.Location && f.Point == "":
+			for _, path := range f.Paths() {
+				errs = append(errs, wanted(what, path, isNumber, untimed))
+			}
 		case f.Type == value.Location:
-			errs = append(errs, wanted(what, append(slices.Clone(f.Path), "lat"), isNumber, untimed), wanted(what, append(slices.Clone(f.Path), "lon"), isNumber, untimed))
+			errs = append(errs, wanted(what, f.Path, isString, untimed))
 		case f.Base64:
 			errs = append(errs, wanted(what, f.Path, isUntyped, untimed)) // a text of digits is no number
 		default:

@@ -106,9 +106,13 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 		if key.Value == "at" || key.Value == "came" || err != nil {
 			return
 		}
+		if i := s.FieldIndex(key.Value); i >= 0 && s.Fields[i].Lat != nil {
+			err = setPlace(o, &s.Fields[i], v)
+			return
+		}
 		var path []string
 		if path, err = pathOf(s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
-			err = fmt.Errorf("%s: its path conflicts with that of another value", key.Value)
+			err = conflict(key.Value)
 		}
 	}
 	if defaults := f.defaults[e.stream]; defaults != nil {
@@ -116,6 +120,28 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 	}
 	each(e.fields, put)
 	return o.appendJSON(nil), err
+}
+
+func conflict(name string) error {
+	return fmt.Errorf("%s: its path conflicts with that of another value", name)
+}
+
+// setPlace sets a location, given as {lat: …, lon: …}, whose degrees have paths of their own.
+func setPlace(o *object, f *record.Field, v *yaml.Node) error {
+	degrees := map[string]string{}
+	each(resolved(v), func(key, value *yaml.Node) { degrees[key.Value] = toJSON(value) })
+	lat, north := degrees["lat"]
+	lon, east := degrees["lon"]
+	switch null := resolved(v).ShortTag() == "!!null"; {
+	case null:
+		lat, lon = "null", "null"
+	case !north || !east || len(degrees) > 2:
+		return fmt.Errorf("%s: expected {lat: 52.5, lon: 13.4}, with values as the record has them", f.Name)
+	}
+	if !o.set(f.Lat, lat) || !o.set(f.Lon, lon) {
+		return conflict(f.Name)
+	}
+	return nil
 }
 
 // valueText returns a value as JSON: a timestamp in the form of its field.

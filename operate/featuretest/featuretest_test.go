@@ -279,3 +279,69 @@ tests:
 		t.Error(text.String())
 	}
 }
+
+// Events are given by their fields as those of their record are written: in the form of its times, and with a place in two
+// values.
+func TestEventsAsTheyCome(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"defs.yaml": `
+streams:
+  pay:
+    topic: payments
+    lenient: true
+    timestamp: {path: '["@time"]', layout: 02.01.2006 15:04:05, tz: Europe/Berlin}
+    fields:
+      user: {type: string, path: '["user.id"]'}
+      seen: {type: timestamp, unit: auto}
+      opened: {type: timestamp, tz: Asia/Shanghai}
+      n: int
+      home: {type: location, lat: latitude, lon: geo.lng}
+      work: {type: location, encoding: lon_lat}
+features:
+  at: IDLE_SINCE(1h, pay, user)
+  seen: LAST(1h, pay, seen, user)
+  opened: LAST(1h, pay, opened, user)
+  n: SUM(1h, pay, n, user)
+  home: LAST(1h, pay, home, user)
+  work: LAST(1h, pay, work, user)
+`,
+		"defs_test.yaml": `
+start: 2026-01-31T10:00:00Z
+tests:
+  - name: fields
+    events: [pay: {at: 1m, user: u, seen: 2m, opened: 3m, n: "7", home: {lat: 1.5, lon: "2"}, work: [3, 4]}]
+    questions: [{at: 1m, entity: {user: u}, expect: {at: 1m, seen: 2m, opened: 3m, n: 7, home: {lat: 1.5, lon: 2}, work: {lat: 4, lon: 3}}}]
+  - name: record
+    events: [{topic: payments, came: 1m, value: {"@time": "31.01.2026 11:01:00", "user.id": u, seen: "1769853720", opened: 2026-01-31 18:03, latitude: 1.5, geo: {lng: 2}}}]
+    questions: [{at: 1m, entity: {user: u}, expect: {at: 1m, seen: 2m, opened: 3m, n: 0, home: {lat: 1.5, lon: 2}, work: null}}]
+  - name: no place
+    events: [pay: {at: 1m, user: u, home: null}]
+    questions: [{at: 1m, entity: {user: u}, expect: {home: null}}]
+`,
+		"bad_test.yaml": `
+definitions: [defs.yaml]
+tests:
+  - name: half a place
+    events: [pay: {at: 1m, user: u, home: {lat: 1}}]
+    questions: [{at: 1m, entity: {user: u}, expect: {home: null}}]
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Run(context.Background(), filepath.Join(folder, "defs_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed() > 0 {
+		var text bytes.Buffer
+		_ = WriteText(&text, []*Result{r})
+		t.Error(text.String())
+	}
+	_, err = Run(context.Background(), filepath.Join(folder, "bad_test.yaml"))
+	if want := "home: expected {lat: 52.5, lon: 13.4}, with values as the record has them"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
