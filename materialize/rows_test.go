@@ -96,7 +96,7 @@ features:
 		t.Errorf("%d passed, %v (-want +got):\n%s", summary.Passed, err, diff)
 	}
 	m.inputs[0].content = `{"at":1700000000000,"user":"u"}`
-	if _, _, err := m.run(t); err == nil || !strings.HasSuffix(err.Error(), "not a change event of Debezium: its op is nothing") {
+	if _, _, err := m.run(t); err == nil || !strings.Contains(err.Error(), "not a change event of Debezium: its op is nothing") {
 		t.Errorf("a row without its envelope gives the error %v", err)
 	}
 }

@@ -42,6 +42,7 @@ func (debeziumFormat) NewScanner(tree *Node) Scanner {
 		}
 	}
 	payload := &Node{name: "payload", children: members, slot: free, until: free + 1}
+	s.payload = free
 	s.json.tree = &Node{children: append([]*Node{payload}, members...), slot: free + 1, until: free + 2}
 	s.values = make([]Datum, free+2)
 	return s
@@ -68,7 +69,9 @@ type debeziumScanner struct {
 	size   int     // of the tree
 	values []Datum // of the row after and before, and of the envelope
 	op     int     // slot
-	meta   []movedNode
+	// payload is the slot of what follows a schema.
+	payload int
+	meta    []movedNode
 }
 
 // unavailable is what the connector for PostgreSQL writes in place of a long value that a change has left as it was: the
@@ -90,7 +93,14 @@ func (s *debeziumScanner) Scan(rec *Record, values []Datum) error {
 	case "t", "m": // a table was emptied, or a message
 		return nil
 	default:
-		return &Poison{Reason: Malformed, Message: fmt.Sprintf("not a change event of Debezium: its op is %s", op.describe())}
+		if op.Type == Absent && s.values[s.payload].Type == Null {
+			return nil // a tombstone with a schema
+		}
+		hint := ""
+		if op.Type == Absent {
+			hint = "; flattened rows are of format json, and heartbeats and the like should have topics of their own"
+		}
+		return &Poison{Reason: Malformed, Message: fmt.Sprintf("not a change event of Debezium: its op is %s%s", op.describe(), hint)}
 	}
 	if typ := row[0].Type; typ != Object {
 		return &Poison{Reason: WrongType, Path: name, Message: "expected an object, found " + typ.String()}
