@@ -42,7 +42,7 @@ type Mapper struct {
 type Outcome struct {
 	Stream  string         // the first that took it, by name; empty for none
 	Streams []string       // all that took it; valid until the next Map
-	Events  []record.Event // as each of them sees it; valid until the next Map
+	Events  []record.Event // as each of them sees it, in their order, several of a stream with Each; valid until the next Map
 	// Repeats are the streams that would take it, but had its event in an earlier record; valid until the next Map.
 	Repeats []string
 	// Late is true if the event was too late for some of its series, and was not applied to those.
@@ -223,14 +223,22 @@ func (m *Mapper) Check(events []record.Event) error {
 // mapEvents maps events that were checked.
 func (m *Mapper) mapEvents(events []record.Event, earlier *record.Earlier, at state.RecordOffset, timestamp int64, rangeIndex int, b *state.Batch) (out Outcome) {
 	m.streams, m.repeats = m.streams[:0], m.repeats[:0]
+	kept := 0
 	for i := range events {
 		e := &events[i]
 		if earlier.Repeats(e, m.copy != nil) {
 			m.repeats = append(m.repeats, e.Stream.Name)
 			continue
 		}
-		events[len(m.streams)] = *e
-		m.streams = append(m.streams, e.Stream.Name)
+		again := i > 0 && m.mapped[i-1] == m.mapped[i]
+		if !again {
+			m.streams = append(m.streams, e.Stream.Name)
+		}
+		if again || i+1 < len(events) && m.mapped[i+1] == m.mapped[i] { // what passed was noted of the stream's last event
+			_ = m.mapped[i].filter(e) // Check has done so without an error
+		}
+		events[kept] = *e
+		kept++
 		if m.write(e, m.mapped[i], &at, rangeIndex, b) {
 			out.Late = true
 			out.LateToDeadLetter = out.LateToDeadLetter || e.Stream.LateToDeadLetter
@@ -238,7 +246,7 @@ func (m *Mapper) mapEvents(events []record.Event, earlier *record.Earlier, at st
 	}
 	out.Repeats = m.repeats
 	if len(m.streams) > 0 {
-		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events[:len(m.streams)]
+		out.Stream, out.Streams, out.Events = m.streams[0], m.streams, events[:kept]
 		b.Now, b.Series = max(b.Now, timestamp), m.series
 	}
 	return out

@@ -171,6 +171,38 @@ func TestMapKeysAndTimes(t *testing.T) {
 	})
 }
 
+// The elements of a record are mapped as if each came alone.
+func TestMapElements(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  all: {topic: events, timestamp: t, fields: {user: string}}
+  line: {topic: events, each: items, timestamp: t, fields: {user: string, sku: {type: string, path: items.sku}, price: {type: int, path: items.price}}}
+features:
+  n: COUNT(1d, all, user)
+  skus: COUNT_DISTINCT(1d, line, user, sku)
+  dear: SUM(1d, line, price, user, where='price > 5')
+  by_sku: COUNT(1d, line, sku, where='price <= 5')
+`)
+	record := func(items string) string { return `{"t":NOW,"user":"u","items":[` + items + `]}` }
+	items := []string{`{"sku":"a","price":6}`, `{"sku":"b","price":5}`, `{"sku":"a","price":7}`, `{"price":1}`}
+	m, together := r.NewMapper(), &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+	out := mustMap(t, m, event(record(strings.Join(items, ","))), together)
+	if fmt.Sprint(out.Streams) != "[all line]" || out.Stream != "all" || len(out.Events) != 5 {
+		t.Errorf("the streams are %v, the first %s, of %d events; want all and line, of 5 events", out.Streams, out.Stream, len(out.Events))
+	}
+	want := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+	mustMap(t, m, event(record("")), want)
+	whole := mutations(want) // of the stream of one event
+	lines := slices.Clone(whole)
+	for _, item := range items {
+		alone := &state.Batch{Ranges: make([]state.PartitionRange, 1)}
+		mustMap(t, m, event(record(item)), alone)
+		lines = append(lines, slices.DeleteFunc(mutations(alone), func(line string) bool { return slices.Contains(whole, line) })...)
+	}
+	slices.Sort(lines)
+	equalLines(t, mutations(together), lines)
+}
+
 func TestMapUnmatched(t *testing.T) {
 	m := defined.Registry(t, mapperDefinitions).NewMapper()
 	b := &state.Batch{}

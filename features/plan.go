@@ -99,6 +99,9 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 	if stream.Dedup > 0 { // other events count
 		fmt.Fprintf(&b, "dedup %d %q\n", stream.Dedup.Milliseconds(), stream.ID)
 	}
+	if stream.Each != nil {
+		fmt.Fprintf(&b, "each %q\n", stream.Each)
+	}
 	if stream.Match != nil {
 		fmt.Fprintf(&b, "match %q\n", stream.Match.Text)
 		rests += " " + stream.Match.Text

@@ -18,6 +18,9 @@ func (r *Registry) makeVersion() {
 		if s.Dedup > 0 {
 			fmt.Fprintf(&b, "dedup %s\n", s.Dedup)
 		}
+		if s.Each != nil {
+			fmt.Fprintf(&b, "each %q\n", s.Each)
+		}
 		if s.Match != nil {
 			fmt.Fprintf(&b, "match %q\n", s.Match.Text)
 		}

@@ -67,3 +67,39 @@ func TestEventsAsTheyCome(t *testing.T) {
 		})
 	}
 }
+
+// A record that makes several events makes as many rows, of which each counts those before it.
+func TestRowsOfElements(t *testing.T) {
+	r := load(t, `
+streams:
+  line:
+    topic: orders
+    id: id
+    timestamp: at
+    each: items
+    match: items.kind != "gift"
+    fields: {user: string, sku: {type: string, path: items.sku}, price: {type: int, path: items.price}}
+features:
+  n: COUNT(lifetime, line, user)
+  skus: COUNT_DISTINCT(lifetime, line, user, sku)
+  dear: SUM(lifetime, line, price, user, where='price > 5')
+`)
+	const lines = `{"id":1,"at":1769853600000,"user":"u","items":[{"sku":"a","price":6,"kind":"x"},{"sku":"b","price":5,"kind":"x"},{"sku":"g","price":50,"kind":"gift"},{"sku":"a","price":7,"kind":"x"}]}
+{"id":2,"at":1769853601000,"user":"u","items":[]}
+{"id":3,"at":1769853602000,"user":"u","items":[{"sku":"c","price":8,"kind":"x"}]}
+`
+	got, _, err := materialize(t, r, "line", "ndjson", lines, "sku", "n", "skus", "dear")
+	want := `id,sku,n,skus,dear
+1/0,a,1,1,6
+1/1,b,2,2,6
+1/3,a,3,2,13
+3/0,c,4,3,21
+`
+	if err != nil || got != want {
+		t.Errorf("%v\ngot\n%s\nwant\n%s", err, got, want)
+	}
+	_, _, err = materialize(t, r, "line", "csv", "id,at,user,items.sku\n", "skus")
+	if want := "in.csv:1: stream line makes an event of each element of items, and rows of a table have no arrays: give lines of JSON"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -259,7 +259,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", row("1,u,d,\"1,5\",,,,,,,"), notDecimal},
 		{"csv", row("1,u,d,NaN,,,,,,,"), notDecimal},
 		{"csv", row("1,u,d,1 ,,,,,,,"), notDecimal},
-		{"csv", row("1,u,d,1.234,,,,,,,"), "in.csv:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1.234"},
+		{"csv", row("1,u,d,1.234,,,,,,,"), "in.csv:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1.234, which `round: true` rounds"},
 		{"csv", row("1,u,d,,,,yes,,,,"), "in.csv:2: stream pay: ok: expected a bool, found a string"},
 		{"csv", row("1,u,d,,,,,today,,,"), "in.csv:2: stream pay: seen: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
 		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},

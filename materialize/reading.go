@@ -160,30 +160,46 @@ func (r *reading) addEvent(e *source.Event, events []record.Event) error {
 		return nil
 	}
 	m := moment{input: r.input, line: e.Line, recordTime: -1}
+	byTime := func(a, b record.Event) int { return cmp.Compare(a.Time, b.Time) }
+	if !r.AsServed && !slices.IsSortedFunc(events, byTime) {
+		slices.SortStableFunc(events, byTime)
+	}
+	if !r.AsServed && events[0].Time < events[len(events)-1].Time || distinct(events) < len(events) {
+		if err := r.check(events); err != nil {
+			return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
+		}
+	}
 	if r.AsServed {
 		if m.recordTime = e.RecordTime; m.recordTime == record.NoTime {
 			return r.Inputs[r.input].at(e.Line, errors.New(`nothing says when the record came, as it was served: --record-time names the field, or the envelope has a "timestamp"`))
 		}
-		r.addMoment(&m, m.recordTime, events)
-		return nil
-	}
-	byTime := func(a, b record.Event) int { return cmp.Compare(a.Time, b.Time) }
-	if !slices.IsSortedFunc(events, byTime) {
-		slices.SortStableFunc(events, byTime)
-	}
-	if events[0].Time < events[len(events)-1].Time {
-		if err := r.check(events); err != nil {
-			return r.bad(&r.summary, &r.Inputs[r.input], e.Line, err)
+		for n := 0; len(events) > 0; events = events[n:] {
+			n = distinct(events)
+			r.addMoment(&m, m.recordTime, events[:n])
+			m.further = true
 		}
+		return nil
 	}
 	for n := 0; len(events) > 0; events = events[n:] {
 		for n = 1; n < len(events) && events[n].Time == events[0].Time; {
 			n++
 		}
+		n = distinct(events[:n])
 		r.addMoment(&m, events[0].Time, events[:n])
 		m.further = true
 	}
 	return nil
+}
+
+// distinct returns how many of the first events are of different streams. The events of the elements of a record are moments of
+// their own, in their order.
+func distinct(events []record.Event) int {
+	for n := range events {
+		if slices.ContainsFunc(events[:n], func(e record.Event) bool { return e.Stream == events[n].Stream }) {
+			return n
+		}
+	}
+	return len(events)
 }
 
 // addMoment adds the events of a moment.
@@ -198,8 +214,8 @@ func (r *reading) addMoment(m *moment, at int64, events []record.Event) {
 	r.add(m, nil)
 }
 
-// check returns an error if an event is poison for some stream. If the streams read different times from it, it is applied
-// at several moments, and is poison for all of them.
+// check returns an error if an event is poison for some stream. If the streams read different times from it, or one makes
+// several events of it, it is applied at several moments, and is poison for all of them.
 func (r *reading) check(events []record.Event) error {
 	if r.mapper == nil {
 		r.mapper = r.Registry.NewJSONMapper()

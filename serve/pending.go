@@ -117,10 +117,10 @@ func mapEvent(from view, mapper *features.Mapper, s sentEvent, v *fastjson.Value
 	case err != nil:
 		return nil, false, err
 	}
-	n := slices.Index(mapped.Streams, stream.Name)
+	n := slices.IndexFunc(mapped.Events, func(e record.Event) bool { return e.Stream.Name == stream.Name })
 	if n < 0 {
 		e := s.locate(reply.Errorf(reply.BadEvent, "%s does not belong to stream %q", s.name, stream.Name))
-		if from.mayName(stream) {
+		if from.mayName(stream) && stream.Match != nil {
 			e.Message += ", which takes events for which " + stream.Match.Text
 		}
 		return nil, false, e

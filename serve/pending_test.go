@@ -287,6 +287,39 @@ features:
 	}
 }
 
+// A pending event of a stream that makes several of a record counts all of them.
+func TestPendingOfSeveralEvents(t *testing.T) {
+	r := defined.Registry(t, `
+streams:
+  all: {topic: orders, timestamp: at, fields: {user: string}}
+  line:
+    topic: orders
+    timestamp: at
+    id: id
+    remember_ids: 1h
+    each: items
+    fields: {user: string, sku: {type: string, path: items.sku}, price: {type: int, path: items.price}}
+features:
+  orders: COUNT(1d, all, user)
+  skus: COUNT_DISTINCT(1d, line, user, sku)
+  dear: SUM(1d, line, price, user, where='price > 5')
+`)
+	h := newHandler(clocked{memory.New()}, func(c *setup) { c.Registry = func() *features.Registry { return r } })
+	ask := func(items string) string {
+		return do(t, h, "POST", queryPath, `{"features": ["skus", "dear", "orders"], "entities": [{"user": "u1"}],
+			"pending": {"stream": "line", "event": {"id": 7, "at": 1532520000000, "user": "u1", "items": `+items+`}}}`).Body.String()
+	}
+	got := ask(`[{"sku": "a", "price": 6}, {"sku": "b", "price": 5}, {"sku": "c", "price": 7}]`)
+	for _, want := range []string{`"skus":{"value":3,`, `"dear":{"value":13,`, `"orders":{"value":1,`, `"pending":[{"stream":"line","time":1532520000000,"deduplicated":true}]`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	if got, want := ask(`[]`), `pending event 0 does not belong to stream \"line\""`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // Concurrent questions do not mix their pending events.
 func TestPendingOfManyQuestions(t *testing.T) {
 	b := newBus(t)

@@ -107,6 +107,9 @@ func (l *compiler) eventOf(of *features.Derived, w word) (fields []expr.Variable
 		l.report(w.location, "%s", spelling.Unknown("stream", w.text, slices.Collect(maps.Keys(l.streams.written))))
 		return nil, false
 	}
+	if of.Event.Each != nil {
+		l.report(w.location, "stream %q makes several events of a record, so it is not known which of them is in hand", w.text)
+	}
 	return of.Event.Variables(), typesKnown(of.Event.Fields)
 }
 

@@ -142,6 +142,7 @@ func streamSchema() schema {
 		"max_bytes":    described(maxBytesSchema(), "max_bytes of fields that do not set their own; "+strconv.Itoa(value.MaxText)+" by default"),
 		"max_future":   described(ref("duration"), "how far the time of an event may be after the time of its record; "+window.FormatDuration(defaultMaxFuture)+" by default"),
 		"lenient":      described(truthSchema(), "takes texts as the numbers, bools and times since 1970 that they hold, in the event's time and all fields"),
+		"each":         described(ref("path"), "path of an array, of which each element makes an event"),
 		"late":         described(schema{"enum": lateWays}, "what happens to events that are too late for some of their features"),
 		"enrich":       described(ref("enrich"), "writes each event, with its features at that moment, to a topic"),
 	}

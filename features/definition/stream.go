@@ -31,7 +31,7 @@ var (
 
 // The keys of a stream and of what is in it.
 var (
-	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "lenient", "enrich"}
+	streamKeys    = []string{"topic", "match", "format", "timestamp", "id", "remember_ids", "dedup", "fields", "max_bytes", "max_future", "late", "lenient", "each", "enrich"}
 	streamNeeds   = []string{"topic", "timestamp", "fields"}
 	timestampKeys = []string{"path", "unit", "layout", "tz"}
 	fieldKeys     = []string{"type", "path", "scale", "exponent", "round", "encoding", "lat", "lon", "unit", "layout", "tz", "lenient", "null_values", "expr", "max_bytes", "required"}
@@ -86,6 +86,18 @@ func (l *streams) stream(d named) *record.Stream {
 			}
 		},
 		"id": func(w word) { s.ID = l.readPath(w) },
+		"each": func(w word) {
+			s.Each = l.path(w)
+			if s.Format != nil && !record.ArraysIn(s.Format) {
+				l.report(w.location, "each is for arrays in JSON, and the format of %s is %s", what, strings.Fields(s.Format.String())[0])
+			}
+			if n, ok := keys["enrich"]; ok {
+				l.report(n.location(), "%s makes several events of a record, of which enrich would write as many; enrich is for streams without each", what)
+			}
+			if n, ok := keys["dedup"]; ok {
+				l.report(n.location(), "%s makes several events of a record, and dedup knows one ID of a record; dedup is for streams without each", what)
+			}
+		},
 		"remember_ids": func(w word) {
 			remember, ok := l.duration(w)
 			if s.RememberIDs = remember; ok && remember == 0 {

@@ -345,6 +345,7 @@ func streamChanges(before, after *record.Stream) (changes []string) {
 	say("topic", before.Topic, after.Topic)
 	say("format", before.Format, after.Format)
 	say("match", match(before), match(after))
+	say("each", strings.Join(before.Each, "."), strings.Join(after.Each, "."))
 	say("timestamp", timestampText(before), timestampText(after))
 	say("id", strings.Join(before.ID, "."), strings.Join(after.ID, "."))
 	say("remember_ids", before.RememberIDs, after.RememberIDs)

@@ -108,7 +108,8 @@ type Decoder struct {
 type topicDecoder struct {
 	tree    *Node
 	scanner Scanner
-	values  []Datum // by slot
+	values  []Datum // by slot; the slots of elements follow those of the tree
+	scanned []Datum // those of the tree
 	streams []*streamDecoder
 	// withoutValue means that records without a value may be events. In other topics they are tombstones, which say that a
 	// compacted topic drops the records of their key.
@@ -120,6 +121,7 @@ type valueless interface{ readsWithoutValue() }
 
 type streamDecoder struct {
 	stream     *Stream
+	tree       *Node   // the topic's
 	data       []Datum // the topic's, by slot
 	match      *expr.Expr
 	matchSlots []int
@@ -128,6 +130,7 @@ type streamDecoder struct {
 	id         *Node // nil for none
 	fields     []fieldDecoder
 	values     []value.Value
+	elements   *elements // nil for a stream of one event of a record
 }
 
 type fieldDecoder struct {
@@ -174,43 +177,49 @@ func newDecoder(streams []*Stream, formatOf func(*Stream) Format) *Decoder {
 		t.streams = append(t.streams, newStreamDecoder(s, t.tree))
 	}
 	for _, t := range d.topics {
-		t.values = make([]Datum, t.tree.number(0))
+		slots := t.tree.number(0)
+		for _, s := range t.streams {
+			slots = s.elements.number(slots)
+		}
+		t.values = make([]Datum, slots)
+		t.scanned = t.values[:t.tree.until:t.tree.until]
 		t.scanner = formatOf(t.streams[0].stream).NewScanner(t.tree)
 		_, t.withoutValue = t.scanner.(valueless)
 		for _, s := range t.streams {
 			s.data = t.values
-			s.findSlots(t.tree)
+			s.findSlots()
 		}
 	}
 	return d
 }
 
 func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
-	d := &streamDecoder{
-		stream: s, match: s.Match.Clone(), time: tree.add(s.Timestamp.Path),
-		values: make([]value.Value, len(s.Fields)),
+	d := &streamDecoder{stream: s, tree: tree, match: s.Match.Clone(), values: make([]value.Value, len(s.Fields))}
+	if s.Each != nil {
+		d.elements = newElements(tree.add(s.Each))
 	}
+	d.time = d.node(s.Timestamp.Path)
 	if d.match != nil {
 		d.matched = make([]value.Value, len(d.match.Paths()))
 		for _, path := range d.match.Paths() {
-			tree.add(path)
+			d.node(path)
 		}
 	}
 	if s.ID != nil {
-		d.id = tree.add(s.ID)
+		d.id = d.node(s.ID)
 	}
 	for i := range s.Fields {
 		f := fieldDecoder{Field: &s.Fields[i], expr: s.Fields[i].Expr.Clone()}
 		if f.expr == nil {
 			if f.Lat == nil {
-				f.node = tree.add(f.Path)
+				f.node = d.node(f.Path)
 			}
 			if f.Base64 {
 				f.scaled = newScaledReader()
 			}
 			if f.Type == value.Location && f.Point == "" {
 				lat, lon := f.degrees()
-				f.lat, f.lon = tree.add(lat), tree.add(lon)
+				f.lat, f.lon = d.node(lat), d.node(lon)
 			}
 		}
 		d.fields = append(d.fields, f)
@@ -218,17 +227,25 @@ func newStreamDecoder(s *Stream, tree *Node) *streamDecoder {
 	return d
 }
 
-// findSlots notes slots, which are known once the topic's tree is complete.
-func (s *streamDecoder) findSlots(tree *Node) {
+// node finds or makes the node at a path in the record, or in the elements.
+func (s *streamDecoder) node(path []string) *Node {
+	if s.stream.Within(path) {
+		return s.elements.tree.add(path[len(s.stream.Each):])
+	}
+	return s.tree.add(path)
+}
+
+// findSlots notes slots, which are known once the topic's trees are complete.
+func (s *streamDecoder) findSlots() {
 	if s.match != nil {
 		for _, path := range s.match.Paths() {
-			s.matchSlots = append(s.matchSlots, tree.add(path).slot)
+			s.matchSlots = append(s.matchSlots, s.node(path).slot)
 		}
 	}
 }
 
-// Decode decodes a record: one event for each stream that accepts it, ordered by the streams' names, none if no stream
-// does. The events are valid until the next Decode and may alias the record. Its error is a *Poison or a
+// Decode decodes a record: one event for each stream that accepts it, or each element of it, ordered by the streams' names,
+// none if no stream does. The events are valid until the next Decode and may alias the record. Its error is a *Poison or a
 // *MissingSchema.
 func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 	if d.MaxRecordBytes > 0 && len(rec.Value) > d.MaxRecordBytes {
@@ -240,36 +257,47 @@ func (d *Decoder) Decode(rec *Record) ([]Event, error) {
 		return nil, nil
 	}
 	d.record = *rec
-	if err := t.scanner.Scan(&d.record, t.values); err != nil {
+	if err := t.scanner.Scan(&d.record, t.scanned); err != nil {
 		return nil, t.named(err)
 	}
 	if t.values[0].Type == Absent {
 		return nil, nil
 	}
 	for _, s := range t.streams {
-		takes, err := s.matches()
+		var err error
+		if s.elements != nil {
+			err = d.eachElement(s, rec.Timestamp)
+		} else {
+			err = d.event(s, rec.Timestamp)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if !takes {
-			continue
-		}
-		e := Event{Stream: s.stream, Now: rec.Timestamp, Values: s.values}
-		if e.Time, err = s.eventTime(rec.Timestamp); err != nil {
-			return nil, err
-		}
-		if rec.Timestamp == NoTime {
-			e.Now = e.Time
-		}
-		if e.ID, err = s.identity(); err != nil {
-			return nil, err
-		}
-		if err := s.readFields(); err != nil {
-			return nil, err
-		}
-		d.events = append(d.events, e)
 	}
 	return d.events, nil
+}
+
+// event adds the event that a stream reads from what was scanned, if the stream takes it.
+func (d *Decoder) event(s *streamDecoder, recorded int64) error {
+	takes, err := s.matches()
+	if !takes || err != nil {
+		return err
+	}
+	e := Event{Stream: s.stream, Now: recorded, Values: s.values}
+	if e.Time, err = s.eventTime(recorded); err != nil {
+		return err
+	}
+	if recorded == NoTime {
+		e.Now = e.Time
+	}
+	if e.ID, err = s.identity(); err != nil {
+		return err
+	}
+	if err := s.readFields(); err != nil {
+		return err
+	}
+	d.events = append(d.events, e)
+	return nil
 }
 
 // of returns the decoder of a topic, nil for none. Most records are of the same topic as the last one.

@@ -212,7 +212,7 @@ func (f *fieldDecoder) expected() string {
 // reachable returns an error for an absent value whose path leads through something that is not an object: that is a
 // wrong type.
 func (s *streamDecoder) reachable(reason Reason, n *Node, path []string) error {
-	for n, depth := n.parent, len(path)-1; depth > 0; n, depth = n.parent, depth-1 {
+	for n, depth := n.parent, len(path)-1; depth > 0 && n != nil; n, depth = n.parent, depth-1 { // an element has no parent
 		switch at := &s.data[n.slot]; at.Type {
 		case Absent:
 			continue

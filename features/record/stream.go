@@ -21,7 +21,10 @@ type Stream struct {
 	// Timestamp is the location of the event's time.
 	Timestamp TimestampPath
 	ID        []string // path of the event's identity; nil for none
-	Fields    []Field
+	// Each is the path of an array, of which each element makes an event; nil for one event of a record. Paths that lead
+	// through it lead into the element. An identity outside of the element is followed by "/" and the element's index.
+	Each   []string
+	Fields []Field
 	// RememberIDs is how long entities remember the identities of their events, by the times of
 	// their records; 0 if they do not.
 	RememberIDs time.Duration
@@ -33,6 +36,11 @@ type Stream struct {
 	// LateToDeadLetter sends events that are too late for some of their features to the dead-letter
 	// topic.
 	LateToDeadLetter bool
+}
+
+// Within reports whether a path leads into the elements that make the stream's events.
+func (s *Stream) Within(path []string) bool {
+	return s.Each != nil && len(path) >= len(s.Each) && slices.Equal(path[:len(s.Each)], s.Each)
 }
 
 // Kept returns the value of a field as state keeps it.

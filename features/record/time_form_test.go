@@ -51,7 +51,11 @@ func TestTimesOfISO(t *testing.T) {
 			t.Fatalf("%s of %q is refused", text, layout)
 		}
 		var strict time.Time
-		if strict.UnmarshalText(text) == nil && want.Year() > 0 && !ok {
+		if err := strict.UnmarshalText(text); err == nil && want.Year() > 0 && !ok {
+			_, seconds := strict.Zone()
+			if strings.HasSuffix(string(text), ":60") || max(seconds, -seconds) >= 24*60*60 {
+				return // which package time takes for offsets
+			}
 			t.Fatalf("%s is refused, and is RFC 3339", text)
 		}
 		if zoned := (&TimeForm{Unit: "rfc3339"}); ok {

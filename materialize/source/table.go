@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/weir-stream/weir/features/record"
 )
@@ -104,7 +105,12 @@ func (c *decodedCells) set(cells []Cell) { c.cells, c.text = cells, c.text[:0] }
 //
 // The id, if it is not a field, and the names in a match are strings in a CSV. In other files they
 // have the type of the cell.
+//
+// A stream that makes several events of a record cannot be read from a table.
 func EventsOf(t Table, stream *record.Stream) (Source, error) {
+	if stream.Each != nil {
+		return nil, t.At(1, fmt.Errorf("stream %s makes an event of each element of %s, and rows of a table have no arrays: give lines of JSON", stream.Name, strings.Join(stream.Each, ".")))
+	}
 	root, err := newTree(stream, t.Columns())
 	if err != nil {
 		return nil, t.At(1, err)

@@ -101,7 +101,9 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 		return nil, err
 	}
 	o := newObject()
-	o.set(s.Timestamp.Path, s.Timestamp.Form.JSON(e.at))
+	if !s.Within(s.Timestamp.Path) { // elements have their own
+		o.set(s.Timestamp.Path, s.Timestamp.Form.JSON(e.at))
+	}
 	put := func(key, v *yaml.Node) {
 		if key.Value == "at" || key.Value == "came" || err != nil {
 			return
@@ -158,7 +160,17 @@ func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 // by their paths.
 func pathOf(s *record.Stream, name string) ([]string, error) {
 	var known []string
+	paths := append(slices.Clone(s.Match.Paths()), s.ID)
+	if s.Each != nil {
+		paths = append(slices.DeleteFunc(paths, s.Within), s.Each)
+	}
 	for _, field := range s.Fields {
+		if s.Within(field.Path) {
+			if field.Name == name {
+				return nil, fmt.Errorf("field %s is of each element of %s: give the array, as %[2]s", name, strings.Join(s.Each, "."))
+			}
+			continue
+		}
 		if field.Expr != nil {
 			if field.Name == name {
 				return nil, fmt.Errorf("field %s is computed from others: give those", name)
@@ -170,7 +182,7 @@ func pathOf(s *record.Stream, name string) ([]string, error) {
 		}
 		known = append(known, field.Name)
 	}
-	for _, path := range append(slices.Clone(s.Match.Paths()), s.ID) {
+	for _, path := range paths {
 		dotted := strings.Join(path, ".")
 		if path != nil && dotted == name {
 			return path, nil

@@ -280,6 +280,53 @@ tests:
 	}
 }
 
+// Events of a stream that makes several of a record are given with the array.
+func TestSeveralEvents(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"defs.yaml": `
+streams:
+  line: {topic: orders, each: order.items, timestamp: at, id: order.id, fields: {user: string, sku: {type: string, path: order.items.sku}}}
+features: {skus: 'COUNT_DISTINCT(1h, line, user, sku)', n: 'COUNT(1h, line, user, tile=exact)'}
+`,
+		"defs_test.yaml": `
+start: 2026-01-31T10:00:00Z
+tests:
+  - name: fields
+    events: [line: {at: 1m, user: u, order.id: 7, order.items: [{sku: a}, {sku: b}, {sku: a}, {sku: a}]}]
+    questions: [{at: 1m, entity: {user: u}, expect: {skus: 2, n: 4}}]
+  - name: record
+    events: [{topic: orders, came: 1m, value: {at: 1769853600000, user: u, order: {items: [{sku: a}]}}}]
+    questions: [{at: 1m, entity: {user: u}, expect: {skus: 1}}]
+  - name: none
+    events: [line: {at: 1m, user: u, order.items: []}]
+    questions: [{at: 1m, entity: {user: u}, expect: {skus: 0}}]
+`,
+		"bad_test.yaml": `
+definitions: [defs.yaml]
+tests:
+  - name: one of the fields
+    events: [line: {at: 1m, user: u, sku: a}]
+    questions: [{at: 1m, entity: {user: u}, expect: {skus: 1}}]
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Run(context.Background(), filepath.Join(folder, "defs_test.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none := r.Tests[2].Failures; len(r.Tests[0].Failures)+len(r.Tests[1].Failures) > 0 || len(none) != 1 || !strings.HasSuffix(none[0].Message, "it makes one of each element of order.items") {
+		t.Errorf("%+v", r.Tests)
+	}
+	_, err = Run(context.Background(), filepath.Join(folder, "bad_test.yaml"))
+	if want := "field sku is of each element of order.items: give the array, as order.items"; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // Events are given by their fields as those of their record are written: in the form of its times, and with a place in two
 // values.
 func TestEventsAsTheyCome(t *testing.T) {

@@ -132,12 +132,20 @@ func (r *run) apply(ctx context.Context, e *event) {
 		r.fail(e.node, "the event can be used, and was to be set aside as %s", e.poison)
 	case e.stream != "" && !slices.Contains(outcome.Streams, e.stream) && !slices.Contains(outcome.Repeats, e.stream):
 		s, _ := r.registry.Stream(e.stream)
-		r.fail(e.node, "stream %s does not take the event %s: its match is %s", e.stream, text, s.Match.Text)
+		r.fail(e.node, "stream %s does not take the event %s: %s", e.stream, text, taking(s))
 		return
 	}
 	if err := r.state.Apply(ctx, batch); err != nil {
 		r.fail(e.node, "%v", err)
 	}
+}
+
+// taking says which events a stream takes.
+func taking(s *record.Stream) string {
+	if s.Match == nil {
+		return "it makes one of each element of " + strings.Join(s.Each, ".")
+	}
+	return "its match is " + s.Match.Text
 }
 
 // reason returns how a test expects a poison event.
@@ -215,9 +223,9 @@ func (r *run) look(q *ask) *record.Event {
 		r.fail(q.event.node, "the event cannot be used: %v", err)
 		return nil
 	}
-	i := slices.Index(outcome.Streams, s.Name)
+	i := slices.IndexFunc(outcome.Events, func(e record.Event) bool { return e.Stream.Name == s.Name })
 	if i < 0 {
-		r.fail(q.event.node, "stream %s does not take the event %s: its match is %s", s.Name, text, s.Match.Text)
+		r.fail(q.event.node, "stream %s does not take the event %s: %s", s.Name, text, taking(s))
 		return nil
 	}
 	return outcome.Events[i].Clone()

@@ -269,6 +269,7 @@ type applying struct {
 	before, all int64 // rows of archives, before the current one and together
 
 	batch    state.Batch
+	whole    state.Batch // of a row of which only some events are wanted
 	progress []state.Position
 	of       state.Partition
 	events   int
@@ -333,11 +334,11 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 		if row < skip && earlier == nil {
 			continue
 		}
-		event, timestamp := firstEvent(r, mapper, earlier, row)
+		events, timestamp := firstEvents(r, mapper, earlier, row)
 		if row < skip {
 			continue
 		}
-		a.row(r, mapper, event, timestamp, base+row)
+		a.row(r, mapper, events, timestamp, base+row)
 		if a.events >= maxRows || a.bytes >= maxRowBytes {
 			if err := a.apply(ctx, base+row+1, time.Since(a.swept) > lookInterval); err != nil {
 				return err
@@ -348,30 +349,39 @@ func (a *applying) file(ctx context.Context, f *File, base, skip int64) error {
 	return nil
 }
 
-// firstEvent returns the event of a row and the timestamp of its record; nil if there is none, if an earlier row of the file
-// had it, or if it cannot be used, which has been reported.
-func firstEvent(r *rows, mapper *features.Mapper, earlier *record.Earlier, row int64) (*record.Event, int64) {
-	event, timestamp, err := r.event()
-	if err != nil || event == nil {
+// firstEvents returns the events of a row and the timestamp of its record; none if an earlier row of the file had them, or if they
+// cannot be used, which has been reported.
+func firstEvents(r *rows, mapper *features.Mapper, earlier *record.Earlier, row int64) ([]record.Event, int64) {
+	events, timestamp, err := r.events()
+	if err != nil || len(events) == 0 {
 		return nil, 0
 	}
 	if earlier != nil {
-		event.Now = timestamp
+		e := &events[0] // a stream whose records have several events knows none from earlier ones
+		e.Now = timestamp
 		earlier.Pass(row, timestamp)
-		if mapper.Check([]record.Event{*event}) != nil || earlier.Repeats(event, false) {
+		if mapper.Check(events) != nil || earlier.Repeats(e, false) {
 			return nil, 0
 		}
 	}
-	return event, timestamp
+	return events, timestamp
 }
 
-// row adds a row to the batch. The event is nil if it does not count.
-func (a *applying) row(r *rows, mapper *features.Mapper, event *record.Event, timestamp, offset int64) {
+// row adds a row to the batch, with the events that it has and that count.
+func (a *applying) row(r *rows, mapper *features.Mapper, events []record.Event, timestamp, offset int64) {
 	a.events++
 	a.bytes += len(r.line.Value)
-	if event != nil && a.Cut.FromFile(event.Time) && event.Time >= a.moment {
-		_, _ = mapper.MapEvents([]record.Event{*event}, offset, timestamp, 0, &a.batch)
+	unwanted := func(e record.Event) bool { return !a.Cut.FromFile(e.Time) || e.Time < a.moment }
+	if slices.ContainsFunc(events, unwanted) {
+		if len(events) > 1 { // a row cannot be used if any of its events cannot be
+			a.whole.Reset()
+			if _, err := mapper.MapEvents(events, offset, timestamp, 0, &a.whole); err != nil {
+				return
+			}
+		}
+		events = slices.DeleteFunc(events, unwanted)
 	}
+	_, _ = mapper.MapEvents(events, offset, timestamp, 0, &a.batch)
 }
 
 // apply writes the batch, which has all rows before `to`, and begins the next one.

@@ -83,19 +83,21 @@ func ReadFile(ctx context.Context, in Input, registry *features.Registry, cut *s
 	return f, nil
 }
 
-// note counts the event of a row.
+// note counts the events of a row.
 func (f *File) note(r *rows, mapper *features.Mapper, batch *state.Batch, cut *state.Cut) error {
-	event, timestamp, err := r.event()
-	if err != nil || event == nil {
+	events, timestamp, err := r.events()
+	if err != nil || len(events) == 0 {
 		return err
 	}
-	if _, err := mapper.MapEvents([]record.Event{*event}, 0, timestamp, 0, batch); err != nil {
+	if _, err := mapper.MapEvents(events, 0, timestamp, 0, batch); err != nil {
 		return r.at(err)
 	}
-	f.Events++
-	if cut == nil || cut.FromFile(event.Time) {
-		f.Before++
-		f.Earliest, f.Latest = min(f.Earliest, event.Time), max(f.Latest, event.Time)
+	for i := range events {
+		f.Events++
+		if at := events[i].Time; cut == nil || cut.FromFile(at) {
+			f.Before++
+			f.Earliest, f.Latest = min(f.Earliest, at), max(f.Latest, at)
+		}
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func (i interruptible) Read(p []byte) (int, error) {
 	return i.Reader.Read(p)
 }
 
-// rows reads the events of a file, one for each row.
+// rows reads the events of a file, one for each row, or for each element of it.
 type rows struct {
 	file    *source.File
 	source  source.Source
@@ -200,23 +202,22 @@ func (r *rows) close() { _ = r.file.Close() }
 // next reads the next row; the error is io.EOF after the last one.
 func (r *rows) next() error { return r.source.Next(&r.line) }
 
-// event decodes the row, and returns the timestamp of its record, in ms, or else the event's time. The event is nil if
-// the stream does not accept it, and valid until the next one.
-func (r *rows) event() (*record.Event, int64, error) {
+// events decodes the row, and returns the timestamp of its record, in ms, or else the latest time of its events. There are none
+// if the stream does not accept the row; they are valid until the next ones.
+func (r *rows) events() ([]record.Event, int64, error) {
 	r.line.Topic = cmp.Or(r.line.Topic, r.stream.Topic)
 	events, err := r.decoder.Event(&r.line)
 	if err != nil {
 		return nil, 0, r.at(source.WithHint(err, r.line.Value))
 	}
-	if len(events) == 0 {
-		return nil, 0, nil
+	came := r.line.RecordTime
+	for i := range events {
+		events[i].Stream = r.stream
+		if r.line.RecordTime == record.NoTime {
+			came = max(came, events[i].Time)
+		}
 	}
-	e := &events[0]
-	e.Stream = r.stream
-	if r.line.RecordTime == record.NoTime {
-		r.line.RecordTime = e.Time
-	}
-	return e, r.line.RecordTime, nil
+	return events, came, nil
 }
 
 // at adds the location of the row to an error about it.
