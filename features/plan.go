@@ -90,12 +90,15 @@ func columnKey(stream *record.Stream, s *state.Series, c state.Column, text stri
 // origin returns a hash of where a stream's events come from, and of the paths of the fields that a text of names and
 // expressions depends on. It is not part of a series' identity: when a stream is read in another way, its state stays,
 // complete since the change. So it does when the values of a kept field are shortened in another way, because a long one
-// would then count as two. Plans outlive a release, so the hashed text must change only with its version.
+// would then count as two. What only makes fewer or more records dead letters is not hashed. Plans outlive a release, so the
+// hashed text must change only with its version.
 func origin(stream *record.Stream, rests string, kept ...string) string {
 	var b strings.Builder
 	var fields []string
+	form := stream.Timestamp.Form
+	form.Lenient = false
 	fmt.Fprintf(&b, "origin 1\ntopic %s\nformat %s\ntime %q %s\n",
-		stream.Topic, stream.Format, stream.Timestamp.Path, stream.Timestamp.Form)
+		stream.Topic, stream.Format, stream.Timestamp.Path, form)
 	if stream.Dedup > 0 { // other events count
 		fmt.Fprintf(&b, "dedup %d %q\n", stream.Dedup.Milliseconds(), stream.ID)
 	}
@@ -110,6 +113,7 @@ func origin(stream *record.Stream, rests string, kept ...string) string {
 		if !slices.Contains(identifier.FindAllString(rests, -1), f.Name) {
 			continue
 		}
+		f.Lenient, f.Form.Lenient, f.Round = false, false, false
 		text := fmt.Sprintf("field %s %q %s %d %s", f.Name, f.Path, f.Type, f.Scale, f.Form) + f.Reading()
 		if f.Type == value.String && f.MaxBytes != value.MaxText && slices.Contains(kept, f.Name) {
 			text += fmt.Sprintf(" of %d bytes", f.MaxBytes)

@@ -158,7 +158,7 @@ func (l *streams) fields(s *record.Stream, keys map[string]node) {
 		f.Form.Lenient = f.Lenient && f.Type == value.Timestamp
 		s.Fields = append(s.Fields, f)
 		for _, path := range f.Paths() {
-			l.reads = append(l.reads, pathRead{path, f.TypeAt(path), at})
+			l.reads = append(l.reads, pathRead{path, f.TypeRead(), at})
 		}
 	}
 }
@@ -321,8 +321,8 @@ const maxExponent = 40
 // rounding compiles how the digits of a decimal are read.
 func (l *streams) rounding(f *record.Field, words map[string]word) {
 	exponent, round := words["exponent"], words["round"]
-	for key, w := range map[string]word{"exponent": exponent, "round": round} {
-		if w.given() && f.Type != value.Decimal && f.Type != value.Null {
+	for _, key := range []string{"exponent", "round"} {
+		if w := words[key]; w.given() && f.Type != value.Decimal && f.Type != value.Null {
 			l.report(w.location, "%s is for decimals, and field %q is of type %s", key, f.Name, f.Type)
 			return
 		}
@@ -359,8 +359,8 @@ func (l *streams) encoding(f *record.Field, encoding word) {
 // place compiles the paths of a location's degrees.
 func (l *streams) place(f *record.Field, words map[string]word) {
 	lat, lon := words["lat"], words["lon"]
-	for key, w := range map[string]word{"lat": lat, "lon": lon} {
-		switch {
+	for _, key := range []string{"lat", "lon"} {
+		switch w := words[key]; {
 		case !w.given():
 		case f.Type != value.Location && f.Type != value.Null:
 			l.report(w.location, "%s is for locations, and field %q is of type %s", key, f.Name, f.Type)
@@ -396,7 +396,7 @@ func (l *streams) nullValues(n node) (texts []string) {
 	for _, member := range n.Content {
 		m := n.child(member)
 		if m.Kind != yaml.ScalarNode || m.Tag == "!!null" {
-			l.report(m.location(), `a member of null_values must be a text, not %s; write null as "null", if it is a text`, describe(m))
+			l.report(m.location(), `a member of null_values must be a text, not %s; put one such as NULL in quotes`, describe(m))
 			continue
 		}
 		texts = append(texts, m.Value)

@@ -306,17 +306,18 @@ func readOtherwise(b, a *features.Feature) bool {
 }
 
 // takesOthers reports whether other records become dead letters than before by the definition of the stream: those that
-// lack a field, or that are from the future. State has all the events that there were.
+// lack a field, or that are from the future, or whose values only some fields take. State has all the events that there were.
 func (m *meanings) takesOthers(after *record.Stream) bool {
 	before, _ := m.before.Stream(after.Name)
-	return before.MaxFuture != after.MaxFuture || !slices.Equal(required(before), required(after))
+	return before.MaxFuture != after.MaxFuture || before.Timestamp.Form.Lenient != after.Timestamp.Form.Lenient ||
+		!slices.Equal(refusing(before), refusing(after))
 }
 
-// required lists the fields without which a record is a dead letter, sorted.
-func required(s *record.Stream) (names []string) {
+// refusing lists by which fields a record is a dead letter, sorted.
+func refusing(s *record.Stream) (names []string) {
 	for _, f := range s.Fields {
-		if f.Required {
-			names = append(names, f.Name)
+		if f.Required || f.Lenient || f.Round {
+			names = append(names, fmt.Sprint(f.Name, f.Required, f.Lenient, f.Round))
 		}
 	}
 	slices.Sort(names)

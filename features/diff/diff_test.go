@@ -205,6 +205,55 @@ features
   ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
       rests on paid
 `, "[paid ratio]"},
+		{[]string{"id: id, fields", "id: id, lenient: true, fields", "amount: decimal", "amount: {type: decimal, round: true}"}, `
+streams
+  ~ pay
+      timestamp at in ms -> at in ms lenient
+      field amount decimal amount scale 2 -> decimal amount scale 2 rounded
+features
+  ~ count: all of its state is there
+      other records of stream pay become dead letters
+  ~ ever: all of its state is there (in risk)
+      other records of stream pay become dead letters
+  ~ near: all of its state is there (in other)
+      other records of stream pay become dead letters
+  ~ paid: all of its state is there (in risk)
+      other records of stream pay become dead letters
+  ~ ratio: all of its state is there (in risk)
+      rests on count
+      rests on paid
+  ~ seen: all of its state is there
+      other records of stream pay become dead letters
+`, "[]"},
+		{[]string{"id: id, fields", "id: id, each: items, fields"}, `
+streams
+  ~ pay
+      each none -> items
+features
+  ~ count: starts over from nothing, and answers less than now: complete once it is filled, or after 1h
+      the events of stream pay are read in another way
+  ~ ever: starts over from nothing, and answers less than now: complete once it is filled (in risk)
+      the events of stream pay are read in another way
+  ~ near: starts over from nothing, and answers less than now: complete once it is filled, or after 1h (in other)
+      the events of stream pay are read in another way
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      rests on count
+      rests on paid
+  ~ seen: starts over from nothing, and answers less than now: complete once it is filled, or after 2h
+      the events of stream pay are read in another way
+`, "[ever near paid ratio]"},
+		{[]string{"amount: decimal", "amount: {type: decimal, exponent: -18, null_values: [\"\"]}"}, `
+streams
+  ~ pay
+      field amount decimal amount scale 2 -> decimal amount scale 2 exponent -18 null [""]
+features
+  ~ paid: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      the events of stream pay are read in another way
+  ~ ratio: starts over from nothing, and answers less than now: complete once it is filled, or after 1d (in risk)
+      rests on paid
+`, "[paid ratio]"},
 		{[]string{"note: string}", "note: string, shop: int}"}, `
 streams
   ~ pay

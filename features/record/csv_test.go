@@ -258,3 +258,38 @@ streams:
 		}
 	})
 }
+
+// The options of fields hold for the cells of a line as for the members of an object.
+func TestCSVAsItComes(t *testing.T) {
+	const definitions = `
+streams:
+  s:
+    topic: events
+    format: {type: csv, columns: [t, user.id, n, wei, lat, geo.lng, point]}
+    lenient: true
+    timestamp: {path: t, layout: 02.01.2006 15:04:05, tz: Europe/Berlin}
+    fields:
+      user: {type: string, path: '["user.id"]', null_values: [\N]}
+      n: {type: int, null_values: ["NULL"]}
+      wei: {type: decimal, scale: 6, exponent: -18, round: true}
+      home: {type: location, lat: lat, lon: geo.lng}
+      work: {type: location, path: point, encoding: wkt}
+features: {}
+`
+	d := defined.Registry(t, definitions).NewDecoder()
+	for line, want := range map[string]string{
+		`14.11.2023 23:13:20,u,1,12345678901234567890123,1.5,2,POINT(4 3)`: "s 0 : string u int 1 decimal 12345.678901 location 1.5,2 location 3,4\n",
+		`14.11.2023 23:13:20,\N,NULL,,,,`:                                  "s 0 : null null null null null\n",
+		`2023-11-14T22:13:19Z,u,"1",1e18,,,POINT EMPTY`:                    "s -1000 : string u int 1 decimal 1 null null\n",
+		`14.11.2023 23:13:20,u,1,,1.5,,`:                                   "stream s: geo.lng: expected a longitude of the location home, a number from -180 to 180, found null",
+	} {
+		events, err := d.Decode(event(line))
+		got := outline(events)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}

@@ -147,8 +147,11 @@ func (f *Field) Reading() (text string) {
 	return text
 }
 
-// TypeAt returns the type of the value at one of the field's Paths: floats for a location.
-func (f *Field) TypeAt(path []string) value.Type {
+// TypeRead returns the type of the values at the field's Paths, floats for a location; Null if it may be of several.
+func (f *Field) TypeRead() value.Type {
+	if f.Lenient {
+		return value.Null
+	}
 	if f.Type == value.Location {
 		if f.Point != "" {
 			return value.String

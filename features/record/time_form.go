@@ -19,7 +19,7 @@ type TimeForm struct {
 	// Zone, or datetime, which may have one. With auto they are either: numbers, also in texts, have the unit in which they
 	// lie in the years 1973 to 5138, and texts are as with datetime.
 	Unit string
-	// Layout is, instead of a unit, that of a text, in the words of package time.
+	// Layout is, instead of a unit, that of a text, in the words of package time. RFC 3339 is read beside it.
 	Layout string
 	// Zone is that of texts without an offset; nil is UTC.
 	Zone *time.Location
@@ -108,9 +108,10 @@ func (f *TimeForm) Parse(text []byte) (ms int64, ok bool) {
 	var has bool
 	if f.Layout != "" {
 		ms, offset, has, ok = f.parseLayout(text)
-	} else {
+	}
+	if !ok {
 		ms, offset, has, ok = parseISO(text)
-		ok = ok && (has || f.Zone != nil || f.Unit == "datetime" || f.Unit == "auto")
+		ok = ok && (has || f.Layout == "" && (f.Zone != nil || f.Unit == "datetime" || f.Unit == "auto"))
 	}
 	switch {
 	case !ok:
@@ -277,21 +278,16 @@ func inZone(local int64, zone *time.Location) int64 {
 	return before
 }
 
-// Append appends a moment in this form, and reports whether it is a text, which JSON quotes.
+// Append appends a moment in a way that this form reads exactly, and reports whether it is a text, which JSON quotes.
 func (f TimeForm) Append(dst []byte, ms int64) (text []byte, quoted bool) {
 	t := time.UnixMilli(ms).UTC()
-	local := t
-	if f.Zone != nil {
-		local = t.In(f.Zone)
-	}
 	switch {
-	case f.Layout != "":
-		return local.AppendFormat(dst, f.Layout), true
-	case f.Unit == "rfc3339", f.Unit == "datetime" && f.Zone != nil: // an hour that a zone has twice needs an offset
-		return t.AppendFormat(dst, time.RFC3339Nano), true
-	case f.Unit == "datetime":
+	case f.Unit == "datetime" && f.Zone == nil:
 		return t.AppendFormat(dst, "2006-01-02 15:04:05.000"), true
-	case f.Unit == "auto": // small numbers are of another unit
+	case f.Unit == "rfc3339",
+		f.Unit == "datetime", // an hour that a zone has twice needs an offset
+		f.Layout != "",       // which may lack that, or milliseconds
+		f.Unit == "auto":     // of which small numbers are of another unit
 		return t.AppendFormat(dst, time.RFC3339Nano), true
 	case f.Unit == "s":
 		return value.AppendDecimal(dst, ms, 3), false
