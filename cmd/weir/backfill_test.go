@@ -15,9 +15,9 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
-	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/generate"
 	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/internal/testkit/objectstore"
 	"github.com/weir-stream/weir/pipeline/backfill"
 	"github.com/weir-stream/weir/state"
@@ -335,7 +335,7 @@ func TestBackfillShowsWhyItWaits(t *testing.T) {
 func TestBackfillRoundsDown(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	s := &fillScreen{out: &out, registry: &features.Registry{}, said: map[string]string{}}
+	s := &fillScreen{out: &out, registry: defined.Registry(t, "streams: {s: {topic: t, timestamp: at, fields: {user: string}}}\nfeatures: {}\n"), said: map[string]string{}}
 	if s.until(&state.Fill{ID: "f"}, backfill.Progress{Filled: 999, All: 1000}) || out.String() != ": 99%, 999 of 1000 records\n" {
 		t.Errorf("got %q", out.String())
 	}
