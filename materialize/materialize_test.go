@@ -262,7 +262,7 @@ func TestBadInput(t *testing.T) {
 		{"csv", row("1,u,d,1.234,,,,,,,"), "in.csv:2: stream pay: amount: expected a 64-bit decimal with at most 2 digits after the decimal point, found 1.234, which `round: true` rounds"},
 		{"csv", row("1,u,d,,,,yes,,,,"), "in.csv:2: stream pay: ok: expected a bool, found a string"},
 		{"csv", row("1,u,d,,,,,today,,,"), "in.csv:2: stream pay: seen: expected a timestamp (milliseconds since 1970, or RFC 3339), found a string"},
-		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{"csv", row("1,u,d,,,,,,1,,"), `in.csv:2: stream pay: where: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object without one of these: if they have other names, or may both be null, give their paths as ` + "`" + `lat` + "`" + ` and ` + "`" + `lon` + "`" + ` of the field`},
 		{"csv", row("1,\xff,d,,,,,,,,"), "in.csv:2: stream pay: who.user: the string is not valid UTF-8"},
 		{"csv", strings.Replace(row("1,u,d,,,,,,,,"), ",pay,", ",login,", 1), `in.csv: none of its 1 events belongs to stream pay, which takes events with match kind.name != "login"`},
 		{"csv", header, "no event is of stream pay, so there are no rows"},

@@ -107,7 +107,7 @@ func TestCSVPoison(t *testing.T) {
 		{",,,,yes,,,,,", record.WrongType, "bool: expected a bool, found a text"},
 		{",,,,,today,,,,", record.WrongType, "at: expected a timestamp (milliseconds since 1970, or RFC 3339), found a text"},
 		{",,,,,,5,,,", record.WrongType, "day: expected a timestamp (date and time in UTC, such as 2026-01-31 23:59:59.999), found 5"},
-		{",,,,,,,1,,", record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object`},
+		{",,,,,,,1,,", record.WrongType, `loc: expected a location ({"lat": -90 to 90, "lon": -180 to 180}), found an object without one of these: if they have other names, or may both be null, give their paths as ` + "`" + `lat` + "`" + ` and ` + "`" + `lon` + "`" + ` of the field`},
 	} {
 		_, err := d.Decode(line(c.cells))
 		var p *record.Poison

@@ -94,8 +94,8 @@ func (s *streamDecoder) found(f *fieldDecoder, at *Datum) string {
 		return found + ", which `encoding: wkt` reads"
 	case f.Type == value.Location && f.Point == "" && (takes(func(f *Field) { f.Point = "lon_lat" }) || takes(func(f *Field) { f.Point = "lat_lon" })):
 		return found + ", which `encoding: lon_lat` or `encoding: lat_lon` reads, in that order"
-	case f.Type == value.Location && f.Point == "" && at.Type == Object && s.data[f.lat.slot].lacking() && s.data[f.lon.slot].lacking():
-		return found + " without these: if they have other names, or may be null, give their paths as `lat` and `lon` of the field"
+	case f.Type == value.Location && f.Point == "" && at.Type == Object && (s.data[f.lat.slot].lacking() || s.data[f.lon.slot].lacking()):
+		return found + " without one of these: if they have other names, or may both be null, give their paths as `lat` and `lon` of the field"
 	case f.Type != value.Decimal:
 		return found
 	}
