@@ -12,8 +12,8 @@ import (
 	"github.com/weir-stream/weir/value"
 )
 
-// Derived is the basis of a feature that is an expression over the answers of other features, its parts, and over the
-// event being scored. It has no state of its own: it reads what its parts read.
+// Derived is the basis of a feature that is an expression over the answers of its parts, which are other features and
+// fields of tables, and over the event being scored. It has no state of its own: it reads what its parts read.
 type Derived struct {
 	Of   []*Feature // the parts, in the order in which Expr takes their values
 	Expr *expr.Expr
@@ -38,10 +38,19 @@ func (d *Derived) askedAbout(*Feature, []value.Value)       {} // it has no Memb
 func (d *Derived) retain(*Feature) []state.Retained         { return retainedBy(d.Of) }
 
 func (d *Derived) meaning(f *Feature) string {
-	if f.InHand == nil {
+	var reads []string
+	if f.InHand != nil {
+		reads = append(reads, "the event of "+f.InHand.Name+" in hand, of which nothing is kept")
+	}
+	for _, part := range d.Of {
+		if of, ok := part.Basis.(*OfTable); ok {
+			reads = append(reads, of.meaning(part))
+		}
+	}
+	if reads == nil {
 		return ""
 	}
-	return "reads the event of " + f.InHand.Name + " in hand, of which nothing is kept"
+	return "reads " + strings.Join(reads, ", and ")
 }
 
 func (d *Derived) fanOut() (n int) {

@@ -44,8 +44,8 @@ type Feature struct {
 	retained []state.Retained
 }
 
-// Basis is what a feature is answered from: the events of a stream (OverStream), other features (*Derived), or a list
-// and a feature of its members (*MultiHop).
+// Basis is what a feature is answered from: the events of a stream (OverStream), other features (*Derived), a list and a
+// feature of its members (*MultiHop), or, as a part only, a row of a table (*OfTable).
 type Basis interface {
 	// Parts returns the features that this one is made of, in order.
 	Parts() []*Feature
@@ -78,7 +78,7 @@ func (f *Feature) Shape() aggregate.Shape { return f.Basis.shape(f) }
 func (f *Feature) Membership() aggregate.Membership { return f.Basis.membership(f) }
 
 // Meaning says in words what the feature computes, of what and for each of what: in a definition, the order of its fields says
-// it. Of an expression it says only what event in hand that reads.
+// it. Of an expression it says only what event in hand and which rows of tables that reads.
 func (f *Feature) Meaning() string { return f.Basis.meaning(f) }
 
 // Forgets reports whether the feature forgets its past after a time, Keep.

@@ -15,6 +15,7 @@ import (
 // Registry holds compiled definitions. It is immutable once loaded.
 type Registry struct {
 	Streams  []*record.Stream // by name
+	Tables   []*Table         // by name
 	Features []*Feature       // by name
 	Services []*Service       // by name
 	Series   []*state.Series
@@ -96,6 +97,11 @@ func (r *Registry) Service(name string) (*Service, bool) {
 // Stream finds a stream by its name.
 func (r *Registry) Stream(name string) (*record.Stream, bool) {
 	return find(r.Streams, name, func(s *record.Stream) string { return s.Name })
+}
+
+// Table finds a table by its name.
+func (r *Registry) Table(name string) (*Table, bool) {
+	return find(r.Tables, name, func(t *Table) string { return t.Name })
 }
 
 // FeatureNamed is Feature with an error, which lists the features or guesses the one meant.

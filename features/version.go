@@ -3,6 +3,8 @@ package features
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weir-stream/weir/features/record"
 )
 
 // Version returns a hash of the definitions' meaning: definitions that differ only in their files, order or form have
@@ -28,13 +30,11 @@ func (r *Registry) makeVersion() {
 			fmt.Fprintf(&b, "enrich %s %s %t\n", e.Service.Name, e.Topic, e.Avro)
 		}
 		for _, f := range s.Fields {
-			fmt.Fprintf(&b, "field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Form, f.Required, f.MaxBytes, f.Path)
-			b.WriteString(f.Reading())
-			if f.Expr != nil {
-				fmt.Fprintf(&b, " %q", f.Expr.Text)
-			}
-			b.WriteByte('\n')
+			b.WriteString(fieldVersion(&f) + "\n")
 		}
+	}
+	for _, t := range r.Tables {
+		b.WriteString(t.Identity() + "\n")
 	}
 	for _, f := range r.Features {
 		fmt.Fprintf(&b, "feature %s %s %q %q\n", f.Name, f.Definition, f.Description, f.Owner)
@@ -47,4 +47,13 @@ func (r *Registry) makeVersion() {
 		b.WriteByte('\n')
 	}
 	r.version = hashID("definitions 1\n"+b.String(), versionLength)
+}
+
+// fieldVersion writes a field in canonical form.
+func fieldVersion(f *record.Field) string {
+	text := fmt.Sprintf("field %s %s %d %s %t %d %q", f.Name, f.Type, f.Scale, f.Form, f.Required, f.MaxBytes, f.Path) + f.Reading()
+	if f.Expr != nil {
+		text += fmt.Sprintf(" %q", f.Expr.Text)
+	}
+	return text
 }

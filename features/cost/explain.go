@@ -239,6 +239,8 @@ func explainReads(f *features.Feature, p *Feature, keys map[string]int, of strin
 		explainReads(basis.Set, p, keys, of, entities)
 		explainReads(basis.Each, p, keys, "through "+basis.Set.Definition+" ", basis.Max)
 		return
+	case *features.OfTable: // in the memory of the process
+		return
 	}
 	spec := f.Spec
 	p.StandardError = max(p.StandardError, spec.StandardError)

@@ -20,7 +20,7 @@ import (
 const maxReads = 256
 
 // derivedKeys are the keys of a derived feature.
-var derivedKeys = []string{"expr", "stream", "default", "description", "owner"}
+var derivedKeys = []string{"expr", "stream", "by", "default", "description", "owner"}
 
 // featureNamed compiles a feature once; it is nil if something is wrong with it.
 func (l *compiler) featureNamed(name string) *features.Feature {
@@ -61,7 +61,7 @@ func (l *compiler) derived(n named) *features.Feature {
 	}
 	of.Expr = l.expr(w, func() (*expr.Expr, error) {
 		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
-			i, err := l.part(of, name)
+			i, err := l.part(of, name, words["by"])
 			if err != nil {
 				return 0, expr.Variable{}, err
 			}
@@ -72,11 +72,12 @@ func (l *compiler) derived(n named) *features.Feature {
 		return nil
 	}
 	l.checkEvent(of, w, words["stream"])
+	l.checkBy(of, words["by"])
 	switch {
 	case len(of.Of) == 0 && of.Event != nil:
 		l.report(w.location, "the expression names no feature: what depends on the event alone is a field of stream %q with this expr", of.Event.Name)
 	case len(of.Of) == 0:
-		l.report(w.location, "the expression names no feature")
+		l.report(w.location, "the expression names no feature and no field of a table")
 	case of.Expr.Type() == value.Null:
 		l.report(w.location, "the expression is always null")
 	}
@@ -132,12 +133,24 @@ func (l *compiler) checkEvent(of *features.Derived, w, stream word) {
 	}
 }
 
-// part finds a part of a derived feature, and returns its index among the parts.
-func (l *compiler) part(of *features.Derived, name string) (int, error) {
+// part finds a part of a derived feature, and returns its index among the parts. by is the key of the table of which it is a
+// field.
+func (l *compiler) part(of *features.Derived, name string, by word) (int, error) {
 	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
 		return i, nil
 	}
+	if strings.Contains(name, ".") {
+		part, err := l.column(name, by)
+		if err != nil {
+			return 0, err
+		}
+		of.Of = append(of.Of, part)
+		return len(of.Of) - 1, nil
+	}
 	if _, ok := l.features[name]; !ok {
+		if _, isTable := l.tables.written[name]; isTable {
+			return 0, errors.New(strconv.Quote(name) + " is a table: name one of its fields, as in " + name + ".FIELD")
+		}
 		return 0, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(l.features))))
 	}
 	if i := slices.Index(l.underWay, name); i >= 0 {
@@ -200,6 +213,13 @@ func canonicalDerived(of *features.Derived) string {
 	text := "{expr: " + yamlQuote(of.Expr.Text)
 	if of.Event != nil {
 		text += ", stream: " + of.Event.Name
+	}
+	for _, part := range of.Of {
+		c, ok := part.Basis.(*features.OfTable)
+		if ok && part.By[0] != c.Table.Rows.Fields[c.Table.Key].Name {
+			text += ", by: " + part.By[0]
+			break
+		}
 	}
 	if !of.Default.IsNull() {
 		val := string(of.Default.AppendText(nil))

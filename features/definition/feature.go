@@ -27,6 +27,7 @@ const (
 type compiler struct {
 	*macros
 	streams  *streams
+	tables   *tables
 	features map[string]named
 
 	// compiled holds the features compiled so far, nil for those with a finding. underWay holds those being compiled,

@@ -84,7 +84,7 @@ func sameMeaning(a, b *features.Feature) string {
 func checkRoundTrip(t *testing.T, r *features.Registry) {
 	t.Helper()
 	l := newLoader()
-	l.streams.registry.Streams = r.Streams
+	l.streams.registry.Streams, l.streams.registry.Tables = r.Streams, r.Tables
 	for _, f := range r.Features {
 		for _, document := range l.documents("definition", []byte(f.Definition)) {
 			l.features[f.Name] = named{name: word{text: f.Name}, node: document}

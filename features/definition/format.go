@@ -108,40 +108,40 @@ type pathRead struct {
 }
 
 // checkFormat checks that values can occur where the stream reads them, and that no other stream
-// reads the records of its topic in another format.
-func (l *streams) checkFormat(d named, s *record.Stream) {
+// reads the records of its topic in another format. what names the stream, or the table.
+func (l *streams) checkFormat(what string, d named, s *record.Stream) {
 	if s.Format == nil {
 		return
 	}
-	format := l.withLatest(d, s)
+	format := l.withLatest(what, d, s)
 	for _, r := range l.reads {
 		if err := format.Check(r.path, r.typ); err != nil {
-			l.report(r.at, "stream %q cannot read %s: %s", s.Name, strings.Join(r.path, "."), err)
+			l.report(r.at, "%s cannot read %s: %s", what, strings.Join(r.path, "."), err)
 		}
 	}
 	for _, other := range l.registry.Streams {
 		if other.Topic == s.Topic && other.Format != nil && other.Format.String() != s.Format.String() {
-			l.report(d.name.location, "streams %q and %q read topic %q in different formats; all records of a topic have the same format, with the same options",
-				other.Name, s.Name, s.Topic)
+			l.report(d.name.location, "stream %q and %s read topic %q in different formats; all records of a topic have the same format, with the same options",
+				other.Name, what, s.Topic)
 			return
 		}
 	}
 }
 
 // withLatest returns the stream's format with the latest schema of its topic, if Load checks against that.
-func (l *streams) withLatest(d named, s *record.Stream) record.Format {
+func (l *streams) withLatest(what string, d named, s *record.Stream) record.Format {
 	named, ok := s.Format.(record.RegisteredFormat)
 	if l.latest == nil || !ok || !named.Registered() {
 		return s.Format
 	}
 	schema, err := l.latest(s.Topic)
 	if err != nil {
-		l.report(d.name.location, "stream %q: the latest schema of topic %q cannot be fetched: %v", s.Name, s.Topic, err)
+		l.report(d.name.location, "%s: the latest schema of topic %q cannot be fetched: %v", what, s.Topic, err)
 		return s.Format
 	}
 	format, err := named.SchemaOf(schema)
 	if err != nil {
-		l.report(d.name.location, "stream %q: the latest schema of topic %q cannot be used: %v", s.Name, s.Topic, err)
+		l.report(d.name.location, "%s: the latest schema of topic %q cannot be used: %v", what, s.Topic, err)
 		return s.Format
 	}
 	return format

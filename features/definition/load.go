@@ -11,6 +11,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -105,10 +106,12 @@ type named struct {
 
 func newLoader() *loader {
 	r := &reader{interrupted: func() error { return nil }}
+	s := &streams{reader: r, registry: &features.Registry{}, written: map[string]named{}}
 	return &loader{
 		compiler: &compiler{
 			macros:   &macros{reader: r, defined: map[string]*macro{}},
-			streams:  &streams{reader: r, registry: &features.Registry{}, written: map[string]named{}},
+			streams:  s,
+			tables:   &tables{s, map[string]named{}},
 			features: map[string]named{}, compiled: map[string]*features.Feature{}, series: features.NewCompiler(),
 			byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
 		},
@@ -152,12 +155,12 @@ func cause(err error) string {
 }
 
 // sectionKeys are the keys of a definitions file.
-var sectionKeys = []string{"streams", "features", "services", "macros"}
+var sectionKeys = []string{"streams", "tables", "features", "services", "macros"}
 
 // collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
 	l.streams.registry.Files.Definitions = append(l.streams.registry.Files.Definitions, features.File{Path: name, Text: string(data)})
-	sections := map[string]map[string]named{"streams": l.streams.written, "features": l.features, "services": l.services}
+	sections := map[string]map[string]named{"streams": l.streams.written, "tables": l.tables.written, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
 			continue
@@ -179,8 +182,8 @@ func (l *loader) collect(name string, data []byte) {
 				if !isName(e.key.text) {
 					l.report(e.key.location, "bad name %q of a %s: "+nameRule, e.key.text, noun)
 				}
-				if key == "features" && e.key.text == expr.EventName {
-					l.report(e.key.location, "%q is not allowed as the name of a feature: in expressions over features it is the event being scored", e.key.text)
+				if (key == "features" || key == "tables") && e.key.text == expr.EventName {
+					l.report(e.key.location, "%q is not allowed as the name of a %s: in expressions over features it is the event being scored", e.key.text, noun)
 				}
 			}
 		}
@@ -196,14 +199,17 @@ func byName(section map[string]named) []named {
 
 // compile makes the registry from what was collected.
 func (l *loader) compile() (*features.Registry, error) {
-	if files := l.streams.registry.Files.Definitions; len(files) > 0 && len(l.findings)+len(l.streams.written)+len(l.features)+len(l.services)+len(l.defined) == 0 {
+	if files := l.streams.registry.Files.Definitions; len(files) > 0 && len(l.findings)+len(l.streams.written)+len(l.tables.written)+len(l.features)+len(l.services)+len(l.defined) == 0 {
 		l.report(location{file: files[0].Path}, "nothing is defined")
 	}
 	l.checkMacros()
 	for _, d := range byName(l.streams.written) {
 		s := l.streams.stream(d)
-		l.streams.checkFormat(d, s)
+		l.streams.checkFormat("stream "+strconv.Quote(s.Name), d, s)
 		l.streams.registry.Streams = append(l.streams.registry.Streams, s)
+	}
+	for _, d := range byName(l.tables.written) {
+		l.streams.registry.Tables = append(l.streams.registry.Tables, l.tables.table(d))
 	}
 	for _, d := range byName(l.features) {
 		if f := l.featureNamed(d.name.text); f != nil {

@@ -24,6 +24,7 @@ type schema map[string]any
 func Schema() []byte {
 	s := object(schema{
 		"streams":  namedBy(namePattern, ref("stream")),
+		"tables":   namedBy(namePattern, ref("table")),
 		"features": namedBy(namePattern, ref("feature")),
 		"services": namedBy(namePattern, described(schema{
 			"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true,
@@ -40,6 +41,7 @@ func Schema() []byte {
 		"type":      typeSchema(),
 		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
 		"stream":    streamSchema(),
+		"table":     tableSchema(),
 		"timestamp": timestampSchema(),
 		"enrich":    enrichSchema(),
 		"field":     fieldSchema(),
@@ -148,6 +150,23 @@ func streamSchema() schema {
 	}
 	s := object(only(properties, streamKeys), streamNeeds...)
 	s["dependentRequired"] = schema{"remember_ids": []string{"id"}, "dedup": []string{"id"}}
+	return s
+}
+
+func tableSchema() schema {
+	properties := schema{
+		"topic":     described(schema{"type": "string", "pattern": topicName.String()}, "Kafka topic with the rows, the newest of each key last"),
+		"file":      described(ref("text"), "file with the rows, instead of a topic: "+strings.Join(tableFiles, ", ")),
+		"match":     described(ref("text"), "condition over the record that picks the table's rows; any other record deletes the row of its key"),
+		"format":    formatSchema(),
+		"timestamp": described(ref("timestamp"), "path of the time since when the row holds; by default the time of its record"),
+		"key":       described(ref("name"), "field by which rows are looked up; a string, unless fields has it"),
+		"fields":    fieldsSchema(),
+		"max_rows":  described(wholeNumber(1, maxMaxRows), "the most rows; with more the table answers nothing"),
+		"max_mib":   described(wholeNumber(1, maxMaxMiB), "the most memory of the rows, in MiB; with more the table answers nothing"),
+	}
+	s := object(only(properties, tableKeys), tableNeeds...)
+	s["oneOf"] = []schema{{"required": []string{"topic"}}, {"required": []string{"file"}}}
 	return s
 }
 
@@ -306,8 +325,9 @@ func takers(parameter string) []string {
 
 func derivedSchema() schema {
 	properties := schema{
-		"expr":    described(ref("text"), "expression over other features, and over fields of the event being scored, such as event.amount"),
+		"expr":    described(ref("text"), "expression over other features, fields of tables such as merchant.category, and fields of the event being scored such as event.amount"),
 		"stream":  described(ref("name"), "the stream of the event being scored, if the expression reads it"),
+		"by":      described(ref("name"), "the name in questions of the key of the table that the expression reads; by default as in the table"),
 		"default": described(schema{"type": []string{"string", "number", "boolean"}}, "the value in place of a null result, such as that of a division by zero"),
 	}
 	return object(only(properties, derivedKeys), "expr")

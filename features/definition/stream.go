@@ -67,7 +67,7 @@ func (l *streams) stream(d named) *record.Stream {
 	if n, ok := keys["timestamp"]; ok {
 		s.Timestamp = l.timestamp(n, s.Timestamp.Form.Lenient)
 	}
-	l.fields(s, keys)
+	l.fields(what, s, keys)
 	if n, ok := keys["format"]; ok {
 		s.Format = l.format(n)
 	}
@@ -79,13 +79,8 @@ func (l *streams) stream(d named) *record.Stream {
 			l.topic(w)
 			s.Topic = w.text
 		},
-		"match": func(w word) {
-			s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) })
-			for _, path := range s.Match.Paths() {
-				l.reads = append(l.reads, pathRead{path, value.Null, w.location})
-			}
-		},
-		"id": func(w word) { s.ID = l.readPath(w) },
+		"match": func(w word) { l.match(s, w) },
+		"id":    func(w word) { s.ID = l.readPath(w) },
 		"each": func(w word) {
 			s.Each = l.path(w)
 			if s.Format != nil && !record.ArraysIn(s.Format) {
@@ -136,8 +131,16 @@ func (l *streams) stream(d named) *record.Stream {
 	return s
 }
 
-// fields compiles the fields of a stream.
-func (l *streams) fields(s *record.Stream, keys map[string]node) {
+// match compiles which records a stream takes.
+func (l *streams) match(s *record.Stream, w word) {
+	s.Match = l.expr(w, func() (*expr.Expr, error) { return expr.CompileMatch(w.text) })
+	for _, path := range s.Match.Paths() {
+		l.reads = append(l.reads, pathRead{path, value.Null, w.location})
+	}
+}
+
+// fields compiles the fields of a stream or a table, which what names.
+func (l *streams) fields(what string, s *record.Stream, keys map[string]node) {
 	maxBytes := value.MaxText
 	if n, ok := keys["max_bytes"]; ok {
 		if w, ok := l.scalar(n, "max_bytes"); ok {
@@ -149,7 +152,7 @@ func (l *streams) fields(s *record.Stream, keys map[string]node) {
 		return
 	}
 	if n.Kind == yaml.MappingNode && len(n.Content) == 0 {
-		l.report(n.location(), "stream %q needs at least one field", s.Name)
+		l.report(n.location(), "%s needs at least one field", what)
 	}
 	for _, e := range l.entries(n, "fields", "field") {
 		f, at := l.field(e, s.Fields, s.Timestamp.Form.Lenient)

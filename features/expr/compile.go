@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -128,16 +129,16 @@ func (c *exprCompiler) eventField(n ast.Node, path []string) (term, error) {
 	return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.event[i] }}, nil
 }
 
-// featureNamed compiles the name of a feature, or a field of the event being scored.
+// featureNamed compiles the name of a feature, a field of a table, or a field of the event being scored.
 func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
-	if path, ok := pathOf(n); ok && path[0] == EventName {
+	path, ok := pathOf(n)
+	switch {
+	case ok && path[0] == EventName:
 		return c.eventField(n, path)
+	case !ok || len(path) > 2:
+		return term{}, errorAt(n, "features and fields of tables have no parts")
 	}
-	id, ok := n.(*ast.IdentifierNode)
-	if !ok {
-		return term{}, errorAt(n, "features have no parts")
-	}
-	i, feature, err := c.feature(id.Value)
+	i, feature, err := c.feature(strings.Join(path, "."))
 	switch {
 	case errors.Is(err, ErrReported):
 		return term{}, err

@@ -74,7 +74,7 @@ func Compile(text string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{fields: fields}, want)
 }
 
-// Lookup finds a feature by name, and its index among the values that Eval takes.
+// Lookup finds a feature by name, or a field of a table as TABLE.FIELD, and its index among the values that Eval takes.
 type Lookup func(name string) (int, Variable, error)
 
 // ErrReported is the error of a Lookup that has already reported what is wrong.
@@ -83,7 +83,7 @@ var ErrReported = errors.New("already reported")
 // EventName is the name in an expression over features of the event being scored, whose fields are its members.
 const EventName = "event"
 
-// CompileOver compiles an expression over features, which it looks up, and over the fields of the event being scored; nil
+// CompileOver compiles an expression over features and fields of tables, which it looks up, and over the fields of the event being scored; nil
 // means that there is no such event. See EvalWith. Its error is ErrReported or an *Error.
 func CompileOver(text string, features Lookup, event []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{feature: features, fields: event}, want)

@@ -152,6 +152,8 @@ func Covers(f *features.Feature, at, now int64) (from, to int64) {
 		return from, to
 	case *features.MultiHop:
 		return Covers(basis.Each, at, now)
+	case *features.OfTable:
+		return at, at
 	default:
 		return f.Window.Covers(f.Series[0], at, now)
 	}

@@ -33,7 +33,7 @@ func (r *Reading) frame(f *features.Feature, at int64, stored bool) int {
 	for _, part := range f.Parts() {
 		next.parts = append(next.parts, r.frame(part, at, stored))
 	}
-	if len(next.parts) == 0 {
+	if len(f.Series) > 0 && len(next.parts) == 0 {
 		next.windows = r.windowsOf(f, at, stored)
 		if !f.Window.Exact {
 			next.from, next.to = f.Window.Covers(f.Series[0], at, r.now)

@@ -33,6 +33,7 @@ type Reading struct {
 	present int64         // milliseconds, see SetPresent
 	expiry  state.Expiry  // see SetExpiry
 	inHand  *record.Event // see SetInHand
+	tables  Tables        // see SetTables
 
 	frames  []frame
 	windows []framed              // of the frames, each once
@@ -50,6 +51,9 @@ type Reading struct {
 	needs     []int
 	multiHops []multiHop // of the wanted multi-hop features, in their order
 
+	lookups []lookup         // of the fields of tables that the wanted features need, in their order
+	rows    map[rowOf]lookup // what was looked up, so that all answers about a row are of one version of it
+
 	// logs are the decoded logs of the window states, as far as answers used them; samples are the
 	// events of one feature.
 	logs    []*eventLog
@@ -57,14 +61,14 @@ type Reading struct {
 	samples []aggregate.Sample
 
 	// The position of Next.
-	next, need, multiHop int
-	gathered             []state.WindowState // of one feature
+	next, need, multiHop, lookup int
+	gathered                     []state.WindowState // of one feature
 }
 
 // Reset starts over. The present moment is in milliseconds.
 func (r *Reading) Reset(now int64) {
 	if r.entities == nil {
-		r.entities, r.newest = map[string]int{}, map[*state.Series]int{}
+		r.entities, r.newest, r.rows = map[string]int{}, map[*state.Series]int{}, map[rowOf]lookup{}
 	}
 	clear(r.frames)
 	clear(r.windows)
@@ -76,12 +80,14 @@ func (r *Reading) Reset(now int64) {
 		r.known[i] = entityReads{positions: r.known[i].positions[:0]}
 	}
 	clear(r.multiHops)
+	clear(r.lookups)
+	clear(r.rows)
 	clear(r.gathered[:cap(r.gathered)])
 	r.frames, r.windows, r.indices = r.frames[:0], r.windows[:0], r.indices[:0]
 	r.requests, r.reads, r.known, r.states = r.requests[:0], r.reads[:0], r.known[:0], nil
-	r.needs, r.multiHops = r.needs[:0], r.multiHops[:0]
+	r.needs, r.multiHops, r.lookups = r.needs[:0], r.multiHops[:0], r.lookups[:0]
 	r.logs, r.chosen, r.samples = nil, nil, nil // these alias what was read
-	r.now, r.present, r.next, r.need, r.multiHop, r.recent = now, now, 0, 0, 0, 0
+	r.now, r.present, r.next, r.need, r.multiHop, r.lookup, r.recent = now, now, 0, 0, 0, 0, 0
 	r.expiry, r.inHand = state.Expiry{}, nil
 }
 
@@ -120,6 +126,8 @@ func (r *Reading) want(frame int, entity string) {
 		h := multiHop{MultiHop: basis, list: fr.parts[0], each: fr.parts[1], set: len(r.needs)}
 		r.multiHops = append(r.multiHops, h)
 		r.addReads(&r.frames[h.list], entity)
+	case *features.OfTable:
+		r.lookUp(basis.Table, entity, fr.at)
 	default:
 		r.addReads(fr, entity)
 	}
@@ -209,6 +217,9 @@ func (r *Reading) answer(a *Answer, fr *frame, c *Completeness) {
 	case *features.MultiHop:
 		r.multiHop++
 		r.secondHop(a, &r.multiHops[r.multiHop-1], c)
+	case *features.OfTable:
+		r.lookup++
+		r.ofTable(a, fr, basis, r.lookups[r.lookup-1])
 	default:
 		r.need += len(fr.Series)
 		if r.overStream(a, fr, r.need-len(fr.Series), r.need) {

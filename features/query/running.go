@@ -94,7 +94,7 @@ func runs(f *features.Feature) bool {
 	switch basis := f.Basis.(type) {
 	case *features.Derived:
 		return !slices.ContainsFunc(basis.Of, func(part *features.Feature) bool { return !runs(part) })
-	case *features.MultiHop:
+	case *features.MultiHop, *features.OfTable:
 		return false
 	default:
 		_, incremental := f.Function.(aggregate.Incremental)

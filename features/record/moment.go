@@ -98,6 +98,9 @@ func inRange(ms int64, how value.Fit) (int64, value.Fit) {
 // eventTime returns the time of the record's event. No event is later than its record: a clock that is ahead by up to
 // MaxFuture is corrected to it. Otherwise events that do not count yet could push those that do out of a log.
 func (s *streamDecoder) eventTime(recorded int64) (int64, error) {
+	if s.stream.Timestamp.Path == nil {
+		return recorded, nil
+	}
 	at := &s.data[s.time.slot]
 	path := s.stream.Timestamp.Path
 	switch at.Type {

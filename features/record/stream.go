@@ -18,7 +18,8 @@ type Stream struct {
 	Topic  string
 	Match  *expr.Expr // selects the stream's records; nil selects all of the topic
 	Format Format
-	// Timestamp is the location of the event's time.
+	// Timestamp is the location of the event's time. Without a path, as only rows of tables may have it, that is the time of
+	// the record.
 	Timestamp TimestampPath
 	ID        []string // path of the event's identity; nil for none
 	// Each is the path of an array, of which each element makes an event; nil for one event of a record. Paths that lead

@@ -57,7 +57,10 @@ func newTree(stream *record.Stream, header []string) (*node, error) {
 		return fmt.Errorf("%s of stream %s: %s", what, stream.Name, spelling.Unknown("column", n.path, header))
 	}
 	var untimed record.TimeForm
-	errs := []error{wanted("the timestamp", stream.Timestamp.Path, isMoment, stream.Timestamp.Form)}
+	var errs []error
+	if stream.Timestamp.Path != nil {
+		errs = append(errs, wanted("the timestamp", stream.Timestamp.Path, isMoment, stream.Timestamp.Form))
+	}
 	for _, f := range stream.Fields {
 		switch what := "field " + f.Name; {
 		case f.Expr != nil:

@@ -205,7 +205,7 @@ func (t *Topics) longest(topic string) (back time.Duration, feature string) {
 }
 
 // reach returns how far back a feature looks in a topic, or the list that it goes through, which may have no name; 0 for
-// not at all and for lifetimes.
+// not at all, as for a row of a table, and for lifetimes.
 func reach(f *features.Feature, topic string) (back time.Duration) {
 	if parts := f.Parts(); parts != nil {
 		for _, part := range parts {
@@ -213,7 +213,7 @@ func reach(f *features.Feature, topic string) (back time.Duration) {
 		}
 		return back
 	}
-	if f.Stream.Topic != topic || !f.Window.Forgets() {
+	if f.Stream == nil || f.Stream.Topic != topic || !f.Window.Forgets() {
 		return 0
 	}
 	return f.Window.Type.Reach() + f.Window.Delay + f.Keep

@@ -129,6 +129,7 @@ func feeding(f *features.Feature, streams map[*record.Stream]bool) {
 		for _, part := range basis.Of {
 			feeding(part, streams)
 		}
+	case *features.OfTable:
 	default:
 		streams[f.Stream] = true
 	}

@@ -1,0 +1,65 @@
+package query
+
+import (
+	"fmt"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/state"
+)
+
+// Tables holds the rows of tables.
+type Tables interface {
+	// Find returns the row of a key at a moment, in milliseconds; nil for none. The key is the text of an entity. Where only
+	// the newest row of a key is known, it is that, whenever it was written. It fails with an error that wraps
+	// state.ErrUnavailable if the table cannot answer now.
+	Find(t *features.Table, key string, at int64) (*features.Row, error)
+}
+
+// SetTables sets the tables that all following readings look rows up in, until the next call. Without tables, features that
+// need one are Unavailable.
+func (r *Reading) SetTables(t Tables) { r.tables = t }
+
+// rowOf is a row that is looked up.
+type rowOf struct {
+	table *features.Table
+	key   string
+	at    int64 // milliseconds
+}
+
+// lookup is a row that was looked up, nil for none, or why it could not be.
+type lookup struct {
+	row *features.Row
+	err error
+}
+
+// lookUp adds the row of a key to those that the wanted features need.
+func (r *Reading) lookUp(t *features.Table, key string, at int64) {
+	of := rowOf{t, key, at}
+	found, ok := r.rows[of]
+	switch {
+	case ok:
+	case r.tables == nil:
+		found.err = fmt.Errorf("table %s is not read here: %w", t.Name, state.ErrUnavailable)
+	default:
+		found.row, found.err = r.tables.Find(t, key, at)
+	}
+	r.rows[of] = found
+	r.lookups = append(r.lookups, found)
+}
+
+// ofTable answers with a field of a row.
+func (r *Reading) ofTable(a *Answer, f *frame, of *features.OfTable, found lookup) {
+	if found.err != nil {
+		unread(a, f.Feature, found.err, f.at, r.now)
+		return
+	}
+	*a = Answer{Status: NotFound, Exact: true, From: f.at, To: f.at, CompleteSince: state.MinTime, since: state.MinTime}
+	if found.row == nil {
+		return
+	}
+	a.Value, a.Status = found.row.Values[of.Field], Present
+	if a.Value.IsNull() {
+		a.Status = NullValue
+	}
+	a.LaterEvents = f.at < r.present && found.row.Time > f.at
+}

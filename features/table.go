@@ -1,0 +1,101 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weir-stream/weir/features/aggregate"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/value"
+)
+
+// Table is a table of which derived features look up the newest row of a key.
+type Table struct {
+	Name string
+	// Rows says how a row is read: the topic, or the file's name in its place, the format and the fields. It has a
+	// Timestamp only if rows say since when they hold; else that is the time of their record.
+	Rows *record.Stream
+	File string // where the rows are, if they are in a file; empty for a topic
+	Key  int    // the field of the key
+	// Deletes is the field whose text "d" says that the row is deleted; -1 if there is none. Expressions cannot name it.
+	Deletes int
+	// MaxRows and MaxBytes are how many rows the table may have, and how much memory they may take.
+	MaxRows  int
+	MaxBytes int64
+}
+
+// Identity returns a text that is equal for tables with the same contents.
+func (t *Table) Identity() string {
+	s := t.Rows
+	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.File, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
+		t.Key, t.MaxRows, t.MaxBytes)
+	if s.Match != nil {
+		text += fmt.Sprintf(" match %q", s.Match.Text)
+	}
+	for _, f := range s.Fields {
+		text += " " + fieldVersion(&f)
+	}
+	return text
+}
+
+// Row is a row of a table.
+type Row struct {
+	Time   int64         // since when it holds, in milliseconds; record.NoTime if that is unknown
+	Values []value.Value // by field of the table
+}
+
+// OfTable is the basis of a part of a derived feature: a field of a table's row. The key of the row is the part's only one.
+type OfTable struct {
+	Table *Table
+	Field int
+}
+
+// NewOfTable makes the part with the name TABLE.FIELD. Its key has the given name in questions.
+func NewOfTable(t *Table, field int, by string) *Feature {
+	return &Feature{
+		Name: t.Name + "." + t.Rows.Fields[field].Name, By: []string{by}, ByTypes: []value.Type{t.Rows.Fields[t.Key].Type},
+		Basis: &OfTable{t, field},
+	}
+}
+
+// Parts returns none.
+func (*OfTable) Parts() []*Feature { return nil }
+
+func (o *OfTable) valueType(*Feature) value.Type            { return o.Table.Rows.Fields[o.Field].Type }
+func (o *OfTable) scale(*Feature) uint8                     { return o.Table.Rows.Fields[o.Field].Scale }
+func (o *OfTable) shape(*Feature) aggregate.Shape           { return aggregate.Scalar }
+func (o *OfTable) membership(*Feature) aggregate.Membership { return aggregate.NoMembers }
+func (o *OfTable) forgets(*Feature) bool                    { return false }
+func (o *OfTable) fanOut() int                              { return 0 }
+func (o *OfTable) askedAbout(*Feature, []value.Value)       {} // it has no Membership
+func (o *OfTable) retain(*Feature) []state.Retained         { return nil }
+func (o *OfTable) meaning(f *Feature) string {
+	return o.Table.Rows.Fields[o.Field].Name + " of the row of table " + o.Table.Name + " for " + f.By[0]
+}
+
+func (o *OfTable) key(f *Feature, _ string) record.Field {
+	key := o.Table.Rows.Fields[o.Table.Key]
+	key.Name = f.By[0]
+	return key
+}
+
+// Tables returns the tables that the feature or a part of it looks up, each once.
+func (f *Feature) Tables() (list []*Table) {
+	if of, ok := f.Basis.(*OfTable); ok {
+		return []*Table{of.Table}
+	}
+	return TablesOf(f.Parts())
+}
+
+// TablesOf returns the tables that features look up, each once.
+func TablesOf(all []*Feature) (list []*Table) {
+	for _, f := range all {
+		for _, t := range f.Tables() {
+			if !slices.Contains(list, t) {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
