@@ -1,0 +1,291 @@
+package tables
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/definition"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/state"
+)
+
+// defined compiles the table m of definitions.
+func defined(t testing.TB, table string) *features.Table {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "d.yaml")
+	if err := os.WriteFile(file, []byte("tables:\n  m: "+table+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := definition.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Tables[0]
+}
+
+// sent is a record of a table's topic. Its row has the key and the value; it is deleted without a value.
+type sent struct {
+	partition int32
+	time      int64
+	key       string // of the record; empty for none
+	value     string // empty for no value at all
+}
+
+func (s *sent) record(offset int) *record.Record {
+	r := &record.Record{Partition: state.Partition{Topic: "t", ID: s.partition}, Offset: int64(offset), Timestamp: s.time}
+	if s.key != "" {
+		r.Key = []byte(s.key)
+	}
+	if s.value != "" {
+		r.Value = []byte(s.value)
+	}
+	return r
+}
+
+func take(t interface{ Fatal(...any) }, c *Contents, all []sent) {
+	for i, s := range all {
+		if _, err := c.Take(s.record(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func valueOf(c *Contents, key string, at int64) string {
+	row := c.Find(key, at)
+	if row == nil {
+		return ""
+	}
+	return string(row.Values[1].AppendText(nil))
+}
+
+var rowKeys = []string{"a", "b", `c\|d`}
+
+// drawSent draws records of a topic whose timestamps may go back.
+func drawSent(t *rapid.T, keyed bool, partitions int32) []sent {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) sent {
+		s := sent{partition: rapid.Int32Range(0, partitions-1).Draw(t, "partition"), time: rapid.Int64Range(0, 9).Draw(t, "time")}
+		id := rapid.SampledFrom([]string{"a", "b", "c|d"}).Draw(t, "row")
+		if keyed {
+			s.key = rapid.SampledFrom([]string{"a", "b", "x"}).Draw(t, "key")
+		}
+		switch rapid.IntRange(0, 9).Draw(t, "kind") {
+		case 0:
+			return s // a tombstone
+		case 1:
+			s.value = "not JSON"
+		case 2:
+			s.value = fmt.Sprintf(`{"id":%q,"kind":"other"}`, id)
+		default:
+			s.value = fmt.Sprintf(`{"id":%q,"v":%d}`, id, rapid.IntRange(0, 99).Draw(t, "value"))
+		}
+		return s
+	}), 0, 30).Draw(t, "records")
+}
+
+const modelled = `{topic: t, key: id, match: kind != "other" or kind == nil, fields: {v: int}}`
+
+// modelRow is what a plain loop over all records says about a row: the last record of each record key counts, then the newest.
+func modelRow(all []sent, key string) string {
+	type id struct {
+		partition int32
+		key       string
+	}
+	last := map[id]int{}
+	for i, s := range all {
+		of := id{s.partition, s.key}
+		last[of] = i
+	}
+	type found struct {
+		time  int64
+		of    id
+		n     int
+		value string
+	}
+	var rows []found
+	for of, i := range last {
+		var row struct {
+			ID, Kind string
+			V        int
+		}
+		if json.Unmarshal([]byte(all[i].value), &row) == nil && row.Kind != "other" && strings.ReplaceAll(row.ID, "|", `\|`) == key {
+			rows = append(rows, found{all[i].time, of, i, fmt.Sprint(row.V)})
+		}
+	}
+	if rows == nil {
+		return ""
+	}
+	return slices.MaxFunc(rows, func(a, b found) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.of.partition, b.of.partition), cmp.Compare(a.n, b.n))
+	}).value
+}
+
+// A table holds what a plain loop over its topic finds, whatever of it compaction has removed, and in whatever order the
+// partitions are read.
+func TestContents(t *testing.T) {
+	table := defined(t, modelled)
+	rapid.Check(t, func(t *rapid.T) {
+		all := drawSent(t, true, 3)
+		whole := New(table)
+		take(t, whole, all)
+		var compacted []sent
+		for i, s := range all {
+			if !slices.ContainsFunc(all[i+1:], func(later sent) bool { return later.partition == s.partition && later.key == s.key }) {
+				if s.value != "" {
+					compacted = append(compacted, s)
+				}
+			}
+		}
+		slices.SortStableFunc(compacted, func(a, b sent) int { return -cmp.Compare(a.partition, b.partition) })
+		again := New(table)
+		take(t, again, compacted)
+		for _, key := range rowKeys {
+			want := modelRow(all, key)
+			if got := valueOf(whole, key, 0); got != want {
+				t.Fatalf("%s: got %q, want %q", key, got, want)
+			}
+			if got := valueOf(again, key, 0); got != want {
+				t.Fatalf("%s: got %q from the compacted topic, want %q", key, got, want)
+			}
+		}
+		rows, bytes := whole.Rows()
+		others, other := again.Rows()
+		if rows != others || bytes != other || len(whole.written) != rows {
+			t.Fatalf("%d rows of %d bytes, after compaction %d of %d; %d record keys", rows, bytes, others, other, len(whole.written))
+		}
+	})
+}
+
+// A history has, as of each moment, what the contents were when all records up to it had been taken.
+func TestHistory(t *testing.T) {
+	table := defined(t, modelled)
+	rapid.Check(t, func(t *rapid.T) {
+		all := drawSent(t, rapid.Bool().Draw(t, "keyed"), 2)
+		slices.SortStableFunc(all, func(a, b sent) int { return cmp.Compare(a.time, b.time) })
+		history := New(table).KeepAll()
+		take(t, history, all)
+		for at := int64(-1); at < 11; at++ {
+			then := New(table)
+			n, _ := slices.BinarySearchFunc(all, at+1, func(s sent, at int64) int { return cmp.Compare(s.time, at) })
+			take(t, then, all[:n])
+			for _, key := range rowKeys {
+				if got, want := valueOf(history, key, at), valueOf(then, key, at); got != want {
+					t.Fatalf("%s at %d: got %q, want %q", key, at, got, want)
+				}
+			}
+		}
+	})
+}
+
+// Of records without a key, as of files, the newest counts, wherever it stands.
+func TestNewestOfAFile(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		name = filepath.Join(folder, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	timed := defined(t, "{file: f.csv, key: id, timestamp: {path: since, unit: datetime}, fields: {v: int}}")
+	rows := write("rows.csv", "id,v,since,more\na,2,2026-02-01 00:00:00,x\na,1,2026-01-01 00:00:00,x\nb,3,2026-01-01 00:00:00,\nb,4,2026-01-01 00:00:00,\n")
+	for history, want := range map[bool]string{false: "2 2 2 4", true: " 1 2 4"} {
+		c, err := ReadFile(t.Context(), timed, rows, history)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const january, february = 1767225600000, 1769904000000
+		if got := valueOf(c, "a", january-1) + " " + valueOf(c, "a", february-1) + " " + valueOf(c, "a", february) + " " + valueOf(c, "b", january); got != want {
+			t.Errorf("history %t: got %q, want %q", history, got, want)
+		}
+	}
+	plain := defined(t, "{file: f.csv, key: id, max_rows: 2, fields: {v: int}}")
+	for name, want := range map[string]string{
+		write("a.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"id\":\"a\",\"v\":2}\n{\"id\":\"b\",\"v\":null}\n"): "",
+		write("empty.ndjson", ""):                                  "",
+		write("b.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"v\":2}\n"):   "b.ndjson:2: stream m: id: the field id is required",
+		write("c.csv", "id,v\na,1\n,2\n"):                          "c.csv:3: stream m: id: the field id is required",
+		write("d.csv", "id,w\na,1\n"):                              `d.csv:1: field v of stream m: unknown column "v"; known: id, w`,
+		write("e.csv", "id,v\na,1\nb,much\n"):                      "e.csv:3: stream m: v: expected a 64-bit integer, found a string",
+		write("f.csv", "id,v\na,1\nb,2\na,3\n"):                    "",
+		write("g.csv", "id,v\na,1\nb,2\nc,3\n"):                    "table m has more than 2 rows, its max_rows: the table is too large",
+		write("h.ndjson", `{"topic":"o","value":{"id":"a"}}`+"\n"): "h.ndjson:1: the envelope is of topic o, not of m",
+		filepath.Join(folder, "none.csv"):                          "none.csv: no such file or directory",
+		write("i.ndjson", `{"topic":"m","value":{"id":"a"}}`+"\n"): "",
+	} {
+		c, err := ReadFile(t.Context(), plain, name, false)
+		if err == nil {
+			err = errors.New("")
+		} else if c != nil {
+			t.Errorf("%s: contents beside the error %v", name, err)
+		}
+		if got := strings.ReplaceAll(err.Error(), folder+"/", ""); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A table is too large with more rows or bytes than it may have; one that is replaced makes room.
+func TestBounds(t *testing.T) {
+	table := defined(t, "{topic: t, key: id, max_rows: 3, max_mib: 1, fields: {v: string}}")
+	row := func(id string, length int) sent {
+		return sent{key: id, value: fmt.Sprintf(`{"id":%q,"v":%q}`, id, strings.Repeat("x", length))}
+	}
+	c := New(table)
+	take(t, c, []sent{row("a", 1), row("b", 1), row("c", 1), row("a", 1), {key: "a"}, row("d", 1)})
+	if _, err := c.Take((&sent{key: "e", value: `{"id":"e"}`}).record(0)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a row too many: got %v", err)
+	}
+	c = New(table)
+	take(t, c, []sent{row("a", 600_000), row("a", 600_000), row("a", 600_000)})
+	if _, err := c.Take(new(row("b", 600_000)).record(0)); !errors.Is(err, ErrTooLarge) || err.Error() != "the rows of table m take more than 1 MiB, its max_mib: the table is too large" {
+		t.Errorf("too many bytes: got %v", err)
+	}
+}
+
+// The deletes of Debezium, also of tables without a primary key, whose records have no key, delete rows.
+func TestDebezium(t *testing.T) {
+	table := defined(t, "{topic: t, format: debezium, key: id, fields: {v: int}}")
+	for _, key := range []string{"", `{"id":"a"}`} {
+		c := New(table)
+		change := func(text string) {
+			t.Helper()
+			if bad, err := c.Take((&sent{key: key, value: text}).record(0)); bad != nil || err != nil {
+				t.Fatal(bad, err)
+			}
+		}
+		for _, step := range []struct{ text, want string }{
+			{`{"op":"r","after":{"id":"a","v":1}}`, "1"},
+			{`{"op":"u","before":{"id":"a"},"after":{"id":"a","v":2}}`, "2"},
+			{`{"op":"d","before":{"id":"a","v":2},"after":null}`, ""},
+			{`{"op":"c","after":{"id":"a","v":3}}`, "3"},
+		} {
+			if change(step.text); valueOf(c, "a", 0) != step.want {
+				t.Errorf("key %q, after %s: got %q", key, step.text, valueOf(c, "a", 0))
+			}
+		}
+	}
+}
+
+// A record that cannot be read takes the place of the row that its key had, since nobody knows what it says.
+func TestBadRow(t *testing.T) {
+	c := New(defined(t, "{topic: t, key: id, fields: {v: int}}"))
+	take(t, c, []sent{{key: "a", value: `{"id":"a","v":1}`}})
+	bad, err := c.Take((&sent{key: "a", value: `{"id":"a","v":"x"}`}).record(7))
+	if err != nil || bad == nil || bad.Reason != record.WrongType || c.Find("a", 0) != nil {
+		t.Errorf("got %v, %v and %v", bad, err, c.Find("a", 0))
+	}
+	if rows := slices.Collect(maps.Keys(c.rows)); len(rows) > 0 {
+		t.Errorf("rows %v are left", rows)
+	}
+}
