@@ -167,6 +167,7 @@ func (g *generations) feature(f *Feature) *Feature {
 		over.Set, over.Each = g.feature(basis.Set), g.feature(basis.Each)
 		made.Series = slices.Concat(over.Set.Series, over.Each.Series)
 		made.Basis = &over
+	case *OfTable: // it has no series
 	default:
 		made.Series = g.best(f)
 	}

@@ -149,10 +149,14 @@ func (a *answers) complete(h *state.History) {
 	}
 }
 
-// excludes reports whether some, and whether all, windows of a feature leave out the event being scored.
+// excludes reports whether some, and whether all, windows of a feature leave out the event being scored. A feature without
+// windows leaves out what there is to leave out.
 func excludes(f *features.Feature) (some, all bool) {
 	parts := f.Parts()
 	if len(parts) == 0 {
+		if len(f.Series) == 0 {
+			return false, true
+		}
 		one := f.Window.Exclude != window.ExcludeNothing
 		return one, one
 	}

@@ -95,8 +95,18 @@ func (s *Set) Find(t *features.Table, key string, at int64) (*features.Row, erro
 	return h.contents.Find(key, at), nil
 }
 
+// unavailableError is the error of a table that cannot answer now.
+type unavailableError struct {
+	message string
+	why     error
+}
+
+func (e *unavailableError) Error() string      { return e.message }
+func (e *unavailableError) Unwrap() error      { return e.why }
+func (*unavailableError) Is(target error) bool { return target == state.ErrUnavailable }
+
 func unavailable(t *features.Table, why error) error {
-	return fmt.Errorf("table %s cannot answer: %w: %w", t.Name, why, state.ErrUnavailable)
+	return &unavailableError{"table " + t.Name + " cannot answer: " + why.Error(), why}
 }
 
 // Awaited returns an error that names those of the tables that are not whole yet, with the reason; nil if there are none. A
@@ -121,7 +131,7 @@ func (s *Set) Awaited(of []*features.Table) error {
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		list = append(list, fmt.Sprintf("table %s: %s", name, why[name]))
 	}
-	return fmt.Errorf("waiting for %s: %w", strings.Join(list, "; "), state.ErrUnavailable)
+	return &unavailableError{message: "waiting for " + strings.Join(list, "; ")}
 }
 
 // Age returns how long ago all rows of a table were known that existed then; negative if they never were.

@@ -1,0 +1,274 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/internal/testkit/defined"
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+	"github.com/weir-stream/weir/pipeline/scan"
+)
+
+// fixture is a Follower of tables in a broker.
+type fixture struct {
+	testing.TB
+	*Follower
+	client *kgo.Client
+	log    lines
+}
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newFixture(t *testing.T, topics map[string]int) *fixture {
+	brokers := []string{"127.0.0.1:1"}
+	if topics != nil {
+		brokers = kafkatest.Embedded(t, topics).ListenAddrs()
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	f := &fixture{TB: t, client: client}
+	transport := new(kafka.Transport)
+	f.Follower = New(Config{
+		Kafka: func() (scan.Config, error) { return scan.Config{Transport: transport, Brokers: brokers}, nil },
+		Log:   slog.New(slog.NewTextHandler(&f.log, nil)),
+	})
+	t.Cleanup(func() {
+		f.Close()
+		transport.CloseIdleConnections()
+	})
+	return f
+}
+
+// write writes a record with a key; without a value if that is empty.
+func (f *fixture) write(topic string, partition int32, key, value string) {
+	f.Helper()
+	r := &kgo.Record{Topic: topic, Partition: partition, Key: []byte(key)}
+	if value != "" {
+		r.Value = []byte(value)
+	}
+	if err := f.client.ProduceSync(context.Background(), r).FirstErr(); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// ask sends a request about topics.
+func (f *fixture) ask(r kmsg.Request) {
+	f.Helper()
+	if _, err := f.client.Request(context.Background(), r); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) take(tables string) *features.Table {
+	f.Helper()
+	r := defined.Registry(f, "tables: {m: "+tables+"}\n")
+	f.Take(r)
+	return r.Tables[0]
+}
+
+// value returns field v of a row, "none" for no row, or the error.
+func (f *fixture) value(t *features.Table, key string) string {
+	row, err := f.Find(t, key, 0)
+	switch {
+	case err != nil:
+		return err.Error()
+	case row == nil:
+		return "none"
+	}
+	return string(row.Values[t.Rows.FieldIndex("v")].AppendText(nil))
+}
+
+func (f *fixture) becomes(t *features.Table, key, want string) {
+	f.Helper()
+	testkit.Eventually(f, 10*time.Second, "row "+key, func() (bool, string) {
+		got := f.value(t, key)
+		return got == want, got
+	})
+}
+
+// whole waits until the table is whole.
+func (f *fixture) whole(t *features.Table) {
+	f.Helper()
+	testkit.Eventually(f, 10*time.Second, "the table is whole", func() (bool, string) {
+		err := f.Awaited([]*features.Table{t})
+		return err == nil, fmt.Sprint(err)
+	})
+}
+
+const rowsOfT = "{topic: t, key: id, fields: {v: int}}"
+
+// A table in a topic has all rows of all partitions before it answers, and then takes what is written.
+func TestTopic(t *testing.T) {
+	f := newFixture(t, map[string]int{"t": 3})
+	for i := range 300 {
+		f.write("t", int32(i%3), fmt.Sprint(i), fmt.Sprintf(`{"id":"k%d","v":%d}`, i, i))
+	}
+	f.write("t", 0, "0", "")
+	table := f.take(rowsOfT)
+	f.whole(table)
+	for key, want := range map[string]string{"k0": "none", "k1": "1", "k299": "299", "x": "none"} {
+		if got := f.value(table, key); got != want {
+			t.Errorf("row %s: got %s, want %s", key, got, want)
+		}
+	}
+	f.write("t", 1, "1", `{"id":"k1","v":7}`)
+	f.becomes(table, "k1", "7")
+	f.write("t", 1, "1", "")
+	f.becomes(table, "k1", "none")
+	f.write("t", 2, "2", `{"id":"k2","v":"seven"}`)
+	f.becomes(table, "k2", "none")
+	if got := f.log.String(); !strings.Contains(got, `"a record of a table cannot be read: its row is missing" table=m partition=t/2 offset=100`) {
+		t.Errorf("the log says of a bad record: %s", got)
+	}
+	if got := testutil.ToFloat64(f.metrics.bad.WithLabelValues("m")); got != 1 {
+		t.Errorf("%v bad records, want 1", got)
+	}
+	if age := f.Age(table, time.Now()); age < 0 || age > time.Minute {
+		t.Errorf("the table is %s old", age)
+	}
+
+	// Partitions that are added are read, too.
+	grow, more := kmsg.NewPtrCreatePartitionsRequest(), kmsg.NewCreatePartitionsRequestTopic()
+	more.Topic, more.Count = "t", 4
+	grow.Topics, grow.TimeoutMillis = append(grow.Topics, more), 5000
+	f.ask(grow)
+	f.client.PurgeTopicsFromClient("t")
+	f.write("t", 3, "new", `{"id":"new","v":9}`)
+	f.becomes(table, "new", "9")
+
+	// Tables that are the same after a change of the definitions go on; others are read.
+	again := f.take(rowsOfT)
+	if got := f.value(again, "new"); got != "9" {
+		t.Errorf("after the same definitions: %s", got)
+	}
+	other := f.take("{topic: t, key: id, fields: {v: string}}")
+	if got := f.value(again, "new"); got != "9" { // for the questions that are being answered
+		t.Errorf("of the definitions before: %s", got)
+	}
+	f.becomes(other, "k2", "seven")
+}
+
+// A topic that was made again is read again; until then the rows before answer.
+func TestTopicMadeAgain(t *testing.T) {
+	f := newFixture(t, map[string]int{"t": 1})
+	f.write("t", 0, "a", `{"id":"a","v":1}`)
+	f.write("t", 0, "b", `{"id":"b","v":1}`)
+	table := f.take(rowsOfT)
+	f.becomes(table, "a", "1")
+	remove, removed := kmsg.NewPtrDeleteTopicsRequest(), kmsg.NewDeleteTopicsRequestTopic()
+	removed.Topic = kmsg.StringPtr("t")
+	remove.Topics, remove.TopicNames, remove.TimeoutMillis = append(remove.Topics, removed), []string{"t"}, 5000
+	f.ask(remove)
+	testkit.Eventually(t, 10*time.Second, "the missing topic is said", func() (bool, string) {
+		_, _, _, why := f.All()[0].State(time.Now())
+		return why != nil, fmt.Sprint(why)
+	})
+	if got := f.value(table, "b"); got != "1" {
+		t.Errorf("without its topic the table says %s", got)
+	}
+	create, created := kmsg.NewPtrCreateTopicsRequest(), kmsg.NewCreateTopicsRequestTopic()
+	created.Topic, created.NumPartitions, created.ReplicationFactor = "t", 1, 1
+	create.Topics, create.TimeoutMillis = append(create.Topics, created), 5000
+	f.ask(create)
+	f.client.PurgeTopicsFromClient("t")
+	f.write("t", 0, "a", `{"id":"a","v":2}`)
+	f.becomes(table, "a", "2")
+	f.becomes(table, "b", "none")
+}
+
+// A table that cannot be read says why.
+func TestUnread(t *testing.T) {
+	f := newFixture(t, map[string]int{"other": 1})
+	table := f.take(rowsOfT)
+	testkit.Eventually(t, 10*time.Second, "the missing topic is said", func() (bool, string) {
+		err := f.Awaited([]*features.Table{table})
+		return err != nil && strings.Contains(err.Error(), "waiting for table m: fetch: offsets of t/0: "), fmt.Sprint(err)
+	})
+	if got := f.value(table, "a"); !strings.HasPrefix(got, "table m cannot answer: fetch: offsets of t/0: ") {
+		t.Errorf("got %s", got)
+	}
+	if age := f.Age(table, time.Now()); age >= 0 {
+		t.Errorf("a table that was never read is %s old", age)
+	}
+	f = newFixture(t, map[string]int{"t": 1})
+	for i := range 4 {
+		f.write("t", 0, fmt.Sprint(i), fmt.Sprintf(`{"id":"k%d","v":%d}`, i, i))
+	}
+	table = f.take("{topic: t, key: id, max_rows: 3, fields: {v: int}}")
+	const large = "table m cannot answer: t/0 at offset 3: table m has more than 3 rows, its max_rows: the table is too large"
+	f.becomes(table, "k0", large)
+	f.whole(table) // it is not waited for
+	table = f.take("{topic: t, key: id, max_rows: 4, fields: {v: int}}")
+	f.becomes(table, "k0", "0")
+	f.write("t", 0, "4", `{"id":"k4","v":4}`)
+	f.becomes(table, "k0", strings.NewReplacer("offset 3", "offset 4", "than 3", "than 4").Replace(large))
+}
+
+// A table in a file is read again once the file has changed; what it had stays while that cannot be read.
+func TestFile(t *testing.T) {
+	f := newFixture(t, nil)
+	name := filepath.Join(t.TempDir(), "rows.csv")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(name+".new", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table := f.take("{file: " + name + ", key: id, fields: {v: int}}")
+	testkit.Eventually(t, 10*time.Second, "the missing file is said", func() (bool, string) {
+		err := f.Awaited([]*features.Table{table})
+		return err != nil && err.Error() == "waiting for table m: "+name+": no such file or directory", fmt.Sprint(err)
+	})
+	write("id,v\na,1\nb,2\n")
+	f.becomes(table, "a", "1")
+	write("id,v\na,3\n")
+	f.becomes(table, "a", "3")
+	f.becomes(table, "b", "none")
+	write("id,v\na,4\nb,many\n")
+	testkit.Eventually(t, 10*time.Second, "the bad row is said", func() (bool, string) {
+		_, _, _, why := f.All()[0].State(time.Now())
+		return why != nil && strings.HasPrefix(why.Error(), name+":3: stream m: v: expected"), fmt.Sprint(why)
+	})
+	if got := f.value(table, "a"); got != "3" {
+		t.Errorf("with a bad file the table says %s", got)
+	}
+	write("id,v\na,5\n")
+	f.becomes(table, "a", "5")
+}
