@@ -28,7 +28,7 @@ type Table struct {
 // Identity returns a text that is equal for tables with the same contents.
 func (t *Table) Identity() string {
 	s := t.Rows
-	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.File, s.Format, s.Timestamp.Path, s.Timestamp.Unit,
+	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.File, s.Format, s.Timestamp.Path, s.Timestamp.Form,
 		t.Key, t.MaxRows, t.MaxBytes)
 	if s.Match != nil {
 		text += fmt.Sprintf(" match %q", s.Match.Text)

@@ -57,20 +57,6 @@ func onRedis(cfg *config.Config) error {
 	return nil
 }
 
-// logOf configures reading the log.
-func logOf(cfg *config.Config) (log scan.Config, close func(), err error) {
-	transport, err := cfg.KafkaTransport()
-	if err != nil {
-		return log, nil, err
-	}
-	cache, err := connect.Schemas(cfg)
-	if err != nil {
-		return log, nil, err
-	}
-	log = scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: connect.Isolation(cfg), Schemas: cache}
-	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
-}
-
 // openTopics opens the partitions of topics, from a moment on, in ms; 0 means from their start. See scan.Open.
 func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment int64, streams []*record.Stream) (logs []*scan.Log, close func(), err error) {
 	client, err := connect.KafkaClient(cfg)
@@ -81,7 +67,7 @@ func openTopics(ctx context.Context, cfg *config.Config, topics []string, moment
 	if err != nil {
 		return nil, nil, err
 	}
-	log, closeLog, err := logOf(cfg)
+	log, closeLog, err := connect.Log(cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-stream/weir/cmd/weir/connect"
 	redisconn "github.com/weir-stream/weir/cmd/weir/connect/redis"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
@@ -91,7 +92,7 @@ stay INCOMPLETE until it is run again. Processors may run meanwhile.`,
 			return withState(s, cmd, openRedis, drop)
 		}
 		return withKeptState(s, cmd, openRedis, func(cfg *config.Config, registry *features.Registry, state *redisconn.Deployment) error {
-			log, closeLog, err := logOf(cfg)
+			log, closeLog, err := connect.Log(cfg)
 			if err != nil {
 				return err
 			}

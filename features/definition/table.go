@@ -62,7 +62,7 @@ func (l *tables) table(d named) *features.Table {
 	l.reads = nil
 	l.source(d, what, t, words["topic"], words["file"])
 	if n, ok := keys["timestamp"]; ok {
-		s.Timestamp = l.timestamp(n)
+		s.Timestamp = l.timestamp(n, false)
 	}
 	l.keyField(t, words["key"], keys["fields"])
 	l.fields(what, s, keys)

@@ -9,6 +9,7 @@ import (
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/operate/doctor"
+	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/pipeline/schemas"
 )
 
@@ -21,6 +22,20 @@ func Schemas(cfg *config.Config) (*schemas.Cache, error) {
 	return schemas.New(schemas.Config{
 		Client: client, Timeout: cfg.Registry.Timeout, Metrics: prometheus.NewRegistry(), Logger: slog.New(slog.DiscardHandler),
 	}), nil
+}
+
+// Log configures reading the log, without a processor. The caller must call close once it reads no more.
+func Log(cfg *config.Config) (log scan.Config, close func(), err error) {
+	transport, err := cfg.KafkaTransport()
+	if err != nil {
+		return log, nil, err
+	}
+	cache, err := Schemas(cfg)
+	if err != nil {
+		return log, nil, err
+	}
+	log = scan.Config{Transport: transport, Brokers: cfg.Kafka.Brokers, Isolation: Isolation(cfg), Schemas: cache}
+	return log, func() { cache.Close(); transport.CloseIdleConnections() }, nil
 }
 
 // CheckSchemas looks up in the settings' registry what the definitions read and write. The error is
