@@ -18,7 +18,7 @@ const (
 	NoEvent       Status = "NO_EVENT"        // the feature reads the event in hand, and the question has none: there is no value
 	OutsideMaxAge Status = "OUTSIDE_MAX_AGE" // the moment lies further back than what is kept
 	Damaged       Status = "DAMAGED"         // the entity's state cannot be read: there is no value
-	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now: there is no value
+	Unavailable   Status = "UNAVAILABLE"     // the part of the store that holds the entity cannot be reached now, or a table is not read yet: there is no value
 )
 
 // Statuses are all statuses that this client knows. A later server may send others.
@@ -34,6 +34,9 @@ type Answer struct {
 	// before the read is in the results.
 	Replica   bool
 	Staleness time.Duration
+	// TableLag is how long before the answer, at the most, all rows were known of the tables that features look up; zero if
+	// none does.
+	TableLag time.Duration
 }
 
 // Outcome states how a pending event was read.
@@ -140,6 +143,7 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 		Waited  struct{ Applied bool }
 		From    string `json:"read_from"`
 		Stale   int64  `json:"staleness_ms"`
+		Lag     int64  `json:"table_lag_ms"`
 		Pending []struct {
 			Stream             string
 			Time               int64
@@ -152,7 +156,8 @@ func (a *Answer) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*a = Answer{At: moment(&wire.At), Results: wire.Results, Applied: wire.Waited.Applied,
-		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond}
+		Replica: wire.From == "replica", Staleness: time.Duration(wire.Stale) * time.Millisecond,
+		TableLag: time.Duration(wire.Lag) * time.Millisecond}
 	for _, p := range wire.Pending {
 		a.Pending = append(a.Pending, Outcome{p.Stream, moment(&p.Time), p.Deduplicated, moment(p.Met), p.Late, p.Uncounted})
 	}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/pipeline/enrich"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/recovery"
 	"github.com/weir-stream/weir/store"
@@ -40,6 +41,8 @@ type Config struct {
 	// Schemas supplies the schemas that records name, and registers those of enriched events; nil if
 	// there are neither.
 	Schemas Schemas
+	// Tables are the tables that the features of enriched events look up; nil if they look up none.
+	Tables enrich.Tables
 	// DeadLetterTopic receives the records that cannot be mapped.
 	DeadLetterTopic string
 	// MaxRecordBytes is the size of a record's value above which it is poison; by default 1 MiB.

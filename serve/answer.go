@@ -26,7 +26,7 @@ type found struct {
 	applied   bool      // the event is applied, as found at
 	appliedAt time.Time // this moment
 	outdated  bool      // something was filled after the state was read
-	readFrom  []byte    // where the state was read, in JSON; empty if all was read from masters
+	readFrom  []byte    // where the state was read, in JSON, unless all was read from masters, and how old the tables are
 }
 
 // framed is a feature's frame of a query.Reading, and its key set.
@@ -57,6 +57,9 @@ func (h *handler) answer(ctx context.Context, q *question, in codec) error {
 	if err := f.findOldest(ctx, a, h.Reader); err != nil {
 		return err
 	}
+	if h.Tables != nil {
+		f.reading.SetTables(h.Tables)
+	}
 	in.addReads(f, a)
 	history, err := h.readWithHistory(ctx, a, f)
 	if err != nil {
@@ -71,6 +74,7 @@ func (h *handler) answer(ctx context.Context, q *question, in codec) error {
 		return err
 	}
 	f.complete(a, history)
+	f.appendTableLag(a, h.Tables, h.Now())
 	q.answer.asked, q.answer.found, q.answer.held, q.answer.most = a, f, &q.held, h.Limits.Answer
 	return in.encode(&q.answer, ctx)
 }
@@ -122,6 +126,23 @@ func (h *handler) readState(ctx context.Context, q *asked, f *found) (time.Durat
 	// Round up, because it is a bound.
 	f.readFrom = strconv.AppendInt(f.readFrom, (freshness.Staleness + time.Millisecond - 1).Milliseconds(), 10)
 	return freshness.Staleness, nil
+}
+
+// appendTableLag says how old the oldest is of the tables that the answers look up, if there are any. One that is not whole says
+// so in the answers.
+func (f *found) appendTableLag(q *asked, tables Tables, now time.Time) {
+	oldest := time.Duration(-1)
+	for _, p := range q.features {
+		for _, t := range p.tables {
+			if tables != nil {
+				oldest = max(oldest, tables.Age(t, now))
+			}
+		}
+	}
+	if oldest >= 0 {
+		f.readFrom = append(f.readFrom, `,"table_lag_ms":`...)
+		f.readFrom = strconv.AppendInt(f.readFrom, (oldest + time.Millisecond - 1).Milliseconds(), 10)
+	}
 }
 
 // storeReader marks its errors as the store's. It reads as if pending events had been applied.

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/serve/access"
 	"github.com/weir-stream/weir/serve/status"
 	"github.com/weir-stream/weir/serve/tools"
@@ -40,6 +41,13 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
+// Tables are tables of which features look up rows.
+type Tables interface {
+	query.Tables
+	// Age returns how long ago all rows of a table were known that existed then; negative if they never were.
+	Age(t *features.Table, now time.Time) time.Duration
+}
+
 // Config configures a handler.
 type Config struct {
 	status.Process
@@ -47,6 +55,8 @@ type Config struct {
 	// are served. It never returns nil.
 	Registry func() *features.Registry
 	Reader   store.Reader
+	// Tables are the tables that features look up; nil if they look up none.
+	Tables Tables
 	// StoreName is the store's name, for spans.
 	StoreName string
 	// FromReplicas reads from replicas for questions, if these are fresh enough; answers then say so. Questions that

@@ -35,6 +35,7 @@ type preparedFeature struct {
 	asked  prometheus.Counter
 	// services are the names of the services with the feature.
 	services []string
+	tables   []*features.Table // that it looks up
 	// fanOut is how many further entities an answer may read.
 	fanOut int
 
@@ -72,7 +73,7 @@ func newIndex(r *features.Registry, asked *prometheus.CounterVec) *index {
 		label := append(query.AppendString(nil, f.Name), ':')
 		x.features[f.Name] = &preparedFeature{
 			Feature: f, keys: set, membership: f.Membership(), member: key{name: f.Field, typ: f.Call.Type, scale: f.Call.Scale},
-			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(),
+			label: label, asked: asked.WithLabelValues(f.Name), fanOut: f.FanOut(), tables: f.Tables(),
 		}
 	}
 	for _, s := range r.Services {

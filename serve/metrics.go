@@ -64,7 +64,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		unavailable: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_unavailable_answers_total",
-			Help: "Values that answers lack because the server of the store that holds their entity did not answer.",
+			Help: "Values that answers lack because the server of the store that holds their entity did not answer, or because a table cannot.",
 		}),
 		panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "weir_panics_total",

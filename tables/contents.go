@@ -130,6 +130,7 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 	events, err := c.decoder.Decode(r)
 	if poison, ok := errors.AsType[*record.Poison](err); ok {
 		bad, err, events = poison, nil, nil
+		bad.Stream = "" // it is a table
 	}
 	if err != nil {
 		return nil, err

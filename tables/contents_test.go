@@ -213,10 +213,10 @@ func TestNewestOfAFile(t *testing.T) {
 	for name, want := range map[string]string{
 		write("a.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"id\":\"a\",\"v\":2}\n{\"id\":\"b\",\"v\":null}\n"): "",
 		write("empty.ndjson", ""):                                  "",
-		write("b.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"v\":2}\n"):   "b.ndjson:2: stream m: id: the field id is required",
-		write("c.csv", "id,v\na,1\n,2\n"):                          "c.csv:3: stream m: id: the field id is required",
+		write("b.ndjson", "{\"id\":\"a\",\"v\":1}\n{\"v\":2}\n"):   "b.ndjson:2: id: the field id is required",
+		write("c.csv", "id,v\na,1\n,2\n"):                          "c.csv:3: id: the field id is required",
 		write("d.csv", "id,w\na,1\n"):                              `d.csv:1: field v of stream m: unknown column "v"; known: id, w`,
-		write("e.csv", "id,v\na,1\nb,much\n"):                      "e.csv:3: stream m: v: expected a 64-bit integer, found a string",
+		write("e.csv", "id,v\na,1\nb,much\n"):                      "e.csv:3: v: expected a 64-bit integer, found a string",
 		write("f.csv", "id,v\na,1\nb,2\na,3\n"):                    "",
 		write("g.csv", "id,v\na,1\nb,2\nc,3\n"):                    "table m has more than 2 rows, its max_rows: the table is too large",
 		write("h.ndjson", `{"topic":"o","value":{"id":"a"}}`+"\n"): "h.ndjson:1: the envelope is of topic o, not of m",

@@ -40,9 +40,9 @@ func Fixed(all ...*Contents) *Set {
 	return s
 }
 
-// Take replaces the tables by those of other definitions, and keeps what is known of those that are the same. Those of the
+// Take replaces the tables by others, such as those of changed definitions, and keeps what is known of those that are the same. Those of the
 // definitions before stay for questions that are being answered. It returns the tables to be read from now on.
-func (s *Set) Take(r *features.Registry) []*Held {
+func (s *Set) Take(all []*features.Table) []*Held {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := map[string]*Held{}
@@ -56,7 +56,7 @@ func (s *Set) Take(r *features.Registry) []*Held {
 		}
 	}
 	s.named = nil
-	for _, t := range r.Tables {
+	for _, t := range all {
 		h := before[t.Identity()]
 		if h == nil {
 			h = &Held{Table: t, why: errors.New("it is not read yet")}

@@ -134,7 +134,7 @@ func TestWaitFor(t *testing.T) {
 
 func TestStaleness(t *testing.T) {
 	for body, want := range map[string]client.Answer{
-		`{"at":1784980800000,"read_from":"replica","staleness_ms":12}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond},
+		`{"at":1784980800000,"read_from":"replica","staleness_ms":12,"table_lag_ms":34}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond, TableLag: 34 * time.Millisecond},
 		`{"at":1784980800000,"read_from":"master"}`:                    {At: now},
 		`{"at":1784980800000}`:                                         {At: now},
 	} {

@@ -227,7 +227,7 @@ func mistakesMore(before *features.Registry, f *features.Feature) bool {
 func needs(f *features.Feature) (longest int64) {
 	for _, part := range parts(f) {
 		switch {
-		case len(part.Parts()) > 0:
+		case len(part.Parts()) > 0 || len(part.Series) == 0:
 		case !part.Window.Forgets():
 			return 0
 		default:
@@ -267,7 +267,11 @@ func (m *meanings) of(name string) []string {
 				changes = append(changes, "rests on "+part.Name)
 			}
 		}
-		switch {
+		switch of, ofTable := f.Basis.(*features.OfTable); {
+		case ofTable:
+			if before, ok := m.before.Table(of.Table.Name); !ok || before.Identity() != of.Table.Identity() {
+				changes = append(changes, "table "+of.Table.Name+" is read in another way")
+			}
 		case len(f.Parts()) > 0 || !m.streamChanged(f.Stream.Name):
 		case b.Definition == a.Definition && readOtherwise(b, a): // else the definition may be the reason
 			changes = append(changes, "the events of stream "+f.Stream.Name+" are read in another way")

@@ -24,7 +24,7 @@ const (
 	// key is damaged: there is no value.
 	Damaged Status = "DAMAGED"
 	// Unavailable means that the part of the store with the entity, or with another that the feature depends on, cannot
-	// be reached now: there is no value.
+	// be reached now, or that a table cannot answer: there is no value.
 	Unavailable Status = "UNAVAILABLE"
 )
 

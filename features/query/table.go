@@ -47,6 +47,10 @@ func (r *Reading) lookUp(t *features.Table, key string, at int64) {
 	r.lookups = append(r.lookups, found)
 }
 
+// ahead is how much later than the present, in milliseconds, a row may be because clocks differ. The present of an event that
+// is enriched long after it was written is the time of its record, and a row may be far later.
+const ahead = 5 * 60 * 1000
+
 // ofTable answers with a field of a row.
 func (r *Reading) ofTable(a *Answer, f *frame, of *features.OfTable, found lookup) {
 	if found.err != nil {
@@ -61,5 +65,5 @@ func (r *Reading) ofTable(a *Answer, f *frame, of *features.OfTable, found looku
 	if a.Value.IsNull() {
 		a.Status = NullValue
 	}
-	a.LaterEvents = f.at < r.present && found.row.Time > f.at
+	a.LaterEvents = found.row.Time > f.at && (f.at < r.present || found.row.Time > r.now+ahead)
 }

@@ -36,6 +36,8 @@ func TestTables(t *testing.T) {
 	text := func(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
 	tables := &someTables{rows: map[string]*features.Row{
 		"merchant m1": {Time: 500, Values: []value.Value{text("m1"), text("high"), {Type: value.Decimal, Num: 1000, Scale: 2}, {}}},
+		"merchant m9": {Time: 301_001, Values: []value.Value{text("m9"), text("high"), {}, {}}},
+		"merchant m8": {Time: 301_000, Values: []value.Value{text("m8"), text("high"), {}, {}}},
 		"merchant m2": {Time: 500, Values: []value.Value{text("m2"), {}, {}, {}}},
 		"country CH":  {Time: record.NoTime, Values: []value.Value{text("CH"), {Type: value.Bool, Num: 0}}},
 		"account 7":   {Time: 500, Values: []value.Value{{Type: value.Int, Num: 7}, {Type: value.Int, Num: 3}, {}}},
@@ -70,6 +72,8 @@ func TestTables(t *testing.T) {
 		{"merchant_risk", "m3", 1000, nil, "null NOT_FOUND true"},
 		{"merchant_risk", "m1", 400, nil, `"high" LATER_EVENTS false`}, // the row is newer, and older ones are not known
 		{"merchant_risk", "m1", 500, nil, `"high" PRESENT true`},
+		{"merchant_risk", "m9", 1000, nil, `"high" LATER_EVENTS false`}, // as of an event that is enriched later
+		{"merchant_risk", "m8", 1000, nil, `"high" PRESENT true`},       // clocks differ
 		{"risk_here", "m1", 1000, nil, `"high" PRESENT true`},
 		{"risk_here", "m3", 1000, nil, `"unknown" NOT_FOUND true`},
 		{"over", "u|m1", 1000, event(1000), "false PRESENT true"},

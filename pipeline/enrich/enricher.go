@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -31,6 +32,7 @@ type Enricher struct {
 	store   store.Store
 	writer  writer
 	schemas Registry
+	tables  Tables
 	metrics Metrics
 	log     *slog.Logger
 
@@ -46,10 +48,22 @@ type Enricher struct {
 	reading query.Reading
 }
 
+// Tables are the tables that features look up.
+type Tables interface {
+	query.Tables
+	// Awaited returns an error, which wraps state.ErrUnavailable, while one of the tables is not whole yet.
+	Awaited([]*features.Table) error
+}
+
 // New makes an Enricher for the batches of one worker. The client writes the events; the workers of
-// a processor share the history and the registry, which may be nil if no events are written in Avro.
-func New(s store.Store, h *History, client *kafka.Client, r Registry, m Metrics, log *slog.Logger) *Enricher {
-	return &Enricher{store: s, past: h, writer: writer{client}, schemas: r, metrics: m, log: log, written: writtenEvents{}}
+// a processor share the history, the tables, which may be nil if no feature looks one up, and the registry, which may be nil
+// if no events are written in Avro.
+func New(s store.Store, h *History, client *kafka.Client, r Registry, t Tables, m Metrics, log *slog.Logger) *Enricher {
+	e := &Enricher{store: s, past: h, writer: writer{client}, schemas: r, tables: t, metrics: m, log: log, written: writtenEvents{}}
+	if t != nil {
+		e.reading.SetTables(t)
+	}
+	return e
 }
 
 // Metrics count written events and damage.
@@ -74,8 +88,8 @@ func (b *Batch) Leave(rangeIndex int, why error) {
 	}
 }
 
-// Answer answers the batch's events. Events whose state cannot be read, because a master does not answer, wait: their
-// partitions are left out of the batch, and all others continue. No event may be skipped, because the events of a
+// Answer answers the batch's events. Events whose state cannot be read, because a master does not answer or because a table
+// is not whole yet, wait: their partitions are left out of the batch, and all others continue. No event may be skipped, because the events of a
 // partition are written in order. It fails if the store cannot be reached at all.
 func (e *Enricher) Answer(ctx context.Context, b *Batch) error {
 	err := e.answer(ctx, b)
@@ -144,6 +158,9 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 		if len(e.due) == 0 {
 			return nil, nil
 		}
+		if err := e.awaited(); err != nil {
+			return nil, err
+		}
 		e.reading.Reset(0)
 		for _, n := range e.due {
 			n.want(&e.reading, true)
@@ -161,6 +178,21 @@ func (e *Enricher) read(ctx context.Context, b *Batch) (stored state.Snapshot, e
 		}
 	}
 	return stored, nil
+}
+
+// awaited returns an error while a table that the events need is not whole.
+func (e *Enricher) awaited() error {
+	var last *Stream
+	for _, n := range e.due {
+		if n.stream == last || len(n.stream.tables) == 0 || e.tables == nil {
+			continue
+		}
+		last = n.stream
+		if err := e.tables.Awaited(last.tables); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look reads since when the state holds all events, and since when none of it has expired. An event gets the
@@ -245,7 +277,7 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 		a := &n.answers[i]
 		e.reading.NextSince(a, e.known.completeness(n.stream.features[i].Feature))
 		if a.Err != nil {
-			e.damaged(a.Err)
+			e.lacks(a)
 		} else if before {
 			a.Value, a.Items = a.Items[0].Value, nil
 		}
@@ -253,13 +285,17 @@ func (e *Enricher) ask(ctx context.Context, n *Event, stored state.Snapshot, bef
 	return nil
 }
 
-// damaged reports state that cannot be used for an answer.
-func (e *Enricher) damaged(err error) {
-	e.metrics.Damaged.Inc()
+// lacks reports state that cannot be used for an answer, or a table that cannot.
+func (e *Enricher) lacks(a *query.Answer) {
+	what := "a table cannot answer"
+	if a.Status == query.Damaged {
+		e.metrics.Damaged.Inc()
+		what = "state is damaged"
+	}
 	if now := time.Now(); now.Sub(e.complained) >= time.Second {
 		e.complained = now
-		e.log.Error("state is damaged: an enriched event lacks a value", "error", err)
-		store.DebugKey(e.log, err)
+		e.log.Error(what+": an enriched event lacks a value", "error", a.Err)
+		store.DebugKey(e.log, a.Err)
 	}
 }
 

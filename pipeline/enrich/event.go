@@ -35,7 +35,8 @@ type Stream struct {
 	subject, schema string
 	maxFuture       int64 // milliseconds, see query.Reading.SetPresent
 	features        []streamFeature
-	inHand          bool // some feature reads the event's own fields
+	tables          []*features.Table // that the features look up
+	inHand          bool              // some feature reads the event's own fields
 }
 
 type streamFeature struct {
@@ -60,6 +61,7 @@ func Streams(r *features.Registry) map[*record.Stream]*Stream {
 			})
 			stream.inHand = stream.inHand || f.InHand != nil
 		}
+		stream.tables = features.TablesOf(e.Service.Features)
 		streams[e.Stream] = stream
 	}
 	return streams

@@ -15,8 +15,8 @@ import (
 
 // Config configures a Follower. All fields are required.
 type Config struct {
-	// Kafka returns how to read topics. It is called once for each table in a topic.
-	Kafka func() (scan.Config, error)
+	// Kafka returns how to read topics, and what to call once no more is read. It is called once for each table in a topic.
+	Kafka func() (read scan.Config, close func(), err error)
 	Log   *slog.Logger
 }
 
@@ -41,12 +41,12 @@ func New(cfg Config) *Follower {
 	return f
 }
 
-// Take replaces the tables by those of other definitions: new ones are read from now on, and those that are the same go on.
-func (f *Follower) Take(r *features.Registry) {
+// Take replaces the tables by others, such as those of changed definitions: new ones are read from now on, and those that are the same go on.
+func (f *Follower) Take(all []*features.Table) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	wanted := map[*tables.Held]bool{}
-	for _, h := range f.Set.Take(r) {
+	for _, h := range f.Set.Take(all) {
 		wanted[h] = true
 		if f.reading[h] != nil {
 			continue

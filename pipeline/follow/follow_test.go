@@ -61,15 +61,14 @@ func newFixture(t *testing.T, topics map[string]int) *fixture {
 	}
 	t.Cleanup(client.Close)
 	f := &fixture{TB: t, client: client}
-	transport := new(kafka.Transport)
 	f.Follower = New(Config{
-		Kafka: func() (scan.Config, error) { return scan.Config{Transport: transport, Brokers: brokers}, nil },
-		Log:   slog.New(slog.NewTextHandler(&f.log, nil)),
+		Kafka: func() (scan.Config, func(), error) {
+			transport := new(kafka.Transport)
+			return scan.Config{Transport: transport, Brokers: brokers}, transport.CloseIdleConnections, nil
+		},
+		Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
-	t.Cleanup(func() {
-		f.Close()
-		transport.CloseIdleConnections()
-	})
+	t.Cleanup(f.Close)
 	return f
 }
 
@@ -96,7 +95,7 @@ func (f *fixture) ask(r kmsg.Request) {
 func (f *fixture) take(tables string) *features.Table {
 	f.Helper()
 	r := defined.Registry(f, "tables: {m: "+tables+"}\n")
-	f.Take(r)
+	f.Take(r.Tables)
 	return r.Tables[0]
 }
 
@@ -264,7 +263,7 @@ func TestFile(t *testing.T) {
 	write("id,v\na,4\nb,many\n")
 	testkit.Eventually(t, 10*time.Second, "the bad row is said", func() (bool, string) {
 		_, _, _, why := f.All()[0].State(time.Now())
-		return why != nil && strings.HasPrefix(why.Error(), name+":3: stream m: v: expected"), fmt.Sprint(why)
+		return why != nil && strings.HasPrefix(why.Error(), name+":3: v: expected"), fmt.Sprint(why)
 	})
 	if got := f.value(table, "a"); got != "3" {
 		t.Errorf("with a bad file the table says %s", got)

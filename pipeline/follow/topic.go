@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/pipeline/fetch"
 	"github.com/weir-stream/weir/pipeline/retry"
@@ -29,17 +30,19 @@ type topic struct {
 	scanner  *scan.Scanner
 
 	contents   *tables.Contents
+	bad        error // the first record that could not be read
 	partitions map[int32]*scan.Range
 	lost       error     // why the contents may lack rows
 	complained time.Time // when a bad record was last logged
 }
 
 func (t *topic) follow(ctx context.Context) {
-	cfg, err := t.follower.cfg.Kafka()
+	cfg, done, err := t.follower.cfg.Kafka()
 	if err != nil {
 		t.follower.fail(t.Held, err)
 		return
 	}
+	defer done()
 	cfg.Patience = patience
 	t.scanner = scan.New(cfg)
 	defer t.scanner.Close()
@@ -61,6 +64,20 @@ func (t *topic) follow(ctx context.Context) {
 		}
 		t.follower.fail(t.Held, err)
 	}
+}
+
+// Read reads all versions of the rows of a table that its topic has now. Bad is the first record that could not be read, so that
+// its row is missing.
+func Read(ctx context.Context, cfg scan.Config, of *features.Table) (c *tables.Contents, bad, err error) {
+	t := &topic{Held: &tables.Held{Table: of}, scanner: scan.New(cfg)}
+	defer t.scanner.Close()
+	t.begin()
+	t.contents.KeepAll()
+	ranges, err := t.ends(ctx)
+	if err == nil {
+		err = t.read(ctx, ranges)
+	}
+	return t.contents, t.bad, err
 }
 
 // errOther means that the topic has to be read from its beginning.
@@ -152,6 +169,12 @@ func (t *topic) Record(r *record.Record) error {
 	}
 	bad, err := t.contents.Take(r)
 	if bad == nil {
+		return err
+	}
+	if t.bad == nil {
+		t.bad = fmt.Errorf("%v at offset %d: %w", r.Partition, r.Offset, bad)
+	}
+	if t.follower == nil {
 		return err
 	}
 	t.follower.metrics.bad.WithLabelValues(t.Table.Name).Inc()

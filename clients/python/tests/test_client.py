@@ -107,6 +107,7 @@ def test_answer(asynchronous: bool) -> None:
         waited={"applied": True},
         read_from="replica",
         staleness_ms=1500,
+        table_lag_ms=200,
         pending=[{"stream": "t", "time": 7, "deduplicated": True, "uncounted": True}, {"stream": "t", "time": 7, "deduplicated": True, "met": 2000}],
         a_later_field=1,
     )
@@ -125,6 +126,7 @@ def test_answer(asynchronous: bool) -> None:
     assert got.results[0]["seen"].status is None
     assert sorted(got.results[0]) == ["f", "lifetime", "newer", "past", "seen"]
     assert (got.applied, got.read_from, got.staleness) == (True, "replica", timedelta(seconds=1.5))
+    assert got.table_lag == timedelta(milliseconds=200)
     assert got.pending == (
         weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, True),
         weir.PendingOutcome("t", epoch + timedelta(milliseconds=7), True, False, met=epoch + timedelta(seconds=2)),

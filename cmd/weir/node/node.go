@@ -23,6 +23,7 @@ import (
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
+	"github.com/weir-stream/weir/pipeline/follow"
 	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
 	"github.com/weir-stream/weir/serve/reply"
@@ -34,6 +35,9 @@ import (
 type Node struct {
 	*wiring
 	reloader  *reloader
+	tables    *follow.Follower
+	hadTables atomic.Bool         // all tables were whole at the same time
+	answers   bool                // questions, and not only enriched events
 	processor *pipeline.Processor // nil without that role
 	schemas   *schemas.Cache      // of the processor
 	api       *serve.Server
@@ -86,6 +90,10 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 	}
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		n.store, w.build.metric())
+	n.tables = follow.New(follow.Config{Kafka: n.tableLog, Log: log})
+	metrics.MustRegister(n.tables)
+	n.answers = roles.API
+	n.takeTables(registry)
 	n.reloader = newReloader(w.definitions, registry, n.take, log, metrics)
 	// A namespace with another layout is as unusable as an unreachable store.
 	checks := []status.Check{{Name: strings.ToLower(n.store.Name()), Check: n.store.Ready}}
@@ -95,8 +103,10 @@ func startNode(w *wiring, registry *features.Registry, roles Roles, log *slog.Lo
 		}
 		checks = append(checks, status.Check{Name: "processor", Check: n.Ready})
 	}
+	checks = append(checks, status.Check{Name: "tables", Check: n.tablesReady})
 	n.adopt()
 	c := w.asking
+	c.Tables = n.tables
 	c.Registry, c.Definitions, c.Checks, c.DeadLetters = n.reloader.registry, n.reloader.definitions, checks, n.deadLetters()
 	c.Backfills, c.Tools = n.backfills(), n.tools()
 	c.Gatherer, c.Registerer, c.TracerProvider = metrics, metrics, n.tracing
@@ -128,7 +138,10 @@ func (n *Node) adopt() {
 }
 
 // close closes a node that was never run.
-func (n *Node) close() error { return errors.Join(n.store.Close(), n.endTracing(context.Background())) }
+func (n *Node) close() error {
+	n.tables.Close()
+	return errors.Join(n.store.Close(), n.endTracing(context.Background()))
+}
 
 // deadLetters lists the last records that the processor has set aside; nil without a processor.
 func (n *Node) deadLetters() func() []status.DeadLetter {
@@ -189,7 +202,7 @@ func (n *Node) addProcessor(metrics prometheus.Registerer) error {
 	s.Metrics, s.Logger = metrics, n.log
 	n.schemas = schemas.New(s)
 	c := n.applying
-	c.Schemas = n.schemas
+	c.Schemas, c.Tables = n.schemas, n.tables
 	c.Registry, c.Store, c.Metrics, c.TracerProvider, c.Logger = n.reloader.registry(), n.store, metrics, n.tracing, n.log
 	n.processor = pipeline.New(c)
 	return nil
@@ -202,6 +215,7 @@ var errNoStreams = errors.New("no stream is defined")
 // wait for it, and process no other.
 func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if n.processor == nil {
+		n.takeTables(r)
 		return nil
 	}
 	if len(r.Streams) == 0 {
@@ -210,6 +224,7 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 	if err := connect.EnsureTopics(ctx, n.kafka, n.topics, r); err != nil {
 		return err
 	}
+	n.takeTables(r)
 	n.processor.Reload(r)
 	return nil
 }
@@ -218,6 +233,7 @@ func (n *Node) take(ctx context.Context, r *features.Registry) error {
 // permanent; it waits while Kafka or the store is unavailable.
 func (n *Node) Run(ctx context.Context) error {
 	defer func() { _ = n.store.Close() }()
+	defer n.tables.Close()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 

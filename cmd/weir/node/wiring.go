@@ -11,6 +11,7 @@ import (
 	"github.com/weir-stream/weir/internal/tracing"
 	"github.com/weir-stream/weir/pipeline"
 	"github.com/weir-stream/weir/pipeline/recovery"
+	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/pipeline/schemas"
 	"github.com/weir-stream/weir/serve"
 )
@@ -27,6 +28,7 @@ type wiring struct {
 	profilesAt  string // address of the profiles; empty for none
 	spans       tracing.Config
 	lastAnswers time.Duration // the time for questions when the process ends
+	tableLog    func() (scan.Config, func(), error)
 
 	// Parts of a processor; zero without that role.
 	kafka      *kafka.Client
@@ -52,6 +54,7 @@ func newWiring(cfg *config.Config, open openStore, roles Roles, b Build, log *sl
 			Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio, Version: b.Release, Logger: log,
 		},
 	}
+	w.tableLog = func() (scan.Config, func(), error) { return connect.Log(cfg) } // only definitions with tables need Kafka to answer
 	if roles.Processor {
 		if err := w.addProcessor(cfg); err != nil {
 			return nil, err

@@ -127,12 +127,14 @@ class Answer:
     """replica if any of the state was read from one; None if the server reads from masters only."""
     staleness: timedelta | None = None
     """The maximum age of state read from a replica."""
+    table_lag: timedelta | None = None
+    """How long before the answer, at the most, all rows were known of the tables that features look up; None if none does."""
 
 
 def decode(body: bytes, decimals: bool) -> Answer:
     """Decodes an answer. An invalid body raises AttributeError, KeyError, OverflowError, RecursionError, TypeError or ValueError."""
     wire = json.loads(body, parse_float=Decimal if decimals else float)
-    waited, stale = wire.get("waited"), wire.get("staleness_ms")
+    waited, stale, lag = wire.get("waited"), wire.get("staleness_ms"), wire.get("table_lag_ms")
     return Answer(
         at=_moment(wire["at"]),
         results=tuple(
@@ -147,6 +149,7 @@ def decode(body: bytes, decimals: bool) -> Answer:
         applied=waited and waited["applied"],
         read_from=wire.get("read_from"),
         staleness=None if stale is None else timedelta(milliseconds=stale),
+        table_lag=None if lag is None else timedelta(milliseconds=lag),
     )
 
 

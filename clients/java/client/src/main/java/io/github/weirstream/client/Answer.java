@@ -15,9 +15,11 @@ import java.util.Map;
  * @param applied whether the record of {@link Question#waitFor} is in the results; false without one
  * @param replica whether any of the state was read from a replica
  * @param staleness the maximum age of state read from a replica, else zero
+ * @param tableLag how long before the answer, at the most, all rows were known of the tables that features look up; zero if
+ *     none does
  */
 public record Answer(
-    Instant at, List<Result> results, List<PendingOutcome> pending, boolean applied, boolean replica, Duration staleness) {
+    Instant at, List<Result> results, List<PendingOutcome> pending, boolean applied, boolean replica, Duration staleness, Duration tableLag) {
 
   /**
    * The features of one entity.

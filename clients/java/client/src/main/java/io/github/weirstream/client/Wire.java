@@ -37,7 +37,8 @@ final class Wire {
       List<Pending> pending,
       Waited waited,
       @JsonProperty("read_from") String readFrom,
-      @JsonProperty("staleness_ms") long staleness) {}
+      @JsonProperty("staleness_ms") long staleness,
+      @JsonProperty("table_lag_ms") long tableLag) {}
 
   private record Result(JsonNode entity, Map<String, Value> features) {}
 
@@ -120,7 +121,8 @@ final class Wire {
                 .toList(),
         wire.waited != null && wire.waited.applied,
         "replica".equals(wire.readFrom),
-        Duration.ofMillis(wire.staleness));
+        Duration.ofMillis(wire.staleness),
+        Duration.ofMillis(wire.tableLag));
   }
 
   private static Answer.Result result(Result wire) {

@@ -145,7 +145,7 @@ class WeirClientTest {
         ask(
             answer(
                 features,
-                ",'waited':{'applied':true},'read_from':'replica','staleness_ms':1500,"
+                ",'waited':{'applied':true},'read_from':'replica','staleness_ms':1500,'table_lag_ms':200,"
                     + "'pending':[{'stream':'t','time':7,'deduplicated':true,'uncounted':true},{'stream':'t','time':7,'deduplicated':true,'met':2000}]"),
             QUESTION);
     Feature f = answer.results().get(0).feature("f");
@@ -172,6 +172,7 @@ class WeirClientTest {
     assertEquals(List.of("m", true, Status.PRESENT), List.of(member.member().textValue(), member.met(), member.status()));
     assertTrue(answer.applied() && answer.replica());
     assertEquals(Duration.ofMillis(1500), answer.staleness());
+    assertEquals(Duration.ofMillis(200), answer.tableLag());
     assertEquals(
         List.of(
             new Answer.PendingOutcome("t", Instant.ofEpochMilli(7), true, null, false, true),
