@@ -113,7 +113,7 @@ func (f *file) recordOf(r *features.Registry, e *event) ([]byte, error) {
 			return
 		}
 		var path []string
-		if path, err = pathOf(s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
+		if path, err = pathOf("stream "+s.Name, s, key.Value); err == nil && !o.set(path, f.valueText(s, key.Value, v)) {
 			err = conflict(key.Value)
 		}
 	}
@@ -156,9 +156,9 @@ func (f *file) valueText(s *record.Stream, name string, v *yaml.Node) string {
 	return toJSON(v)
 }
 
-// pathOf returns the path of an event's member in its record. Fields are given by name, the id and what the match reads
+// pathOf returns the path of an event's member in its record, which is of what. Fields are given by name, the id and what the match reads
 // by their paths.
-func pathOf(s *record.Stream, name string) ([]string, error) {
+func pathOf(what string, s *record.Stream, name string) ([]string, error) {
 	var known []string
 	paths := append(slices.Clone(s.Match.Paths()), s.ID)
 	if s.Each != nil {
@@ -191,7 +191,7 @@ func pathOf(s *record.Stream, name string) ([]string, error) {
 			known = append(known, dotted)
 		}
 	}
-	return nil, errors.New(spelling.UnknownIn(" of stream "+s.Name, "field", name, known))
+	return nil, errors.New(spelling.UnknownIn(" of "+what, "field", name, known))
 }
 
 // decoded is JSON as Go values, with numbers unchanged.

@@ -50,6 +50,7 @@ type file struct {
 	definitions []string // paths
 	start       int64    // milliseconds: the base of offsets
 	defaults    map[string]*yaml.Node
+	tables      []tableRow // that each test has
 	tests       []test
 	findings    definition.Findings
 }
@@ -57,6 +58,7 @@ type file struct {
 type test struct {
 	name      string
 	line      int
+	tables    []tableRow
 	events    []event
 	questions []ask
 }
@@ -222,7 +224,8 @@ func (f *file) document(n *yaml.Node) {
 				f.defaults[key.Value] = value
 			})
 		},
-		"tests": func(n *yaml.Node) { tests = n },
+		"tables": func(n *yaml.Node) { f.tables = f.rows(n) },
+		"tests":  func(n *yaml.Node) { tests = n },
 	})
 	if tests == nil || tests.Kind != yaml.SequenceNode || len(tests.Content) == 0 {
 		f.find(n, "tests: expected a list of tests")
@@ -242,7 +245,8 @@ func (f *file) document(n *yaml.Node) {
 func (f *file) test(n *yaml.Node) test {
 	t := test{line: n.Line}
 	seen := f.members(n, "a test", map[string]func(*yaml.Node){
-		"name": func(n *yaml.Node) { t.name = n.Value },
+		"name":   func(n *yaml.Node) { t.name = n.Value },
+		"tables": func(n *yaml.Node) { t.tables = f.rows(n) },
 		"events": func(n *yaml.Node) {
 			for _, e := range f.list(n, "events") {
 				t.events = append(t.events, f.event(resolved(e)))

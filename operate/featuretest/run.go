@@ -20,6 +20,7 @@ import (
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store/memory"
+	"github.com/weir-stream/weir/tables"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -39,6 +40,7 @@ func Run(ctx context.Context, name string) (*Result, error) {
 			f.find(n, "defaults: %v", err)
 		}
 	}
+	f.checkTables(registry, f.tables)
 	r, asked := &Result{File: name, Definitions: strings.Join(f.definitions, ", ")}, map[string]bool{}
 	for i := range f.tests {
 		if err := ctx.Err(); err != nil {
@@ -49,6 +51,8 @@ func Run(ctx context.Context, name string) (*Result, error) {
 		for _, topic := range registry.Topics() {
 			run.earlier[topic] = record.NewEarlier(registry.Streams, topic, state.NewSecret())
 		}
+		f.checkTables(registry, run.test.tables)
+		run.tables = f.tablesOf(registry, slices.Concat(f.tables, run.test.tables))
 		run.result = TestResult{Name: f.tests[i].name, Line: f.tests[i].line}
 		run.do(ctx)
 		run.result.Took = time.Since(began)
@@ -73,6 +77,7 @@ type run struct {
 	mapper   *features.Mapper // of events
 	records  *features.Mapper // as they are in their topics
 	state    *memory.Store
+	tables   *tables.Set
 	asked    map[string]bool            // features of all tests
 	earlier  map[string]*record.Earlier // by topic, as if each had one partition
 	result   TestResult
@@ -201,6 +206,7 @@ func (r *run) answer(ctx context.Context, q *ask, f *features.Feature, entity st
 	var reading query.Reading
 	reading.Reset(max(r.now, q.at))
 	reading.SetInHand(r.inHand)
+	reading.SetTables(r.tables)
 	reading.Want(f, entity, q.at)
 	if err := reading.Read(ctx, r.state); err != nil {
 		return err
