@@ -44,6 +44,8 @@ type Replay struct {
 	AsServed bool
 	// RecordTime is the path of the arrival time of an event's record; empty if envelopes have it.
 	RecordTime string
+	// Tables has the rows of LookedUp as of all moments; nil if there are none.
+	Tables query.Tables
 	// ExcludeCurrent computes the rows of Stream without their own events.
 	ExcludeCurrent bool
 	// Until, in ms, leaves out the records of logs with that timestamp or a later one, and refuses such rows of a
@@ -75,15 +77,22 @@ type Progress struct {
 	Rows    int     // made
 }
 
-// Topics returns the topics whose events the columns and the rows need, sorted.
-func (r *Replay) Topics() []string {
-	var asked []*features.Feature
+// LookedUp returns the tables of which the columns need rows.
+func (r *Replay) LookedUp() []*features.Table { return features.TablesOf(r.asked()) }
+
+// asked returns the features of the columns.
+func (r *Replay) asked() (asked []*features.Feature) {
 	for i := range r.Columns {
 		if f := r.Columns[i].feature; f != nil {
 			asked = append(asked, f)
 		}
 	}
-	topics := features.TopicsOf(asked)
+	return asked
+}
+
+// Topics returns the topics whose events the columns and the rows need, sorted.
+func (r *Replay) Topics() []string {
+	topics := features.TopicsOf(r.asked())
 	if r.Stream != nil && !slices.Contains(topics, r.Stream.Topic) {
 		topics = append(topics, r.Stream.Topic)
 		slices.Sort(topics)
@@ -159,6 +168,7 @@ func (t *timeline) newWorkers() error {
 		if err := w.answers.prepare(r.Columns, r.ExcludeCurrent); err != nil {
 			return err
 		}
+		w.answers.reading.SetTables(r.Tables)
 		if r.Stream != nil {
 			w.answers.maxFuture = r.Stream.MaxFuture.Milliseconds()
 		}

@@ -209,7 +209,10 @@ func asks(f *features.Feature) (fields []record.Field) {
 // streamsOf returns the streams that a feature depends on.
 func streamsOf(f *features.Feature) (streams []*record.Stream) {
 	parts := f.Parts()
-	if len(parts) == 0 {
+	switch {
+	case f.Stream == nil && len(parts) == 0: // a row of a table
+		return nil
+	case len(parts) == 0:
 		return []*record.Stream{f.Stream}
 	}
 	for _, part := range parts {

@@ -26,7 +26,7 @@ import (
 // materializeOptions are the flags of weir materialize.
 type materializeOptions struct {
 	*settings
-	inputs                    []string
+	inputs, tables            []string
 	fromTopics                bool
 	since, until              string
 	stream, spine, output     string
@@ -96,6 +96,7 @@ than --since, has the status INCOMPLETE: see --quality.`,
 func (o *materializeOptions) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.inputs, "input", nil, "events: [STREAM=]FILE, a folder or a pattern, also s3://BUCKET/KEY; may be given several times")
+	flags.StringArrayVar(&o.tables, "table", nil, "rows of a table: TABLE=FILE (default its file, or its topic with --from-topics)")
 	flags.BoolVar(&o.fromTopics, "from-topics", false, "read the events from their topics")
 	flags.StringVar(&o.since, "since", "", "with --from-topics: only records from then on: RFC 3339, milliseconds, or how long ago, such as 90d (default all)")
 	flags.StringVar(&o.until, "until", "", "with --from-topics: only records before then: RFC 3339, milliseconds, or how long ago (default all)")
@@ -223,6 +224,9 @@ func (o *materializeOptions) replay(ctx context.Context, cfg *config.Config, reg
 		if r.Inputs, err = o.openTopics(ctx, cfg, r); err != nil {
 			return nil, fmt.Errorf("--from-topics: %w", err)
 		}
+	}
+	if r.Tables, err = o.tablesOf(ctx, cfg, r); err != nil {
+		return nil, fmt.Errorf("--table: %w", err)
 	}
 	return r, nil
 }

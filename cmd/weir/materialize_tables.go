@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-stream/weir/cmd/weir/connect"
+	"github.com/weir-stream/weir/config"
+	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
+	"github.com/weir-stream/weir/materialize"
+	"github.com/weir-stream/weir/pipeline/follow"
+	"github.com/weir-stream/weir/tables"
+)
+
+// tablesOf reads the tables that the columns need.
+func (o *materializeOptions) tablesOf(ctx context.Context, cfg *config.Config, r *materialize.Replay) (query.Tables, error) {
+	files := map[string]string{}
+	for _, given := range o.tables {
+		name, file, ok := strings.Cut(given, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not TABLE=FILE", given)
+		}
+		if files[name] != "" {
+			return nil, fmt.Errorf("table %s is given twice", name)
+		}
+		files[name] = file
+	}
+	var all []*tables.Contents
+	var known []string
+	for _, t := range r.LookedUp() {
+		c, err := o.readTable(ctx, cfg, t, files[t.Name])
+		if err != nil {
+			return nil, err
+		}
+		delete(files, t.Name)
+		all, known = append(all, c), append(known, t.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		return nil, fmt.Errorf("no column looks up a row of table %q; they look up %s", name, cmp.Or(strings.Join(known, ", "), "none"))
+	}
+	return tables.Fixed(all...), nil
+}
+
+// readTable reads all versions of a table's rows.
+func (o *materializeOptions) readTable(ctx context.Context, cfg *config.Config, t *features.Table, file string) (*tables.Contents, error) {
+	switch {
+	case file != "":
+		return tables.ReadFile(ctx, t, file, true)
+	case t.File != "":
+		return tables.ReadFile(ctx, t, t.File, true)
+	case !o.fromTopics:
+		return nil, fmt.Errorf("the rows of table %s are in topic %s: add --table %s=FILE", t.Name, t.Rows.Topic, t.Name)
+	}
+	log, done, err := connect.Log(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	c, bad, err := follow.Read(ctx, log, t)
+	if bad != nil {
+		fmt.Fprintf(o.screen, "table %s lacks rows, such as %v\n", t.Name, bad)
+	}
+	return c, err
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/weir-stream/weir/internal/testkit/kafkatest"
+)
+
+// A training set has the rows of tables as of each moment, from files as from topics.
+func TestMaterializeTables(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		name = filepath.Join(folder, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write("countries.csv", "code,risky\nCH,false\nXX,true\n")
+	definitions := write("features.yaml", `
+streams:
+  pay: {topic: pay, timestamp: at, id: id, fields: {user: string, shop: string, code: string, amount: int}}
+tables:
+  merchant: {topic: merchants, key: id, fields: {risk: string, limit: int}}
+  country: {file: countries.csv, key: code, fields: {risky: bool}}
+features:
+  paid: SUM(1h, pay, amount, user)
+  risk: {expr: merchant.risk, by: shop}
+  over: {expr: 'paid > merchant.limit', by: shop, default: false}
+  risky: {expr: country.risky}
+`)
+	const minute = 60_000
+	start := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC).UnixMilli()
+	var events, rows strings.Builder
+	broker := kafkatest.Embedded(t, map[string]int{"pay": 1, "merchants": 2}).ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	send := func(topic string, at int, key, value string) {
+		t.Helper()
+		r := &kgo.Record{Topic: topic, Key: []byte(key), Timestamp: time.UnixMilli(start + int64(at*minute))}
+		if value != "" {
+			r.Value = []byte(value)
+		}
+		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at, shop := range []string{"m1", "m1", "m2", "m1", "m3"} {
+		code := []string{"CH", "XX"}[at%2]
+		event := fmt.Sprintf(`{"id":"e%d","at":%d,"user":"u1","shop":%q,"code":%q,"amount":10}`, at, start+int64(at*minute), shop, code)
+		events.WriteString(event + "\n")
+		send("pay", at, "u1", event)
+	}
+	for _, row := range []struct {
+		at         int
+		key, value string
+	}{{-9, "m1", `{"id":"m1","risk":"low","limit":15}`}, {1, "m1", `{"id":"m1","risk":"high","limit":15}`}, {3, "m2", `{"id":"m2","risk":"late"}`}, {-9, "m3", `{"id":"m3","risk":"gone"}`}} {
+		fmt.Fprintf(&rows, "{\"topic\":\"merchants\",\"key\":%q,\"timestamp\":%d,\"value\":%s}\n", row.key, start+int64(row.at*minute), row.value)
+		send("merchants", row.at, row.key, row.value)
+	}
+	const header = "id,at,user,shop,code,over,paid,risk,risky\n"
+	line := func(n int, rest string) string {
+		return fmt.Sprintf("e%d,%d,u1,%s\n", n, start+int64(n*minute), rest)
+	}
+	want := header + line(0, "m1,CH,false,10,low,false") + line(1, "m1,XX,true,20,high,true") + line(2, "m2,CH,false,30,,false") +
+		line(3, "m1,XX,true,40,high,true") + line(4, "m3,CH,false,50,gone,false")
+	rowsFile, eventsFile := write("rows.ndjson", rows.String()), write("events.ndjson", events.String())
+	args := []string{"materialize", "--features", definitions, "--stream", "pay", "--output", "-"}
+	got, err := weir(t, append(args, "--input", eventsFile, "--table", "merchant="+rowsFile)...)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v; (-want +from files):\n%s", err, diff)
+	}
+	got, err = weir(t, append(args, "--from-topics", "--kafka.brokers", broker)...)
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("error %v; (-want +from topics):\n%s", err, diff)
+	}
+	send("merchants", 3, "m3", "") // it is deleted before the last event
+	got, err = weir(t, append(args, "--from-topics", "--kafka.brokers", broker)...)
+	if want := strings.Replace(want, ",gone,", ",,", 1); err != nil || got != want {
+		t.Errorf("error %v; after a delete:\n%s", err, got)
+	}
+	for _, c := range []struct {
+		more []string
+		want string
+	}{
+		{nil, "weir: --table: the rows of table merchant are in topic merchants: add --table merchant=FILE"},
+		{[]string{"--table", "merchant"}, `weir: --table: "merchant" is not TABLE=FILE`},
+		{[]string{"--table", "merchant=a.csv", "--table", "merchant=b.csv"}, "weir: --table: table merchant is given twice"},
+		{[]string{"--table", "merchant=" + rowsFile, "--table", "mercant=b.csv"}, `weir: --table: no column looks up a row of table "mercant"; they look up merchant, country`},
+		{[]string{"--columns", "paid", "--table", "country=b.csv"}, `weir: --table: no column looks up a row of table "country"; they look up none`},
+		{[]string{"--table", "merchant=none.csv"}, "weir: --table: open none.csv: no such file or directory"},
+	} {
+		if _, err := weir(t, append(append(args, "--input", eventsFile), c.more...)...); message(err) != c.want {
+			t.Errorf("%s: got %v, want %s", c.more, message(err), c.want)
+		}
+	}
+}
