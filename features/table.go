@@ -20,6 +20,9 @@ type Table struct {
 	Key  int    // the field of the key
 	// Deletes is the field whose text "d" says that the row is deleted; -1 if there is none. Expressions cannot name it.
 	Deletes int
+	// Until is the field of the moment from which on the row no longer counts; -1 if there is none.
+	Until int
+	List  bool // its rows are the entries of a list, which operators write
 	// MaxRows and MaxBytes are how many rows the table may have, and how much memory they may take.
 	MaxRows  int
 	MaxBytes int64
@@ -30,6 +33,9 @@ func (t *Table) Identity() string {
 	s := t.Rows
 	text := fmt.Sprintf("table %s %q %q %s %q %s %d %d %d", t.Name, s.Topic, t.File, s.Format, s.Timestamp.Path, s.Timestamp.Form,
 		t.Key, t.MaxRows, t.MaxBytes)
+	if t.List {
+		text += " list"
+	}
 	if s.Match != nil {
 		text += fmt.Sprintf(" match %q", s.Match.Text)
 	}
@@ -45,16 +51,29 @@ type Row struct {
 	Values []value.Value // by field of the table
 }
 
-// OfTable is the basis of a part of a derived feature: a field of a table's row. The key of the row is the part's only one.
-type OfTable struct {
-	Table *Table
-	Field int
+// Holds reports whether the row counts at a moment, in milliseconds.
+func (t *Table) Holds(r *Row, at int64) bool {
+	return t.Until < 0 || r.Values[t.Until].IsNull() || r.Values[t.Until].Num > at
 }
 
-// NewOfTable makes the part with the name TABLE.FIELD. Its key has the given name in questions.
+// OfTable is the basis of a part of a derived feature: a field of a table's row, or whether there is a row. The key of the row
+// is the part's only one.
+type OfTable struct {
+	Table *Table
+	Field int // or Exists
+}
+
+// Exists is the Field of an OfTable that asks whether there is a row.
+const Exists = -1
+
+// NewOfTable makes the part with the name TABLE.FIELD, or KEY in TABLE. Its key has the given name in questions.
 func NewOfTable(t *Table, field int, by string) *Feature {
+	name := by + " in " + t.Name
+	if field != Exists {
+		name = t.Name + "." + t.Rows.Fields[field].Name
+	}
 	return &Feature{
-		Name: t.Name + "." + t.Rows.Fields[field].Name, By: []string{by}, ByTypes: []value.Type{t.Rows.Fields[t.Key].Type},
+		Name: name, By: []string{by}, ByTypes: []value.Type{t.Rows.Fields[t.Key].Type},
 		Basis: &OfTable{t, field},
 	}
 }
@@ -62,8 +81,20 @@ func NewOfTable(t *Table, field int, by string) *Feature {
 // Parts returns none.
 func (*OfTable) Parts() []*Feature { return nil }
 
-func (o *OfTable) valueType(*Feature) value.Type            { return o.Table.Rows.Fields[o.Field].Type }
-func (o *OfTable) scale(*Feature) uint8                     { return o.Table.Rows.Fields[o.Field].Scale }
+func (o *OfTable) valueType(*Feature) value.Type {
+	if o.Field == Exists {
+		return value.Bool
+	}
+	return o.Table.Rows.Fields[o.Field].Type
+}
+
+func (o *OfTable) scale(*Feature) uint8 {
+	if o.Field == Exists {
+		return 0
+	}
+	return o.Table.Rows.Fields[o.Field].Scale
+}
+
 func (o *OfTable) shape(*Feature) aggregate.Shape           { return aggregate.Scalar }
 func (o *OfTable) membership(*Feature) aggregate.Membership { return aggregate.NoMembers }
 func (o *OfTable) forgets(*Feature) bool                    { return false }
@@ -71,6 +102,9 @@ func (o *OfTable) fanOut() int                              { return 0 }
 func (o *OfTable) askedAbout(*Feature, []value.Value)       {} // it has no Membership
 func (o *OfTable) retain(*Feature) []state.Retained         { return nil }
 func (o *OfTable) meaning(f *Feature) string {
+	if o.Field == Exists {
+		return "whether " + f.By[0] + " is in " + o.Table.Name
+	}
 	return o.Table.Rows.Fields[o.Field].Name + " of the row of table " + o.Table.Name + " for " + f.By[0]
 }
 

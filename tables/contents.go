@@ -4,6 +4,7 @@ package tables
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -74,6 +75,19 @@ func (c *Contents) Rows() (n int, bytes int64) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.count, c.bytes
+}
+
+// All returns the rows of all keys, sorted by these: those that Find returns.
+func (c *Contents) All(at int64) (rows []*features.Row) {
+	c.mu.RLock()
+	keys := slices.Sorted(maps.Keys(c.rows))
+	c.mu.RUnlock()
+	for _, key := range keys {
+		if row := c.Find(key, at); row != nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // Find returns the row of a key; nil if there is none. Of contents that keep all versions it is that of a moment, in

@@ -139,16 +139,23 @@ func (l *compiler) part(of *features.Derived, name string, by word) (int, error)
 	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
 		return i, nil
 	}
-	if strings.Contains(name, ".") {
-		part, err := l.column(name, by)
+	looked := func(part *features.Feature, err error) (int, error) {
 		if err != nil {
 			return 0, err
 		}
 		of.Of = append(of.Of, part)
 		return len(of.Of) - 1, nil
 	}
+	if key, table, ok := strings.Cut(name, " in "); ok {
+		return looked(l.member(table, key))
+	}
+	if strings.Contains(name, ".") {
+		return looked(l.column(name, by))
+	}
 	if _, ok := l.features[name]; !ok {
-		if _, isTable := l.tables.written[name]; isTable {
+		if _, isTable := l.tables.written[name]; l.tables.lists[name] {
+			return 0, errors.New(strconv.Quote(name) + " is a list: ask whether a key is in it, as in KEY in " + name)
+		} else if isTable {
 			return 0, errors.New(strconv.Quote(name) + " is a table: name one of its fields, as in " + name + ".FIELD")
 		}
 		return 0, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(l.features))))
@@ -216,7 +223,7 @@ func canonicalDerived(of *features.Derived) string {
 	}
 	for _, part := range of.Of {
 		c, ok := part.Basis.(*features.OfTable)
-		if ok && part.By[0] != c.Table.Rows.Fields[c.Table.Key].Name {
+		if ok && c.Field != features.Exists && part.By[0] != c.Table.Rows.Fields[c.Table.Key].Name {
 			text += ", by: " + part.By[0]
 			break
 		}

@@ -111,7 +111,7 @@ func newLoader() *loader {
 		compiler: &compiler{
 			macros:   &macros{reader: r, defined: map[string]*macro{}},
 			streams:  s,
-			tables:   &tables{s, map[string]named{}},
+			tables:   &tables{s, map[string]named{}, map[string]bool{}},
 			features: map[string]named{}, compiled: map[string]*features.Feature{}, series: features.NewCompiler(),
 			byTypes: map[string]byType{}, wheres: map[*record.Stream]map[string]*expr.Expr{},
 		},
@@ -155,12 +155,12 @@ func cause(err error) string {
 }
 
 // sectionKeys are the keys of a definitions file.
-var sectionKeys = []string{"streams", "tables", "features", "services", "macros"}
+var sectionKeys = []string{"streams", "tables", "lists", "features", "services", "macros"}
 
 // collect collects the definitions of one file by name.
 func (l *loader) collect(name string, data []byte) {
 	l.streams.registry.Files.Definitions = append(l.streams.registry.Files.Definitions, features.File{Path: name, Text: string(data)})
-	sections := map[string]map[string]named{"streams": l.streams.written, "tables": l.tables.written, "features": l.features, "services": l.services}
+	sections := map[string]map[string]named{"streams": l.streams.written, "tables": l.tables.written, "lists": l.tables.written, "features": l.features, "services": l.services}
 	for _, document := range l.documents(name, data) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
 			continue
@@ -179,10 +179,13 @@ func (l *loader) collect(name string, data []byte) {
 					continue
 				}
 				sections[key][e.key.text] = named{e.key, e.value, e.comment}
+				if key == "lists" {
+					l.tables.lists[e.key.text] = true
+				}
 				if !isName(e.key.text) {
 					l.report(e.key.location, "bad name %q of a %s: "+nameRule, e.key.text, noun)
 				}
-				if (key == "features" || key == "tables") && e.key.text == expr.EventName {
+				if (key == "features" || key == "tables" || key == "lists") && e.key.text == expr.EventName {
 					l.report(e.key.location, "%q is not allowed as the name of a %s: in expressions over features it is the event being scored", e.key.text, noun)
 				}
 			}
@@ -208,9 +211,7 @@ func (l *loader) compile() (*features.Registry, error) {
 		l.streams.checkFormat("stream "+strconv.Quote(s.Name), d, s)
 		l.streams.registry.Streams = append(l.streams.registry.Streams, s)
 	}
-	for _, d := range byName(l.tables.written) {
-		l.streams.registry.Tables = append(l.streams.registry.Tables, l.tables.table(d))
-	}
+	l.tables.all()
 	for _, d := range byName(l.features) {
 		if f := l.featureNamed(d.name.text); f != nil {
 			l.streams.registry.Features = append(l.streams.registry.Features, f)

@@ -25,6 +25,7 @@ func Schema() []byte {
 	s := object(schema{
 		"streams":  namedBy(namePattern, ref("stream")),
 		"tables":   namedBy(namePattern, ref("table")),
+		"lists":    namedBy(namePattern, ref("list")),
 		"features": namedBy(namePattern, ref("feature")),
 		"services": namedBy(namePattern, described(schema{
 			"type": "array", "items": ref("name"), "minItems": 1, "uniqueItems": true,
@@ -42,6 +43,7 @@ func Schema() []byte {
 		"duration":  schema{"type": "string", "minLength": 1, "pattern": "^" + durationPattern() + "$"},
 		"stream":    streamSchema(),
 		"table":     tableSchema(),
+		"list":      listSchema(),
 		"timestamp": timestampSchema(),
 		"enrich":    enrichSchema(),
 		"field":     fieldSchema(),
@@ -151,6 +153,16 @@ func streamSchema() schema {
 	s := object(only(properties, streamKeys), streamNeeds...)
 	s["dependentRequired"] = schema{"remember_ids": []string{"id"}, "dedup": []string{"id"}}
 	return s
+}
+
+func listSchema() schema {
+	properties := schema{
+		"topic":    described(schema{"type": "string", "pattern": topicName.String()}, "compacted Kafka topic with the entries, which weir list writes; several lists may share one"),
+		"type":     described(schema{"enum": listTypes}, "type of the values; string by default"),
+		"max_rows": described(wholeNumber(1, maxMaxRows), "the most entries; with more the list answers nothing"),
+		"max_mib":  described(wholeNumber(1, maxMaxMiB), "the most memory of the entries, in MiB; with more the list answers nothing"),
+	}
+	return object(only(properties, listKeys), "topic")
 }
 
 func tableSchema() schema {

@@ -35,16 +35,57 @@ var tableFiles = []string{".csv", ".ndjson", ".jsonl", ".avro", ".parquet"}
 // deletesName is the name of the field that says that a change of Debezium deletes its row. No definition can name it.
 const deletesName = "operation of the change"
 
-// tables compiles the tables.
+// tables compiles the tables and the lists.
 type tables struct {
 	*streams
 	written map[string]named
+	lists   map[string]bool // which of them are lists
+}
+
+// all compiles all of them.
+func (l *tables) all() {
+	for _, d := range byName(l.written) {
+		compile := l.table
+		if l.lists[d.name.text] {
+			compile = l.list
+		}
+		l.registry.Tables = append(l.registry.Tables, compile(d))
+	}
+}
+
+// listKeys are the keys of a list.
+var listKeys = []string{"topic", "type", "max_rows", "max_mib"}
+
+// listTypes are the types that the values of a list may have.
+var listTypes = []string{value.String.String(), value.Int.String()}
+
+// list compiles a list: a table whose rows weir list writes.
+func (l *tables) list(d named) *features.Table {
+	what := "list " + strconv.Quote(d.name.text)
+	words := map[string]word{}
+	for key, n := range l.keyed(d.node, what, listKeys...) {
+		words[key], _ = l.scalar(n, key)
+	}
+	topic, of := words["topic"], value.String
+	if topic.given() {
+		l.topic(topic)
+	} else if d.node.Kind == yaml.MappingNode {
+		l.report(d.name.location, "%s needs topic", what)
+	}
+	if w := words["type"]; w.given() {
+		l.oneOf(w, "type of a list", listTypes)
+		of, _ = value.ParseType(w.text)
+	}
+	t := features.NewList(d.name.text, topic.text, of)
+	t.MaxRows = l.bound(words["max_rows"], "max_rows", defaultMaxRows, maxMaxRows)
+	t.MaxBytes = int64(l.bound(words["max_mib"], "max_mib", defaultMaxMiB, maxMaxMiB)) << 20
+	return t
 }
 
 // table compiles a table. It omits the parts that are wrong, so that the features that read it can still be checked.
 func (l *tables) table(d named) *features.Table {
 	what := "table " + strconv.Quote(d.name.text)
-	t := &features.Table{Name: d.name.text, Key: -1, Deletes: -1, MaxRows: defaultMaxRows, MaxBytes: defaultMaxMiB << 20}
+	t := &features.Table{Name: d.name.text, Key: -1, Deletes: -1, Until: -1, MaxRows: defaultMaxRows, MaxBytes: defaultMaxMiB << 20}
 	s := &record.Stream{Name: t.Name, Format: record.JSON, MaxFuture: math.MaxInt64}
 	t.Rows = s
 	keys := l.keyed(d.node, what, tableKeys...)
@@ -163,19 +204,36 @@ func (l *compiler) column(name string, by word) (*features.Feature, error) {
 		}
 		return nil, errors.New(spelling.UnknownIn(" of table "+of, "field", field, known))
 	}
+	if !by.given() && t.Key >= 0 {
+		by.text = t.Rows.Fields[t.Key].Name
+	}
+	return l.ofTable(t, i, by.text)
+}
+
+// member finds a list or a table of which a derived feature asks whether it has a row for a key.
+func (l *compiler) member(table, key string) (*features.Feature, error) {
+	t, ok := l.streams.registry.Table(table)
+	if !ok {
+		return nil, errors.New(spelling.Unknown("list", table, slices.Collect(maps.Keys(l.tables.written))) +
+			"; `in` takes a list of literals, a range, or the name of a list or a table")
+	}
+	if _, isFeature := l.features[key]; isFeature {
+		return nil, fmt.Errorf("%q is a feature, and `in %s` takes the name of a key of questions: of values of features it knows nothing", key, table)
+	}
+	return l.ofTable(t, features.Exists, key)
+}
+
+// ofTable makes the part of a derived feature that looks up a row.
+func (l *compiler) ofTable(t *features.Table, field int, by string) (*features.Feature, error) {
 	if !typesKnown(t.Rows.Fields) || t.Key < 0 {
 		return nil, expr.ErrReported
 	}
-	key := &t.Rows.Fields[t.Key]
-	if !by.given() {
-		by.text = key.Name
-	}
-	part := features.NewOfTable(t, i, by.text)
-	if first, ok := l.byTypes[by.text]; !ok {
-		l.byTypes[by.text] = byType{part.Name, key.Type}
+	part, key := features.NewOfTable(t, field, by), &t.Rows.Fields[t.Key]
+	if first, ok := l.byTypes[by]; !ok {
+		l.byTypes[by] = byType{part.Name, key.Type}
 	} else if first.typ != key.Type {
-		return nil, fmt.Errorf("%q is of type %s in feature %q, and the key of table %s is of type %s: an entity must have one type everywhere",
-			by.text, first.typ, first.feature, t.Name, key.Type)
+		return nil, fmt.Errorf("%q is of type %s in feature %q, and the key of %s is of type %s: an entity must have one type everywhere",
+			by, first.typ, first.feature, t.Name, key.Type)
 	}
 	return part, nil
 }
@@ -201,7 +259,7 @@ func (l *compiler) checkBy(of *features.Derived, by word) {
 // ownTables returns the tables of which the expression itself reads fields.
 func ownTables(of *features.Derived) (list []*features.Table) {
 	for _, part := range of.Of {
-		if c, ok := part.Basis.(*features.OfTable); ok && !slices.Contains(list, c.Table) {
+		if c, ok := part.Basis.(*features.OfTable); ok && c.Field != features.Exists && !slices.Contains(list, c.Table) {
 			list = append(list, c.Table)
 		}
 	}

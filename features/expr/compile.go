@@ -138,7 +138,12 @@ func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
 	case !ok || len(path) > 2:
 		return term{}, errorAt(n, "features and fields of tables have no parts")
 	}
-	i, feature, err := c.feature(strings.Join(path, "."))
+	return c.looked(n, strings.Join(path, "."))
+}
+
+// looked compiles what is looked up by name.
+func (c *exprCompiler) looked(n ast.Node, name string) (term, error) {
+	i, feature, err := c.feature(name)
 	switch {
 	case errors.Is(err, ErrReported):
 		return term{}, err

@@ -74,7 +74,8 @@ func Compile(text string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{fields: fields}, want)
 }
 
-// Lookup finds a feature by name, or a field of a table as TABLE.FIELD, and its index among the values that Eval takes.
+// Lookup finds a feature by name, a field of a table as TABLE.FIELD, or whether a key has a row as KEY in TABLE, and
+// its index among the values that Eval takes.
 type Lookup func(name string) (int, Variable, error)
 
 // ErrReported is the error of a Lookup that has already reported what is wrong.

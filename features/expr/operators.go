@@ -308,8 +308,15 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	}}, nil
 }
 
-// in is `x in [1, 2]` and `x in 1..9`.
+// in is `x in [1, 2]`, `x in 1..9` and, over features, `key in table`.
 func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
+	if table, ok := n.Right.(*ast.IdentifierNode); ok && c.feature != nil {
+		key, ok := n.Left.(*ast.IdentifierNode)
+		if !ok {
+			return term{}, errorAt(n.Left, "`in` takes the name of a key before a list or a table, as in card_id in %s", table.Value)
+		}
+		return c.looked(n, key.Value+" in "+table.Value)
+	}
 	x, err := c.compile(n.Left)
 	if err != nil {
 		return term{}, err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/state"
 )
 
@@ -51,19 +52,29 @@ func (r *Reading) lookUp(t *features.Table, key string, at int64) {
 // is enriched long after it was written is the time of its record, and a row may be far later.
 const ahead = 5 * 60 * 1000
 
-// ofTable answers with a field of a row.
+// ofTable answers with a field of a row, or whether there is a row.
 func (r *Reading) ofTable(a *Answer, f *frame, of *features.OfTable, found lookup) {
 	if found.err != nil {
 		unread(a, f.Feature, found.err, f.at, r.now)
 		return
 	}
 	*a = Answer{Status: NotFound, Exact: true, From: f.at, To: f.at, CompleteSince: state.MinTime, since: state.MinTime}
-	if found.row == nil {
+	exists := found.row != nil && of.Table.Holds(found.row, f.at)
+	if of.Field == features.Exists {
+		a.Value = expr.Truth(exists)
+	}
+	if found.row != nil {
+		a.LaterEvents = found.row.Time > f.at && (f.at < r.present || found.row.Time > r.now+ahead)
+	}
+	switch {
+	case !exists:
+		return
+	case of.Field == features.Exists:
+		a.Status = Present
 		return
 	}
 	a.Value, a.Status = found.row.Values[of.Field], Present
 	if a.Value.IsNull() {
 		a.Status = NullValue
 	}
-	a.LaterEvents = found.row.Time > f.at && (f.at < r.present || found.row.Time > r.now+ahead)
 }

@@ -35,12 +35,15 @@ func TestTables(t *testing.T) {
 	feature := featuresOf(t, "tables.yaml")
 	text := func(s string) value.Value { return value.Value{Type: value.String, Str: []byte(s)} }
 	tables := &someTables{rows: map[string]*features.Row{
-		"merchant m1": {Time: 500, Values: []value.Value{text("m1"), text("high"), {Type: value.Decimal, Num: 1000, Scale: 2}, {}}},
-		"merchant m9": {Time: 301_001, Values: []value.Value{text("m9"), text("high"), {}, {}}},
-		"merchant m8": {Time: 301_000, Values: []value.Value{text("m8"), text("high"), {}, {}}},
-		"merchant m2": {Time: 500, Values: []value.Value{text("m2"), {}, {}, {}}},
-		"country CH":  {Time: record.NoTime, Values: []value.Value{text("CH"), {Type: value.Bool, Num: 0}}},
-		"account 7":   {Time: 500, Values: []value.Value{{Type: value.Int, Num: 7}, {Type: value.Int, Num: 3}, {}}},
+		"merchant m1":        {Time: 500, Values: []value.Value{text("m1"), text("high"), {Type: value.Decimal, Num: 1000, Scale: 2}, {}}},
+		"merchant m9":        {Time: 301_001, Values: []value.Value{text("m9"), text("high"), {}, {}}},
+		"merchant m8":        {Time: 301_000, Values: []value.Value{text("m8"), text("high"), {}, {}}},
+		"merchant m2":        {Time: 500, Values: []value.Value{text("m2"), {}, {}, {}}},
+		"country CH":         {Time: record.NoTime, Values: []value.Value{text("CH"), {Type: value.Bool, Num: 0}}},
+		"blocked_users u1":   {Time: 500, Values: []value.Value{text("u1"), {}, text("me"), text("case 17")}},
+		"blocked_users u2":   {Time: 500, Values: []value.Value{text("u2"), {Type: value.Timestamp, Num: 900}, {}, text("case 18")}},
+		"blocked_accounts 7": {Time: 500, Values: []value.Value{{Type: value.Int, Num: 7}, {}, {}, {}}},
+		"account 7":          {Time: 500, Values: []value.Value{{Type: value.Int, Num: 7}, {Type: value.Int, Num: 3}, {}}},
 	}}
 	pay := feature("over").InHand
 	event := func(amount int64) *record.Event {
@@ -83,6 +86,17 @@ func TestTables(t *testing.T) {
 		{"both", "u|m1", 1000, event(1001), "true PRESENT true"},
 		{"risky", "CH", 10, nil, "false PRESENT true"},
 		{"risky", "XX", 1000, nil, "true NOT_FOUND true"},
+		{"blocked", "u1", 1000, nil, "true PRESENT true"},
+		{"blocked", "u1", 400, nil, "true LATER_EVENTS false"},
+		{"blocked", "u2", 899, nil, "true PRESENT true"},
+		{"blocked", "u2", 900, nil, "false NOT_FOUND true"}, // until then
+		{"blocked", "u3", 1000, nil, "false NOT_FOUND true"},
+		{"why", "u1", 1000, nil, `"case 17" PRESENT true`},
+		{"why", "u2", 1000, nil, "null NOT_FOUND true"},
+		{"trusted", "u3|8|m1", 1000, nil, "true PRESENT true"},
+		{"trusted", "u3|7|m1", 1000, nil, "false PRESENT true"},
+		{"trusted", "u3|8|m3", 1000, nil, "false NOT_FOUND true"},
+		{"trusted", "u1|8|m1", 1000, nil, "false PRESENT true"},
 		{"level", "7|CH", 1000, nil, "3 PRESENT true"},
 	} {
 		if got := ask(c.name, c.entity, c.at, c.inHand); got != c.want {
@@ -93,7 +107,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("a row that an answer needs twice is looked up %d times", tables.found)
 	}
 	tables.broken = fmt.Errorf("not whole: %w", state.ErrUnavailable)
-	for _, name := range []string{"merchant_risk", "risk_here", "risky"} { // also with a default
+	for _, name := range []string{"merchant_risk", "risk_here", "risky", "blocked"} { // also with a default
 		if got := ask(name, "m1", 1000, nil); got != "null UNAVAILABLE false" {
 			t.Errorf("%s of a table that is not whole: got %s", name, got)
 		}
@@ -120,6 +134,9 @@ func TestDescribedTables(t *testing.T) {
 		"risk_here":     `[merchant_id] {expr: 'merchant.risk ?? "unknown"'}: reads risk of the row of table merchant for merchant_id`,
 		"over": "[user shop] {expr: 'spent + event.amount > merchant.limit', stream: pay, by: shop}: reads the event of pay in hand, of which nothing is kept, " +
 			"and limit of the row of table merchant for shop",
+		"blocked": "[user] {expr: 'user in blocked_users'}: reads whether user is in blocked_users",
+		"trusted": "[user id shop] {expr: 'not (user in blocked_users) and shop in merchant and not (id in blocked_accounts)'}: reads whether user is in blocked_users, " +
+			"and whether shop is in merchant, and whether id is in blocked_accounts",
 		"level": "[id code] {expr: 'account.level + (country.risky ? 1 : 0)'}: reads level of the row of table account for id, and risky of the row of table country for code",
 	} {
 		f := feature(name)

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/query"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/state"
@@ -82,6 +83,9 @@ func (f *file) take(c *tables.Contents, t *features.Table, row *tableRow) {
 	o := newObject()
 	if t.Rows.Timestamp.Path != nil {
 		o.set(t.Rows.Timestamp.Path, t.Rows.Timestamp.Form.JSON(row.at))
+	}
+	if t.List {
+		o.set([]string{"list"}, string(query.AppendString(nil, t.Name)))
 	}
 	var err error
 	each(row.fields, func(key, v *yaml.Node) {

@@ -24,7 +24,10 @@ streams:
 tables:
   merchant: {topic: merchants, format: debezium, key: id, fields: {risk: {type: string, path: rating.risk}, score: int, twice: {type: int, expr: score * 2}}}
   country: {file: countries.csv, key: code, match: old == nil or old != "yes", timestamp: {path: since, unit: datetime}, fields: {risky: bool}}
+lists:
+  blocked: {topic: weir.lists}
 features:
+  in_list: {expr: user in blocked}
   paid: SUM(1h, pay, amount, user)
   risk: {expr: merchant.risk}
   score: {expr: paid + merchant.twice, by: shop}
@@ -54,6 +57,9 @@ tests:
 		{rows, "at: 3m, entity: {id: m3}, expect: {risk: {value: null, status: NOT_FOUND}}", "[]"},
 		{rows, "at: 3m, entity: {shop: m1, user: u}, expect: {score: 24}", "[]"},
 		{rows, "at: 3m, entity: {id: m1}, expect: {risk: low}", `risk of id=m1 at 2026-01-01T00:03:00Z [+3m]: expected "low", got "high"`},
+		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 3m, entity: {user: u}, expect: {in_list: true}", "[]"},
+		{"blocked: [{value: u, at: 2m, until: 4m}]", "at: 4m, entity: {user: u}, expect: {in_list: false}", "[]"},
+		{"blocked: [{value: u, at: 2m}]", "at: 1m, entity: {user: u}, expect: {in_list: {value: false, status: NOT_FOUND}}", "[]"},
 		{"", "at: 3m, entity: {id: m1}, expect: {risk: {value: null, status: NOT_FOUND}}", "[]"},
 		{"mercant: [{id: m1}]", "at: 3m, entity: {id: m1}, expect: {risk: low}", `FILE:5:14: unknown table "mercant"; did you mean "merchant"?`},
 		{"merchant: [{id: m1, risc: low}]", "at: 3m, entity: {id: m1}, expect: {risk: low}", `FILE:5:25: unknown field "risc" of table merchant; did you mean "risk"?`},

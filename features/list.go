@@ -1,0 +1,39 @@
+package features
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/weir-stream/weir/features/expr"
+	"github.com/weir-stream/weir/features/record"
+	"github.com/weir-stream/weir/value"
+)
+
+// The fields of a list's entries, in their order.
+const (
+	ListValue = iota // the key
+	ListUntil        // from when on the entry no longer counts; null for never
+	ListWho
+	ListWhy
+)
+
+// NewList makes the table of a list in a topic, without bounds. Its records are JSON objects with the members list, value,
+// until in RFC 3339, who, why and removed; the key of a record is that of ListKey.
+func NewList(name, topic string, of value.Type) *Table {
+	match, err := expr.CompileMatch("list == " + strconv.Quote(name) + " and (removed ?? false) == false")
+	if err != nil {
+		panic(fmt.Sprintf("list %s: %v", name, err)) // a name has letters, digits and _
+	}
+	field := func(name string, of value.Type) record.Field {
+		return record.Field{Name: name, Type: of, Path: []string{name}, MaxBytes: value.MaxText}
+	}
+	rows := &record.Stream{Name: name, Topic: topic, Format: record.JSON, Match: match, MaxFuture: math.MaxInt64, Fields: []record.Field{
+		field("value", of), field("until", value.Timestamp), field("who", value.String), field("why", value.String),
+	}}
+	rows.Fields[ListValue].Required, rows.Fields[ListUntil].Form.Unit = true, "rfc3339"
+	return &Table{Name: name, Rows: rows, Key: ListValue, Deletes: -1, Until: ListUntil, List: true}
+}
+
+// ListKey is the key of the records about a value of a list, so that compaction keeps the last one.
+func ListKey(list, value string) string { return list + "/" + value }
