@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-stream/weir/internal/testkit"
+	"github.com/weir-stream/weir/operate/lists"
+)
+
+// What an operator adds to a list is in the answers of all processes soon, until it ends or is removed.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "features.yaml")
+	err := os.WriteFile(file, []byte(`
+streams:
+  pay: {topic: pay, timestamp: at, fields: {card_id: string, account: int}}
+tables:
+  merchant: {topic: merchants, key: id, fields: {risk: string}}
+lists:
+  blocked_cards: {topic: weir.lists}
+  trusted_accounts: {topic: weir.lists, type: int}
+features:
+  card_tx: COUNT(1d, pay, card_id)
+  account_tx: COUNT(1d, pay, account)
+  blocked: {expr: card_id in blocked_cards}
+  trusted: {expr: account in trusted_accounts}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, _ := servers(t, map[string]int{"pay": 1, "weir.dead-letters": 1, "weir.lists": 3, "merchants": 1})
+	flags[1] = file
+	kafka := []string{"--features", file, "--kafka.brokers", flags[7]}
+	list := func(args ...string) string {
+		t.Helper()
+		out, err := weir(t, append(append([]string{"list"}, args...), kafka...)...)
+		if err != nil {
+			return message(err)
+		}
+		return out
+	}
+	var processes []string
+	for range 2 {
+		p := start(t, append([]string{"run", "--roles", "api"}, flags...)...)
+		processes = append(processes, p.address(t))
+		ready(t, processes[len(processes)-1])
+	}
+	become := func(card string, account int, want string) {
+		t.Helper()
+		for _, base := range processes {
+			testkit.Eventually(t, patience, "the answer", func() (bool, string) {
+				_, body := ask(t, "POST", base+"/v1/query", fmt.Sprintf(`{"features": ["blocked", "trusted"], "entities": [{"card_id": %q, "account": %d}]}`, card, account))
+				values := regexp.MustCompile(`"value":(\w+)`).FindAllStringSubmatch(body, -1)
+				got := fmt.Sprint(len(values))
+				if len(values) == 2 {
+					got = values[0][1] + " " + values[1][1]
+				}
+				return got == want, body
+			})
+		}
+	}
+	become("c1", 7, "false false")
+	if got := list("add", "blocked_cards", "c1", "c2", "a|b", "--why", "case 17", "--who", "ann"); got != "3 values added to blocked_cards\n" {
+		t.Errorf("add: %s", got)
+	}
+	list("add", "trusted_accounts", "0007", "--until", "2999-01-01", "--who", "bob")
+	become("c1", 7, "true true")
+	become("a|b", 8, "true false")
+	const since = `20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+	for _, c := range [][2]string{
+		{"blocked_cards", `^VALUE  SINCE +UNTIL  WHO  WHY\na\|b    ` + since + `  -      ann  case 17\nc1     ` + since + `  -      ann  case 17\nc2     ` + since + `  -      ann  case 17\n$`},
+		{"trusted_accounts", `^VALUE  SINCE +UNTIL +WHO  WHY\n7      ` + since + `  2999-01-02T00:00:00Z  bob  \n$`},
+	} {
+		if got := list("show", c[0]); !regexp.MustCompile(c[1]).MatchString(got) {
+			t.Errorf("show: %s", got)
+		}
+	}
+	if got := list("remove", "blocked_cards", "c1", "--who", "eve"); got != "1 value removed from blocked_cards\n" {
+		t.Errorf("remove: %s", got)
+	}
+	become("c1", 7, "false true")
+	become("c2", 7, "true true")
+	var left []lists.Entry
+	if err := json.Unmarshal([]byte(list("show", "blocked_cards", "c1", "c2", "--json")), &left); err != nil || len(left) != 1 || left[0].Value != "c2" || left[0].Until != nil || time.Since(left[0].Since) > time.Hour {
+		t.Errorf("error %v, left %+v", err, left)
+	}
+	if got := list("show", "blocked_cards", "none", "--json"); got != "[]\n" {
+		t.Errorf("nothing: %s", got)
+	}
+	list("add", "blocked_cards", "c1", "--until", "1h")
+	become("c1", 7, "true true")
+	for _, c := range []struct{ args, want string }{
+		{"add blocked_card c1", `weir: unknown list "blocked_card"; did you mean "blocked_cards"?`},
+		{"show merchant", `weir: unknown list "merchant"; known: blocked_cards, trusted_accounts`},
+		{"add trusted_accounts c1", `weir: "c1" is not a whole number of 64 bits, as the values of list trusted_accounts are`},
+		{"add blocked_cards c1 --until yesterday", `weir: --until: "yesterday" is neither a moment such as 2026-12-31T23:59:59Z, nor a day such as 2026-12-31, nor a time such as 30d`},
+		{"add blocked_cards c1 --until 2020-01-01", "weir: --until: 2020-01-01 has passed"},
+		{"add blocked_cards c1 \xff", `weir: "\xff`},
+		{"add blocked_cards", "weir: requires at least 2 arg(s), only received 1; usage: weir list add LIST VALUE... [flags]"},
+	} {
+		if got := list(strings.Split(c.args, " ")...); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q: got %s, want %s", c.args, got, c.want)
+		}
+	}
+	if _, err := weir(t, append([]string{"list", "add", "blocked_cards", "", "--features", file}, kafka[2:]...)...); message(err) != "weir: the value is empty" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := weir(t, "list", "show", "x", "--features", "../../config/features"); message(err) != "weir: the definitions have no lists" {
+		t.Errorf("got %v", err)
+	}
+}
