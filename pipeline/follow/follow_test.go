@@ -55,6 +55,10 @@ func newFixture(t *testing.T, topics map[string]int) *fixture {
 	if topics != nil {
 		brokers = kafkatest.Embedded(t, topics).ListenAddrs()
 	}
+	return followerOf(t, brokers)
+}
+
+func followerOf(t *testing.T, brokers []string) *fixture {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
@@ -270,4 +274,55 @@ func TestFile(t *testing.T) {
 	}
 	write("id,v\na,5\n")
 	f.becomes(table, "a", "5")
+}
+
+// A table follows a real broker: over aborted transactions, and over its death.
+func TestKafka(t *testing.T) {
+	broker := kafkatest.New(t, kafkatest.Options{})
+	kafkatest.MakeTopic(t, broker, "t", 2)
+	f := followerOf(t, broker.Addrs())
+	table := f.take(rowsOfT)
+	f.whole(table)
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.Addrs()...), kgo.TransactionalID("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	write := func(id string, v int, end kgo.TransactionEndTry) {
+		t.Helper()
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		r := &kgo.Record{Topic: "t", Key: []byte(id), Value: fmt.Appendf(nil, `{"id":%q,"v":%d}`, id, v)}
+		if err := client.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.EndTransaction(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", 1, kgo.TryCommit)
+	write("a", 2, kgo.TryAbort)
+	write("b", 3, kgo.TryCommit)
+	f.becomes(table, "a", "1")
+	f.becomes(table, "b", "3")
+	broker.Kill()
+	testkit.Eventually(t, time.Minute, "the missing broker is said", func() (bool, string) {
+		_, _, _, why := f.All()[0].State(time.Now())
+		return why != nil, fmt.Sprint(why)
+	})
+	if got := f.value(table, "a"); got != "1" {
+		t.Errorf("without its broker the table says %s", got)
+	}
+	age := f.Age(table, time.Now())
+	broker.Start()
+	write("a", 4, kgo.TryCommit)
+	testkit.Eventually(t, time.Minute, "the new row", func() (bool, string) {
+		got := f.value(table, "a")
+		return got == "4", got
+	})
+	testkit.Eventually(t, time.Minute, "the table is up to date", func() (bool, string) {
+		_, _, now, why := f.All()[0].State(time.Now())
+		return why == nil && now < age, fmt.Sprint(now, age, why)
+	})
 }
