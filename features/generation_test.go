@@ -42,6 +42,9 @@ func TestGenerations(t *testing.T) {
   long: COUNT(5h, payment, user, tile=1m)
   short: COUNT(1h, payment, user, tile=1m)
   column: LAST(1h, payment, note, user, tile=exact)
+  looked: {expr: long + merchant.score}
+tables:
+  merchant: {topic: merchants, key: id, fields: {score: int}}
 services:
   both: [ratio, column]
 `)
@@ -59,8 +62,12 @@ services:
 	if keeping.Plan() != bound {
 		t.Fatal("the registry does not have the bound plan")
 	}
-	if filled, want := keeping.FilledBy(state.NewFills(bound, []*state.Plan{before.Plan()})[0]), "[column long]"; fmt.Sprint(filled) != want {
+	if filled, want := keeping.FilledBy(state.NewFills(bound, []*state.Plan{before.Plan()})[0]), "[column long looked]"; fmt.Sprint(filled) != want {
 		t.Errorf("the features of the fill are %v, want %s: long still reads the older generation", filled, want)
+	}
+	looked, _ := keeping.Feature("looked")
+	if table, _ := after.Table("merchant"); len(looked.Tables()) != 1 || looked.Tables()[0] != table || len(looked.Series) != 1 {
+		t.Errorf("the feature over generations looks up %v, want the table as defined", looked.Tables())
 	}
 	reads := func(name string) (ids []string) {
 		f, _ := keeping.Feature(name)
