@@ -143,7 +143,7 @@ var rules = []rule{
 	{"redis.write_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Redis.WriteTimeout, time.Millisecond, time.Minute) }},
 	{"ignite.addresses", "one or more host:port", func(c *Config) bool { return addresses(c.Ignite.Addresses) }},
 	{"ignite.username", "a name where a password is given, and empty elsewhere", func(c *Config) bool {
-		return (c.Ignite.Username == "") == (c.Ignite.Password == "")
+		return (c.Ignite.Username == "") == (c.Ignite.Password == "" && c.Ignite.PasswordFile == "")
 	}},
 	{"ignite.backups", "0 to 10", func(c *Config) bool { return within(c.Ignite.Backups, 0, 10) }},
 	{"ignite.dial_timeout", "1ms to 1m", func(c *Config) bool { return within(c.Ignite.DialTimeout, time.Millisecond, time.Minute) }},

@@ -52,9 +52,8 @@ func partsOf(t *testing.T, settings map[string]any) parts {
 	if err != nil {
 		return parts{failure: err.Error()} // for example for a key that does not fit its certificate
 	}
-	store := w.store.(*redisconn.Deployment)
 	defer func() {
-		if err := store.Close(); err != nil {
+		if err := w.store.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -67,9 +66,11 @@ func partsOf(t *testing.T, settings map[string]any) parts {
 	p["log"] = logOf(cfg)
 	p["kafka"] += firstOfLogin(t, w.kafka.Transport.(*kafka.Transport).SASL)
 	p["registry"] += sentToRegistry(w.registry.Client)
-	p["client of Redis"] = fmt.Sprintf("%T", store.Client)
-	p["options of Redis"] = redisOptions(t, cfg)
-	p["client of the replicas"] = replicasClient(t, cfg, store.Replicas)
+	if store, ok := w.store.(*redisconn.Deployment); ok {
+		p["client of Redis"] = fmt.Sprintf("%T", store.Client)
+		p["options of Redis"] = redisOptions(t, cfg)
+		p["client of the replicas"] = replicasClient(t, cfg, store.Replicas)
+	}
 	return p
 }
 

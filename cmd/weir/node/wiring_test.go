@@ -55,6 +55,7 @@ var severalParts = map[string][]string{
 	"kafka.brokers":              {"applying", "kafka"},
 	"kafka.dead_letter_topic":    {"applying", "topics"},
 	"processor.shutdown_timeout": {"applying", "lastEvents"},
+	"store.type":                 {"asking", "client of Redis", "options of Redis", "store"},
 	"redis.mode":                 {"client of Redis", "client of the replicas", "options of Redis", "store"},
 	"redis.addresses":            {"options of Redis", "store"},
 	"redis.db":                   {"client of the replicas", "options of Redis"},
@@ -153,6 +154,7 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.sentinel_username":             {value: "weir", with: map[string]any{"redis.mode": "sentinel", "redis.master_name": "main", "redis.sentinel_password": "secret"}},
 		"redis.sentinel_password":             {value: "secret", with: sentinel},
 		"redis.sentinel_password_file":        {value: secret, with: sentinel},
+		"store.type":                          {value: "ignite"},
 		"store.hash_entities.key_file":        {value: secret},
 		"store.seal.key_file":                 {value: secret},
 		"api.tokens_file":                     {value: file("tokens", strings.Repeat("t", 40)+"\n")},
@@ -183,12 +185,28 @@ func otherValues(t *testing.T) map[string]setting {
 		"redis.mode": "sentinel", "redis.master_name": "main", "redis.read_from": "replica",
 	}}
 	values["registry.tls.enabled"] = setting{value: true, with: registry}
-	for _, server := range []string{"kafka", "redis", "registry"} {
+	ignite := map[string]any{"store.type": "ignite"}
+	for _, name := range []string{"backups", "data_region", "dial_timeout", "request_timeout"} {
+		values["ignite."+name] = setting{value: otherThan(t, "ignite."+name), with: ignite}
+	}
+	values["ignite.addresses"] = setting{value: []string{"ignite:10800"}, with: ignite}
+	values["ignite.tls.enabled"] = setting{value: true, with: ignite}
+	user := map[string]any{"store.type": "ignite", "ignite.username": "weir", "ignite.password": "secret"}
+	values["ignite.username"] = setting{value: "other", with: user}
+	values["ignite.password"] = setting{value: "other", with: user}
+	values["ignite.password_file"] = setting{value: file("other2", "another secret\n"), with: map[string]any{
+		"store.type": "ignite", "ignite.username": "weir", "ignite.password_file": secret,
+	}}
+	for _, server := range []string{"kafka", "redis", "registry", "ignite"} {
 		on := map[string]any{server + ".tls.enabled": true}
 		if server == "registry" {
 			on["registry.url"] = "https://registry:8081"
 		}
-		pair := map[string]any{server + ".tls.enabled": true, server + ".tls.cert": cert, server + ".tls.key": key}
+		if server == "ignite" {
+			on["store.type"] = "ignite"
+		}
+		pair := maps.Clone(on)
+		pair[server+".tls.enabled"], pair[server+".tls.cert"], pair[server+".tls.key"] = true, cert, key
 		values[server+".tls.ca"] = setting{value: authority.CA, with: on}
 		values[server+".tls.server_name"] = setting{value: "other", with: on}
 		values[server+".tls.insecure_skip_verify"] = setting{value: true, with: on}
