@@ -20,7 +20,7 @@ import (
 func TestPartitionsFollowTheLoad(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	metrics, lines := prometheus.NewRegistry(), &logLines{}
+	metrics, lines := prometheus.NewRegistry(), newLogLines(t)
 	b.config.Metrics = metrics
 	b.config.Logger = slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	b.config.Workers, b.config.MaxEvents = 3, 2

@@ -29,6 +29,21 @@ type logLines struct {
 	text bytes.Buffer
 }
 
+// newLogLines returns a log that shows its last lines if the test fails.
+func newLogLines(t *testing.T) *logLines {
+	l := &logLines{}
+	t.Cleanup(func() {
+		if t.Failed() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			const most = 8000
+			text := l.text.String()
+			t.Logf("the log ends:\n%s", text[max(0, len(text)-most):])
+		}
+	})
+	return l
+}
+
 func (l *logLines) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +131,7 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 func (b *bench) stoppedThenSetAside(topic string, last int, reason string, damaged bool) {
 	b.t.Helper()
 	b.config.SetBrokenAside, b.config.SetDamagedAside = damaged, !damaged // neither is for the other
-	metrics, lines := prometheus.NewRegistry(), &logLines{}
+	metrics, lines := prometheus.NewRegistry(), newLogLines(t)
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
 	b.run()
 	b.expect(10)
@@ -161,7 +176,7 @@ func TestPlacementBehindABrokenBatch(t *testing.T) {
 	bomber := producer(t, broker, kgo.ProducerBatchMaxBytes(100<<20), kgo.ProducerBatchCompression(kgo.GzipCompression()))
 	produce(t, plain, topic, payments(0, 3)...)
 	produce(t, bomber, topic, kafka.Message{Value: make([]byte, 65<<20)})
-	metrics, lines := prometheus.NewRegistry(), &logLines{}
+	metrics, lines := prometheus.NewRegistry(), newLogLines(t)
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
 	// Commits are rarer than tries, so that they do not move the shards to the batch.
 	b.config.CommitInterval = 500 * time.Millisecond

@@ -261,7 +261,7 @@ func TestReadingBackOverABrokenBatch(t *testing.T) {
 func TestMemoriesMoveWithTheirPartitions(t *testing.T) {
 	t.Parallel()
 	b := newBenchOf(t, strings.Replace(definitions, "topic: payments", "topic: payments\n    id: id\n    dedup: 10m", 1), map[string]int{"payments": partitions, deadLetters: 1})
-	lines := &logLines{}
+	lines := newLogLines(t)
 	b.config.Logger = slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	b.config.Workers, b.config.MaxEvents = 3, 2
 	b.config.BalanceInterval, b.config.Freshness = 20*time.Millisecond, time.Millisecond

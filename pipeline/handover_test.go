@@ -89,7 +89,7 @@ func TestPartitionsAreAppliedDuringARebalance(t *testing.T) {
 	const partitions = 6
 	b, topic := newKafkaBench(t, broker, partitions)
 	b.config.HeartbeatInterval, b.config.SessionTimeout, b.config.RebalanceTimeout = 50*time.Millisecond, lasting, lasting
-	lines := &logLines{}
+	lines := newLogLines(t)
 	b.config.Logger = slog.New(slog.NewTextHandler(lines, nil))
 	measured := &gaps{last: map[int32]time.Time{}, longest: map[int32]time.Duration{}}
 	b.config.Store = writing{b.store, func() store.Writer { return gapsWriter{b.store.NewWriter(), measured} }}

@@ -16,7 +16,7 @@ func TestStaticProcessorStartsAgain(t *testing.T) {
 	broker := kafkatest.Shared(t)
 	b, topic := newKafkaBench(t, broker, 2)
 	b.config.SessionTimeout, b.config.HeartbeatInterval = 20*time.Second, 100*time.Millisecond
-	lines := &logLines{}
+	lines := newLogLines(t)
 	b.config.GroupInstanceID, b.config.Logger = "one", slog.New(slog.NewTextHandler(lines, nil))
 	b.run()
 	one := b.processor
