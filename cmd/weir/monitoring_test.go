@@ -25,15 +25,15 @@ import (
 // described matches a metric's name and labels in the text of its description.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]+)".*variableLabels: \{([^}]*)\}\}$`)
 
-// monitored starts a process whose metrics are looked at. Its Kafka and Redis need not exist.
-func monitored(t *testing.T) *node.Node {
+// monitored starts a process whose metrics are looked at. Its Kafka and its store, of a type, need not exist.
+func monitored(t *testing.T, store string) *node.Node {
 	t.Helper()
 	registry, err := definition.Load(shipped)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := config.Default()
-	cfg.API.Listen = "127.0.0.1:0"
+	cfg.API.Listen, cfg.Store.Type = "127.0.0.1:0", store
 	n, err := node.New(cfg, registry, node.Roles{Processor: true, API: true}, node.Build{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -51,10 +51,14 @@ func monitored(t *testing.T) *node.Node {
 // descriptions returns the descriptions of all metrics of a process.
 func descriptions(t *testing.T) (texts []string) {
 	t.Helper()
-	n, all := monitored(t), make(chan *prometheus.Desc)
-	go func() { n.Describe(all); close(all) }()
-	for d := range all {
-		texts = append(texts, d.String())
+	for _, store := range []string{"redis", "ignite"} {
+		n, all := monitored(t, store), make(chan *prometheus.Desc)
+		go func() { n.Describe(all); close(all) }()
+		for d := range all {
+			if text := d.String(); !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
 	}
 	return texts
 }
@@ -150,7 +154,7 @@ func TestDashboardQueriesExistingMetrics(t *testing.T) {
 	var dashboard struct {
 		Panels []struct {
 			Type, Title string
-			Targets     []struct{ Expr string }
+			Targets     []struct{ Expr, RefID string }
 		}
 	}
 	if err := json.Unmarshal([]byte(read(t, "../../deploy/grafana/dashboards/weir.json")), &dashboard); err != nil {
@@ -161,8 +165,13 @@ func TestDashboardQueriesExistingMetrics(t *testing.T) {
 		if panel.Type != "row" && len(panel.Targets) == 0 {
 			t.Errorf("%s shows nothing", panel.Title)
 		}
+		named := map[string]bool{}
 		for _, target := range panel.Targets {
 			asked++
+			if named[target.RefID] {
+				t.Errorf("%s: two queries are named %s, of which Grafana shows one", panel.Title, target.RefID)
+			}
+			named[target.RefID] = true
 			for _, wrong := range checkExpression(target.Expr, known) {
 				t.Errorf("%s: %s in %s", panel.Title, wrong, target.Expr)
 			}
@@ -198,7 +207,7 @@ type alertRule struct {
 // it would fire at half of what it says, or at twice as much.
 func TestAlertsFireAtBoundsOfHistograms(t *testing.T) {
 	t.Parallel()
-	base := "http://" + monitored(t).Addr().String()
+	base := "http://" + monitored(t, "redis").Addr().String()
 	asked, err := http.Post(base+"/v1/query", "application/json", strings.NewReader("{"))
 	if err != nil {
 		t.Fatal(err)
@@ -268,6 +277,9 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
+// defaulted matches a value that Docker Compose takes from the environment, or else the default.
+var defaulted = regexp.MustCompile(`^\$\{\w+:-(.*)\}$`)
+
 // Docker Compose mounts existing files, sets known settings, and checks health only where an API
 // runs.
 func TestCompose(t *testing.T) {
@@ -295,7 +307,7 @@ func TestCompose(t *testing.T) {
 		}
 		for variable, value := range service.Environment {
 			if strings.HasPrefix(variable, "WEIR_") {
-				t.Setenv(variable, value)
+				t.Setenv(variable, defaulted.ReplaceAllString(value, "$1"))
 			}
 		}
 		// The image's health check calls the API of `weir run`, its own command. It never succeeds
