@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help docs demo build test test-together test-raced test-left-out test-modules check-all chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-questions bench-scale profile check image images man completions rules
+.PHONY: help docs demo build test test-together test-raced test-left-out test-modules check-all chart python java generated race explore fuzz faults lint bench bench-backfill bench-cluster bench-grow bench-handbook bench-month bench-hot bench-micro bench-compare bench-engines bench-questions bench-scale profile check image images man completions rules
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ bench-compare: ## Weir beside a textbook consumer on a real Kafka and Redis; EVE
 	go test -run '^$$' -bench Comparison -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
 
 ENTITIES ?= 1000000
+bench-engines: ## the same events and questions with Redis and with Ignite, on Linux; EVENTS=300000
+	go test -run '^$$' -bench Engines -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
+
 bench-scale: ## what an event and a question cost as features, entities, shards and masters become more; ENTITIES=1000000; and uneven loads
 	go test -run '^$$' -bench Scale -benchtime 1x -timeout 60m ./bench -entities $(ENTITIES)
 	go test -run '^$$' -bench Skew -benchtime 1x -timeout 30m ./bench -events $(EVENTS)
