@@ -137,7 +137,7 @@ func (s *share) begin() bool {
 	wanted := make([]bool, len(b.Ranges))
 	for _, u := range s.updates {
 		r := &b.Ranges[u.Range]
-		wanted[u.Range] = wanted[u.Range] || len(r.Progress) > s.shard && r.Changes(s.shard, &r.Progress[s.shard], u)
+		wanted[u.Range] = wanted[u.Range] || r.Changes(s.shard, &r.Progress[s.shard], u)
 	}
 	s.moves, s.behind, s.at = make([]bool, len(b.Ranges)), make([]bool, len(b.Ranges)), make([]state.Position, len(b.Ranges))
 	for i := range b.Ranges {

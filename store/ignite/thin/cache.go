@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +14,9 @@ type Cache struct {
 	name   string
 	id     int32
 
-	mu    sync.Mutex
-	owner []UUID // by partition, the node that has its primary copy; nil if that is unknown
+	asking sync.Mutex             // held while it is asked which node has which partition
+	asked  atomic.Int64           // the client's changes when it was asked
+	owner  atomic.Pointer[[]UUID] // by partition, the node that has its primary copy; nil if that is unknown
 }
 
 // Partitions is the number of partitions of a cache, Ignite's default.
@@ -103,21 +105,22 @@ func (c *Cache) check(ctx context.Context) error {
 	return d.err
 }
 
-// ownerOf returns the node with the primary copy of a partition, as far as is known.
+// ownerOf returns the node with the primary copy of a partition, as far as is known. After a change of the topology one request asks,
+// and others go on with what was known: any node can answer.
 func (c *Cache) ownerOf(ctx context.Context, partition int) UUID {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.owner == nil || c.client.stale.Swap(false) {
-		c.client.connectAll(ctx)
-		c.client.stale.Store(false)
-		owner, err := c.partitions(ctx)
-		if err != nil {
-			c.client.stale.Store(true) // any node can answer meanwhile
-			return UUID{}
+	known := c.owner.Load()
+	if changes := c.client.changes.Load(); (known == nil || changes != c.asked.Load()) && c.asking.TryLock() {
+		defer c.asking.Unlock()
+		if owner, err := c.partitions(ctx); err == nil {
+			known = &owner
+			c.owner.Store(known)
+			c.asked.Store(changes)
 		}
-		c.owner = owner
 	}
-	return c.owner[partition]
+	if known == nil {
+		return UUID{}
+	}
+	return (*known)[partition]
 }
 
 // partitions asks which node has which partition.

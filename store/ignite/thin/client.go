@@ -24,17 +24,39 @@ type Config struct {
 type Client struct {
 	config Config
 	nodes  []*node
-	stale  atomic.Bool // the topology has changed since the caches learned where their partitions are
+	// changes counts changes of the topology, and connections: caches then ask again where their partitions are.
+	changes atomic.Int64
 }
 
 // node is a node's address, with the connection to it.
 type node struct {
 	address string
+	dialing sync.Mutex // held while it is connected to
 
-	mu      sync.Mutex
-	conn    *conn
-	failed  error // why it could not be reached
+	mu      sync.Mutex // guards what follows
+	conn    *conn      // nil if there was none yet
+	failed  error      // why it could not be reached
 	retryAt time.Time
+}
+
+// usable returns the connection to the node, nil if there is none.
+func (n *node) usable() *conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn != nil && n.conn.usable() {
+		return n.conn
+	}
+	return nil
+}
+
+// lately returns why the node could not be reached a short time ago.
+func (n *node) lately() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if time.Now().Before(n.retryAt) {
+		return n.failed
+	}
+	return nil
 }
 
 // retryAfter is how long after a failure a node is tried again.
@@ -63,33 +85,38 @@ func (c *Client) Close() error {
 
 // connect returns the connection to a node, which it makes if necessary.
 func (c *Client) connect(ctx context.Context, n *node) (*conn, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.conn != nil && n.conn.usable() {
-		return n.conn, nil
+	n.dialing.Lock()
+	defer n.dialing.Unlock()
+	if known := n.usable(); known != nil {
+		return known, nil
 	}
-	if time.Now().Before(n.retryAt) {
-		return nil, n.failed
-	}
-	made, err := dial(ctx, n.address, &c.config.Login, func() { c.stale.Store(true) })
-	if err != nil {
-		n.failed, n.retryAt = err, time.Now().Add(retryAfter)
+	if err := n.lately(); err != nil {
 		return nil, err
 	}
-	n.conn, n.failed = made, nil
-	c.stale.Store(true)
+	made, err := dial(ctx, n.address, &c.config.Login, func() { c.changes.Add(1) })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failed = err; err != nil {
+		n.retryAt = time.Now().Add(retryAfter)
+		return nil, err
+	}
+	n.conn = made
+	c.changes.Add(1)
 	return made, nil
 }
 
-// to returns a connection to a node, or to any other one if that is unknown or cannot be reached.
+// to returns a connection to a node, or to any other one if that is unknown or cannot be reached. It connects only if there is none.
 func (c *Client) to(ctx context.Context, id UUID) (*conn, error) {
+	var other *conn
 	for _, n := range c.nodes {
-		n.mu.Lock()
-		found := n.conn
-		n.mu.Unlock()
-		if found != nil && found.node == id && found.usable() {
+		if found := n.usable(); found != nil && found.node == id {
 			return found, nil
+		} else if found != nil {
+			other = found
 		}
+	}
+	if other != nil {
+		return other, nil
 	}
 	var errs []error
 	for _, n := range c.nodes {
@@ -100,15 +127,6 @@ func (c *Client) to(ctx context.Context, id UUID) (*conn, error) {
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
-}
-
-// connectAll connects to all nodes that can be reached.
-func (c *Client) connectAll(ctx context.Context) {
-	var connecting sync.WaitGroup
-	for _, n := range c.nodes {
-		connecting.Go(func() { _, _ = c.connect(ctx, n) }) // to reports the errors
-	}
-	connecting.Wait()
 }
 
 // Node is a node that a client is told of.
@@ -127,8 +145,14 @@ func (c *Client) Nodes() (list []Node) {
 	return list
 }
 
-// Try connects to the nodes to which there is no connection.
-func (c *Client) Try(ctx context.Context) { c.connectAll(ctx) }
+// Try connects to the nodes to which there is no connection; Nodes has the errors. Requests do not wait for that.
+func (c *Client) Try(ctx context.Context) {
+	var connecting sync.WaitGroup
+	for _, n := range c.nodes {
+		connecting.Go(func() { _, _ = c.connect(ctx, n) })
+	}
+	connecting.Wait()
+}
 
 // Down returns why no node can be reached; nil if one can, as far as is known. It makes no request.
 func (c *Client) Down() error {
