@@ -16,8 +16,8 @@ type Before struct {
 }
 
 // Earlier looks up, for logs from Logs, from where to read: no record before that is needed, as it is too far from the
-// offset, or as the records up to it are all older, by more than Reach, than the newest one before the offset. There may
-// be more records than necessary after it, about half as long again as Reach. Logs without an answer get an error.
+// offset, or as the records up to it are all older, by more than Reach, than the newest of those right before the offset. Logs
+// without an answer get an error.
 func (p *Poller) Earlier(ctx context.Context, partitions []state.Partition, logs []Log, asked []Before) []int64 {
 	from := make([]int64, len(logs))
 	var asking sync.WaitGroup
@@ -30,34 +30,73 @@ func (p *Poller) Earlier(ctx context.Context, partitions []state.Partition, logs
 	return from
 }
 
-// earlier looks it up for one log.
+// earlier looks it up for one log. Brokers find offsets by the timestamps of all records, also of those that nobody gets: of
+// transactions that were rolled back, and the marks at the end of each, which have the time at which they were written. So the
+// newest record before the offset has to be read. All before the first record of a timestamp are older, whatever is among them.
 func (p *Poller) earlier(ctx context.Context, partition []state.Partition, log []Log, b Before) int64 {
 	least := max(log[0].Start, b.Offset-b.Most)
-	first := func(moment int64) int64 {
-		if found := p.Since(ctx, partition, log, moment)[0]; log[0].Err == nil && 0 <= found.Offset && found.Offset < b.Offset {
-			return found.Offset
-		}
-		return b.Offset
-	}
-	// A record before the offset is of `known` or newer, and none is of `beyond` or newer. The search begins at the clock,
-	// on which only its length depends.
-	known := time.Now().UnixMilli()
-	beyond, step := known, b.Reach
-	for first(known) == b.Offset {
-		if log[0].Err != nil || known == 0 {
-			return least // all timestamps are below 0
-		}
-		beyond, known, step = known, max(0, known-step), 2*step
-	}
-	for half := known + (beyond-known)/2; half-known > b.Reach/4 && log[0].Err == nil; half = known + (beyond-known)/2 {
-		if first(half) < b.Offset {
-			known = half
-		} else {
-			beyond = half
-		}
-	}
-	if known < b.Reach {
+	newest, found := p.newestBefore(ctx, partition[0], &log[0], b.Offset, least)
+	if !found || newest < b.Reach {
 		return least
 	}
-	return max(least, first(known-b.Reach))
+	at := p.Since(ctx, partition, log, newest-b.Reach)[0]
+	if log[0].Err != nil || at.Offset < 0 || at.Offset > b.Offset {
+		return b.Offset // an error, as the newest one is not older than that
+	}
+	return max(least, at.Offset)
+}
+
+const (
+	// nearby is how many offsets before an offset are first looked at.
+	nearby = 256
+	// newestWithin is how long the newest record is looked for. What is not found by then is read.
+	newestWithin = 5 * time.Second
+)
+
+// newestBefore returns the greatest timestamp of some records before an offset, in ms, that include the last one. There may be none
+// from the least offset on, or none that can be read.
+func (p *Poller) newestBefore(ctx context.Context, partition state.Partition, log *Log, offset, least int64) (newest int64, found bool) {
+	ctx, cancel := context.WithTimeout(ctx, newestWithin)
+	defer cancel()
+	for back := int64(nearby); !found; back *= nearby {
+		from := max(least, offset-back)
+		newest, found = p.newestIn(ctx, partition, log, from, offset)
+		if from == least || ctx.Err() != nil {
+			break
+		}
+	}
+	return newest, found
+}
+
+// newestIn returns the greatest timestamp of the records from an offset up to another one.
+func (p *Poller) newestIn(ctx context.Context, partition state.Partition, log *Log, from, to int64) (newest int64, found bool) {
+	cfg := p.cfg
+	cfg.Pace, cfg.PartitionMaxBytes = 0, 64<<10
+	reader := NewPoller(cfg)
+	defer reader.Close()
+	reader.Resume(partition.Topic, partition.ID, Known{Offset: from, Epoch: -1, LeaderEpoch: log.LeaderEpoch, Log: log.ID})
+	var d Decoder
+	var r Record
+	for next := from; next < to; next = d.NextOffset() {
+		part, err := reader.Poll(ctx)
+		if err != nil {
+			break
+		}
+		d.Reset(part)
+		for {
+			ok, err := d.Next(&r)
+			if err != nil {
+				part.Release()
+				return newest, found
+			}
+			if !ok || r.Offset >= to {
+				break
+			}
+			if !found || r.Timestamp > newest {
+				newest, found = r.Timestamp, true
+			}
+		}
+		part.Release()
+	}
+	return newest, found
 }

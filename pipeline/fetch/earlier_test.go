@@ -79,3 +79,45 @@ func TestWhereToReadFrom(t *testing.T) {
 		}
 	}
 }
+
+// What nobody gets does not say how far back to read, however it is dated: records of transactions that were rolled back, and the
+// marks at the end of each, which have the time at which they were written.
+func TestWhereToReadFromBesideTransactions(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	client := newClient(t, c, kgo.TransactionalID("first"))
+	old := time.Now().Add(-30 * 24 * time.Hour)
+	write := func(end kgo.TransactionEndTry, times ...time.Time) {
+		t.Helper()
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range times {
+			produce(t, client, &kgo.Record{Topic: "t", Timestamp: at, Value: []byte("v")})
+		}
+		if err := client.EndTransaction(testContext(t), end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(kgo.TryCommit, old, old.Add(time.Hour), old.Add(2*time.Hour)) // 0, 1, 2; the mark is 3
+	write(kgo.TryCommit, old.Add(3*time.Hour))                          // 4
+	for range 300 {                                                     // 6 to 605
+		write(kgo.TryAbort, time.Now())
+	}
+	transport := &kafka.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	p := NewPoller(PollerConfig{Transport: transport, Bootstrap: kafka.TCP(c.ListenAddrs()...)})
+	t.Cleanup(p.Close)
+	partition := []state.Partition{{Topic: "t"}}
+	for reach, want := range map[time.Duration]int64{30 * time.Minute: 4, 90 * time.Minute: 2, 150 * time.Minute: 1, 24 * time.Hour: 0} {
+		for _, offset := range []int64{5, 6, 606} {
+			logs, err := p.Logs(testContext(t), partition)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := p.Earlier(testContext(t), partition, logs, []Before{{Offset: offset, Reach: reach.Milliseconds(), Most: 1 << 20}})[0]
+			if want := min(want, 3); logs[0].Err != nil || got > want || want < 3 && got != want { // the mark at 3 is of today
+				t.Errorf("%v before offset %d: read from %d, error %v; want %d", reach, offset, got, logs[0].Err, want)
+			}
+		}
+	}
+}
