@@ -24,6 +24,9 @@ func TestConfigOfEveryCommand(t *testing.T) {
 	needed := map[string]string{ // to come as far as the settings
 		"weir deadletters show": "a/0/1",
 		"weir diff":             shipped + " " + shipped + " --backfill",
+		"weir list add":         "blocked c1 --why x",
+		"weir list remove":      "blocked c1 --why x",
+		"weir list show":        "blocked",
 		"weir materialize":      "--output - --from-topics",
 		"weir progress set":     "a/0 --to start",
 		"weir reshard":          "--to 8",
