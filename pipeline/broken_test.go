@@ -131,7 +131,7 @@ func (b *bench) expectSetAside(topic string, first, last int, began int64, messa
 func (b *bench) stoppedThenSetAside(topic string, last int, reason string, damaged bool) {
 	b.t.Helper()
 	b.config.SetBrokenAside, b.config.SetDamagedAside = damaged, !damaged // neither is for the other
-	metrics, lines := prometheus.NewRegistry(), newLogLines(t)
+	metrics, lines := prometheus.NewRegistry(), newLogLines(b.t)
 	b.config.Metrics, b.config.Logger = metrics, slog.New(slog.NewTextHandler(lines, nil))
 	b.run()
 	b.expect(10)
