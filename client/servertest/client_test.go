@@ -135,8 +135,8 @@ func TestWaitFor(t *testing.T) {
 func TestStaleness(t *testing.T) {
 	for body, want := range map[string]client.Answer{
 		`{"at":1784980800000,"read_from":"replica","staleness_ms":12,"table_lag_ms":34}`: {At: now, Replica: true, Staleness: 12 * time.Millisecond, TableLag: 34 * time.Millisecond},
-		`{"at":1784980800000,"read_from":"master"}`:                    {At: now},
-		`{"at":1784980800000}`:                                         {At: now},
+		`{"at":1784980800000,"read_from":"master"}`:                                      {At: now},
+		`{"at":1784980800000}`: {At: now},
 	} {
 		var got client.Answer
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
