@@ -209,7 +209,11 @@ func (e *engine) learnClock(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	e.ahead.Store(at - time.Now().Add(-within/2).UnixMilli())
+	ahead := at - time.Now().Add(-within/2).UnixMilli()
+	if off := within.Milliseconds()/2 + 2; -off <= ahead && ahead <= off { // it cannot be told from none
+		ahead = 0
+	}
+	e.ahead.Store(ahead)
 	e.askedAt.Store(time.Now().UnixNano())
 }
 
