@@ -116,6 +116,14 @@ func TestLayoutIsLost(t *testing.T) {
 	if again, err := second.Secret(t.Context()); err != nil || again != secret {
 		t.Errorf("the secret is another one, error %v", err)
 	}
+	// With all state lost, a process that lives makes the layout again with the secret that it knows.
+	clear(e.values)
+	if err := first.CheckLayout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := open(e, 4).Secret(t.Context()); err != nil || again != secret {
+		t.Errorf("after all was lost, the secret is another one, error %v", err)
+	}
 }
 
 var (
