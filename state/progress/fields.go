@@ -56,7 +56,8 @@ var (
 	errTwice     = errors.New("another plan has the partition, too")
 	errNoArchive = errors.New("not a number of rows and a time")
 	errNowhere   = errors.New("not a position")
-	errPartition = errors.New("its name has no number of a partition")
+	errPartition = errors.New("its name has no partition")
+	errID        = errors.New("its name has no ID")
 )
 
 // parse adds a field to the record.
@@ -87,6 +88,9 @@ func (r *Record) parse(name, value string) (err error) {
 		return r.parseFillPosition(rest, value)
 	case kind+":" == archivePrefix:
 		cut, id, _ := strings.Cut(rest, ":")
+		if !isID(cut) || !isID(id) {
+			return errID
+		}
 		r.archives[archiveKey{cut, id}], err = parseArchive(value)
 		return err
 	default:
@@ -147,7 +151,10 @@ func (r *Record) parseUnprefixed(name, value string) (err error) {
 // parseFillPosition adds the position of a fill, in a partition or in an archive.
 func (r *Record) parseFillPosition(rest, value string) (err error) {
 	if fill, archive, ofRows := strings.Cut(rest, ":"+archivePrefix); ofRows {
-		archive, _, _ = strings.Cut(archive, "/")
+		archive, ofRows = strings.CutSuffix(archive, "/0")
+		if !ofRows || !isID(fill) || !isID(archive) {
+			return errID
+		}
 		r.rows[rowsKey{fill, archive}], err = parsePosition(value)
 		return err
 	}
@@ -162,6 +169,9 @@ func (r *Record) parseFillPosition(rest, value string) (err error) {
 // parseFill returns the filling that a name is about.
 func (r *Record) parseFill(rest string) (*filling, error) {
 	id, partition, _ := strings.Cut(rest, ":")
+	if !isID(id) {
+		return nil, errID
+	}
 	p, err := parsePartition(partition)
 	if err != nil {
 		return nil, err
@@ -176,11 +186,14 @@ func (r *Record) parseFill(rest string) (*filling, error) {
 func parsePartition(text string) (state.Partition, error) {
 	topic, id, _ := strings.Cut(text, "/")
 	n, err := strconv.ParseInt(id, 10, 32)
-	if err != nil {
+	if err != nil || topic == "" || strings.ContainsAny(topic, "@:") {
 		return state.Partition{}, errPartition
 	}
 	return state.Partition{Topic: topic, ID: int32(n)}, nil
 }
+
+// isID tells whether a text can be the ID of a fill, a cut or an archive.
+func isID(text string) bool { return text != "" && !strings.ContainsAny(text, ":/") }
 
 // parsePosition parses a position that somebody has written: a field is absent rather than empty.
 func parsePosition(text string) (state.Position, error) {

@@ -47,6 +47,9 @@ func TestFieldsThatNoStepWrites(t *testing.T) {
 		"tx@v/0": {"", "x", "5", "-1:0:", "5:x:", "5+3/2:0:", "5:0:a:b"}, "tx@v/x": {"5:0:"}, "/": {"5:0:"}, "tx@v": {"", "noon"}, "since:tx/0": {"", "1.5"},
 		"since:tx": {"1"}, "topic:tx": {"", "log"}, "range:f:tx/0": {"", "7", "a;1-2", "7;1", "7;1-b", "7;x-2", "7;0+5/8", "7;5+5/8-9", "7;0-9+/8", "7;+5/8-9", "7;1-@x", "7;2-1", "7;1+5/8-4"},
 		"range:f": {"7;"}, "fill:f:tx/0": {"", "bad"}, "fill:f": {"1:0:"}, "archive:c:a": {"", "1", "1;x"}, "fill:f:archive:a/0": {"", "x"}, "now": {"", "x"}, "lag": {"x"}, "ahead": {"5", "x:5"},
+		"/0": {"5:0:"}, "since:a:b/0": {"1"}, "fill::tx/0": {"5:0:"}, "fill:f:a:b/0": {"5:0:"}, "range::tx/0": {"7;"},
+		"fill::archive:a/0": {"5:0:"}, "fill:f:archive:/0": {"5:0:"}, "fill:::archive:": {"5:0:"}, "fill:f:archive:a": {"5:0:"}, "fill:f:archive:a/1": {"5:0:"},
+		"archive:c": {"1;2"}, "archive::a": {"1;2"}, "archive:c:a:b": {"1;2"},
 	} {
 		for _, value := range values {
 			_, err := Of(map[string]string{name: value}, 0)
