@@ -122,3 +122,44 @@ services:
 		}
 	}
 }
+
+// A feature with narrower tiles than another one of the same events is answered from those of the other one until its own are filled.
+func TestStandInsOfTheSameDefinitions(t *testing.T) {
+	streams, _, _ := strings.Cut(minimal, "features:")
+	days := streams + "features:\n  days: COUNT(7d, payment, user, tile=1d)"
+	before, after := mustParse(t, days), mustParse(t, days+"\n  hours: COUNT(1d, payment, user, tile=1h)")
+	reads := func(r *features.Registry, name string) string {
+		f, _ := r.Feature(name)
+		return f.Series[0].ID
+	}
+	plan := before.Plan()
+	known := state.Known{Plans: map[string]*state.Plan{plan.Version: plan}, Now: 1e12, History: &state.History{
+		Plans: map[string]*state.Plan{plan.Version: plan}, PlanEpochs: []state.PlanEpoch{{Topic: "payments", Version: plan.Version, Last: state.MaxTime}},
+	}}
+	bound := state.Bind(after.Plan(), &known)
+	if bound.Version != after.Plan().Version || !bound.Passing() {
+		t.Fatalf("bound to %s, passing %v; want the plan of the definitions, while it is filled", bound.Version, bound.Passing())
+	}
+	keeping := after.Keeping(bound, known.History)
+	for what, r := range map[string]*features.Registry{"answers": after.Serving(known.History), "enriched events": keeping} {
+		if got, want := reads(r, "hours"), reads(after, "days"); got != want {
+			t.Errorf("%s of hours are read from %s before anything is filled, want %s, as those of days", what, got, want)
+		}
+	}
+
+	fill := state.NewFills(bound, []*state.Plan{plan})[0]
+	known.Plans[bound.Version], known.Fills = bound, map[string]*state.Fill{fill.ID: fill}
+	known.History.Plans = known.Plans
+	known.History.Fills = []state.FillEpoch{{Fill: fill, Topic: "payments", Since: state.MinTime, Whole: true}}
+	known.History.PlanEpochs[0].Last = 1e12
+	known.History.PlanEpochs = append(known.History.PlanEpochs, state.PlanEpoch{Topic: "payments", Version: bound.Version, Last: state.MaxTime})
+	filled := state.Bind(after.Plan(), &known)
+	if filled.Version != bound.Version || filled.Passing() {
+		t.Errorf("bound to %s, passing %v, once all is filled; want %s for good", filled.Version, filled.Passing(), bound.Version)
+	}
+	for what, r := range map[string]*features.Registry{"answers": after.Serving(known.History), "enriched events": after.Keeping(filled, known.History)} {
+		if got, want := reads(r, "hours"), reads(after, "hours"); got != want {
+			t.Errorf("%s of hours are read from %s once all is filled, want %s", what, got, want)
+		}
+	}
+}

@@ -143,7 +143,7 @@ type binding struct {
 	history *state.History
 }
 
-// rebind binds the definitions again as soon as that gives another plan, until the context ends.
+// rebind binds the definitions again as soon as that gives something else, until the context ends.
 func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound *state.Plan) {
 	every := time.Minute
 	if bound.Passing() {
@@ -164,10 +164,11 @@ func (p *Processor) rebind(ctx context.Context, given *features.Registry, bound 
 	}
 }
 
-// bindsOtherwise reports whether definitions bind to another plan now, as far as that can be known.
+// bindsOtherwise reports whether definitions bind to another plan now, or to the same one without what was passing, as far as that can be
+// known.
 func (p *Processor) bindsOtherwise(ctx context.Context, given *features.Registry, bound *state.Plan) bool {
 	plan, history, err := p.cfg.Store.Bind(ctx, given.Plan())
-	if err == nil && plan.Version == bound.Version {
+	if err == nil && plan.Version == bound.Version && plan.Passing() == bound.Passing() {
 		p.last.Store(&binding{plan, history})
 		return false
 	}

@@ -56,7 +56,7 @@ func (p *Plan) AsDefined() func(key string) string {
 // keyIn returns the key of the same column in another series.
 func keyIn(series, key string) string { return series + key[len(seriesOf(key)):] }
 
-// Passing reports whether the plan, from Bind, keeps generations only until others are filled.
+// Passing reports whether the plan, from Bind, has state that answers only until other state is filled.
 func (p *Plan) Passing() bool { return p.passing }
 
 // Alike finds the series of a plan, as defined, that have the same content in tiles of different widths.
@@ -73,6 +73,16 @@ func (p *Plan) Alike() *Alike {
 		a.byContent[content] = append(a.byContent[content], series)
 	}
 	return a
+}
+
+// any reports whether any series can answer for another one.
+func (a *Alike) any() bool {
+	for _, series := range a.byContent {
+		if len(series) > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // StandIns returns the IDs of the other series that can answer for one until it has what it needs: with tiles no wider than a
@@ -115,7 +125,7 @@ func (h *History) Serving(p *Plan) *Plan {
 		slices.SortFunc(generations, compareGenerations)
 		kept[series] = slices.Compact(generations)
 	}
-	if len(kept) == 0 {
+	if len(kept) == 0 && !alike.any() {
 		return p
 	}
 	return serving
@@ -257,7 +267,12 @@ func (k *Known) bindFrom(p *Plan, number int) *Plan {
 		}
 	}
 	if len(bound.Generations) == 0 && maps.Equal(bound.Retained, p.Retained) {
-		return p
+		if !bound.passing {
+			return p
+		}
+		same := *p
+		same.passing = true
+		return &same
 	}
 	text, err := json.Marshal(bound)
 	if err != nil {
