@@ -11,6 +11,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/weir-stream/weir/internal/testkit"
 	"github.com/weir-stream/weir/internal/testkit/defined"
 	"github.com/weir-stream/weir/state"
 	"github.com/weir-stream/weir/store"
@@ -110,4 +111,35 @@ func statuses(event string) string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// Enriched events count in wider tiles of the same definitions while narrower ones are filled, and in those from then on, although the
+// plan remains the same.
+func TestEnrichWhileNarrowerTilesAreFilled(t *testing.T) {
+	t.Parallel()
+	days := strings.Replace(strings.Replace(youngDefinitions, "old: COUNT(1d, payment, user)", "days: COUNT(7d, payment, user, tile=1d)", 1), "[old]", "[days]", 1)
+	b := newBenchOf(t, days, map[string]int{"payments": partitions, enrichedTopic: partitions, deadLetters: 1})
+	b.config.BindInterval, b.config.Backfill, b.config.BackfillRate = 20*time.Millisecond, true, 1
+	const day = 24 * 60 * 60 * 1000
+	midnight, n := at-at%day, 0
+	write := func(ms int64) {
+		n++
+		b.write(kafka.Message{Topic: "payments", Key: []byte{0}, Time: time.UnixMilli(ms), Value: fmt.Appendf(nil, `{"at":%d,"user":"u","shop":"s"}`, ms)})
+		b.committed(n)
+	}
+	b.run()
+	write(midnight)
+	if err := b.stop(); err != nil {
+		t.Fatal(err)
+	}
+	hours := strings.Replace(days, "services:", "  hours: COUNT(1d, payment, user, tile=1h)\nservices:", 1)
+	b.config.Registry = defined.Registry(t, strings.Replace(hours, "[days]", "[days, hours]", 1))
+	b.run()
+	b.awaitDefinitions(b.config.Registry)
+	testkit.Eventually(t, time.Minute, "the event of another hour, a day before, does not count", func() (bool, string) {
+		write(midnight + day + day/2)
+		events := b.output(enrichedTopic, partitions)[0]
+		got := statuses(string(events[len(events)-1].Value))
+		return got == fmt.Sprintf("days %d PRESENT exact, hours %d PRESENT exact", n, n-1), got
+	})
 }
