@@ -204,7 +204,11 @@ func keeps(plan *state.Plan, defined, f *features.Feature) (kept Kept, has int64
 		case !standsIn[r.Key[:state.SeriesIDLength]]:
 			continue
 		}
-		if since := there.Keep - f.Keep.Milliseconds(); there.Keep > 0 && (has == 0 || since < has) {
+		since := there.Keep - f.Keep.Milliseconds() // for questions about any moment within keep
+		if since <= 0 {
+			since = there.Keep // for those about now
+		}
+		if there.Keep > 0 && (has == 0 || since < has) {
 			has = since
 		}
 	}

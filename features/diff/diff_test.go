@@ -105,6 +105,11 @@ features
 cost
   bytes of an entity device, full: 1 -> 1
 `, "[]"},
+		{[]string{"max=10)", "max=10, keep=9d)"}, `
+features
+  ~ seen: answers from its state, which reaches back 3h: complete once it is filled, or after 2h
+      COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10) -> COUNT_DISTINCT(2h, pay, device, user, method=last_seen, max=10, keep=9d)
+`, "[]"},
 		{[]string{"COUNT_DISTINCT(2h", "COUNT_DISTINCT(lifetime"}, `
 features
   ~ seen: answers from its state, which reaches back 2h: complete once it is filled
