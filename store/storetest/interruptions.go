@@ -45,7 +45,7 @@ func testInterruptions(t *testing.T, open Open) {
 		w := p.s.Another().NewWriter()
 		for rest := true; rest; {
 			var b *state.Batch
-			if b, rest = p.batch(random.Int64N(40), random.Int64N(40)); !rest {
+			if b, rest = p.batch(p.some(random, 0), p.some(random, 1)); !rest {
 				break
 			}
 			for i := range b.Ranges {
@@ -70,6 +70,26 @@ func testInterruptions(t *testing.T, open Open) {
 	if ahead < 5 {
 		t.Errorf("%d positions had slices ahead, want at least 5: the batches had too few steps", ahead)
 	}
+}
+
+// some draws a number of records for the next batch of a partition: none, those up to the end of an interrupted batch, or any.
+func (p *pair) some(random *rand.Rand, partition int) int64 {
+	p.Helper()
+	progress, err := p.s.Progress(p.Context(), []state.Partition{{Topic: transactions.Topic, ID: transactions.ID + int32(partition)}})
+	if err != nil {
+		p.Fatal(err)
+	}
+	switch random.IntN(3) {
+	case 0:
+		return 0
+	case 1:
+		for _, at := range progress[0] {
+			if at.Slices > 0 {
+				return at.Ahead - state.Lowest(progress[0])
+			}
+		}
+	}
+	return random.Int64N(40)
 }
 
 // batch returns the next records from the lowest progress of each partition, and whether any are left.

@@ -332,7 +332,7 @@ func moved(at state.Position, r *state.PartitionRange, slices int) state.Positio
 	}
 	at.Epoch = max(at.Epoch, r.Epoch)
 	if slices < state.ShardSlices {
-		return at.WithAhead(r.To, slices)
+		return at.WithAhead(r.To, max(slices, at.Slices)) // an interrupted batch may have got further than this step, to the same end
 	}
 	return at.To(r.To)
 }
