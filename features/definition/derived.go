@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -60,13 +61,7 @@ func (l *compiler) derived(n named) *features.Feature {
 		return nil
 	}
 	of.Expr = l.expr(w, func() (*expr.Expr, error) {
-		return expr.CompileOver(w.text, func(name string) (int, expr.Variable, error) {
-			i, err := l.part(of, name, words["by"])
-			if err != nil {
-				return 0, expr.Variable{}, err
-			}
-			return i, expr.Variable{Name: name, Type: of.Of[i].Type(), Scale: of.Of[i].Scale()}, nil
-		}, event, value.Null)
+		return expr.CompileOver(w.text, &derivedNames{l, of, words["by"]}, event, value.Null)
 	})
 	if of.Expr == nil {
 		return nil
@@ -133,52 +128,75 @@ func (l *compiler) checkEvent(of *features.Derived, w, stream word) {
 	}
 }
 
-// part finds a part of a derived feature, and returns its index among the parts. by is the key of the table of which it is a
-// field.
-func (l *compiler) part(of *features.Derived, name string, by word) (int, error) {
-	if i := slices.IndexFunc(of.Of, func(p *features.Feature) bool { return p.Name == name }); i >= 0 {
-		return i, nil
-	}
-	looked := func(part *features.Feature, err error) (int, error) {
-		if err != nil {
-			return 0, err
-		}
-		of.Of = append(of.Of, part)
-		return len(of.Of) - 1, nil
-	}
-	if key, table, ok := strings.Cut(name, " in "); ok {
-		return looked(l.member(table, key))
-	}
-	if strings.Contains(name, ".") {
-		return looked(l.column(name, by))
-	}
-	if _, ok := l.features[name]; !ok {
-		if _, isTable := l.tables.written[name]; l.tables.lists[name] {
-			return 0, errors.New(strconv.Quote(name) + " is a list: ask whether a key is in it, as in KEY in " + name)
+// derivedNames finds the parts that the expression of a derived feature names.
+type derivedNames struct {
+	*compiler
+	of *features.Derived
+	by word // the key of the table of which fields are named
+}
+
+// Feature implements expr.Names.
+func (n *derivedNames) Feature(name string) (int, expr.Variable, error) {
+	if _, ok := n.features[name]; !ok {
+		if _, isTable := n.tables.written[name]; n.tables.lists[name] {
+			return 0, expr.Variable{}, errors.New(strconv.Quote(name) + " is a list: ask whether a key is in it, as in KEY in " + name)
 		} else if isTable {
-			return 0, errors.New(strconv.Quote(name) + " is a table: name one of its fields, as in " + name + ".FIELD")
+			return 0, expr.Variable{}, errors.New(strconv.Quote(name) + " is a table: name one of its fields, as in " + name + ".FIELD")
 		}
-		return 0, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(l.features))))
+		return 0, expr.Variable{}, errors.New(spelling.Unknown("feature", name, slices.Collect(maps.Keys(n.features))))
 	}
-	if i := slices.Index(l.underWay, name); i >= 0 {
-		return 0, cycleError("derived features", append(slices.Clone(l.underWay[i:]), name))
-	}
-	part := l.featureNamed(name)
-	if part == nil {
-		return 0, expr.ErrReported
-	}
-	if shape := part.Shape(); shape != aggregate.Scalar {
-		what := "a list"
-		if shape == aggregate.Categories {
-			what = "values by category"
+	return n.add(name, func() (*features.Feature, error) {
+		if i := slices.Index(n.underWay, name); i >= 0 {
+			return nil, cycleError("derived features", append(slices.Clone(n.underWay[i:]), name))
 		}
-		return 0, errors.New("feature " + strconv.Quote(name) + " answers with " + what + " and is not allowed in an expression")
+		part := n.featureNamed(name)
+		switch {
+		case part == nil:
+			return nil, expr.ErrReported
+		case part.Membership() == aggregate.MembersRequired:
+			return nil, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and is not allowed in an expression")
+		}
+		return part, nil
+	})
+}
+
+// Column implements expr.Names.
+func (n *derivedNames) Column(table, field string) (int, expr.Variable, error) {
+	return n.add(table+"."+field, func() (*features.Feature, error) { return n.column(table, field, n.by) })
+}
+
+// Row implements expr.Names.
+func (n *derivedNames) Row(table, key string) (int, expr.Variable, error) {
+	if _, isFeature := n.features[table]; isFeature && !n.IsTable(table) {
+		_, _, err := n.Feature(table)
+		return 0, expr.Variable{}, cmp.Or(err, errors.New("feature "+strconv.Quote(table)+" has one value"+afterIn))
 	}
-	if part.Membership() == aggregate.MembersRequired {
-		return 0, errors.New("feature " + strconv.Quote(name) + " answers about the members that a question names and is not allowed in an expression")
+	return n.add(key+" in "+table, func() (*features.Feature, error) { return n.member(table, key) })
+}
+
+// IsTable implements expr.Names.
+func (n *derivedNames) IsTable(name string) bool {
+	_, ok := n.tables.written[name]
+	return ok
+}
+
+// add adds a part once.
+func (n *derivedNames) add(name string, find func() (*features.Feature, error)) (int, expr.Variable, error) {
+	i := slices.IndexFunc(n.of.Of, func(p *features.Feature) bool { return p.Name == name })
+	if i < 0 {
+		part, err := find()
+		if err != nil {
+			return 0, expr.Variable{}, err
+		}
+		i = len(n.of.Of)
+		n.of.Of = append(n.of.Of, part)
 	}
-	of.Of = append(of.Of, part)
-	return len(of.Of) - 1, nil
+	part := n.of.Of[i]
+	v := expr.Variable{Name: name, Type: part.Type(), Scale: part.Scale(), Shape: part.Shape()}
+	if part.Per != "" {
+		v.Category = part.Stream.Fields[part.Stream.FieldIndex(part.Per)].Type
+	}
+	return i, v, nil
 }
 
 // cycleError returns the error for definitions that depend on themselves, along the path.

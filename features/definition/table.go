@@ -185,12 +185,11 @@ func (l *tables) bound(w word, what string, usual, most int) int {
 
 // column finds a field of a table for a derived feature, and returns the part that it is. by is the name of the table's key in
 // questions; if it is not given, that of the table's own.
-func (l *compiler) column(name string, by word) (*features.Feature, error) {
-	of, field, _ := strings.Cut(name, ".")
+func (l *compiler) column(of, field string, by word) (*features.Feature, error) {
 	t, ok := l.streams.registry.Table(of)
 	if !ok {
 		if _, isFeature := l.features[of]; isFeature {
-			return nil, fmt.Errorf("feature %q has no parts", of)
+			return nil, fmt.Errorf("feature %q is no list and has no parts", of)
 		}
 		return nil, errors.New(spelling.Unknown("table", of, slices.Collect(maps.Keys(l.tables.written))))
 	}
@@ -210,12 +209,14 @@ func (l *compiler) column(name string, by word) (*features.Feature, error) {
 	return l.ofTable(t, i, by.text)
 }
 
+// afterIn says what may stand after `in`.
+const afterIn = "; `in` takes a list of literals, a range, or the name of a list, of a table or of a feature with several values"
+
 // member finds a list or a table of which a derived feature asks whether it has a row for a key.
 func (l *compiler) member(table, key string) (*features.Feature, error) {
 	t, ok := l.streams.registry.Table(table)
 	if !ok {
-		return nil, errors.New(spelling.Unknown("list", table, slices.Collect(maps.Keys(l.tables.written))) +
-			"; `in` takes a list of literals, a range, or the name of a list or a table")
+		return nil, errors.New(spelling.Unknown("list", table, slices.Collect(maps.Keys(l.tables.written))) + afterIn)
 	}
 	if _, isFeature := l.features[key]; isFeature {
 		return nil, fmt.Errorf("%q is a feature, and `in %s` takes the name of a key of questions: of values of features it knows nothing", key, table)

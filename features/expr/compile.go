@@ -3,7 +3,6 @@ package expr
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -15,9 +14,9 @@ import (
 type exprCompiler struct {
 	source  []rune
 	fields  []Variable
-	feature Lookup // if set, names are features, and fields are those of the event being scored
-	ofEvent []int  // see Expr.OfEvent
-	raw     bool   // names are paths in the record
+	names   Names // if set, names are features, and fields are those of the event being scored
+	ofEvent []int // see Expr.OfEvent
+	raw     bool  // names are paths in the record
 	paths   [][]string
 	parts   int
 	results int // see frame
@@ -70,7 +69,7 @@ func (c *exprCompiler) compile(n ast.Node) (term, error) {
 
 // name compiles the name of a field, or a path in the record.
 func (c *exprCompiler) name(n ast.Node) (term, error) {
-	if c.feature != nil {
+	if c.names != nil {
 		return c.featureNamed(n)
 	}
 	if !c.raw {
@@ -129,28 +128,47 @@ func (c *exprCompiler) eventField(n ast.Node, path []string) (term, error) {
 	return term{typ: c.fields[i].Type, scale: c.fields[i].Scale, eval: func(f *frame) *value.Value { return &f.event[i] }}, nil
 }
 
-// featureNamed compiles the name of a feature, a field of a table, or a field of the event being scored.
+// featureNamed compiles the name of a feature, an element of one, a field of a table, or a field of the event being scored.
 func (c *exprCompiler) featureNamed(n ast.Node) (term, error) {
+	if chain, ok := n.(*ast.ChainNode); ok {
+		n = chain.Node
+	}
+	if member, ok := n.(*ast.MemberNode); ok {
+		if m, ok := c.manyBeside(member.Node); ok {
+			return c.element(member, m)
+		}
+	}
 	path, ok := pathOf(n)
 	switch {
 	case ok && path[0] == EventName:
 		return c.eventField(n, path)
 	case !ok || len(path) > 2:
-		return term{}, errorAt(n, "features and fields of tables have no parts")
+		if member, isMember := n.(*ast.MemberNode); isMember {
+			if _, err := c.compile(member.Node); err != nil {
+				return term{}, err
+			}
+		}
+		return term{}, errorAt(n, "only lists and tables have parts")
+	case len(path) == 2:
+		i, of, err := c.names.Column(path[0], path[1])
+		return looked(n, i, of, err)
 	}
-	return c.looked(n, strings.Join(path, "."))
+	if m, ok := c.manyNamed(n); ok {
+		return term{}, m.noScalar(n)
+	}
+	i, of, err := c.names.Feature(path[0])
+	return looked(n, i, of, err)
 }
 
-// looked compiles what is looked up by name.
-func (c *exprCompiler) looked(n ast.Node, name string) (term, error) {
-	i, feature, err := c.feature(name)
+// looked is the term for what was found by a name.
+func looked(n ast.Node, i int, of Variable, err error) (term, error) {
 	switch {
 	case errors.Is(err, ErrReported):
 		return term{}, err
 	case err != nil:
 		return term{}, errorAt(n, "%s", err)
 	}
-	return term{typ: feature.Type, scale: feature.Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
+	return term{typ: of.Type, scale: of.Scale, eval: func(f *frame) *value.Value { return &f.values[i] }}, nil
 }
 
 // pathOf reads a.b, a?.b, a["b"] and $env["b"].

@@ -10,6 +10,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/parser"
 
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/value"
 )
 
@@ -19,8 +20,8 @@ import (
 //
 // The syntax is a subset of the Expr language (expr-lang.org): literals, fields, `== != < <= > >=`,
 // `and or not`, `+ - * / %`, `in` over a list or a range, `contains startsWith endsWith matches`,
-// `??`, `c ? a : b`, and the functions of the tables in …functions.go. The result depends on nothing
-// but the event.
+// `??`, `c ? a : b`, the functions of the tables in …functions.go, and elements of lists and their reductions
+// (elements.go) over features. The result depends on nothing but the event.
 //
 // Nulls are as in SQL. Anything computed from a null is null. A comparison with a null, also by `!=`, is unknown, and
 // so is its negation. A filter selects only events for which it is true. `field == nil`, `field != nil` and `field ??
@@ -66,6 +67,9 @@ type Variable struct {
 	Name  string
 	Type  value.Type
 	Scale uint8 // of a decimal: the most fractional digits
+	// Shape is that of a feature. Type and Scale are those of its values; with Categories, which have the type Category.
+	Shape    aggregate.Shape
+	Category value.Type
 }
 
 // Compile compiles an expression over fields. Eval takes the values of the fields, in their order.
@@ -74,11 +78,16 @@ func Compile(text string, fields []Variable, want value.Type) (*Expr, error) {
 	return compileExpr(text, &exprCompiler{fields: fields}, want)
 }
 
-// Lookup finds a feature by name, a field of a table as TABLE.FIELD, or whether a key has a row as KEY in TABLE, and
-// its index among the values that Eval takes.
-type Lookup func(name string) (int, Variable, error)
+// Names finds what an expression over features names. Each returns the index among the values, or of a feature that is not a
+// scalar among the Elements, that EvalWith takes.
+type Names interface {
+	Feature(name string) (int, Variable, error)
+	Column(table, field string) (int, Variable, error) // a field of a table
+	Row(table, key string) (int, Variable, error)      // whether a table has a row for a key
+	IsTable(name string) bool
+}
 
-// ErrReported is the error of a Lookup that has already reported what is wrong.
+// ErrReported is the error of Names that have already reported what is wrong.
 var ErrReported = errors.New("already reported")
 
 // EventName is the name in an expression over features of the event being scored, whose fields are its members.
@@ -86,8 +95,8 @@ const EventName = "event"
 
 // CompileOver compiles an expression over features and fields of tables, which it looks up, and over the fields of the event being scored; nil
 // means that there is no such event. See EvalWith. Its error is ErrReported or an *Error.
-func CompileOver(text string, features Lookup, event []Variable, want value.Type) (*Expr, error) {
-	return compileExpr(text, &exprCompiler{feature: features, fields: event}, want)
+func CompileOver(text string, names Names, event []Variable, want value.Type) (*Expr, error) {
+	return compileExpr(text, &exprCompiler{names: names, fields: event}, want)
 }
 
 // OfEvent returns the fields of the event being scored that the expression reads, as their indexes.
@@ -133,7 +142,7 @@ func compileExpr(text string, c *exprCompiler, want value.Type) (*Expr, error) {
 	}
 	return &Expr{
 		Text: canonical, Steps: c.steps, root: root, want: want, paths: c.paths, ofEvent: c.ofEvent,
-		frame: frame{results: make([]value.Value, c.results), args: make([]*value.Value, c.args), overFeatures: c.feature != nil},
+		frame: frame{results: make([]value.Value, c.results), args: make([]*value.Value, c.args), overFeatures: c.names != nil},
 	}, nil
 }
 
@@ -163,11 +172,13 @@ func assignable(from, to value.Type) bool {
 
 // Eval computes the expression; what is unknown is null. The result may alias the values and the memory of the Expr: it
 // is valid until the next Eval. It is not safe for concurrent use; see Clone.
-func (e *Expr) Eval(values []value.Value) (value.Value, error) { return e.EvalWith(values, nil) }
+func (e *Expr) Eval(values []value.Value) (value.Value, error) { return e.EvalWith(values, nil, nil) }
 
-// EvalWith is Eval of an expression over features and over the event being scored, which is the values of its fields.
-func (e *Expr) EvalWith(values, event []value.Value) (value.Value, error) {
-	e.frame.values, e.frame.event, e.frame.text, e.frame.err, e.frame.beyond = values, event, e.frame.text[:0], nil, false
+// EvalWith is Eval of an expression over features and over the event being scored, which is the values of its fields. Features that
+// are not scalars have elements, at their indexes.
+func (e *Expr) EvalWith(values []value.Value, elements []Elements, event []value.Value) (value.Value, error) {
+	e.frame.values, e.frame.elements, e.frame.event = values, elements, event
+	e.frame.text, e.frame.err, e.frame.beyond = e.frame.text[:0], nil, false
 	v := e.root.eval(&e.frame)
 	if v.Wide() && !e.frame.overFeatures {
 		return value.Value{}, ErrOverflow
@@ -227,12 +238,13 @@ type term struct {
 
 // frame is the input of a term's evaluation.
 type frame struct {
-	values  []value.Value
-	event   []value.Value  // the fields of the event being scored
-	results []value.Value  // memory for the results of terms that compute new values
-	args    []*value.Value // memory for the arguments of functions
-	text    []byte         // memory for strings
-	err     error          // the first
+	values   []value.Value
+	elements []Elements     // of the features among the values that are not scalars
+	event    []value.Value  // the fields of the event being scored
+	results  []value.Value  // memory for the results of terms that compute new values
+	args     []*value.Value // memory for the arguments of functions
+	text     []byte         // memory for strings
+	err      error          // the first
 	// overFeatures means that the result may be of 128 bits, and that what cannot be computed is null and no error: an
 	// answer has nowhere to report one, and `??` must find the null.
 	overFeatures bool

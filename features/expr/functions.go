@@ -61,8 +61,14 @@ func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, er
 	if slices.Contains([]string{"now", "today", "random", "rand"}, strings.ToLower(name)) {
 		return term{}, errorAt(n, "there is no %s(): an expression depends on its event alone", name)
 	}
+	if t, is, err := c.reduced(n, name, nodes); is {
+		return t, err
+	}
+	if _, reduces := reductions[name]; !ok && reduces {
+		return term{}, errorAt(n, "%s(x) takes the name of a feature that answers with a list, with counts or with values by category", name)
+	}
 	if !ok {
-		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, slices.Collect(maps.Keys(functions))))
+		return term{}, errorAt(n, "%s", spelling.Unknown("function", name, c.functionNames()))
 	}
 	signature := name + "(" + fn.arguments + ")"
 	if len(nodes) < fn.optional || len(nodes) > len(fn.takes) && !fn.repeats {

@@ -94,12 +94,7 @@ func TestExprExactNumbers(t *testing.T) {
 
 // Over features a part that cannot be computed is null, as every null in an expression, and not the end of the whole.
 func TestExprOverFeaturesOverflow(t *testing.T) {
-	features := func(name string) (int, Variable, error) {
-		if name == "s" {
-			return 1, Variable{Name: name, Type: value.String}, nil
-		}
-		return 0, Variable{Name: name, Type: value.Int}, nil
-	}
+	features := named{{Name: "n", Type: value.Int}, {Name: "s", Type: value.String}}
 	values := []value.Value{{Type: value.Int, Num: math.MaxInt64}, {Type: value.String, Str: make([]byte, maxText/2+1)}}
 	for text, want := range map[string]string{
 		"n * n * n":                       "",

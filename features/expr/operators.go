@@ -308,14 +308,18 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 	}}, nil
 }
 
-// in is `x in [1, 2]`, `x in 1..9` and, over features, `key in table`.
+// in is `x in [1, 2]`, `x in 1..9` and, over features, `x in feature` and `key in table`.
 func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
-	if table, ok := n.Right.(*ast.IdentifierNode); ok && c.feature != nil {
+	if name, ok := n.Right.(*ast.IdentifierNode); ok && c.names != nil {
+		if m, ok := c.manyBeside(name); ok {
+			return c.member(n, m)
+		}
 		key, ok := n.Left.(*ast.IdentifierNode)
 		if !ok {
-			return term{}, errorAt(n.Left, "`in` takes the name of a key before a list or a table, as in card_id in %s", table.Value)
+			return term{}, errorAt(n.Left, "`in` takes the name of a key before a list or a table, as in card_id in %s", name.Value)
 		}
-		return c.looked(n, key.Value+" in "+table.Value)
+		i, of, err := c.names.Row(name.Value, key.Value)
+		return looked(n, i, of, err)
 	}
 	x, err := c.compile(n.Left)
 	if err != nil {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/aggregate"
 	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
@@ -29,10 +30,11 @@ func (r *Reading) derive(a *Answer, f *frame, of *features.Derived, c *Completen
 // none, not even the default: `a > 2 ? "many" : "few"` is few where a is null. Nor does the default stand for a result that is
 // too large, or for one without the event that the expression, or that of a part, reads. The answer is complete if each part is.
 type derivation struct {
-	expr   *expr.Expr
-	values []value.Value
-	whole  Answer // as complete as all parts; nothing else of it is used
-	lacks  bool   // a cap has left no value of a part
+	expr     *expr.Expr
+	values   []value.Value
+	elements []expr.Elements // of the parts that are not scalars; nil as long as none was
+	whole    Answer          // as complete as all parts; nothing else of it is used
+	lacks    bool            // a cap has left no value of a part
 }
 
 func newDerivation(of *expr.Expr, parts int) *derivation {
@@ -51,7 +53,14 @@ func (d *derivation) begin(a *Answer, from, to int64) {
 // take adds the answer of a part.
 func (d *derivation) take(a *Answer, part int, p *Answer) {
 	d.values[part] = p.Value
-	d.lacks = d.lacks || p.Capped && p.Value.IsNull()
+	d.lacks = d.lacks || p.Capped && p.Value.IsNull() && p.Items == nil
+	if p.Shape != aggregate.Scalar {
+		if d.elements == nil {
+			d.elements = make([]expr.Elements, len(d.values))
+		}
+		// Without events there is an empty list, and by category always one, unless its value was withheld.
+		d.elements[part] = expr.Elements{Items: p.Items, Null: p.Items == nil && p.Shape == aggregate.Categories, Lacks: p.Capped}
+	}
 	d.whole.restOn(p)
 	a.Exact = a.Exact && p.Exact
 	a.StandardError = max(a.StandardError, p.StandardError)
@@ -78,7 +87,7 @@ func (d *derivation) end(a *Answer, f *features.Feature, of *features.Derived, e
 		return
 	}
 	if a.Value = (value.Value{}); !d.lacks {
-		a.Value, _ = d.expr.EvalWith(d.values, valuesOf(event)) // over features there are no errors
+		a.Value, _ = d.expr.EvalWith(d.values, d.elements, valuesOf(event)) // over features there are no errors
 		switch {
 		case d.expr.Beyond():
 			a.Capped, a.Exact = true, false
