@@ -38,6 +38,7 @@ func TestFunctions(t *testing.T) {
 		`exp(0)`:                                "float 1",
 		`log(1)`:                                "float 0",
 		`log(0)`:                                "null",
+		`log(float("5e-324"))`:                  "float -744.4400719213812",
 		`log(-1)`:                               "null",
 		`pow(2, 10)`:                            "float 1024",
 		`pow(-8, 0.5)`:                          "null",

@@ -27,7 +27,7 @@ var numberFunctions = map[string]function{
 	"round":    {arguments: "x[, digits]", optional: 1, takes: []value.Type{value.Null, value.Int}, gives: givesNumber, prepare: prepareRound},
 	"sqrt":     ofFloat(math.Sqrt),
 	"exp":      ofFloat(math.Exp),
-	"log":      ofFloat(math.Log),
+	"log":      ofFloat(value.Log),
 	"pow":      of("x, y", value.Float, power, value.Float, value.Float),
 	"min":      {arguments: "a, b, …", optional: 2, repeats: true, takes: []value.Type{value.Null}, gives: givesOrdered, prepare: chosen(-1)},
 	"max":      {arguments: "a, b, …", optional: 2, repeats: true, takes: []value.Type{value.Null}, gives: givesOrdered, prepare: chosen(1)},
