@@ -165,7 +165,12 @@ func (l *loader) collect(name string, data []byte) {
 		if document.Kind == yaml.ScalarNode && document.Tag == "!!null" {
 			continue
 		}
-		for key, section := range l.keyed(document, "definitions", sectionKeys...) {
+		found := l.keyed(document, "definitions", sectionKeys...)
+		for _, key := range sectionKeys { // in one order, because tables and lists share their names
+			section, ok := found[key]
+			if !ok {
+				continue
+			}
 			if key == "macros" {
 				for _, e := range l.entries(section, key, "macro") {
 					l.macro(e)
