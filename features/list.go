@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 
 	"github.com/weir-stream/weir/features/expr"
@@ -33,6 +34,26 @@ func NewList(name, topic string, of value.Type) *Table {
 	}}
 	rows.Fields[ListValue].Required, rows.Fields[ListUntil].Form.Unit = true, "rfc3339"
 	return &Table{Name: name, Rows: rows, Key: ListValue, Deletes: -1, Until: ListUntil, List: true}
+}
+
+// ParseNetwork reads an IP network such as 10.0.0.0/8, or an address, which is the network of it alone. One of IPv4 within IPv6 is
+// of IPv4.
+func ParseNetwork(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		ip, notAddress := netip.ParseAddr(text)
+		if notAddress != nil || ip.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q is neither a network such as 10.0.0.0/8 or 2001:db8::/32 nor an address", text)
+		}
+		p = netip.PrefixFrom(ip, ip.BitLen())
+	}
+	if mapped := netip.MustParsePrefix("::ffff:0:0/96"); p.Bits() >= mapped.Bits() && p.Addr().Is4In6() {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped.Bits())
+	}
+	if p.Masked() != p {
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length: write %s", text, p.Masked())
+	}
+	return p, nil
 }
 
 // ListKey is the key of the records about a value of a list, so that compaction keeps the last one.

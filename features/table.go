@@ -23,6 +23,8 @@ type Table struct {
 	// Until is the field of the moment from which on the row no longer counts; -1 if there is none.
 	Until int
 	List  bool // its rows are the entries of a list, which operators write
+	// Networks means that its keys are networks, by which the row of an IP address is found: that of the narrowest one.
+	Networks bool
 	// MaxRows and MaxBytes are how many rows the table may have, and how much memory they may take.
 	MaxRows  int
 	MaxBytes int64
@@ -35,6 +37,9 @@ func (t *Table) Identity() string {
 		t.Key, t.MaxRows, t.MaxBytes)
 	if t.List {
 		text += " list"
+	}
+	if t.Networks {
+		text += " networks"
 	}
 	if s.Match != nil {
 		text += fmt.Sprintf(" match %q", s.Match.Text)

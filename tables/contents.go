@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/features/expr"
 	"github.com/weir-stream/weir/features/record"
 	"github.com/weir-stream/weir/state"
 )
@@ -32,6 +34,7 @@ type Contents struct {
 	mu      sync.RWMutex
 	written map[recordKey]*version
 	rows    map[string]*version // by key, the version taken last first
+	within  networks            // the keys of rows, if they are networks
 	count   int
 	bytes   int64
 }
@@ -77,13 +80,16 @@ func (c *Contents) Rows() (n int, bytes int64) {
 	return c.count, c.bytes
 }
 
-// All returns the rows of all keys, sorted by these: those that Find returns.
+// All returns the rows of all keys at a moment, see Find, sorted by these.
 func (c *Contents) All(at int64) (rows []*features.Row) {
 	c.mu.RLock()
 	keys := slices.Sorted(maps.Keys(c.rows))
 	c.mu.RUnlock()
 	for _, key := range keys {
-		if row := c.Find(key, at); row != nil {
+		c.mu.RLock()
+		row := c.of(key, at)
+		c.mu.RUnlock()
+		if row != nil {
 			rows = append(rows, row)
 		}
 	}
@@ -91,10 +97,29 @@ func (c *Contents) All(at int64) (rows []*features.Row) {
 }
 
 // Find returns the row of a key; nil if there is none. Of contents that keep all versions it is that of a moment, in
-// milliseconds, else the newest one.
+// milliseconds, else the newest one. If keys are networks, it is that of the narrowest network of an address whose row holds at
+// that moment.
 func (c *Contents) Find(key string, at int64) *features.Row {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if !c.table.Networks {
+		return c.of(key, at)
+	}
+	ip, ok := expr.ParseAddress([]byte(key))
+	if !ok {
+		return nil
+	}
+	var few [8]string
+	for _, network := range slices.Backward(c.within.of(ip, few[:0])) {
+		if row := c.of(network, at); row != nil && c.table.Holds(row, at) {
+			return row
+		}
+	}
+	return nil
+}
+
+// of is Find for the key that a row has.
+func (c *Contents) of(key string, at int64) *features.Row {
 	v := c.rows[key]
 	switch {
 	case v == nil:
@@ -148,6 +173,14 @@ func (c *Contents) Take(r *record.Record) (bad *record.Poison, err error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.table.Networks && len(events) > 0 {
+		network, wrong := features.ParseNetwork(string(events[0].Values[c.table.Key].Str))
+		if wrong != nil {
+			bad, events = &record.Poison{Reason: record.WrongType, Path: c.table.Rows.Fields[c.table.Key].Name, Message: wrong.Error()}, nil
+		} else {
+			events[0].Values[c.table.Key].Str = []byte(network.String())
+		}
 	}
 	next := &version{by: recordKey{partition: r.Partition.ID, keyed: r.Key != nil, key: string(r.Key)}, time: r.Timestamp, order: c.order}
 	c.order++
@@ -205,7 +238,9 @@ func (c *Contents) put(next *version) {
 }
 
 func (c *Contents) add(v *version) {
-	v.next = c.rows[v.key]
+	if v.next = c.rows[v.key]; v.next == nil && c.table.Networks {
+		c.within.add(netip.MustParsePrefix(v.key), v.key)
+	}
 	c.rows[v.key] = v
 	c.count++
 	c.bytes += v.size()
@@ -215,7 +250,9 @@ func (c *Contents) remove(v *version) {
 	before := c.rows[v.key]
 	if before == v {
 		if c.rows[v.key] = v.next; v.next == nil {
-			delete(c.rows, v.key)
+			if delete(c.rows, v.key); c.table.Networks {
+				c.within.remove(netip.MustParsePrefix(v.key))
+			}
 		}
 	} else {
 		for before.next != v {

@@ -56,8 +56,10 @@ func (l *tables) all() {
 // listKeys are the keys of a list.
 var listKeys = []string{"topic", "type", "max_rows", "max_mib"}
 
-// listTypes are the types that the values of a list may have.
-var listTypes = []string{value.String.String(), value.Int.String()}
+// listTypes are the types that the values of a list may have. Networks are texts.
+var listTypes = []string{value.String.String(), value.Int.String(), networkType}
+
+const networkType = "network"
 
 // list compiles a list: a table whose rows weir list writes.
 func (l *tables) list(d named) *features.Table {
@@ -74,9 +76,12 @@ func (l *tables) list(d named) *features.Table {
 	}
 	if w := words["type"]; w.given() {
 		l.oneOf(w, "type of a list", listTypes)
-		of, _ = value.ParseType(w.text)
+		if w.text != networkType {
+			of, _ = value.ParseType(w.text)
+		}
 	}
 	t := features.NewList(d.name.text, topic.text, of)
+	t.Networks = words["type"].text == networkType
 	t.MaxRows = l.bound(words["max_rows"], "max_rows", defaultMaxRows, maxMaxRows)
 	t.MaxBytes = int64(l.bound(words["max_mib"], "max_mib", defaultMaxMiB, maxMaxMiB)) << 20
 	return t

@@ -22,9 +22,12 @@ var networkFunctions = map[string]function{
 	"is_private": of("s", value.Bool, isPrivate, value.String),
 }
 
-// parseAddress reads the first address of a text.
-func parseAddress(v *value.Value) (netip.Addr, bool) {
-	s, _, _ := bytes.Cut(v.Str, []byte{','})
+func parseAddress(v *value.Value) (netip.Addr, bool) { return ParseAddress(v.Str) }
+
+// ParseAddress reads the first IP address of a text, as proxies write it: with a port or in brackets. One of IPv4 within IPv6 is of
+// IPv4.
+func ParseAddress(text []byte) (netip.Addr, bool) {
+	s, _, _ := bytes.Cut(text, []byte{','})
 	s = bytes.TrimSpace(s)
 	if port := bytes.LastIndexByte(s, ':'); port >= 0 && (bytes.Count(s, []byte{':'}) == 1 || s[0] == '[' && s[port-1] == ']') {
 		if !isPort(s[port+1:]) {

@@ -310,6 +310,9 @@ func (c *exprCompiler) matches(n *ast.BinaryNode) (term, error) {
 
 // in is `x in [1, 2]`, `x in 1..9` and, over features, `x in feature` and `key in table`.
 func (c *exprCompiler) in(n *ast.BinaryNode) (term, error) {
+	if call, ok := n.Right.(*ast.CallNode); ok && len(call.Arguments) == 1 && call.Callee.String() == "list" {
+		n.Right = call.Arguments[0] // x in list(NAME) is x in NAME
+	}
 	if name, ok := n.Right.(*ast.IdentifierNode); ok && c.names != nil {
 		if m, ok := c.manyBeside(name); ok {
 			return c.member(n, m)

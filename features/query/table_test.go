@@ -134,6 +134,7 @@ func TestDescribedTables(t *testing.T) {
 		"risk_here":     `[merchant_id] {expr: 'merchant.risk ?? "unknown"'}: reads risk of the row of table merchant for merchant_id`,
 		"over": "[user shop] {expr: 'spent + event.amount > merchant.limit', stream: pay, by: shop}: reads the event of pay in hand, of which nothing is kept, " +
 			"and limit of the row of table merchant for shop",
+		"hidden":  "[ip] {expr: 'ip in vpn_networks'}: reads whether ip is in vpn_networks",
 		"blocked": "[user] {expr: 'user in blocked_users'}: reads whether user is in blocked_users",
 		"trusted": "[user id shop] {expr: 'not (user in blocked_users) and shop in merchant and not (id in blocked_accounts)'}: reads whether user is in blocked_users, " +
 			"and whether shop is in merchant, and whether id is in blocked_accounts",

@@ -47,6 +47,13 @@ func Record(list *features.Table, e Entry, remove bool) (key, content []byte, er
 		return nil, nil, fmt.Errorf("%q is not valid UTF-8", e.Value+e.Who+e.Why)
 	}
 	w := written{List: list.Name, Until: e.Until, Who: e.Who, Why: e.Why, Removed: remove}
+	if list.Networks {
+		network, err := features.ParseNetwork(e.Value)
+		if err != nil {
+			return nil, nil, err
+		}
+		e.Value = network.String()
+	}
 	if list.Rows.Fields[features.ListValue].Type == value.Int {
 		n, err := strconv.ParseInt(e.Value, 10, 64)
 		if err != nil {
@@ -72,6 +79,9 @@ func Record(list *features.Table, e Entry, remove bool) (key, content []byte, er
 func Entries(c *tables.Contents, list *features.Table, at time.Time, values []string) (entries []Entry) {
 	asked := map[string]bool{}
 	for _, v := range values {
+		if network, err := features.ParseNetwork(v); list.Networks && err == nil {
+			v = network.String()
+		}
 		asked[v] = true
 	}
 	for _, row := range c.All(at.UnixMilli()) {
