@@ -48,6 +48,8 @@ const (
 	UnknownStream       Code = "unknown_stream"
 	UnknownTopic        Code = "unknown_topic"
 	UnknownReason       Code = "unknown_reason"
+	UnknownList         Code = "unknown_list"
+	BadEntry            Code = "bad_entry"
 	OutOfRange          Code = "out_of_range"
 	BadEvent            Code = "bad_event"
 	UnknownPath         Code = "unknown_path"

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,7 @@ func New(c Config) http.Handler {
 		Config: c.Tools, Registry: c.Registry, Now: c.Now, MaxBody: h.Limits.Body, Logger: c.Logger,
 	}
 	mux := http.NewServeMux()
+	methods := map[string][]string{} // by path
 	for _, route := range []struct {
 		method, path string
 		handler      http.Handler
@@ -69,6 +71,8 @@ func New(c Config) http.Handler {
 		{"GET", "/v1/definitions", http.HandlerFunc(h.definitions)},
 		{"POST", "/v1/preview", http.HandlerFunc(toolbox.ServePreview)},
 		{"GET", "/v1/dead-letters", http.HandlerFunc(toolbox.ServeDeadLetters)},
+		{"GET", "/v1/lists/{name}", http.HandlerFunc(toolbox.ServeList)},
+		{"POST", "/v1/lists/{name}", http.HandlerFunc(toolbox.ChangeList)},
 		{"GET", "/v1/greatest-keys", http.HandlerFunc(toolbox.ServeGreatestKeys)},
 		{"GET", "/v1/status", c.StatusHandler(c.Now, c.Logger)},
 		{"GET", "/{$}", page.File("index.html")},
@@ -79,9 +83,14 @@ func New(c Config) http.Handler {
 		{"GET", "/metrics", promhttp.HandlerFor(c.Gatherer, promhttp.HandlerOpts{})},
 	} {
 		mux.Handle(route.method+" "+route.path, route.handler)
-		mux.HandleFunc(route.path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", map[string]string{"GET": "GET, HEAD", "POST": "POST"}[route.method])
-			reply.Fail(w, reply.Errorf(reply.MethodNotAllowed, "%s takes %s, not %s", r.URL.Path, route.method, r.Method))
+		methods[route.path] = append(methods[route.path], route.method)
+	}
+	for path, taken := range methods {
+		takes := strings.Join(taken, " and ")
+		allow := strings.ReplaceAll(strings.Join(taken, ", "), "GET", "GET, HEAD")
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", allow)
+			reply.Fail(w, reply.Errorf(reply.MethodNotAllowed, "%s takes %s, not %s", r.URL.Path, takes, r.Method))
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -83,6 +83,15 @@ func (s *Set) held(t *features.Table) *Held {
 // Find returns the row of a key, see Contents.Find. It fails, with an error that wraps state.ErrUnavailable, while not all
 // rows of the table are known, and if it is too large.
 func (s *Set) Find(t *features.Table, key string, at int64) (*features.Row, error) {
+	c, err := s.Contents(t)
+	if err != nil {
+		return nil, err
+	}
+	return c.Find(key, at), nil
+}
+
+// Contents returns what the table has now. It fails like Find.
+func (s *Set) Contents(t *features.Table) (*Contents, error) {
 	h := s.held(t)
 	if h == nil {
 		return nil, unavailable(t, errors.New("it is not read here"))
@@ -92,7 +101,7 @@ func (s *Set) Find(t *features.Table, key string, at int64) (*features.Row, erro
 	if h.contents == nil {
 		return nil, unavailable(t, h.why)
 	}
-	return h.contents.Find(key, at), nil
+	return h.contents, nil
 }
 
 // unavailableError is the error of a table that cannot answer now.

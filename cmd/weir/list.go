@@ -8,14 +8,12 @@ import (
 	"os/user"
 	"time"
 
-	"github.com/segmentio/kafka-go"
 	"github.com/spf13/cobra"
 
 	"github.com/weir-stream/weir/cmd/weir/connect"
 	"github.com/weir-stream/weir/cmd/weir/say"
 	"github.com/weir-stream/weir/config"
 	"github.com/weir-stream/weir/features"
-	"github.com/weir-stream/weir/features/window"
 	"github.com/weir-stream/weir/internal/spelling"
 	"github.com/weir-stream/weir/operate/lists"
 	"github.com/weir-stream/weir/pipeline/follow"
@@ -54,9 +52,9 @@ func newListAddCommand(s *settings) *cobra.Command {
 		Example: `  weir list add blocked_cards c000017 --until 2026-12-31 --why "case 17" --config config/weir.yaml`,
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			until, err := parseUntil(c.until, time.Now())
+			until, err := lists.ParseUntil(c.until, time.Now())
 			if err != nil {
-				return err
+				return fmt.Errorf("--%w", err)
 			}
 			return c.write(s, cmd, args, until, false)
 		},
@@ -93,61 +91,29 @@ func (c *listChange) write(s *settings, cmd *cobra.Command, args []string, until
 		}
 		c.who = by.Username
 	}
-	var messages []kafka.Message
+	var changes []lists.Written
 	for _, v := range args[1:] {
-		key, content, err := lists.Record(list, lists.Entry{Value: v, Until: until, Who: c.who, Why: c.why}, remove)
+		w, err := lists.Record(list, lists.Entry{Value: v, Until: until, Who: c.who, Why: c.why}, remove)
 		if err != nil {
 			return err
 		}
-		messages = append(messages, kafka.Message{Key: key, Value: content})
+		changes = append(changes, w)
 	}
-	transport, err := cfg.KafkaTransport()
+	client, err := connect.KafkaClient(cfg)
 	if err != nil {
 		return err
 	}
-	defer transport.CloseIdleConnections()
-	w := &kafka.Writer{
-		Addr: kafka.TCP(cfg.Kafka.Brokers...), Transport: transport, Topic: list.Rows.Topic, RequiredAcks: kafka.RequireAll,
-		Balancer: kafka.Murmur2Balancer{}, BatchTimeout: time.Millisecond, // all changes of a value go to one partition
-	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), listTimeout)
 	defer cancel()
-	if err := errors.Join(w.WriteMessages(ctx, messages...), w.Close()); err != nil {
-		return fmt.Errorf("write to topic %s: %w", list.Rows.Topic, err)
+	if err := lists.Write(ctx, client, list, changes); err != nil {
+		return err
 	}
 	verb := "added to"
 	if remove {
 		verb = "removed from"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", say.Number(len(messages), "value"), verb, list.Name)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", say.Number(len(changes), "value"), verb, list.Name)
 	return err
-}
-
-// parseUntil reads when an entry ends; nil for never.
-func parseUntil(text string, now time.Time) (*time.Time, error) {
-	if text == "" {
-		return nil, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		if at, err = time.Parse(time.DateOnly, text); err == nil {
-			at = at.AddDate(0, 0, 1)
-		}
-	}
-	if err != nil {
-		var d time.Duration
-		if d, err = window.ParseDuration(text); err == nil {
-			at = now.Add(d)
-		}
-	}
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("--until: %q is neither a moment such as 2026-12-31T23:59:59Z, nor a day such as 2026-12-31, nor a time such as 30d", text)
-	case !at.After(now):
-		return nil, fmt.Errorf("--until: %s has passed", text)
-	}
-	at = at.UTC().Truncate(time.Millisecond)
-	return &at, nil
 }
 
 func newListShowCommand(s *settings) *cobra.Command {

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,11 +28,13 @@ tables:
 lists:
   blocked_cards: {topic: weir.lists}
   trusted_accounts: {topic: weir.lists, type: int}
+  vpn: {topic: weir.lists, type: network}
 features:
   card_tx: COUNT(1d, pay, card_id)
   account_tx: COUNT(1d, pay, account)
   blocked: {expr: card_id in blocked_cards}
   trusted: {expr: account in trusted_accounts}
+  hidden: {expr: ip in list(vpn)}
 `), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +51,30 @@ features:
 		return out
 	}
 	var processes []string
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(tokens, []byte("0123456789abcdef0123 eve lists query operator\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	protected := start(t, append([]string{"run", "--roles", "api", "--api.tokens_file", tokens}, flags...)...).address(t)
+	change := func(name, body string) string {
+		t.Helper()
+		r, err := http.NewRequest("POST", protected+"/v1/lists/"+name, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer 0123456789abcdef0123")
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
 	for range 2 {
 		p := start(t, append([]string{"run", "--roles", "api"}, flags...)...)
 		processes = append(processes, p.address(t))
@@ -96,9 +124,27 @@ features:
 	}
 	list("add", "blocked_cards", "c1", "--until", "1h")
 	become("c1", 7, "true true")
+	// Over HTTP.
+	ready(t, protected)
+	if got, want := change("blocked_cards", `{"add": [{"value": "c9", "why": "case 18"}], "remove": [{"value": "c2"}]}`), `{"list":"blocked_cards","added":1,"removed":1}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	become("c9", 7, "true true")
+	become("c2", 7, "false true")
+	if got := list("show", "blocked_cards", "c9"); !strings.Contains(got, "eve  case 18") {
+		t.Errorf("show: %s", got)
+	}
+	if got, want := change("vpn", `{"add": [{"value": "10.0.0.0/8"}, {"value": "2001:db8::/32"}]}`), `{"list":"vpn","added":2,"removed":0}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	testkit.Eventually(t, patience, "addresses in networks", func() (bool, string) {
+		_, body := ask(t, "POST", processes[0]+"/v1/query", `{"features": ["hidden"], "entities": [{"ip": "10.1.2.3:443"}, {"ip": "2001:db8::1"}, {"ip": "11.1.1.1"}]}`)
+		return fmt.Sprint(regexp.MustCompile(`"value":(\w+)`).FindAllStringSubmatch(body, -1)) == `[["value":true true] ["value":true true] ["value":false false]]`, body
+	})
 	for _, c := range []struct{ args, want string }{
+		{"add vpn 10.0.0.1/8", `weir: "10.0.0.1/8" has bits beyond its length: write 10.0.0.0/8`},
 		{"add blocked_card c1", `weir: unknown list "blocked_card"; did you mean "blocked_cards"?`},
-		{"show merchant", `weir: unknown list "merchant"; known: blocked_cards, trusted_accounts`},
+		{"show merchant", `weir: unknown list "merchant"; known: blocked_cards, trusted_accounts, vpn`},
 		{"add trusted_accounts c1", `weir: "c1" is not a whole number of 64 bits, as the values of list trusted_accounts are`},
 		{"add blocked_cards c1 --until yesterday", `weir: --until: "yesterday" is neither a moment such as 2026-12-31T23:59:59Z, nor a day such as 2026-12-31, nor a time such as 30d`},
 		{"add blocked_cards c1 --until 2020-01-01", "weir: --until: 2020-01-01 has passed"},

@@ -28,7 +28,7 @@ func TestNamed(t *testing.T) {
 	}
 	write(t, path, "prometheus admin\n")
 	_, _ = named.Look()
-	if changed, err := named.Look(); changed || fmt.Sprint(err) != path+":1: scope 1, admin, allows too much to be one: name those of metrics, author and operator that are needed" {
+	if changed, err := named.Look(); changed || fmt.Sprint(err) != path+":1: scope 1, admin, allows too much to be one: name those of metrics, author, operator and lists that are needed" {
 		t.Errorf("Look = %v, %v", changed, err)
 	}
 	is("prometheus", "metrics")
@@ -48,9 +48,9 @@ func TestBadNamed(t *testing.T) {
 		"# a query\n":          path + " names no client",
 		"a query\nb\n":         path + `:2: "b" has no scopes; a line is NAME SCOPE…`,
 		"a query\n\na metrics": path + `:3: "a" is there twice`,
-		"a query everything":   path + ":1: scope 2 is unknown: the scopes are query, service:NAME, metrics, author and operator",
-		"a service:":           path + ":1: scope 1 is unknown: the scopes are query, service:NAME, metrics, author and operator",
-		"\na metrics lists":    path + ":2: scope 2 is unknown: the scopes are query, service:NAME, metrics, author and operator",
+		"a query everything":   path + ":1: scope 2 is unknown: the scopes are query, service:NAME, metrics, author, operator and lists",
+		"a service:":           path + ":1: scope 1 is unknown: the scopes are query, service:NAME, metrics, author, operator and lists",
+		"\na metrics list":     path + ":2: scope 2 is unknown: the scopes are query, service:NAME, metrics, author, operator and lists",
 	} {
 		write(t, path, text)
 		if _, err := credentials.LoadNamed(path); fmt.Sprint(err) != want {

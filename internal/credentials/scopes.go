@@ -15,8 +15,8 @@ type Client struct {
 
 // Scopes are what a client may ask for. The zero value allows nothing.
 type Scopes struct {
-	query, metrics, author, operator bool
-	services                         []string
+	query, metrics, author, operator, lists bool
+	services                                []string
 }
 
 // The words of scopes.
@@ -26,22 +26,25 @@ const (
 	metricsScope  = "metrics"  // for Prometheus
 	authorScope   = "author"   // for authors of definitions: what they say, and previews of others
 	operatorScope = "operator" // for operators: the status, dead letters, entities with the most events or state
+	listsScope    = "lists"    // to read and change lists
 )
 
 // scopeWords lists them for messages.
-const scopeWords = "query, service:NAME, metrics, author and operator"
+const scopeWords = "query, service:NAME, metrics, author, operator and lists"
 
 var serviceName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// AllScopes returns those of a client that may ask for everything.
-func AllScopes() Scopes { return Scopes{query: true, metrics: true, author: true, operator: true} }
+// AllScopes returns those of a client that may ask for everything but lists: who may change something is always said.
+func AllScopes() Scopes {
+	return Scopes{query: true, metrics: true, author: true, operator: true}
+}
 
 // readScopes parses the words of scopes. The error does not show an invalid one, which may be a token.
 func readScopes(words []string) (Scopes, error) {
 	var s Scopes
 	for i, word := range words {
 		if word == "admin" {
-			return Scopes{}, fmt.Errorf("scope %d, admin, allows too much to be one: name those of metrics, author and operator that are needed", i+1)
+			return Scopes{}, fmt.Errorf("scope %d, admin, allows too much to be one: name those of metrics, author, operator and lists that are needed", i+1)
 		}
 		if !s.add(word) {
 			return Scopes{}, fmt.Errorf("scope %d is unknown: the scopes are %s", i+1, scopeWords)
@@ -62,6 +65,8 @@ func (s *Scopes) add(word string) bool {
 		s.author = true
 	case word == operatorScope:
 		s.operator = true
+	case word == listsScope:
+		s.lists = true
 	case limited && serviceName.MatchString(service):
 		s.services = append(s.services, service)
 	default:
@@ -78,6 +83,9 @@ func (s Scopes) Author() bool { return s.author }
 
 // Operator reports whether the status, dead letters and the entities with the most events or state may be asked for.
 func (s Scopes) Operator() bool { return s.operator }
+
+// Lists reports whether lists may be read and changed.
+func (s Scopes) Lists() bool { return s.lists }
 
 // Query reports whether any feature may be asked for.
 func (s Scopes) Query() bool { return s.query || len(s.services) > 0 }
@@ -99,7 +107,7 @@ func (s Scopes) String() string {
 	for _, scope := range []struct {
 		has  bool
 		word string
-	}{{s.query, queryScope}, {s.metrics, metricsScope}, {s.author, authorScope}, {s.operator, operatorScope}} {
+	}{{s.query, queryScope}, {s.metrics, metricsScope}, {s.author, authorScope}, {s.operator, operatorScope}, {s.lists, listsScope}} {
 		if scope.has {
 			words = append(words, scope.word)
 		}

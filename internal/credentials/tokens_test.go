@@ -142,9 +142,9 @@ func TestBadTokens(t *testing.T) {
 		"# none\n\n":                   path + " holds no token",
 		one + "\nsecret":               path + ":2: a token of 6 characters can be guessed: at least 16, such as from `openssl rand -hex 32`",
 		one + " " + two:                path + ":1: what follows the token is not the name of a client: up to 32 letters, digits and -._@ are allowed; a line is TOKEN [NAME [SCOPE…]]",
-		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, service:NAME, metrics, author and operator",
-		one + " a query admin":         path + ":1: scope 2, admin, allows too much to be one: name those of metrics, author and operator that are needed",
-		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, service:NAME, metrics, author and operator",
+		one + " a " + two:              path + ":1: scope 1 is unknown: the scopes are query, service:NAME, metrics, author, operator and lists",
+		one + " a query admin":         path + ":1: scope 2, admin, allows too much to be one: name those of metrics, author, operator and lists that are needed",
+		one + " a query service:":      path + ":1: scope 2 is unknown: the scopes are query, service:NAME, metrics, author, operator and lists",
 		"\ncaf\u00e9aaaaaaaaaaaaaaaaa": path + ":2: is not a token: letters, digits and -._~+/ are allowed; a line is TOKEN [NAME [SCOPE…]]",
 	} {
 		write(t, path, text)

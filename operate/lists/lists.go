@@ -39,40 +39,46 @@ type written struct {
 
 // Record returns the key and the value of the record that adds an entry to a list, or removes it. It fails if the list would
 // not take it.
-func Record(list *features.Table, e Entry, remove bool) (key, content []byte, err error) {
+func Record(list *features.Table, e Entry, remove bool) (Written, error) {
 	switch {
 	case e.Value == "":
-		return nil, nil, errors.New("the value is empty")
+		return Written{}, errors.New("the value is empty")
 	case !utf8.ValidString(e.Value + e.Who + e.Why):
-		return nil, nil, fmt.Errorf("%q is not valid UTF-8", e.Value+e.Who+e.Why)
+		return Written{}, fmt.Errorf("%q is not valid UTF-8", e.Value+e.Who+e.Why)
+	}
+	for _, text := range []struct{ what, is string }{{"value", e.Value}, {"reason", e.Why}, {"name of who changes it", e.Who}} {
+		if len(text.is) > value.MaxText {
+			return Written{}, fmt.Errorf("the %s has %d bytes, more than %d", text.what, len(text.is), value.MaxText)
+		}
 	}
 	w := written{List: list.Name, Until: e.Until, Who: e.Who, Why: e.Why, Removed: remove}
 	if list.Networks {
 		network, err := features.ParseNetwork(e.Value)
 		if err != nil {
-			return nil, nil, err
+			return Written{}, err
 		}
 		e.Value = network.String()
 	}
 	if list.Rows.Fields[features.ListValue].Type == value.Int {
 		n, err := strconv.ParseInt(e.Value, 10, 64)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%q is not a whole number of 64 bits, as the values of list %s are", e.Value, list.Name)
+			return Written{}, fmt.Errorf("%q is not a whole number of 64 bits, as the values of list %s are", e.Value, list.Name)
 		}
 		e.Value = strconv.FormatInt(n, 10)
 		w.Value = json.RawMessage(e.Value)
-	} else if w.Value, err = json.Marshal(e.Value); err != nil {
-		return nil, nil, err
+	} else {
+		w.Value, _ = json.Marshal(e.Value) // a text in UTF-8
 	}
-	if content, err = json.Marshal(w); err != nil {
-		return nil, nil, err
+	content, err := json.Marshal(w)
+	if err != nil {
+		return Written{}, err
 	}
-	key = []byte(features.ListKey(list.Name, e.Value))
+	key := []byte(features.ListKey(list.Name, e.Value))
 	bad, err := tables.New(list).Take(&record.Record{Key: key, Value: content, Partition: state.Partition{Topic: list.Rows.Topic}})
 	if bad != nil {
 		err = bad
 	}
-	return key, content, err
+	return Written{key, content}, err
 }
 
 // Entries returns the entries that count at a moment, by their values; all if values is empty, else those.

@@ -45,7 +45,11 @@ var reserved = map[string]struct {
 	"/v1/dead-letters":  {"operator", credentials.Scopes.Operator},
 	"/v1/greatest-keys": {"operator", credentials.Scopes.Operator},
 	"/v1/busiest":       {"operator", credentials.Scopes.Operator},
+	listPaths:           {"lists", credentials.Scopes.Lists},
 }
+
+// listPaths begins the paths of lists.
+const listPaths = "/v1/lists/"
 
 // Admit passes on requests with the required credentials, with their Client, and refuses others,
 // counted by the refusal's code.
@@ -99,7 +103,11 @@ func (a Rules) admit(r *http.Request) (*credentials.Client, *reply.Error) {
 	if refusal != nil || client == nil {
 		return nil, refusal
 	}
-	if path, is := reserved[r.URL.Path]; is {
+	of := r.URL.Path
+	if strings.HasPrefix(of, listPaths) {
+		of = listPaths
+	}
+	if path, is := reserved[of]; is {
 		if !path.in(client.Scopes) {
 			return nil, Forbidden("asking for "+r.URL.Path, path.scope, client)
 		}

@@ -56,12 +56,21 @@ func (a *Audit) Count(client string, entities, values int, refused bool) {
 
 // LogRead logs that somebody asks for records, or for entities that clients do not know, with what is asked for.
 func LogRead(log *slog.Logger, r *http.Request, what ...slog.Attr) {
+	logRequest(log, r, "an operator reads", what)
+}
+
+// LogChange logs that somebody changes something, with what.
+func LogChange(log *slog.Logger, r *http.Request, what ...slog.Attr) {
+	logRequest(log, r, "an operator changes a list", what)
+}
+
+func logRequest(log *slog.Logger, r *http.Request, message string, what []slog.Attr) {
 	name := ""
 	if client := Client(r.Context()); client != nil {
 		name = client.Name
 	}
 	attrs := append([]slog.Attr{slog.String("client", name), slog.String("from", r.RemoteAddr), slog.String("path", r.URL.Path)}, what...)
-	log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, "an operator reads", attrs...)
+	log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelInfo, message, attrs...)
 }
 
 // Log logs the counts if a minute has passed since the last time. Call it regularly.

@@ -55,6 +55,8 @@ const (
 	UnknownStream       Code = "unknown_stream"
 	UnknownTopic        Code = "unknown_topic"
 	UnknownReason       Code = "unknown_reason"
+	UnknownList         Code = "unknown_list"
+	BadEntry            Code = "bad_entry"
 	OutOfRange          Code = "out_of_range"
 	BadEvent            Code = "bad_event"
 	UnknownPath         Code = "unknown_path"
@@ -84,6 +86,7 @@ var statuses = map[Code]int{
 	UnknownStream:       http.StatusNotFound,
 	UnknownTopic:        http.StatusNotFound,
 	UnknownReason:       http.StatusNotFound,
+	UnknownList:         http.StatusNotFound,
 	NoProcessor:         http.StatusMisdirectedRequest,
 	UnknownPath:         http.StatusNotFound,
 	MethodNotAllowed:    http.StatusMethodNotAllowed,

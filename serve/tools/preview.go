@@ -1,19 +1,13 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weir-stream/weir/features"
 	"github.com/weir-stream/weir/features/definition"
@@ -89,25 +83,13 @@ func (t *Tools) ServePreview(w http.ResponseWriter, r *http.Request) {
 
 // draft reads the body.
 func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Error) {
-	// The page of another site may send other types without asking first.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, reply.Errorf(reply.UnsupportedEncoding, "the body must have the Content-Type application/json, not %s", reply.Quote(r.Header.Get("Content-Type")))
-	}
-	if e := reply.Compressed(r); e != nil {
-		return nil, e
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, t.MaxBody))
-	if err != nil {
-		return nil, reply.Unread(r, err)
+	body, refusal := t.body(w, r)
+	if refusal != nil {
+		return nil, refusal
 	}
 	d := new(draft)
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(d); err != nil || !utf8.Valid(body) {
-		return nil, badDraft(err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return nil, badDraft(nil)
+	if refusal := decode(body, d, "the body", map[string]string{"file": "a string", "text": "a string", "minutes": "a whole number"}, "file", "text", "minutes"); refusal != nil {
+		return nil, refusal
 	}
 	if d.Text == nil {
 		return nil, reply.Errorf(reply.MissingKey, "text is missing: the definitions of the file")
@@ -124,36 +106,6 @@ func (t *Tools) draft(w http.ResponseWriter, r *http.Request) (*draft, *reply.Er
 		return nil, outOfRange("minutes", *d.Minutes, maxMinutes)
 	}
 	return d, nil
-}
-
-// badDraft describes what is wrong with a body that is not a draft; the error is nil if that is its encoding or what
-// follows it.
-func badDraft(err error) *reply.Error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		if wrong.Field == "" {
-			return reply.Errorf(reply.WrongType, "the body must be an object, not %s", article(wrong.Value))
-		}
-		return reply.Errorf(reply.WrongType, "%s must be %s, not %s", wrong.Field,
-			map[bool]string{true: "a whole number", false: "a string"}[wrong.Field == "minutes"], article(wrong.Value)).At(wrong.Field)
-	}
-	if err != nil {
-		if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
-			return reply.NoKey("the body", strings.Trim(name, `"`), []string{"file", "text", "minutes"})
-		}
-	}
-	return reply.Errorf(reply.MalformedJSON, "the body is not one JSON object in UTF-8")
-}
-
-// article names a JSON type with its article, or a number such as 1.5 itself.
-func article(kind string) string {
-	if _, number, ok := strings.Cut(kind, " "); ok {
-		short, dots := reply.Shorten(number)
-		return short + dots
-	}
-	if kind == "array" || kind == "object" {
-		return "an " + kind
-	}
-	return "a " + kind
 }
 
 func outOfRange(key string, given, most int) *reply.Error {

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/weir-stream/weir/features"
+	"github.com/weir-stream/weir/operate/lists"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/state"
+	"github.com/weir-stream/weir/tables"
 )
 
 // Limit is how long a process reads for one answer.
@@ -28,6 +30,9 @@ type Config struct {
 	// LongestKeys returns the longest keys of the store, at most so many, of those that it looks at
 	// while its patience lasts. An error with keys is that of a part of the store. It is required.
 	LongestKeys func(ctx context.Context, most int, patience time.Duration) (state.LongKeys, error)
+	// ListContents returns what a list has, and WriteList changes one, all or nothing. Both are required where definitions have lists.
+	ListContents func(list *features.Table) (*tables.Contents, error)
+	WriteList    func(ctx context.Context, list *features.Table, changes []lists.Written) error
 }
 
 // Tools answers. Its fields besides Config are required.
@@ -39,7 +44,7 @@ type Tools struct {
 	MaxBody  int64 // bytes
 	Logger   *slog.Logger
 
-	previewing, reading, walking sync.Mutex
+	previewing, reading, walking, listing sync.Mutex
 }
 
 // elsewhere says where to ask what this process cannot answer.

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-stream/weir/internal/reworded/brokers"
 	"github.com/weir-stream/weir/operate/deadletter"
 	"github.com/weir-stream/weir/operate/lag"
+	"github.com/weir-stream/weir/operate/lists"
 	"github.com/weir-stream/weir/operate/preview"
 	"github.com/weir-stream/weir/pipeline/scan"
 	"github.com/weir-stream/weir/serve/tools"
@@ -25,7 +26,14 @@ const (
 // tools reads the store for people, and Kafka as the processor does; without a processor it does not
 // read Kafka.
 func (n *Node) tools() tools.Config {
-	c := tools.Config{LongestKeys: n.store.Greatest}
+	c := tools.Config{LongestKeys: n.store.Greatest, ListContents: n.tables.Contents}
+	c.WriteList = func(ctx context.Context, list *features.Table, changes []lists.Written) error {
+		client, err := n.listClient()
+		if err != nil {
+			return err
+		}
+		return lists.Write(ctx, client, list, changes)
+	}
 	if n.processor == nil {
 		return c
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -29,6 +30,7 @@ type wiring struct {
 	spans       tracing.Config
 	lastAnswers time.Duration // the time for questions when the process ends
 	tableLog    func() (scan.Config, func(), error)
+	listClient  func() (*kafka.Client, error) // to change lists with
 
 	// Parts of a processor; zero without that role.
 	kafka      *kafka.Client
@@ -54,6 +56,7 @@ func newWiring(cfg *config.Config, open openStore, roles Roles, b Build, log *sl
 			Endpoint: cfg.Tracing.Endpoint, SampleRatio: cfg.Tracing.SampleRatio, Version: b.Release, Logger: log,
 		},
 	}
+	w.listClient = sync.OnceValues(func() (*kafka.Client, error) { return connect.KafkaClient(cfg) })
 	w.tableLog = func() (scan.Config, func(), error) { return connect.Log(cfg) } // only definitions with tables need Kafka to answer
 	if roles.Processor {
 		if err := w.addProcessor(cfg); err != nil {
