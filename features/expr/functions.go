@@ -65,6 +65,9 @@ func (c *exprCompiler) call(n ast.Node, name string, nodes []ast.Node) (term, er
 		return t, err
 	}
 	if _, reduces := reductions[name]; !ok && reduces {
+		if _, err := c.compileAll(nodes...); err != nil {
+			return term{}, err // an unknown name, or one that depends on itself
+		}
 		return term{}, errorAt(n, "%s(x) takes the name of a feature that answers with a list, with counts or with values by category", name)
 	}
 	if !ok {
